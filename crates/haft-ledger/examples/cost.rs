@@ -1,0 +1,116 @@
+//! What the ledger costs, with an empty history and with a long one.
+//!
+//! `cargo run --release -p haft-ledger --example cost [RECEIPTS]`
+#![expect(clippy::print_stdout, reason = "a measurement that people read")]
+
+use std::time::Instant;
+
+use haft_ledger::{Ledger, NewSession, Query};
+use haft_tool::{Change, Effect, FileNode, Node, Receipt, Reversible, State, ToolError, json, now_ms};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let history: usize = std::env::args().nth(1).map_or(Ok(100_000), |count| count.parse())?;
+    let dir = tempfile::tempdir()?;
+    let home = dir.path().join("home");
+    let ledger = Ledger::open(&home)?;
+    let session = ledger.start_session(&NewSession {
+        workspace: "/home/somebody/project".into(),
+        dialect: "claude".into(),
+        door: "cli".into(),
+    })?;
+    measure("history: none", &ledger, &session)?;
+    let fill = Instant::now();
+    for n in 0..history {
+        let mut receipt = reading(&session);
+        receipt.workspace = format!("/home/somebody/project-{}", n % 7).into();
+        ledger.finish(&mut receipt)?;
+    }
+    println!("\n{history} receipts written: {:.1} µs each, checkpoints included", micros(fill) / history as f64);
+    measure(&format!("history: {history} receipts"), &ledger, &session)?;
+    drop(ledger);
+    println!();
+    row("open, first read, close", 100, || {
+        let ledger = Ledger::open(&home)?;
+        ledger.recover().map(drop)
+    })?;
+    row("open, finish, close", 100, || Ledger::open(&home)?.finish(&mut reading(&session)))?;
+    println!("{:?}", Ledger::open(&home)?.stats()?);
+    Ok(())
+}
+
+fn measure(title: &str, ledger: &Ledger, session: &str) -> Result<(), ToolError> {
+    println!("\n{title}");
+    row("finish (reads only)", 5_000, || ledger.finish(&mut reading(session)))?;
+    row("begin + finish", 2_000, || {
+        let mut receipt = reading(session);
+        ledger.begin(&mut receipt)?;
+        receipt.state = State::Completed;
+        ledger.finish(&mut receipt)
+    })?;
+    for size in [1_000, 100_000] {
+        let mut turn = 0_u64;
+        row(&format!("before_change + finish, {size} bytes"), 100, || {
+            turn += 1;
+            let mut bytes = vec![b'x'; size];
+            bytes[..8].copy_from_slice(&(turn * 1_000_000 + now_ms()).to_le_bytes());
+            let mut receipt = reading(session);
+            let file = FileNode {
+                hash: blake3::hash(&bytes).to_hex().to_string(),
+                size: bytes.len() as u64,
+                mode: 0o644,
+                owner: None,
+                xattrs: Vec::new(),
+            };
+            let change =
+                Change { path: "/home/somebody/project/a".into(), before: Node::File(file), after: Node::Absent };
+            ledger.before_change(&mut receipt, &change, Some(&bytes), None)?;
+            receipt.state = State::Completed;
+            ledger.finish(&mut receipt)
+        })?;
+    }
+    let workspace = std::path::PathBuf::from("/home/somebody/project");
+    row("next_to_undo", 1_000, || ledger.next_to_undo(&workspace).map(drop))?;
+    let query = Query { workspace: Some(workspace.clone()), limit: 20, ..Query::default() };
+    row("receipts, newest 20", 500, || ledger.receipts(&query).map(drop))?;
+    row("recover, nothing running", 1_000, || ledger.recover().map(drop))
+}
+
+fn row(name: &str, rounds: usize, mut work: impl FnMut() -> Result<(), ToolError>) -> Result<(), ToolError> {
+    let mut times = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        let start = Instant::now();
+        work()?;
+        times.push(micros(start));
+    }
+    times.sort_by(f64::total_cmp);
+    let mean = times.iter().sum::<f64>() / rounds as f64;
+    println!("  {name:40} median {:8.1} µs   mean {mean:8.1}   99% {:8.1}", times[rounds / 2], times[rounds * 99 / 100]);
+    Ok(())
+}
+
+fn micros(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e6
+}
+
+fn reading(session: &str) -> Receipt {
+    Receipt {
+        id: 0,
+        session: session.to_owned(),
+        call_id: "toolu_01A09q90qw90lq917835lq9".into(),
+        tool: "Read".into(),
+        workspace: "/home/somebody/project".into(),
+        input: json!({ "file_path": "/home/somebody/project/src/main.rs", "limit": 2000 }),
+        effects: vec![Effect::Read { path: "/home/somebody/project/src/main.rs".into() }],
+        decision: None,
+        state: State::Completed,
+        error_kind: None,
+        error: None,
+        started_at: now_ms(),
+        duration_us: 120,
+        changes: Vec::new(),
+        reversible: Reversible::Yes,
+        undoes: Vec::new(),
+        full_output: None,
+        enforcement: None,
+    }
+}

@@ -1,0 +1,120 @@
+//! Reading receipts back.
+
+use std::path::{Path, PathBuf};
+
+use haft_tool::{Receipt, State, ToolError};
+use rusqlite::{Connection, OptionalExtension, Params, params};
+
+use crate::codec::{decode, decode_change, escape};
+use crate::fault::{Attempt, damaged, unknown};
+use crate::sql::{self, int};
+use crate::Ledger;
+
+/// Which receipts to list, newest first.
+#[derive(Debug, Clone)]
+pub struct Query {
+    /// Only those of this workspace.
+    pub workspace: Option<PathBuf>,
+    /// Only those of this session.
+    pub session: Option<String>,
+    /// At most so many.
+    pub limit: usize,
+    /// Only those older than this one.
+    pub before: Option<i64>,
+    /// Only those that changed something.
+    pub only_changes: bool,
+}
+
+impl Default for Query {
+    fn default() -> Self {
+        Self { workspace: None, session: None, limit: 50, before: None, only_changes: false }
+    }
+}
+
+impl Ledger {
+    /// One receipt by its number.
+    pub fn receipt(&self, id: i64) -> Result<Receipt, ToolError> {
+        let found = self.db.read(|conn| first(conn, sql::RECEIPT, [id]))?;
+        found.ok_or_else(|| unknown(format!("there is no call {id} in the ledger; `haft log` lists the calls")))
+    }
+
+    /// Receipts, newest first.
+    pub fn receipts(&self, query: &Query) -> Result<Vec<Receipt>, ToolError> {
+        let before = query.before.unwrap_or(i64::MAX);
+        let limit = int(query.limit);
+        let workspace = query.workspace.as_deref().map(escape);
+        self.db.read(|conn| match (&query.session, &workspace, query.only_changes) {
+            (Some(session), workspace, only_changes) => {
+                let least = i64::from(only_changes);
+                select(conn, sql::RECEIPTS_IN_SESSION, params![before, limit, session, workspace, least])
+            }
+            (None, Some(workspace), true) => {
+                select(conn, sql::RECEIPTS_CHANGED_IN_WORKSPACE, params![before, limit, workspace])
+            }
+            (None, Some(workspace), false) => {
+                select(conn, sql::RECEIPTS_IN_WORKSPACE, params![before, limit, workspace])
+            }
+            (None, None, true) => select(conn, sql::RECEIPTS_CHANGED, [before, limit]),
+            (None, None, false) => select(conn, sql::RECEIPTS, [before, limit]),
+        })
+    }
+
+    /// The call that took back call `id`, unless that one has been taken back itself.
+    pub fn undone_by(&self, id: i64) -> Result<Option<i64>, ToolError> {
+        let undone = self.db.read(|conn| {
+            let mut statement = conn.prepare_cached(sql::UNDONE_BY)?;
+            Ok(statement.query_row([id], |row| row.get::<_, Option<i64>>(0)).optional()?)
+        })?;
+        Ok(undone.flatten())
+    }
+
+    /// What a plain `undo` would take back: the newest call in the workspace that changed something, is no undo
+    /// itself and has not been undone.
+    pub fn next_to_undo(&self, workspace: &Path) -> Result<Option<Receipt>, ToolError> {
+        self.db.read(|conn| first(conn, sql::NEXT_TO_UNDO, [escape(workspace)]))
+    }
+
+    /// What a plain `redo` would take back: the newest undo in the workspace that still holds, unless a newer call
+    /// has changed something since.
+    pub fn next_to_redo(&self, workspace: &Path) -> Result<Option<Receipt>, ToolError> {
+        self.db.read(|conn| {
+            let workspace = escape(workspace);
+            let Some(undo) = first(conn, sql::NEXT_TO_REDO, [&workspace])? else { return Ok(None) };
+            let mut since = conn.prepare_cached(sql::CALL_SINCE)?;
+            let overtaken = since.exists(params![workspace, undo.id])?;
+            Ok((!overtaken).then_some(undo))
+        })
+    }
+}
+
+/// The first receipt that a statement of [`sql`] finds.
+pub(crate) fn first(conn: &Connection, sql: &str, params: impl Params) -> Attempt<Option<Receipt>> {
+    Ok(select(conn, sql, params)?.pop())
+}
+
+fn select(conn: &Connection, sql: &str, params: impl Params) -> Attempt<Vec<Receipt>> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let mut receipts = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (id, state, body): (i64, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let strange = |why: &dyn std::fmt::Display| {
+            damaged(format!("call {id} in the ledger cannot be read ({why}); somebody changed its record"))
+        };
+        let mut receipt = decode(&body).map_err(|error| strange(&error))?.into_receipt();
+        if receipt.id != id {
+            return Err(strange(&format_args!("it says it is call {}", receipt.id)).into());
+        }
+        if state == State::Running.word() {
+            let mut pending = conn.prepare_cached(sql::READ_PENDING)?;
+            let pending = pending.query_map([id], |row| row.get::<_, String>(0))?;
+            let pending = pending.collect::<rusqlite::Result<Vec<_>>>()?;
+            if !pending.is_empty() {
+                let changes = pending.iter().map(|change| decode_change(change)).collect::<Result<_, _>>();
+                receipt.changes = changes.map_err(|error| strange(&error))?;
+            }
+        }
+        receipts.push(receipt);
+    }
+    Ok(receipts)
+}

@@ -1,0 +1,127 @@
+//! kill -9 at any moment: what was acknowledged is there, and what was cut off is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use haft_ledger::Ledger;
+use haft_tool::{ErrorKind, Node, State};
+
+use crate::setting::{call, change, file, hash_of, new_session, setting};
+
+const HOME: &str = "HAFT_TEST_CRASH_HOME";
+const SEED: &str = "HAFT_TEST_CRASH_SEED";
+
+/// A small generator, so that a failing round can be played again.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+/// Writes calls until it is killed, and says so after each step that the ledger has acknowledged.
+#[test]
+#[ignore = "the victim of the test below, which starts it"]
+fn victim() {
+    let ledger = Ledger::open(std::env::var_os(HOME).unwrap()).unwrap();
+    let mut random: u64 = std::env::var(SEED).unwrap().parse().unwrap();
+    let session = ledger.start_session(&new_session("/w")).unwrap();
+    let mut out = std::io::stdout();
+    loop {
+        let mut receipt = call(&session);
+        for n in 0..next(&mut random) % 3 {
+            let size = usize::try_from(next(&mut random) % 60_000).unwrap();
+            let before = next(&mut random).to_le_bytes().repeat(size / 8 + 1);
+            let change = change(&format!("/w/{n}"), file(&before), Node::Absent);
+            let temp = PathBuf::from(format!("/w/.{n}.tmp"));
+            ledger.before_change(&mut receipt, &change, Some(&before), Some(&temp)).unwrap();
+            writeln!(out, "\nchange {} {}", receipt.id, hash_of(&change.before)).unwrap();
+        }
+        receipt.state = State::Completed;
+        ledger.finish(&mut receipt).unwrap();
+        writeln!(out, "\nfinish {}", receipt.id).unwrap();
+    }
+}
+
+#[test]
+fn what_was_acknowledged_before_a_kill_is_there_and_the_rest_is_interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let mut random = 7;
+    let mut interrupted_in_all = 0;
+    for round in 0..50 {
+        let mut victim = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "crash::victim", "--ignored", "--nocapture", "--test-threads=1"])
+            .env(HOME, &home)
+            .env(SEED, round.to_string())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(victim.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let mut changes: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+        let mut finished = BTreeSet::new();
+        let mut note = |line: &str| {
+            let words: Vec<_> = line.split(' ').collect();
+            match words[..] {
+                ["change", id, hash] => changes.entry(id.parse().unwrap()).or_default().push(hash.to_owned()),
+                ["finish", id] => drop(finished.insert(id.parse::<i64>().unwrap())),
+                _ => return false,
+            }
+            true
+        };
+        let mut acknowledged = next(&mut random) % 25;
+        while acknowledged > 0 {
+            let line = lines.next().expect("the victim writes until it is killed");
+            acknowledged -= u64::from(note(&line));
+        }
+        (0..next(&mut random) % 200_000).for_each(|n| drop(std::hint::black_box(n)));
+        victim.kill().unwrap();
+        lines.for_each(|line| drop(note(&line)));
+        victim.wait().unwrap();
+        if !home.join("ledger.db").exists() {
+            continue;
+        }
+
+        let ledger = Ledger::open(&home).unwrap();
+        let recovered = ledger.recover().unwrap();
+        assert!(recovered.len() <= 1, "round {round}: the victim made one call at a time");
+        for (id, hashes) in &changes {
+            let receipt = ledger.receipt(*id).unwrap();
+            let kept: Vec<_> = receipt.changes.iter().map(|change| hash_of(&change.before)).collect();
+            assert!(kept.len() >= hashes.len() && kept[..hashes.len()] == hashes[..], "round {round}, call {id}");
+            for hash in kept {
+                ledger.blob(hash).unwrap();
+            }
+        }
+        for id in &finished {
+            assert_eq!(ledger.receipt(*id).unwrap().state, State::Completed, "round {round}, call {id}");
+        }
+        for (receipt, temps) in &recovered {
+            assert_eq!(receipt.state, State::Interrupted);
+            assert!(!finished.contains(&receipt.id));
+            assert_eq!(temps.len(), receipt.changes.len());
+            assert_eq!(&ledger.receipt(receipt.id).unwrap(), receipt);
+        }
+        interrupted_in_all += recovered.len();
+        assert!(ledger.recover().unwrap().is_empty(), "each is told once");
+        ledger.check().unwrap();
+    }
+    assert!(interrupted_in_all > 0, "no kill ever met a call in the middle");
+}
+
+#[test]
+fn an_interrupted_call_can_still_be_undone_and_names_its_leftovers() {
+    let set = setting();
+    let mut receipt = set.call();
+    let change = change("/w/a", file(b"before"), file(b"after"));
+    set.ledger.before_change(&mut receipt, &change, Some(b"before"), Some(Path::new("/w/.a.tmp"))).unwrap();
+    set.meddle("UPDATE running SET owner = '1 1 another-boot -'");
+    let recovered = set.ledger.recover().unwrap();
+    let [(receipt, temps)] = &recovered[..] else { panic!("{recovered:?}") };
+    assert_eq!((receipt.state, receipt.error_kind), (State::Interrupted, Some(ErrorKind::Interrupted)));
+    assert_eq!(temps, &[PathBuf::from("/w/.a.tmp")]);
+    assert_eq!(set.ledger.next_to_undo(Path::new("/w")).unwrap().as_ref(), Some(receipt));
+    assert_eq!(set.ledger.blob(hash_of(&change.before)).unwrap(), b"before");
+    assert!(set.ledger.recover().unwrap().is_empty());
+}

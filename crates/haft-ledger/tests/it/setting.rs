@@ -1,0 +1,112 @@
+//! What most tests begin with: a ledger in a directory of its own, and receipts to put into it.
+
+use std::path::{Path, PathBuf};
+
+use haft_ledger::{Ledger, NewSession};
+use haft_tool::{Change, FileNode, Node, Receipt, Reversible, State, json, now_ms};
+use tempfile::TempDir;
+
+/// A ledger that is gone after the test.
+pub struct Setting {
+    dir: TempDir,
+    pub ledger: Ledger,
+    pub session: String,
+}
+
+pub fn setting() -> Setting {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = Ledger::open(dir.path().join("home")).unwrap();
+    let session = ledger.start_session(&new_session("/w")).unwrap();
+    Setting { dir, ledger, session }
+}
+
+impl Setting {
+    pub fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.home().join("ledger.db")
+    }
+
+    /// Does to the database what nobody should.
+    pub fn meddle(&self, sql: &str) {
+        rusqlite::Connection::open(self.database()).unwrap().execute_batch(sql).unwrap();
+    }
+
+    /// A call that has not been written down yet.
+    pub fn call(&self) -> Receipt {
+        call(&self.session)
+    }
+
+    /// A finished call that only read.
+    pub fn read(&self) -> Receipt {
+        let mut receipt = self.call();
+        self.ledger.finish(&mut receipt).unwrap();
+        receipt
+    }
+
+    /// A finished call that replaced the bytes of `/w/<name>`.
+    pub fn wrote(&self, name: &str, before: &[u8], after: &[u8]) -> Receipt {
+        let mut receipt = self.call();
+        let change = change(&format!("/w/{name}"), file(before), file(after));
+        self.ledger.before_change(&mut receipt, &change, Some(before), None).unwrap();
+        receipt.state = State::Completed;
+        self.ledger.finish(&mut receipt).unwrap();
+        receipt
+    }
+
+    /// A finished call that took `targets` back.
+    pub fn undid(&self, targets: &[&Receipt]) -> Receipt {
+        let mut receipt = self.call();
+        receipt.tool = "undo".into();
+        receipt.undoes = targets.iter().map(|target| target.id).collect();
+        self.ledger.finish(&mut receipt).unwrap();
+        receipt
+    }
+}
+
+pub fn new_session(workspace: impl AsRef<Path>) -> NewSession {
+    NewSession { workspace: workspace.as_ref().to_owned(), dialect: "claude".into(), door: "cli".into() }
+}
+
+pub fn call(session: &str) -> Receipt {
+    Receipt {
+        id: 0,
+        session: session.to_owned(),
+        call_id: "call-1".into(),
+        tool: "Read".into(),
+        workspace: "/w".into(),
+        input: json!({ "file_path": "/w/a.txt" }),
+        effects: Vec::new(),
+        decision: None,
+        state: State::Completed,
+        error_kind: None,
+        error: None,
+        started_at: now_ms(),
+        duration_us: 42,
+        changes: Vec::new(),
+        reversible: Reversible::Yes,
+        undoes: Vec::new(),
+        full_output: None,
+        enforcement: None,
+    }
+}
+
+pub fn file(bytes: &[u8]) -> Node {
+    Node::File(FileNode {
+        hash: blake3::hash(bytes).to_hex().to_string(),
+        size: bytes.len() as u64,
+        mode: 0o644,
+        owner: None,
+        xattrs: Vec::new(),
+    })
+}
+
+pub fn change(path: &str, before: Node, after: Node) -> Change {
+    Change { path: path.into(), before, after }
+}
+
+pub fn hash_of(node: &Node) -> &str {
+    &node.as_file().unwrap().hash
+}

@@ -1,0 +1,267 @@
+//! Planning an undo, against a model of a file tree that allows only what a file system allows.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use haft_ledger::undo::{Step, UndoPlan, plan};
+use haft_tool::{Change, Node, Receipt, Reversible, State};
+use proptest::prelude::*;
+
+use crate::setting::{call, change, file};
+
+type Tree = BTreeMap<PathBuf, Node>;
+
+fn at(tree: &Tree, path: &Path) -> Node {
+    tree.get(path).cloned().unwrap_or(Node::Absent)
+}
+
+fn planned(receipts: &[Receipt], tree: &Tree) -> UndoPlan {
+    plan(receipts, &mut |path| Ok(at(tree, path))).unwrap()
+}
+
+/// Performs a step as a user without special rights could.
+fn perform(tree: &mut Tree, Step { path, expect, to }: &Step) {
+    assert_eq!(&at(tree, path), expect, "{}", path.display());
+    let parent = path.parent().unwrap();
+    let stays_a_dir = matches!((expect, to), (Node::Dir { .. }, Node::Dir { .. }));
+    if parent != Path::new("/w") && !stays_a_dir {
+        let Node::Dir { mode } = at(tree, parent) else { panic!("{} has no directory to lie in", path.display()) };
+        assert_eq!(mode & 0o300, 0o300, "{} is closed", parent.display());
+    }
+    if matches!(expect, Node::Dir { .. }) && !stays_a_dir {
+        let held = tree.keys().find(|other| other.parent() == Some(path));
+        assert_eq!(held, None, "{} is not empty", path.display());
+    }
+    match to {
+        Node::Absent => drop(tree.remove(path)),
+        node => drop(tree.insert(path.clone(), node.clone())),
+    }
+}
+
+/// What a call may do to the tree; numbers choose among what is there.
+#[derive(Debug, Clone)]
+enum Deed {
+    Write(usize, u8),
+    MakeDir(usize, u32),
+    Link(usize, u8),
+    Chmod(usize, u32),
+    Remove(usize),
+    Rename(usize, usize),
+}
+
+const NAMES: [&str; 9] = ["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "d/e/f", "d/e/f/a"];
+
+fn name(n: usize) -> PathBuf {
+    Path::new("/w").join(NAMES[n % NAMES.len()])
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    let mode = prop_oneof![Just(0o755), Just(0o700), Just(0o500), Just(0o444)];
+    prop_oneof![
+        4 => (0..9_usize, 0..4_u8).prop_map(|(n, byte)| Deed::Write(n, byte)),
+        4 => (0..9_usize, mode.clone()).prop_map(|(n, mode)| Deed::MakeDir(n, mode)),
+        1 => (0..9_usize, 0..4_u8).prop_map(|(n, byte)| Deed::Link(n, byte)),
+        1 => (0..9_usize, mode).prop_map(|(n, mode)| Deed::Chmod(n, mode)),
+        3 => (0..9_usize).prop_map(Deed::Remove),
+        2 => (0..9_usize, 0..9_usize).prop_map(|(from, to)| Deed::Rename(from, to)),
+    ]
+}
+
+/// The tree after a deed; one that is not possible does nothing.
+fn done(tree: &Tree, deed: &Deed) -> Tree {
+    let mut after = tree.clone();
+    let can_hold = |path: &Path| {
+        let parent = path.parent().unwrap();
+        parent == Path::new("/w") || matches!(at(tree, parent), Node::Dir { .. })
+    };
+    let mut put = |path: PathBuf, node: Node| {
+        let replaces_dir = matches!(at(tree, &path), Node::Dir { .. });
+        if can_hold(&path) && !replaces_dir {
+            after.insert(path, node);
+        }
+    };
+    match deed {
+        Deed::Write(n, byte) => put(name(*n), file(&[*byte])),
+        Deed::MakeDir(n, mode) => put(name(*n), Node::Dir { mode: *mode }),
+        Deed::Link(n, byte) => put(name(*n), Node::Link { target: format!("to-{byte}").into() }),
+        Deed::Chmod(n, mode) => match after.get_mut(&name(*n)) {
+            Some(Node::Dir { mode: old }) => *old = *mode,
+            Some(Node::File(file)) => file.mode = *mode,
+            _ => {}
+        },
+        Deed::Remove(n) => after.retain(|path, _| !path.starts_with(name(*n))),
+        Deed::Rename(from, to) => {
+            let (from, to) = (name(*from), name(*to));
+            let free = at(tree, &to) == Node::Absent && can_hold(&to) && !to.starts_with(&from);
+            if free {
+                after.retain(|path, _| !path.starts_with(&from));
+                for (path, node) in tree.iter().filter(|(path, _)| path.starts_with(&from)) {
+                    let below = path.strip_prefix(&from).unwrap();
+                    let moved = if below == Path::new("") { to.clone() } else { to.join(below) };
+                    after.insert(moved, node.clone());
+                }
+            }
+        }
+    }
+    after
+}
+
+fn receipt(id: i64, before: &Tree, after: &Tree) -> Receipt {
+    let mut receipt = call("session");
+    receipt.id = id;
+    let mut paths: Vec<_> = before.keys().chain(after.keys()).collect();
+    paths.sort();
+    paths.dedup();
+    receipt.changes = paths
+        .into_iter()
+        .map(|path| Change { path: path.clone(), before: at(before, path), after: at(after, path) })
+        .filter(|change| change.before != change.after)
+        .collect();
+    receipt
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn the_last_calls_taken_back_leave_the_tree_as_it_was_before_them(
+        deeds in prop::collection::vec(deed(), 1..40),
+        chosen in any::<prop::sample::Index>(),
+    ) {
+        let mut trees = vec![Tree::new()];
+        let mut receipts = Vec::new();
+        for (id, deed) in (1..).zip(&deeds) {
+            let before = &trees[trees.len() - 1];
+            let after = done(before, deed);
+            receipts.push(receipt(id, before, &after));
+            trees.push(after);
+        }
+        let now = trees[deeds.len()].clone();
+        for keep in [0, chosen.index(deeds.len())] {
+            let mut back: Vec<_> = receipts[keep..].to_vec();
+            back.reverse();
+            let plan = planned(&back, &now);
+            prop_assert!(plan.conflicts.is_empty(), "{:?}", plan.conflicts);
+            let mut tree = now.clone();
+            plan.steps.iter().for_each(|step| perform(&mut tree, step));
+            prop_assert_eq!(&tree, &trees[keep]);
+            prop_assert!(planned(&back, &tree).steps.is_empty(), "what is back needs no step");
+        }
+    }
+
+    #[test]
+    fn a_crash_after_any_number_of_changes_can_be_taken_back(
+        deeds in prop::collection::vec(deed(), 2..20),
+        made in any::<prop::sample::Index>(),
+    ) {
+        let half = deeds.len() / 2;
+        let start = deeds[..half].iter().fold(Tree::new(), done);
+        let mut call = call("session");
+        call.id = 1;
+        call.state = State::Interrupted;
+        let mut tree = start.clone();
+        for deed in &deeds[half..] {
+            let after = done(&tree, deed);
+            call.changes.extend(receipt(1, &tree, &after).changes);
+            tree = after;
+        }
+        let made = made.index(call.changes.len() + 1);
+        let mut crashed = start.clone();
+        for change in &call.changes[..made] {
+            match &change.after {
+                Node::Absent => drop(crashed.remove(&change.path)),
+                node => drop(crashed.insert(change.path.clone(), node.clone())),
+            }
+        }
+        let plan = planned(&[call], &crashed);
+        prop_assert!(plan.conflicts.is_empty(), "{:?}", plan.conflicts);
+        for step in &plan.steps {
+            prop_assert_eq!(&at(&crashed, &step.path), &step.expect);
+            match &step.to {
+                Node::Absent => drop(crashed.remove(&step.path)),
+                node => drop(crashed.insert(step.path.clone(), node.clone())),
+            }
+        }
+        prop_assert_eq!(crashed, start);
+    }
+}
+
+fn calls(changes: &[(i64, Node, Node)]) -> Vec<Receipt> {
+    let call = |(id, before, after): &(i64, Node, Node)| {
+        let mut receipt = call("session");
+        receipt.id = *id;
+        receipt.changes = vec![change("/w/a", before.clone(), after.clone())];
+        receipt
+    };
+    changes.iter().map(call).collect()
+}
+
+fn tree_with(node: Node) -> Tree {
+    Tree::from([(PathBuf::from("/w/a"), node)])
+}
+
+#[test]
+fn a_file_that_somebody_else_changed_is_a_conflict_with_a_step_for_who_insists() {
+    let receipts = calls(&[(1, file(b"0"), file(b"1"))]);
+    let plan = planned(&receipts, &tree_with(file(b"edited")));
+    assert_eq!(plan.conflicts.len(), 1);
+    assert_eq!((&plan.conflicts[0].expected, &plan.conflicts[0].found), (&file(b"1"), &file(b"edited")));
+    assert_eq!(plan.steps, [Step { path: "/w/a".into(), expect: file(b"edited"), to: file(b"0") }]);
+}
+
+#[test]
+fn a_gap_between_two_calls_is_a_conflict() {
+    let receipts = calls(&[(1, file(b"0"), file(b"1")), (2, file(b"by hand"), file(b"2"))]);
+    let plan = planned(&receipts, &tree_with(file(b"2")));
+    assert_eq!(plan.conflicts.len(), 1);
+    assert_eq!((&plan.conflicts[0].expected, &plan.conflicts[0].found), (&file(b"1"), &file(b"by hand")));
+}
+
+#[test]
+fn what_is_already_back_is_neither_a_step_nor_a_conflict() {
+    let receipts = calls(&[(1, file(b"0"), file(b"1"))]);
+    let plan = planned(&receipts, &tree_with(file(b"0")));
+    assert!(plan.steps.is_empty() && plan.conflicts.is_empty());
+}
+
+#[test]
+fn an_interrupted_call_may_or_may_not_have_made_its_change() {
+    let mut receipts = calls(&[(1, file(b"0"), file(b"1")), (2, file(b"1"), file(b"2"))]);
+    receipts[1].state = State::Interrupted;
+    for (now, conflicts) in [(b"1", 0), (b"2", 0), (b"3", 1)] {
+        let plan = planned(&receipts, &tree_with(file(now)));
+        assert_eq!(plan.conflicts.len(), conflicts);
+        assert_eq!(plan.steps[0].to, file(b"0"));
+    }
+    // A later call may have found either state, too.
+    receipts.extend(calls(&[(3, file(b"1"), file(b"3"))]));
+    assert!(planned(&receipts, &tree_with(file(b"3"))).conflicts.is_empty());
+}
+
+#[test]
+fn what_cannot_be_taken_back_is_told_with_its_reason() {
+    let mut receipts = calls(&[(1, file(b"0"), file(b"1")), (2, file(b"1"), file(b"2"))]);
+    receipts[0].reversible = Reversible::No { why: "it sent mail".into() };
+    receipts[1].state = State::Running;
+    let mut fifo = call("session");
+    fifo.id = 3;
+    fifo.changes = vec![change("/w/fifo", Node::Special, Node::Absent)];
+    receipts.push(fifo);
+    let plan = planned(&receipts, &tree_with(file(b"2")));
+    let blocked: Vec<_> = plan.blocked.iter().map(|(id, why)| (*id, why.as_str())).collect();
+    assert_eq!(
+        blocked,
+        [
+            (3, "/w/fifo was a special file, which cannot be made again"),
+            (2, "it is still running"),
+            (1, "it sent mail")
+        ]
+    );
+}
+
+#[test]
+fn an_error_while_looking_ends_the_planning() {
+    let receipts = calls(&[(1, file(b"0"), file(b"1"))]);
+    let error = plan(&receipts, &mut |_| Err(haft_tool::ToolError::denied("no"))).unwrap_err();
+    assert_eq!(error.message, "no");
+}

@@ -1,0 +1,155 @@
+//! The one function that decides.
+
+use std::path::Path;
+
+use haft_tool::{Decision, Effect, Scope, Verdict};
+
+use crate::rule::{Behavior, Rule, Rules};
+use crate::Mode;
+
+/// What is in force for a session.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// How much runs without a question.
+    pub mode: Mode,
+    /// The rules.
+    pub rules: Rules,
+    /// What a call may touch without any grant.
+    pub scope: Scope,
+    /// Whether what commands change can be taken back: they are sandboxed and witnessed.
+    pub commands_reversible: bool,
+}
+
+/// A call, as far as policy needs to know it.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The tool's name.
+    pub tool: &'a str,
+    /// What it will touch.
+    pub effects: &'a [Effect],
+}
+
+/// The answer: what the call may touch, or why nobody lets it.
+#[derive(Debug, Clone)]
+pub enum Decided {
+    /// Run it inside this scope.
+    Allow(Scope, Decision),
+    /// Ask; if the answer is yes, run it inside this scope.
+    Ask(Scope, Decision),
+    /// Do not run it.
+    Deny(Decision),
+}
+
+/// Decides. Pure and total: deny rules first, then what is protected, then ask rules, then the mode.
+pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
+    let Request { tool, effects } = request;
+    if let Some(rule) = policy.rules.any(Behavior::Deny, tool, effects) {
+        return deny(format!("{tool} is denied by a rule"), Some(rule));
+    }
+    for path in effects.iter().filter_map(path_of) {
+        if policy.scope.is_protected(path) {
+            let why = format!("{} is protected: tools do not touch Haft's ledger and configuration", path.display());
+            return deny(why, None);
+        }
+    }
+    let mutates = effects.iter().any(Effect::mutates);
+    if policy.mode == Mode::Plan && mutates {
+        return deny(format!("{tool} would change something, and in plan mode nothing may change"), None);
+    }
+
+    let mut scope = policy.scope.clone();
+    scope.writes = effects.iter().any(|effect| matches!(effect, Effect::Write { .. }));
+    scope.runs = effects.iter().any(|effect| matches!(effect, Effect::Run { .. }));
+    let mut question: Option<(String, Option<&Rule>)> = None;
+    let mut allowed_by: Option<&Rule> = None;
+    if let Some(rule) = policy.rules.any(Behavior::Ask, tool, effects) {
+        question = Some((format!("a rule asks before {tool}"), Some(rule)));
+    }
+    for effect in effects {
+        match standing(tool, effect, policy) {
+            Standing::Fine => {}
+            Standing::Ruled(rule) => allowed_by = allowed_by.or(Some(rule)),
+            Standing::Ask(why) => {
+                question.get_or_insert((why, None));
+            }
+        }
+        if let Effect::Write { path } = effect
+            && policy.scope.root_of(path).is_none()
+        {
+            scope.grants.push(path.clone());
+        }
+    }
+    match (question, policy.mode) {
+        (None, _) => {
+            let reason = match allowed_by {
+                Some(_) => "a rule allows it".to_owned(),
+                None if !mutates => "it changes nothing".to_owned(),
+                None if policy.mode == Mode::BypassPermissions => "permissions are bypassed".to_owned(),
+                None => "it lies inside the scope and can be taken back".to_owned(),
+            };
+            Decided::Allow(scope, decision(Verdict::Allow, reason, allowed_by))
+        }
+        (Some((why, rule)), Mode::DontAsk) => deny(format!("{why}, and nobody is to be asked"), rule),
+        (Some((why, rule)), _) => Decided::Ask(scope, decision(Verdict::Ask, why, rule)),
+    }
+}
+
+/// How one effect stands, ask rules and deny rules apart.
+enum Standing<'a> {
+    Fine,
+    Ruled(&'a Rule),
+    Ask(String),
+}
+
+fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a> {
+    let bypass = policy.mode == Mode::BypassPermissions;
+    match effect {
+        // Reads outside the scope are refused by the World itself, in the words of the dialect.
+        Effect::Read { .. } | Effect::Ask => Standing::Fine,
+        _ if bypass => Standing::Fine,
+        Effect::Write { path } => {
+            if policy.scope.root_of(path).is_none() {
+                // Naming the tool is not naming the path: only a rule with a path widens the scope.
+                return match policy.rules.granting(tool, effect) {
+                    Some(rule) => Standing::Ruled(rule),
+                    None => Standing::Ask(format!("{} lies outside the workspace", path.display())),
+                };
+            }
+            match (policy.mode, policy.rules.allowing(tool, effect)) {
+                (Mode::Scoped | Mode::AcceptEdits, _) => Standing::Fine,
+                (_, Some(rule)) => Standing::Ruled(rule),
+                (_, None) => Standing::Ask(format!("it would change {}", path.display())),
+            }
+        }
+        Effect::Run { command } => match policy.rules.allowing(tool, effect) {
+            Some(rule) => Standing::Ruled(rule),
+            None if policy.mode == Mode::Scoped && policy.commands_reversible => Standing::Fine,
+            None if policy.commands_reversible => Standing::Ask(format!("it would run: {command}")),
+            None => Standing::Ask(format!("what a command changes cannot be taken back; it would run: {command}")),
+        },
+        Effect::Reach { host } => match policy.rules.allowing(tool, effect) {
+            Some(rule) => Standing::Ruled(rule),
+            None => Standing::Ask(format!("it would reach {host}")),
+        },
+        Effect::Spawn { agent } => match policy.rules.allowing(tool, effect) {
+            Some(rule) => Standing::Ruled(rule),
+            None if policy.mode == Mode::Scoped => Standing::Fine,
+            None => Standing::Ask(format!("it would start the agent {agent}")),
+        },
+    }
+}
+
+fn path_of(effect: &Effect) -> Option<&Path> {
+    match effect {
+        Effect::Read { path } | Effect::Write { path } => Some(path),
+        _ => None,
+    }
+}
+
+fn deny(reason: String, rule: Option<&Rule>) -> Decided {
+    Decided::Deny(decision(Verdict::Deny, reason, rule))
+}
+
+fn decision(verdict: Verdict, reason: String, rule: Option<&Rule>) -> Decision {
+    Decision { verdict, reason, rule: rule.map(Rule::cite) }
+}

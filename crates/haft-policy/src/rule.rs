@@ -1,0 +1,163 @@
+//! Rules in Claude's words: `Tool` or `Tool(specifier)`, each with its origin.
+
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+use haft_tool::{Effect, ToolError};
+
+use crate::command;
+
+/// What a rule says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behavior {
+    /// Run it.
+    Allow,
+    /// Ask first.
+    Ask,
+    /// Never.
+    Deny,
+}
+
+/// One rule and where it stands.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    behavior: Behavior,
+    tool: String,
+    specifier: Option<Specifier>,
+    text: String,
+    origin: String,
+}
+
+#[derive(Debug, Clone)]
+enum Specifier {
+    Path(GlobMatcher),
+    Command(String),
+    Host(String),
+}
+
+/// Tools whose effects are read paths, and those whose effects are written ones.
+const READERS: [&str; 3] = ["Read", "Grep", "Glob"];
+const WRITERS: [&str; 3] = ["Edit", "Write", "NotebookEdit"];
+
+impl Rule {
+    /// Reads a rule; `origin` says where it stands, for example `--allowedTools` or `haft.toml:12`.
+    pub fn parse(behavior: Behavior, text: &str, origin: &str, workspace: &Path) -> Result<Self, ToolError> {
+        let bad = |why: &str| ToolError::invalid_arguments(format!("{origin}: the rule {text:?} {why}"));
+        let text = text.trim();
+        let (tool, specifier) = match text.split_once('(') {
+            None => (text, None),
+            Some((tool, rest)) => {
+                (tool, Some(rest.strip_suffix(')').ok_or_else(|| bad("has no closing parenthesis"))?))
+            }
+        };
+        if tool.is_empty() || tool.chars().any(char::is_whitespace) {
+            return Err(bad("does not start with a tool's name"));
+        }
+        let specifier = match specifier.map(str::trim) {
+            None | Some("*" | "") => None,
+            Some(host) if host.starts_with("domain:") => Some(Specifier::Host(host["domain:".len()..].to_lowercase())),
+            Some(pattern) if READERS.contains(&tool) || WRITERS.contains(&tool) => {
+                Some(Specifier::Path(path_pattern(pattern, workspace).map_err(|why| bad(&why))?))
+            }
+            Some(command) => Some(Specifier::Command(command.to_owned())),
+        };
+        Ok(Self { behavior, tool: tool.to_owned(), specifier, text: text.to_owned(), origin: origin.to_owned() })
+    }
+
+    /// The rule as written, and where.
+    pub fn cite(&self) -> String {
+        format!("{} ({})", self.text, self.origin)
+    }
+
+    /// Whether the rule speaks of this tool at all.
+    fn names(&self, tool: &str) -> bool {
+        if self.tool == tool {
+            return true;
+        }
+        if let Some(prefix) = self.tool.strip_suffix('*') {
+            return self.behavior != Behavior::Allow && tool.starts_with(prefix)
+                || prefix.len() > "mcp__".len() && tool.starts_with(prefix);
+        }
+        // `Edit(path)` covers everything that writes files, `Read(path)` everything that reads them.
+        matches!(self.specifier, Some(Specifier::Path(_)))
+            && (self.tool == "Edit" && WRITERS.contains(&tool) || self.tool == "Read" && READERS.contains(&tool))
+    }
+
+    /// Whether the rule speaks of this effect of `tool`.
+    fn matches(&self, tool: &str, effect: &Effect) -> bool {
+        if !self.names(tool) {
+            return false;
+        }
+        match (&self.specifier, effect) {
+            (None, _) => true,
+            (Some(Specifier::Path(glob)), Effect::Read { path } | Effect::Write { path }) => {
+                path.ancestors().any(|path| glob.is_match(path))
+            }
+            (Some(Specifier::Command(pattern)), Effect::Run { command }) => match self.behavior {
+                Behavior::Allow => command::covers(pattern, command),
+                Behavior::Ask | Behavior::Deny => command::touches(pattern, command),
+            },
+            (Some(Specifier::Host(domain)), Effect::Reach { host }) => {
+                let host = host.to_lowercase();
+                host == *domain || host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// `//abs`, `~/home`, `/from-the-workspace`, `a/b` from the workspace, `*.env` at any depth.
+fn path_pattern(pattern: &str, workspace: &Path) -> Result<GlobMatcher, String> {
+    let anchored = |root: &Path, rest: &str| format!("{}/{rest}", globset::escape(&root.to_string_lossy()));
+    let whole = if let Some(rest) = pattern.strip_prefix("//") {
+        format!("/{rest}")
+    } else if let Some(rest) = pattern.strip_prefix("~/") {
+        let home = std::env::var_os("HOME").map(PathBuf::from).ok_or("needs $HOME, which is not set")?;
+        anchored(&home, rest)
+    } else if let Some(rest) = pattern.strip_prefix('/').or_else(|| pattern.strip_prefix("./")) {
+        anchored(workspace, rest)
+    } else if pattern.trim_end_matches('/').contains('/') {
+        anchored(workspace, pattern)
+    } else {
+        format!("**/{pattern}")
+    };
+    let glob = GlobBuilder::new(whole.trim_end_matches('/')).literal_separator(true).build();
+    glob.map(|glob| glob.compile_matcher()).map_err(|error| format!("is no path pattern: {error}"))
+}
+
+/// All rules of a call, whatever file or flag they come from.
+#[derive(Debug, Clone, Default)]
+pub struct Rules(Vec<Rule>);
+
+impl Rules {
+    /// Adds a rule.
+    pub fn push(&mut self, rule: Rule) {
+        self.0.push(rule);
+    }
+
+    /// The first rule of this behavior that speaks of any of the effects (of the tool as such, if it has none).
+    pub(crate) fn any(&self, behavior: Behavior, tool: &str, effects: &[Effect]) -> Option<&Rule> {
+        self.of(behavior).find(|rule| {
+            (rule.specifier.is_none() && rule.names(tool)) || effects.iter().any(|effect| rule.matches(tool, effect))
+        })
+    }
+
+    /// The rule that allows this effect of `tool`.
+    pub(crate) fn allowing(&self, tool: &str, effect: &Effect) -> Option<&Rule> {
+        self.of(Behavior::Allow).find(|rule| rule.matches(tool, effect))
+    }
+
+    /// The rule that allows this effect by naming it, not by naming the tool alone.
+    pub(crate) fn granting(&self, tool: &str, effect: &Effect) -> Option<&Rule> {
+        self.of(Behavior::Allow).find(|rule| rule.specifier.is_some() && rule.matches(tool, effect))
+    }
+
+    /// The rule that takes `tool` away as a whole, so that it need not be offered.
+    pub fn removing(&self, tool: &str) -> Option<&Rule> {
+        self.of(Behavior::Deny).find(|rule| rule.specifier.is_none() && rule.names(tool))
+    }
+
+    fn of(&self, behavior: Behavior) -> impl Iterator<Item = &Rule> {
+        self.0.iter().filter(move |rule| rule.behavior == behavior)
+    }
+}

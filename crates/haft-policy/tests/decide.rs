@@ -1,0 +1,116 @@
+//! Each row of the table is a promise of `decide`.
+
+use std::path::Path;
+
+use haft_policy::{Behavior, Decided, Mode, Policy, Request, Rule, Rules, decide};
+use haft_tool::{Effect, Reads, Scope};
+
+fn policy(mode: Mode, rules: &[(Behavior, &str)]) -> Policy {
+    let mut all = Rules::default();
+    for (behavior, text) in rules {
+        all.push(Rule::parse(*behavior, text, "test:1", Path::new("/w")).unwrap());
+    }
+    let scope = Scope {
+        workspace: "/w".into(),
+        roots: vec!["/w".into()],
+        grants: vec![],
+        reads: Reads::Everywhere,
+        protected: vec!["/state/haft".into()],
+        writes: false,
+        runs: false,
+    };
+    Policy { mode, rules: all, scope, commands_reversible: false }
+}
+
+fn write(path: &str) -> Effect {
+    Effect::Write { path: path.into() }
+}
+fn read(path: &str) -> Effect {
+    Effect::Read { path: path.into() }
+}
+fn run(command: &str) -> Effect {
+    Effect::Run { command: command.into() }
+}
+
+fn verdict(tool: &str, effect: Effect, policy: &Policy) -> String {
+    match decide(Request { tool, effects: &[effect] }, policy) {
+        Decided::Allow(_, d) => format!("allow: {}{}", d.reason, d.rule.map(|r| format!(" [{r}]")).unwrap_or_default()),
+        Decided::Ask(_, d) => format!("ask: {}{}", d.reason, d.rule.map(|r| format!(" [{r}]")).unwrap_or_default()),
+        Decided::Deny(d) => format!("deny: {}{}", d.reason, d.rule.map(|r| format!(" [{r}]")).unwrap_or_default()),
+    }
+}
+
+#[test]
+fn scoped_runs_what_is_inside_and_reversible_and_asks_for_the_rest() {
+    let policy = policy(Mode::Scoped, &[]);
+    assert_eq!(verdict("Write", write("/w/a"), &policy), "allow: it lies inside the scope and can be taken back");
+    assert_eq!(verdict("Read", read("/etc/hosts"), &policy), "allow: it changes nothing");
+    assert_eq!(verdict("Write", write("/etc/hosts"), &policy), "ask: /etc/hosts lies outside the workspace");
+    assert_eq!(verdict("Write", write("/w-evil/a"), &policy), "ask: /w-evil/a lies outside the workspace");
+    assert!(verdict("Bash", run("ls"), &policy).starts_with("ask: what a command changes cannot be taken back"));
+    let reversible = Policy { commands_reversible: true, ..policy };
+    assert!(verdict("Bash", run("ls"), &reversible).starts_with("allow"));
+}
+
+#[test]
+fn the_ledger_is_protected_in_every_mode() {
+    for mode in Mode::ALL {
+        let policy = policy(mode, &[(Behavior::Allow, "Read"), (Behavior::Allow, "Edit(//**)")]);
+        assert!(verdict("Read", read("/state/haft/ledger.db"), &policy).starts_with("deny"), "{mode}");
+        assert!(verdict("Write", write("/state/haft/x"), &policy).starts_with("deny"), "{mode}");
+    }
+}
+
+#[test]
+fn a_deny_rule_beats_everything_and_is_cited() {
+    let policy = policy(Mode::BypassPermissions, &[(Behavior::Allow, "Read"), (Behavior::Deny, "Read(.env*)")]);
+    assert_eq!(verdict("Read", read("/w/sub/.env.local"), &policy), "deny: Read is denied by a rule [Read(.env*) (test:1)]");
+    assert_eq!(verdict("Grep", read("/w/sub/.env.local"), &policy), "deny: Grep is denied by a rule [Read(.env*) (test:1)]");
+    assert!(verdict("Read", read("/w/sub/env"), &policy).starts_with("allow"));
+}
+
+#[test]
+fn naming_a_tool_allows_it_but_does_not_widen_the_scope() {
+    let named = policy(Mode::Scoped, &[(Behavior::Allow, "Bash"), (Behavior::Allow, "Write")]);
+    assert!(verdict("Bash", run("ls"), &named).starts_with("allow: a rule allows it"));
+    assert!(verdict("Write", write("/etc/hosts"), &named).starts_with("ask"));
+    let by_path = policy(Mode::Scoped, &[(Behavior::Allow, "Edit(//etc/hosts)")]);
+    match decide(Request { tool: "Write", effects: &[write("/etc/hosts")] }, &by_path) {
+        Decided::Allow(scope, _) => assert_eq!(scope.grants, [Path::new("/etc/hosts")]),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_modes_of_claude_mean_what_they_mean_there() {
+    let at = |mode, effect| {
+        let text = verdict("T", effect, &policy(mode, &[]));
+        text.split(':').next().unwrap().to_owned()
+    };
+    assert_eq!(at(Mode::Default, write("/w/a")), "ask");
+    assert_eq!(at(Mode::Default, run("ls")), "ask");
+    assert_eq!(at(Mode::Default, read("/w/a")), "allow");
+    assert_eq!(at(Mode::AcceptEdits, write("/w/a")), "allow");
+    assert_eq!(at(Mode::AcceptEdits, run("ls")), "ask");
+    assert_eq!(at(Mode::Plan, write("/w/a")), "deny");
+    assert_eq!(at(Mode::Plan, run("ls")), "deny");
+    assert_eq!(at(Mode::Plan, read("/w/a")), "allow");
+    assert_eq!(at(Mode::DontAsk, write("/w/a")), "deny");
+    assert_eq!(at(Mode::BypassPermissions, write("/etc/hosts")), "allow");
+    assert_eq!(at(Mode::BypassPermissions, run("ls")), "allow");
+}
+
+#[test]
+fn a_scope_lets_a_call_do_only_what_it_declared() {
+    let policy = policy(Mode::Scoped, &[]);
+    match decide(Request { tool: "Read", effects: &[read("/w/a")] }, &policy) {
+        Decided::Allow(scope, _) => assert!(!scope.writes && !scope.runs),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_rule_that_cannot_be_read_says_where_it_stands() {
+    let error = Rule::parse(Behavior::Deny, "Bash(rm", "haft.toml:3", Path::new("/w")).unwrap_err();
+    assert_eq!(error.message, "haft.toml:3: the rule \"Bash(rm\" has no closing parenthesis");
+}

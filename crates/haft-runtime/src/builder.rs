@@ -1,0 +1,224 @@
+//! Building a runtime.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use haft_ledger::{Ledger, NewSession};
+use haft_policy::{Behavior, Mode, Policy, Rule, Rules};
+use haft_tool::{AnyTool, Dialect, ErrorKind, Planning, Reads, Scope, Tool, ToolError};
+use haft_world::{Environment, Root};
+
+use crate::runtime::Inner;
+use crate::schedule::Schedule;
+use crate::steps::ask::{Asker, Nobody};
+use crate::steps::record::Book;
+use crate::{Registry, Runtime};
+
+/// Collects what a runtime is made of.
+#[must_use = "a builder does nothing until `build`"]
+#[derive(Default)]
+pub struct Builder {
+    workspace: Option<PathBuf>,
+    directories: Vec<PathBuf>,
+    home: Option<PathBuf>,
+    dialect: Option<Dialect>,
+    tools: Vec<Arc<dyn AnyTool>>,
+    only: Option<Vec<String>>,
+    rules: Vec<(Behavior, String, String)>,
+    mode: Mode,
+    asker: Option<Arc<dyn Asker>>,
+    environment: Option<Environment>,
+    session: Option<String>,
+    door: Option<String>,
+}
+
+impl Builder {
+    /// The folder that calls work in and may change; the current one if nothing is said.
+    pub fn workspace(mut self, path: impl Into<PathBuf>) -> Self {
+        self.workspace = Some(path.into());
+        self
+    }
+
+    /// One more folder that calls may change.
+    pub fn add_directory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.directories.push(path.into());
+        self
+    }
+
+    /// Where the ledger lies; `$HAFT_HOME` or the user's state directory if nothing is said.
+    pub fn home(mut self, path: impl Into<PathBuf>) -> Self {
+        self.home = Some(path.into());
+        self
+    }
+
+    /// The tools of a dialect, and its ways.
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = Some(dialect);
+        self
+    }
+
+    /// One more tool. One of the same name, the dialect's too, is replaced.
+    pub fn tool(self, tool: impl Tool) -> Self {
+        self.any_tool(Arc::new(tool))
+    }
+
+    /// One more tool whose input type is not known here.
+    pub fn any_tool(mut self, tool: Arc<dyn AnyTool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Offers only these tools.
+    pub fn only(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.only = Some(names.into_iter().collect());
+        self
+    }
+
+    /// A rule that lets calls run, for example `Bash` or `Edit(src/**)`; `origin` is cited in decisions.
+    pub fn allow(self, rule: impl Into<String>, origin: impl Into<String>) -> Self {
+        self.rule(Behavior::Allow, rule, origin)
+    }
+
+    /// A rule, whatever it says.
+    pub fn rule(mut self, behavior: Behavior, rule: impl Into<String>, origin: impl Into<String>) -> Self {
+        self.rules.push((behavior, rule.into(), origin.into()));
+        self
+    }
+
+    /// How much runs without a question.
+    pub fn permission_mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Who answers questions; nobody if nothing is said, and then each is answered with no.
+    pub fn asker(mut self, asker: Arc<dyn Asker>) -> Self {
+        self.asker = Some(asker);
+        self
+    }
+
+    /// What commands see of the environment; a scrubbed copy of this process's if nothing is said.
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = Some(environment);
+        self
+    }
+
+    /// Goes on with an earlier session instead of starting one.
+    pub fn session(mut self, id: impl Into<String>) -> Self {
+        self.session = Some(id.into());
+        self
+    }
+
+    /// Which door the calls come through, for the ledger; `library` if nothing is said.
+    pub fn door(mut self, door: impl Into<String>) -> Self {
+        self.door = Some(door.into());
+        self
+    }
+
+    /// Builds the runtime. The ledger is opened by the first call.
+    pub fn build(self) -> Result<Runtime, ToolError> {
+        let spelled = match self.workspace {
+            Some(path) => path,
+            None => std::env::current_dir().map_err(|error| ToolError::io("find the current directory", &error))?,
+        };
+        let workspace = Arc::new(Root::open(&spelled)?);
+        let planning = Planning {
+            spelled: (spelled.is_absolute() && spelled != workspace.path).then(|| spelled.clone()),
+            workspace: workspace.path.clone(),
+        };
+        let mut roots = vec![Arc::clone(&workspace)];
+        for path in &self.directories {
+            roots.push(Arc::new(Root::open(path)?));
+        }
+        let home = match self.home {
+            Some(home) => home,
+            None => Ledger::home_from_env()?,
+        };
+        let home = resolved(&home)?;
+        refuse_ledger_inside(&roots, &home)?;
+
+        let (dialect_name, reads) =
+            self.dialect.as_ref().map_or(("none", Reads::Everywhere), |dialect| (dialect.name, dialect.reads.clone()));
+        let mut registry = self.dialect.as_ref().map(Registry::of).unwrap_or_default();
+        for tool in self.tools {
+            registry.register(tool);
+        }
+        let mut rules = Rules::default();
+        for (behavior, text, origin) in &self.rules {
+            rules.push(Rule::parse(*behavior, text, origin, &workspace.path)?);
+        }
+        for definition in registry.names() {
+            if rules.removing(&definition).is_some() {
+                registry.disable(&definition);
+            }
+        }
+        if let Some(only) = self.only {
+            for name in &only {
+                registry.find(name)?;
+            }
+            registry.allow_only(only);
+        }
+        let scope = Scope {
+            workspace: workspace.path.clone(),
+            roots: roots.iter().map(|root| root.path.clone()).collect(),
+            grants: Vec::new(),
+            reads,
+            protected: vec![home.clone()],
+            writes: false,
+            runs: false,
+        };
+        let new = NewSession {
+            workspace: workspace.path.clone(),
+            dialect: dialect_name.to_owned(),
+            door: self.door.unwrap_or_else(|| "library".to_owned()),
+        };
+        Ok(Runtime {
+            inner: Arc::new(Inner {
+                registry,
+                policy: Policy { mode: self.mode, rules, scope, commands_reversible: false },
+                planning,
+                roots,
+                environment: Arc::new(self.environment.unwrap_or_else(Environment::inherited)),
+                asker: self.asker.unwrap_or_else(|| Arc::new(Nobody)),
+                asking: tokio::sync::Mutex::new(()),
+                schedule: Schedule::default(),
+                book: Arc::new(Book::new(home, new, self.session)),
+                calls: AtomicU64::new(0),
+            }),
+        })
+    }
+}
+
+/// `home` with the links of its existing part resolved, so that it is recognised under any name.
+fn resolved(home: &Path) -> Result<PathBuf, ToolError> {
+    if !home.is_absolute() {
+        return Err(ToolError::invalid_path(format!("HAFT_HOME: {} is not an absolute path", home.display())));
+    }
+    let mut missing = Vec::new();
+    let mut here = home;
+    loop {
+        if let Ok(root) = Root::open(here) {
+            return Ok(missing.iter().rev().fold(root.path, |path, name| path.join(name)));
+        }
+        match (here.parent(), here.file_name()) {
+            (Some(parent), Some(name)) => (missing.push(name.to_owned()), here = parent).1,
+            _ => return Ok(home.to_owned()),
+        }
+    }
+}
+
+/// A ledger that calls could write to would prove nothing.
+fn refuse_ledger_inside(roots: &[Arc<Root>], home: &Path) -> Result<(), ToolError> {
+    match roots.iter().find(|root| home.starts_with(&root.path)) {
+        None => Ok(()),
+        Some(root) => Err(ToolError::new(
+            ErrorKind::InvalidPath,
+            format!(
+                "the ledger {} lies inside {}, which calls may change; choose a narrower workspace or set HAFT_HOME to a directory outside it",
+                home.display(),
+                root.path.display()
+            ),
+        )),
+    }
+}

@@ -1,0 +1,21 @@
+//! The registry and the eight steps that every call walks, once, in order:
+//! decode, plan, decide, ask, perform, record, bound, result.
+//!
+//! [`Runtime::call`] is the one way in, for every door. No step calls back up; each lives in `steps/` under its own
+//! name, and `walk.rs` is the only place that puts them in a row.
+//!
+//! What must never live here: a tool, a dispatch on a tool's name, a second way around the steps.
+
+mod builder;
+mod registry;
+mod runtime;
+mod schedule;
+mod steps;
+mod undo;
+mod walk;
+
+pub use builder::Builder;
+pub use registry::Registry;
+pub use runtime::{CallOptions, CallResult, Runtime, Watch};
+pub use steps::ask::{Answer, Asker, Nobody, Question};
+pub use undo::{Target, UndoPreview};

@@ -1,0 +1,115 @@
+//! The tools a runtime knows, by name.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
+
+use haft_tool::{AnyTool, Definition, Dialect, ErrorKind, ToolError, close_names};
+
+/// A tool and its definition, which is made when it is first wanted.
+pub(crate) struct Entry {
+    pub(crate) tool: Arc<dyn AnyTool>,
+    definition: OnceLock<Definition>,
+}
+
+impl Entry {
+    pub(crate) fn definition(&self) -> &Definition {
+        self.definition.get_or_init(|| self.tool.definition())
+    }
+}
+
+/// The tools a runtime knows, in the order they are shown.
+#[derive(Default)]
+pub struct Registry {
+    entries: Vec<Arc<Entry>>,
+    by_name: HashMap<String, usize>,
+    aliases: HashMap<String, String>,
+    any_case: bool,
+    allowed: Option<HashSet<String>>,
+    disabled: HashSet<String>,
+}
+
+impl Registry {
+    /// A registry of a dialect's tools, under its names and aliases.
+    pub fn of(dialect: &Dialect) -> Self {
+        let mut registry = Self { any_case: dialect.any_case, ..Self::default() };
+        for tool in &dialect.tools {
+            registry.register(Arc::clone(tool));
+        }
+        for (alias, name) in dialect.aliases {
+            registry.aliases.insert(registry.key(alias), (*name).to_owned());
+        }
+        registry
+    }
+
+    /// Adds a tool. One of the same name is replaced, keeps its place, and is given back.
+    pub fn register(&mut self, tool: Arc<dyn AnyTool>) -> Option<Arc<dyn AnyTool>> {
+        let key = self.key(tool.name());
+        let entry = Arc::new(Entry { tool, definition: OnceLock::new() });
+        if let Some(at) = self.by_name.get(&key) {
+            let old = std::mem::replace(&mut self.entries[*at], entry);
+            return Some(Arc::clone(&old.tool));
+        }
+        self.by_name.insert(key, self.entries.len());
+        self.entries.push(entry);
+        None
+    }
+
+    /// Offers only these tools from now on.
+    pub fn allow_only(&mut self, names: impl IntoIterator<Item = String>) {
+        self.allowed = Some(names.into_iter().map(|name| self.key(&name)).collect());
+    }
+
+    /// Offers this tool no longer.
+    pub fn disable(&mut self, name: &str) {
+        self.disabled.insert(self.key(name));
+    }
+
+    /// Whether the tool is offered.
+    pub fn is_allowed(&self, name: &str) -> bool {
+        let key = self.key(name);
+        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&key)) && !self.disabled.contains(&key)
+    }
+
+    /// The tool of that name or alias.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn AnyTool>> {
+        self.entry(name).map(|entry| &entry.tool)
+    }
+
+    /// All tools that are offered, as callers see them.
+    pub fn definitions(&self) -> Vec<Definition> {
+        let offered = self.entries.iter().filter(|entry| self.is_allowed(entry.tool.name()));
+        offered.map(|entry| entry.definition().clone()).collect()
+    }
+
+    /// The names of all tools, offered or not.
+    pub fn names(&self) -> Vec<String> {
+        self.entries.iter().map(|entry| entry.tool.name().to_owned()).collect()
+    }
+
+    fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
+        let key = self.key(name);
+        let at = self.by_name.get(&key).or_else(|| self.by_name.get(&self.key(self.aliases.get(&key)?)))?;
+        self.entries.get(*at)
+    }
+
+    /// The tool for a call, or what to tell the caller instead.
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<Entry>, ToolError> {
+        let offered = || self.entries.iter().map(|entry| entry.tool.name()).filter(|name| self.is_allowed(name));
+        let Some(entry) = self.entry(name) else {
+            let near = close_names(name, offered());
+            let hint = match near.as_slice() {
+                [] => format!("there are: {}", offered().collect::<Vec<_>>().join(", ")),
+                near => format!("did you mean {}?", near.join(" or ")),
+            };
+            return Err(ToolError::new(ErrorKind::NotFound, format!("Unknown tool {name:?}; {hint}")));
+        };
+        if !self.is_allowed(entry.tool.name()) {
+            return Err(ToolError::denied(format!("The tool {} is disabled here", entry.tool.name())));
+        }
+        Ok(Arc::clone(entry))
+    }
+
+    fn key(&self, name: &str) -> String {
+        if self.any_case { name.to_lowercase() } else { name.to_owned() }
+    }
+}

@@ -1,0 +1,155 @@
+//! The runtime: the one way in.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use haft_ledger::Ledger;
+use haft_policy::Policy;
+use haft_tool::{Arguments, Call, Cancel, Definition, Execution, Output, Planning, Receipt, ToolError, now_ms};
+use haft_world::{Environment, Root};
+
+use crate::steps::ask::Asker;
+use crate::steps::record::Book;
+use crate::schedule::Schedule;
+use crate::walk::Walk;
+use crate::{Builder, Registry};
+
+/// Hears where a call stands: pending, running with its progress, completed.
+pub type Watch = Arc<dyn Fn(&Execution) + Send + Sync>;
+
+pub(crate) struct Inner {
+    pub(crate) registry: Registry,
+    pub(crate) policy: Policy,
+    pub(crate) planning: Planning,
+    pub(crate) roots: Vec<Arc<Root>>,
+    pub(crate) environment: Arc<Environment>,
+    pub(crate) asker: Arc<dyn Asker>,
+    pub(crate) asking: tokio::sync::Mutex<()>,
+    pub(crate) schedule: Schedule,
+    pub(crate) book: Arc<Book>,
+    pub(crate) calls: AtomicU64,
+}
+
+impl Inner {
+    pub(crate) fn book(&self) -> Arc<Book> {
+        Arc::clone(&self.book)
+    }
+}
+
+/// Holds the tools, the policy and the ledger of one session in one workspace. Clones share them.
+#[derive(Clone)]
+pub struct Runtime {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime").field("workspace", &self.inner.planning.workspace).finish_non_exhaustive()
+    }
+}
+
+/// How a call is made, apart from what it asks for.
+#[derive(Clone, Default)]
+pub struct CallOptions {
+    /// Stops the call.
+    pub cancel: Cancel,
+    /// Hears where the call stands.
+    pub watch: Option<Watch>,
+}
+
+/// The one result of a call.
+#[derive(Debug, Clone)]
+pub struct CallResult {
+    /// The caller's id for the call.
+    pub call_id: String,
+    /// What the caller sees.
+    pub output: Output,
+    /// What the call did.
+    pub receipt: Receipt,
+}
+
+impl Runtime {
+    /// Starts building a runtime.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Calls a tool by name and waits for its one result: also when it is denied, fails, times out or is interrupted.
+    ///
+    /// Must run inside a Tokio runtime. Calls whose effects cannot conflict run together; others in the order made.
+    pub async fn call(&self, tool: &str, arguments: impl Into<Arguments>) -> CallResult {
+        let number = self.inner.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        self.run(Call::new(format!("call_{number}"), tool, arguments), CallOptions::default()).await
+    }
+
+    /// Makes a call under the caller's own id, with a way to stop and to watch it.
+    ///
+    /// Dropping the future cancels the call; its receipt is written all the same.
+    pub async fn run(&self, call: Call, options: CallOptions) -> CallResult {
+        self.send(Walk {
+            inner: Arc::clone(&self.inner),
+            call,
+            cancel: options.cancel,
+            watch: options.watch,
+            tool: None,
+            undoes: Vec::new(),
+            started_at: now_ms(),
+            start: Instant::now(),
+        })
+        .await
+    }
+
+    /// Sends a call on its way in a task of its own, so that it reaches its end whatever its caller does.
+    pub(crate) async fn send(&self, walk: Walk) -> CallResult {
+        let stop = StopOnDrop(walk.cancel.clone());
+        let task = tokio::spawn(walk.go());
+        let result = task.await;
+        std::mem::forget(stop);
+        match result {
+            Ok(result) => result,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
+    /// The tools that are offered, as callers see them.
+    pub fn definitions(&self) -> Vec<Definition> {
+        self.inner.registry.definitions()
+    }
+
+    /// The tools.
+    pub fn registry(&self) -> &Registry {
+        &self.inner.registry
+    }
+
+    /// The folder the calls work in.
+    pub fn workspace(&self) -> &std::path::Path {
+        &self.inner.planning.workspace
+    }
+
+    /// The ledger that the calls are recorded in.
+    pub fn ledger(&self) -> Result<Ledger, ToolError> {
+        self.inner.book.ledger().cloned()
+    }
+
+    /// The id of the session that the calls are recorded under.
+    pub fn session(&self) -> Result<String, ToolError> {
+        self.inner.book.session().map(str::to_owned)
+    }
+
+    /// Waits until every call that was made has ended, and lets go of everything.
+    pub async fn shutdown(self) {
+        // A place behind every other: it conflicts with all that touch anything.
+        let last = self.inner.schedule.enter(&[haft_tool::Effect::Run { command: String::new() }]);
+        last.turn().await;
+    }
+}
+
+struct StopOnDrop(Cancel);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}

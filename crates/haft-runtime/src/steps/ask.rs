@@ -1,0 +1,71 @@
+//! ask: somebody answers what policy left open.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use haft_tool::{Decision, Effect, Verdict};
+
+/// What somebody is asked.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// The tool's name.
+    pub tool: String,
+    /// What it will touch.
+    pub effects: Vec<Effect>,
+    /// Why policy leaves it to somebody.
+    pub reason: String,
+}
+
+/// What somebody answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Run it.
+    Allow {
+        /// Who said so, for the receipt.
+        by: String,
+    },
+    /// Do not run it.
+    Deny {
+        /// Why, and how it could be allowed.
+        why: String,
+    },
+}
+
+/// Answers questions: a person at a terminal, a program over a wire.
+pub trait Asker: Send + Sync {
+    /// Answers one question. Questions of a session come one after the other.
+    fn ask<'a>(&'a self, question: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+}
+
+/// Nobody is there: every question is answered with no, and with how to say yes beforehand.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nobody;
+
+impl Asker for Nobody {
+    fn ask<'a>(&'a self, question: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        Box::pin(async { Answer::Deny { why: format!("nobody is here to be asked; {}", how_to_allow(question)) } })
+    }
+}
+
+/// How the user could allow this without being asked.
+pub(crate) fn how_to_allow(question: &Question) -> String {
+    let rule = question.effects.iter().find_map(|effect| match effect {
+        Effect::Write { path } => Some(format!("{}(/{})", question.tool, path.display())),
+        Effect::Run { .. } => Some(question.tool.clone()),
+        _ => None,
+    });
+    let rule = rule.unwrap_or_else(|| question.tool.clone());
+    format!("allow it beforehand with the rule {rule:?} (--allowedTools)")
+}
+
+/// The decision after somebody answered.
+pub(crate) fn answered(asked: Decision, answer: Answer) -> Decision {
+    match answer {
+        Answer::Allow { by } => {
+            Decision { verdict: Verdict::Allow, reason: format!("{}; allowed by {by}", asked.reason), rule: asked.rule }
+        }
+        Answer::Deny { why } => {
+            Decision { verdict: Verdict::Deny, reason: format!("{}; {why}", asked.reason), rule: asked.rule }
+        }
+    }
+}

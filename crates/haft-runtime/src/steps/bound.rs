@@ -1,0 +1,37 @@
+//! bound: the caller sees a part of a long result, and is told what it does not see.
+
+use haft_tool::{Bound, Content, Output, Receipt, SideEffect};
+
+/// The text to keep in the ledger because `bound` will cut it and nobody could get it again.
+pub(crate) fn worth_keeping(output: &Output, bound: Bound, side_effect: SideEffect) -> Option<String> {
+    // What only looks can look again, from any place it likes.
+    if matches!(side_effect, SideEffect::None | SideEffect::ReadOnly) {
+        return None;
+    }
+    let mut kept: Option<String> = None;
+    for piece in &output.content {
+        if let Content::Text { text } = piece
+            && bound.cuts(text)
+        {
+            let kept = kept.get_or_insert_default();
+            kept.push_str(&text.head);
+            if text.missing_bytes > 0 {
+                kept.push_str(&format!("\n[... {} bytes were not kept ...]\n", text.missing_bytes));
+            }
+            kept.push_str(&text.tail);
+        }
+    }
+    kept
+}
+
+/// Cuts each text of the output once.
+pub(crate) fn bound(mut output: Output, bound: Bound, receipt: &Receipt) -> Output {
+    for piece in &mut output.content {
+        if let Content::Text { text } = piece {
+            let rest = receipt.full_output.as_ref().map(|_| format!("the rest: haft show {} --output", receipt.id));
+            let (shown, _) = bound.apply(std::mem::take(text), rest);
+            *text = shown.into();
+        }
+    }
+    output
+}

@@ -1,0 +1,124 @@
+//! record: what a call will change is in the ledger before it changes, and what it did afterwards.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use haft_ledger::{Ledger, NewSession};
+use haft_tool::{Change, Receipt, Reversible, ToolError, Value};
+use haft_world::{Intent, Journal};
+
+/// Strings longer than this are named in a receipt, not repeated.
+const LONGEST_STRING: usize = 4 * 1024;
+
+/// The ledger and this runtime's session in it; both are opened when they are first needed.
+pub(crate) struct Book {
+    home: PathBuf,
+    new: NewSession,
+    resumed: Option<String>,
+    opened: OnceLock<(Ledger, String)>,
+    opening: Mutex<()>,
+}
+
+impl Book {
+    pub(crate) fn new(home: PathBuf, new: NewSession, resumed: Option<String>) -> Self {
+        Self { home, new, resumed, opened: OnceLock::new(), opening: Mutex::new(()) }
+    }
+
+    fn open(&self) -> Result<&(Ledger, String), ToolError> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let _one = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.opened.get().is_none() {
+            let ledger = Ledger::open(&self.home)?;
+            let session = match &self.resumed {
+                Some(id) => ledger.session(id)?.id,
+                None => ledger.start_session(&self.new)?,
+            };
+            let _ = self.opened.set((ledger, session));
+        }
+        self.opened.get().ok_or_else(|| ToolError::internal("the ledger did not open"))
+    }
+
+    pub(crate) fn ledger(&self) -> Result<&Ledger, ToolError> {
+        self.open().map(|(ledger, _)| ledger)
+    }
+
+    pub(crate) fn session(&self) -> Result<&str, ToolError> {
+        self.open().map(|(_, session)| session.as_str())
+    }
+}
+
+/// One call's page: what it meant to change, what it did change, what will not come back.
+pub(crate) struct Page {
+    book: Arc<Book>,
+    receipt: Mutex<Receipt>,
+    done: Mutex<(Vec<Change>, Vec<String>)>,
+}
+
+impl Page {
+    pub(crate) fn new(book: Arc<Book>, receipt: Receipt) -> Self {
+        Self { book, receipt: Mutex::new(receipt), done: Mutex::default() }
+    }
+
+    /// Writes down that the call is under way, so that a crash leaves a trace.
+    pub(crate) fn begin(&self) -> Result<(), ToolError> {
+        let (ledger, session) = self.book.open()?;
+        let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
+        receipt.session.clone_from(session);
+        ledger.begin(&mut receipt)
+    }
+
+    /// Writes down how the call ended and gives the receipt.
+    pub(crate) fn finish(&self, end: impl FnOnce(&mut Receipt), full_output: Option<&str>) -> Result<Receipt, ToolError> {
+        let (ledger, session) = self.book.open()?;
+        let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
+        receipt.session.clone_from(session);
+        let (changes, losses) = std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner));
+        receipt.changes = changes;
+        if !losses.is_empty() && receipt.reversible == Reversible::Yes {
+            receipt.reversible = Reversible::Partly { why: losses.join("; ") };
+        }
+        if let Some(text) = full_output {
+            receipt.full_output = Some(ledger.keep(text.as_bytes())?);
+        }
+        end(&mut receipt);
+        ledger.finish(&mut receipt)?;
+        Ok(receipt.clone())
+    }
+}
+
+impl Journal for Page {
+    fn before(&self, intents: &[Intent<'_>]) -> Result<(), ToolError> {
+        let (ledger, session) = self.book.open()?;
+        let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
+        receipt.session.clone_from(session);
+        for intent in intents {
+            ledger.before_change(&mut receipt, &intent.change, intent.before, intent.temp.as_deref())?;
+        }
+        Ok(())
+    }
+
+    fn changed(&self, change: Change) {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).0.push(change);
+    }
+
+    fn not_reversible(&self, why: String) {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).1.push(why);
+    }
+}
+
+/// The arguments as a receipt keeps them: long strings by size and hash.
+pub(crate) fn kept_input(value: &Value) -> Value {
+    match value {
+        Value::String(text) if text.len() > LONGEST_STRING => {
+            let hash = blake3::hash(text.as_bytes()).to_hex();
+            Value::String(format!("<{} bytes, blake3 {hash}>", text.len()))
+        }
+        Value::Array(items) => Value::Array(items.iter().map(kept_input).collect()),
+        Value::Object(members) => {
+            Value::Object(members.iter().map(|(name, value)| (name.clone(), kept_input(value))).collect())
+        }
+        other => other.clone(),
+    }
+}

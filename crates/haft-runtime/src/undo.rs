@@ -1,0 +1,212 @@
+//! Taking calls back: a call like any other, with a receipt of its own, so that it can be taken back too.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use haft_ledger::undo::{Conflict, Step, UndoPlan, plan};
+use haft_ledger::{Ledger, Query};
+use haft_tool::{
+    Call, Cancel, Effect, ErrorKind, Files, JsonSchema, Node, Output, Planning, Receipt, Restore, SideEffect, Tool,
+    ToolError, World, json, now_ms,
+};
+use haft_world::{Intent, Journal, LocalFiles};
+use serde::Deserialize;
+
+use crate::runtime::{CallOptions, CallResult};
+use crate::walk::Walk;
+use crate::Runtime;
+
+/// Which calls to take back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// The last one in this workspace that changed anything and has not been taken back.
+    Last,
+    /// One call.
+    Call(i64),
+    /// All calls of a session that have not been taken back.
+    Session(String),
+    /// The last undo in this workspace: redo.
+    LastUndo,
+}
+
+/// What taking back would change.
+#[derive(Debug, Clone)]
+pub struct UndoPreview {
+    /// The calls that would be taken back, newest first.
+    pub receipts: Vec<Receipt>,
+    /// What would be put back, in this order; what is in conflict too.
+    pub steps: Vec<Step>,
+    /// What is no longer as the calls left it.
+    pub conflicts: Vec<Conflict>,
+    /// Calls whose changes are not known, and why.
+    pub blocked: Vec<(i64, String)>,
+}
+
+impl UndoPreview {
+    /// The bytes that `node` stood for, if it is a file whose bytes the ledger has.
+    pub fn bytes(ledger: &Ledger, node: &Node) -> Result<Vec<u8>, ToolError> {
+        node.as_file().map_or_else(|| Ok(Vec::new()), |file| ledger.blob(&file.hash))
+    }
+}
+
+impl Runtime {
+    /// What taking back `target` would change. Nothing is touched.
+    pub fn undo_preview(&self, target: &Target) -> Result<UndoPreview, ToolError> {
+        let ledger = self.ledger()?;
+        let receipts = chosen(&ledger, target, self.workspace())?;
+        let files = self.observer();
+        let UndoPlan { steps, conflicts, blocked } = plan(&receipts, &mut |path| files.observe(path))?;
+        Ok(UndoPreview { receipts, steps, conflicts, blocked })
+    }
+
+    /// Takes back what the preview showed; with `force` also where something else has changed since.
+    pub async fn undo(&self, preview: &UndoPreview, force: bool, options: CallOptions) -> Result<CallResult, ToolError> {
+        if !preview.conflicts.is_empty() && !force {
+            let paths: Vec<String> =
+                preview.conflicts.iter().map(|conflict| conflict.path.display().to_string()).collect();
+            return Err(ToolError::new(
+                ErrorKind::Conflict,
+                format!("changed since, so nothing was taken back: {}; see the preview, or force it", paths.join(", ")),
+            ));
+        }
+        let ids: Vec<i64> = preview.receipts.iter().map(|receipt| receipt.id).collect();
+        let arguments = json!({"calls": ids, "force": force});
+        let number = now_ms();
+        let tool = Undo { ledger: self.ledger()?, steps: Mutex::new(preview.steps.clone()) };
+        let walk = Walk {
+            inner: Arc::clone(&self.inner),
+            call: Call::new(format!("undo_{number}"), "Undo", arguments),
+            cancel: options.cancel,
+            watch: options.watch,
+            tool: Some(Arc::new(tool)),
+            undoes: ids,
+            started_at: number,
+            start: Instant::now(),
+        };
+        Ok(self.send(walk).await)
+    }
+
+    /// Marks calls whose process died as interrupted and removes the temporary files they left.
+    pub fn recover(&self) -> Result<Vec<Receipt>, ToolError> {
+        let files = self.observer();
+        let mut recovered = Vec::new();
+        for (receipt, temps) in self.ledger()?.recover()? {
+            let ours: Vec<_> = temps.into_iter().filter(|temp| !holds_foreign_bytes(&files, &receipt, temp)).collect();
+            haft_world::remove_leftovers(&ours);
+            recovered.push(receipt);
+        }
+        Ok(recovered)
+    }
+
+    fn observer(&self) -> LocalFiles {
+        let scope = Arc::new(self.inner.policy.scope.clone());
+        LocalFiles::new(scope, self.inner.roots.clone(), Arc::new(NoChange), Cancel::new())
+    }
+}
+
+/// Whether a temporary file holds what somebody else wrote: the call's new file was already exchanged with it, and it
+/// is not the file that the call had read.
+fn holds_foreign_bytes(files: &LocalFiles, receipt: &Receipt, temp: &Path) -> bool {
+    receipt.changes.iter().filter(|change| change.path.parent() == temp.parent()).any(|change| {
+        let is = |path: &Path, node: &Node| files.observe(path).is_ok_and(|now| now.same_as(node));
+        is(&change.path, &change.after) && !is(temp, &change.before)
+    })
+}
+
+/// The journal of what may only look.
+struct NoChange;
+
+impl Journal for NoChange {
+    fn before(&self, _intents: &[Intent<'_>]) -> Result<(), ToolError> {
+        Err(ToolError::internal("a preview changes nothing"))
+    }
+    fn changed(&self, _change: haft_tool::Change) {}
+    fn not_reversible(&self, _why: String) {}
+}
+
+fn chosen(ledger: &Ledger, target: &Target, workspace: &Path) -> Result<Vec<Receipt>, ToolError> {
+    let nothing = |what: &str| ToolError::new(ErrorKind::TargetNotFound, what.to_owned());
+    match target {
+        Target::Last => {
+            let last = ledger.next_to_undo(workspace)?;
+            let here = workspace.display();
+            Ok(vec![last.ok_or_else(|| nothing(&format!("there is nothing to undo in {here}")))?])
+        }
+        Target::LastUndo => {
+            let last = ledger.next_to_redo(workspace)?;
+            let here = workspace.display();
+            Ok(vec![last.ok_or_else(|| nothing(&format!("there is nothing to redo in {here}")))?])
+        }
+        Target::Call(id) => {
+            let receipt = ledger.receipt(*id)?;
+            if let Some(by) = ledger.undone_by(*id)? {
+                return Err(nothing(&format!("call {id} has been taken back already, by call {by}; undo {by} to redo it")));
+            }
+            if receipt.changes.is_empty() && receipt.reversible == haft_tool::Reversible::Yes {
+                return Err(nothing(&format!("call {id} ({}) changed nothing", receipt.tool)));
+            }
+            Ok(vec![receipt])
+        }
+        Target::Session(id) => {
+            let session = ledger.session(id)?.id;
+            let query = Query { session: Some(session.clone()), only_changes: true, limit: usize::MAX, ..Query::default() };
+            let mut receipts = Vec::new();
+            for receipt in ledger.receipts(&query)? {
+                if receipt.undoes.is_empty() && ledger.undone_by(receipt.id)?.is_none() {
+                    receipts.push(receipt);
+                }
+            }
+            if receipts.is_empty() {
+                return Err(nothing(&format!("session {session} changed nothing that could be taken back")));
+            }
+            Ok(receipts)
+        }
+    }
+}
+
+/// Take calls back.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The numbers of the calls.
+    #[expect(dead_code, reason = "kept in the receipt; the steps were worked out in the preview")]
+    calls: Vec<i64>,
+    /// Whether to overwrite what has changed since.
+    #[serde(default)]
+    #[expect(dead_code, reason = "kept in the receipt; the steps were worked out in the preview")]
+    force: bool,
+}
+
+/// The call that takes back others.
+struct Undo {
+    ledger: Ledger,
+    steps: Mutex<Vec<Step>>,
+}
+
+impl Tool for Undo {
+    type Input = Input;
+
+    fn name(&self) -> &'static str {
+        "Undo"
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::Mutating
+    }
+
+    fn plan(&self, _input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(steps.iter().map(|step| Effect::Write { path: step.path.clone() }).collect())
+    }
+
+    async fn perform(&self, _input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let steps = std::mem::take(&mut *self.steps.lock().unwrap_or_else(PoisonError::into_inner));
+        for step in &steps {
+            let bytes = UndoPreview::bytes(&self.ledger, &step.to)?;
+            world.files().restore(&Restore { path: &step.path, expect: &step.expect, to: &step.to, bytes: &bytes })?;
+        }
+        let count = steps.len();
+        Ok(Output::text(format!("Put back {count} path(s)")).with_structured(json!({"paths": count})))
+    }
+}

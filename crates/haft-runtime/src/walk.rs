@@ -1,0 +1,278 @@
+//! The straight way of one call: every step once, in order.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use haft_policy::{Decided, Mode, Policy, Request, decide};
+use haft_tool::{
+    AnyTool, Call, Cancel, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared, Progress, Receipt,
+    Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
+};
+use haft_world::{LocalWorld, Watcher};
+
+use crate::runtime::{CallResult, Inner, Watch};
+use crate::steps::ask::{Question, answered};
+use crate::steps::perform::{interrupted, perform, unless_cancelled};
+use crate::steps::record::{Page, kept_input};
+use crate::steps::{bound, decode};
+
+/// A call on its way.
+pub(crate) struct Walk {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) call: Call,
+    pub(crate) cancel: Cancel,
+    pub(crate) watch: Option<Watch>,
+    /// The tool, where it is not one of the registry's: undo.
+    pub(crate) tool: Option<Arc<dyn AnyTool>>,
+    /// The calls that this one takes back; the user asked for it, so nothing else needs to be asked.
+    pub(crate) undoes: Vec<i64>,
+    pub(crate) started_at: u64,
+    pub(crate) start: Instant,
+}
+
+/// What is known of a call once its arguments are understood.
+struct Understood {
+    tool: Arc<dyn AnyTool>,
+    prepared: Box<dyn Prepared>,
+    coerced: Vec<String>,
+}
+
+impl Walk {
+    pub(crate) async fn go(mut self) -> CallResult {
+        let (call_id, tool_name) = (self.call.id.clone(), self.call.tool.clone());
+        self.tell(&Execution::Pending { call_id, tool_name, requested_at: self.started_at });
+        let mut receipt = self.blank_receipt();
+
+        // decode
+        let (understood, input) = match self.decode() {
+            Ok(understood) => understood,
+            Err(error) => return self.result(Page::new(self.inner.book(), receipt), Err(error), None),
+        };
+        receipt.tool = understood.tool.name().to_owned();
+        receipt.input = input;
+        self.call.tool.clone_from(&receipt.tool);
+
+        // plan
+        let effects = match understood.prepared.plan(&self.inner.planning) {
+            Ok(effects) => effects,
+            Err(error) => return self.result(Page::new(self.inner.book(), receipt), Err(error), Some(&understood)),
+        };
+        receipt.effects.clone_from(&effects);
+        receipt.reversible = reversible(&effects);
+        let ticket = self.inner.schedule.enter(&effects);
+
+        // decide, ask
+        let (scope, decision) = self.decide(&effects).await;
+        receipt.decision = Some(decision.clone());
+        let page = Page::new(self.inner.book(), receipt);
+        let Some(scope) = scope else { return self.result(page, Err(denied(&decision)), Some(&understood)) };
+
+        // perform
+        if unless_cancelled(ticket.turn(), &self.cancel).await.is_none() {
+            return self.result(page, Err(interrupted()), Some(&understood));
+        }
+        let page = Arc::new(page);
+        let Understood { tool, prepared, coerced } = understood;
+        let performed = match self.begin(&page, &effects) {
+            Err(error) => Err(error),
+            Ok(()) => perform(prepared, self.world(scope, &page)).await,
+        };
+        drop(ticket);
+
+        // record, bound, result
+        self.end(&page, performed, Some((&tool, &coerced)))
+    }
+
+    fn decode(&self) -> Result<(Understood, Value), ToolError> {
+        let (tool, definition) = match &self.tool {
+            Some(tool) => (Arc::clone(tool), tool.definition()),
+            None => {
+                let entry = self.inner.registry.find(&self.call.tool)?;
+                (Arc::clone(&entry.tool), entry.definition().clone())
+            }
+        };
+        let raw = decode::parse(self.call.arguments.clone())?;
+        let decoded = decode::check(tool.name(), &definition.input_schema, raw)?;
+        let input = kept_input(&decoded.arguments);
+        let prepared = Arc::clone(&tool).prepare(decoded.arguments)?;
+        Ok((Understood { tool, prepared, coerced: decoded.coerced }, input))
+    }
+
+    /// The scope, if the call may run, and why.
+    async fn decide(&self, effects: &[Effect]) -> (Option<Scope>, Decision) {
+        let request = Request { tool: &self.call.tool, effects };
+        let decided = if self.undoes.is_empty() {
+            decide(request, &self.inner.policy)
+        } else {
+            decide(request, &Policy { mode: Mode::BypassPermissions, ..self.inner.policy.clone() })
+        };
+        match decided {
+            Decided::Allow(scope, decision) => (Some(scope), decision),
+            Decided::Deny(decision) => (None, decision),
+            Decided::Ask(scope, decision) => {
+                let (tool, reason) = (self.call.tool.clone(), decision.reason.clone());
+                let question = Question { tool, effects: effects.to_vec(), reason };
+                let _one_at_a_time = self.inner.asking.lock().await;
+                let Some(answer) = unless_cancelled(self.inner.asker.ask(&question), &self.cancel).await else {
+                    return (None, Decision { verdict: Verdict::Deny, reason: "cancelled while asking".into(), rule: None });
+                };
+                let decision = answered(decision, answer);
+                ((decision.verdict == Verdict::Allow).then_some(scope), decision)
+            }
+        }
+    }
+
+    fn begin(&self, page: &Page, effects: &[Effect]) -> Result<(), ToolError> {
+        self.running(None);
+        // A write is written down by the World with its before-image; a command has none, so its start is.
+        let commands = effects.iter().any(|effect| matches!(effect, Effect::Run { .. } | Effect::Spawn { .. }));
+        if commands { page.begin() } else { Ok(()) }
+    }
+
+    fn world(&self, scope: Scope, page: &Arc<Page>) -> Arc<LocalWorld> {
+        let watcher: Option<Watcher> = self.watch.clone().map(|watch| {
+            let (call_id, tool_name, started_at) = (self.call.id.clone(), self.call.tool.clone(), self.started_at);
+            let watcher: Watcher = Arc::new(move |progress: Progress| {
+                watch(&Execution::Running {
+                    call_id: call_id.clone(),
+                    tool_name: tool_name.clone(),
+                    started_at,
+                    last_update_at: now_ms(),
+                    progress: Some(progress),
+                });
+            });
+            watcher
+        });
+        Arc::new(LocalWorld::new(
+            Arc::new(scope),
+            self.inner.roots.clone(),
+            self.inner.planning.clone(),
+            Arc::<Page>::clone(page),
+            Arc::clone(&self.inner.environment),
+            self.cancel.clone(),
+            watcher,
+        ))
+    }
+
+    fn result(&self, page: Page, performed: Result<Output, ToolError>, understood: Option<&Understood>) -> CallResult {
+        self.end(&page, performed, understood.map(|understood| (&understood.tool, &understood.coerced)))
+    }
+
+    /// The last three steps, which every call reaches whatever became of it.
+    fn end(
+        &self,
+        page: &Page,
+        performed: Result<Output, ToolError>,
+        known: Option<(&Arc<dyn AnyTool>, &Vec<String>)>,
+    ) -> CallResult {
+        let mut output = performed.unwrap_or_else(Output::from);
+        let limits = known.map(|(tool, _)| tool.bound()).unwrap_or_default();
+        let side_effect = known.map_or(SideEffect::None, |(tool, _)| tool.side_effect());
+        if let Some((_, coerced)) = known
+            && !coerced.is_empty()
+            && let Value::Object(structured) = output.structured.get_or_insert_with(|| Value::Object(serde_json::Map::new()))
+        {
+            structured.insert("coerced".to_owned(), Value::from(coerced.clone()));
+        }
+
+        // record
+        let keep = bound::worth_keeping(&output, limits, side_effect);
+        let end = |receipt: &mut Receipt| {
+            receipt.state = state(output.error_kind, receipt.decision.as_ref());
+            receipt.error_kind = output.error_kind;
+            receipt.error = output.error_kind.map(|_| haft_tool::clip_chars(&output.as_text(), 2_000, 0).into_owned());
+            receipt.duration_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        };
+        let receipt = match page.finish(end, keep.as_deref()) {
+            Ok(receipt) => receipt,
+            // A result that could not be recorded is not given out as if it had been.
+            Err(error) => return self.unrecorded(&error),
+        };
+
+        // bound
+        let output = bound::bound(output, limits, &receipt);
+
+        // result
+        let outcome = match output.error_kind {
+            Some(kind) => Outcome::Error { error: ToolError::new(kind, output.as_text()) },
+            None => Outcome::Success { output: output.clone() },
+        };
+        self.tell(&Execution::Completed {
+            call_id: self.call.id.clone(),
+            tool_name: self.call.tool.clone(),
+            started_at: self.started_at,
+            completed_at: now_ms(),
+            outcome,
+        });
+        CallResult { call_id: self.call.id.clone(), output, receipt }
+    }
+
+    fn unrecorded(&self, error: &ToolError) -> CallResult {
+        let message = format!("The call could not be recorded, so its result is withheld: {}", error.message);
+        let receipt = Receipt { state: State::Failed, error: Some(message.clone()), ..self.blank_receipt() };
+        let output = Output::from(ToolError::new(error.kind, message));
+        CallResult { call_id: self.call.id.clone(), output, receipt }
+    }
+
+    fn blank_receipt(&self) -> Receipt {
+        Receipt {
+            id: 0,
+            session: String::new(),
+            call_id: self.call.id.clone(),
+            tool: self.call.tool.clone(),
+            workspace: self.inner.planning.workspace.clone(),
+            input: Value::Null,
+            effects: Vec::new(),
+            decision: None,
+            state: State::Running,
+            error_kind: None,
+            error: None,
+            started_at: self.started_at,
+            duration_us: 0,
+            changes: Vec::new(),
+            reversible: Reversible::Yes,
+            undoes: self.undoes.clone(),
+            full_output: None,
+            enforcement: None,
+        }
+    }
+
+    fn running(&self, progress: Option<Progress>) {
+        self.tell(&Execution::Running {
+            call_id: self.call.id.clone(),
+            tool_name: self.call.tool.clone(),
+            started_at: self.started_at,
+            last_update_at: now_ms(),
+            progress,
+        });
+    }
+
+    fn tell(&self, execution: &Execution) {
+        if let Some(watch) = &self.watch {
+            watch(execution);
+        }
+    }
+}
+
+/// Whether calls with these effects can be taken back at all.
+fn reversible(effects: &[Effect]) -> Reversible {
+    if effects.iter().any(|effect| matches!(effect, Effect::Run { .. })) {
+        return Reversible::No { why: "what the command changed was not watched".to_owned() };
+    }
+    Reversible::Yes
+}
+
+fn state(error: Option<ErrorKind>, decision: Option<&Decision>) -> State {
+    match error {
+        None => State::Completed,
+        Some(_) if decision.is_some_and(|decision| decision.verdict == Verdict::Deny) => State::Denied,
+        Some(ErrorKind::Interrupted) => State::Interrupted,
+        Some(_) => State::Failed,
+    }
+}
+
+fn denied(decision: &Decision) -> ToolError {
+    let rule = decision.rule.as_ref().map(|rule| format!(" [{rule}]")).unwrap_or_default();
+    ToolError::denied(format!("Denied: {}{rule}", decision.reason))
+        .with_details(serde_json::json!({"denied": {"reason": decision.reason, "rule": decision.rule}}))
+}

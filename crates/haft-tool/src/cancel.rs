@@ -1,0 +1,119 @@
+//! A cancellation that a blocking loop, a poll loop and a future can all wait for.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+
+type Listener = Box<dyn Fn() + Send>;
+
+#[derive(Default)]
+struct Inner {
+    cancelled: AtomicBool,
+    listeners: Mutex<(u64, BTreeMap<u64, Listener>)>,
+}
+
+/// Says that a call's result is no longer wanted. Clones share one state.
+#[derive(Clone, Default)]
+pub struct Cancel(Arc<Inner>);
+
+impl Cancel {
+    /// A cancellation nobody has asked for yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks every holder to stop. Idempotent.
+    pub fn cancel(&self) {
+        if self.0.cancelled.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let listeners = {
+            let mut held = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut held.1)
+        };
+        for listener in listeners.values() {
+            listener();
+        }
+    }
+
+    /// Whether somebody asked to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.cancelled.load(Ordering::SeqCst)
+    }
+
+    /// Runs `listener` once on cancellation (at once, if that has happened), until the guard is dropped.
+    pub fn on_cancel(&self, listener: impl Fn() + Send + 'static) -> CancelGuard {
+        let key = {
+            let mut held = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            held.0 += 1;
+            let key = held.0;
+            held.1.insert(key, Box::new(listener));
+            key
+        };
+        if self.is_cancelled() {
+            let late = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&key);
+            if let Some(listener) = late {
+                listener();
+            }
+        }
+        CancelGuard { cancel: self.clone(), key }
+    }
+
+    /// Waits until somebody asks to stop.
+    pub async fn cancelled(&self) {
+        let mut guard = None;
+        poll_fn(|cx| {
+            if self.is_cancelled() {
+                return Poll::Ready(());
+            }
+            let waker = cx.waker().clone();
+            guard = Some(self.on_cancel(move || waker.wake_by_ref()));
+            if self.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}
+
+impl std::fmt::Debug for Cancel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Cancel").field(&self.is_cancelled()).finish()
+    }
+}
+
+/// Keeps a listener registered; dropping it forgets the listener.
+#[derive(Debug)]
+pub struct CancelGuard {
+    cancel: Cancel,
+    key: u64,
+}
+
+impl Drop for CancelGuard {
+    fn drop(&mut self) {
+        self.cancel.0.listeners.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn a_listener_hears_once_early_or_late_and_not_after_its_guard_is_gone() {
+        let heard = Arc::new(AtomicUsize::new(0));
+        let hear = |heard: &Arc<AtomicUsize>| {
+            let heard = Arc::clone(heard);
+            move || drop(heard.fetch_add(1, Ordering::SeqCst))
+        };
+        let cancel = Cancel::new();
+        let _early = cancel.on_cancel(hear(&heard));
+        drop(cancel.on_cancel(hear(&heard)));
+        cancel.cancel();
+        cancel.cancel();
+        assert_eq!(heard.load(Ordering::SeqCst), 1);
+        let _late = cancel.on_cancel(hear(&heard));
+        assert_eq!(heard.load(Ordering::SeqCst), 2);
+    }
+}

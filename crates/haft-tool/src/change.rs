@@ -1,0 +1,124 @@
+//! What a call did to one path: the state before and the state after.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The BLAKE3 hash of some bytes, in hexadecimal.
+pub type Hash = String;
+
+/// A regular file's state, apart from its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileNode {
+    /// The hash of its bytes.
+    pub hash: Hash,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Permission bits, setuid and sticky included.
+    pub mode: u32,
+    /// Owner and group, where they are not the caller's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<(u32, u32)>,
+    /// Extended attributes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub xattrs: Vec<(String, Vec<u8>)>,
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Node {
+    /// Nothing.
+    Absent,
+    /// A regular file.
+    File(FileNode),
+    /// A directory; its entries are nodes of their own.
+    Dir {
+        /// Permission bits.
+        mode: u32,
+    },
+    /// A symbolic link.
+    Link {
+        /// Where it points, as written.
+        target: PathBuf,
+    },
+    /// A device, socket or FIFO: seen, never recreated.
+    Special,
+}
+
+impl Node {
+    /// The file's state, if this is a file.
+    pub fn as_file(&self) -> Option<&FileNode> {
+        match self {
+            Self::File(file) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// Whether putting `self` in place of `other` would change anything that undo promises to restore.
+    pub fn same_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File(a), Self::File(b)) => a.hash == b.hash && a.size == b.size && a.mode == b.mode,
+            (a, b) => a == b,
+        }
+    }
+
+    /// One word for people.
+    pub fn noun(&self) -> &'static str {
+        match self {
+            Self::Absent => "nothing",
+            Self::File(_) => "a file",
+            Self::Dir { .. } => "a directory",
+            Self::Link { .. } => "a symbolic link",
+            Self::Special => "a special file",
+        }
+    }
+}
+
+/// One path's state before and after a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The absolute path.
+    pub path: PathBuf,
+    /// What stood there before.
+    pub before: Node,
+    /// What the call left there.
+    pub after: Node,
+}
+
+/// Whether a call can be taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Reversible {
+    /// Exactly.
+    Yes,
+    /// All but what `why` names.
+    Partly {
+        /// What will not come back.
+        why: String,
+    },
+    /// Not at all.
+    No {
+        /// The reason.
+        why: String,
+    },
+}
+
+impl Reversible {
+    /// `yes`, `partly` or `no`.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::Partly { .. } => "partly",
+            Self::No { .. } => "no",
+        }
+    }
+
+    /// The reason, where there is one.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Yes => None,
+            Self::Partly { why } | Self::No { why } => Some(why),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What a call will touch, declared before it runs.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// One thing a call will touch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "effect", rename_all = "snake_case")]
+pub enum Effect {
+    /// Reads a file, or anything below a directory.
+    Read {
+        /// The absolute path.
+        path: PathBuf,
+    },
+    /// Creates, changes or removes a file, or anything below a directory.
+    Write {
+        /// The absolute path.
+        path: PathBuf,
+    },
+    /// Runs a command.
+    Run {
+        /// The command line, as a shell would read it.
+        command: String,
+    },
+    /// Reaches a host over the network.
+    Reach {
+        /// The host's name or address.
+        host: String,
+    },
+    /// Starts an agent.
+    Spawn {
+        /// Which kind of agent.
+        agent: String,
+    },
+    /// Waits for the user.
+    Ask,
+}
+
+impl Effect {
+    /// Whether this effect can change anything.
+    pub fn mutates(&self) -> bool {
+        matches!(self, Self::Write { .. } | Self::Run { .. } | Self::Spawn { .. })
+    }
+
+    /// Whether the order of the two effects could matter.
+    fn conflicts_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            // A command or an agent may touch any file, so only what touches none may run beside it.
+            (Self::Run { .. } | Self::Spawn { .. }, Self::Reach { .. } | Self::Ask)
+            | (Self::Reach { .. } | Self::Ask, Self::Run { .. } | Self::Spawn { .. }) => false,
+            (Self::Run { .. } | Self::Spawn { .. }, _) | (_, Self::Run { .. } | Self::Spawn { .. }) => true,
+            (Self::Write { path: a }, Self::Write { path: b } | Self::Read { path: b })
+            | (Self::Read { path: a }, Self::Write { path: b }) => overlap(a, b),
+            // Two questions at once would talk over each other.
+            (Self::Ask, Self::Ask) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Whether one path lies within the other.
+fn overlap(a: &Path, b: &Path) -> bool {
+    a.starts_with(b) || b.starts_with(a)
+}
+
+/// Whether two calls with these effects must keep their order.
+pub fn conflicts(a: &[Effect], b: &[Effect]) -> bool {
+    a.iter().any(|a| b.iter().any(|b| a.conflicts_with(b)))
+}
+
+/// The class of a tool's side effects, told to callers before any call is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SideEffect {
+    /// Touches nothing.
+    None,
+    /// Looks, but changes nothing.
+    ReadOnly,
+    /// Changes files or state.
+    Mutating,
+    /// Reaches the network.
+    Network,
+    /// Waits for a person.
+    Blocking,
+    /// Starts an agent.
+    Spawns,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &str) -> Vec<Effect> {
+        vec![Effect::Read { path: path.into() }]
+    }
+    fn write(path: &str) -> Vec<Effect> {
+        vec![Effect::Write { path: path.into() }]
+    }
+    fn run() -> Vec<Effect> {
+        vec![Effect::Run { command: "true".into() }]
+    }
+
+    #[test]
+    fn only_what_could_change_the_other_conflicts() {
+        assert!(!conflicts(&read("/w/a"), &read("/w/a")));
+        assert!(!conflicts(&write("/w/a"), &write("/w/ab")), "a name prefix is not a parent");
+        assert!(conflicts(&write("/w/a"), &write("/w/a")));
+        assert!(conflicts(&write("/w/a/b"), &read("/w")), "a search of the folder sees the write");
+        assert!(conflicts(&run(), &read("/w")));
+        assert!(conflicts(&run(), &run()));
+        assert!(!conflicts(&run(), &[Effect::Reach { host: "example.org".into() }]));
+        assert!(!conflicts(&[], &run()), "what touches nothing conflicts with nothing");
+    }
+}

@@ -1,0 +1,46 @@
+//! The contract between Haft and a tool.
+//!
+//! Everything a tool author needs lives here: [`Tool`], the [`Effect`]s it declares, the [`World`] it acts
+//! through, the [`Output`] it gives back and the one [`ToolError`]. The values that travel between the other
+//! rooms ([`Call`], [`Scope`], [`Receipt`], [`Change`]) are defined here too, once, so that wire, ledger and
+//! core never hold three copies of one idea.
+//!
+//! What must never live here: I/O of any kind, knowledge of a particular tool, dialect or provider.
+
+mod bound;
+mod call;
+mod cancel;
+mod change;
+mod close;
+mod effect;
+mod error;
+mod execution;
+mod output;
+mod receipt;
+mod schema;
+mod scope;
+mod tool;
+mod world;
+
+pub use bound::{Bound, Cut, Keep, clip_chars};
+pub use call::{Arguments, Call};
+pub use cancel::{Cancel, CancelGuard};
+pub use change::{Change, FileNode, Hash, Node, Reversible};
+pub use close::close_names;
+pub use effect::{Effect, SideEffect, conflicts};
+pub use error::{ErrorKind, ToolError};
+pub use execution::{Execution, Outcome, Progress, now_ms};
+pub use output::{Content, Output, Text};
+pub use receipt::{Decision, Receipt, State, Verdict};
+pub use schema::schema_of;
+pub use scope::{Reads, Scope};
+pub use tool::{AnyTool, Definition, Dialect, Performing, Prepared, Tool};
+pub use world::{
+    Capture, DirEntry, Exit, FileKind, Files, Finished, Flow, Found, OpenFile, Planning, Processes, Restore, RunRequest, Visitor,
+    Walk, World, Written,
+};
+
+/// What an input type derives.
+pub use schemars::JsonSchema;
+/// JSON values and the macro that writes them.
+pub use serde_json::{Value, json};

@@ -1,0 +1,131 @@
+//! What a tool gives back, before and after `bound`.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{ErrorKind, ToolError};
+
+/// Text of which the middle may already be gone, because it never fitted into memory.
+///
+/// Keeping the gap as a fact lets `bound` cut once, with true counts, instead of cutting what was cut.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Text {
+    /// The beginning; all of the text when nothing is missing.
+    pub head: String,
+    /// How many bytes are missing between head and tail.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub missing_bytes: u64,
+    /// The end, when something is missing before it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub tail: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl Text {
+    /// How many bytes the text had before anything went missing.
+    pub fn total_bytes(&self) -> u64 {
+        (self.head.len() + self.tail.len()) as u64 + self.missing_bytes
+    }
+}
+
+impl From<String> for Text {
+    fn from(head: String) -> Self {
+        Self { head, ..Self::default() }
+    }
+}
+
+impl From<&str> for Text {
+    fn from(head: &str) -> Self {
+        Self::from(head.to_owned())
+    }
+}
+
+/// One piece of a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Content {
+    /// Words for the model.
+    Text {
+        /// The words.
+        text: Text,
+    },
+    /// A picture for the model.
+    Image {
+        /// For example `image/png`.
+        media_type: String,
+        /// The picture's bytes in base64, as every wire wants them.
+        data: String,
+    },
+}
+
+/// What the caller sees of a result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Output {
+    /// The pieces, in order.
+    pub content: Vec<Content>,
+    /// The same for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// What went wrong, if the call failed in the caller's eyes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_kind: Option<ErrorKind>,
+}
+
+impl Output {
+    /// A result of one text.
+    pub fn text(text: impl Into<Text>) -> Self {
+        Self { content: vec![Content::Text { text: text.into() }], structured: None, error_kind: None }
+    }
+
+    /// The same result with a value for programs.
+    #[must_use]
+    pub fn with_structured(mut self, value: Value) -> Self {
+        self.structured = Some(value);
+        self
+    }
+
+    /// The same result, marked as a failure of `kind`.
+    #[must_use]
+    pub fn failed(mut self, kind: ErrorKind) -> Self {
+        self.error_kind = Some(kind);
+        self
+    }
+
+    /// Whether the call failed in the caller's eyes.
+    pub fn is_error(&self) -> bool {
+        self.error_kind.is_some()
+    }
+
+    /// All text pieces in one string, for wires and people that take only text.
+    pub fn as_text(&self) -> String {
+        let mut all = String::new();
+        for piece in &self.content {
+            match piece {
+                Content::Text { text } => {
+                    all.push_str(&text.head);
+                    all.push_str(&text.tail);
+                }
+                Content::Image { media_type, data } => {
+                    let bytes = data.len() / 4 * 3;
+                    all.push_str(&format!("[{media_type}, about {bytes} bytes]"));
+                }
+            }
+        }
+        all
+    }
+
+    /// Whether the result is nothing but text.
+    pub fn is_text(&self) -> bool {
+        self.content.iter().all(|piece| matches!(piece, Content::Text { .. }))
+    }
+}
+
+impl From<ToolError> for Output {
+    fn from(error: ToolError) -> Self {
+        Self { structured: error.details, ..Self::text(error.message).failed(error.kind) }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a call did, as the ledger keeps it.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Change, Effect, ErrorKind, Reversible};
+
+/// How a call ended, or that it has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Being performed.
+    Running,
+    /// Done.
+    Completed,
+    /// Performed, and failed.
+    Failed,
+    /// Not performed: policy or the user said no.
+    Denied,
+    /// Cancelled, or its process died; what it had changed is known.
+    Interrupted,
+}
+
+impl State {
+    /// The word in the ledger and on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Denied => "denied",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// What `decide` (or the user) said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Run it.
+    Allow,
+    /// Somebody has to be asked.
+    Ask,
+    /// Do not run it.
+    Deny,
+}
+
+/// A verdict that explains itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// What was said.
+    pub verdict: Verdict,
+    /// Why, in one sentence.
+    pub reason: String,
+    /// The rule behind it and where it stands, if a rule it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+}
+
+/// What a call did: the decision, the timing, the outcome and every change with its before-image.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The number of the call in this ledger; 0 until the ledger has given one.
+    pub id: i64,
+    /// The session it belongs to.
+    pub session: String,
+    /// The caller's id for the call.
+    pub call_id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// The workspace it ran in.
+    pub workspace: PathBuf,
+    /// Its arguments; long strings are named by size and hash.
+    pub input: Value,
+    /// What it declared it would touch.
+    pub effects: Vec<Effect>,
+    /// Why it was allowed or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    /// How it ended.
+    pub state: State,
+    /// The error's kind, if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_kind: Option<ErrorKind>,
+    /// The error's message, if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// When it started, in milliseconds since 1970.
+    pub started_at: u64,
+    /// How long it took, in microseconds.
+    pub duration_us: u64,
+    /// What it changed.
+    #[serde(default)]
+    pub changes: Vec<Change>,
+    /// Whether it can be taken back.
+    pub reversible: Reversible,
+    /// The calls this one took back, if it is an undo.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undoes: Vec<i64>,
+    /// The hash of the text that `bound` cut, if it cut any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_output: Option<String>,
+    /// How the kernel held the call to its scope.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enforcement: Option<String>,
+}

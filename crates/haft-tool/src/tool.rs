@@ -1,0 +1,162 @@
+//! One definition of a tool, and its erased form behind one registration line.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Bound, Effect, Output, Planning, Reads, SideEffect, ToolError, World, schema_of};
+
+/// A tool: its name, its typed input, its effects and how to perform it.
+///
+/// The input type's doc comment is what the model reads as the tool's description; its fields' doc comments
+/// describe the parameters. Schema, `--help`, MCP form and rules are all made from this one definition.
+pub trait Tool: Send + Sync + 'static {
+    /// The arguments. Give it `#[serde(deny_unknown_fields)]`, so that a misspelt field is told to the caller.
+    type Input: DeserializeOwned + JsonSchema + Send + 'static;
+
+    /// The name the caller uses.
+    fn name(&self) -> &str;
+
+    /// What kind of thing the tool does.
+    fn side_effect(&self) -> SideEffect;
+
+    /// What this call will touch. Pure: look at the input, touch nothing.
+    fn plan(&self, input: &Self::Input, planning: &Planning) -> Result<Vec<Effect>, ToolError>;
+
+    /// Does it. The World is the only door to the machine and holds the call to its scope.
+    ///
+    /// Runs on a thread of its own, so it may block; a long loop should look at [`World::cancelled`].
+    fn perform(&self, input: Self::Input, world: &dyn World) -> impl Future<Output = Result<Output, ToolError>> + Send;
+
+    /// How much of the result the caller sees.
+    fn bound(&self) -> Bound {
+        Bound::default()
+    }
+}
+
+/// A tool as callers see it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Definition {
+    /// The name to call.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub input_schema: Value,
+    /// What kind of thing it does.
+    pub side_effect: SideEffect,
+}
+
+/// The future of a performed call.
+pub type Performing<'a> = Pin<Box<dyn Future<Output = Result<Output, ToolError>> + Send + 'a>>;
+
+/// A call whose arguments have been understood and which can now be planned and performed.
+pub trait Prepared: Send {
+    /// See [`Tool::plan`].
+    fn plan(&self, planning: &Planning) -> Result<Vec<Effect>, ToolError>;
+    /// See [`Tool::perform`].
+    fn perform<'a>(self: Box<Self>, world: &'a dyn World) -> Performing<'a>;
+}
+
+/// Any tool, its input type forgotten.
+pub trait AnyTool: Send + Sync {
+    /// The name the caller uses.
+    fn name(&self) -> &str;
+    /// What kind of thing the tool does.
+    fn side_effect(&self) -> SideEffect;
+    /// The tool as callers see it.
+    fn definition(&self) -> Definition;
+    /// How much of the result the caller sees.
+    fn bound(&self) -> Bound;
+    /// Turns arguments that fit the schema into a call that can be performed.
+    fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, ToolError>;
+}
+
+impl<T: Tool> AnyTool for T {
+    fn name(&self) -> &str {
+        Tool::name(self)
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        Tool::side_effect(self)
+    }
+
+    fn definition(&self) -> Definition {
+        let mut input_schema = schema_of::<T::Input>();
+        let description = match input_schema.as_object_mut().and_then(|schema| schema.shift_remove("description")) {
+            Some(Value::String(description)) => description,
+            _ => String::new(),
+        };
+        Definition {
+            name: Tool::name(self).to_owned(),
+            description,
+            input_schema,
+            side_effect: Tool::side_effect(self),
+        }
+    }
+
+    fn bound(&self) -> Bound {
+        Tool::bound(self)
+    }
+
+    fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, ToolError> {
+        let input =
+            serde_json::from_value(arguments).map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
+        Ok(Box::new(Typed { tool: self, input }))
+    }
+}
+
+struct Typed<T: Tool> {
+    tool: Arc<T>,
+    input: T::Input,
+}
+
+impl<T: Tool> Prepared for Typed<T> {
+    fn plan(&self, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        self.tool.plan(&self.input, planning)
+    }
+
+    fn perform<'a>(self: Box<Self>, world: &'a dyn World) -> Performing<'a> {
+        let Self { tool, input } = *self;
+        Box::pin(async move { tool.perform(input, world).await })
+    }
+}
+
+/// A named set of tools in a vocabulary that models know.
+#[derive(Clone)]
+pub struct Dialect {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Its tools, in the order they are shown.
+    pub tools: Vec<Arc<dyn AnyTool>>,
+    /// Further names that callers may use, and the tool each of them means.
+    pub aliases: &'static [(&'static str, &'static str)],
+    /// Whether names are found in any case.
+    pub any_case: bool,
+    /// Where its tools may read.
+    pub reads: Reads,
+}
+
+impl std::fmt::Debug for Dialect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let tools: Vec<_> = self.tools.iter().map(|tool| tool.name().to_owned()).collect();
+        f.debug_struct("Dialect").field("name", &self.name).field("tools", &tools).finish_non_exhaustive()
+    }
+}
+
+impl Dialect {
+    /// The name on the wire that `name` stands for, itself if it is none of this dialect's.
+    pub fn canonical(&self, name: &str) -> String {
+        let same = |known: &str| if self.any_case { known.eq_ignore_ascii_case(name) } else { known == name };
+        if let Some(tool) = self.tools.iter().find(|tool| same(tool.name())) {
+            return tool.name().to_owned();
+        }
+        let alias = self.aliases.iter().find(|(alias, _)| same(alias));
+        alias.map_or_else(|| name.to_owned(), |(_, name)| (*name).to_owned())
+    }
+}

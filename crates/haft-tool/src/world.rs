@@ -1,0 +1,291 @@
+//! The only door to the machine, as a tool sees it.
+//!
+//! These are traits, so that the same tool runs on this machine, in a sandbox, on a remote one or in a test.
+
+use std::fs::File;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use crate::{Cancel, FileNode, Node, Progress, Text, ToolError};
+
+/// What `plan` may know: nothing but where the call stands.
+#[derive(Debug, Clone)]
+pub struct Planning {
+    /// The folder the call works in, with all links in its own path resolved.
+    pub workspace: PathBuf,
+    /// The same folder as the user wrote it, where that differs.
+    pub spelled: Option<PathBuf>,
+}
+
+impl Planning {
+    /// `path` as an absolute path without `.` and `..`, by its words alone; relative paths start in the workspace.
+    pub fn absolute(&self, path: &str) -> Result<PathBuf, ToolError> {
+        if path.is_empty() {
+            return Err(ToolError::invalid_arguments("the path is empty"));
+        }
+        if path.contains('\0') {
+            return Err(ToolError::invalid_arguments("the path contains a NUL byte"));
+        }
+        let mut normal = PathBuf::new();
+        for part in self.workspace.join(path).components() {
+            match part {
+                Component::ParentDir => drop(normal.pop()),
+                Component::CurDir => {}
+                part => normal.push(part),
+            }
+        }
+        if let Some(rest) = self.spelled.as_ref().and_then(|spelled| normal.strip_prefix(spelled).ok()) {
+            return Ok(self.workspace.join(rest));
+        }
+        Ok(normal)
+    }
+
+    /// Like [`Planning::absolute`], for dialects that refuse relative paths.
+    pub fn only_absolute(&self, field: &str, path: &str) -> Result<PathBuf, ToolError> {
+        let normal = self.absolute(path)?;
+        if Path::new(path).is_absolute() {
+            return Ok(normal);
+        }
+        Err(ToolError::invalid_arguments(format!(
+            "{field}: expected an absolute path, got {path:?}; did you mean {:?}?",
+            normal.display().to_string()
+        )))
+    }
+}
+
+/// The only door to the machine. Built from a scope; holds the call to it.
+pub trait World: Send + Sync {
+    /// Where the call stands; a path is resolved here by the same words as in `plan`.
+    fn planning(&self) -> &Planning;
+    /// The files.
+    fn files(&self) -> &dyn Files;
+    /// The processes.
+    fn processes(&self) -> &dyn Processes;
+    /// Tells whoever watches how far the call has come.
+    fn progress(&self, progress: Progress);
+    /// Whether the result is still wanted.
+    fn cancelled(&self) -> &Cancel;
+}
+
+/// What kind of thing stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Dir,
+    /// A symbolic link.
+    Link,
+    /// A device, socket or FIFO.
+    Special,
+}
+
+/// A regular file opened for reading.
+#[derive(Debug)]
+pub struct OpenFile {
+    /// The handle.
+    pub file: File,
+    /// Its size when it was opened; 0 also for files that know no size, like those of `/proc`.
+    pub size: u64,
+    /// Where it was found.
+    pub path: PathBuf,
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirEntry {
+    /// Its name.
+    pub name: std::ffi::OsString,
+    /// What it is; a link is told as a link.
+    pub kind: FileKind,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// What a write did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// Where the bytes are now, after links were followed.
+    pub path: PathBuf,
+    /// What stood there before.
+    pub before: Node,
+    /// What stands there now.
+    pub after: FileNode,
+    /// How many other names the old file had, which still show the old bytes.
+    pub other_names: u64,
+}
+
+/// Which files a walk visits.
+#[derive(Debug, Clone, Default)]
+pub struct Walk {
+    /// Where it starts; a file is visited as it is.
+    pub root: PathBuf,
+    /// Globs in gitignore's words: only what they match, or with `!` all but that.
+    pub globs: Vec<String>,
+    /// Ripgrep's name of a file type, for example `rust`.
+    pub file_type: Option<String>,
+    /// Whether names that start with a dot are visited too.
+    pub hidden: bool,
+}
+
+/// Whether a walk goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// It does.
+    Continue,
+    /// It has seen enough.
+    Stop,
+}
+
+/// A regular file that a walk came across.
+pub trait Found {
+    /// Where it is.
+    fn path(&self) -> &Path;
+    /// Opens it for reading, inside the scope.
+    fn open(&self) -> Result<File, ToolError>;
+    /// When it was last changed, in nanoseconds since 1970.
+    fn modified_ns(&self) -> i128;
+}
+
+/// What one thread of a walk does with each file.
+pub type Visitor<'a> = Box<dyn FnMut(&dyn Found) -> Flow + Send + 'a>;
+
+/// Puts a path back to an earlier state.
+#[derive(Debug, Clone)]
+pub struct Restore<'a> {
+    /// The absolute path.
+    pub path: &'a Path,
+    /// What must stand there now; anything else is a conflict.
+    pub expect: &'a Node,
+    /// What shall stand there.
+    pub to: &'a Node,
+    /// The bytes, if that is a file.
+    pub bytes: &'a [u8],
+}
+
+/// The files inside the scope. No path leads out of it, whatever links do meanwhile.
+pub trait Files: Send + Sync {
+    /// What stands at `path`, links followed.
+    fn kind(&self, path: &Path) -> Result<FileKind, ToolError>;
+    /// Opens a regular file for reading. Anything else is an error, never a hang.
+    fn open(&self, path: &Path) -> Result<OpenFile, ToolError>;
+    /// The entries of a directory, sorted by name.
+    fn list(&self, path: &Path) -> Result<Vec<DirEntry>, ToolError>;
+    /// Replaces a file's bytes by what `edit` makes of them (`None`: there is no file yet), atomically and recorded.
+    ///
+    /// Mode, owner and extended attributes stay; missing parent directories are made; no other writer's bytes get lost.
+    fn update(
+        &self,
+        path: &Path,
+        edit: &mut dyn FnMut(Option<&[u8]>) -> Result<Vec<u8>, ToolError>,
+    ) -> Result<Written, ToolError>;
+    /// Visits files in parallel and in no order; each thread gets a visitor of its own.
+    fn walk<'a>(&self, walk: &Walk, visitors: &mut dyn FnMut() -> Visitor<'a>) -> Result<(), ToolError>;
+    /// What stands at `path` itself, links not followed, with the hash of its bytes.
+    fn observe(&self, path: &Path) -> Result<Node, ToolError>;
+    /// Puts `path` back to an earlier state, recorded.
+    fn restore(&self, restore: &Restore<'_>) -> Result<(), ToolError>;
+}
+
+/// A command to run to its end.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Where it runs; the workspace if nothing is said.
+    pub cwd: Option<PathBuf>,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// Whether both streams go into `stdout`, in the order they were written.
+    pub merge: bool,
+    /// How many bytes of each stream are kept, half from the beginning and half from the end.
+    pub keep_bytes: usize,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By a signal that was not ours.
+    Signal(i32),
+    /// We ended it, because its time was up.
+    TimedOut,
+    /// We ended it, because the call was cancelled.
+    Cancelled,
+}
+
+/// What was kept of a stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Capture {
+    /// The first bytes.
+    pub head: Vec<u8>,
+    /// The last bytes, when there were more than fit.
+    pub tail: Vec<u8>,
+    /// How many bytes there were in all.
+    pub total: u64,
+}
+
+impl Capture {
+    /// The stream as text; bytes that are not UTF-8 become replacement characters.
+    pub fn into_text(self) -> Text {
+        let missing_bytes = self.total - (self.head.len() + self.tail.len()) as u64;
+        if missing_bytes == 0 {
+            let mut all = self.head;
+            all.extend_from_slice(&self.tail);
+            return lossy(all).into();
+        }
+        Text { head: lossy(self.head), missing_bytes, tail: lossy(self.tail) }
+    }
+}
+
+fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// A command that has ended, with everything it started.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// How it ended.
+    pub exit: Exit,
+    /// Its standard output, or both streams if they were merged.
+    pub stdout: Capture,
+    /// Its standard error.
+    pub stderr: Capture,
+    /// How long it ran.
+    pub elapsed: Duration,
+    /// How many processes it had left behind, which were ended with it.
+    pub left_behind: u32,
+}
+
+/// The processes inside the scope.
+pub trait Processes: Send + Sync {
+    /// Runs a command to its end and ends whatever it started.
+    fn run(&self, request: &RunRequest) -> Result<Finished, ToolError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+
+    #[test]
+    fn paths_are_made_absolute_by_words_alone() {
+        let planning = Planning { workspace: "/w".into(), spelled: Some("/link".into()) };
+        assert_eq!(planning.absolute("a/./b/../c").unwrap(), Path::new("/w/a/c"));
+        assert_eq!(planning.absolute("/link/a").unwrap(), Path::new("/w/a"));
+        assert_eq!(planning.absolute("/x/../../y").unwrap(), Path::new("/y"));
+        assert_eq!(planning.absolute("a\0b").unwrap_err().kind, ErrorKind::InvalidArguments);
+        let error = planning.only_absolute("file_path", "a.txt").unwrap_err();
+        assert_eq!(
+            error.message,
+            "file_path: expected an absolute path, got \"a.txt\"; did you mean \"/w/a.txt\"?"
+        );
+    }
+
+    #[test]
+    fn a_capture_with_nothing_missing_is_one_text() {
+        let capture = Capture { head: b"ab\xff".to_vec(), tail: b"cd".to_vec(), total: 5 };
+        assert_eq!(capture.into_text().head, "ab\u{fffd}cd");
+    }
+}

@@ -1,0 +1,89 @@
+//! `Bash`: a shell command.
+
+use std::time::Duration;
+
+use haft_tool::{
+    Effect, ErrorKind, Exit, JsonSchema, Output, Planning, SideEffect, Text, Tool, ToolError, World, json,
+};
+use serde::Deserialize;
+
+use crate::ops::shell;
+
+const DEFAULT_TIMEOUT_MS: u64 = 120_000;
+const MOST_TIMEOUT_MS: u64 = 600_000;
+
+/// Run a command with bash in the workspace. Output and errors come together; everything the command started ends with it. Nothing can be typed into it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The command.
+    command: String,
+    /// Milliseconds until it is ended (default 120000).
+    #[schemars(range(min = 1, max = 600_000))]
+    timeout: Option<u64>,
+    /// What it does, in a few words, for people.
+    #[expect(dead_code, reason = "kept in the receipt's input for people; the command does not need it")]
+    description: Option<String>,
+}
+
+pub(super) struct Bash;
+
+impl Tool for Bash {
+    type Input = Input;
+
+    fn name(&self) -> &'static str {
+        "Bash"
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::Mutating
+    }
+
+    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        shell::check(&input.command)?;
+        Ok(vec![Effect::Run { command: input.command.clone() }])
+    }
+
+    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let timeout = input.timeout.unwrap_or(DEFAULT_TIMEOUT_MS).min(MOST_TIMEOUT_MS);
+        let done = shell::run(world, "bash", &input.command, Duration::from_millis(timeout), true)?;
+        let (kind, last) = match done.exit {
+            Exit::Code(0) => (None, None),
+            Exit::Code(code) => (Some(ErrorKind::ExecutionFailed), Some(format!("Exit code {code}"))),
+            Exit::Signal(signal) => (Some(ErrorKind::ExecutionFailed), Some(format!("Ended by signal {signal}"))),
+            Exit::TimedOut => {
+                let said = format!("Timed out after {timeout} ms; the command and all it had started were ended");
+                (Some(ErrorKind::Timeout), Some(said))
+            }
+            Exit::Cancelled => (Some(ErrorKind::Interrupted), Some("Cancelled".to_owned())),
+        };
+        let left = (done.left_behind > 0).then(|| {
+            format!("{} process(es) still running in the background were ended with the command", done.left_behind)
+        });
+        let total = done.stdout.total;
+        let mut text: Text = done.stdout.into_text();
+        let end = if text.missing_bytes > 0 { &mut text.tail } else { &mut text.head };
+        for line in last.iter().chain(&left) {
+            if !end.is_empty() && !end.ends_with('\n') {
+                end.push('\n');
+            }
+            end.push_str(line);
+        }
+        if text.total_bytes() == 0 {
+            text.head.push_str("(no output)");
+        }
+        let output = Output::text(text).with_structured(json!({
+            "exitCode": match done.exit { Exit::Code(code) => Some(code), _ => None },
+            "signal": match done.exit { Exit::Signal(signal) => Some(signal), _ => None },
+            "timedOut": done.exit == Exit::TimedOut,
+            "interrupted": done.exit == Exit::Cancelled,
+            "outputBytes": total,
+            "durationMs": u64::try_from(done.elapsed.as_millis()).unwrap_or(u64::MAX),
+            "leftBehind": done.left_behind,
+        }));
+        Ok(match kind {
+            Some(kind) => output.failed(kind),
+            None => output,
+        })
+    }
+}

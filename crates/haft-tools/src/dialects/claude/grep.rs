@@ -1,0 +1,154 @@
+//! `Grep`: file contents by regular expression, with ripgrep's flags.
+
+use haft_tool::{Bound, Effect, JsonSchema, Output, Planning, SideEffect, Text, Tool, ToolError, Walk, World, json};
+use serde::{Deserialize, Serialize};
+
+use crate::ops::grep::{Query, Tell};
+
+/// Search file contents by regular expression (ripgrep's syntax). Ignored, hidden and binary files are left out.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The regular expression.
+    pattern: String,
+    /// Absolute path of the file or directory to search; the workspace if left out.
+    path: Option<String>,
+    /// Only files that match, for example `*.{ts,tsx}`.
+    glob: Option<String>,
+    /// What to show: matching lines, files with matches (default), or matches per file.
+    output_mode: Option<OutputMode>,
+    /// Lines to show before each match.
+    #[serde(rename = "-B")]
+    before: Option<u32>,
+    /// Lines to show after each match.
+    #[serde(rename = "-A")]
+    after: Option<u32>,
+    /// Lines to show around each match.
+    #[serde(rename = "-C")]
+    around: Option<u32>,
+    /// The same as -C.
+    context: Option<u32>,
+    /// Show line numbers (default true).
+    #[serde(rename = "-n")]
+    line_numbers: Option<bool>,
+    /// Ignore case.
+    #[serde(rename = "-i")]
+    ignore_case: Option<bool>,
+    /// Show only the matching part of a line.
+    #[serde(rename = "-o")]
+    only_matching: Option<bool>,
+    /// Only files of a type, for example `rust` or `py`.
+    #[serde(rename = "type")]
+    file_type: Option<String>,
+    /// Show at most this many lines or files; 0 for all.
+    head_limit: Option<usize>,
+    /// Leave out this many lines or files first.
+    offset: Option<usize>,
+    /// Let matches span lines, and `.` match line ends.
+    multiline: Option<bool>,
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum OutputMode {
+    Content,
+    FilesWithMatches,
+    Count,
+}
+
+pub(super) struct Grep;
+
+impl Input {
+    fn limit(&self) -> Option<usize> {
+        self.head_limit.filter(|limit| *limit > 0)
+    }
+
+    fn mode(&self) -> OutputMode {
+        self.output_mode.unwrap_or(OutputMode::FilesWithMatches)
+    }
+
+    fn query(&self, planning: &Planning) -> Result<Query, ToolError> {
+        let root = match &self.path {
+            Some(path) => planning.only_absolute("path", path)?,
+            None => planning.workspace.clone(),
+        };
+        let around = self.around.or(self.context);
+        let lines = |own: Option<u32>| own.or(around).unwrap_or(0) as usize;
+        Ok(Query {
+            pattern: self.pattern.clone(),
+            relative_to: self.path.is_none().then(|| root.clone()),
+            walk: Walk {
+                root,
+                globs: self.glob.iter().cloned().collect(),
+                file_type: self.file_type.clone(),
+                hidden: false,
+            },
+            tell: match self.mode() {
+                OutputMode::Content => Tell::Lines,
+                OutputMode::FilesWithMatches => Tell::Files,
+                OutputMode::Count => Tell::Counts,
+            },
+            before: lines(self.before),
+            after: lines(self.after),
+            line_numbers: self.line_numbers.unwrap_or(true),
+            ignore_case: self.ignore_case.unwrap_or(false),
+            only_matching: self.only_matching.unwrap_or(false),
+            multiline: self.multiline.unwrap_or(false),
+            wanted: self.limit().map(|limit| limit.saturating_add(self.offset.unwrap_or(0))),
+        })
+    }
+}
+
+impl Tool for Grep {
+    type Input = Input;
+
+    fn name(&self) -> &'static str {
+        "Grep"
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::ReadOnly
+    }
+
+    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        let query = input.query(planning)?;
+        query.matcher()?;
+        Ok(vec![Effect::Read { path: query.walk.root }])
+    }
+
+    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let found = input.query(world.planning())?.run(world)?;
+        let structured = json!({
+            "mode": input.mode(), "numFiles": found.files,
+            "appliedLimit": input.limit(), "appliedOffset": input.offset.filter(|offset| *offset > 0),
+        });
+        if found.files == 0 {
+            return Ok(Output::text("No matches found\n").with_structured(structured));
+        }
+        let mut text = found.text;
+        let mut missing_bytes = found.unheld;
+        if input.limit().is_some() || input.offset.is_some() {
+            let lines = text.split_inclusive('\n').skip(input.offset.unwrap_or(0));
+            text = lines.take(input.limit().unwrap_or(usize::MAX)).collect();
+            missing_bytes = 0;
+            if text.is_empty() {
+                text.push_str("No matches found that far\n");
+            }
+        }
+        let tail = String::new();
+        Ok(Output::text(Text { head: text, missing_bytes, tail }).with_structured(structured))
+    }
+
+    fn bound(&self) -> Bound {
+        Bound {
+            notice: |cut| {
+                format!(
+                    "[... {} of {} characters not shown; narrow the search or page with head_limit and offset]",
+                    cut.total_chars - cut.shown_chars,
+                    cut.total_chars
+                )
+            },
+            ..Bound::default().head().chars(100_000)
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! `Read`: a file's lines, numbered; pictures as pictures.
+
+use std::fmt::Write;
+
+use haft_tool::{
+    Bound, Content, Effect, ErrorKind, FileKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World,
+    clip_chars, json,
+};
+use serde::Deserialize;
+
+use crate::ops::read::{Lines, Opened, read};
+
+const DEFAULT_LINES: u64 = 2_000;
+const MOST_LINE_CHARS: usize = 2_000;
+
+/// Read a file. Text comes as numbered lines, at most 2000 unless `limit` says otherwise; PNG, JPEG, GIF and WebP come as pictures.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// Absolute path of the file.
+    file_path: String,
+    /// First line to read, counted from 1.
+    #[schemars(range(min = 0))]
+    offset: Option<u64>,
+    /// How many lines to read.
+    #[schemars(range(min = 1))]
+    limit: Option<u64>,
+    /// Pages of a PDF, for example "1-5".
+    pages: Option<String>,
+}
+
+pub(super) struct Read;
+
+impl Tool for Read {
+    type Input = Input;
+
+    fn name(&self) -> &'static str {
+        "Read"
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::ReadOnly
+    }
+
+    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        Ok(vec![Effect::Read { path: planning.only_absolute("file_path", &input.file_path)? }])
+    }
+
+    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let path = world.planning().only_absolute("file_path", &input.file_path)?;
+        let first = input.offset.unwrap_or(1).max(1);
+        let opened = match read(world, &path, first, input.limit.unwrap_or(DEFAULT_LINES)) {
+            Err(error) if error.kind == ErrorKind::FileNotFound => return Err(with_near_names(error, &path, world)),
+            Err(error) if world.files().kind(&path).is_ok_and(|kind| kind == FileKind::Dir) => {
+                return Err(ToolError { message: format!("{}; list it with Glob", error.message), ..error });
+            }
+            other => other?,
+        };
+        match opened {
+            Opened::Text(_) if input.pages.is_some() => {
+                Err(ToolError::invalid_arguments(format!("pages: {} is not a PDF", path.display())))
+            }
+            Opened::Text(lines) => Ok(shown(&lines, first).with_structured(json!({
+                "type": "text",
+                "file": {
+                    "filePath": path, "numLines": lines.lines.len(), "startLine": first,
+                    "totalLines": lines.total, "encoding": lines.charset.unwrap_or("UTF-8"),
+                },
+            }))),
+            Opened::Image { media_type, data, bytes } => Ok(Output {
+                content: vec![Content::Image { media_type: media_type.to_owned(), data }],
+                structured: Some(json!({"type": "image", "file": {"filePath": path, "bytes": bytes, "mediaType": media_type}})),
+                error_kind: None,
+            }),
+            Opened::Pdf => Err(ToolError::failed(format!(
+                "{} is a PDF, which Read cannot show; turn it into text first, for example with pdftotext",
+                path.display()
+            ))),
+        }
+    }
+
+    fn bound(&self) -> Bound {
+        Bound {
+            notice: |cut| {
+                format!(
+                    "[... the rest is not shown: {} of {} characters fit; read on with offset and limit]",
+                    cut.shown_chars, cut.total_chars
+                )
+            },
+            ..Bound::default().head().chars(100_000)
+        }
+    }
+}
+
+fn shown(lines: &Lines, first: u64) -> Output {
+    let mut text = String::new();
+    for (number, line) in (first..).zip(&lines.lines) {
+        let _ = writeln!(text, "{number:6}\t{}", clip_chars(&line.text, MOST_LINE_CHARS, line.unseen));
+    }
+    let last = first + lines.lines.len() as u64 - 1;
+    match lines.total {
+        Some(0) => text.push_str("(the file is empty)\n"),
+        Some(total) if lines.lines.is_empty() => {
+            let _ = writeln!(text, "(the file has only {total} lines)");
+        }
+        Some(total) if last < total => {
+            let _ = writeln!(text, "(lines {first} to {last} of {total}; read on with offset {})", last + 1);
+        }
+        Some(_) => {}
+        None => {
+            let _ = writeln!(text, "(lines {first} to {last} of very many; read on with offset {})", last + 1);
+        }
+    }
+    Output::text(text)
+}
+
+/// A path that is nearly right is the most common mistake.
+fn with_near_names(mut error: ToolError, path: &std::path::Path, world: &dyn World) -> ToolError {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return error };
+    let Ok(entries) = world.files().list(parent) else { return error };
+    let names: Vec<String> = entries.iter().map(|entry| entry.name.to_string_lossy().into_owned()).collect();
+    let near = haft_tool::close_names(&name.to_string_lossy(), names.iter().map(String::as_str));
+    if !near.is_empty() {
+        error.message = format!("{}; its directory has {}", error.message, near.join(", "));
+    }
+    error
+}

@@ -1,0 +1,210 @@
+//! Searching file contents with ripgrep's own crates, in this process.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use grep_printer::{StandardBuilder, SummaryBuilder, SummaryKind};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
+use haft_tool::{FileKind, Flow, ToolError, Walk, World};
+use termcolor::NoColor;
+
+/// How much output is held in all; the callers show far less, and what is let go is what they would not show.
+const MOST_HELD_BYTES: usize = 8 << 20;
+
+/// What is told of a match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tell {
+    Lines,
+    Files,
+    Counts,
+}
+
+/// A search, in the words of ripgrep's flags.
+#[derive(Debug, Clone)]
+pub(crate) struct Query {
+    pub(crate) pattern: String,
+    pub(crate) walk: Walk,
+    /// The directory that paths are shown relative to; `None` shows them whole.
+    pub(crate) relative_to: Option<PathBuf>,
+    pub(crate) tell: Tell,
+    pub(crate) before: usize,
+    pub(crate) after: usize,
+    pub(crate) line_numbers: bool,
+    pub(crate) ignore_case: bool,
+    pub(crate) only_matching: bool,
+    pub(crate) multiline: bool,
+    /// How many lines of output are wanted in all, so that a file need not be searched further.
+    pub(crate) wanted: Option<usize>,
+}
+
+/// What a search found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Matches {
+    /// The output, files in the order of their paths.
+    pub(crate) text: String,
+    /// How many files matched.
+    pub(crate) files: u64,
+    /// Bytes of output that were not held, all of them after the ones that are.
+    pub(crate) unheld: u64,
+}
+
+impl Query {
+    pub(crate) fn matcher(&self) -> Result<RegexMatcher, ToolError> {
+        let mut builder = RegexMatcherBuilder::new();
+        builder.multi_line(true).unicode(true).case_insensitive(self.ignore_case);
+        if self.multiline {
+            builder.dot_matches_new_line(true);
+        } else {
+            builder.line_terminator(Some(b'\n'));
+        }
+        builder.build(&self.pattern).map_err(|error| {
+            ToolError::invalid_arguments(format!("pattern: not a regular expression that can be used: {error}"))
+        })
+    }
+
+    pub(crate) fn run(&self, world: &dyn World) -> Result<Matches, ToolError> {
+        let matcher = self.matcher()?;
+        let one_file = world.files().kind(&self.walk.root)? != FileKind::Dir;
+        let held = Held::default();
+        world.files().walk(&self.walk, &mut || {
+            let mut thread = Thread::new(self, &matcher, one_file);
+            let held = &held;
+            Box::new(move |file| {
+                // What cannot be opened or searched is passed over, as ripgrep does, but a named file is not.
+                if let Ok(open) = file.open()
+                    && let Some(found) = thread.search(&open, self.shown(file.path()))
+                {
+                    held.add(file.path(), found);
+                }
+                Flow::Continue
+            })
+        })?;
+        Ok(held.finish(self.tell == Tell::Lines && self.before + self.after > 0))
+    }
+
+    fn shown<'a>(&self, path: &'a Path) -> &'a Path {
+        self.relative_to.as_ref().and_then(|base| path.strip_prefix(base).ok()).unwrap_or(path)
+    }
+}
+
+/// One thread's searcher and buffer, used for file after file.
+struct Thread<'q> {
+    query: &'q Query,
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    one_file: bool,
+}
+
+impl<'q> Thread<'q> {
+    fn new(query: &'q Query, matcher: &RegexMatcher, one_file: bool) -> Self {
+        let mut builder = SearcherBuilder::new();
+        builder
+            .line_number(query.line_numbers)
+            .multi_line(query.multiline)
+            .before_context(if query.tell == Tell::Lines { query.before } else { 0 })
+            .after_context(if query.tell == Tell::Lines { query.after } else { 0 })
+            .max_matches(if query.tell == Tell::Lines { query.wanted.map(|lines| lines as u64) } else { None })
+            .binary_detection(if one_file { BinaryDetection::convert(0) } else { BinaryDetection::quit(0) });
+        if one_file {
+            builder.memory_map(mapped());
+        }
+        Self { query, matcher: matcher.clone(), searcher: builder.build(), one_file }
+    }
+
+    /// The output for one file, if it has a match.
+    fn search(&mut self, file: &File, shown: &Path) -> Option<Capped> {
+        let out = NoColor::new(Capped::default());
+        let with_path = !self.one_file;
+        let out = match self.query.tell {
+            Tell::Lines => {
+                let mut builder = StandardBuilder::new();
+                builder.path(with_path).only_matching(self.query.only_matching);
+                let mut printer = builder.build(out);
+                let mut sink = printer.sink_with_path(&self.matcher, shown);
+                self.searcher.search_file(&self.matcher, file, &mut sink).ok()?;
+                printer.into_inner().into_inner()
+            }
+            Tell::Files | Tell::Counts => {
+                let (kind, path) = match self.query.tell {
+                    Tell::Files => (SummaryKind::PathWithMatch, true),
+                    _ => (SummaryKind::Count, with_path),
+                };
+                let mut printer = SummaryBuilder::new().kind(kind).path(path).build(out);
+                let mut sink = printer.sink_with_path(&self.matcher, shown);
+                self.searcher.search_file(&self.matcher, file, &mut sink).ok()?;
+                printer.into_inner().into_inner()
+            }
+        };
+        (out.total > 0).then_some(out)
+    }
+}
+
+#[expect(unsafe_code, reason = "mapping a named file is what makes a search of it as fast as ripgrep's")]
+fn mapped() -> MmapChoice {
+    // SAFETY: the map is only read by the searcher; a file cut short meanwhile ends this process the same way it ends
+    // ripgrep, and file tools never cut a file short: they replace it.
+    unsafe { MmapChoice::auto() }
+}
+
+/// A buffer that keeps its first bytes and counts the rest.
+#[derive(Debug, Default)]
+struct Capped {
+    bytes: Vec<u8>,
+    total: u64,
+}
+
+impl Write for Capped {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = MOST_HELD_BYTES.saturating_sub(self.bytes.len()).min(bytes.len());
+        self.bytes.extend_from_slice(&bytes[..room]);
+        self.total += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What all threads found, by path; when it gets too much the last paths are let go.
+#[derive(Default)]
+struct Held {
+    files: AtomicU64,
+    found: Mutex<(usize, u64, BTreeMap<PathBuf, Vec<u8>>)>,
+}
+
+impl Held {
+    fn add(&self, path: &Path, found: Capped) {
+        self.files.fetch_add(1, Ordering::Relaxed);
+        let mut held = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let (size, unheld, by_path) = &mut *held;
+        *size += found.bytes.len();
+        *unheld += found.total - found.bytes.len() as u64;
+        by_path.insert(path.to_owned(), found.bytes);
+        while *size > MOST_HELD_BYTES
+            && by_path.len() > 1
+            && let Some((_, bytes)) = by_path.pop_last()
+        {
+            *size -= bytes.len();
+            *unheld += bytes.len() as u64;
+        }
+    }
+
+    fn finish(self, separated: bool) -> Matches {
+        let (size, unheld, by_path) = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = Vec::with_capacity(size);
+        for (at, found) in by_path.values().enumerate() {
+            if separated && at > 0 {
+                bytes.extend_from_slice(b"--\n");
+            }
+            bytes.extend_from_slice(found);
+        }
+        let text = String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        Matches { text, files: self.files.into_inner(), unheld }
+    }
+}

@@ -1,0 +1,242 @@
+//! Reading a file: as text by lines, or as a picture.
+
+use std::io::Read;
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use haft_tool::{Cancel, ErrorKind, OpenFile, ToolError, World};
+
+use super::text::{Charset, decode};
+
+/// How much of a line is held; callers show less.
+const MOST_LINE_BYTES: usize = 64 * 1024;
+/// Files that know no size (`/proc`) and files that are not UTF-8 are read up to here.
+const MOST_WHOLE_BYTES: u64 = 256 << 20;
+/// After this many bytes the count of a file's lines is given up.
+const MOST_COUNTED_BYTES: u64 = 4 << 30;
+/// The largest picture that providers take.
+const MOST_IMAGE_BYTES: u64 = 5 << 20;
+const CHUNK: usize = 256 * 1024;
+
+/// What a file turned out to be.
+pub(crate) enum Opened {
+    Text(Lines),
+    Image { media_type: &'static str, data: String, bytes: u64 },
+    Pdf,
+}
+
+/// Some lines of a text file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lines {
+    /// The lines asked for, without their ends.
+    pub(crate) lines: Vec<Line>,
+    /// How many lines the file has, where they could be counted.
+    pub(crate) total: Option<u64>,
+    /// Its encoding, where that is not plain UTF-8.
+    pub(crate) charset: Option<&'static str>,
+}
+
+/// A line, or its beginning.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) text: String,
+    /// How many characters of it were not held.
+    pub(crate) unseen: u64,
+}
+
+/// Opens `path` and reads `limit` lines from line `first` (counted from 1).
+pub(crate) fn read(world: &dyn World, path: &Path, first: u64, limit: u64) -> Result<Opened, ToolError> {
+    let OpenFile { mut file, size, .. } = world.files().open(path)?;
+    let failed = |error: &std::io::Error| ToolError::io(format!("read {}", path.display()), error);
+    let mut start = Vec::new();
+    file.by_ref().take(CHUNK as u64).read_to_end(&mut start).map_err(|error| failed(&error))?;
+    if let Some(media_type) = image_type(&start) {
+        if size > MOST_IMAGE_BYTES {
+            return Err(ToolError::failed(format!(
+                "{} is a picture of {size} bytes; pictures up to {MOST_IMAGE_BYTES} bytes can be shown. Make it smaller first.",
+                path.display()
+            )));
+        }
+        file.take(MOST_IMAGE_BYTES).read_to_end(&mut start).map_err(|error| failed(&error))?;
+        return Ok(Opened::Image { media_type, bytes: start.len() as u64, data: STANDARD.encode(&start) });
+    }
+    if start.starts_with(b"%PDF-") {
+        return Ok(Opened::Pdf);
+    }
+    let rest = file.take(size.max(MOST_WHOLE_BYTES).saturating_sub(start.len() as u64));
+    if plain_utf8(&start) {
+        let mut taker = Taker::new(first, limit);
+        stream(&mut taker, &start, rest, world.cancelled()).map_err(|error| match error {
+            Stopped::Io(error) => failed(&error),
+            Stopped::Cancelled => ToolError::new(ErrorKind::Interrupted, format!("reading {} was cancelled", path.display())),
+        })?;
+        return Ok(Opened::Text(taker.finish(None)));
+    }
+    rest.take(MOST_WHOLE_BYTES).read_to_end(&mut start).map_err(|error| failed(&error))?;
+    let Some(decoded) = decode(&start) else {
+        return Err(ToolError::failed(format!("{} is a binary file ({size} bytes), not text", path.display())));
+    };
+    let mut taker = Taker::new(first, limit);
+    taker.feed(decoded.text.as_bytes());
+    let plain = decoded.charset == Charset::Utf8 && !decoded.bom;
+    Ok(Opened::Text(taker.finish((!plain).then(|| decoded.charset.name()))))
+}
+
+/// Whether the start of a file is UTF-8 without marks, so that the rest can be streamed.
+fn plain_utf8(start: &[u8]) -> bool {
+    let valid = match std::str::from_utf8(start) {
+        Ok(_) => true,
+        // The chunk may end inside a character.
+        Err(error) => error.error_len().is_none(),
+    };
+    valid && !start.starts_with(b"\xef\xbb\xbf") && memchr::memchr(0, start).is_none()
+}
+
+enum Stopped {
+    Io(std::io::Error),
+    Cancelled,
+}
+
+fn stream(taker: &mut Taker, start: &[u8], mut rest: impl Read, cancel: &Cancel) -> Result<(), Stopped> {
+    taker.feed(start);
+    let mut buffer = vec![0; CHUNK];
+    let mut counted = 0;
+    loop {
+        if cancel.is_cancelled() {
+            return Err(Stopped::Cancelled);
+        }
+        let got = match rest.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(got) => got,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Stopped::Io(error)),
+        };
+        taker.feed(&buffer[..got]);
+        counted += got as u64;
+        if taker.full() && counted > MOST_COUNTED_BYTES {
+            taker.given_up = true;
+            return Ok(());
+        }
+    }
+}
+
+/// Takes the wanted lines out of a stream of chunks and counts the rest.
+struct Taker {
+    first: u64,
+    limit: u64,
+    /// Line breaks seen so far.
+    breaks: u64,
+    /// The line being read, if it is wanted.
+    held: Vec<u8>,
+    unseen: u64,
+    open: bool,
+    given_up: bool,
+    lines: Vec<Line>,
+}
+
+impl Taker {
+    fn new(first: u64, limit: u64) -> Self {
+        Self {
+            first,
+            limit,
+            breaks: 0,
+            held: Vec::new(),
+            unseen: 0,
+            open: false,
+            given_up: false,
+            lines: Vec::new(),
+        }
+    }
+
+    fn full(&self) -> bool {
+        self.lines.len() as u64 >= self.limit
+    }
+
+    fn feed(&mut self, mut chunk: &[u8]) {
+        while !chunk.is_empty() {
+            if self.full() {
+                self.breaks += memchr::memchr_iter(b'\n', chunk).count() as u64;
+                self.open = chunk.last() != Some(&b'\n');
+                return;
+            }
+            let end = memchr::memchr(b'\n', chunk);
+            let piece = &chunk[..end.unwrap_or(chunk.len())];
+            let wanted = self.breaks + 1 >= self.first;
+            if wanted {
+                let room = MOST_LINE_BYTES.saturating_sub(self.held.len()).min(piece.len());
+                self.held.extend_from_slice(&piece[..room]);
+                self.unseen += piece[room..].iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u64;
+            }
+            self.open = end.is_none();
+            let Some(end) = end else { return };
+            if wanted {
+                self.take_line();
+            }
+            self.breaks += 1;
+            chunk = &chunk[end + 1..];
+        }
+    }
+
+    fn take_line(&mut self) {
+        if self.held.last() == Some(&b'\r') {
+            self.held.pop();
+        }
+        let text = String::from_utf8_lossy(&self.held).into_owned();
+        self.lines.push(Line { text, unseen: self.unseen });
+        self.held.clear();
+        self.unseen = 0;
+    }
+
+    fn finish(mut self, charset: Option<&'static str>) -> Lines {
+        if self.open && !self.full() && self.breaks + 1 >= self.first {
+            self.take_line();
+        }
+        let total = (!self.given_up).then_some(self.breaks + u64::from(self.open));
+        Lines { lines: self.lines, total, charset }
+    }
+}
+
+fn image_type(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str, chunk: usize, first: u64, limit: u64) -> (Vec<String>, Option<u64>) {
+        let mut taker = Taker::new(first, limit);
+        text.as_bytes().chunks(chunk).for_each(|chunk| taker.feed(chunk));
+        let found = taker.finish(None);
+        (found.lines.into_iter().map(|line| line.text).collect(), found.total)
+    }
+
+    #[test]
+    fn lines_are_taken_alike_however_the_file_arrives() {
+        for chunk in [1, 2, 3, 100] {
+            assert_eq!(lines("a\r\nb\nc", chunk, 1, 10), (vec!["a".into(), "b".into(), "c".into()], Some(3)));
+            assert_eq!(lines("a\nb\nc\n", chunk, 2, 1), (vec!["b".into()], Some(3)));
+            assert_eq!(lines("a\n\n", chunk, 2, 5), (vec![String::new()], Some(2)));
+            assert_eq!(lines("a\nb", chunk, 3, 5), (vec![], Some(2)));
+            assert_eq!(lines("", chunk, 1, 5), (vec![], Some(0)));
+        }
+    }
+
+    #[test]
+    fn an_endless_line_is_held_only_in_part() {
+        let mut taker = Taker::new(1, 5);
+        for _ in 0..100 {
+            taker.feed(&vec![b'x'; 10_000]);
+        }
+        let found = taker.finish(None);
+        assert_eq!(found.lines[0].text.len(), MOST_LINE_BYTES);
+        assert_eq!(found.lines[0].unseen, 1_000_000 - MOST_LINE_BYTES as u64);
+    }
+}

@@ -1,0 +1,134 @@
+//! The files inside a scope.
+//!
+//! One resolver for every operation: paths are walked from held directory handles, so what was checked is what is
+//! used. On Linux the kernel does the walk (openat2 with `RESOLVE_BENEATH`); elsewhere, and where a link is absolute,
+//! [`resolve`] does it one component at a time with `O_NOFOLLOW`, which needs nothing but POSIX.
+
+mod node;
+mod open;
+mod place;
+mod resolve;
+mod restore;
+mod root;
+mod update;
+mod walk;
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use haft_tool::{
+    Cancel, DirEntry, FileKind, Files, Node, OpenFile, Restore, Scope, ToolError, Visitor, Walk, Written,
+};
+use rustix::fs::{Dir, FileType, OFlags};
+
+pub use open::containment;
+pub use place::remove_leftovers;
+pub use root::Root;
+
+use crate::Journal;
+
+/// The files inside a scope, on this machine.
+pub struct LocalFiles {
+    scope: Arc<Scope>,
+    roots: Vec<Arc<Root>>,
+    journal: Arc<dyn Journal>,
+    cancel: Cancel,
+    filesystem: OnceLock<Arc<Root>>,
+    protected_inodes: OnceLock<Vec<(u64, u64)>>,
+}
+
+impl LocalFiles {
+    /// The files that `scope` lets a call touch; `roots` are its roots, held open.
+    pub fn new(scope: Arc<Scope>, roots: Vec<Arc<Root>>, journal: Arc<dyn Journal>, cancel: Cancel) -> Self {
+        Self { scope, roots, journal, cancel, filesystem: OnceLock::new(), protected_inodes: OnceLock::new() }
+    }
+
+    fn root_of(&self, path: &Path) -> Option<Arc<Root>> {
+        self.roots.iter().find(|root| path.starts_with(&root.path)).map(Arc::clone)
+    }
+
+    /// The whole file system as a root, for reads that the scope allows everywhere.
+    fn filesystem(&self) -> Result<Arc<Root>, ToolError> {
+        if let Some(root) = self.filesystem.get() {
+            return Ok(Arc::clone(root));
+        }
+        let root = Arc::new(Root::open(Path::new("/"))?);
+        Ok(Arc::clone(self.filesystem.get_or_init(|| root)))
+    }
+
+    fn list_dir(&self, path: &Path) -> Result<Vec<DirEntry>, ToolError> {
+        let (fd, _) = self.open_any(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
+        let what = |error: rustix::io::Errno| ToolError::io(path.display(), &error.into());
+        let mut entries = Vec::new();
+        for entry in Dir::read_from(&fd).map_err(what)? {
+            let entry = entry.map_err(what)?;
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            // An entry that vanished between the two calls is no longer an entry.
+            let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+            let Ok(stat) = rustix::fs::statat(&fd, entry.file_name(), flags) else { continue };
+            let name = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name).to_owned();
+            let kind = kind(FileType::from_raw_mode(stat.st_mode));
+            entries.push(DirEntry { name, kind, size: u64::try_from(stat.st_size).unwrap_or(0) });
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+}
+
+impl Files for LocalFiles {
+    fn kind(&self, path: &Path) -> Result<FileKind, ToolError> {
+        self.kind_of(path)
+    }
+
+    fn open(&self, path: &Path) -> Result<OpenFile, ToolError> {
+        self.open_regular(path)
+    }
+
+    fn list(&self, path: &Path) -> Result<Vec<DirEntry>, ToolError> {
+        self.list_dir(path)
+    }
+
+    fn update(
+        &self,
+        path: &Path,
+        edit: &mut dyn FnMut(Option<&[u8]>) -> Result<Vec<u8>, ToolError>,
+    ) -> Result<Written, ToolError> {
+        self.update_file(path, edit)
+    }
+
+    fn walk<'a>(&self, walk: &Walk, visitors: &mut dyn FnMut() -> Visitor<'a>) -> Result<(), ToolError> {
+        self.walk_files(walk, visitors)
+    }
+
+    fn observe(&self, path: &Path) -> Result<Node, ToolError> {
+        self.observe_path(path)
+    }
+
+    fn restore(&self, restore: &Restore<'_>) -> Result<(), ToolError> {
+        self.restore_path(restore)
+    }
+}
+
+fn kind(file_type: FileType) -> FileKind {
+    match file_type {
+        FileType::RegularFile => FileKind::File,
+        FileType::Directory => FileKind::Dir,
+        FileType::Symlink => FileKind::Link,
+        _ => FileKind::Special,
+    }
+}
+
+fn special(path: &Path, file_type: FileType) -> ToolError {
+    let what = match file_type {
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Symlink => "a symbolic link",
+        FileType::Directory => "a directory",
+        _ => "a special file",
+    };
+    ToolError::invalid_path(format!("{} is {what}, not a file", path.display()))
+}

@@ -1,0 +1,167 @@
+//! From a path to a place: a held parent directory and a name in it.
+//!
+//! The walk goes one component at a time from a root's handle and follows links by reading them, so that no swap,
+//! dangling link, `..` or absolute link can lead out: there is nothing to check afterwards.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use haft_tool::{ErrorKind, ToolError};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::root::{HOLD, Root};
+
+/// As many links as the kernel itself would follow.
+const MOST_LINKS: u32 = 40;
+
+/// Whether a link at the very end of a path is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaf {
+    Follow,
+    Keep,
+}
+
+/// A name in a held directory.
+pub(super) struct Place {
+    pub(super) parent: OwnedFd,
+    /// Where the parent is.
+    pub(super) parent_path: PathBuf,
+    /// Directories between the parent and the name that do not exist yet.
+    pub(super) missing: Vec<OsString>,
+    pub(super) name: OsString,
+}
+
+impl Place {
+    pub(super) fn path(&self) -> PathBuf {
+        let mut path = self.parent_path.clone();
+        path.extend(&self.missing);
+        path.push(&self.name);
+        path
+    }
+}
+
+/// Resolves `rest` (relative, lexically normal) from `root`; absolute links may lead into any of `roots`.
+pub(super) fn resolve(root: &Arc<Root>, roots: &[Arc<Root>], rest: &Path, leaf: Leaf) -> Result<Place, ToolError> {
+    let asked = root.path.join(rest);
+    let mut walk = Walk { root: Arc::clone(root), held: Vec::new() };
+    let mut todo: VecDeque<OsString> = components(rest).map(OsStr::to_owned).collect();
+    let mut links = 0;
+    loop {
+        let Some(name) = todo.pop_front() else {
+            return walk.place(Vec::new(), ".".into());
+        };
+        if name == ".." {
+            if walk.held.pop().is_none() {
+                return Err(outside(&asked));
+            }
+            continue;
+        }
+        let last = todo.is_empty();
+        match rustix::fs::openat(walk.fd(), &name, HOLD | OFlags::NOFOLLOW, Mode::empty()) {
+            Ok(_) if last => return walk.place(Vec::new(), name),
+            Ok(fd) => walk.held.push((fd, name)),
+            Err(Errno::NOENT) => {
+                let mut missing: Vec<OsString> = std::iter::once(name).chain(todo).collect();
+                if missing.iter().any(|part| part == "..") {
+                    return Err(outside(&asked));
+                }
+                let name = missing.pop().unwrap_or_default();
+                return walk.place(missing, name);
+            }
+            Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) => match rustix::fs::readlinkat(walk.fd(), &name, Vec::new()) {
+                Ok(_) if last && leaf == Leaf::Keep => return walk.place(Vec::new(), name),
+                Ok(target) => {
+                    links += 1;
+                    if links > MOST_LINKS {
+                        return Err(ToolError::invalid_path(format!("{}: too many links", asked.display())));
+                    }
+                    let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+                    let inside = walk.enter(&target, roots).ok_or_else(|| leads_out(&asked, &walk, &name, &target))?;
+                    for part in components(&inside).map(OsStr::to_owned).collect::<Vec<_>>().into_iter().rev() {
+                        todo.push_front(part);
+                    }
+                }
+                Err(Errno::INVAL) if last => return walk.place(Vec::new(), name),
+                Err(Errno::INVAL) => {
+                    let file = walk.path().join(&name);
+                    return Err(ToolError::new(
+                        ErrorKind::FileNotFound,
+                        format!("{}: {} is not a directory", asked.display(), file.display()),
+                    ));
+                }
+                Err(error) => return Err(ToolError::io(asked.display(), &error.into())),
+            },
+            Err(error) => return Err(ToolError::io(asked.display(), &error.into())),
+        }
+    }
+}
+
+/// The directories held from the root down to where the walk stands.
+struct Walk {
+    root: Arc<Root>,
+    held: Vec<(OwnedFd, OsString)>,
+}
+
+impl Walk {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.held.last().map_or(self.root.fd.as_fd(), |(fd, _)| fd.as_fd())
+    }
+
+    fn path(&self) -> PathBuf {
+        let mut path = self.root.path.clone();
+        path.extend(self.held.iter().map(|(_, name)| name));
+        path
+    }
+
+    fn place(self, missing: Vec<OsString>, name: OsString) -> Result<Place, ToolError> {
+        let parent_path = self.path();
+        // A handle that can be listed, locked and synced, unlike the one the walk holds.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let parent = match rustix::fs::openat(self.fd(), ".", flags, Mode::empty()) {
+            Err(Errno::ACCESS) => rustix::fs::openat(self.fd(), ".", HOLD, Mode::empty()),
+            other => other,
+        };
+        let parent = parent.map_err(|error| ToolError::io(parent_path.display(), &error.into()))?;
+        Ok(Place { parent, parent_path, missing, name })
+    }
+
+    /// Follows a link's target: stays where it is for a relative one, restarts at a root for an absolute one.
+    fn enter(&mut self, target: &Path, roots: &[Arc<Root>]) -> Option<PathBuf> {
+        if target.is_relative() {
+            return Some(target.to_owned());
+        }
+        let root = roots.iter().find(|root| target.starts_with(&root.path))?;
+        let rest = target.strip_prefix(&root.path).ok()?.to_owned();
+        self.root = Arc::clone(root);
+        self.held.clear();
+        Some(rest)
+    }
+}
+
+/// The names of a path, with `..` as it stands.
+fn components(path: &Path) -> impl Iterator<Item = &OsStr> {
+    path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name),
+        Component::ParentDir => Some(OsStr::new("..")),
+        _ => None,
+    })
+}
+
+pub(super) fn outside(path: &Path) -> ToolError {
+    ToolError::invalid_path(format!("{} leads outside the workspace", path.display()))
+}
+
+fn leads_out(asked: &Path, walk: &Walk, name: &OsStr, target: &Path) -> ToolError {
+    let link = walk.path().join(name);
+    ToolError::invalid_path(format!(
+        "{} leads outside the workspace: the link {} points to {}",
+        asked.display(),
+        link.display(),
+        target.display()
+    ))
+}

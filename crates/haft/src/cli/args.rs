@@ -1,0 +1,242 @@
+//! The command line's shape and its help texts.
+
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand};
+use haft_policy::Mode;
+use haft_runtime::{Builder, Runtime};
+use haft_tool::{ErrorKind, ToolError};
+
+use crate::formats::Format;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Yellow.on_default().bold())
+    .usage(AnsiColor::Yellow.on_default().bold())
+    .literal(AnsiColor::Green.on_default())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Safe hands for any AI agent: every tool call is scoped, recorded and reversible.
+#[derive(Debug, Parser)]
+#[command(name = "haft", version, styles = STYLES, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 done; 1 the tool or run failed; 2 usage or invalid arguments; 3 denied; \
+4 unknown tool or session; 124 timeout; 130 interrupted.\n\
+The ledger lies in $HAFT_HOME, else in the user's state directory.")]
+pub(super) struct Haft {
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    Call(Call),
+    Tools(Tools),
+    Log(Log),
+    Show(Show),
+    Undo(Undo),
+    Redo(Redo),
+    Gc(Gc),
+    Doctor(Doctor),
+    /// See what Haft does: real calls on a sample project, then undo. Needs no key and no network.
+    Demo,
+    Completion(Completion),
+    /// Print the manual page, for `haft man | man -l -`.
+    Man,
+}
+
+/// Make one tool call, without a model.
+///
+/// The result goes to standard output, everything else to standard error. Naming a tool here allows it, as
+/// --allowedTools would; it does not widen what the call may touch: paths outside the workspace still need a rule
+/// (`--allowedTools 'Write(//etc/hosts)'`), a folder (`--add-dir`), or your yes on a terminal.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+haft call Read '{\"file_path\": \"/etc/hostname\"}'\n  \
+haft call Grep '{\"pattern\": \"fn main\", \"output_mode\": \"content\"}'\n  \
+haft call Write @arguments.json\n  \
+echo '{\"command\": \"ls\"}' | haft call Bash -")]
+pub(super) struct Call {
+    /// The tool's name; `haft tools` lists them.
+    pub(super) tool: String,
+    /// The arguments: a JSON object, @FILE, or - for standard input.
+    #[arg(value_name = "JSON|@FILE|-", default_value = "{}", allow_hyphen_values = true)]
+    pub(super) arguments: String,
+    /// Print the whole result as JSON: content, is_error, error_kind, structured, receipt.
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Go on with an earlier session instead of starting one.
+    #[arg(long, value_name = "ID")]
+    pub(super) session: Option<String>,
+    #[command(flatten)]
+    pub(super) at: At,
+    #[command(flatten)]
+    pub(super) rules: Rules,
+}
+
+/// Print the tools and their definitions.
+#[derive(Debug, Args)]
+pub(super) struct Tools {
+    /// Print the definitions as JSON, in the envelope of this provider, as they are sent.
+    #[arg(long, value_enum)]
+    pub(super) format: Option<Format>,
+    /// Only this tool, with its parameters.
+    pub(super) tool: Option<String>,
+    #[command(flatten)]
+    pub(super) dialect: Dialect,
+}
+
+/// List what was done, newest first.
+#[derive(Debug, Args)]
+pub(super) struct Log {
+    /// How many calls to list.
+    #[arg(short = 'n', long, default_value_t = 20)]
+    pub(super) limit: usize,
+    /// In every workspace, not only this one.
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Only calls of this session.
+    #[arg(long, value_name = "ID")]
+    pub(super) session: Option<String>,
+    /// Only calls that changed something.
+    #[arg(long)]
+    pub(super) changes: bool,
+    /// One receipt per line, as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) workspace: Workspace,
+}
+
+/// Show one call: what it was, why it was allowed, what it changed.
+#[derive(Debug, Args)]
+pub(super) struct Show {
+    /// The call's number, from `haft log`.
+    pub(super) id: i64,
+    /// Print only the full output, where the caller saw a part of it.
+    #[arg(long)]
+    pub(super) output: bool,
+    /// Print the receipt as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Take back the last call, a chosen call or a whole session.
+///
+/// Shows first what will change, and asks. Refuses where something else has changed since. An undo is a call like any
+/// other: `haft redo` or `haft undo ID` takes it back too.
+#[derive(Debug, Args)]
+pub(super) struct Undo {
+    /// The call's number, from `haft log`; the last one that changed something if left out.
+    pub(super) id: Option<i64>,
+    /// All calls of this session.
+    #[arg(long, value_name = "ID", conflicts_with = "id")]
+    pub(super) session: Option<String>,
+    #[command(flatten)]
+    pub(super) how: How,
+}
+
+/// Take back the last undo.
+#[derive(Debug, Args)]
+pub(super) struct Redo {
+    #[command(flatten)]
+    pub(super) how: How,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct How {
+    /// Do not ask.
+    #[arg(short, long)]
+    pub(super) yes: bool,
+    /// Only show what would change.
+    #[arg(long, conflicts_with = "yes")]
+    pub(super) dry_run: bool,
+    /// Overwrite what has changed since.
+    #[arg(long)]
+    pub(super) force: bool,
+    #[command(flatten)]
+    pub(super) workspace: Workspace,
+}
+
+/// Make the ledger smaller: forget the oldest calls and their before-images.
+#[derive(Debug, Args)]
+pub(super) struct Gc {
+    /// The most it may take, for example 500M or 2G.
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = super::gc::size)]
+    pub(super) max_size: u64,
+    /// Forget calls older than this, for example 30d or 12h.
+    #[arg(long, value_name = "AGE", value_parser = super::gc::age)]
+    pub(super) older_than: Option<u64>,
+    /// Only say what would be forgotten.
+    #[arg(long)]
+    pub(super) dry_run: bool,
+}
+
+/// Check what Haft needs on this machine, and say what to do about what is missing.
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    /// Print the checks as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Print a completion script for your shell.
+#[derive(Debug, Args)]
+pub(super) struct Completion {
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Workspace {
+    /// The folder that calls work in [default: the current one].
+    #[arg(long, value_name = "DIR")]
+    pub(super) workspace: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Dialect {
+    /// The vocabulary of the tools.
+    #[arg(long, value_name = "D", default_value = "claude", value_parser = clap::builder::PossibleValuesParser::new(haft_tools::dialects::NAMES.iter().copied()))]
+    pub(super) dialect: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct At {
+    #[command(flatten)]
+    pub(super) workspace: Workspace,
+    /// One more folder that the call may change; may be given several times.
+    #[arg(long = "add-dir", value_name = "DIR")]
+    pub(super) directories: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) dialect: Dialect,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Rules {
+    /// How much runs without a question: scoped, default, acceptEdits, plan, dontAsk, bypassPermissions.
+    #[arg(long, value_name = "MODE", default_value_t = Mode::Scoped)]
+    pub(super) permission_mode: Mode,
+    /// Rules that allow, for example 'Bash(git *)' or 'Write(//etc/hosts)'; may be given several times.
+    #[arg(long = "allowedTools", visible_alias = "allowed-tools", value_name = "RULE", value_delimiter = ',')]
+    pub(super) allowed: Vec<String>,
+    /// Rules that deny; they win over everything else.
+    #[arg(long = "disallowedTools", visible_alias = "disallowed-tools", value_name = "RULE", value_delimiter = ',')]
+    pub(super) disallowed: Vec<String>,
+}
+
+impl Workspace {
+    /// A runtime's beginnings in this workspace.
+    pub(super) fn builder(&self) -> Builder {
+        let builder = Runtime::builder().door("cli");
+        match &self.workspace {
+            Some(path) => builder.workspace(path),
+            None => builder,
+        }
+    }
+}
+
+impl Dialect {
+    pub(super) fn load(&self) -> Result<haft_tool::Dialect, ToolError> {
+        haft_tools::dialects::by_name(&self.dialect)
+            .ok_or_else(|| ToolError::new(ErrorKind::NotFound, format!("there is no dialect {:?}", self.dialect)))
+    }
+}

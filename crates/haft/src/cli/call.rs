@@ -1,0 +1,106 @@
+//! `haft call`: one tool call, without a model.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use haft_policy::Behavior;
+use haft_runtime::{CallOptions, CallResult};
+use haft_tool::{Arguments, Call, Cancel, Content, ToolError, Value, json};
+use haft_world::{read_bounded, read_named};
+
+use super::args;
+use super::exit::{Exit, code};
+use super::screen::{self, BAD, FAINT, painted};
+use super::{Done, terminal};
+
+/// The most bytes that arguments may have; a call that needs more wants a file, not an argument.
+const MOST_ARGUMENT_BYTES: u64 = 64 << 20;
+
+pub(super) fn run(args: args::Call) -> Done {
+    let arguments = read_arguments(&args.arguments)?;
+    let mut builder = args.at.workspace.builder().dialect(args.at.dialect.load()?);
+    for directory in args.at.directories {
+        builder = builder.add_directory(directory);
+    }
+    for rule in args.rules.allowed {
+        builder = builder.allow(rule, "--allowedTools");
+    }
+    for rule in args.rules.disallowed {
+        builder = builder.rule(Behavior::Deny, rule, "--disallowedTools");
+    }
+    if let Some(session) = args.session {
+        builder = builder.session(session);
+    }
+    let tool = args.at.dialect.load()?.canonical(&args.tool);
+    if is_a_name(&tool) {
+        builder = builder.allow(tool, "named on the command line");
+    }
+    let runtime = builder.permission_mode(args.rules.permission_mode).asker(terminal::asker()).build()?;
+
+    let cancel = Cancel::new();
+    let options = CallOptions { cancel: cancel.clone(), watch: None };
+    let call = Call::new("call_1", &args.tool, arguments);
+    let result = {
+        let _waiting = terminal::Waiting::on(&args.tool);
+        terminal::wait(&cancel, runtime.run(call, options))?
+    };
+    if args.json {
+        screen::result(&as_json(&result).to_string());
+    } else {
+        show(&result);
+    }
+    Ok(result.output.error_kind.map_or(Exit::Done, code))
+}
+
+/// A rule can only be made of what could be a tool's name.
+fn is_a_name(tool: &str) -> bool {
+    !tool.is_empty() && tool.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+}
+
+fn read_arguments(given: &str) -> Result<Arguments, ToolError> {
+    let bytes = match given.strip_prefix('@') {
+        _ if given == "-" => read_bounded(std::io::stdin().lock(), MOST_ARGUMENT_BYTES)?.ok_or_else(|| {
+            ToolError::invalid_arguments(format!(
+                "the arguments on standard input have more than {MOST_ARGUMENT_BYTES} bytes, which is the limit"
+            ))
+        })?,
+        Some(path) => read_named(Path::new(path), MOST_ARGUMENT_BYTES)
+            .map_err(|error| ToolError::invalid_arguments(format!("the arguments: {}", error.message)))?,
+        None => return Ok(Arguments::from(given)),
+    };
+    String::from_utf8(bytes)
+        .map(Arguments::from)
+        .map_err(|error| ToolError::invalid_arguments(format!("the arguments are not UTF-8: {}", error.utf8_error())))
+}
+
+fn show(result: &CallResult) {
+    screen::result(&result.output.as_text());
+    let receipt = &result.receipt;
+    if let Some(kind) = result.output.error_kind {
+        screen::note(&format!("{}: {} (call {})", painted(BAD, &receipt.tool), kind, receipt.id));
+    } else if !receipt.changes.is_empty() && std::io::stderr().is_terminal() {
+        screen::note(&painted(FAINT, &format!("call {0}; take it back with: haft undo {0}", receipt.id)));
+    }
+}
+
+fn as_json(result: &CallResult) -> Value {
+    let output = &result.output;
+    let content = if output.is_text() {
+        Value::String(output.as_text())
+    } else {
+        let block = |piece: &Content| match piece {
+            Content::Text { text } => json!({"type": "text", "text": text.head}),
+            Content::Image { media_type, data } => json!({"type": "image", "mimeType": media_type, "data": data}),
+        };
+        Value::Array(output.content.iter().map(block).collect())
+    };
+    let mut all = json!({"content": content, "is_error": output.is_error()});
+    if let Some(kind) = output.error_kind {
+        all["error_kind"] = json!(kind);
+    }
+    if let Some(structured) = &output.structured {
+        all["structured"] = structured.clone();
+    }
+    all["receipt"] = json!(result.receipt);
+    all
+}

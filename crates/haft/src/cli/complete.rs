@@ -1,0 +1,28 @@
+//! `haft completion` and `haft man`: made from the one definition of the command line.
+
+use clap::CommandFactory;
+use haft_tool::ToolError;
+
+use super::args::{Completion, Haft};
+use super::exit::Exit;
+use super::{Done, screen};
+
+pub(super) fn completion(args: &Completion) -> Done {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Haft::command(), "haft", &mut script);
+    screen::result(&String::from_utf8_lossy(&script));
+    Ok(Exit::Done)
+}
+
+pub(super) fn man() -> Done {
+    let mut page = Vec::new();
+    let failed = |error: std::io::Error| ToolError::io("write the manual page", &error);
+    let mut command = Haft::command();
+    command.build();
+    clap_mangen::Man::new(command.clone()).render(&mut page).map_err(failed)?;
+    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+        clap_mangen::Man::new(sub.clone()).render(&mut page).map_err(failed)?;
+    }
+    screen::result(&String::from_utf8_lossy(&page));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,80 @@
+//! What a change looks like: a unified diff, coloured on a terminal.
+
+use std::fmt::Write;
+
+use haft_tool::Node;
+use similar::{ChangeTag, TextDiff};
+
+use super::screen::{self, BAD, FAINT, GOOD, NAME, NOTE, painted};
+
+/// Beyond this many bytes two files are told apart by size only.
+const MOST_COMPARED: usize = 1 << 20;
+
+/// One path on its way from one state to another; bytes where they are known.
+pub(super) struct Sides<'a> {
+    pub(super) path: &'a str,
+    pub(super) from: (&'a Node, Option<&'a [u8]>),
+    pub(super) to: (&'a Node, Option<&'a [u8]>),
+}
+
+/// The change in words and, for text, line by line.
+pub(super) fn diff(sides: &Sides<'_>) -> String {
+    let (from, to) = (sides.from.0, sides.to.0);
+    let mut text = match (from, to) {
+        (Node::Absent, _) => format!("{} {}", painted(GOOD, "create"), painted(NAME, sides.path)),
+        (_, Node::Absent) => format!("{} {}", painted(BAD, "remove"), painted(NAME, sides.path)),
+        _ => format!("{} {}", painted(NOTE, "change"), painted(NAME, sides.path)),
+    };
+    match (from, to) {
+        (Node::File(a), Node::File(b)) if a.mode != b.mode => {
+            let _ = write!(text, " (mode {:o} to {:o})", a.mode, b.mode);
+        }
+        (Node::Dir { .. }, Node::Absent) | (Node::Absent, Node::Dir { .. }) => text.push_str(" (directory)"),
+        (Node::Dir { mode: a }, Node::Dir { mode: b }) => {
+            let _ = write!(text, " (directory, mode {a:o} to {b:o})");
+        }
+        (_, Node::Link { target }) => {
+            let _ = write!(text, " (link to {})", target.display());
+        }
+        _ => {}
+    }
+    text.push('\n');
+    if from.as_file().is_some() || to.as_file().is_some() {
+        text.push_str(&lines(sides));
+    }
+    text
+}
+
+fn lines(sides: &Sides<'_>) -> String {
+    let bytes = |node: &Node, bytes: Option<&[u8]>| match node {
+        Node::File(_) => bytes.map(<[u8]>::to_vec),
+        _ => Some(Vec::new()),
+    };
+    let size = |node: &Node| node.as_file().map_or(0, |file| file.size);
+    let sizes = || {
+        let (a, b) = (screen::bytes(size(sides.from.0)), screen::bytes(size(sides.to.0)));
+        painted(FAINT, &format!("  {a} to {b}\n"))
+    };
+    let (Some(a), Some(b)) = (bytes(sides.from.0, sides.from.1), bytes(sides.to.0, sides.to.1)) else {
+        return sizes();
+    };
+    let (Ok(a), Ok(b)) = (std::str::from_utf8(&a), std::str::from_utf8(&b)) else { return sizes() };
+    if a.len().max(b.len()) > MOST_COMPARED || a.contains('\0') || b.contains('\0') {
+        return sizes();
+    }
+    let diff = TextDiff::from_lines(a, b);
+    let mut text = String::new();
+    for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
+        let _ = writeln!(text, "{}", painted(FAINT, &hunk.header().to_string()));
+        for change in hunk.iter_changes() {
+            let line = screen::harmless(change.value().trim_end_matches('\n')).into_owned();
+            let line = match change.tag() {
+                ChangeTag::Equal => format!(" {line}"),
+                ChangeTag::Delete => painted(BAD, &format!("-{line}")),
+                ChangeTag::Insert => painted(GOOD, &format!("+{line}")),
+            };
+            let _ = writeln!(text, "{line}");
+        }
+    }
+    text
+}

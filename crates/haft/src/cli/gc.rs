@@ -1,0 +1,75 @@
+//! `haft gc`: a smaller ledger.
+
+use haft_ledger::{GcPolicy, Ledger};
+
+use super::exit::Exit;
+use super::screen;
+use super::{Done, args};
+
+pub(super) fn run(args: &args::Gc) -> Done {
+    let ledger = Ledger::open(Ledger::home_from_env()?)?;
+    let report = ledger.gc(&GcPolicy {
+        max_bytes: Some(args.max_size),
+        older_than_ms: args.older_than,
+        dry_run: args.dry_run,
+    })?;
+    let verb = if args.dry_run { "would forget" } else { "forgot" };
+    screen::out(&format!(
+        "{verb} {} calls and {} before-images; the ledger takes {} (before: {})\n",
+        report.receipts_removed,
+        report.blobs_removed,
+        screen::bytes(report.bytes_after),
+        screen::bytes(report.bytes_before),
+    ));
+    Ok(Exit::Done)
+}
+
+/// Reads a size such as `500M`.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text);
+    let factor: u64 = match unit.to_ascii_uppercase().trim_end_matches("IB").trim_end_matches('B') {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        "T" => 1 << 40,
+        _ => return Err(format!("{text:?} is no size; write for example 500M or 2G")),
+    };
+    let number: u64 = number.parse().map_err(|_| format!("{text:?} is no size; write for example 500M or 2G"))?;
+    number.checked_mul(factor).ok_or_else(|| format!("{text:?} is too large"))
+}
+
+/// Reads an age such as `30d`, in milliseconds.
+pub(super) fn age(text: &str) -> Result<u64, String> {
+    let bad = || format!("{text:?} is no age; write for example 30d, 12h or 45m");
+    let (number, unit) = split(text);
+    let factor: u64 = match unit {
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        "w" => 604_800_000,
+        _ => return Err(bad()),
+    };
+    let number: u64 = number.parse().map_err(|_| bad())?;
+    number.checked_mul(factor).ok_or_else(bad)
+}
+
+fn split(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_ages_are_read_or_refused() {
+        assert_eq!(size("500M"), Ok(500 << 20));
+        assert_eq!(size("2GiB"), Ok(2 << 30));
+        assert_eq!(size("7"), Ok(7));
+        assert!(size("x").is_err() && size("5X").is_err() && size("99999999999T").is_err() && size("-1").is_err());
+        assert_eq!(age("30d"), Ok(2_592_000_000));
+        assert!(age("30").is_err() && age("").is_err());
+    }
+}

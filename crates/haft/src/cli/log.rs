@@ -1,0 +1,95 @@
+//! `haft log`: what was done, newest first.
+
+use std::fmt::Write;
+
+use haft_ledger::Query;
+use haft_tool::{Effect, Receipt, State, clip_chars, json};
+
+use super::exit::Exit;
+use super::screen::{self, BAD, FAINT, GOOD, NAME, NOTE, painted};
+use super::{Done, args};
+
+pub(super) fn run(args: &args::Log) -> Done {
+    let runtime = args.workspace.builder().build()?;
+    runtime.recover()?;
+    let ledger = runtime.ledger()?;
+    let session = args.session.as_ref().map(|id| ledger.session(id)).transpose()?.map(|session| session.id);
+    let here = !args.all && session.is_none();
+    let receipts = ledger.receipts(&Query {
+        workspace: here.then(|| runtime.workspace().to_owned()),
+        session,
+        limit: args.limit,
+        only_changes: args.changes,
+        ..Query::default()
+    })?;
+    let mut text = String::new();
+    for receipt in &receipts {
+        if args.json {
+            let _ = writeln!(text, "{}", json!(receipt));
+        } else {
+            let undone = ledger.undone_by(receipt.id)?;
+            let _ = writeln!(text, "{}", line(receipt, undone, args.all));
+        }
+    }
+    if receipts.is_empty() && !args.json {
+        let place = if here { format!(" in {}", runtime.workspace().display()) } else { String::new() };
+        screen::note(&format!("nothing has been done{place} yet"));
+    }
+    screen::out(&text);
+    Ok(Exit::Done)
+}
+
+fn line(receipt: &Receipt, undone: Option<i64>, with_place: bool) -> String {
+    let mut line = format!(
+        "{:>6}  {:<8} {} {} {}",
+        receipt.id,
+        screen::ago(receipt.started_at),
+        state(receipt.state),
+        painted(NAME, &format!("{:<6}", receipt.tool)),
+        clip_chars(&screen::harmless(&summary(receipt)), 80, 0),
+    );
+    if !receipt.changes.is_empty() {
+        let _ = write!(line, "  {}", painted(FAINT, &format!("{} changed", receipt.changes.len())));
+    }
+    if let Some(by) = undone {
+        let _ = write!(line, "  {}", painted(NOTE, &format!("undone by {by}")));
+    }
+    if with_place {
+        let _ = write!(line, "  {}", painted(FAINT, &receipt.workspace.display().to_string()));
+    }
+    line
+}
+
+/// A mark for how a call ended.
+pub(super) fn state(state: State) -> String {
+    match state {
+        State::Completed => painted(GOOD, "done       "),
+        State::Running => painted(NOTE, "running    "),
+        State::Failed => painted(BAD, "failed     "),
+        State::Denied => painted(BAD, "denied     "),
+        State::Interrupted => painted(NOTE, "interrupted"),
+    }
+}
+
+/// What the call was about, in one line.
+pub(super) fn summary(receipt: &Receipt) -> String {
+    let about = match receipt.effects.first() {
+        Some(Effect::Read { path } | Effect::Write { path }) => {
+            let short = path.strip_prefix(&receipt.workspace).unwrap_or(path);
+            if short.as_os_str().is_empty() { ".".to_owned() } else { short.display().to_string() }
+        }
+        Some(Effect::Run { command }) => command.replace('\n', " ⏎ "),
+        Some(Effect::Reach { host }) => host.clone(),
+        Some(Effect::Spawn { agent }) => agent.clone(),
+        Some(Effect::Ask) | None => String::new(),
+    };
+    let undone = &receipt.undoes;
+    let what = receipt.input.get("pattern").and_then(|pattern| pattern.as_str());
+    match (what, undone.as_slice()) {
+        (Some(pattern), _) => format!("{pattern} in {about}"),
+        (None, []) => about,
+        (None, undone) => {
+            format!("of {}", undone.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        }
+    }
+}

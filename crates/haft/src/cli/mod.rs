@@ -1,0 +1,59 @@
+//! The command line: what the user types, and what comes back. One file per command.
+
+mod args;
+mod call;
+mod complete;
+mod demo;
+mod diff;
+mod doctor;
+mod exit;
+mod gc;
+mod log;
+mod screen;
+mod show;
+mod terminal;
+mod tools;
+mod undo;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use haft_tool::ToolError;
+
+use args::{Command, Haft};
+use exit::{Exit, code};
+
+/// Reads the command line, does what it says and gives the exit code.
+pub fn main() -> ExitCode {
+    let haft = match Haft::try_parse() {
+        Ok(haft) => haft,
+        Err(error) => {
+            let help = !error.use_stderr();
+            let _ = error.print();
+            return ExitCode::from(if help { Exit::Done } else { Exit::Usage } as u8);
+        }
+    };
+    let done = match haft.command {
+        Command::Call(args) => call::run(args),
+        Command::Tools(args) => tools::run(&args),
+        Command::Log(args) => log::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Undo(args) => undo::undo(&args),
+        Command::Redo(args) => undo::redo(&args),
+        Command::Gc(args) => gc::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Demo => demo::run(),
+        Command::Completion(args) => complete::completion(&args),
+        Command::Man => complete::man(),
+    };
+    ExitCode::from(done.unwrap_or_else(|error| complain(&error)) as u8)
+}
+
+/// What every command gives back.
+type Done = Result<Exit, ToolError>;
+
+/// Says what went wrong and gives the exit code for it.
+fn complain(error: &ToolError) -> Exit {
+    screen::error(&error.message);
+    code(error.kind)
+}

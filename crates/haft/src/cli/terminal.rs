@@ -1,0 +1,112 @@
+//! The person at the terminal: answers questions, presses Ctrl-C, waits.
+
+use std::future::Future;
+use std::io::{BufRead, IsTerminal, Write};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use haft_runtime::{Answer, Asker, Nobody, Question};
+use haft_tool::{Cancel, ToolError};
+
+use super::exit::Exit;
+use super::screen::{self, NOTE, painted};
+
+/// Whether a person can be asked.
+pub(super) fn is_there() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks a person yes or no; anything but yes is no.
+pub(super) fn confirm(question: &str) -> bool {
+    let mut err = anstream::stderr().lock();
+    let _ = write!(err, "{} [y/N] ", painted(NOTE, question)).and_then(|()| err.flush());
+    drop(err);
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
+}
+
+/// The person at the terminal, if there is one.
+pub(super) fn asker() -> Arc<dyn Asker> {
+    if is_there() { Arc::new(Person) } else { Arc::new(Nobody) }
+}
+
+struct Person;
+
+impl Asker for Person {
+    fn ask<'a>(&'a self, question: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        let words = format!("{}: {}. Run it?", question.tool, screen::harmless(&question.reason));
+        Box::pin(async move {
+            match tokio::task::spawn_blocking(move || confirm(&words)).await {
+                Ok(true) => Answer::Allow { by: "the person at the terminal".to_owned() },
+                _ => Answer::Deny { why: "the person at the terminal said no".to_owned() },
+            }
+        })
+    }
+}
+
+/// Runs `work` to its end. The first Ctrl-C (or TERM) cancels, the second leaves at once.
+pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, ToolError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .map_err(|error| ToolError::io("start the runtime", &error))?;
+    let listening = cancel.clone();
+    runtime.block_on(async move {
+        tokio::spawn(async move {
+            stop_signal().await;
+            listening.cancel();
+            stop_signal().await;
+            #[expect(clippy::exit, reason = "the person has asked twice; the ledger is safe against this")]
+            std::process::exit(Exit::Interrupted as i32);
+        });
+        Ok(work.await)
+    })
+}
+
+async fn stop_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return std::future::pending().await;
+    };
+    std::future::poll_fn(|cx| match interrupt.poll_recv(cx) {
+        std::task::Poll::Ready(_) => std::task::Poll::Ready(()),
+        std::task::Poll::Pending => terminate.poll_recv(cx).map(drop),
+    })
+    .await;
+}
+
+/// A line on the screen that says how long a call has been running; gone when dropped.
+pub(super) struct Waiting(Option<Sender<()>>);
+
+impl Waiting {
+    /// Shows the line after a second, if somebody is looking.
+    pub(super) fn on(what: &str) -> Self {
+        if !std::io::stderr().is_terminal() {
+            return Self(None);
+        }
+        let (stop, stopped) = channel::<()>();
+        let what = screen::harmless(what).into_owned();
+        let start = Instant::now();
+        std::thread::spawn(move || {
+            while stopped.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+                let mut err = anstream::stderr().lock();
+                let _ = write!(err, "\r{what} … {}s (Ctrl-C stops it)\x1b[K", start.elapsed().as_secs())
+                    .and_then(|()| err.flush());
+            }
+            if start.elapsed() > Duration::from_secs(1) {
+                let mut err = anstream::stderr().lock();
+                let _ = write!(err, "\r\x1b[K").and_then(|()| err.flush());
+            }
+        });
+        Self(Some(stop))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        drop(self.0.take());
+    }
+}

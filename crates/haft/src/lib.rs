@@ -1,0 +1,44 @@
+//! Haft gives any agent safe hands: every tool call is scoped, recorded and reversible.
+//!
+//! This crate puts the rooms together. As a library it is [`Runtime`]: tools go in, calls go through the eight steps,
+//! one result comes out of each. As a program it is the `haft` command.
+//!
+//! ```
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let home = tempfile::tempdir().unwrap();
+//! # std::fs::write(folder.path().join("hello.txt"), "hello\n").unwrap();
+//! use haft::{Runtime, Target, json};
+//!
+//! let runtime = Runtime::builder().workspace(folder.path()).home(home.path()).dialect(haft::claude()).build()?;
+//! let file = runtime.workspace().join("hello.txt");
+//!
+//! let edit = json!({"file_path": file, "old_string": "hello", "new_string": "goodbye"});
+//! let result = runtime.call("Edit", edit).await;
+//! assert!(!result.output.is_error());
+//! assert_eq!(result.receipt.changes.len(), 1);
+//!
+//! let preview = runtime.undo_preview(&Target::Call(result.receipt.id))?;
+//! runtime.undo(&preview, false, Default::default()).await?;
+//! # assert_eq!(std::fs::read_to_string(file).unwrap(), "hello\n");
+//! runtime.shutdown().await;
+//! # Ok::<(), haft::ToolError>(())
+//! # }).unwrap();
+//! ```
+
+pub mod cli;
+pub mod formats;
+
+pub use haft_ledger::{Ledger, Query};
+pub use haft_policy::{Behavior, Mode};
+pub use haft_runtime::{
+    Answer, Asker, Builder, CallOptions, CallResult, Nobody, Question, Registry, Runtime, Target, UndoPreview, Watch,
+};
+pub use haft_tool::*;
+pub use haft_tools::dialects;
+pub use haft_world::Environment;
+
+/// The `claude` dialect: the tools of Claude Code, under its names.
+pub fn claude() -> Dialect {
+    dialects::claude::dialect()
+}
