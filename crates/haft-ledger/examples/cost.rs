@@ -9,7 +9,7 @@ use haft_ledger::{Ledger, NewSession, Query};
 use haft_tool::{Change, Effect, FileNode, Node, Receipt, Reversible, State, ToolError, json, now_ms};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let history: usize = std::env::args().nth(1).map_or(Ok(100_000), |count| count.parse())?;
+    let history: u32 = std::env::args().nth(1).map_or(Ok(100_000), |count| count.parse())?;
     let dir = tempfile::tempdir()?;
     let home = dir.path().join("home");
     let ledger = Ledger::open(&home)?;
@@ -25,7 +25,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         receipt.workspace = format!("/home/somebody/project-{}", n % 7).into();
         ledger.finish(&mut receipt)?;
     }
-    println!("\n{history} receipts written: {:.1} µs each, checkpoints included", micros(fill) / history as f64);
+    println!(
+        "\n{history} receipts written: {:.1} µs each, checkpoints included",
+        micros(fill) / f64::from(history)
+    );
     measure(&format!("history: {history} receipts"), &ledger, &session)?;
     drop(ledger);
     println!();
@@ -34,7 +37,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ledger.recover().map(drop)
     })?;
     row("open, finish, close", 100, || Ledger::open(&home)?.finish(&mut reading(&session)))?;
-    println!("{:?}", Ledger::open(&home)?.stats()?);
+    let stats = Ledger::open(&home)?.stats()?;
+    println!("\n{} receipts take {} bytes", stats.receipts, stats.bytes);
     Ok(())
 }
 
@@ -61,8 +65,11 @@ fn measure(title: &str, ledger: &Ledger, session: &str) -> Result<(), ToolError>
                 owner: None,
                 xattrs: Vec::new(),
             };
-            let change =
-                Change { path: "/home/somebody/project/a".into(), before: Node::File(file), after: Node::Absent };
+            let change = Change {
+                path: "/home/somebody/project/a".into(),
+                before: Node::File(file),
+                after: Node::Absent,
+            };
             ledger.before_change(&mut receipt, &change, Some(&bytes), None)?;
             receipt.state = State::Completed;
             ledger.finish(&mut receipt)
@@ -75,16 +82,20 @@ fn measure(title: &str, ledger: &Ledger, session: &str) -> Result<(), ToolError>
     row("recover, nothing running", 1_000, || ledger.recover().map(drop))
 }
 
-fn row(name: &str, rounds: usize, mut work: impl FnMut() -> Result<(), ToolError>) -> Result<(), ToolError> {
-    let mut times = Vec::with_capacity(rounds);
+fn row(name: &str, rounds: u32, mut work: impl FnMut() -> Result<(), ToolError>) -> Result<(), ToolError> {
+    let mut times = Vec::new();
     for _ in 0..rounds {
         let start = Instant::now();
         work()?;
         times.push(micros(start));
     }
     times.sort_by(f64::total_cmp);
-    let mean = times.iter().sum::<f64>() / rounds as f64;
-    println!("  {name:40} median {:8.1} µs   mean {mean:8.1}   99% {:8.1}", times[rounds / 2], times[rounds * 99 / 100]);
+    let mean = times.iter().sum::<f64>() / f64::from(rounds);
+    println!(
+        "  {name:40} median {:8.1} µs   mean {mean:8.1}   99% {:8.1}",
+        times[times.len() / 2],
+        times[times.len() * 99 / 100]
+    );
     Ok(())
 }
 

@@ -11,11 +11,11 @@ use haft_tool::{Hash, ToolError, now_ms};
 use rusqlite::{Connection, OptionalExtension, params};
 use rustix::fs::FlockOperation;
 
+use crate::Ledger;
 use crate::db::{Survives, run};
 use crate::fault::{Attempt, damaged};
 use crate::home::{Home, HomeLock, make_private_dirs, private_file};
 use crate::sql::{self, int};
-use crate::Ledger;
 
 /// The most bytes that are kept as a row.
 const LARGEST_ROW: usize = 32 * 1024;
@@ -55,7 +55,9 @@ impl<'a> Image<'a> {
         let lock = home.lock(FlockOperation::LockShared)?;
         let file = file_of(home, hash.into());
         let written = write_file(home, &file, bytes);
-        written.map_err(|error| ToolError::io(format_args!("keeping a before-image as {}", file.display()), &error))?;
+        written.map_err(|error| {
+            ToolError::io(format_args!("keeping a before-image as {}", file.display()), &error)
+        })?;
         Ok(Self { hash, bytes, lock: Some(lock) })
     }
 
@@ -85,23 +87,29 @@ impl Ledger {
 
     /// The bytes behind a hash, exactly as they were kept.
     pub fn blob(&self, hash: &str) -> Result<Vec<u8>, ToolError> {
-        let key = key_of(hash).ok_or_else(|| damaged(format!("{hash:?} is not the hash of anything kept")))?;
+        let key =
+            key_of(hash).ok_or_else(|| damaged(format!("{hash:?} is not the hash of anything kept")))?;
         let row: Option<Option<Vec<u8>>> = self.db.read(|conn| {
             Ok(conn.prepare_cached(sql::READ_BLOB)?.query_row([&key[..]], |row| row.get(0)).optional()?)
         })?;
         let bytes = match row {
             None => {
-                return Err(damaged(format!("the ledger no longer has the bytes {hash}; they have been forgotten")));
+                return Err(damaged(format!(
+                    "the ledger no longer has the bytes {hash}; they have been forgotten"
+                )));
             }
             Some(Some(bytes)) => bytes,
             Some(None) => {
                 let file = file_of(self.db.home(), key);
-                fs::read(&file)
-                    .map_err(|error| ToolError::io(format_args!("the ledger's copy of {hash}: {}", file.display()), &error))?
+                fs::read(&file).map_err(|error| {
+                    ToolError::io(format_args!("the ledger's copy of {hash}: {}", file.display()), &error)
+                })?
             }
         };
         if blake3::hash(&bytes) != blake3::Hash::from(key) {
-            return Err(damaged(format!("the ledger's copy of {hash} is damaged: its bytes give another hash")));
+            return Err(damaged(format!(
+                "the ledger's copy of {hash} is damaged: its bytes give another hash"
+            )));
         }
         Ok(bytes)
     }

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// first query, so short-lived ones must not find much; the first commit after this empties it.
 const LOG_BYTES_AT_START: u64 = 512 * 1_024;
 /// Pages the log may hold in a process that goes on, so that it waits for the disk seldom.
-const LOG_PAGES: u32 = 4_000;
+const LOG_PAGES: u32 = 1_000;
 
 /// What a commit has survived when it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Db {
         let conn = connect(home.database()).map_err(|error| tell(error.into()))?;
         schema::ensure(&conn, &home).map_err(tell)?;
         conn.execute_batch(&format!("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = {LOG_PAGES}"))
-        .map_err(|error| tell(error.into()))?;
+            .map_err(|error| tell(error.into()))?;
         let writer = Writer { conn, survives: Survives::Crash, log_is_long };
         Ok(Self { home, writer: Mutex::new(writer), reader: Mutex::new(None) })
     }
@@ -83,7 +83,8 @@ impl Db {
     /// Runs `work` in a write transaction and takes everything back.
     pub(crate) fn rehearse<T>(&self, work: impl FnOnce(&Connection) -> Attempt<T>) -> Result<T, ToolError> {
         let writer = self.writer();
-        let rehearsed = Transaction::begin(&writer.conn, "BEGIN IMMEDIATE").and_then(|_open| work(&writer.conn));
+        let rehearsed =
+            Transaction::begin(&writer.conn, "BEGIN IMMEDIATE").and_then(|_open| work(&writer.conn));
         rehearsed.map_err(|fault| self.tell(fault))
     }
 
@@ -100,7 +101,8 @@ impl Db {
             conn.execute_batch("PRAGMA query_only = 1")?;
             Ok(conn)
         };
-        let conn = reader.take().map_or_else(open, Ok).map_err(|error: rusqlite::Error| self.tell(error.into()))?;
+        let conn =
+            reader.take().map_or_else(open, Ok).map_err(|error: rusqlite::Error| self.tell(error.into()))?;
         let conn = reader.insert(conn);
         let read = Transaction::begin(conn, "BEGIN").and_then(|_open| work(conn));
         read.map_err(|fault| self.tell(fault))
@@ -134,6 +136,8 @@ fn connect(database: &Path) -> rusqlite::Result<Connection> {
     conn.busy_timeout(PATIENCE)?;
     // Otherwise every short-lived process would copy the log into the database on its way out.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    // Otherwise a statement may be prepared anew for every value bound to it, to look for a better plan.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.set_prepared_statement_cache_capacity(64);
     Ok(conn)
 }
@@ -231,7 +235,8 @@ mod tests {
     #[test]
     fn a_full_disk_and_a_read_only_ledger_are_told_plainly() {
         let (_dir, db) = db();
-        let fill = |conn: &Connection| run(conn, "INSERT INTO running VALUES (1, hex(zeroblob(100000)), 0)", []);
+        let fill =
+            |conn: &Connection| run(conn, "INSERT INTO running VALUES (1, hex(zeroblob(100000)), 0)", []);
         db.direct(|conn| Ok(conn.query_row("PRAGMA max_page_count = 1", [], |_| Ok(()))?)).unwrap();
         let error = db.write(Survives::Crash, fill).unwrap_err();
         assert!(error.message.starts_with("the disk is full"), "{error}");

@@ -101,7 +101,9 @@ impl EventLog for Ledger {
         })?;
         let stored = rows.into_iter().map(|(seq, at, body)| match codec::decode(&body) {
             Ok(event) => Ok(Stored { seq, at, event }),
-            Err(why) => Err(damaged(format!("event {seq} of session {session} cannot be read ({why}); it was changed"))),
+            Err(why) => Err(damaged(format!(
+                "event {seq} of session {session} cannot be read ({why}); it was changed"
+            ))),
         });
         stored.collect()
     }
@@ -130,6 +132,10 @@ pub(crate) fn next_seq(conn: &rusqlite::Connection, session: &str, expected: Exp
 /// Writes one event.
 pub(crate) fn insert(conn: &rusqlite::Connection, seq: u64, event: &Event<'_>) -> Attempt<()> {
     let body = codec::encode(event)?;
-    run(conn, sql::INSERT_EVENT, params![event.receipt().session, sql::int(seq), sql::int(haft_tool::now_ms()), body])?;
+    run(
+        conn,
+        sql::INSERT_EVENT,
+        params![event.receipt().session, sql::int(seq), sql::int(haft_tool::now_ms()), body],
+    )?;
     Ok(())
 }

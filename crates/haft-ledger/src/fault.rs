@@ -57,9 +57,10 @@ fn tell_sql(error: &rusqlite::Error, database: &Path) -> ToolError {
         ErrorCode::CannotOpen => ToolError::denied(format!(
             "the ledger {at} cannot be opened; check that its directory is writable or set HAFT_HOME to another"
         )),
-        ErrorCode::DiskFull => {
-            ToolError::new(ErrorKind::Io, format!("the disk is full, so the ledger {at} cannot grow; free some space"))
-        }
+        ErrorCode::DiskFull => ToolError::new(
+            ErrorKind::Io,
+            format!("the disk is full, so the ledger {at} cannot grow; free some space"),
+        ),
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => damaged(format!(
             "the ledger {at} is damaged ({error}); move its directory away, and a new one is made on the next call"
         )),

@@ -181,12 +181,14 @@ impl Collection {
         let mut files = Vec::new();
         match self.phase {
             Phase::Strays => {
-                let mut large = conn.prepare_cached("SELECT coalesce(sum(size), 0) FROM blobs WHERE bytes IS NULL")?;
+                let mut large =
+                    conn.prepare_cached("SELECT coalesce(sum(size), 0) FROM blobs WHERE bytes IS NULL")?;
                 self.file_bytes = large.query_row([], |row| row.get(0))?;
                 let mut strays = conn.prepare_cached(
                     "SELECT hash FROM blobs b WHERE NOT EXISTS (SELECT 1 FROM refs r WHERE r.hash = b.hash)",
                 )?;
-                let strays = strays.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<Key>>>()?;
+                let strays =
+                    strays.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<Key>>>()?;
                 for key in strays {
                     files.extend(self.forget_blob(conn, key)?);
                 }
@@ -204,8 +206,10 @@ impl Collection {
                 }
             }
             Phase::Size => {
-                let excess = self.bytes_needed(conn)?.saturating_sub(self.policy.max_bytes.unwrap_or(u64::MAX));
-                let batch = if excess == 0 { Vec::new() } else { self.oldest(conn, self.guess(conn, excess)?)? };
+                let excess =
+                    self.bytes_needed(conn)?.saturating_sub(self.policy.max_bytes.unwrap_or(u64::MAX));
+                let batch =
+                    if excess == 0 { Vec::new() } else { self.oldest(conn, self.guess(conn, excess)?)? };
                 if batch.is_empty() {
                     self.phase = Phase::Sessions;
                 }
@@ -260,7 +264,8 @@ impl Collection {
     /// Forgets one receipt, and the blobs that only it needed.
     fn forget(&mut self, conn: &Connection, receipt: &Forgettable) -> Attempt<Vec<Key>> {
         let mut needed = conn.prepare_cached("SELECT hash FROM refs WHERE receipt = ?1")?;
-        let needed = needed.query_map([receipt.id], |row| row.get(0))?.collect::<rusqlite::Result<Vec<Key>>>()?;
+        let needed =
+            needed.query_map([receipt.id], |row| row.get(0))?.collect::<rusqlite::Result<Vec<Key>>>()?;
         for delete in [
             "DELETE FROM refs WHERE receipt = ?1",
             "DELETE FROM pending WHERE receipt = ?1",

@@ -55,7 +55,9 @@ impl Ledger {
                 return Err(ToolError::denied(format!("{at} is open to other users; run: chmod go= '{at}'")));
             }
             if meta.uid() != user {
-                return Err(ToolError::denied(format!("{at} belongs to another user; run: chown {user} '{at}'")));
+                return Err(ToolError::denied(format!(
+                    "{at} belongs to another user; run: chown {user} '{at}'"
+                )));
             }
         }
         Ok(())

@@ -27,7 +27,10 @@ fn from_variables(get: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Too
         if path.is_absolute() {
             return Ok(Some(path));
         }
-        Err(ToolError::invalid_path(format!("{name} must be an absolute path, got {:?}", path.display().to_string())))
+        Err(ToolError::invalid_path(format!(
+            "{name} must be an absolute path, got {:?}",
+            path.display().to_string()
+        )))
     };
     if let Some(home) = absolute("HAFT_HOME")? {
         return Ok(home);
@@ -37,10 +40,11 @@ fn from_variables(get: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Too
     {
         return Ok(state.join("haft"));
     }
-    let below = if cfg!(target_os = "macos") { "Library/Application Support/haft" } else { ".local/state/haft" };
-    absolute("HOME")?
-        .map(|user| user.join(below))
-        .ok_or_else(|| ToolError::invalid_path("there is no home directory to keep the ledger in; set HAFT_HOME"))
+    let below =
+        if cfg!(target_os = "macos") { "Library/Application Support/haft" } else { ".local/state/haft" };
+    absolute("HOME")?.map(|user| user.join(below)).ok_or_else(|| {
+        ToolError::invalid_path("there is no home directory to keep the ledger in; set HAFT_HOME")
+    })
 }
 
 /// The ledger's directory, made and private.
@@ -147,7 +151,8 @@ impl Home {
     pub(crate) fn lock(&self, how: FlockOperation) -> Result<HomeLock, ToolError> {
         let path = self.dir.join(LOCK);
         let told = |error| ToolError::io(format_args!("locking {}", path.display()), &error);
-        let file = private_file(&path, OpenOptions::new().write(true).create(true).truncate(false)).map_err(told)?;
+        let file =
+            private_file(&path, OpenOptions::new().write(true).create(true).truncate(false)).map_err(told)?;
         loop {
             match rustix::fs::flock(&file, how) {
                 Ok(()) => return Ok(HomeLock { _file: file }),
@@ -161,7 +166,8 @@ impl Home {
     pub(crate) fn sync_names(&self) -> Result<(), ToolError> {
         for dir in [Some(self.dir.as_path()), self.dir.parent()].into_iter().flatten() {
             let synced = File::open(dir).and_then(|dir| dir.sync_all());
-            synced.map_err(|error| ToolError::io(format_args!("making {} durable", dir.display()), &error))?;
+            synced
+                .map_err(|error| ToolError::io(format_args!("making {} durable", dir.display()), &error))?;
         }
         Ok(())
     }

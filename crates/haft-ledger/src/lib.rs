@@ -5,7 +5,10 @@
 //! written in the same transaction. [`undo`] is pure: it turns receipts into the steps that take them back.
 //!
 //! What must never live here: the workspace's files (only haft-world touches those), decisions, text for a screen.
-#![expect(clippy::disallowed_methods, reason = "the ledger owns its own database and blobs; it touches nothing else")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the ledger owns its own database and blobs; it touches nothing else"
+)]
 
 mod blobs;
 mod codec;

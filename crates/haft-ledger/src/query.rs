@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use haft_tool::{Receipt, State, ToolError};
 use rusqlite::{Connection, OptionalExtension, Params, params};
 
+use crate::Ledger;
 use crate::codec::{decode, decode_change, escape};
 use crate::fault::{Attempt, damaged, unknown};
 use crate::sql::{self, int};
-use crate::Ledger;
 
 /// Which receipts to list, newest first.
 #[derive(Debug, Clone)]
@@ -35,7 +35,9 @@ impl Ledger {
     /// One receipt by its number.
     pub fn receipt(&self, id: i64) -> Result<Receipt, ToolError> {
         let found = self.db.read(|conn| first(conn, sql::RECEIPT, [id]))?;
-        found.ok_or_else(|| unknown(format!("there is no call {id} in the ledger; `haft log` lists the calls")))
+        found.ok_or_else(|| {
+            unknown(format!("there is no call {id} in the ledger; `haft log` lists the calls"))
+        })
     }
 
     /// Receipts, newest first.

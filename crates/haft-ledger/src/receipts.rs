@@ -85,3 +85,48 @@ fn unnumber<T>(written: Result<T, ToolError>, receipt: &mut Receipt, number: i64
     }
     written
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haft_tool::{Node, Reversible, State};
+
+    #[test]
+    fn a_change_waits_for_the_disk_and_nothing_else_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = Ledger::open(dir.path().join("home")).unwrap();
+        // The connection still stands as the last commit left it.
+        let waited = || {
+            let level = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+            ledger.db.direct(|conn| Ok(conn.query_row("PRAGMA synchronous", [], level)?)).unwrap() == 2
+        };
+        let mut receipt = Receipt {
+            id: 0,
+            session: "s".into(),
+            call_id: "c".into(),
+            tool: "Write".into(),
+            workspace: "/w".into(),
+            input: haft_tool::Value::Null,
+            effects: Vec::new(),
+            decision: None,
+            state: State::Running,
+            error_kind: None,
+            error: None,
+            started_at: 0,
+            duration_us: 0,
+            changes: Vec::new(),
+            reversible: Reversible::Yes,
+            undoes: Vec::new(),
+            full_output: None,
+            enforcement: None,
+        };
+        let change = Change { path: "/w/d".into(), before: Node::Absent, after: Node::Dir { mode: 0o755 } };
+        ledger.begin(&mut receipt).unwrap();
+        assert!(!waited());
+        ledger.before_change(&mut receipt, &change, None, None).unwrap();
+        assert!(waited());
+        receipt.state = State::Completed;
+        ledger.finish(&mut receipt).unwrap();
+        assert!(!waited());
+    }
+}

@@ -113,7 +113,9 @@ fn index(conn: &Connection, receipt: &mut Receipt, expected: Expected) -> Attemp
         let row = params![receipt.id, receipt.session, int(seq), state, kind, changes];
         if run(conn, sql::UPDATE_RECEIPT, row)? == 0 {
             let (id, session) = (receipt.id, &receipt.session);
-            return Err(unknown(format!("session {session} has no call {id}; it may have been forgotten")).into());
+            return Err(
+                unknown(format!("session {session} has no call {id}; it may have been forgotten")).into()
+            );
         }
     }
     Ok(seq)

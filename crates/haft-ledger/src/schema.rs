@@ -113,10 +113,11 @@ pub(crate) fn ensure(conn: &Connection, home: &Home) -> Attempt<()> {
             ),
         )
         .into()),
-        strange => {
-            Err(damaged(format!("the ledger {} has format {strange}, which never was one", home.database().display()))
-                .into())
-        }
+        strange => Err(damaged(format!(
+            "the ledger {} has format {strange}, which never was one",
+            home.database().display()
+        ))
+        .into()),
     }
 }
 

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use haft_tool::{ToolError, now_ms};
 use rusqlite::{Row, params};
 
+use crate::Ledger;
 use crate::codec::{escape, unescape};
 use crate::db::{Survives, run};
 use crate::fault::unknown;
 use crate::owner::Owner;
 use crate::sql::{self, int};
-use crate::Ledger;
 
 /// Crockford's base32: no letter in it can be taken for a digit.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";

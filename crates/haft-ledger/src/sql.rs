@@ -12,8 +12,7 @@ pub(crate) const INSERT_EVENT: &str = "INSERT INTO events (session, seq, at, bod
 pub(crate) const READ_EVENTS: &str =
     "SELECT seq, at, body FROM events WHERE session = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3";
 
-pub(crate) const INSERT_SESSION: &str =
-    "INSERT OR IGNORE INTO sessions (id, workspace, dialect, door, started_at, owner) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+pub(crate) const INSERT_SESSION: &str = "INSERT OR IGNORE INTO sessions (id, workspace, dialect, door, started_at, owner) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 pub(crate) const FIND_SESSION: &str = "SELECT s.id, s.workspace, s.dialect, s.door, s.started_at,
     (SELECT count(*) FROM receipts r WHERE r.session = s.id) FROM sessions s
     WHERE s.id >= ?1 AND s.id < ?2 ORDER BY s.id LIMIT 2";
@@ -23,22 +22,26 @@ pub(crate) const NEWEST_SESSIONS: &str = "SELECT s.id, s.workspace, s.dialect, s
 
 pub(crate) const INSERT_RECEIPT: &str = "INSERT INTO receipts
     (session, workspace, started_at, first_seq, last_seq, state, kind, changes) VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7)";
-pub(crate) const UPDATE_RECEIPT: &str = "UPDATE receipts SET last_seq = ?3, state = ?4, kind = ?5, changes = ?6
+pub(crate) const UPDATE_RECEIPT: &str =
+    "UPDATE receipts SET last_seq = ?3, state = ?4, kind = ?5, changes = ?6
     WHERE id = ?1 AND session = ?2";
 pub(crate) const COUNT_CHANGES: &str = "UPDATE receipts SET changes = ?2 WHERE id = ?1";
 pub(crate) const KIND_OF: &str = "SELECT kind FROM receipts WHERE id = ?1";
 
-pub(crate) const INSERT_RUNNING: &str = "INSERT OR REPLACE INTO running (receipt, owner, since) VALUES (?1, ?2, ?3)";
+pub(crate) const INSERT_RUNNING: &str =
+    "INSERT OR REPLACE INTO running (receipt, owner, since) VALUES (?1, ?2, ?3)";
 pub(crate) const DELETE_RUNNING: &str = "DELETE FROM running WHERE receipt = ?1";
 pub(crate) const ALL_RUNNING: &str = "SELECT receipt, owner, since FROM running ORDER BY receipt";
 pub(crate) const GIVE_UP_RECEIPT: &str = "UPDATE receipts SET state = 'interrupted' WHERE id = ?1";
 
 pub(crate) const NEXT_PENDING: &str = "SELECT coalesce(max(n), 0) + 1 FROM pending WHERE receipt = ?1";
-pub(crate) const INSERT_PENDING: &str = "INSERT INTO pending (receipt, n, body, temp) VALUES (?1, ?2, ?3, ?4)";
+pub(crate) const INSERT_PENDING: &str =
+    "INSERT INTO pending (receipt, n, body, temp) VALUES (?1, ?2, ?3, ?4)";
 pub(crate) const READ_PENDING: &str = "SELECT body, temp FROM pending WHERE receipt = ?1 ORDER BY n";
 pub(crate) const DELETE_PENDING: &str = "DELETE FROM pending WHERE receipt = ?1";
 
-pub(crate) const INSERT_BLOB: &str = "INSERT INTO blobs (hash, size, pins, pinned_at, bytes) VALUES (?1, ?2, ?3, ?4, ?5)
+pub(crate) const INSERT_BLOB: &str =
+    "INSERT INTO blobs (hash, size, pins, pinned_at, bytes) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT (hash) DO UPDATE SET pins = pins + ?3, pinned_at = max(pinned_at, ?4)";
 pub(crate) const READ_BLOB: &str = "SELECT bytes FROM blobs WHERE hash = ?1";
 pub(crate) const UNPIN_BLOB: &str = "UPDATE blobs SET pins = pins - 1 WHERE hash = ?1 AND pins > 0";
@@ -48,18 +51,15 @@ pub(crate) const DELETE_REFS: &str = "DELETE FROM refs WHERE receipt = ?1";
 pub(crate) const INSERT_UNDO: &str = "INSERT OR IGNORE INTO undoes (target, undo) VALUES (?1, ?2)";
 pub(crate) const LIVE_UNDO: &str = "SELECT u.undo FROM undoes u JOIN receipts r ON r.id = u.undo
     WHERE u.target = ?1 AND r.undone_by IS NULL ORDER BY u.undo DESC LIMIT 1";
-pub(crate) const SET_UNDONE: &str = "UPDATE receipts SET undone_by = ?2 WHERE id = ?1 AND undone_by IS NOT ?2";
+pub(crate) const SET_UNDONE: &str =
+    "UPDATE receipts SET undone_by = ?2 WHERE id = ?1 AND undone_by IS NOT ?2";
 pub(crate) const TARGETS_OF: &str = "SELECT target FROM undoes WHERE undo = ?1 AND target < ?1";
 pub(crate) const UNDONE_BY: &str = "SELECT undone_by FROM receipts WHERE id = ?1";
 
 /// A receipt and the event it stands in: what every query of receipts selects.
 macro_rules! receipts {
     ($from:literal) => {
-        concat!(
-            "SELECT r.id, r.state, e.body FROM receipts r ",
-            $from,
-            " ORDER BY r.id DESC LIMIT 1"
-        )
+        concat!("SELECT r.id, r.state, e.body FROM receipts r ", $from, " ORDER BY r.id DESC LIMIT 1")
     };
     ($from:literal, limit $limit:literal) => {
         concat!("SELECT r.id, r.state, e.body FROM receipts r ", $from, " ORDER BY r.id DESC LIMIT ", $limit)
@@ -115,8 +115,10 @@ mod tests {
         let db = Db::open(Home::prepare(&dir.path().join("home")).unwrap()).unwrap();
         // Every constant above, taken from the source, so that a new one cannot be left out.
         let source = include_str!("sql.rs").split("#[cfg(test)]").next().unwrap();
-        let names: Vec<_> =
-            source.lines().filter_map(|line| line.strip_prefix("pub(crate) const ")?.split(':').next()).collect();
+        let names: Vec<_> = source
+            .lines()
+            .filter_map(|line| line.strip_prefix("pub(crate) const ")?.split(':').next())
+            .collect();
         let statements = all();
         assert_eq!(names, statements.iter().map(|(name, _)| *name).collect::<Vec<_>>());
         for (name, sql) in statements {

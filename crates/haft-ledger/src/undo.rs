@@ -57,13 +57,18 @@ pub fn plan(
             histories.entry(&change.path).or_default().push((receipt, change));
         }
     }
-    let mut blocked: Vec<_> = receipts.iter().filter_map(|receipt| Some((receipt.id, obstacle(receipt)?))).collect();
+    let mut blocked: Vec<_> =
+        receipts.iter().filter_map(|receipt| Some((receipt.id, obstacle(receipt)?))).collect();
     let mut conflicts = Vec::new();
     let mut moves = Vec::new();
     for (path, history) in histories {
         let [(oldest, Change { before: to, .. }), ..] = history.as_slice() else { continue };
         let now = observe(path)?;
         if now.same_as(to) {
+            // A directory that is back may have to be opened for a moment to get at what is in it.
+            if matches!(now, Node::Dir { .. }) {
+                moves.push(Step { path: path.to_owned(), expect: now, to: to.clone() });
+            }
             continue;
         }
         if *to == Node::Special {
@@ -121,13 +126,15 @@ fn in_order(moves: &[Step]) -> Vec<Step> {
     let [mut opened, mut gone, mut emptied, mut made, mut filled, mut closed] = [const { Vec::new() }; 6];
     for (at, Step { path, expect, to }) in moves.iter().enumerate() {
         // What lies below a path stands right behind it.
-        let entries_change = moves.get(at + 1).is_some_and(|next| next.path.starts_with(path));
+        let mut below = moves[at + 1..].iter().take_while(|step| step.path.starts_with(path));
+        let entries_change = below.any(|step| step.expect != step.to);
         let open = |node: &Node| match node {
             Node::Dir { mode } if entries_change => Node::Dir { mode: mode | OWNER_MAY_CHANGE },
             node => node.clone(),
         };
         let (now, then) = (open(expect), open(to));
-        let step = |expect: &Node, to: &Node| Step { path: path.clone(), expect: expect.clone(), to: to.clone() };
+        let step =
+            |expect: &Node, to: &Node| Step { path: path.clone(), expect: expect.clone(), to: to.clone() };
         if now != *expect {
             opened.push(step(expect, &now));
         }

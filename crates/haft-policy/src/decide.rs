@@ -4,8 +4,8 @@ use std::path::Path;
 
 use haft_tool::{Decision, Effect, Scope, Verdict};
 
-use crate::rule::{Behavior, Rule, Rules};
 use crate::Mode;
+use crate::rule::{Behavior, Rule, Rules};
 
 /// What is in force for a session.
 #[derive(Debug, Clone)]
@@ -48,7 +48,10 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
     }
     for path in effects.iter().filter_map(path_of) {
         if policy.scope.is_protected(path) {
-            let why = format!("{} is protected: tools do not touch Haft's ledger and configuration", path.display());
+            let why = format!(
+                "{} is protected: tools do not touch Haft's ledger and configuration",
+                path.display()
+            );
             return deny(why, None);
         }
     }
@@ -125,7 +128,9 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
             Some(rule) => Standing::Ruled(rule),
             None if policy.mode == Mode::Scoped && policy.commands_reversible => Standing::Fine,
             None if policy.commands_reversible => Standing::Ask(format!("it would run: {command}")),
-            None => Standing::Ask(format!("what a command changes cannot be taken back; it would run: {command}")),
+            None => {
+                Standing::Ask(format!("what a command changes cannot be taken back; it would run: {command}"))
+            }
         },
         Effect::Reach { host } => match policy.rules.allowing(tool, effect) {
             Some(rule) => Standing::Ruled(rule),

@@ -55,13 +55,21 @@ impl Rule {
         }
         let specifier = match specifier.map(str::trim) {
             None | Some("*" | "") => None,
-            Some(host) if host.starts_with("domain:") => Some(Specifier::Host(host["domain:".len()..].to_lowercase())),
+            Some(host) if host.starts_with("domain:") => {
+                Some(Specifier::Host(host["domain:".len()..].to_lowercase()))
+            }
             Some(pattern) if READERS.contains(&tool) || WRITERS.contains(&tool) => {
                 Some(Specifier::Path(path_pattern(pattern, workspace).map_err(|why| bad(&why))?))
             }
             Some(command) => Some(Specifier::Command(command.to_owned())),
         };
-        Ok(Self { behavior, tool: tool.to_owned(), specifier, text: text.to_owned(), origin: origin.to_owned() })
+        Ok(Self {
+            behavior,
+            tool: tool.to_owned(),
+            specifier,
+            text: text.to_owned(),
+            origin: origin.to_owned(),
+        })
     }
 
     /// The rule as written, and where.
@@ -80,7 +88,8 @@ impl Rule {
         }
         // `Edit(path)` covers everything that writes files, `Read(path)` everything that reads them.
         matches!(self.specifier, Some(Specifier::Path(_)))
-            && (self.tool == "Edit" && WRITERS.contains(&tool) || self.tool == "Read" && READERS.contains(&tool))
+            && (self.tool == "Edit" && WRITERS.contains(&tool)
+                || self.tool == "Read" && READERS.contains(&tool))
     }
 
     /// Whether the rule speaks of this effect of `tool`.
@@ -138,7 +147,8 @@ impl Rules {
     /// The first rule of this behavior that speaks of any of the effects (of the tool as such, if it has none).
     pub(crate) fn any(&self, behavior: Behavior, tool: &str, effects: &[Effect]) -> Option<&Rule> {
         self.of(behavior).find(|rule| {
-            (rule.specifier.is_none() && rule.names(tool)) || effects.iter().any(|effect| rule.matches(tool, effect))
+            (rule.specifier.is_none() && rule.names(tool))
+                || effects.iter().any(|effect| rule.matches(tool, effect))
         })
     }
 

@@ -34,20 +34,31 @@ fn run(command: &str) -> Effect {
 
 fn verdict(tool: &str, effect: Effect, policy: &Policy) -> String {
     match decide(Request { tool, effects: &[effect] }, policy) {
-        Decided::Allow(_, d) => format!("allow: {}{}", d.reason, d.rule.map(|r| format!(" [{r}]")).unwrap_or_default()),
-        Decided::Ask(_, d) => format!("ask: {}{}", d.reason, d.rule.map(|r| format!(" [{r}]")).unwrap_or_default()),
-        Decided::Deny(d) => format!("deny: {}{}", d.reason, d.rule.map(|r| format!(" [{r}]")).unwrap_or_default()),
+        Decided::Allow(_, d) => {
+            format!("allow: {}{}", d.reason, d.rule.map(|r| format!(" [{r}]")).unwrap_or_default())
+        }
+        Decided::Ask(_, d) => {
+            format!("ask: {}{}", d.reason, d.rule.map(|r| format!(" [{r}]")).unwrap_or_default())
+        }
+        Decided::Deny(d) => {
+            format!("deny: {}{}", d.reason, d.rule.map(|r| format!(" [{r}]")).unwrap_or_default())
+        }
     }
 }
 
 #[test]
 fn scoped_runs_what_is_inside_and_reversible_and_asks_for_the_rest() {
     let policy = policy(Mode::Scoped, &[]);
-    assert_eq!(verdict("Write", write("/w/a"), &policy), "allow: it lies inside the scope and can be taken back");
+    assert_eq!(
+        verdict("Write", write("/w/a"), &policy),
+        "allow: it lies inside the scope and can be taken back"
+    );
     assert_eq!(verdict("Read", read("/etc/hosts"), &policy), "allow: it changes nothing");
     assert_eq!(verdict("Write", write("/etc/hosts"), &policy), "ask: /etc/hosts lies outside the workspace");
     assert_eq!(verdict("Write", write("/w-evil/a"), &policy), "ask: /w-evil/a lies outside the workspace");
-    assert!(verdict("Bash", run("ls"), &policy).starts_with("ask: what a command changes cannot be taken back"));
+    assert!(
+        verdict("Bash", run("ls"), &policy).starts_with("ask: what a command changes cannot be taken back")
+    );
     let reversible = Policy { commands_reversible: true, ..policy };
     assert!(verdict("Bash", run("ls"), &reversible).starts_with("allow"));
 }
@@ -63,9 +74,16 @@ fn the_ledger_is_protected_in_every_mode() {
 
 #[test]
 fn a_deny_rule_beats_everything_and_is_cited() {
-    let policy = policy(Mode::BypassPermissions, &[(Behavior::Allow, "Read"), (Behavior::Deny, "Read(.env*)")]);
-    assert_eq!(verdict("Read", read("/w/sub/.env.local"), &policy), "deny: Read is denied by a rule [Read(.env*) (test:1)]");
-    assert_eq!(verdict("Grep", read("/w/sub/.env.local"), &policy), "deny: Grep is denied by a rule [Read(.env*) (test:1)]");
+    let policy =
+        policy(Mode::BypassPermissions, &[(Behavior::Allow, "Read"), (Behavior::Deny, "Read(.env*)")]);
+    assert_eq!(
+        verdict("Read", read("/w/sub/.env.local"), &policy),
+        "deny: Read is denied by a rule [Read(.env*) (test:1)]"
+    );
+    assert_eq!(
+        verdict("Grep", read("/w/sub/.env.local"), &policy),
+        "deny: Grep is denied by a rule [Read(.env*) (test:1)]"
+    );
     assert!(verdict("Read", read("/w/sub/env"), &policy).starts_with("allow"));
 }
 

@@ -120,7 +120,8 @@ impl Builder {
     pub fn build(self) -> Result<Runtime, ToolError> {
         let spelled = match self.workspace {
             Some(path) => path,
-            None => std::env::current_dir().map_err(|error| ToolError::io("find the current directory", &error))?,
+            None => std::env::current_dir()
+                .map_err(|error| ToolError::io("find the current directory", &error))?,
         };
         let workspace = Arc::new(Root::open(&spelled)?);
         let planning = Planning {
@@ -138,8 +139,10 @@ impl Builder {
         let home = resolved(&home)?;
         refuse_ledger_inside(&roots, &home)?;
 
-        let (dialect_name, reads) =
-            self.dialect.as_ref().map_or(("none", Reads::Everywhere), |dialect| (dialect.name, dialect.reads.clone()));
+        let (dialect_name, reads) = self
+            .dialect
+            .as_ref()
+            .map_or(("none", Reads::Everywhere), |dialect| (dialect.name, dialect.reads.clone()));
         let mut registry = self.dialect.as_ref().map(Registry::of).unwrap_or_default();
         for tool in self.tools {
             registry.register(tool);
@@ -193,7 +196,10 @@ impl Builder {
 /// `home` with the links of its existing part resolved, so that it is recognised under any name.
 fn resolved(home: &Path) -> Result<PathBuf, ToolError> {
     if !home.is_absolute() {
-        return Err(ToolError::invalid_path(format!("HAFT_HOME: {} is not an absolute path", home.display())));
+        return Err(ToolError::invalid_path(format!(
+            "HAFT_HOME: {} is not an absolute path",
+            home.display()
+        )));
     }
     let mut missing = Vec::new();
     let mut here = home;

@@ -94,7 +94,8 @@ impl Registry {
 
     /// The tool for a call, or what to tell the caller instead.
     pub(crate) fn find(&self, name: &str) -> Result<Arc<Entry>, ToolError> {
-        let offered = || self.entries.iter().map(|entry| entry.tool.name()).filter(|name| self.is_allowed(name));
+        let offered =
+            || self.entries.iter().map(|entry| entry.tool.name()).filter(|name| self.is_allowed(name));
         let Some(entry) = self.entry(name) else {
             let near = close_names(name, offered());
             let hint = match near.as_slice() {

@@ -7,12 +7,14 @@ use std::time::Instant;
 
 use haft_ledger::Ledger;
 use haft_policy::Policy;
-use haft_tool::{Arguments, Call, Cancel, Definition, Execution, Output, Planning, Receipt, ToolError, now_ms};
+use haft_tool::{
+    Arguments, Call, Cancel, Definition, Execution, Output, Planning, Receipt, ToolError, now_ms,
+};
 use haft_world::{Environment, Root};
 
+use crate::schedule::Schedule;
 use crate::steps::ask::Asker;
 use crate::steps::record::Book;
-use crate::schedule::Schedule;
 use crate::walk::Walk;
 use crate::{Builder, Registry};
 

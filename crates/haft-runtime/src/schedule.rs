@@ -50,7 +50,11 @@ impl Ticket {
     fn blocked(&self) -> bool {
         let queue = self.inner.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((_, mine)) = queue.1.iter().find(|(number, _)| *number == self.number) else { return false };
-        queue.1.iter().take_while(|(number, _)| *number < self.number).any(|(_, earlier)| conflicts(earlier, mine))
+        queue
+            .1
+            .iter()
+            .take_while(|(number, _)| *number < self.number)
+            .any(|(_, earlier)| conflicts(earlier, mine))
     }
 }
 

@@ -7,15 +7,15 @@ use std::time::Instant;
 use haft_ledger::undo::{Conflict, Step, UndoPlan, plan};
 use haft_ledger::{Ledger, Query};
 use haft_tool::{
-    Call, Cancel, Effect, ErrorKind, Files, JsonSchema, Node, Output, Planning, Receipt, Restore, SideEffect, Tool,
-    ToolError, World, json, now_ms,
+    Call, Cancel, Effect, ErrorKind, Files, JsonSchema, Node, Output, Planning, Receipt, Restore, SideEffect,
+    Tool, ToolError, World, json, now_ms,
 };
 use haft_world::{Intent, Journal, LocalFiles};
 use serde::Deserialize;
 
+use crate::Runtime;
 use crate::runtime::{CallOptions, CallResult};
 use crate::walk::Walk;
-use crate::Runtime;
 
 /// Which calls to take back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,13 +61,21 @@ impl Runtime {
     }
 
     /// Takes back what the preview showed; with `force` also where something else has changed since.
-    pub async fn undo(&self, preview: &UndoPreview, force: bool, options: CallOptions) -> Result<CallResult, ToolError> {
+    pub async fn undo(
+        &self,
+        preview: &UndoPreview,
+        force: bool,
+        options: CallOptions,
+    ) -> Result<CallResult, ToolError> {
         if !preview.conflicts.is_empty() && !force {
             let paths: Vec<String> =
                 preview.conflicts.iter().map(|conflict| conflict.path.display().to_string()).collect();
             return Err(ToolError::new(
                 ErrorKind::Conflict,
-                format!("changed since, so nothing was taken back: {}; see the preview, or force it", paths.join(", ")),
+                format!(
+                    "changed since, so nothing was taken back: {}; see the preview, or force it",
+                    paths.join(", ")
+                ),
             ));
         }
         let ids: Vec<i64> = preview.receipts.iter().map(|receipt| receipt.id).collect();
@@ -92,7 +100,8 @@ impl Runtime {
         let files = self.observer();
         let mut recovered = Vec::new();
         for (receipt, temps) in self.ledger()?.recover()? {
-            let ours: Vec<_> = temps.into_iter().filter(|temp| !holds_foreign_bytes(&files, &receipt, temp)).collect();
+            let ours: Vec<_> =
+                temps.into_iter().filter(|temp| !holds_foreign_bytes(&files, &receipt, temp)).collect();
             haft_world::remove_leftovers(&ours);
             recovered.push(receipt);
         }
@@ -141,7 +150,9 @@ fn chosen(ledger: &Ledger, target: &Target, workspace: &Path) -> Result<Vec<Rece
         Target::Call(id) => {
             let receipt = ledger.receipt(*id)?;
             if let Some(by) = ledger.undone_by(*id)? {
-                return Err(nothing(&format!("call {id} has been taken back already, by call {by}; undo {by} to redo it")));
+                return Err(nothing(&format!(
+                    "call {id} has been taken back already, by call {by}; undo {by} to redo it"
+                )));
             }
             if receipt.changes.is_empty() && receipt.reversible == haft_tool::Reversible::Yes {
                 return Err(nothing(&format!("call {id} ({}) changed nothing", receipt.tool)));
@@ -150,7 +161,12 @@ fn chosen(ledger: &Ledger, target: &Target, workspace: &Path) -> Result<Vec<Rece
         }
         Target::Session(id) => {
             let session = ledger.session(id)?.id;
-            let query = Query { session: Some(session.clone()), only_changes: true, limit: usize::MAX, ..Query::default() };
+            let query = Query {
+                session: Some(session.clone()),
+                only_changes: true,
+                limit: usize::MAX,
+                ..Query::default()
+            };
             let mut receipts = Vec::new();
             for receipt in ledger.receipts(&query)? {
                 if receipt.undoes.is_empty() && ledger.undone_by(receipt.id)?.is_none() {
@@ -204,7 +220,12 @@ impl Tool for Undo {
         let steps = std::mem::take(&mut *self.steps.lock().unwrap_or_else(PoisonError::into_inner));
         for step in &steps {
             let bytes = UndoPreview::bytes(&self.ledger, &step.to)?;
-            world.files().restore(&Restore { path: &step.path, expect: &step.expect, to: &step.to, bytes: &bytes })?;
+            world.files().restore(&Restore {
+                path: &step.path,
+                expect: &step.expect,
+                to: &step.to,
+                bytes: &bytes,
+            })?;
         }
         let count = steps.len();
         Ok(Output::text(format!("Put back {count} path(s)")).with_structured(json!({"paths": count})))

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use haft_policy::{Decided, Mode, Policy, Request, decide};
 use haft_tool::{
-    AnyTool, Call, Cancel, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared, Progress, Receipt,
-    Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
+    AnyTool, Call, Cancel, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared, Progress,
+    Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
 };
 use haft_world::{LocalWorld, Watcher};
 
@@ -55,7 +55,9 @@ impl Walk {
         // plan
         let effects = match understood.prepared.plan(&self.inner.planning) {
             Ok(effects) => effects,
-            Err(error) => return self.result(Page::new(self.inner.book(), receipt), Err(error), Some(&understood)),
+            Err(error) => {
+                return self.result(Page::new(self.inner.book(), receipt), Err(error), Some(&understood));
+            }
         };
         receipt.effects.clone_from(&effects);
         receipt.reversible = reversible(&effects);
@@ -113,8 +115,16 @@ impl Walk {
                 let (tool, reason) = (self.call.tool.clone(), decision.reason.clone());
                 let question = Question { tool, effects: effects.to_vec(), reason };
                 let _one_at_a_time = self.inner.asking.lock().await;
-                let Some(answer) = unless_cancelled(self.inner.asker.ask(&question), &self.cancel).await else {
-                    return (None, Decision { verdict: Verdict::Deny, reason: "cancelled while asking".into(), rule: None });
+                let Some(answer) = unless_cancelled(self.inner.asker.ask(&question), &self.cancel).await
+                else {
+                    return (
+                        None,
+                        Decision {
+                            verdict: Verdict::Deny,
+                            reason: "cancelled while asking".into(),
+                            rule: None,
+                        },
+                    );
                 };
                 let decision = answered(decision, answer);
                 ((decision.verdict == Verdict::Allow).then_some(scope), decision)
@@ -125,13 +135,15 @@ impl Walk {
     fn begin(&self, page: &Page, effects: &[Effect]) -> Result<(), ToolError> {
         self.running(None);
         // A write is written down by the World with its before-image; a command has none, so its start is.
-        let commands = effects.iter().any(|effect| matches!(effect, Effect::Run { .. } | Effect::Spawn { .. }));
+        let commands =
+            effects.iter().any(|effect| matches!(effect, Effect::Run { .. } | Effect::Spawn { .. }));
         if commands { page.begin() } else { Ok(()) }
     }
 
     fn world(&self, scope: Scope, page: &Arc<Page>) -> Arc<LocalWorld> {
         let watcher: Option<Watcher> = self.watch.clone().map(|watch| {
-            let (call_id, tool_name, started_at) = (self.call.id.clone(), self.call.tool.clone(), self.started_at);
+            let (call_id, tool_name, started_at) =
+                (self.call.id.clone(), self.call.tool.clone(), self.started_at);
             let watcher: Watcher = Arc::new(move |progress: Progress| {
                 watch(&Execution::Running {
                     call_id: call_id.clone(),
@@ -154,7 +166,12 @@ impl Walk {
         ))
     }
 
-    fn result(&self, page: Page, performed: Result<Output, ToolError>, understood: Option<&Understood>) -> CallResult {
+    fn result(
+        &self,
+        page: Page,
+        performed: Result<Output, ToolError>,
+        understood: Option<&Understood>,
+    ) -> CallResult {
         self.end(&page, performed, understood.map(|understood| (&understood.tool, &understood.coerced)))
     }
 
@@ -170,7 +187,8 @@ impl Walk {
         let side_effect = known.map_or(SideEffect::None, |(tool, _)| tool.side_effect());
         if let Some((_, coerced)) = known
             && !coerced.is_empty()
-            && let Value::Object(structured) = output.structured.get_or_insert_with(|| Value::Object(serde_json::Map::new()))
+            && let Value::Object(structured) =
+                output.structured.get_or_insert_with(|| Value::Object(serde_json::Map::new()))
         {
             structured.insert("coerced".to_owned(), Value::from(coerced.clone()));
         }
@@ -180,7 +198,8 @@ impl Walk {
         let end = |receipt: &mut Receipt| {
             receipt.state = state(output.error_kind, receipt.decision.as_ref());
             receipt.error_kind = output.error_kind;
-            receipt.error = output.error_kind.map(|_| haft_tool::clip_chars(&output.as_text(), 2_000, 0).into_owned());
+            receipt.error =
+                output.error_kind.map(|_| haft_tool::clip_chars(&output.as_text(), 2_000, 0).into_owned());
             receipt.duration_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         };
         let receipt = match page.finish(end, keep.as_deref()) {

@@ -48,7 +48,10 @@ impl Default for Bound {
 fn plain_notice(cut: &Cut) -> String {
     let hidden = cut.total_chars - cut.shown_chars;
     let rest = cut.rest.as_ref().map(|rest| format!("; {rest}")).unwrap_or_default();
-    format!("[... {hidden} of {} characters not shown ({} bytes in all){rest} ...]", cut.total_chars, cut.total_bytes)
+    format!(
+        "[... {hidden} of {} characters not shown ({} bytes in all){rest} ...]",
+        cut.total_chars, cut.total_bytes
+    )
 }
 
 impl Bound {
@@ -86,8 +89,12 @@ impl Bound {
         let (head, tail) = match (self.keep, text.missing_bytes) {
             (Keep::Head, _) => (first_chars(&text.head, self.max_chars), ""),
             (Keep::HeadAndTail, 0) => {
-                let all = if text.tail.is_empty() { &text.head } else { &format!("{}{}", text.head, text.tail) };
-                let (head, tail) = (first_chars(all, self.max_chars / 2), last_chars(all, self.max_chars - self.max_chars / 2));
+                let all =
+                    if text.tail.is_empty() { &text.head } else { &format!("{}{}", text.head, text.tail) };
+                let (head, tail) = (
+                    first_chars(all, self.max_chars / 2),
+                    last_chars(all, self.max_chars - self.max_chars / 2),
+                );
                 return self.join(head, tail, total_chars, total_bytes, rest);
             }
             (Keep::HeadAndTail, _) => (
@@ -110,8 +117,11 @@ impl Bound {
         let cut = Cut { total_chars, total_bytes, shown_chars, rest };
         let notice = (self.notice)(&cut);
         let gap = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
-        let shown =
-            if tail.is_empty() { format!("{head}{gap}{notice}") } else { format!("{head}{gap}{notice}\n{tail}") };
+        let shown = if tail.is_empty() {
+            format!("{head}{gap}{notice}")
+        } else {
+            format!("{head}{gap}{notice}\n{tail}")
+        };
         (shown, Some(cut))
     }
 }
@@ -134,7 +144,9 @@ fn last_chars(text: &str, max: usize) -> &str {
     let Some((start, _)) = text.char_indices().nth_back(max - 1) else { return text };
     let near = start + (text.len() - start) / 8;
     match text.as_bytes()[start..].iter().position(|b| *b == b'\n') {
-        Some(offset) if start + offset < near && start + offset + 1 < text.len() => &text[start + offset + 1..],
+        Some(offset) if start + offset < near && start + offset + 1 < text.len() => {
+            &text[start + offset + 1..]
+        }
         _ => &text[start..],
     }
 }

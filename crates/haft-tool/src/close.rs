@@ -8,7 +8,8 @@ pub fn close_names<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> 
         .into_iter()
         .filter_map(|candidate| {
             let plain = plain(candidate);
-            let inside = wanted.len() > 2 && (plain.starts_with(&wanted) || wanted.starts_with(&plain) && plain.len() > 2);
+            let inside = wanted.len() > 2
+                && (plain.starts_with(&wanted) || wanted.starts_with(&plain) && plain.len() > 2);
             let steps = if inside { 1 } else { distance(&wanted, &plain, most)? };
             Some((steps, candidate))
         })

@@ -179,15 +179,28 @@ mod tests {
     fn loom_and_clawft_know_each_of_their_own_kinds() {
         let loom: Vec<_> = ErrorKind::ALL.iter().map(|k| k.loom_name()).collect();
         for name in [
-            "NotFound", "InvalidArguments", "Io", "Timeout", "Internal", "TargetNotFound", "PathOutsideWorkspace",
-            "FileNotFound", "Serialization",
+            "NotFound",
+            "InvalidArguments",
+            "Io",
+            "Timeout",
+            "Internal",
+            "TargetNotFound",
+            "PathOutsideWorkspace",
+            "FileNotFound",
+            "Serialization",
         ] {
             assert!(loom.contains(&name), "{name}");
         }
         let clawft: Vec<_> = ErrorKind::ALL.iter().map(|k| k.clawft_name()).collect();
-        for name in
-            ["NotFound", "InvalidArgs", "ExecutionFailed", "PermissionDenied", "FileNotFound", "InvalidPath", "Timeout"]
-        {
+        for name in [
+            "NotFound",
+            "InvalidArgs",
+            "ExecutionFailed",
+            "PermissionDenied",
+            "FileNotFound",
+            "InvalidPath",
+            "Timeout",
+        ] {
             assert!(clawft.contains(&name), "{name}");
         }
     }

@@ -54,7 +54,9 @@ fn plain(schema: &mut Value) {
                         members.values_mut().for_each(plain);
                     }
                     ("items" | "additionalProperties", Value::Object(_) | Value::Bool(true)) => plain(value),
-                    ("anyOf" | "oneOf" | "allOf", Value::Array(options)) => options.iter_mut().for_each(plain),
+                    ("anyOf" | "oneOf" | "allOf", Value::Array(options)) => {
+                        options.iter_mut().for_each(plain)
+                    }
                     _ => {}
                 }
             }

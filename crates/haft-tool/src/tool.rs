@@ -31,7 +31,11 @@ pub trait Tool: Send + Sync + 'static {
     /// Does it. The World is the only door to the machine and holds the call to its scope.
     ///
     /// Runs on a thread of its own, so it may block; a long loop should look at [`World::cancelled`].
-    fn perform(&self, input: Self::Input, world: &dyn World) -> impl Future<Output = Result<Output, ToolError>> + Send;
+    fn perform(
+        &self,
+        input: Self::Input,
+        world: &dyn World,
+    ) -> impl Future<Output = Result<Output, ToolError>> + Send;
 
     /// How much of the result the caller sees.
     fn bound(&self) -> Bound {
@@ -88,10 +92,11 @@ impl<T: Tool> AnyTool for T {
 
     fn definition(&self) -> Definition {
         let mut input_schema = schema_of::<T::Input>();
-        let description = match input_schema.as_object_mut().and_then(|schema| schema.shift_remove("description")) {
-            Some(Value::String(description)) => description,
-            _ => String::new(),
-        };
+        let description =
+            match input_schema.as_object_mut().and_then(|schema| schema.shift_remove("description")) {
+                Some(Value::String(description)) => description,
+                _ => String::new(),
+            };
         Definition {
             name: Tool::name(self).to_owned(),
             description,
@@ -105,8 +110,8 @@ impl<T: Tool> AnyTool for T {
     }
 
     fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, ToolError> {
-        let input =
-            serde_json::from_value(arguments).map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
+        let input = serde_json::from_value(arguments)
+            .map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
         Ok(Box::new(Typed { tool: self, input }))
     }
 }

@@ -17,7 +17,10 @@ pub fn read_named(path: &Path, most: u64) -> Result<Vec<u8>, ToolError> {
         return Err(ToolError::invalid_path(format!("{} is not a regular file", path.display())));
     }
     read_bounded(file, most)?.ok_or_else(|| {
-        ToolError::invalid_arguments(format!("{} has more than {most} bytes, which is the limit", path.display()))
+        ToolError::invalid_arguments(format!(
+            "{} has more than {most} bytes, which is the limit",
+            path.display()
+        ))
     })
 }
 

@@ -5,7 +5,10 @@
 //! tells the [`Journal`].
 //!
 //! What must never live here: decisions (that is haft-policy), knowledge of a tool or a dialect, the ledger's format.
-#![expect(clippy::disallowed_methods, reason = "this is the one crate that touches files and starts processes")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the one crate that touches files and starts processes"
+)]
 
 mod ambient;
 mod files;

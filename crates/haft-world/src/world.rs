@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use haft_tool::{Cancel, Files, Finished, Planning, Processes, Progress, RunRequest, Scope, ToolError, World};
+use haft_tool::{
+    Cancel, Files, Finished, Planning, Processes, Progress, RunRequest, Scope, ToolError, World,
+};
 
 use crate::process::{Environment, LocalProcesses};
 use crate::{Journal, LocalFiles, Root};
@@ -69,6 +71,10 @@ struct ScopedProcesses {
 
 impl Processes for ScopedProcesses {
     fn run(&self, request: &RunRequest) -> Result<Finished, ToolError> {
-        if self.runs { self.local.run(request) } else { Err(ToolError::denied("this call may not start processes")) }
+        if self.runs {
+            self.local.run(request)
+        } else {
+            Err(ToolError::denied("this call may not start processes"))
+        }
     }
 }

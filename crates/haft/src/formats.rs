@@ -29,9 +29,9 @@ pub fn definitions(format: Format, definitions: &[Definition]) -> Value {
                 "name": tool.name, "description": tool.description, "parameters": tool.input_schema,
             }})
         }),
-        Format::Anthropic => each(|tool| {
-            json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema})
-        }),
+        Format::Anthropic => each(
+            |tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}),
+        ),
         Format::Gemini => json!([{"functionDeclarations": each(|tool| {
             json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.input_schema})
         })}]),

@@ -32,7 +32,8 @@ pub mod formats;
 pub use haft_ledger::{Ledger, Query};
 pub use haft_policy::{Behavior, Mode};
 pub use haft_runtime::{
-    Answer, Asker, Builder, CallOptions, CallResult, Nobody, Question, Registry, Runtime, Target, UndoPreview, Watch,
+    Answer, Asker, Builder, CallOptions, CallResult, Nobody, Question, Registry, Runtime, Target,
+    UndoPreview, Watch,
 };
 pub use haft_tool::*;
 pub use haft_tools::dialects;

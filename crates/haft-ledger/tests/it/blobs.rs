@@ -5,11 +5,14 @@ use std::path::PathBuf;
 
 use haft_tool::ErrorKind;
 
-use crate::setting::setting;
+use crate::setting::{large, setting};
 
 fn blob_files(set: &crate::setting::Setting) -> Vec<PathBuf> {
     let Ok(folders) = fs::read_dir(set.home().join("blobs")) else { return Vec::new() };
-    folders.flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap()).map(|file| file.unwrap().path()).collect()
+    folders
+        .flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap())
+        .map(|file| file.unwrap().path())
+        .collect()
 }
 
 #[test]
@@ -29,22 +32,22 @@ fn equal_bytes_are_kept_once_and_come_back_as_they_were() {
 #[test]
 fn a_large_blob_lies_under_its_hash() {
     let set = setting();
-    let hash = set.ledger.keep(&[7; 40_000]).unwrap();
+    let hash = set.ledger.keep(&large(7)).unwrap();
     assert_eq!(blob_files(&set), [set.home().join("blobs").join(&hash[..2]).join(&hash[2..])]);
 }
 
 #[test]
 fn a_damaged_or_missing_blob_is_an_error_that_says_so() {
     let set = setting();
-    let (small, large) = (set.ledger.keep(b"small").unwrap(), set.ledger.keep(&[7; 40_000]).unwrap());
+    let (small, big) = (set.ledger.keep(b"small").unwrap(), set.ledger.keep(&large(7)).unwrap());
     let file = blob_files(&set).remove(0);
-    fs::write(&file, [8; 40_000]).unwrap();
+    fs::write(&file, large(8)).unwrap();
     set.meddle("UPDATE blobs SET bytes = x'00' WHERE bytes IS NOT NULL");
-    for hash in [&small, &large] {
+    for hash in [&small, &big] {
         assert!(set.ledger.blob(hash).unwrap_err().message.contains("damaged"));
     }
     fs::remove_file(&file).unwrap();
-    assert_eq!(set.ledger.blob(&large).unwrap_err().kind, ErrorKind::FileNotFound);
+    assert_eq!(set.ledger.blob(&big).unwrap_err().kind, ErrorKind::FileNotFound);
     let never = "0".repeat(64);
     assert!(set.ledger.blob(&never).unwrap_err().message.contains("forgotten"));
 }
@@ -52,17 +55,18 @@ fn a_damaged_or_missing_blob_is_an_error_that_says_so() {
 #[test]
 fn a_large_blob_that_lost_its_file_is_written_again() {
     let set = setting();
-    let hash = set.ledger.keep(&[7; 40_000]).unwrap();
+    let hash = set.ledger.keep(&large(7)).unwrap();
     let file = blob_files(&set).remove(0);
     fs::write(&file, b"torn").unwrap();
-    assert_eq!(set.ledger.keep(&[7; 40_000]).unwrap(), hash);
-    assert_eq!(set.ledger.blob(&hash).unwrap(), [7; 40_000]);
+    assert_eq!(set.ledger.keep(&large(7)).unwrap(), hash);
+    assert_eq!(set.ledger.blob(&hash).unwrap(), large(7));
 }
 
 #[test]
 fn a_hash_that_is_none_leads_nowhere() {
     let set = setting();
-    for hash in ["", "..", "../../../../etc/passwd", "zz", &"G".repeat(64), &"A".repeat(64), &"é".repeat(32)] {
+    for hash in ["", "..", "../../../../etc/passwd", "zz", &"G".repeat(64), &"A".repeat(64), &"é".repeat(32)]
+    {
         assert!(set.ledger.blob(hash).unwrap_err().message.contains("is not the hash"), "{hash:?}");
     }
 }

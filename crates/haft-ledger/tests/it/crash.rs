@@ -75,9 +75,13 @@ fn what_was_acknowledged_before_a_kill_is_there_and_the_rest_is_interrupted() {
             let line = lines.next().expect("the victim writes until it is killed");
             acknowledged -= u64::from(note(&line));
         }
-        (0..next(&mut random) % 200_000).for_each(|n| drop(std::hint::black_box(n)));
+        for n in 0..next(&mut random) % 200_000 {
+            std::hint::black_box(n);
+        }
         victim.kill().unwrap();
-        lines.for_each(|line| drop(note(&line)));
+        for line in lines {
+            note(&line);
+        }
         victim.wait().unwrap();
         if !home.join("ledger.db").exists() {
             continue;
@@ -89,7 +93,10 @@ fn what_was_acknowledged_before_a_kill_is_there_and_the_rest_is_interrupted() {
         for (id, hashes) in &changes {
             let receipt = ledger.receipt(*id).unwrap();
             let kept: Vec<_> = receipt.changes.iter().map(|change| hash_of(&change.before)).collect();
-            assert!(kept.len() >= hashes.len() && kept[..hashes.len()] == hashes[..], "round {round}, call {id}");
+            assert!(
+                kept.len() >= hashes.len() && kept[..hashes.len()] == hashes[..],
+                "round {round}, call {id}"
+            );
             for hash in kept {
                 ledger.blob(hash).unwrap();
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use haft_ledger::Ledger;
 use haft_tool::ErrorKind;
 
-use crate::setting::{call, new_session, setting};
+use crate::setting::{call, large, new_session, setting};
 
 fn modes(dir: &Path) -> Vec<(PathBuf, u32)> {
     let mut found = vec![(dir.to_owned(), fs::metadata(dir).unwrap().mode() & 0o7777)];
@@ -33,7 +33,7 @@ fn assert_private(dir: &Path) {
 fn everything_in_the_home_is_for_the_user_alone_also_when_it_was_found_open() {
     let set = setting();
     set.read();
-    set.ledger.keep(&[1; 50_000]).unwrap();
+    set.ledger.keep(&large(1)).unwrap();
     assert_private(&set.home());
     set.ledger.check().unwrap();
     for path in ["", "ledger.db", "ledger.db-wal", "ledger.db-shm"] {

@@ -120,7 +120,10 @@ fn lists_are_newest_first_and_can_be_narrowed_and_continued() {
     let here = Query { workspace: Some("/w".into()), ..all.clone() };
     assert_eq!(ids(Query { limit: 3, ..here.clone() }), [10, 8, 6]);
     assert_eq!(ids(Query { only_changes: true, before: Some(5), ..here.clone() }), [4, 2]);
-    assert_eq!(ids(Query { session: Some(other_session.clone()), before: Some(6), ..all.clone() }), [5, 3, 1]);
+    assert_eq!(
+        ids(Query { session: Some(other_session.clone()), before: Some(6), ..all.clone() }),
+        [5, 3, 1]
+    );
     assert!(ids(Query { session: Some(other_session.clone()), ..here.clone() }).is_empty());
     assert!(ids(Query { session: Some(other_session), only_changes: true, ..all.clone() }).is_empty());
     assert!(ids(Query { workspace: Some("/w/".into()), limit: 0, ..all }).is_empty());

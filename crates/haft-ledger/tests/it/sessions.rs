@@ -21,7 +21,9 @@ fn a_session_is_found_by_its_id_or_a_unique_beginning_in_any_case() {
     assert_eq!(session.workspace, std::path::Path::new("/w"));
     assert_eq!(set.ledger.session(&set.session[..5].to_uppercase()).unwrap(), session);
     set.meddle("INSERT INTO sessions SELECT 'zzzzzzz1', workspace, dialect, door, 1, '', 0 FROM sessions");
-    set.meddle("INSERT INTO sessions SELECT 'zzzzzzz0', workspace, dialect, door, 1, '', 0 FROM sessions LIMIT 1");
+    set.meddle(
+        "INSERT INTO sessions SELECT 'zzzzzzz0', workspace, dialect, door, 1, '', 0 FROM sessions LIMIT 1",
+    );
     assert_eq!(set.ledger.session("zzzzzzzl").unwrap().id, "zzzzzzz1", "an l is read as a 1");
     assert_eq!(set.ledger.session("zzz").unwrap_err().kind, ErrorKind::InvalidArguments);
 }

@@ -7,13 +7,13 @@ use haft_tool::{Change, FileNode, Node, Receipt, Reversible, State, json, now_ms
 use tempfile::TempDir;
 
 /// A ledger that is gone after the test.
-pub struct Setting {
+pub(crate) struct Setting {
     dir: TempDir,
-    pub ledger: Ledger,
-    pub session: String,
+    pub(crate) ledger: Ledger,
+    pub(crate) session: String,
 }
 
-pub fn setting() -> Setting {
+pub(crate) fn setting() -> Setting {
     let dir = tempfile::tempdir().unwrap();
     let ledger = Ledger::open(dir.path().join("home")).unwrap();
     let session = ledger.start_session(&new_session("/w")).unwrap();
@@ -21,33 +21,33 @@ pub fn setting() -> Setting {
 }
 
 impl Setting {
-    pub fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.dir.path().join("home")
     }
 
-    pub fn database(&self) -> PathBuf {
+    pub(crate) fn database(&self) -> PathBuf {
         self.home().join("ledger.db")
     }
 
     /// Does to the database what nobody should.
-    pub fn meddle(&self, sql: &str) {
+    pub(crate) fn meddle(&self, sql: &str) {
         rusqlite::Connection::open(self.database()).unwrap().execute_batch(sql).unwrap();
     }
 
     /// A call that has not been written down yet.
-    pub fn call(&self) -> Receipt {
+    pub(crate) fn call(&self) -> Receipt {
         call(&self.session)
     }
 
     /// A finished call that only read.
-    pub fn read(&self) -> Receipt {
+    pub(crate) fn read(&self) -> Receipt {
         let mut receipt = self.call();
         self.ledger.finish(&mut receipt).unwrap();
         receipt
     }
 
     /// A finished call that replaced the bytes of `/w/<name>`.
-    pub fn wrote(&self, name: &str, before: &[u8], after: &[u8]) -> Receipt {
+    pub(crate) fn wrote(&self, name: &str, before: &[u8], after: &[u8]) -> Receipt {
         let mut receipt = self.call();
         let change = change(&format!("/w/{name}"), file(before), file(after));
         self.ledger.before_change(&mut receipt, &change, Some(before), None).unwrap();
@@ -57,7 +57,7 @@ impl Setting {
     }
 
     /// A finished call that took `targets` back.
-    pub fn undid(&self, targets: &[&Receipt]) -> Receipt {
+    pub(crate) fn undid(&self, targets: &[&Receipt]) -> Receipt {
         let mut receipt = self.call();
         receipt.tool = "undo".into();
         receipt.undoes = targets.iter().map(|target| target.id).collect();
@@ -66,11 +66,11 @@ impl Setting {
     }
 }
 
-pub fn new_session(workspace: impl AsRef<Path>) -> NewSession {
+pub(crate) fn new_session(workspace: impl AsRef<Path>) -> NewSession {
     NewSession { workspace: workspace.as_ref().to_owned(), dialect: "claude".into(), door: "cli".into() }
 }
 
-pub fn call(session: &str) -> Receipt {
+pub(crate) fn call(session: &str) -> Receipt {
     Receipt {
         id: 0,
         session: session.to_owned(),
@@ -93,7 +93,7 @@ pub fn call(session: &str) -> Receipt {
     }
 }
 
-pub fn file(bytes: &[u8]) -> Node {
+pub(crate) fn file(bytes: &[u8]) -> Node {
     Node::File(FileNode {
         hash: blake3::hash(bytes).to_hex().to_string(),
         size: bytes.len() as u64,
@@ -103,10 +103,15 @@ pub fn file(bytes: &[u8]) -> Node {
     })
 }
 
-pub fn change(path: &str, before: Node, after: Node) -> Change {
+pub(crate) fn change(path: &str, before: Node, after: Node) -> Change {
     Change { path: path.into(), before, after }
 }
 
-pub fn hash_of(node: &Node) -> &str {
+pub(crate) fn hash_of(node: &Node) -> &str {
     &node.as_file().unwrap().hash
+}
+
+/// Bytes that are kept as a file of their own.
+pub(crate) fn large(byte: u8) -> Vec<u8> {
+    vec![byte; 50_000]
 }

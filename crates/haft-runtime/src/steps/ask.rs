@@ -43,7 +43,9 @@ pub struct Nobody;
 
 impl Asker for Nobody {
     fn ask<'a>(&'a self, question: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
-        Box::pin(async { Answer::Deny { why: format!("nobody is here to be asked; {}", how_to_allow(question)) } })
+        Box::pin(async {
+            Answer::Deny { why: format!("nobody is here to be asked; {}", how_to_allow(question)) }
+        })
     }
 }
 
@@ -61,9 +63,11 @@ pub(crate) fn how_to_allow(question: &Question) -> String {
 /// The decision after somebody answered.
 pub(crate) fn answered(asked: Decision, answer: Answer) -> Decision {
     match answer {
-        Answer::Allow { by } => {
-            Decision { verdict: Verdict::Allow, reason: format!("{}; allowed by {by}", asked.reason), rule: asked.rule }
-        }
+        Answer::Allow { by } => Decision {
+            verdict: Verdict::Allow,
+            reason: format!("{}; allowed by {by}", asked.reason),
+            rule: asked.rule,
+        },
         Answer::Deny { why } => {
             Decision { verdict: Verdict::Deny, reason: format!("{}; {why}", asked.reason), rule: asked.rule }
         }

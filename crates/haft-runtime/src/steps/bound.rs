@@ -28,7 +28,8 @@ pub(crate) fn worth_keeping(output: &Output, bound: Bound, side_effect: SideEffe
 pub(crate) fn bound(mut output: Output, bound: Bound, receipt: &Receipt) -> Output {
     for piece in &mut output.content {
         if let Content::Text { text } = piece {
-            let rest = receipt.full_output.as_ref().map(|_| format!("the rest: haft show {} --output", receipt.id));
+            let rest =
+                receipt.full_output.as_ref().map(|_| format!("the rest: haft show {} --output", receipt.id));
             let (shown, _) = bound.apply(std::mem::take(text), rest);
             *text = shown.into();
         }

@@ -66,14 +66,18 @@ impl Check {
                     self.coerced.push(format!("{field}: {} was taken as {better}", described(value)));
                     *value = better;
                 }
-                None => return self.problem(field, &format!("expected {}, got {}", article(kind), described(value))),
+                None => {
+                    return self
+                        .problem(field, &format!("expected {}, got {}", article(kind), described(value)));
+                }
             }
         }
         if let Some(Value::Array(options)) = schema.get("enum")
             && !options.contains(value)
         {
             let all: Vec<String> = options.iter().map(ToString::to_string).collect();
-            return self.problem(field, &format!("expected one of {}, got {}", all.join(", "), described(value)));
+            return self
+                .problem(field, &format!("expected one of {}, got {}", all.join(", "), described(value)));
         }
         match value {
             Value::Number(_) => self.range(schema, value, field),
@@ -97,17 +101,25 @@ impl Check {
     fn members(&mut self, schema: &Map<String, Value>, members: &mut Map<String, Value>, field: &str) {
         let none = Map::new();
         let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
-        let required = schema.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let required =
+            schema.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let place = |name: &str| if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") };
         // Models send null for what they leave out.
-        members.retain(|name, value| !(value.is_null() && known.contains_key(name) && !required.iter().any(|r| r == name)));
+        members.retain(|name, value| {
+            !(value.is_null() && known.contains_key(name) && !required.iter().any(|r| r == name))
+        });
         for (name, value) in members.iter_mut() {
             match (known.get(name), schema.get("additionalProperties")) {
-                (Some(schema), _) | (None, Some(schema @ Value::Object(_))) => self.value(schema, value, &place(name)),
+                (Some(schema), _) | (None, Some(schema @ Value::Object(_))) => {
+                    self.value(schema, value, &place(name))
+                }
                 (None, Some(Value::Bool(false))) => {
                     let near = close_names(name, known.keys().map(String::as_str));
                     let hint = match near.as_slice() {
-                        [] => format!("; there are: {}", known.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
+                        [] => format!(
+                            "; there are: {}",
+                            known.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+                        ),
                         near => format!("; did you mean {}?", near.join(" or ")),
                     };
                     let shown = clip_chars(name, 80, 0);
@@ -118,7 +130,10 @@ impl Check {
         }
         for name in required.iter().filter_map(Value::as_str).filter(|name| !members.contains_key(*name)) {
             let kind = known.get(name).and_then(|schema| schema.get("type")).and_then(Value::as_str);
-            self.problem(&place(name), &format!("required but missing{}", kind.map(|kind| format!(" ({kind})")).unwrap_or_default()));
+            self.problem(
+                &place(name),
+                &format!("required but missing{}", kind.map(|kind| format!(" ({kind})")).unwrap_or_default()),
+            );
         }
     }
 
@@ -131,8 +146,11 @@ impl Check {
                 return;
             }
         }
-        let kinds: Vec<&str> =
-            options.iter().filter_map(|option| option.get("type").and_then(Value::as_str)).map(article).collect();
+        let kinds: Vec<&str> = options
+            .iter()
+            .filter_map(|option| option.get("type").and_then(Value::as_str))
+            .map(article)
+            .collect();
         self.problem(field, &format!("expected {}, got {}", kinds.join(" or "), described(value)));
     }
 
@@ -176,7 +194,11 @@ fn coerced(kind: &str, value: &Value) -> Option<Value> {
     match (kind, value) {
         ("integer" | "number", Value::String(text)) => {
             let number: Value = serde_json::from_str(text.trim()).ok()?;
-            if is_a(kind, &number) { Some(number) } else { coerced(kind, &number).filter(|_| number.is_number()) }
+            if is_a(kind, &number) {
+                Some(number)
+            } else {
+                coerced(kind, &number).filter(|_| number.is_number())
+            }
         }
         ("integer", Value::Number(number)) => {
             let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < 9e15)?;
@@ -257,7 +279,10 @@ mod tests {
             said(json!({"file_path": "x", "tags": [{"n": 1}, {"n": []}]})),
             "T: tags[1].n: expected a number, got a list of 0 items"
         );
-        assert_eq!(said(json!({"file_path": "x", "any": []})), "T: any: expected a string or a number, got a list of 0 items");
+        assert_eq!(
+            said(json!({"file_path": "x", "any": []})),
+            "T: any: expected a string or a number, got a list of 0 items"
+        );
     }
 
     #[test]
@@ -266,11 +291,23 @@ mod tests {
             said(json!({"file_path": "x", "limit": "5", "all": "True"})),
             "{\"file_path\":\"x\",\"limit\":5,\"all\":true} [\"limit: the string \\\"5\\\" was taken as 5\", \"all: the string \\\"True\\\" was taken as true\"]"
         );
-        assert_eq!(said(json!({"file_path": "x", "limit": 5.0})), "{\"file_path\":\"x\",\"limit\":5} [\"limit: 5.0 was taken as 5\"]");
+        assert_eq!(
+            said(json!({"file_path": "x", "limit": 5.0})),
+            "{\"file_path\":\"x\",\"limit\":5} [\"limit: 5.0 was taken as 5\"]"
+        );
         assert_eq!(said(json!({"file_path": "x", "limit": null})), "{\"file_path\":\"x\"} []");
-        assert_eq!(said(json!({"file_path": "x", "limit": "five"})), "T: limit: expected a whole number, got the string \"five\"");
-        assert_eq!(said(json!({"file_path": "x", "limit": "5.5"})), "T: limit: expected a whole number, got the string \"5.5\"");
-        assert_eq!(said(json!({"file_path": "x", "all": "yes"})), "T: all: expected true or false, got the string \"yes\"");
+        assert_eq!(
+            said(json!({"file_path": "x", "limit": "five"})),
+            "T: limit: expected a whole number, got the string \"five\""
+        );
+        assert_eq!(
+            said(json!({"file_path": "x", "limit": "5.5"})),
+            "T: limit: expected a whole number, got the string \"5.5\""
+        );
+        assert_eq!(
+            said(json!({"file_path": "x", "all": "yes"})),
+            "T: all: expected true or false, got the string \"yes\""
+        );
         assert_eq!(said(json!({"file_path": "x", "all": 1})), "T: all: expected true or false, got 1");
     }
 

@@ -10,7 +10,10 @@ use haft_tool::{Cancel, ErrorKind, Output, Prepared, ToolError, World};
 use haft_world::LocalWorld;
 
 /// Performs the call and gives its result, also when the tool panics or the call is cancelled.
-pub(crate) async fn perform(prepared: Box<dyn Prepared>, world: Arc<LocalWorld>) -> Result<Output, ToolError> {
+pub(crate) async fn perform(
+    prepared: Box<dyn Prepared>,
+    world: Arc<LocalWorld>,
+) -> Result<Output, ToolError> {
     let handle = tokio::runtime::Handle::current();
     let work = move || {
         let cancel = world.cancelled().clone();
@@ -40,6 +43,7 @@ pub(crate) fn interrupted() -> ToolError {
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolError {
-    let words = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let words =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     ToolError::internal(format!("The tool broke down: {}", words.unwrap_or("no reason given")))
 }

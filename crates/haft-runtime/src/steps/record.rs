@@ -70,11 +70,16 @@ impl Page {
     }
 
     /// Writes down how the call ended and gives the receipt.
-    pub(crate) fn finish(&self, end: impl FnOnce(&mut Receipt), full_output: Option<&str>) -> Result<Receipt, ToolError> {
+    pub(crate) fn finish(
+        &self,
+        end: impl FnOnce(&mut Receipt),
+        full_output: Option<&str>,
+    ) -> Result<Receipt, ToolError> {
         let (ledger, session) = self.book.open()?;
         let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
         receipt.session.clone_from(session);
-        let (changes, losses) = std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner));
+        let (changes, losses) =
+            std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner));
         receipt.changes = changes;
         if !losses.is_empty() && receipt.reversible == Reversible::Yes {
             receipt.reversible = Reversible::Partly { why: losses.join("; ") };

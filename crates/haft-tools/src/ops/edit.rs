@@ -28,7 +28,13 @@ pub(crate) struct Edited {
 }
 
 /// Replaces `old` by `new`, both taken literally.
-pub(crate) fn replace(bytes: &[u8], path: &Path, old: &str, new: &str, which: Which) -> Result<Edited, ToolError> {
+pub(crate) fn replace(
+    bytes: &[u8],
+    path: &Path,
+    old: &str,
+    new: &str,
+    which: Which,
+) -> Result<Edited, ToolError> {
     let Some(decoded) = decode(bytes) else {
         return Err(ToolError::failed(format!("{} is not a text file; nothing was changed", path.display())));
     };
@@ -48,8 +54,9 @@ pub(crate) fn replace(bytes: &[u8], path: &Path, old: &str, new: &str, which: Wh
 
 /// The places to replace. Line breaks in `old` also match the file's own kind, and `new` is given that kind.
 fn find(text: &str, old: &str, new: &str, notes: &mut Vec<String>) -> Vec<Span> {
-    let exact: Vec<(usize, usize)> =
-        memchr::memmem::find_iter(text.as_bytes(), old.as_bytes()).map(|start| (start, start + old.len())).collect();
+    let exact: Vec<(usize, usize)> = memchr::memmem::find_iter(text.as_bytes(), old.as_bytes())
+        .map(|start| (start, start + old.len()))
+        .collect();
     let unix = !old.contains('\r') && !new.contains('\r');
     let (ranges, crlf) = if !exact.is_empty() {
         (exact, unix && only_crlf(text))
@@ -92,7 +99,8 @@ fn splice(bytes: &[u8], path: &Path, decoded: &Decoded, spans: &[Span]) -> Resul
         ))
     })?;
     // Encodings with a state could change bytes that were not meant; then the edit is not made.
-    let head = encode(&decoded.text[..spans.first().map_or(0, |span| span.start)], decoded.charset, decoded.bom);
+    let head =
+        encode(&decoded.text[..spans.first().map_or(0, |span| span.start)], decoded.charset, decoded.bom);
     let tail = encode(tail, decoded.charset, false);
     let kept = head.is_ok_and(|head| bytes.starts_with(&head) && made.starts_with(&head))
         && tail.is_ok_and(|tail| bytes.ends_with(&tail) && made.ends_with(&tail));
@@ -143,7 +151,9 @@ mod tests {
     use super::*;
 
     fn edit(file: &[u8], old: &str, new: &str, which: Which) -> Result<Vec<u8>, String> {
-        replace(file, Path::new("/f"), old, new, which).map(|edited| edited.bytes).map_err(|error| error.message)
+        replace(file, Path::new("/f"), old, new, which)
+            .map(|edited| edited.bytes)
+            .map_err(|error| error.message)
     }
 
     #[test]
@@ -164,9 +174,16 @@ mod tests {
 
     #[test]
     fn crlf_files_stay_crlf() {
-        assert_eq!(edit(b"a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", Which::Only).unwrap(), b"x\r\ny\r\nz\r\nc\r\n");
+        assert_eq!(
+            edit(b"a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", Which::Only).unwrap(),
+            b"x\r\ny\r\nz\r\nc\r\n"
+        );
         assert_eq!(edit(b"a\r\nb\r\n", "b", "x\ny", Which::Only).unwrap(), b"a\r\nx\r\ny\r\n");
-        assert_eq!(edit(b"a\r\nb\nc", "b", "x\ny", Which::Only).unwrap(), b"a\r\nx\ny\nc", "mixed files: as given");
+        assert_eq!(
+            edit(b"a\r\nb\nc", "b", "x\ny", Which::Only).unwrap(),
+            b"a\r\nx\ny\nc",
+            "mixed files: as given"
+        );
         let said = edit(b"a\nb\n", "a\r\nb", "x", Which::Only).unwrap_err();
         assert!(said.contains("It has carriage returns (CRLF); the file has none."), "{said}");
     }
@@ -174,7 +191,10 @@ mod tests {
     #[test]
     fn legacy_files_keep_their_encoding_or_refuse() {
         let file = b"Gr\xfc\xdfe aus K\xf6ln, sch\xf6ne Gr\xfc\xdfe\n";
-        assert_eq!(edit(file, "Köln", "Münster", Which::Only).unwrap(), b"Gr\xfc\xdfe aus M\xfcnster, sch\xf6ne Gr\xfc\xdfe\n");
+        assert_eq!(
+            edit(file, "Köln", "Münster", Which::Only).unwrap(),
+            b"Gr\xfc\xdfe aus M\xfcnster, sch\xf6ne Gr\xfc\xdfe\n"
+        );
         let said = edit(file, "Köln", "日本", Which::Only).unwrap_err();
         assert!(said.contains("is windows-1252, which has no character '日'"), "{said}");
         assert!(edit(b"\x7fELF\0\0a", "a", "b", Which::Only).unwrap_err().contains("not a text file"));

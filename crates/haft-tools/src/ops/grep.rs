@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use grep_printer::{StandardBuilder, SummaryBuilder, SummaryKind};
+use grep_printer::{Standard, StandardBuilder, Summary, SummaryBuilder, SummaryKind};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
 use haft_tool::{FileKind, Flow, ToolError, Walk, World};
@@ -56,14 +56,17 @@ pub(crate) struct Matches {
 impl Query {
     pub(crate) fn matcher(&self) -> Result<RegexMatcher, ToolError> {
         let mut builder = RegexMatcherBuilder::new();
-        builder.multi_line(true).unicode(true).case_insensitive(self.ignore_case);
+        // A pattern that asks for NUL bytes could only match in what is not text, which is not shown.
+        builder.multi_line(true).unicode(true).case_insensitive(self.ignore_case).ban_byte(Some(0));
         if self.multiline {
             builder.dot_matches_new_line(true);
         } else {
             builder.line_terminator(Some(b'\n'));
         }
         builder.build(&self.pattern).map_err(|error| {
-            ToolError::invalid_arguments(format!("pattern: not a regular expression that can be used: {error}"))
+            ToolError::invalid_arguments(format!(
+                "pattern: not a regular expression that can be used: {error}"
+            ))
         })
     }
 
@@ -92,55 +95,63 @@ impl Query {
     }
 }
 
-/// One thread's searcher and buffer, used for file after file.
-struct Thread<'q> {
-    query: &'q Query,
+/// One thread's searcher and printer, used for file after file.
+struct Thread {
     matcher: RegexMatcher,
     searcher: Searcher,
-    one_file: bool,
+    printer: Printer,
 }
 
-impl<'q> Thread<'q> {
-    fn new(query: &'q Query, matcher: &RegexMatcher, one_file: bool) -> Self {
+enum Printer {
+    Lines(Standard<NoColor<Capped>>),
+    Summary(Summary<NoColor<Capped>>),
+}
+
+impl Thread {
+    fn new(query: &Query, matcher: &RegexMatcher, one_file: bool) -> Self {
         let mut builder = SearcherBuilder::new();
         builder
             .line_number(query.line_numbers)
             .multi_line(query.multiline)
-            .before_context(if query.tell == Tell::Lines { query.before } else { 0 })
-            .after_context(if query.tell == Tell::Lines { query.after } else { 0 })
-            .max_matches(if query.tell == Tell::Lines { query.wanted.map(|lines| lines as u64) } else { None })
+            // Also where no lines are shown: a file counts as binary by what the context reaches, as with ripgrep.
+            .before_context(query.before)
+            .after_context(query.after)
             .binary_detection(if one_file { BinaryDetection::convert(0) } else { BinaryDetection::quit(0) });
         if one_file {
             builder.memory_map(mapped());
         }
-        Self { query, matcher: matcher.clone(), searcher: builder.build(), one_file }
+        let out = NoColor::new(Capped::default());
+        let summary = |kind, path| SummaryBuilder::new().kind(kind).path(path).build(out.clone());
+        let printer = match query.tell {
+            Tell::Files => Printer::Summary(summary(SummaryKind::PathWithMatch, true)),
+            Tell::Counts => {
+                let kind = if query.only_matching { SummaryKind::CountMatches } else { SummaryKind::Count };
+                Printer::Summary(summary(kind, !one_file))
+            }
+            Tell::Lines => {
+                builder.max_matches(query.wanted.map(|lines| lines as u64));
+                let mut standard = StandardBuilder::new();
+                Printer::Lines(standard.path(!one_file).only_matching(query.only_matching).build(out))
+            }
+        };
+        Self { matcher: matcher.clone(), searcher: builder.build(), printer }
     }
 
     /// The output for one file, if it has a match.
     fn search(&mut self, file: &File, shown: &Path) -> Option<Capped> {
-        let out = NoColor::new(Capped::default());
-        let with_path = !self.one_file;
-        let out = match self.query.tell {
-            Tell::Lines => {
-                let mut builder = StandardBuilder::new();
-                builder.path(with_path).only_matching(self.query.only_matching);
-                let mut printer = builder.build(out);
-                let mut sink = printer.sink_with_path(&self.matcher, shown);
-                self.searcher.search_file(&self.matcher, file, &mut sink).ok()?;
-                printer.into_inner().into_inner()
+        let (matcher, searcher) = (&self.matcher, &mut self.searcher);
+        let (searched, out) = match &mut self.printer {
+            Printer::Lines(printer) => {
+                let searched = searcher.search_file(matcher, file, printer.sink_with_path(matcher, shown));
+                (searched, printer.get_mut().get_mut())
             }
-            Tell::Files | Tell::Counts => {
-                let (kind, path) = match self.query.tell {
-                    Tell::Files => (SummaryKind::PathWithMatch, true),
-                    _ => (SummaryKind::Count, with_path),
-                };
-                let mut printer = SummaryBuilder::new().kind(kind).path(path).build(out);
-                let mut sink = printer.sink_with_path(&self.matcher, shown);
-                self.searcher.search_file(&self.matcher, file, &mut sink).ok()?;
-                printer.into_inner().into_inner()
+            Printer::Summary(printer) => {
+                let searched = searcher.search_file(matcher, file, printer.sink_with_path(matcher, shown));
+                (searched, printer.get_mut().get_mut())
             }
         };
-        (out.total > 0).then_some(out)
+        let out = if out.total > 0 { std::mem::take(out) } else { return None };
+        searched.is_ok().then_some(out)
     }
 }
 
@@ -152,7 +163,7 @@ fn mapped() -> MmapChoice {
 }
 
 /// A buffer that keeps its first bytes and counts the rest.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Capped {
     bytes: Vec<u8>,
     total: u64,
@@ -204,7 +215,8 @@ impl Held {
             }
             bytes.extend_from_slice(found);
         }
-        let text = String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        let text = String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         Matches { text, files: self.files.into_inner(), unheld }
     }
 }

@@ -121,7 +121,8 @@ mod tests {
             let start = old.find(from).unwrap();
             Span { start, end: start + from.len(), new: new.to_owned() }
         };
-        let spans = [span("line 10\n", "ten\nten and a half\n"), span("line 12\n", ""), span("line 30", "thirty")];
+        let spans =
+            [span("line 10\n", "ten\nten and a half\n"), span("line 12\n", ""), span("line 30", "thirty")];
         let made = hunks(&old, &spans, 10);
         let text: String = made.iter().map(Hunk::to_text).collect();
         assert_eq!(

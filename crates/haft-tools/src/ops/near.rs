@@ -26,8 +26,14 @@ pub(crate) fn nearest(text: &str, wanted: &str) -> Option<String> {
     }
     let start = best.saturating_sub(anchor);
     let found = &lines[start..(start + wanted.len()).min(lines.len())];
-    let shown: Vec<String> = found.iter().take(8).map(|line| format!("  {}", clip_chars(line, 200, 0))).collect();
-    Some(format!("The nearest text is at line {} and differs {}:\n{}", start + 1, difference(found, &wanted), shown.join("\n")))
+    let shown: Vec<String> =
+        found.iter().take(8).map(|line| format!("  {}", clip_chars(line, 200, 0))).collect();
+    Some(format!(
+        "The nearest text is at line {} and differs {}:\n{}",
+        start + 1,
+        difference(found, &wanted),
+        shown.join("\n")
+    ))
 }
 
 /// How two stretches of lines differ, in words; the first explanation that makes them equal is the one.
@@ -35,7 +41,9 @@ fn difference(found: &[&str], wanted: &[&str]) -> String {
     type Normal = fn(&str) -> String;
     let explanations: [(&str, Normal); 6] = [
         ("in white space at the ends of lines", |line| line.trim_end().to_owned()),
-        ("in indentation: tabs and spaces are mixed up", |line| line.replace('\t', "    ").trim_end().to_owned()),
+        ("in indentation: tabs and spaces are mixed up", |line| {
+            line.replace('\t', "    ").trim_end().to_owned()
+        }),
         ("in indentation", |line| line.trim().to_owned()),
         ("in white space", |line| line.split_whitespace().collect()),
         ("in quotes or dashes: one of them has typographic ones", |line| plain_marks(line.trim())),
@@ -67,7 +75,8 @@ fn plain_marks(line: &str) -> String {
 
 /// The pairs of neighbouring letters, white space left out, sorted.
 fn pairs(line: &str) -> Vec<(char, char)> {
-    let chars: Vec<char> = line.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).take(400).collect();
+    let chars: Vec<char> =
+        line.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).take(400).collect();
     let mut pairs: Vec<_> = chars.windows(2).map(|pair| (pair[0], pair[1])).collect();
     pairs.sort_unstable();
     pairs

@@ -69,13 +69,18 @@ pub(crate) fn read(world: &dyn World, path: &Path, first: u64, limit: u64) -> Re
         let mut taker = Taker::new(first, limit);
         stream(&mut taker, &start, rest, world.cancelled()).map_err(|error| match error {
             Stopped::Io(error) => failed(&error),
-            Stopped::Cancelled => ToolError::new(ErrorKind::Interrupted, format!("reading {} was cancelled", path.display())),
+            Stopped::Cancelled => {
+                ToolError::new(ErrorKind::Interrupted, format!("reading {} was cancelled", path.display()))
+            }
         })?;
         return Ok(Opened::Text(taker.finish(None)));
     }
     rest.take(MOST_WHOLE_BYTES).read_to_end(&mut start).map_err(|error| failed(&error))?;
     let Some(decoded) = decode(&start) else {
-        return Err(ToolError::failed(format!("{} is a binary file ({size} bytes), not text", path.display())));
+        return Err(ToolError::failed(format!(
+            "{} is a binary file ({size} bytes), not text",
+            path.display()
+        )));
     };
     let mut taker = Taker::new(first, limit);
     taker.feed(decoded.text.as_bytes());

@@ -70,7 +70,10 @@ pub(crate) fn encode(text: &str, charset: Charset, bom: bool) -> Result<Vec<u8>,
         Charset::Legacy(encoding) => {
             let (encoded, _, unmappable) = encoding.encode(text);
             if unmappable {
-                return Err(text.chars().find(|c| encoding.encode(c.encode_utf8(&mut [0; 4])).2).unwrap_or('?'));
+                return Err(text
+                    .chars()
+                    .find(|c| encoding.encode(c.encode_utf8(&mut [0; 4])).2)
+                    .unwrap_or('?'));
             }
             bytes.extend_from_slice(&encoded);
         }
@@ -84,7 +87,8 @@ fn decode_utf16(bytes: &[u8], charset: Charset) -> Option<String> {
         return None;
     }
     let little = charset == Charset::Utf16Le;
-    let units = units.iter().map(|pair| if little { u16::from_le_bytes(*pair) } else { u16::from_be_bytes(*pair) });
+    let units =
+        units.iter().map(|pair| if little { u16::from_le_bytes(*pair) } else { u16::from_be_bytes(*pair) });
     let text = char::decode_utf16(units).collect::<Result<String, _>>().ok()?;
     (!text.contains('\0')).then_some(text)
 }
@@ -111,7 +115,11 @@ fn decode_legacy(bytes: &[u8]) -> Option<Decoded> {
     [guess, WINDOWS_1252].into_iter().find_map(|encoding| {
         let text = encoding.decode_without_bom_handling_and_without_replacement(bytes)?.into_owned();
         let charset = Charset::Legacy(encoding);
-        (encode(&text, charset, false).as_deref() == Ok(bytes)).then_some(Decoded { text, charset, bom: false })
+        (encode(&text, charset, false).as_deref() == Ok(bytes)).then_some(Decoded {
+            text,
+            charset,
+            bom: false,
+        })
     })
 }
 
@@ -134,7 +142,11 @@ mod tests {
         reads_as(b"\xfe\xff\0a\0\xe4", "UTF-16BE", "aä");
         reads_as(b"h\0e\0l\0l\0o\0\r\0\n\0", "UTF-16LE", "hello\r\n");
         reads_as(b"gr\xfc\xdfe aus K\xf6ln, sch\xf6n", "windows-1252", "grüße aus Köln, schön");
-        reads_as(b"\x82\xb1\x82\xf1\x82\xc9\x82\xbf\x82\xcd\x81A\x90\xa2\x8aE", "Shift_JIS", "こんにちは、世界");
+        reads_as(
+            b"\x82\xb1\x82\xf1\x82\xc9\x82\xbf\x82\xcd\x81A\x90\xa2\x8aE",
+            "Shift_JIS",
+            "こんにちは、世界",
+        );
     }
 
     #[test]

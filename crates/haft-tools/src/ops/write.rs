@@ -22,7 +22,11 @@ pub(crate) fn write(world: &dyn World, path: &Path, content: &str) -> Result<Wro
         let like = current.filter(|bytes| marked(bytes)).and_then(decode);
         let made = match like {
             Some(like) if !content.starts_with('\u{feff}') => {
-                let name = if like.charset == Charset::Utf8 { "UTF-8 with a byte-order mark" } else { like.charset.name() };
+                let name = if like.charset == Charset::Utf8 {
+                    "UTF-8 with a byte-order mark"
+                } else {
+                    like.charset.name()
+                };
                 note = Some(format!("the file was {name}, and stays so"));
                 encode(content, like.charset, like.bom)
                     .map_err(|missing| ToolError::internal(format!("{name} has no character {missing:?}")))?

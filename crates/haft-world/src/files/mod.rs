@@ -4,6 +4,8 @@
 //! used. On Linux the kernel does the walk (openat2 with `RESOLVE_BENEATH`); elsewhere, and where a link is absolute,
 //! [`resolve`] does it one component at a time with `O_NOFOLLOW`, which needs nothing but POSIX.
 
+mod ignores;
+mod list;
 mod node;
 mod open;
 mod place;
@@ -13,19 +15,24 @@ mod root;
 mod update;
 mod walk;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use haft_tool::{
     Cancel, DirEntry, FileKind, Files, Node, OpenFile, Restore, Scope, ToolError, Visitor, Walk, Written,
 };
-use rustix::fs::{Dir, FileType, OFlags};
+use rustix::fs::{Dir, FileType};
 
 pub use open::containment;
 pub use place::remove_leftovers;
 pub use root::Root;
 
+use self::open::READ;
 use crate::Journal;
+
+/// Where Linux tells about processes.
+const PROC: &str = "/proc";
 
 /// The files inside a scope, on this machine.
 pub struct LocalFiles {
@@ -34,13 +41,20 @@ pub struct LocalFiles {
     journal: Arc<dyn Journal>,
     cancel: Cancel,
     filesystem: OnceLock<Arc<Root>>,
-    protected_inodes: OnceLock<Vec<(u64, u64)>>,
+    protected_inodes: OnceLock<HashSet<(u64, u64)>>,
+    /// Whether something that no call may read lies in or around a root, so that its paths need a second look too.
+    overlap: bool,
 }
 
 impl LocalFiles {
     /// The files that `scope` lets a call touch; `roots` are its roots, held open.
     pub fn new(scope: Arc<Scope>, roots: Vec<Arc<Root>>, journal: Arc<dyn Journal>, cancel: Cancel) -> Self {
-        Self { scope, roots, journal, cancel, filesystem: OnceLock::new(), protected_inodes: OnceLock::new() }
+        let near = |root: &Path, other: &Path| root.starts_with(other) || other.starts_with(root);
+        let overlap = roots.iter().any(|root| {
+            near(&root.path, Path::new(PROC)) || scope.protected.iter().any(|path| near(&root.path, path))
+        });
+        let (filesystem, protected_inodes) = (OnceLock::new(), OnceLock::new());
+        Self { scope, roots, journal, cancel, filesystem, protected_inodes, overlap }
     }
 
     fn root_of(&self, path: &Path) -> Option<Arc<Root>> {
@@ -57,7 +71,10 @@ impl LocalFiles {
     }
 
     fn list_dir(&self, path: &Path) -> Result<Vec<DirEntry>, ToolError> {
-        let (fd, _) = self.open_any(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
+        let (fd, stat) = self.open_any(path, READ)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            return Err(ToolError::invalid_path(format!("{} is not a directory", path.display())));
+        }
         let what = |error: rustix::io::Errno| ToolError::io(path.display(), &error.into());
         let mut entries = Vec::new();
         for entry in Dir::read_from(&fd).map_err(what)? {

@@ -37,7 +37,11 @@ impl LocalFiles {
 }
 
 /// What stands under `name`, and its bytes if they are a file's.
-pub(super) fn look(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<(Node, Option<Current>), ToolError> {
+pub(super) fn look(
+    parent: &OwnedFd,
+    name: &OsStr,
+    path: &Path,
+) -> Result<(Node, Option<Current>), ToolError> {
     let stat = match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
         Err(Errno::NOENT) => return Ok((Node::Absent, None)),
@@ -59,7 +63,11 @@ pub(super) fn look(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<(Node,
 }
 
 /// Reads the regular file `name`; `None` if there is none.
-pub(super) fn read_current(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<Current>, ToolError> {
+pub(super) fn read_current(
+    parent: &OwnedFd,
+    name: &OsStr,
+    path: &Path,
+) -> Result<Option<Current>, ToolError> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let fd = match rustix::fs::openat(parent, name, flags, Mode::empty()) {
         Ok(fd) => fd,

@@ -1,31 +1,38 @@
 //! Opening for reading: contained, never a hang, never a protected file.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+#[cfg(target_os = "linux")]
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirEntryExt;
+#[cfg(target_os = "linux")]
+use std::path::Component;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_tool::{ErrorKind, FileKind, OpenFile, Reads, ToolError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::resolve::{Leaf, outside, resolve};
+use super::resolve::{Leaf, Place, outside, resolve};
 use super::root::{Root, true_path};
 use super::{LocalFiles, special};
 
 /// FIFOs and devices must not make the open wait.
-const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+pub(super) const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 impl LocalFiles {
     pub(super) fn open_regular(&self, path: &Path) -> Result<OpenFile, ToolError> {
-        let (fd, stat) = self.open_any(path, READ)?;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => {}
-            FileType::Directory => {
-                return Err(ToolError::invalid_path(format!("{} is a directory, not a file", path.display())));
-            }
-            other => return Err(special(path, other)),
+        // To open a device can already do something (a watchdog starts, a tape rewinds), so outside is looked at first.
+        #[cfg(target_os = "linux")]
+        if self.root_of(path).is_none() {
+            let (_, stat) = self.open_any(path, OFlags::PATH | OFlags::CLOEXEC)?;
+            only_regular(path, &stat)?;
         }
+        let (fd, stat) = self.open_any(path, READ)?;
+        only_regular(path, &stat)?;
         let size = u64::try_from(stat.st_size).unwrap_or(0);
         Ok(OpenFile { file: File::from(fd), size, path: path.to_owned() })
     }
@@ -44,54 +51,34 @@ impl LocalFiles {
         if self.scope.is_protected(path) {
             return Err(protected(path));
         }
-        let (root, contained) = match self.root_of(path) {
-            Some(root) => (root, true),
-            None if self.scope.reads == Reads::Everywhere => (self.filesystem()?, false),
+        let contained = self.root_of(path);
+        let (fd, walked) = match &contained {
+            Some(root) => open_in(root, &self.roots, path, flags)?,
+            None if self.scope.reads == Reads::Everywhere => {
+                let root = self.filesystem()?;
+                open_in(&root, std::slice::from_ref(&root), path, flags)?
+            }
             None => return Err(outside(path)),
         };
-        let rest = path.strip_prefix(&root.path).map_err(|_| outside(path))?;
-        let fd = if contained { self.open_inside(&root, path, rest, flags)? } else { open_anywhere(&root, path, rest, flags)? };
         let stat = rustix::fs::fstat(&fd).map_err(|error| ToolError::io(path.display(), &error.into()))?;
-        if !contained {
-            self.refuse_protected(path, &fd)?;
+        if contained.is_none() || self.overlap {
+            // The opened file itself says where it is, so a link or a race cannot hide a protected one.
+            let real = true_path(&fd).or(walked);
+            let real = real.ok_or_else(|| {
+                ToolError::denied(format!("{}: this system does not tell where it really is", path.display()))
+            })?;
+            self.refuse_secret(path, &fd, &real)?;
         }
-        let file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        if file && stat.st_nlink > 1 && self.is_protected_inode(&stat) {
-            return Err(protected(path));
-        }
+        self.refuse_alias(path, &stat)?;
         Ok((fd, stat))
     }
 
-    fn open_inside(&self, root: &Arc<Root>, path: &Path, rest: &Path, flags: OFlags) -> Result<OwnedFd, ToolError> {
-        #[cfg(target_os = "linux")]
-        {
-            use rustix::fs::ResolveFlags;
-            let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-            let name = if rest.as_os_str().is_empty() { Path::new(".") } else { rest };
-            match rustix::fs::openat2(&root.fd, name, flags, Mode::empty(), beneath) {
-                Ok(fd) => return Ok(fd),
-                // An absolute link, a race, or a kernel without the call: the walk below settles it.
-                Err(Errno::XDEV | Errno::LOOP | Errno::AGAIN | Errno::NOSYS | Errno::PERM) => {}
-                Err(error) => return Err(open_error(path, error)),
-            }
-        }
-        let place = resolve(root, &self.roots, rest, Leaf::Follow)?;
-        if !place.missing.is_empty() {
-            return Err(open_error(path, Errno::NOENT));
-        }
-        rustix::fs::openat(&place.parent, &place.name, flags | OFlags::NOFOLLOW, Mode::empty())
-            .map_err(|error| open_error(path, error))
-    }
-
-    /// The opened file itself says where it is, so a link or a race cannot hide a protected one.
-    fn refuse_protected(&self, asked: &Path, fd: &OwnedFd) -> Result<(), ToolError> {
-        let Some(path) = true_path(fd) else { return Ok(()) };
-        if self.scope.is_protected(&path) {
+    /// Refuses what no call may see at `real`, where `fd` or its parent is open.
+    fn refuse_secret(&self, asked: &Path, fd: &OwnedFd, real: &Path) -> Result<(), ToolError> {
+        if self.scope.is_protected(real) {
             return Err(protected(asked));
         }
-        let mut parts = path.components().skip(1).map(|part| part.as_os_str().to_string_lossy().into_owned());
-        let process = |name: &str| name == "self" || name == "thread-self" || name.bytes().all(|b| b.is_ascii_digit());
-        if parts.next().as_deref() == Some("proc") && parts.next().is_some_and(|name| process(&name)) {
+        if tells_about_a_process(fd, real) {
             return Err(ToolError::denied(format!(
                 "{}: what /proc tells about processes (environments, memory) is not read by file tools",
                 asked.display()
@@ -100,21 +87,64 @@ impl LocalFiles {
         Ok(())
     }
 
+    /// Refuses a place that no call may see; `place` was reached from a root, or from anywhere if not `contained`.
+    pub(super) fn refuse_secret_place(
+        &self,
+        asked: &Path,
+        place: &Place,
+        contained: bool,
+    ) -> Result<(), ToolError> {
+        if contained && !self.overlap {
+            return Ok(());
+        }
+        let by_name = place.path();
+        if self.scope.is_protected(&by_name) {
+            return Err(protected(asked));
+        }
+        let real = true_path(&place.parent).map(|parent| {
+            let mut real = parent;
+            real.extend(&place.missing);
+            real.push(&place.name);
+            real
+        });
+        self.refuse_secret(asked, &place.parent, &real.unwrap_or(by_name))
+    }
+
     /// A hard link gives a protected file a second, innocent name.
-    pub(super) fn is_protected_inode(&self, stat: &Stat) -> bool {
-        let inodes = self.protected_inodes.get_or_init(|| {
-            let mut inodes = Vec::new();
-            for path in &self.scope.protected {
-                let inside = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-                for path in inside.chain(std::iter::once(path.clone())) {
-                    if let Ok(stat) = rustix::fs::lstat(&path) {
-                        inodes.push((stat.st_dev, stat.st_ino));
+    pub(super) fn refuse_alias(&self, asked: &Path, stat: &Stat) -> Result<(), ToolError> {
+        let file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if file && stat.st_nlink > 1 && self.is_protected_inode(stat) {
+            Err(protected(asked))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Device and inode of everything protected.
+    pub(super) fn protected_inodes(&self) -> &HashSet<(u64, u64)> {
+        self.protected_inodes.get_or_init(|| {
+            let mut inodes = HashSet::new();
+            let mut todo = self.scope.protected.clone();
+            while let Some(path) = todo.pop() {
+                let Ok(stat) = rustix::fs::lstat(&path) else { continue };
+                inodes.insert((stat.st_dev, stat.st_ino));
+                if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+                    continue;
+                }
+                for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
+                    if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                        todo.push(entry.path());
+                    } else {
+                        inodes.insert((stat.st_dev, entry.ino()));
                     }
                 }
             }
             inodes
-        });
-        inodes.contains(&(stat.st_dev, stat.st_ino))
+        })
+    }
+
+    pub(super) fn is_protected_inode(&self, stat: &Stat) -> bool {
+        self.protected_inodes().contains(&(stat.st_dev, stat.st_ino))
     }
 
     /// The permission bits, size and time of what stands at `path` itself.
@@ -125,30 +155,67 @@ impl LocalFiles {
     }
 }
 
+/// Opens `path` below `root`; absolute links may lead into any of `roots`. Also tells where that is, if the walk knows.
+fn open_in(
+    root: &Arc<Root>,
+    roots: &[Arc<Root>],
+    path: &Path,
+    flags: OFlags,
+) -> Result<(OwnedFd, Option<PathBuf>), ToolError> {
+    let rest = path.strip_prefix(&root.path).map_err(|_| outside(path))?;
+    #[cfg(target_os = "linux")]
+    if let Some(opened) = by_kernel(root, path, rest, flags) {
+        return opened.map(|fd| (fd, None));
+    }
+    let place = resolve(root, roots, rest, Leaf::Follow)?;
+    if !place.missing.is_empty() {
+        return Err(open_error(path, Errno::NOENT));
+    }
+    let fd = rustix::fs::openat(&place.parent, &place.name, flags | OFlags::NOFOLLOW, Mode::empty())
+        .map_err(|error| open_error(path, error))?;
+    Ok((fd, Some(place.path())))
+}
+
+/// Lets the kernel do the walk; `None` if it leaves the answer to [`resolve`].
 #[cfg(target_os = "linux")]
-fn open_anywhere(root: &Root, path: &Path, rest: &Path, flags: OFlags) -> Result<OwnedFd, ToolError> {
+fn by_kernel(root: &Root, path: &Path, rest: &Path, flags: OFlags) -> Option<Result<OwnedFd, ToolError>> {
     use rustix::fs::ResolveFlags;
+    let whole = root.path == Path::new("/");
+    let within = if whole { ResolveFlags::IN_ROOT } else { ResolveFlags::BENEATH };
     let name = if rest.as_os_str().is_empty() { Path::new(".") } else { rest };
-    match rustix::fs::openat2(&root.fd, name, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS) {
-        Err(Errno::NOSYS | Errno::PERM) => {
-            rustix::fs::openat(&root.fd, name, flags, Mode::empty()).map_err(|error| open_error(path, error))
+    match rustix::fs::openat2(&root.fd, name, flags, Mode::empty(), within | ResolveFlags::NO_MAGICLINKS) {
+        Ok(fd) => Some(Ok(fd)),
+        Err(Errno::LOOP) if whole => Some(Err(ToolError::invalid_path(format!(
+            "{}: its links go round in a circle, or through those of /proc, which are not followed",
+            path.display()
+        )))),
+        // An absolute link, a race, a path too long for one call, or a kernel without the call.
+        Err(Errno::XDEV | Errno::LOOP | Errno::AGAIN | Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG) => {
+            None
         }
-        Err(Errno::LOOP) => {
-            Err(ToolError::denied(format!("{}: leads through a link of /proc", path.display())))
-        }
-        other => other.map_err(|error| open_error(path, error)),
+        Err(error) => Some(Err(open_error(path, error))),
     }
 }
 
+/// Whether this is one of the files by which Linux shows a process: its environment, its memory, its open files.
+#[cfg(target_os = "linux")]
+fn tells_about_a_process(fd: &OwnedFd, real: &Path) -> bool {
+    let numbered = |part: Component<'_>| part.as_os_str().as_bytes().iter().all(u8::is_ascii_digit);
+    let on_procfs = rustix::fs::fstatfs(fd).is_ok_and(|fs| fs.f_type == rustix::fs::PROC_SUPER_MAGIC);
+    on_procfs && real.components().skip(1).any(numbered)
+}
+
+/// Whether this is one of the files by which a system shows a process: only Linux has them.
 #[cfg(not(target_os = "linux"))]
-fn open_anywhere(root: &Root, path: &Path, rest: &Path, flags: OFlags) -> Result<OwnedFd, ToolError> {
-    let name = if rest.as_os_str().is_empty() { Path::new(".") } else { rest };
-    rustix::fs::openat(&root.fd, name, flags, Mode::empty()).map_err(|error| open_error(path, error))
+fn tells_about_a_process(_fd: &OwnedFd, _real: &Path) -> bool {
+    false
 }
 
 fn open_error(path: &Path, error: Errno) -> ToolError {
     match error {
-        Errno::NXIO => ToolError::invalid_path(format!("{} is a socket or device, not a file", path.display())),
+        Errno::NXIO => {
+            ToolError::invalid_path(format!("{} is a socket or device, not a file", path.display()))
+        }
         Errno::NOENT => ToolError::new(ErrorKind::FileNotFound, format!("{} does not exist", path.display())),
         Errno::NOTDIR => ToolError::new(
             ErrorKind::FileNotFound,
@@ -162,8 +229,18 @@ fn open_error(path: &Path, error: Errno) -> ToolError {
     }
 }
 
+fn only_regular(path: &Path, stat: &Stat) -> Result<(), ToolError> {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(()),
+        other => Err(special(path, other)),
+    }
+}
+
 pub(super) fn protected(path: &Path) -> ToolError {
-    ToolError::denied(format!("{} is protected: tools do not touch Haft's ledger and configuration", path.display()))
+    ToolError::denied(format!(
+        "{} is protected: tools do not touch Haft's ledger and configuration",
+        path.display()
+    ))
 }
 
 /// What holds paths to their root on this system, in words.

@@ -30,7 +30,10 @@ pub(super) fn lock(parent: &OwnedFd, path: &Path) -> Result<Option<OwnedFd>, Too
             Err(Errno::WOULDBLOCK | Errno::INTR) => {
                 return Err(ToolError::new(
                     ErrorKind::Conflict,
-                    format!("{}: another call has been writing in its directory for {PATIENCE:?}; try again", path.display()),
+                    format!(
+                        "{}: another call has been writing in its directory for {PATIENCE:?}; try again",
+                        path.display()
+                    ),
                 ));
             }
             // A file system without locks still has the exchange in `install`.
@@ -100,11 +103,13 @@ pub(super) fn install(
         return match rustix::fs::renameat_with(parent, temp, parent, name, RenameFlags::NOREPLACE) {
             Ok(()) => Ok(Installed::Yes),
             Err(Errno::EXIST) => Ok(Installed::Overtaken),
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match rustix::fs::linkat(parent, temp, parent, name, AtFlags::empty()) {
-                Ok(()) => rustix::fs::unlinkat(parent, temp, AtFlags::empty()).map(|()| Installed::Yes),
-                Err(Errno::EXIST) => Ok(Installed::Overtaken),
-                Err(error) => Err(error),
-            },
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                match rustix::fs::linkat(parent, temp, parent, name, AtFlags::empty()) {
+                    Ok(()) => rustix::fs::unlinkat(parent, temp, AtFlags::empty()).map(|()| Installed::Yes),
+                    Err(Errno::EXIST) => Ok(Installed::Overtaken),
+                    Err(error) => Err(error),
+                }
+            }
             Err(error) => Err(error),
         };
     };
@@ -129,7 +134,12 @@ pub(super) fn install(
 }
 
 /// Moves `name` away, if it still is what was seen; nothing is lost if it is not.
-pub(super) fn remove(parent: &OwnedFd, name: &OsStr, temp: &OsStr, expect: &Stat) -> Result<Installed, Errno> {
+pub(super) fn remove(
+    parent: &OwnedFd,
+    name: &OsStr,
+    temp: &OsStr,
+    expect: &Stat,
+) -> Result<Installed, Errno> {
     match rustix::fs::renameat(parent, name, parent, temp) {
         Ok(()) => {}
         Err(Errno::NOENT) => return Ok(Installed::Overtaken),

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -46,7 +46,12 @@ impl Place {
 }
 
 /// Resolves `rest` (relative, lexically normal) from `root`; absolute links may lead into any of `roots`.
-pub(super) fn resolve(root: &Arc<Root>, roots: &[Arc<Root>], rest: &Path, leaf: Leaf) -> Result<Place, ToolError> {
+pub(super) fn resolve(
+    root: &Arc<Root>,
+    roots: &[Arc<Root>],
+    rest: &Path,
+    leaf: Leaf,
+) -> Result<Place, ToolError> {
     let asked = root.path.join(rest);
     let mut walk = Walk { root: Arc::clone(root), held: Vec::new() };
     let mut todo: VecDeque<OsString> = components(rest).map(OsStr::to_owned).collect();
@@ -55,6 +60,9 @@ pub(super) fn resolve(root: &Arc<Root>, roots: &[Arc<Root>], rest: &Path, leaf: 
         let Some(name) = todo.pop_front() else {
             return walk.place(Vec::new(), ".".into());
         };
+        if name == "." {
+            continue;
+        }
         if name == ".." {
             if walk.held.pop().is_none() {
                 return Err(outside(&asked));
@@ -67,35 +75,46 @@ pub(super) fn resolve(root: &Arc<Root>, roots: &[Arc<Root>], rest: &Path, leaf: 
             Ok(fd) => walk.held.push((fd, name)),
             Err(Errno::NOENT) => {
                 let mut missing: Vec<OsString> = std::iter::once(name).chain(todo).collect();
-                if missing.iter().any(|part| part == "..") {
-                    return Err(outside(&asked));
+                // What does not exist has no parent to go back to, and no inside.
+                if missing.iter().any(|part| part == ".." || part == ".") {
+                    let what = format!("{}: a directory on the way does not exist", asked.display());
+                    return Err(ToolError::new(ErrorKind::FileNotFound, what));
                 }
                 let name = missing.pop().unwrap_or_default();
                 return walk.place(missing, name);
             }
-            Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) => match rustix::fs::readlinkat(walk.fd(), &name, Vec::new()) {
-                Ok(_) if last && leaf == Leaf::Keep => return walk.place(Vec::new(), name),
-                Ok(target) => {
-                    links += 1;
-                    if links > MOST_LINKS {
-                        return Err(ToolError::invalid_path(format!("{}: too many links", asked.display())));
+            Err(Errno::NOTDIR | Errno::LOOP | Errno::MLINK) => {
+                match rustix::fs::readlinkat(walk.fd(), &name, Vec::new()) {
+                    Ok(_) if last && leaf == Leaf::Keep => return walk.place(Vec::new(), name),
+                    Ok(target) => {
+                        links += 1;
+                        if links > MOST_LINKS {
+                            return Err(ToolError::invalid_path(format!(
+                                "{}: too many links",
+                                asked.display()
+                            )));
+                        }
+                        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+                        let inside = walk
+                            .enter(&target, roots)
+                            .ok_or_else(|| leads_out(&asked, &walk, &name, &target))?;
+                        for part in
+                            components(&inside).map(OsStr::to_owned).collect::<Vec<_>>().into_iter().rev()
+                        {
+                            todo.push_front(part);
+                        }
                     }
-                    let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-                    let inside = walk.enter(&target, roots).ok_or_else(|| leads_out(&asked, &walk, &name, &target))?;
-                    for part in components(&inside).map(OsStr::to_owned).collect::<Vec<_>>().into_iter().rev() {
-                        todo.push_front(part);
+                    Err(Errno::INVAL) if last => return walk.place(Vec::new(), name),
+                    Err(Errno::INVAL) => {
+                        let file = walk.path().join(&name);
+                        return Err(ToolError::new(
+                            ErrorKind::FileNotFound,
+                            format!("{}: {} is not a directory", asked.display(), file.display()),
+                        ));
                     }
+                    Err(error) => return Err(ToolError::io(asked.display(), &error.into())),
                 }
-                Err(Errno::INVAL) if last => return walk.place(Vec::new(), name),
-                Err(Errno::INVAL) => {
-                    let file = walk.path().join(&name);
-                    return Err(ToolError::new(
-                        ErrorKind::FileNotFound,
-                        format!("{}: {} is not a directory", asked.display(), file.display()),
-                    ));
-                }
-                Err(error) => return Err(ToolError::io(asked.display(), &error.into())),
-            },
+            }
             Err(error) => return Err(ToolError::io(asked.display(), &error.into())),
         }
     }
@@ -143,13 +162,16 @@ impl Walk {
     }
 }
 
-/// The names of a path, with `..` as it stands.
+/// The names of a path, with `..` as it stands, and a `.` at the end if what it names must be a directory.
 fn components(path: &Path) -> impl Iterator<Item = &OsStr> {
-    path.components().filter_map(|part| match part {
+    let bytes = path.as_os_str().as_bytes();
+    let directory = bytes.ends_with(b"/") || bytes.ends_with(b"/.");
+    let names = path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name),
         Component::ParentDir => Some(OsStr::new("..")),
         _ => None,
-    })
+    });
+    names.chain(directory.then_some(OsStr::new(".")))
 }
 
 pub(super) fn outside(path: &Path) -> ToolError {

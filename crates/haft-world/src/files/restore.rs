@@ -45,7 +45,14 @@ impl LocalFiles {
             before: current.as_ref().map(|current| current.bytes.as_slice()),
             temp: Some(place.parent_path.join(&temp)),
         }])?;
-        let swap = Swap { parent: &place.parent, name: &place.name, temp: &temp, path, now: &now, stat: stat.as_ref() };
+        let swap = Swap {
+            parent: &place.parent,
+            name: &place.name,
+            temp: &temp,
+            path,
+            now: &now,
+            stat: stat.as_ref(),
+        };
         let done = swap.to(restore.to, restore.bytes);
         if !matches!(done, Ok(Installed::Yes)) {
             let _ = rustix::fs::unlinkat(&place.parent, &temp, AtFlags::empty());
@@ -116,7 +123,10 @@ impl Swap<'_> {
                 };
             }
             Node::Special => {
-                return Err(conflict(self.path, "a device, socket or FIFO stood there, which is not recreated"));
+                return Err(conflict(
+                    self.path,
+                    "a device, socket or FIFO stood there, which is not recreated",
+                ));
             }
         }
         install(self.parent, self.temp, self.name, expect).map_err(|error| self.failed(error))

@@ -25,9 +25,11 @@ impl Root {
     /// Opens `path`, following links: the user named it.
     pub fn open(path: &Path) -> Result<Self, ToolError> {
         let what = || format!("open the directory {}", path.display());
-        let fd = rustix::fs::open(path, HOLD, Mode::empty()).map_err(|error| ToolError::io(what(), &error.into()))?;
+        let fd = rustix::fs::open(path, HOLD, Mode::empty())
+            .map_err(|error| ToolError::io(what(), &error.into()))?;
         let path = true_path(&fd).or_else(|| path.canonicalize().ok());
-        let path = path.ok_or_else(|| ToolError::internal(format!("{}: its true path is unknown", what())))?;
+        let path =
+            path.ok_or_else(|| ToolError::internal(format!("{}: its true path is unknown", what())))?;
         Ok(Self { path, fd })
     }
 }

@@ -63,7 +63,8 @@ impl LocalFiles {
     ) -> Result<Option<Written>, ToolError> {
         let path = place.path();
         let _held = if place.missing.is_empty() { lock(&place.parent, &path)? } else { None };
-        let current = if place.missing.is_empty() { read_current(&place.parent, &place.name, &path)? } else { None };
+        let current =
+            if place.missing.is_empty() { read_current(&place.parent, &place.name, &path)? } else { None };
         if let Some(current) = &current {
             refuse_read_only(&place, &path)?;
             if self.is_protected_alias(current) {
@@ -72,7 +73,10 @@ impl LocalFiles {
         }
         let bytes = edit(current.as_ref().map(|current| current.bytes.as_slice()))?;
         if self.cancel.is_cancelled() {
-            return Err(ToolError::new(ErrorKind::Interrupted, format!("{} was not changed", path.display())));
+            return Err(ToolError::new(
+                ErrorKind::Interrupted,
+                format!("{} was not changed", path.display()),
+            ));
         }
         let before = current.as_ref().map_or(Node::Absent, |current| Node::File(current.node.clone()));
         let mut after = FileNode {
@@ -118,7 +122,11 @@ impl LocalFiles {
             return Ok(None);
         }
         sync(&parent, &directory)?;
-        self.journal.changed(Change { path: path.clone(), before: before.clone(), after: Node::File(after.clone()) });
+        self.journal.changed(Change {
+            path: path.clone(),
+            before: before.clone(),
+            after: Node::File(after.clone()),
+        });
         let other_names = current.map_or(0, |current| u64::from(current.stat.st_nlink).saturating_sub(1));
         if other_names > 0 {
             self.journal.not_reversible(format!(
@@ -143,7 +151,8 @@ impl LocalFiles {
         let mut path = parent_path.to_owned();
         for name in missing {
             path.push(name);
-            let what = |error: Errno| ToolError::io(format!("make the directory {}", path.display()), &error.into());
+            let what =
+                |error: Errno| ToolError::io(format!("make the directory {}", path.display()), &error.into());
             let made = match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
                 Ok(()) => true,
                 Err(Errno::EXIST) => false,
@@ -154,7 +163,11 @@ impl LocalFiles {
             if made {
                 sync(&parent, &path)?;
                 let mode = rustix::fs::fstat(&next).map_err(what)?.st_mode & 0o7777;
-                self.journal.changed(Change { path: path.clone(), before: Node::Absent, after: Node::Dir { mode } });
+                self.journal.changed(Change {
+                    path: path.clone(),
+                    before: Node::Absent,
+                    after: Node::Dir { mode },
+                });
             }
             parent = next;
         }
@@ -196,7 +209,10 @@ pub(super) fn sync(directory: &OwnedFd, path: &Path) -> Result<(), ToolError> {
 pub(super) fn overtaken(path: &Path) -> ToolError {
     ToolError::new(
         ErrorKind::Conflict,
-        format!("{} is being changed by somebody else; nothing was written, read it again and retry", path.display()),
+        format!(
+            "{} is being changed by somebody else; nothing was written, read it again and retry",
+            path.display()
+        ),
     )
 }
 

@@ -1,15 +1,27 @@
-//! Visiting files the way ripgrep does: in parallel, past ignored and hidden ones, never through links.
+//! Visiting files in parallel, from held directory to held directory, never through links.
+//!
+//! Every entry is opened by its name in the directory that is held open, so the walk cannot be led out of where it
+//! started, and the kernel never resolves a long path twice.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use haft_tool::{ErrorKind, FileKind, Flow, Found, ToolError, Visitor, Walk};
-use ignore::overrides::OverrideBuilder;
-use ignore::types::TypesBuilder;
-use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use super::LocalFiles;
+use super::ignores::{Filter, Level};
+use super::list::Listing;
+use super::open::{READ, protected};
+use super::{LocalFiles, special};
+
+/// More threads than this only wait for each other.
+const MOST_THREADS: usize = 12;
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl LocalFiles {
     pub(super) fn walk_files<'a>(
@@ -17,106 +29,238 @@ impl LocalFiles {
         walk: &Walk,
         visitors: &mut dyn FnMut() -> Visitor<'a>,
     ) -> Result<(), ToolError> {
-        let kind = self.kind_of(&walk.root)?;
-        let mut builder = WalkBuilder::new(&walk.root);
-        builder.hidden(!walk.hidden);
-        builder.threads(std::thread::available_parallelism().map_or(2, std::num::NonZero::get).min(12));
-        let protected = self.scope.protected.clone();
-        if protected.iter().any(|path| path.starts_with(&walk.root)) {
-            builder.filter_entry(move |entry| !protected.iter().any(|path| entry.path().starts_with(path)));
+        let filter = Filter::new(walk, &self.scope.workspace)?;
+        if self.kind_of(&walk.root)? != FileKind::Dir {
+            let (parent, name) = (walk.root.parent(), walk.root.file_name());
+            let (Some(_), Some(_)) = (parent, name) else {
+                return Err(special(&walk.root, FileType::Unknown));
+            };
+            visitors()(&Named { files: self, path: &walk.root });
+            return Ok(());
         }
-        let base = if kind == FileKind::Dir { walk.root.clone() } else { self.scope.workspace.clone() };
-        if !walk.globs.is_empty() {
-            let mut overrides = OverrideBuilder::new(&base);
-            for glob in &walk.globs {
-                overrides.add(glob).map_err(|error| bad("glob", glob, &error))?;
+        let (root, _) = self.open_any(&walk.root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
+        let first = Task { held: Held::Open(root), path: walk.root.clone(), level: Level::above(&walk.root) };
+        let queue = Queue::new(first);
+        let threads =
+            std::thread::available_parallelism().map_or(2, std::num::NonZero::get).min(MOST_THREADS);
+        let guarded = self.scope.protected.iter().any(|path| path.starts_with(&walk.root));
+        let mut workers: Vec<Worker<'_, 'a>> = (0..threads)
+            .map(|_| Worker { files: self, filter: &filter, queue: &queue, visitor: visitors(), guarded })
+            .collect();
+        let mine = workers.pop();
+        std::thread::scope(|scope| {
+            for worker in workers {
+                scope.spawn(move || worker.work());
             }
-            builder.overrides(overrides.build().map_err(|error| bad("glob", &walk.globs.join(", "), &error))?);
-        }
-        if let Some(name) = &walk.file_type {
-            let mut types = TypesBuilder::new();
-            types.add_defaults();
-            types.select(name);
-            builder.types(types.build().map_err(|error| bad("type", name, &error))?);
-        }
-        let mut visiting = Visiting { files: self, visitors, failure: Arc::default() };
-        builder.build_parallel().visit(&mut visiting);
+            if let Some(worker) = mine {
+                worker.work();
+            }
+        });
         if self.cancel.is_cancelled() {
-            return Err(ToolError::new(ErrorKind::Interrupted, "the search was cancelled".to_owned()));
+            return Err(ToolError::new(ErrorKind::Interrupted, "the search was cancelled"));
         }
-        let failure = visiting.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-        failure.map_or(Ok(()), Err)
+        Ok(())
     }
 }
 
-fn bad(field: &str, value: &str, error: &ignore::Error) -> ToolError {
-    ToolError::invalid_arguments(format!("{field}: {value:?} cannot be used: {error}"))
+/// A directory that is still to be visited.
+struct Task {
+    held: Held,
+    path: PathBuf,
+    level: Option<Arc<Level>>,
 }
 
-/// Hands each thread of the walk a visitor of its own.
-struct Visiting<'f, 'v, 'a> {
-    files: &'f LocalFiles,
-    visitors: &'v mut dyn FnMut() -> Visitor<'a>,
-    failure: Arc<Mutex<Option<ToolError>>>,
+/// A directory, open or to be opened in its parent.
+enum Held {
+    Open(OwnedFd),
+    In(Arc<OwnedFd>, OsString),
 }
 
-impl<'f: 's, 's, 'a: 's> ParallelVisitorBuilder<'s> for Visiting<'f, '_, 'a> {
-    fn build(&mut self) -> Box<dyn ParallelVisitor + 's> {
-        Box::new(Thread { files: self.files, visitor: (self.visitors)(), failure: Arc::clone(&self.failure) })
+/// The directories to be visited. The last found is visited first, which keeps the number of held ones small.
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    tasks: Vec<Task>,
+    busy: usize,
+    stopped: bool,
+}
+
+impl Queue {
+    fn new(first: Task) -> Self {
+        let state = State { tasks: vec![first], busy: 0, stopped: false };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
     }
-}
 
-struct Thread<'f, 'a> {
-    files: &'f LocalFiles,
-    visitor: Visitor<'a>,
-    failure: Arc<Mutex<Option<ToolError>>>,
-}
-
-impl ParallelVisitor for Thread<'_, '_> {
-    fn visit(&mut self, entry: Result<DirEntry, ignore::Error>) -> WalkState {
-        if self.files.cancel.is_cancelled() {
-            return WalkState::Quit;
-        }
-        let entry = match entry {
-            Ok(entry) => entry,
-            // What cannot be listed is passed over, as ripgrep does; only an unreadable start is an error.
-            Err(error) if error.depth() == Some(0) => {
-                let failure = ToolError::failed(error.to_string());
-                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
-                return WalkState::Quit;
+    /// The next directory; `None` when all have been visited.
+    fn next(&self, was_busy: bool) -> Option<Task> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.busy -= usize::from(was_busy);
+        loop {
+            if state.stopped || (state.tasks.is_empty() && state.busy == 0) {
+                self.changed.notify_all();
+                return None;
             }
-            Err(_) => return WalkState::Continue,
-        };
-        // A file that was named is visited through a link too; one that is come across is not.
-        let named = entry.depth() == 0 && !entry.file_type().is_some_and(|kind| kind.is_dir());
-        if !named && !entry.file_type().is_some_and(|kind| kind.is_file()) {
-            return WalkState::Continue;
-        }
-        match (self.visitor)(&Met { files: self.files, path: entry.into_path() }) {
-            Flow::Continue => WalkState::Continue,
-            Flow::Stop => WalkState::Quit,
+            if let Some(task) = state.tasks.pop() {
+                state.busy += 1;
+                return Some(task);
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
+
+    fn add(&self, tasks: &mut Vec<Task>) {
+        if tasks.is_empty() {
+            return;
+        }
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).tasks.append(tasks);
+        self.changed.notify_all();
+    }
+
+    fn stop(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).stopped = true;
+        self.changed.notify_all();
+    }
+}
+
+/// One thread of the walk.
+struct Worker<'w, 'a> {
+    files: &'w LocalFiles,
+    filter: &'w Filter,
+    queue: &'w Queue,
+    visitor: Visitor<'a>,
+    /// Whether something protected lies below the walk's root.
+    guarded: bool,
+}
+
+impl Worker<'_, '_> {
+    fn work(mut self) {
+        let mut listing = Listing::default();
+        let mut was_busy = false;
+        while let Some(task) = self.queue.next(was_busy) {
+            was_busy = true;
+            if self.files.cancel.is_cancelled() || self.visit(task, &mut listing) == Flow::Stop {
+                self.queue.stop();
+            }
+        }
+    }
+
+    /// Visits the files of one directory and queues its subdirectories. What cannot be listed is passed over.
+    fn visit(&mut self, task: Task, listing: &mut Listing) -> Flow {
+        let Task { held, mut path, level } = task;
+        let fd = match held {
+            Held::Open(fd) => fd,
+            Held::In(parent, name) => match rustix::fs::openat(&*parent, &name, DIRECTORY, Mode::empty()) {
+                Ok(fd) => fd,
+                Err(_) => return Flow::Continue,
+            },
+        };
+        if listing.read(&fd).is_err() {
+            return Flow::Continue;
+        }
+        let own = Level::new(level.as_ref(), &path, |name| listing.has(name), |name| read_rules(&fd, name));
+        let level = own.map(Arc::new).or(level);
+        let fd = Arc::new(fd);
+        let mut below = Vec::new();
+        for (name, inode, file_type) in listing.entries() {
+            let file_type = match file_type {
+                FileType::Unknown => match rustix::fs::statat(&*fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                    Err(_) => continue,
+                },
+                known => known,
+            };
+            let is_dir = file_type == FileType::Directory;
+            if !is_dir && file_type != FileType::RegularFile {
+                continue;
+            }
+            let name = OsStr::from_bytes(name.to_bytes());
+            path.push(name);
+            if self.filter.takes(level.as_deref(), &path, name, is_dir) {
+                if !is_dir {
+                    let met = Met { files: self.files, directory: &fd, path: &path, name, inode };
+                    if (self.visitor)(&met) == Flow::Stop || self.files.cancel.is_cancelled() {
+                        return Flow::Stop;
+                    }
+                } else if !(self.guarded && self.files.scope.is_protected(&path)) {
+                    let held = Held::In(Arc::clone(&fd), name.to_owned());
+                    below.push(Task { held, path: path.clone(), level: level.clone() });
+                }
+            }
+            path.pop();
+        }
+        self.queue.add(&mut below);
+        Flow::Continue
+    }
+}
+
+fn read_rules(directory: &OwnedFd, name: &str) -> Option<Vec<u8>> {
+    /// No honest ignore file is larger.
+    const MOST_BYTES: u64 = 4 << 20;
+    let fd = rustix::fs::openat(directory, name, READ, Mode::empty()).ok()?;
+    let regular = |fd: &OwnedFd| {
+        rustix::fs::fstat(fd).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+    };
+    if !regular(&fd) {
+        return None;
+    }
+    crate::read_bounded(File::from(fd), MOST_BYTES).ok().flatten()
 }
 
 /// A file the walk came across.
 struct Met<'f> {
     files: &'f LocalFiles,
-    path: PathBuf,
+    directory: &'f OwnedFd,
+    path: &'f Path,
+    name: &'f OsStr,
+    inode: u64,
 }
 
 impl Found for Met<'_> {
     fn path(&self) -> &Path {
-        &self.path
+        self.path
     }
 
     fn open(&self) -> Result<File, ToolError> {
-        self.files.open_regular(&self.path).map(|open| open.file)
+        let fd =
+            rustix::fs::openat(self.directory.as_fd(), self.name, READ | OFlags::NOFOLLOW, Mode::empty())
+                .map_err(|error| ToolError::io(self.path.display(), &error.into()))?;
+        if self.files.protected_inodes().iter().any(|(_, inode)| *inode == self.inode) {
+            let stat =
+                rustix::fs::fstat(&fd).map_err(|error| ToolError::io(self.path.display(), &error.into()))?;
+            if self.files.is_protected_inode(&stat) {
+                return Err(protected(self.path));
+            }
+        }
+        Ok(File::from(fd))
+    }
+
+    fn modified_ns(&self) -> i128 {
+        rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_or(0, |stat| i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec))
+    }
+}
+
+/// A file the walk was sent to by name.
+struct Named<'f> {
+    files: &'f LocalFiles,
+    path: &'f Path,
+}
+
+impl Found for Named<'_> {
+    fn path(&self) -> &Path {
+        self.path
+    }
+
+    fn open(&self) -> Result<File, ToolError> {
+        self.files.open_regular(self.path).map(|open| open.file)
     }
 
     fn modified_ns(&self) -> i128 {
         self.files
-            .stat_of(&self.path)
+            .stat_of(self.path)
             .map_or(0, |stat| i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec))
     }
 }

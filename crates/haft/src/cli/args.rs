@@ -19,9 +19,11 @@ const STYLES: Styles = Styles::styled()
 /// Safe hands for any AI agent: every tool call is scoped, recorded and reversible.
 #[derive(Debug, Parser)]
 #[command(name = "haft", version, styles = STYLES, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 done; 1 the tool or run failed; 2 usage or invalid arguments; 3 denied; \
+#[command(
+    after_help = "Exit codes: 0 done; 1 the tool or run failed; 2 usage or invalid arguments; 3 denied; \
 4 unknown tool or session; 124 timeout; 130 interrupted.\n\
-The ledger lies in $HAFT_HOME, else in the user's state directory.")]
+The ledger lies in $HAFT_HOME, else in the user's state directory."
+)]
 pub(super) struct Haft {
     #[command(subcommand)]
     pub(super) command: Command,
@@ -216,10 +218,20 @@ pub(super) struct Rules {
     #[arg(long, value_name = "MODE", default_value_t = Mode::Scoped)]
     pub(super) permission_mode: Mode,
     /// Rules that allow, for example 'Bash(git *)' or 'Write(//etc/hosts)'; may be given several times.
-    #[arg(long = "allowedTools", visible_alias = "allowed-tools", value_name = "RULE", value_delimiter = ',')]
+    #[arg(
+        long = "allowedTools",
+        visible_alias = "allowed-tools",
+        value_name = "RULE",
+        value_delimiter = ','
+    )]
     pub(super) allowed: Vec<String>,
     /// Rules that deny; they win over everything else.
-    #[arg(long = "disallowedTools", visible_alias = "disallowed-tools", value_name = "RULE", value_delimiter = ',')]
+    #[arg(
+        long = "disallowedTools",
+        visible_alias = "disallowed-tools",
+        value_name = "RULE",
+        value_delimiter = ','
+    )]
     pub(super) disallowed: Vec<String>,
 }
 
@@ -236,7 +248,8 @@ impl Workspace {
 
 impl Dialect {
     pub(super) fn load(&self) -> Result<haft_tool::Dialect, ToolError> {
-        haft_tools::dialects::by_name(&self.dialect)
-            .ok_or_else(|| ToolError::new(ErrorKind::NotFound, format!("there is no dialect {:?}", self.dialect)))
+        haft_tools::dialects::by_name(&self.dialect).ok_or_else(|| {
+            ToolError::new(ErrorKind::NotFound, format!("there is no dialect {:?}", self.dialect))
+        })
     }
 }

@@ -68,9 +68,9 @@ fn read_arguments(given: &str) -> Result<Arguments, ToolError> {
             .map_err(|error| ToolError::invalid_arguments(format!("the arguments: {}", error.message)))?,
         None => return Ok(Arguments::from(given)),
     };
-    String::from_utf8(bytes)
-        .map(Arguments::from)
-        .map_err(|error| ToolError::invalid_arguments(format!("the arguments are not UTF-8: {}", error.utf8_error())))
+    String::from_utf8(bytes).map(Arguments::from).map_err(|error| {
+        ToolError::invalid_arguments(format!("the arguments are not UTF-8: {}", error.utf8_error()))
+    })
 }
 
 fn show(result: &CallResult) {
@@ -90,7 +90,9 @@ fn as_json(result: &CallResult) -> Value {
     } else {
         let block = |piece: &Content| match piece {
             Content::Text { text } => json!({"type": "text", "text": text.head}),
-            Content::Image { media_type, data } => json!({"type": "image", "mimeType": media_type, "data": data}),
+            Content::Image { media_type, data } => {
+                json!({"type": "image", "mimeType": media_type, "data": data})
+            }
         };
         Value::Array(output.content.iter().map(block).collect())
     };

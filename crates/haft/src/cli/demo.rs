@@ -26,7 +26,10 @@ pub(super) fn run() -> Done {
 
 async fn show(runtime: &Runtime) -> Result<(), ToolError> {
     let main = runtime.workspace().join("src/main.rs");
-    screen::out(&painted(BOLD, "An agent works in a sample project. Every call is scoped, recorded and reversible.\n\n"));
+    screen::out(&painted(
+        BOLD,
+        "An agent works in a sample project. Every call is scoped, recorded and reversible.\n\n",
+    ));
     let steps: [(&str, Value); 6] = [
         ("Write", json!({"file_path": main, "content": SAMPLE})),
         ("Grep", json!({"pattern": "wrold", "output_mode": "content"})),
@@ -49,7 +52,11 @@ async fn show(runtime: &Runtime) -> Result<(), ToolError> {
     let empty = left.output.as_text().starts_with("No files found");
     screen::out(&format!(
         "\n{}\n{}\n",
-        if empty { painted(GOOD, "The project is as it was: empty.") } else { painted(BAD, "Something was left behind.") },
+        if empty {
+            painted(GOOD, "The project is as it was: empty.")
+        } else {
+            painted(BAD, "Something was left behind.")
+        },
         painted(FAINT, "Try it on a real one: haft call Edit …, haft log, haft show ID, haft undo"),
     ));
     if empty { Ok(()) } else { Err(ToolError::internal("undo left something behind")) }

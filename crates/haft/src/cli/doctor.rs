@@ -45,7 +45,8 @@ fn check(name: &'static str, tried: Result<String, ToolError>, remedy: &'static 
 }
 
 fn version() -> Check {
-    let detail = format!("haft {} on {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+    let detail =
+        format!("haft {} on {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
     Check { name: "version", ok: true, detail, remedy: None }
 }
 
@@ -55,7 +56,12 @@ fn ledger() -> Check {
         ledger.check()?;
         let stats = ledger.stats()?;
         let place = ledger.home().display().to_string();
-        Ok(format!("{place}: {} calls in {} sessions, {}", stats.receipts, stats.sessions, screen::bytes(stats.bytes)))
+        Ok(format!(
+            "{place}: {} calls in {} sessions, {}",
+            stats.receipts,
+            stats.sessions,
+            screen::bytes(stats.bytes)
+        ))
     };
     check("ledger", tried(), "set HAFT_HOME to a private directory on a disk with room, or run haft gc")
 }

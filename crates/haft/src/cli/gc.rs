@@ -35,7 +35,8 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
         "T" => 1 << 40,
         _ => return Err(format!("{text:?} is no size; write for example 500M or 2G")),
     };
-    let number: u64 = number.parse().map_err(|_| format!("{text:?} is no size; write for example 500M or 2G"))?;
+    let number: u64 =
+        number.parse().map_err(|_| format!("{text:?} is no size; write for example 500M or 2G"))?;
     number.checked_mul(factor).ok_or_else(|| format!("{text:?} is too large"))
 }
 
@@ -68,7 +69,9 @@ mod tests {
         assert_eq!(size("500M"), Ok(500 << 20));
         assert_eq!(size("2GiB"), Ok(2 << 30));
         assert_eq!(size("7"), Ok(7));
-        assert!(size("x").is_err() && size("5X").is_err() && size("99999999999T").is_err() && size("-1").is_err());
+        assert!(
+            size("x").is_err() && size("5X").is_err() && size("99999999999T").is_err() && size("-1").is_err()
+        );
         assert_eq!(age("30d"), Ok(2_592_000_000));
         assert!(age("30").is_err() && age("").is_err());
     }

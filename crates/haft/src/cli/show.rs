@@ -68,7 +68,10 @@ fn head(receipt: &Receipt, undone: Option<i64>) -> String {
     row("input", &clip_chars(&receipt.input.to_string(), 2_000, 0));
     if let Some(decision) = &receipt.decision {
         let rule = decision.rule.as_ref().map(|rule| format!(" [{rule}]")).unwrap_or_default();
-        row("decision", &format!("{}: {}{rule}", json!(decision.verdict).as_str().unwrap_or_default(), decision.reason));
+        row(
+            "decision",
+            &format!("{}: {}{rule}", json!(decision.verdict).as_str().unwrap_or_default(), decision.reason),
+        );
     }
     if let Some(error) = &receipt.error {
         row("error", &format!("{}: {error}", receipt.error_kind.map(ErrorKind::name).unwrap_or_default()));

@@ -16,7 +16,10 @@ pub(super) fn run(args: &args::Tools) -> Done {
     if let Some(name) = &args.tool {
         let Some(tool) = registry.get(name) else {
             let all: Vec<_> = definitions.iter().map(|tool| tool.name.as_str()).collect();
-            return Err(ToolError::new(ErrorKind::NotFound, format!("there is no tool {name:?}; there are: {}", all.join(", "))));
+            return Err(ToolError::new(
+                ErrorKind::NotFound,
+                format!("there is no tool {name:?}; there are: {}", all.join(", ")),
+            ));
         };
         definitions.retain(|definition| definition.name == tool.name());
     }
@@ -41,7 +44,10 @@ fn listed(definitions: &[Definition]) -> String {
         for (name, schema) in tool.input_schema["properties"].as_object().into_iter().flatten() {
             let kind = schema["type"].as_str().unwrap_or("any");
             let need = if required.contains(&name.as_str()) { ", required" } else { "" };
-            let choices = schema["enum"].as_array().map(|all| format!(" {}", Value::from(all.clone()))).unwrap_or_default();
+            let choices = schema["enum"]
+                .as_array()
+                .map(|all| format!(" {}", Value::from(all.clone())))
+                .unwrap_or_default();
             let about = schema["description"].as_str().unwrap_or_default();
             let _ = writeln!(
                 text,

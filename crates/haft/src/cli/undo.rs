@@ -70,7 +70,11 @@ fn take_back(runtime: &Runtime, target: &Target, how: &How, word: &str) -> Done 
     let result = terminal::wait(&cancel, runtime.undo(&preview, how.force, options))??;
     match result.output.error_kind {
         None => {
-            let said = format!("{} (call {id}; haft undo {id} takes this back)", result.output.as_text(), id = result.receipt.id);
+            let said = format!(
+                "{} (call {id}; haft undo {id} takes this back)",
+                result.output.as_text(),
+                id = result.receipt.id
+            );
             screen::note(&painted(GOOD, &said));
             Ok(Exit::Done)
         }

@@ -50,15 +50,21 @@ impl Tool for Bash {
         let (kind, last) = match done.exit {
             Exit::Code(0) => (None, None),
             Exit::Code(code) => (Some(ErrorKind::ExecutionFailed), Some(format!("Exit code {code}"))),
-            Exit::Signal(signal) => (Some(ErrorKind::ExecutionFailed), Some(format!("Ended by signal {signal}"))),
+            Exit::Signal(signal) => {
+                (Some(ErrorKind::ExecutionFailed), Some(format!("Ended by signal {signal}")))
+            }
             Exit::TimedOut => {
-                let said = format!("Timed out after {timeout} ms; the command and all it had started were ended");
+                let said =
+                    format!("Timed out after {timeout} ms; the command and all it had started were ended");
                 (Some(ErrorKind::Timeout), Some(said))
             }
             Exit::Cancelled => (Some(ErrorKind::Interrupted), Some("Cancelled".to_owned())),
         };
         let left = (done.left_behind > 0).then(|| {
-            format!("{} process(es) still running in the background were ended with the command", done.left_behind)
+            format!(
+                "{} process(es) still running in the background were ended with the command",
+                done.left_behind
+            )
         });
         let total = done.stdout.total;
         let mut text: Text = done.stdout.into_text();

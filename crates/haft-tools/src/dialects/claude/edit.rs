@@ -41,10 +41,14 @@ impl Tool for Edit {
 
     fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
         if input.old_string.is_empty() {
-            return Err(ToolError::invalid_arguments("old_string: it is empty; to make a new file use Write"));
+            return Err(ToolError::invalid_arguments(
+                "old_string: it is empty; to make a new file use Write",
+            ));
         }
         if input.old_string == input.new_string {
-            return Err(ToolError::invalid_arguments("new_string: it is the same as old_string; there is nothing to change"));
+            return Err(ToolError::invalid_arguments(
+                "new_string: it is the same as old_string; there is nothing to change",
+            ));
         }
         Ok(vec![Effect::Write { path: planning.only_absolute("file_path", &input.file_path)? }])
     }

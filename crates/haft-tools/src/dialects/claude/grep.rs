@@ -1,6 +1,8 @@
 //! `Grep`: file contents by regular expression, with ripgrep's flags.
 
-use haft_tool::{Bound, Effect, JsonSchema, Output, Planning, SideEffect, Text, Tool, ToolError, Walk, World, json};
+use haft_tool::{
+    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Text, Tool, ToolError, Walk, World, json,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::ops::grep::{Query, Tell};

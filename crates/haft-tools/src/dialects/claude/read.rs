@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use haft_tool::{
-    Bound, Content, Effect, ErrorKind, FileKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World,
-    clip_chars, json,
+    Bound, Content, Effect, ErrorKind, FileKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError,
+    World, clip_chars, json,
 };
 use serde::Deserialize;
 
@@ -50,7 +50,9 @@ impl Tool for Read {
         let path = world.planning().only_absolute("file_path", &input.file_path)?;
         let first = input.offset.unwrap_or(1).max(1);
         let opened = match read(world, &path, first, input.limit.unwrap_or(DEFAULT_LINES)) {
-            Err(error) if error.kind == ErrorKind::FileNotFound => return Err(with_near_names(error, &path, world)),
+            Err(error) if error.kind == ErrorKind::FileNotFound => {
+                return Err(with_near_names(error, &path, world));
+            }
             Err(error) if world.files().kind(&path).is_ok_and(|kind| kind == FileKind::Dir) => {
                 return Err(ToolError { message: format!("{}; list it with Glob", error.message), ..error });
             }
@@ -69,7 +71,9 @@ impl Tool for Read {
             }))),
             Opened::Image { media_type, data, bytes } => Ok(Output {
                 content: vec![Content::Image { media_type: media_type.to_owned(), data }],
-                structured: Some(json!({"type": "image", "file": {"filePath": path, "bytes": bytes, "mediaType": media_type}})),
+                structured: Some(
+                    json!({"type": "image", "file": {"filePath": path, "bytes": bytes, "mediaType": media_type}}),
+                ),
                 error_kind: None,
             }),
             Opened::Pdf => Err(ToolError::failed(format!(
@@ -108,7 +112,8 @@ fn shown(lines: &Lines, first: u64) -> Output {
         }
         Some(_) => {}
         None => {
-            let _ = writeln!(text, "(lines {first} to {last} of very many; read on with offset {})", last + 1);
+            let _ =
+                writeln!(text, "(lines {first} to {last} of very many; read on with offset {})", last + 1);
         }
     }
     Output::text(text)

@@ -1,8 +1,6 @@
 //! `Write`: a whole file.
 
-use haft_tool::{
-    Effect, JsonSchema, Node, Output, Planning, SideEffect, Tool, ToolError, World, json,
-};
+use haft_tool::{Effect, JsonSchema, Node, Output, Planning, SideEffect, Tool, ToolError, World, json};
 use serde::Deserialize;
 
 use crate::ops::write::write;

@@ -1,0 +1,478 @@
+//! Grep and Glob agree with the real ripgrep, flag by flag, on a corpus that has every kind of file.
+//!
+//! The ripgrep to compare with is `$HAFT_RG`, else `rg` on the `PATH`.
+#![expect(clippy::disallowed_methods, reason = "the test makes the files that are searched and starts ripgrep")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops where something is not as it should be")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use haft::{ErrorKind, Runtime, Value, json};
+use tempfile::TempDir;
+
+/// How many searches are compared, those that are wrong on purpose not counted.
+const COMBINATIONS: usize = 600;
+
+/// A runtime in a workspace full of files, and the ripgrep to compare it with.
+struct Place {
+    runtime: Runtime,
+    workspace: PathBuf,
+    rg: PathBuf,
+    _folders: [TempDir; 2],
+}
+
+impl Place {
+    fn new(repository: bool) -> Self {
+        let [folder, home] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let workspace = folder.path().canonicalize().unwrap().join("outer/workspace");
+        fill(&workspace);
+        if repository {
+            fs::create_dir_all(workspace.join(".git/info")).unwrap();
+            fs::write(workspace.join(".git/info/exclude"), "excluded.txt\n").unwrap();
+        }
+        let builder = Runtime::builder().workspace(&workspace).home(home.path()).dialect(haft::claude());
+        Self { runtime: builder.build().unwrap(), workspace, rg: ripgrep(), _folders: [folder, home] }
+    }
+
+    fn path(&self, relative: &str) -> String {
+        self.workspace.join(relative).to_str().unwrap().to_owned()
+    }
+
+    /// What ripgrep prints in the workspace; the error says why it would not search.
+    fn ripgrep<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Result<String, String> {
+        let mut command = Command::new(&self.rg);
+        command.args(["--no-config", "--sort", "path"]).args(args);
+        let output = command.current_dir(&self.workspace).stdin(Stdio::null()).output().unwrap();
+        let [printed, said] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        // A filter that leaves no file is an error to ripgrep, but it says nothing against the search.
+        let searched = matches!(output.status.code(), Some(0 | 1)) || said.starts_with("rg: No files were searched");
+        if searched { Ok(printed) } else { Err(said) }
+    }
+
+    fn listed(&self, args: &[&str]) -> BTreeSet<PathBuf> {
+        let printed = self.ripgrep([&["--files"], args].concat()).unwrap();
+        printed.lines().map(|line| self.workspace.join(line)).collect()
+    }
+}
+
+fn ripgrep() -> PathBuf {
+    let rg = std::env::var_os("HAFT_RG").map_or_else(|| PathBuf::from("rg"), PathBuf::from);
+    let version = Command::new(&rg).arg("--version").output().unwrap_or_else(|error| {
+        panic!("this test compares with ripgrep, but {} does not start ({error}); install it, or set HAFT_RG", rg.display())
+    });
+    let version = String::from_utf8_lossy(&version.stdout).into_owned();
+    let major = version.strip_prefix("ripgrep ").and_then(|rest| rest.split('.').next()?.parse().ok());
+    assert!(
+        major >= Some(15_u32),
+        "this test compares with ripgrep 15 or newer, and {} says {:?}; `cargo install ripgrep`, then set HAFT_RG",
+        rg.display(),
+        version.lines().next().unwrap_or_default()
+    );
+    rg
+}
+
+/// The corpus: small enough that no output is cut, and with every kind of file that is read in a way of its own.
+fn fill(workspace: &Path) {
+    let put = |name: &str, bytes: &[u8]| {
+        let path = workspace.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    };
+    let utf16 = |text: &str, little: bool| -> Vec<u8> {
+        let units = std::iter::once(0xfeff).chain(text.encode_utf16());
+        units.flat_map(|unit| if little { unit.to_le_bytes() } else { unit.to_be_bytes() }).collect()
+    };
+    // Longer than ripgrep's buffer, in few enough characters.
+    let long = "é".repeat(35_000);
+
+    // Rules above the workspace: git's end at the repository, the others do not.
+    put("../.gitignore", b"*.md\n");
+    put("../.ignore", b"*.outer\n");
+    put("docs/above.outer", b"alpha needle\n");
+    put(".gitignore", b"# made files\n*.log\n/target/\nbuild\n!keep.log\n\\#odd.txt\nlocal.*\n**/cache/*\nweb/**/skip.ts\n!.shown\nlogs/*\n!logs/kept/\n");
+    put("src/.gitignore", b"generated_*.rs\n!generated_kept.rs\n/only_here.rs\n");
+    put("docs/.ignore", b"drafts/\n!local.md\n");
+    put("web/.rgignore", b"*.min.js\n!skip.ts\n");
+    put(".hidden.txt", b"alpha in a hidden file\n");
+    put(".shown", b"alpha in a hidden file that is not ignored\n");
+    put(".config/settings.toml", b"alpha = \"needle\"\n");
+    put("trace.log", b"alpha needle 1\nWARN beta\n");
+    put("keep.log", b"alpha needle 2\nWARN gamma\n");
+    put("#odd.txt", b"alpha odd\n");
+    put("excluded.txt", b"alpha excluded\n");
+    put("local.md", b"alpha local\n");
+    put("docs/local.md", b"alpha local, but not ignored\n");
+    put("docs/build", b"alpha: a file with the name of an ignored directory\n");
+    put("logs/a.txt", b"alpha logged\n");
+    put("logs/kept/b.txt", b"alpha kept\n");
+    put("data/cache/c.txt", b"alpha cached\n");
+    put("web/deep/skip.ts", b"let alpha = 9;\n");
+    put("web/app.min.js", b"let alpha=1,alpha2=2;\n");
+    put("src/only_here.rs", b"fn alpha_only() {}\n");
+    put("src/deep/only_here.rs", b"fn alpha_elsewhere() {}\n");
+    put("vendor/repo/.git/HEAD", b"ref: refs/heads/main\n");
+    put("vendor/repo/.gitignore", b"*.csv\n");
+    put("vendor/repo/inner.log", b"alpha in another repository\n");
+    put("vendor/repo/inner.csv", b"alpha,ignored there\n");
+    put("target/out.rs", b"fn alpha() {}\n");
+    put("build/made.txt", b"alpha made\n");
+
+    put("src/main.rs", b"use std::io;\n\nfn main() {\n    let alpha = beta(1);\n    println!(\"{alpha}\");\n}\n\nfn beta(x: u32) -> u32 {\n    // TODO: alpha and omega\n    x + 1\n}\n");
+    put("src/lib.rs", b"//! Alpha, the first.\n\npub mod deep;\n\n/// Needle.\npub fn alpha() -> &'static str {\n    \"needle\"\n}\n\n#[test]\nfn omega() {\n    assert_eq!(alpha(), \"needle\");\n}\n");
+    put("src/generated_a.rs", b"fn alpha_generated() {}\n");
+    put("src/generated_kept.rs", b"fn alpha_kept() {}\n");
+    put("src/deep/mod.rs", b"pub mod er;\npub struct Alpha;\nimpl Alpha {\n    pub fn beta(&self) {\n        todo!()\n    }\n}\n");
+    put("src/deep/er/still/deeper/leaf.rs", b"fn leaf() {\n\tlet needle = 42;\n\tlet hay = needle * 2;\n}\n");
+    put("src/script.py", b"def alpha(x):\n    return x  # needle\n\n\nclass Beta:\n    def omega(self):\n        return alpha(1)\n");
+    put("src/app.js", b"const alpha = () => 'needle';\nexport default alpha;\n");
+    put("web/a-b/x.ts", b"let alpha: number = 1;\n");
+    put("web/a/x.ts", b"let alpha: number = 2;\nlet omega: number = 3;\n");
+    put("web/a.ts", b"alpha alpha alpha\nneedle, alpha, needle\n");
+    put("data/records.json", b"{\"alpha\": 1, \"beta\": [1, 2, 3],\n \"needle\": null}\n");
+    put("data/table.csv", b"id,name\n1,alpha\n2,beta\n3,gamma\n4,alpha\n5,omega\n");
+
+    put("docs/guide.md", "# Guide\n\nThe alpha of it all.\nCafé, naïve, Grüße, 日本語 and ünïcödé.\n\n- needle one\n- Needle two\n- NEEDLE three\n\nstart\n  middle alpha\nend\nstart\n  middle beta\nend\n".as_bytes());
+    put("docs/windows.txt", b"alpha one\r\nbeta two\r\n\r\nneedle three\r\nomega four\r\n");
+    put("docs/no_newline.txt", b"alpha\nbeta\nlast needle");
+    put("docs/old_mac.txt", b"alpha\rbeta\rneedle\r");
+    put("docs/spaces.txt", b"\n\n\talpha\n\n   \nbeta   \n\n");
+    put("docs/drafts/idea.md", b"alpha draft\n");
+    put("docs/deep/notes.md", b"one\ntwo\nthree alpha\nfour\nfive\nsix alpha\nseven\neight\nnine\nten alpha\neleven\n");
+    put("docs/name with space.txt", b"alpha needle\n");
+    put("docs/gr\u{fc}n.md", "grün alpha\nGRÜN ALPHA\n".as_bytes());
+
+    put("text/utf16le.txt", &utf16("alpha in wide letters\r\nGrüße, needle\r\nomega\r\n", true));
+    put("text/utf16be.txt", &utf16("alpha in wide letters\nneedle 日本語\n", false));
+    put("text/utf8_bom.txt", "\u{feff}alpha after a mark\nneedle\n".as_bytes());
+    put("text/latin1.txt", b"alpha caf\xe9\nneedle na\xefve \xff\n");
+    put("text/long.txt", format!("alpha short\n{long}needle{long}\nbeta short\n").as_bytes());
+    put("bin/nul_before.bin", b"\x7fELF\0\x01\x02\nalpha needle\nbeta\n");
+    put("bin/nul_after.bin", b"alpha needle\nbeta\ngamma\0delta\nalpha again\n");
+    put("bin/nul_same_line.bin", b"beta\nalpha \0 needle\nomega\n");
+    put("bin/nul_late.dat", format!("alpha first\nxx{}\n\0\nalpha last\n", "ö".repeat(34_000)).as_bytes());
+    put("empty.txt", b"");
+    put("newline.txt", b"\n");
+    std::os::unix::fs::symlink("src/lib.rs", workspace.join("link.rs")).unwrap();
+    std::os::unix::fs::symlink("src", workspace.join("linked")).unwrap();
+}
+
+const PATTERNS: &[&str] = &[
+    "alpha",
+    "needle",
+    "ALPHA",
+    "beta|omega",
+    "^alpha",
+    "needle$",
+    r"alpha\s*$",
+    r"\bfn \w+\(",
+    r"al(p)ha.*needle",
+    r"[A-Z]lpha",
+    r"(?i)needle",
+    "café|grüße",
+    "日本",
+    r"\d+",
+    r"^\s*$",
+    "^$",
+    "x*",
+    "gamma|delta",
+    r"TODO|todo!\(\)",
+    r"\r$",
+    "éneedleé",
+    r"^.{1,8}$",
+    "nothing like this anywhere",
+    r"[^\x00-\x7F]{3}",
+    r"alpha(\s+alpha)*",
+];
+
+/// Only with `multiline`: they reach over line ends.
+const LONG_PATTERNS: &[&str] = &[
+    r"start\n\s+middle \w+\nend",
+    r"fn \w+\([^)]*\)[^{]*\{\n[^}]*needle",
+    r"alpha.*?omega",
+    r"two\r?\n",
+    r"\n\n",
+    r"(?s)one.+?six",
+    r"beta\nlast",
+    r"alpha\n?$",
+];
+
+const PLACES: &[&str] = &[
+    "",
+    "",
+    "",
+    "src",
+    "docs",
+    "docs/deep",
+    "bin",
+    "text",
+    "web",
+    "vendor/repo",
+    "target",
+    ".config",
+    "linked",
+    "src/lib.rs",
+    "docs/guide.md",
+    "docs/windows.txt",
+    "docs/no_newline.txt",
+    "docs/deep/notes.md",
+    "text/utf16le.txt",
+    "text/utf16be.txt",
+    "text/utf8_bom.txt",
+    "text/latin1.txt",
+    "text/long.txt",
+    "bin/nul_before.bin",
+    "bin/nul_after.bin",
+    "bin/nul_same_line.bin",
+    "bin/nul_late.dat",
+    "trace.log",
+    ".hidden.txt",
+    "empty.txt",
+    "link.rs",
+];
+
+const GLOBS: &[&str] =
+    &["*.rs", "*.{md,txt}", "!*.md", "**/deep/**", "*.log", "[a-m]*.*", "src/**/*.rs", "/docs/*.txt", "!src/**", "le?f.rs"];
+
+const TYPES: &[&str] = &["rust", "py", "js", "md", "txt", "json", "ts", "csv"];
+
+/// Numbers that are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % sides
+    }
+
+    fn one_in(&mut self, sides: usize) -> bool {
+        self.roll(sides) == 0
+    }
+
+    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[self.roll(all.len())]
+    }
+}
+
+/// One search, in Grep's words and in ripgrep's.
+struct Search {
+    arguments: Value,
+    flags: Vec<String>,
+    limit: Option<usize>,
+    offset: usize,
+}
+
+impl Search {
+    fn random(dice: &mut Dice, place: &Place) -> Self {
+        let multiline = dice.one_in(4);
+        let pattern = if multiline && !dice.one_in(3) { dice.of(LONG_PATTERNS) } else { dice.of(PATTERNS) };
+        let mut search =
+            Self { arguments: json!({"pattern": pattern}), flags: Vec::new(), limit: None, offset: 0 };
+        if multiline {
+            search.say("multiline", true, ["-U", "--multiline-dotall"]);
+        }
+        match dice.roll(6) {
+            0 | 3 => search.say("output_mode", "count", ["-c"]),
+            1 => search.say("output_mode", "files_with_matches", ["-l"]),
+            2 => search.flags.push("-l".to_owned()),
+            _ => search.say("output_mode", "content", []),
+        }
+        if dice.one_in(3) {
+            search.say("-n", false, ["-N"]);
+        } else {
+            search.flags.push("-n".to_owned());
+        }
+        for (name, flag) in [("-i", "-i"), ("-o", "-o")] {
+            if dice.one_in(4) {
+                search.say(name, true, [flag]);
+            }
+        }
+        for (name, flag) in [("-A", "-A"), ("-B", "-B"), ("context", "-C"), ("-C", "-C")] {
+            if dice.one_in(5) {
+                let lines = dice.roll(4);
+                search.say(name, lines, [flag, &lines.to_string()]);
+            }
+        }
+        if dice.one_in(5) {
+            let name = dice.of(TYPES);
+            search.say("type", name, ["-t", name]);
+        }
+        if dice.one_in(4) {
+            let glob = dice.of(GLOBS);
+            search.say("glob", glob, ["-g", glob]);
+        }
+        if dice.one_in(4) {
+            let limit = dice.roll(7);
+            search.say("head_limit", limit, []);
+            search.limit = (limit > 0).then_some(limit);
+        }
+        if dice.one_in(5) {
+            search.offset = dice.roll(5);
+            search.say("offset", search.offset, []);
+        }
+        search.flags.extend(["-e".to_owned(), pattern.to_owned()]);
+        let path = dice.of(PLACES);
+        if !path.is_empty() {
+            let path = place.path(path);
+            search.say("path", path.as_str(), ["--", &path]);
+        }
+        search
+    }
+
+    fn say<const N: usize>(&mut self, name: &str, value: impl Into<Value>, flags: [&str; N]) {
+        self.arguments[name] = value.into();
+        self.flags.extend(flags.map(str::to_owned));
+    }
+
+    /// What Grep must say, where ripgrep printed `printed`.
+    fn expected(&self, printed: &str) -> String {
+        if printed.is_empty() {
+            return "No matches found\n".to_owned();
+        }
+        let lines = printed.split_inclusive('\n').skip(self.offset);
+        let shown: String = lines.take(self.limit.unwrap_or(usize::MAX)).collect();
+        if shown.is_empty() { "No matches found that far\n".to_owned() } else { shown }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grep_says_what_ripgrep_prints_under_every_combination_of_its_parameters() {
+    let places = [true, false].map(Place::new);
+    let mut dice = Dice(2026);
+    let mut seen: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let mut distinct = BTreeSet::new();
+    while distinct.len() < COMBINATIONS {
+        // One search in four is made where no repository is, and git's rules do not count.
+        let place = &places[usize::from(dice.one_in(4))];
+        let search = Search::random(&mut dice, place);
+        if !distinct.insert(search.arguments.to_string()) {
+            continue;
+        }
+        let told = format!("Grep {}\nrg {}", search.arguments, search.flags.join(" "));
+        let printed = place.ripgrep(&search.flags).unwrap_or_else(|why| panic!("{told}\nripgrep refused: {why}"));
+        let result = place.runtime.call("Grep", search.arguments.clone()).await;
+        assert!(!result.output.is_error(), "{told}\n{}", result.output.as_text());
+        let (got, expected) = (result.output.as_text(), search.expected(&printed));
+        assert!(expected.chars().count() < 100_000, "{told}\nthe corpus is too large for this search to be shown whole");
+        assert!(got == expected, "{told}\n{}", difference(&got, &expected));
+
+        let mode = search.arguments.get("output_mode").and_then(Value::as_str).unwrap_or("default").to_owned();
+        let words = search.arguments.as_object().unwrap().keys().cloned().chain([mode]);
+        for word in words {
+            let (tried, found) = seen.entry(word).or_default();
+            *tried += 1;
+            *found += usize::from(!printed.is_empty());
+        }
+    }
+    for word in [
+        "pattern", "path", "glob", "type", "output_mode", "content", "files_with_matches", "count", "default", "-A", "-B",
+        "-C", "context", "-n", "-i", "-o", "multiline", "head_limit", "offset",
+    ] {
+        let (tried, found) = seen.get(word).copied().unwrap_or_default();
+        assert!(tried >= 20 && found >= 10, "{word}: only {found} of {tried} searches with it found anything");
+    }
+}
+
+/// The first line that is not the same, so that a failure can be read.
+fn difference(got: &str, expected: &str) -> String {
+    let clip = |line: Option<&str>| line.map(|line| line.chars().take(300).collect::<String>());
+    let (mut ours, mut theirs) = (got.split_inclusive('\n'), expected.split_inclusive('\n'));
+    for at in 1.. {
+        match (ours.next(), theirs.next()) {
+            (None, None) => break,
+            (a, b) if a == b => {}
+            (a, b) => return format!("line {at}: Grep says {:?}, ripgrep {:?}", clip(a), clip(b)),
+        }
+    }
+    "the lines are the same".to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grep_refuses_what_ripgrep_refuses() {
+    let place = Place::new(true);
+    for (arguments, flags) in [
+        (json!({"pattern": "("}), vec!["-e", "("]),
+        (json!({"pattern": "a{2,1}"}), vec!["-e", "a{2,1}"]),
+        (json!({"pattern": r"one\ntwo"}), vec!["-e", r"one\ntwo"]),
+        (json!({"pattern": r"a\x00b"}), vec!["-e", r"a\x00b"]),
+        (json!({"pattern": r"(?=look)"}), vec!["-e", r"(?=look)"]),
+        (json!({"pattern": "a", "type": "nosuchtype"}), vec!["-e", "a", "-t", "nosuchtype"]),
+        (json!({"pattern": "a", "glob": "{a"}), vec!["-e", "a", "-g", "{a"]),
+        (json!({"pattern": "a", "glob": "[z-a]"}), vec!["-e", "a", "-g", "[z-a]"]),
+    ] {
+        assert!(place.ripgrep(&flags).is_err(), "rg {} is expected to refuse", flags.join(" "));
+        let result = place.runtime.call("Grep", arguments.clone()).await;
+        let said = result.output.as_text();
+        assert_eq!(result.output.error_kind, Some(ErrorKind::InvalidArguments), "Grep {arguments}: {said}");
+    }
+    let missing = place.path("no/such/file");
+    assert!(place.ripgrep(["-e", "a", "--", &missing]).is_err());
+    let result = place.runtime.call("Grep", json!({"pattern": "a", "path": missing})).await;
+    assert_eq!(result.output.error_kind, Some(ErrorKind::FileNotFound), "{}", result.output.as_text());
+}
+
+/// A pattern, the directory it is matched in, and whether it names hidden files.
+const FINDS: &[(&str, &str, bool)] = &[
+    ("**/*", "", false),
+    ("**/*.rs", "", false),
+    ("*.rs", "", false),
+    ("*", "", false),
+    ("src/*.rs", "", false),
+    ("src/**/*.rs", "", false),
+    ("src/**", "", false),
+    ("**/deep/**/*", "", false),
+    ("**/*.{md,txt}", "", false),
+    ("docs/[a-g]*.md", "", false),
+    ("docs/[!a-g]*.txt", "", false),
+    ("**/le?f.rs", "", false),
+    ("**/*.log", "", false),
+    ("**/name with space.*", "", false),
+    ("**/gr\u{fc}n.md", "", false),
+    ("empty.txt", "", false),
+    ("web/{a,a-b}/x.ts", "", false),
+    ("**/nothing.here", "", false),
+    ("**/.*", "", true),
+    (".config/*.toml", "", true),
+    ("*.rs", "src", false),
+    ("**/*.rs", "src", false),
+    ("deep/**/*.rs", "src", false),
+    ("**/*.md", "docs", false),
+    ("er/**", "src/deep", false),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn glob_finds_what_ripgrep_lists_newest_first_and_those_of_one_age_by_path() {
+    for place in [true, false].map(Place::new) {
+        let everything = place.listed(&["--no-ignore", "--hidden"]);
+        let mut ages = BTreeMap::new();
+        let mut dice = Dice(7);
+        for path in &everything {
+            // Few different ages, so that there are ties in every folder.
+            let age = Duration::new(1_700_000_000 + dice.roll(3) as u64, u32::from(dice.one_in(2)));
+            let modified = SystemTime::UNIX_EPOCH + age;
+            File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
+            ages.insert(path.clone(), modified);
+        }
+        for (pattern, within, hidden) in FINDS {
+            // In ripgrep a glob also brings back what is ignored; here it only chooses from what is not.
+            let visible = place.listed(if *hidden { &["--hidden"] } else { &[] });
+            let anchored = format!("/{}", Path::new(within).join(pattern).display());
+            let matching = place.listed(&["--no-ignore", "--hidden", "-g", &anchored]);
+            let mut expected: Vec<&PathBuf> = visible.intersection(&matching).collect();
+            expected.sort_by(|a, b| ages[*b].cmp(&ages[*a]).then_with(|| a.cmp(b)));
+            let mut lines: String = expected.iter().map(|path| format!("{}\n", path.display())).collect();
+            if lines.is_empty() {
+                lines.push_str("No files found\n");
+            }
+            let mut arguments = json!({"pattern": pattern});
+            if !within.is_empty() {
+                arguments["path"] = json!(place.path(within));
+            }
+            let result = place.runtime.call("Glob", arguments.clone()).await;
+            assert_eq!(result.output.as_text(), lines, "Glob {arguments}");
+        }
+    }
+}
