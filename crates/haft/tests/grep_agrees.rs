@@ -184,7 +184,7 @@ const PATTERNS: &[&str] = &[
     "éneedleé",
     r"^.{1,8}$",
     "nothing like this anywhere",
-    r"[^\x00-\x7F]{3}",
+    r"[^\x00-\x7F]{3,}",
     r"alpha(\s+alpha)*",
 ];
 

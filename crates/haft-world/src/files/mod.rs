@@ -22,13 +22,12 @@ use std::sync::{Arc, OnceLock};
 use haft_tool::{
     Cancel, DirEntry, FileKind, Files, Node, OpenFile, Restore, Scope, ToolError, Visitor, Walk, Written,
 };
-use rustix::fs::{Dir, FileType};
+use rustix::fs::{Dir, FileType, OFlags};
 
 pub use open::containment;
 pub use place::remove_leftovers;
 pub use root::Root;
 
-use self::open::READ;
 use crate::Journal;
 
 /// Where Linux tells about processes.
@@ -71,10 +70,10 @@ impl LocalFiles {
     }
 
     fn list_dir(&self, path: &Path) -> Result<Vec<DirEntry>, ToolError> {
-        let (fd, stat) = self.open_any(path, READ)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        if self.kind_of(path)? != FileKind::Dir {
             return Err(ToolError::invalid_path(format!("{} is not a directory", path.display())));
         }
+        let (fd, _) = self.open_any(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
         let what = |error: rustix::io::Errno| ToolError::io(path.display(), &error.into());
         let mut entries = Vec::new();
         for entry in Dir::read_from(&fd).map_err(what)? {

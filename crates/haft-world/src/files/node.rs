@@ -7,11 +7,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{FileNode, Node, ToolError};
+use haft_tool::{FileNode, Node, Reads, ToolError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::resolve::{Leaf, outside, resolve};
+use super::open::protected;
+use super::resolve::{Leaf, Place, below, resolve};
 use super::{LocalFiles, special};
 
 /// A regular file as it was read: its state, its bytes, and what tells whether it has changed since.
@@ -26,13 +27,32 @@ const MOST_BYTES: u64 = 1 << 30;
 
 impl LocalFiles {
     pub(super) fn observe_path(&self, path: &Path) -> Result<Node, ToolError> {
-        let root = self.root_of(path).map_or_else(|| self.filesystem(), Ok)?;
-        let rest = path.strip_prefix(&root.path).map_err(|_| outside(path))?;
-        let place = resolve(&root, &self.roots, rest, Leaf::Keep)?;
+        let place = self.place_to_look_at(path)?;
         if !place.missing.is_empty() {
             return Ok(Node::Absent);
         }
-        Ok(look(&place.parent, &place.name, path)?.0)
+        let (node, current) = look(&place.parent, &place.name, path)?;
+        if let Some(current) = current {
+            self.refuse_alias(path, &current.stat)?;
+        }
+        Ok(node)
+    }
+
+    fn place_to_look_at(&self, path: &Path) -> Result<Place, ToolError> {
+        if self.scope.is_protected(path) {
+            return Err(protected(path));
+        }
+        let contained = self.root_of(path);
+        let place = match &contained {
+            Some(root) => resolve(root, &self.roots, below(root, path)?, Leaf::Keep)?,
+            None if self.scope.reads == Reads::Everywhere => {
+                let root = self.filesystem()?;
+                resolve(&root, std::slice::from_ref(&root), below(&root, path)?, Leaf::Keep)?
+            }
+            None => self.granted_place(path)?,
+        };
+        self.refuse_secret_place(path, &place, contained.is_some())?;
+        Ok(place)
     }
 }
 
@@ -106,14 +126,14 @@ pub(super) fn read_current(
 }
 
 /// Owner and group, where a file that this process creates would get others.
-fn foreign_owner(stat: &Stat) -> Option<(u32, u32)> {
+pub(super) fn foreign_owner(stat: &Stat) -> Option<(u32, u32)> {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     (stat.st_uid != uid || stat.st_gid != gid).then_some((stat.st_uid, stat.st_gid))
 }
 
 /// The extended attributes, as far as they can be read.
-fn xattrs(file: impl AsFd) -> Vec<(String, Vec<u8>)> {
-    let mut names = vec![0; 4096];
+pub(super) fn xattrs(file: impl AsFd) -> Vec<(String, Vec<u8>)> {
+    let mut names = vec![0; 64 * 1024];
     let Ok(used) = rustix::fs::flistxattr(&file, names.as_mut_slice()) else { return Vec::new() };
     names.truncate(used);
     let names = String::from_utf8_lossy(&names).into_owned();

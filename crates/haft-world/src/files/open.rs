@@ -15,7 +15,7 @@ use haft_tool::{ErrorKind, FileKind, OpenFile, Reads, ToolError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::resolve::{Leaf, Place, outside, resolve};
+use super::resolve::{Leaf, Place, below, outside, resolve};
 use super::root::{Root, true_path};
 use super::{LocalFiles, special};
 
@@ -162,7 +162,7 @@ fn open_in(
     path: &Path,
     flags: OFlags,
 ) -> Result<(OwnedFd, Option<PathBuf>), ToolError> {
-    let rest = path.strip_prefix(&root.path).map_err(|_| outside(path))?;
+    let rest = below(root, path)?;
     #[cfg(target_os = "linux")]
     if let Some(opened) = by_kernel(root, path, rest, flags) {
         return opened.map(|fd| (fd, None));

@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use haft_tool::{ErrorKind, FileNode, ToolError};
-use rustix::fs::{AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid, XattrFlags};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid, XattrFlags};
 use rustix::io::Errno;
+
+use super::node::xattrs;
 
 /// How long a call waits for another one that is writing into the same directory.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Holds the directory against other Haft calls until dropped. Other programs do not know of it; see [`install`].
+/// Holds the directory against other Haft calls until dropped. Other programs do not know of it; see [`Spot::install`].
 pub(super) fn lock(parent: &OwnedFd, path: &Path) -> Result<Option<OwnedFd>, ToolError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(fd) = rustix::fs::openat(parent, ".", flags, Mode::empty()) else { return Ok(None) };
@@ -25,7 +27,8 @@ pub(super) fn lock(parent: &OwnedFd, path: &Path) -> Result<Option<OwnedFd>, Too
             Ok(()) => return Ok(Some(fd)),
             Err(Errno::WOULDBLOCK | Errno::INTR) if start.elapsed() < PATIENCE => {
                 std::thread::sleep(wait);
-                wait = (wait * 2).min(Duration::from_millis(20));
+                // Seldom asking would lose every time against a call that asks at the right moment.
+                wait = (wait * 2).min(Duration::from_millis(1));
             }
             Err(Errno::WOULDBLOCK | Errno::INTR) => {
                 return Err(ToolError::new(
@@ -36,7 +39,7 @@ pub(super) fn lock(parent: &OwnedFd, path: &Path) -> Result<Option<OwnedFd>, Too
                     ),
                 ));
             }
-            // A file system without locks still has the exchange in `install`.
+            // A file system without locks still has the exchange in `Spot::install`.
             Err(_) => return Ok(None),
         }
     }
@@ -60,96 +63,169 @@ pub(super) fn write_temp(
     // Nobody else may look into the new bytes before they have the old file's permissions.
     let mode = if like.is_some() { Mode::from_raw_mode(0o600) } else { Mode::from_raw_mode(0o666) };
     let mut file = File::from(rustix::fs::openat(parent, temp, flags, mode)?);
-    file.write_all(bytes)?;
-    if let Some(like) = like {
-        dress(&file, like)?;
-    }
-    file.sync_all()?;
-    Ok(rustix::fs::fstat(&file)?)
+    let mut fill = || {
+        file.write_all(bytes)?;
+        if let Some(like) = like {
+            dress(&file, like)?;
+        }
+        file.sync_all()?;
+        Ok(rustix::fs::fstat(&file)?)
+    };
+    fill().inspect_err(|_| drop(rustix::fs::unlinkat(parent, temp, AtFlags::empty())))
 }
 
 /// Gives a file the mode, owner and attributes of `like`, as far as this process may.
 fn dress(file: impl AsFd, like: &FileNode) -> Result<(), std::io::Error> {
-    if let Some((uid, gid)) = like.owner {
-        // Another's file can only stay another's if we are root; the bytes matter more.
-        let _ = rustix::fs::fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+    let own = || (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let (uid, gid) = like.owner.unwrap_or_else(own);
+    let stat = rustix::fs::fstat(&file)?;
+    let mut mode = like.mode;
+    if (stat.st_uid, stat.st_gid) != (uid, gid) {
+        let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+        if rustix::fs::fchown(&file, uid, gid).is_err() {
+            // Another's file can only stay another's if we are root; the bytes matter more. Its group we may know,
+            // but what ran as its owner must not run as us.
+            let _ = rustix::fs::fchown(&file, None, gid);
+            mode &= 0o1777;
+        }
+    }
+    // A directory can hand its entries attributes (default access lists) that the old file did not have.
+    for (name, _) in xattrs(&file) {
+        if !like.xattrs.iter().any(|(wanted, _)| *wanted == name) {
+            let _ = rustix::fs::fremovexattr(&file, name.as_str());
+        }
     }
     for (name, value) in &like.xattrs {
         let _ = rustix::fs::fsetxattr(&file, name.as_str(), value, XattrFlags::empty());
     }
     // After the owner, because changing that clears setuid.
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(like.mode))?;
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
     Ok(())
 }
 
 /// How an installation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Installed {
     Yes,
     /// Somebody else's change came first; nothing was changed.
     Overtaken,
+    /// The same, and somebody else's bytes are kept under the temporary name because they have no other.
+    Kept,
 }
 
-/// Moves `temp` to `name`, where `expect` was seen (`None`: nothing).
-///
-/// The two names are exchanged in one step and only then the old file is looked at: if it is not the one that was
-/// seen, they are exchanged back. So a writer that knows nothing of Haft's lock loses no byte either.
-pub(super) fn install(
-    parent: &OwnedFd,
-    temp: &OsStr,
-    name: &OsStr,
-    expect: Option<&Stat>,
-) -> Result<Installed, Errno> {
-    let Some(expect) = expect else {
-        return match rustix::fs::renameat_with(parent, temp, parent, name, RenameFlags::NOREPLACE) {
-            Ok(()) => Ok(Installed::Yes),
-            Err(Errno::EXIST) => Ok(Installed::Overtaken),
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                match rustix::fs::linkat(parent, temp, parent, name, AtFlags::empty()) {
-                    Ok(()) => rustix::fs::unlinkat(parent, temp, AtFlags::empty()).map(|()| Installed::Yes),
-                    Err(Errno::EXIST) => Ok(Installed::Overtaken),
-                    Err(error) => Err(error),
-                }
-            }
-            Err(error) => Err(error),
+/// A name in a directory and the temporary name beside it.
+pub(super) struct Spot<'a> {
+    pub(super) parent: &'a OwnedFd,
+    pub(super) name: &'a OsStr,
+    pub(super) temp: &'a OsStr,
+}
+
+impl Spot<'_> {
+    /// Moves `made`, which stands under the temporary name, to the name where `expect` was seen (`None`: nothing).
+    ///
+    /// The two names are exchanged in one step and only then the old file is looked at: if it is not the one that was
+    /// seen, they are exchanged back. So a writer that knows nothing of Haft's lock loses no byte either. Unless the
+    /// answer is `Kept`, nothing is left under the temporary name.
+    pub(super) fn install(&self, made: &Stat, expect: Option<&Stat>) -> Result<Installed, Errno> {
+        let done = match expect {
+            None => self.move_new(self.temp, self.name, made),
+            // A look before the exchange keeps the moment rare in which others see what is then taken back.
+            Some(expect) if !is(self.parent, self.name, expect) => Ok(Installed::Overtaken),
+            Some(expect) => self.exchange(made, expect),
         };
-    };
-    match rustix::fs::renameat_with(parent, temp, parent, name, RenameFlags::EXCHANGE) {
-        Ok(()) => {
-            if is(parent, temp, expect) {
-                rustix::fs::unlinkat(parent, temp, AtFlags::empty())?;
-                return Ok(Installed::Yes);
-            }
-            rustix::fs::renameat_with(parent, temp, parent, name, RenameFlags::EXCHANGE)?;
-            Ok(Installed::Overtaken)
+        if matches!(done, Ok(Installed::Overtaken) | Err(_)) && is(self.parent, self.temp, made) {
+            let _ = self.delete(self.temp, made);
         }
-        Err(Errno::NOENT) => Ok(Installed::Overtaken),
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-            if !is(parent, name, expect) {
-                return Ok(Installed::Overtaken);
-            }
-            rustix::fs::renameat(parent, temp, parent, name).map(|()| Installed::Yes)
+        done
+    }
+
+    fn exchange(&self, made: &Stat, expect: &Stat) -> Result<Installed, Errno> {
+        let exchange = || rustix::fs::renameat_with(self.parent, self.temp, self.parent, self.name, RenameFlags::EXCHANGE);
+        match exchange() {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(Installed::Overtaken),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => return self.replace(made, expect),
+            Err(error) => return Err(error),
         }
-        Err(error) => Err(error),
+        let failure = if is(self.parent, self.temp, expect) {
+            match self.delete(self.temp, expect) {
+                Ok(()) => return Ok(Installed::Yes),
+                Err(error) => Some(error),
+            }
+        } else {
+            None
+        };
+        let back = exchange();
+        if back.is_ok() && is(self.parent, self.temp, made) {
+            return failure.map_or(Ok(Installed::Overtaken), Err);
+        }
+        if back.is_ok() {
+            // What came back is newer than what it was exchanged for.
+            let _ = exchange();
+        }
+        Ok(Installed::Kept)
+    }
+
+    /// The same for file systems that cannot exchange: a look, then the move.
+    fn replace(&self, made: &Stat, expect: &Stat) -> Result<Installed, Errno> {
+        if !is(self.parent, self.name, expect) {
+            return Ok(Installed::Overtaken);
+        }
+        if is_directory(made) || is_directory(expect) {
+            self.delete(self.name, expect)?;
+            return self.move_new(self.temp, self.name, made);
+        }
+        rustix::fs::renameat(self.parent, self.temp, self.parent, self.name).map(|()| Installed::Yes)
+    }
+
+    /// Removes the name, if it still is what was seen; nothing is lost if it is not.
+    pub(super) fn remove(&self, expect: &Stat) -> Result<Installed, Errno> {
+        if !is(self.parent, self.name, expect) {
+            return Ok(Installed::Overtaken);
+        }
+        match rustix::fs::renameat(self.parent, self.name, self.parent, self.temp) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(Installed::Overtaken),
+            Err(error) => return Err(error),
+        }
+        if is(self.parent, self.temp, expect) {
+            return self.delete(self.temp, expect).map(|()| Installed::Yes);
+        }
+        let foreign = rustix::fs::statat(self.parent, self.temp, AtFlags::SYMLINK_NOFOLLOW)?;
+        match self.move_new(self.temp, self.name, &foreign) {
+            Ok(Installed::Yes) => Ok(Installed::Overtaken),
+            _ => Ok(Installed::Kept),
+        }
+    }
+
+    /// Moves `what` to a name that nobody else has taken.
+    fn move_new(&self, from: &OsStr, to: &OsStr, what: &Stat) -> Result<Installed, Errno> {
+        let moved = match rustix::fs::renameat_with(self.parent, from, self.parent, to, RenameFlags::NOREPLACE) {
+            // A directory never takes the place of anything but an empty one.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if is_directory(what) => {
+                rustix::fs::renameat(self.parent, from, self.parent, to)
+            }
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                rustix::fs::linkat(self.parent, from, self.parent, to, AtFlags::empty())
+                    .and_then(|()| rustix::fs::unlinkat(self.parent, from, AtFlags::empty()))
+            }
+            other => other,
+        };
+        match moved {
+            Ok(()) => Ok(Installed::Yes),
+            Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => Ok(Installed::Overtaken),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn delete(&self, name: &OsStr, what: &Stat) -> Result<(), Errno> {
+        let flags = if is_directory(what) { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        rustix::fs::unlinkat(self.parent, name, flags)
     }
 }
 
-/// Moves `name` away, if it still is what was seen; nothing is lost if it is not.
-pub(super) fn remove(
-    parent: &OwnedFd,
-    name: &OsStr,
-    temp: &OsStr,
-    expect: &Stat,
-) -> Result<Installed, Errno> {
-    match rustix::fs::renameat(parent, name, parent, temp) {
-        Ok(()) => {}
-        Err(Errno::NOENT) => return Ok(Installed::Overtaken),
-        Err(error) => return Err(error),
-    }
-    if is(parent, temp, expect) {
-        return rustix::fs::unlinkat(parent, temp, AtFlags::empty()).map(|()| Installed::Yes);
-    }
-    rustix::fs::renameat_with(parent, temp, parent, name, RenameFlags::NOREPLACE)?;
-    Ok(Installed::Overtaken)
+fn is_directory(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
 /// Whether the same file with the same contents stands under `name`.
@@ -168,7 +244,9 @@ pub fn remove_leftovers(temps: &[PathBuf]) {
     for temp in temps {
         let ours = |name: &str| name.starts_with(".haft-") && name.ends_with(".tmp");
         if temp.file_name().and_then(OsStr::to_str).is_some_and(ours) {
-            let _ = std::fs::remove_file(temp);
+            if std::fs::remove_file(temp).is_err() {
+                let _ = std::fs::remove_dir(temp);
+            }
         }
     }
 }

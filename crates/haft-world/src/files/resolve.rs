@@ -174,6 +174,11 @@ fn components(path: &Path) -> impl Iterator<Item = &OsStr> {
     names.chain(directory.then_some(OsStr::new(".")))
 }
 
+/// The part of `path` below `root`.
+pub(super) fn below<'p>(root: &Root, path: &'p Path) -> Result<&'p Path, ToolError> {
+    path.strip_prefix(&root.path).map_err(|_| outside(path))
+}
+
 pub(super) fn outside(path: &Path) -> ToolError {
     ToolError::invalid_path(format!("{} leads outside the workspace", path.display()))
 }

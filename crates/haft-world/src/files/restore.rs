@@ -1,64 +1,61 @@
 //! Putting a path back to an earlier state, recorded like any other change.
 
-use std::ffi::OsStr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
 use haft_tool::{Change, ErrorKind, Node, Restore, ToolError};
-use rustix::fs::{AtFlags, Mode, Stat};
+use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::LocalFiles;
 use super::node::look;
-use super::place::{Installed, install, lock, remove, temp_name, write_temp};
+use super::place::{Installed, Spot, lock, temp_name, write_temp};
 use super::resolve::Leaf;
-use super::update::{overtaken, sync};
+use super::root::HOLD;
+use super::update::{kept, overtaken, sync};
 use crate::Intent;
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl LocalFiles {
     pub(super) fn restore_path(&self, restore: &Restore<'_>) -> Result<(), ToolError> {
         let path = restore.path;
         let place = self.place_for_write(path, Leaf::Keep)?;
         if !place.missing.is_empty() {
-            return match restore.to {
-                Node::Absent => Ok(()),
+            return match (restore.expect, restore.to) {
+                (Node::Absent, Node::Absent) => Ok(()),
                 _ => Err(conflict(path, "its directory is gone")),
             };
         }
         let _held = lock(&place.parent, path)?;
         let (now, current) = look(&place.parent, &place.name, path)?;
+        if let Some(current) = &current {
+            self.refuse_alias(path, &current.stat)?;
+        }
         if !now.same_as(restore.expect) {
             return Err(conflict(path, &format!("it is no longer what the call left ({})", now.noun())));
         }
-        let stat = match &now {
-            Node::Absent => None,
-            _ => Some(
-                rustix::fs::statat(&place.parent, &place.name, AtFlags::SYMLINK_NOFOLLOW)
-                    .map_err(|error| ToolError::io(path.display(), &error.into()))?,
-            ),
+        let failed = |error: Errno| ToolError::io(format!("restore {}", path.display()), &error.into());
+        let stat = match (&now, &current) {
+            (Node::Absent, _) => None,
+            (_, Some(current)) => Some(current.stat),
+            _ => {
+                Some(rustix::fs::statat(&place.parent, &place.name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?)
+            }
         };
-        let stat = current.as_ref().map(|current| current.stat).or(stat);
         let temp = temp_name()?;
         let change = Change { path: path.to_owned(), before: now.clone(), after: restore.to.clone() };
+        let spot = Spot { parent: &place.parent, name: &place.name, temp: &temp };
+        let swap = Swap { spot, path, now: &now, stat: stat.as_ref() };
+        swap.refuse_impossible(restore.to)?;
         self.journal.before(&[Intent {
             change: change.clone(),
             before: current.as_ref().map(|current| current.bytes.as_slice()),
             temp: Some(place.parent_path.join(&temp)),
         }])?;
-        let swap = Swap {
-            parent: &place.parent,
-            name: &place.name,
-            temp: &temp,
-            path,
-            now: &now,
-            stat: stat.as_ref(),
-        };
-        let done = swap.to(restore.to, restore.bytes);
-        if !matches!(done, Ok(Installed::Yes)) {
-            let _ = rustix::fs::unlinkat(&place.parent, &temp, AtFlags::empty());
-        }
-        match done? {
+        match swap.to(restore.to, restore.bytes)? {
             Installed::Overtaken => Err(overtaken(path)),
+            Installed::Kept => Err(kept(path, &place.parent_path.join(&temp))),
             Installed::Yes => {
                 sync(&place.parent, path)?;
                 self.journal.changed(change);
@@ -70,86 +67,95 @@ impl LocalFiles {
 
 /// One path on its way from what stands there to what shall.
 struct Swap<'a> {
-    parent: &'a OwnedFd,
-    name: &'a OsStr,
-    temp: &'a OsStr,
+    spot: Spot<'a>,
     path: &'a Path,
     now: &'a Node,
     stat: Option<&'a Stat>,
 }
 
 impl Swap<'_> {
-    fn to(&self, to: &Node, bytes: &[u8]) -> Result<Installed, ToolError> {
-        if matches!(self.now, Node::Dir { .. }) && !matches!(to, Node::Dir { .. }) {
-            self.remove_directory()?;
-            return match to {
-                Node::Absent => Ok(Installed::Yes),
-                _ => self.put(to, bytes, None),
-            };
+    /// Says beforehand what cannot come out well, so that nothing is written down for it.
+    fn refuse_impossible(&self, to: &Node) -> Result<(), ToolError> {
+        if *to == Node::Special {
+            return Err(conflict(self.path, "a device, socket or FIFO stood there, which is not recreated"));
         }
-        match (to, self.stat) {
-            (Node::Absent, None) => Ok(Installed::Yes),
-            (Node::Absent, Some(stat)) => {
-                remove(self.parent, self.name, self.temp, stat).map_err(|error| self.failed(error))
+        if matches!(self.now, Node::Dir { .. }) && !matches!(to, Node::Dir { .. }) {
+            let entries = Dir::read_from(self.open_directory()?).map_err(|error| self.failed(error))?;
+            let foreign = |entry: &DirEntry| !matches!(entry.file_name().to_bytes(), b"." | b"..");
+            if entries.flatten().any(|entry| foreign(&entry)) {
+                return Err(self.not_empty());
             }
-            (Node::Dir { mode }, Some(_)) if matches!(self.now, Node::Dir { .. }) => self.set_mode(*mode),
-            (Node::Dir { .. }, Some(stat)) => {
-                match remove(self.parent, self.name, self.temp, stat).map_err(|error| self.failed(error))? {
-                    Installed::Yes => self.put(to, bytes, None),
-                    Installed::Overtaken => Ok(Installed::Overtaken),
+        }
+        Ok(())
+    }
+
+    fn to(&self, to: &Node, bytes: &[u8]) -> Result<Installed, ToolError> {
+        match (self.now, self.stat, to) {
+            (Node::Dir { .. }, _, Node::Dir { mode }) => {
+                let fd = self.open_directory()?;
+                chmod(&fd, *mode).map(|()| Installed::Yes).map_err(|error| self.failed(error))
+            }
+            (_, None, Node::Absent) => Ok(Installed::Yes),
+            (_, Some(stat), Node::Absent) => self.spot.remove(stat).map_err(|error| self.failed(error)),
+            (_, stat, to) => {
+                let made = self.make(to, bytes)?;
+                self.spot.install(&made, stat).map_err(|error| self.failed(error))
+            }
+        }
+    }
+
+    /// Makes `to` under the temporary name.
+    fn make(&self, to: &Node, bytes: &[u8]) -> Result<Stat, ToolError> {
+        let Spot { parent, temp, .. } = self.spot;
+        let failed = |error: Errno| self.failed(error);
+        match to {
+            Node::File(file) => {
+                return write_temp(parent, temp, bytes, Some(file))
+                    .map_err(|error| ToolError::io(format!("restore {}", self.path.display()), &error));
+            }
+            Node::Link { target } => rustix::fs::symlinkat(target, parent, temp).map_err(failed)?,
+            Node::Dir { mode } => {
+                rustix::fs::mkdirat(parent, temp, Mode::RWXU).map_err(failed)?;
+                let made = rustix::fs::openat(parent, temp, DIRECTORY, Mode::empty());
+                if let Err(error) = made.and_then(|fd| chmod(&fd, *mode)) {
+                    let _ = rustix::fs::unlinkat(parent, temp, AtFlags::REMOVEDIR);
+                    return Err(failed(error));
                 }
             }
-            (to, stat) => self.put(to, bytes, stat),
+            Node::Absent | Node::Special => return Err(ToolError::internal("there is nothing to make")),
         }
+        rustix::fs::statat(parent, temp, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)
     }
 
-    /// Makes `to` under the temporary name and moves it into place.
-    fn put(&self, to: &Node, bytes: &[u8], expect: Option<&Stat>) -> Result<Installed, ToolError> {
-        match to {
-            Node::Absent => return Ok(Installed::Yes),
-            Node::File(file) => {
-                write_temp(self.parent, self.temp, bytes, Some(file))
-                    .map_err(|error| ToolError::io(format!("restore {}", self.path.display()), &error))?;
-            }
-            Node::Link { target } => {
-                rustix::fs::symlinkat(target, self.parent, self.temp).map_err(|error| self.failed(error))?;
-            }
-            Node::Dir { mode } => {
-                let made = rustix::fs::mkdirat(self.parent, self.name, Mode::from_raw_mode(*mode));
-                return match made {
-                    Ok(()) => self.set_mode(*mode),
-                    Err(Errno::EXIST) => Ok(Installed::Overtaken),
-                    Err(error) => Err(self.failed(error)),
-                };
-            }
-            Node::Special => {
-                return Err(conflict(
-                    self.path,
-                    "a device, socket or FIFO stood there, which is not recreated",
-                ));
-            }
+    fn open_directory(&self) -> Result<OwnedFd, ToolError> {
+        let Spot { parent, name, .. } = self.spot;
+        match rustix::fs::openat(parent, name, DIRECTORY, Mode::empty()) {
+            // A directory that its owner may not list can still be held, emptied of nothing and given its mode.
+            Err(Errno::ACCESS) => rustix::fs::openat(parent, name, HOLD | OFlags::NOFOLLOW, Mode::empty()),
+            other => other,
         }
-        install(self.parent, self.temp, self.name, expect).map_err(|error| self.failed(error))
+        .map_err(|error| self.failed(error))
     }
 
-    fn set_mode(&self, mode: u32) -> Result<Installed, ToolError> {
-        rustix::fs::chmodat(self.parent, self.name, Mode::from_raw_mode(mode), AtFlags::empty())
-            .map(|()| Installed::Yes)
-            .map_err(|error| self.failed(error))
-    }
-
-    fn remove_directory(&self) -> Result<(), ToolError> {
-        match rustix::fs::unlinkat(self.parent, self.name, AtFlags::REMOVEDIR) {
-            Ok(()) => Ok(()),
-            Err(Errno::NOTEMPTY | Errno::EXIST) => {
-                Err(conflict(self.path, "the directory holds entries that the call did not make"))
-            }
-            Err(error) => Err(self.failed(error)),
-        }
+    fn not_empty(&self) -> ToolError {
+        conflict(self.path, "the directory holds entries that the call did not make")
     }
 
     fn failed(&self, error: Errno) -> ToolError {
-        ToolError::io(format!("restore {}", self.path.display()), &error.into())
+        match error {
+            Errno::NOTEMPTY => self.not_empty(),
+            error => ToolError::io(format!("restore {}", self.path.display()), &error.into()),
+        }
+    }
+}
+
+/// Sets the mode of the very directory that is held, whatever its name means by now.
+fn chmod(fd: &OwnedFd, mode: u32) -> Result<(), Errno> {
+    let mode = Mode::from_raw_mode(mode);
+    match rustix::fs::fchmod(fd, mode) {
+        // A handle that only holds; its link in /proc leads to what it holds.
+        Err(Errno::BADF) => rustix::fs::chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), mode),
+        other => other,
     }
 }
 

@@ -9,10 +9,10 @@ use rustix::fs::{Access, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::LocalFiles;
-use super::node::{Current, read_current};
+use super::node::{foreign_owner, read_current};
 use super::open::protected;
-use super::place::{Installed, install, lock, temp_name, write_temp};
-use super::resolve::{Leaf, Place, outside, resolve};
+use super::place::{Installed, Spot, lock, temp_name, write_temp};
+use super::resolve::{Leaf, Place, below, outside, resolve};
 use crate::Intent;
 
 /// How often an edit is made again on a file that somebody else keeps changing.
@@ -41,17 +41,23 @@ impl LocalFiles {
         if !self.scope.writes {
             return Err(ToolError::denied(format!("{}: this call may not write", path.display())));
         }
-        if let Some(root) = self.root_of(path) {
-            let rest = path.strip_prefix(&root.path).map_err(|_| outside(path))?;
-            return resolve(&root, &self.roots, rest, leaf);
-        }
+        let contained = self.root_of(path);
+        let place = match &contained {
+            Some(root) => resolve(root, &self.roots, below(root, path)?, leaf)?,
+            None => self.granted_place(path)?,
+        };
+        self.refuse_secret_place(path, &place, contained.is_some())?;
+        Ok(place)
+    }
+
+    /// The place of a path outside the roots that the scope names.
+    pub(super) fn granted_place(&self, path: &Path) -> Result<Place, ToolError> {
         if !self.scope.grants.iter().any(|grant| grant == path) {
             return Err(outside(path));
         }
         // The grant names this very path: a link on the way would make it another one.
         let root = self.filesystem()?;
-        let rest = path.strip_prefix(&root.path).map_err(|_| outside(path))?;
-        let place = resolve(&root, &[], rest, Leaf::Keep)?;
+        let place = resolve(&root, &[], below(&root, path)?, Leaf::Keep)?;
         if place.path() == path { Ok(place) } else { Err(outside(path)) }
     }
 
@@ -66,10 +72,8 @@ impl LocalFiles {
         let current =
             if place.missing.is_empty() { read_current(&place.parent, &place.name, &path)? } else { None };
         if let Some(current) = &current {
+            self.refuse_alias(&path, &current.stat)?;
             refuse_read_only(&place, &path)?;
-            if self.is_protected_alias(current) {
-                return Err(protected(&path));
-            }
         }
         let bytes = edit(current.as_ref().map(|current| current.bytes.as_slice()))?;
         if self.cancel.is_cancelled() {
@@ -106,20 +110,15 @@ impl LocalFiles {
 
         let parent = self.make_directories(place.parent, &place.parent_path, &place.missing)?;
         let like = current.as_ref().map(|current| &current.node);
-        let written = write_temp(&parent, &temp, &bytes, like);
-        let outcome = match written {
-            Ok(stat) => {
-                after.mode = stat.st_mode & 0o7777;
-                install(&parent, &temp, &place.name, current.as_ref().map(|current| &current.stat))
-                    .map_err(|error| ToolError::io(format!("write {}", path.display()), &error.into()))
-            }
-            Err(error) => Err(ToolError::io(format!("write {}", path.display()), &error)),
-        };
-        if !matches!(outcome, Ok(Installed::Yes)) {
-            let _ = rustix::fs::unlinkat(&parent, &temp, AtFlags::empty());
-        }
-        if matches!(outcome?, Installed::Overtaken) {
-            return Ok(None);
+        let failed = |error: std::io::Error| ToolError::io(format!("write {}", path.display()), &error);
+        let made = write_temp(&parent, &temp, &bytes, like).map_err(failed)?;
+        after.mode = made.st_mode & 0o7777;
+        after.owner = foreign_owner(&made);
+        let spot = Spot { parent: &parent, name: &place.name, temp: &temp };
+        match spot.install(&made, current.as_ref().map(|current| &current.stat)).map_err(|error| failed(error.into()))? {
+            Installed::Yes => {}
+            Installed::Overtaken => return Ok(None),
+            Installed::Kept => return Err(kept(&path, &directory.join(&temp))),
         }
         sync(&parent, &directory)?;
         self.journal.changed(Change {
@@ -127,6 +126,14 @@ impl LocalFiles {
             before: before.clone(),
             after: Node::File(after.clone()),
         });
+        if let Some((uid, gid)) = current.as_ref().and_then(|current| current.node.owner)
+            && after.owner != Some((uid, gid))
+        {
+            self.journal.not_reversible(format!(
+                "{} belonged to user {uid} and group {gid}, which only root could keep; undo brings back the bytes, not the owner",
+                path.display()
+            ));
+        }
         let other_names = current.map_or(0, |current| u64::from(current.stat.st_nlink).saturating_sub(1));
         if other_names > 0 {
             self.journal.not_reversible(format!(
@@ -135,10 +142,6 @@ impl LocalFiles {
             ));
         }
         Ok(Some(Written { path, before, after, other_names }))
-    }
-
-    fn is_protected_alias(&self, current: &Current) -> bool {
-        current.stat.st_nlink > 1 && self.is_protected_inode(&current.stat)
     }
 
     /// Makes the missing directories below `parent` and holds the last.
@@ -204,6 +207,18 @@ pub(super) fn sync(directory: &OwnedFd, path: &Path) -> Result<(), ToolError> {
         Ok(()) | Err(Errno::INVAL | Errno::BADF | Errno::NOTSUP) => Ok(()),
         Err(error) => Err(ToolError::io(format!("sync {}", path.display()), &error.into())),
     }
+}
+
+/// Somebody else wrote twice at the very moment of the exchange, and one of the two versions found no name.
+pub(super) fn kept(path: &Path, temp: &Path) -> ToolError {
+    ToolError::new(
+        ErrorKind::Conflict,
+        format!(
+            "{} was changed twice by somebody else at this moment; nothing was written, and the version between is kept as {}",
+            path.display(),
+            temp.display()
+        ),
+    )
 }
 
 pub(super) fn overtaken(path: &Path) -> ToolError {
