@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use haft_ledger::{Ledger, NewSession, Query};
+use haft_ledger::{Intent, Ledger, NewSession, Query};
 use haft_tool::{Change, Effect, FileNode, Node, Receipt, Reversible, State, ToolError, json, now_ms};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -70,7 +70,10 @@ fn measure(title: &str, ledger: &Ledger, session: &str) -> Result<(), ToolError>
                 before: Node::File(file),
                 after: Node::Absent,
             };
-            ledger.before_change(&mut receipt, &change, Some(&bytes), None)?;
+            ledger.before_changes(
+                &mut receipt,
+                &[Intent { change: &change, before: Some(&bytes), temp: None }],
+            )?;
             receipt.state = State::Completed;
             ledger.finish(&mut receipt)
         })?;

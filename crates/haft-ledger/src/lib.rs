@@ -34,4 +34,5 @@ pub use gc::{GcPolicy, GcReport};
 pub use health::Stats;
 pub use ledger::Ledger;
 pub use query::Query;
+pub use receipts::Intent;
 pub use session::{NewSession, Session};

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Receipt, State, ToolError};
+use haft_tool::{Receipt, State, ToolError, path_to_text};
 use rusqlite::{Connection, OptionalExtension, Params, params};
 
 use crate::Ledger;
-use crate::codec::{decode, decode_change, escape};
+use crate::codec::decode;
 use crate::fault::{Attempt, damaged, unknown};
 use crate::sql::{self, int};
 
@@ -44,7 +44,7 @@ impl Ledger {
     pub fn receipts(&self, query: &Query) -> Result<Vec<Receipt>, ToolError> {
         let before = query.before.unwrap_or(i64::MAX);
         let limit = int(query.limit);
-        let workspace = query.workspace.as_deref().map(escape);
+        let workspace = query.workspace.as_deref().map(path_to_text);
         self.db.read(|conn| match (&query.session, &workspace, query.only_changes) {
             (Some(session), workspace, only_changes) => {
                 let least = i64::from(only_changes);
@@ -73,14 +73,14 @@ impl Ledger {
     /// What a plain `undo` would take back: the newest call in the workspace that changed something, is no undo
     /// itself and has not been undone.
     pub fn next_to_undo(&self, workspace: &Path) -> Result<Option<Receipt>, ToolError> {
-        self.db.read(|conn| first(conn, sql::NEXT_TO_UNDO, [escape(workspace)]))
+        self.db.read(|conn| first(conn, sql::NEXT_TO_UNDO, [path_to_text(workspace)]))
     }
 
     /// What a plain `redo` would take back: the newest undo in the workspace that still holds, unless a newer call
     /// has changed something since.
     pub fn next_to_redo(&self, workspace: &Path) -> Result<Option<Receipt>, ToolError> {
         self.db.read(|conn| {
-            let workspace = escape(workspace);
+            let workspace = path_to_text(workspace);
             let Some(undo) = first(conn, sql::NEXT_TO_REDO, [&workspace])? else { return Ok(None) };
             let mut since = conn.prepare_cached(sql::CALL_SINCE)?;
             let overtaken = since.exists(params![workspace, undo.id])?;
@@ -112,7 +112,8 @@ fn select(conn: &Connection, sql: &str, params: impl Params) -> Attempt<Vec<Rece
             let pending = pending.query_map([id], |row| row.get::<_, String>(0))?;
             let pending = pending.collect::<rusqlite::Result<Vec<_>>>()?;
             if !pending.is_empty() {
-                let changes = pending.iter().map(|change| decode_change(change)).collect::<Result<_, _>>();
+                let changes =
+                    pending.iter().map(|change| serde_json::from_str(change)).collect::<Result<_, _>>();
                 receipt.changes = changes.map_err(|error| strange(&error))?;
             }
         }

@@ -2,15 +2,25 @@
 
 use std::path::Path;
 
-use haft_tool::{Change, Receipt, ToolError};
+use haft_tool::{Change, Receipt, ToolError, path_to_text};
 use rusqlite::params;
 
 use crate::blobs::Image;
-use crate::codec::{encode_change, escape};
 use crate::db::{Survives, run};
 use crate::event::Expected;
 use crate::sql::{self, int};
 use crate::{Ledger, record};
+
+/// A change that a call is about to make.
+#[derive(Debug, Clone, Copy)]
+pub struct Intent<'a> {
+    /// The path, its state now and its state to be.
+    pub change: &'a Change,
+    /// The bytes that stand there now, if they are a file's.
+    pub before: Option<&'a [u8]>,
+    /// The file that will be renamed into place, so that the leftovers of a crash can be found.
+    pub temp: Option<&'a Path>,
+}
 
 impl Ledger {
     /// Records that a call begins and gives it its number.
@@ -24,48 +34,52 @@ impl Ledger {
         unnumber(begun, receipt, 0).map(drop)
     }
 
-    /// Records that a call is about to change a path; when this returns, the record and the bytes in `before` have
-    /// reached the disk, and the change may be made.
+    /// Records that a call is about to change paths; when this returns, the record and the bytes that stand there
+    /// have reached the disk, and the changes may be made.
     ///
-    /// A call that has not begun begins here. `temp` names the file that will be renamed into place, so that the
-    /// leftovers of a crash can be found.
-    pub fn before_change(
-        &self,
-        receipt: &mut Receipt,
-        change: &Change,
-        before: Option<&[u8]>,
-        temp: Option<&Path>,
-    ) -> Result<(), ToolError> {
-        let image = before.map(|bytes| Image::store(self.db.home(), bytes)).transpose()?;
-        if let Some(image) = &image {
-            let said = change.before.as_file().map(|file| file.hash.as_str());
-            if said != Some(image.hash().as_str()) {
-                return Err(ToolError::internal(format!(
-                    "the before-image of {} is not what the change says",
-                    change.path.display()
-                )));
-            }
-        }
-        let body = encode_change(change)?;
+    /// A call that has not begun begins here. All changes share one wait for the disk.
+    pub fn before_changes(&self, receipt: &mut Receipt, intents: &[Intent<'_>]) -> Result<(), ToolError> {
+        let images = intents.iter().map(|intent| self.image(intent)).collect::<Result<Vec<_>, _>>()?;
+        let bodies = intents
+            .iter()
+            .map(|intent| serde_json::to_string(intent.change))
+            .collect::<Result<Vec<_>, _>>()?;
         let number = receipt.id;
         let written = self.db.write(Survives::PowerLoss, |conn| {
             if receipt.id == 0 {
                 record::started(conn, receipt, Expected::Any)?;
             }
-            if let Some(image) = &image {
-                image.insert(conn, false)?;
+            for ((intent, image), body) in intents.iter().zip(&images).zip(&bodies) {
+                if let Some(image) = image {
+                    image.insert(conn, false)?;
+                }
+                if let Some(file) = intent.change.before.as_file() {
+                    record::refer(conn, receipt.id, &file.hash)?;
+                }
+                let n: i64 =
+                    conn.prepare_cached(sql::NEXT_PENDING)?.query_row([receipt.id], |row| row.get(0))?;
+                run(conn, sql::INSERT_PENDING, params![receipt.id, n, body, intent.temp.map(path_to_text)])?;
+                run(conn, sql::COUNT_CHANGES, params![receipt.id, int(n)])?;
             }
-            if let Some(file) = change.before.as_file() {
-                record::refer(conn, receipt.id, &file.hash)?;
-            }
-            let n: i64 = conn.prepare_cached(sql::NEXT_PENDING)?.query_row([receipt.id], |row| row.get(0))?;
-            run(conn, sql::INSERT_PENDING, params![receipt.id, n, body, temp.map(escape)])?;
-            run(conn, sql::COUNT_CHANGES, params![receipt.id, int(n)])?;
             Ok(())
         });
         unnumber(written, receipt, number)?;
-        receipt.changes.push(change.clone());
+        receipt.changes.extend(intents.iter().map(|intent| intent.change.clone()));
         Ok(())
+    }
+
+    /// The before-image of an intent, stored or ready to be stored with it.
+    fn image<'a>(&self, intent: &Intent<'a>) -> Result<Option<Image<'a>>, ToolError> {
+        let Some(bytes) = intent.before else { return Ok(None) };
+        let image = Image::store(self.db.home(), bytes)?;
+        let said = intent.change.before.as_file().map(|file| file.hash.as_str());
+        if said == Some(image.hash().as_str()) {
+            return Ok(Some(image));
+        }
+        Err(ToolError::internal(format!(
+            "the before-image of {} is not what the change says",
+            intent.change.path.display()
+        )))
     }
 
     /// Records how a call ended, and with it exactly the changes that the receipt names.
@@ -123,7 +137,7 @@ mod tests {
         let change = Change { path: "/w/d".into(), before: Node::Absent, after: Node::Dir { mode: 0o755 } };
         ledger.begin(&mut receipt).unwrap();
         assert!(!waited());
-        ledger.before_change(&mut receipt, &change, None, None).unwrap();
+        ledger.before_changes(&mut receipt, &[Intent { change: &change, before: None, temp: None }]).unwrap();
         assert!(waited());
         receipt.state = State::Completed;
         ledger.finish(&mut receipt).unwrap();

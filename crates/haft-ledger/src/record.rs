@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use haft_tool::{Hash, Receipt, State, ToolError};
+use haft_tool::{Hash, Receipt, State, ToolError, path_to_text};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::blobs::key_of;
-use crate::codec::escape;
 use crate::db::run;
 use crate::event::{self, Event, Expected};
 use crate::fault::{Attempt, unknown};
@@ -102,7 +101,7 @@ fn index(conn: &Connection, receipt: &mut Receipt, expected: Expected) -> Attemp
     let (state, changes) = (receipt.state.word(), int(receipt.changes.len()));
     if receipt.id == 0 {
         let started_at = int(receipt.started_at);
-        let workspace = escape(&receipt.workspace);
+        let workspace = path_to_text(&receipt.workspace);
         run(
             conn,
             sql::INSERT_RECEIPT,

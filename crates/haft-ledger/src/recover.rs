@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use haft_tool::{ErrorKind, Receipt, State, ToolError, now_ms};
+use haft_tool::{ErrorKind, Receipt, State, ToolError, now_ms, path_from_text};
 use rusqlite::Connection;
 
-use crate::codec::unescape;
 use crate::db::{Survives, run};
 use crate::event::Expected;
 use crate::fault::{Attempt, Fault};
@@ -62,5 +61,5 @@ fn interrupt(conn: &Connection, id: i64) -> Attempt<Option<(Receipt, Vec<PathBuf
     receipt.error_kind = Some(ErrorKind::Interrupted);
     receipt.error = Some("the process ended before the call was done".to_owned());
     record::finished(conn, &mut receipt, Expected::Any)?;
-    Ok(Some((receipt, temps.into_iter().flatten().map(|temp| unescape(&temp)).collect())))
+    Ok(Some((receipt, temps.into_iter().flatten().map(|temp| path_from_text(&temp)).collect())))
 }

@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use haft_tool::{ToolError, now_ms};
+use haft_tool::{ToolError, now_ms, path_from_text, path_to_text};
 use rusqlite::{Row, params};
 
 use crate::Ledger;
-use crate::codec::{escape, unescape};
 use crate::db::{Survives, run};
 use crate::fault::unknown;
 use crate::owner::Owner;
@@ -51,7 +50,7 @@ impl Ledger {
         self.db.write(Survives::Crash, |conn| {
             loop {
                 let id = random_id()?;
-                let workspace = escape(&new.workspace);
+                let workspace = path_to_text(&new.workspace);
                 let row = params![id, workspace, new.dialect, new.door, int(now_ms()), owner];
                 if run(conn, sql::INSERT_SESSION, row)? == 1 {
                     return Ok(id);
@@ -91,7 +90,7 @@ impl Ledger {
 fn read(row: &Row<'_>) -> rusqlite::Result<Session> {
     Ok(Session {
         id: row.get(0)?,
-        workspace: unescape(&row.get::<_, String>(1)?),
+        workspace: path_from_text(&row.get::<_, String>(1)?),
         dialect: row.get(2)?,
         door: row.get(3)?,
         started_at: row.get(4)?,

@@ -40,6 +40,7 @@ pub enum Node {
     /// A symbolic link.
     Link {
         /// Where it points, as written.
+        #[serde(with = "crate::path_text")]
         target: PathBuf,
     },
     /// A device, socket or FIFO: seen, never recreated.
@@ -79,6 +80,7 @@ impl Node {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// The absolute path.
+    #[serde(with = "crate::path_text")]
     pub path: PathBuf,
     /// What stood there before.
     pub before: Node,

@@ -11,11 +11,13 @@ pub enum Effect {
     /// Reads a file, or anything below a directory.
     Read {
         /// The absolute path.
+        #[serde(with = "crate::path_text")]
         path: PathBuf,
     },
     /// Creates, changes or removes a file, or anything below a directory.
     Write {
         /// The absolute path.
+        #[serde(with = "crate::path_text")]
         path: PathBuf,
     },
     /// Runs a command.

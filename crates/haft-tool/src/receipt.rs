@@ -72,6 +72,7 @@ pub struct Receipt {
     /// The tool's name.
     pub tool: String,
     /// The workspace it ran in.
+    #[serde(with = "crate::path_text")]
     pub workspace: PathBuf,
     /// Its arguments; long strings are named by size and hash.
     pub input: Value,

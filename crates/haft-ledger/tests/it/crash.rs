@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use haft_ledger::Ledger;
+use haft_ledger::{Intent, Ledger};
 use haft_tool::{ErrorKind, Node, State};
 
 use crate::setting::{call, change, file, hash_of, new_session, setting};
@@ -34,7 +34,12 @@ fn victim() {
             let before = next(&mut random).to_le_bytes().repeat(size / 8 + 1);
             let change = change(&format!("/w/{n}"), file(&before), Node::Absent);
             let temp = PathBuf::from(format!("/w/.{n}.tmp"));
-            ledger.before_change(&mut receipt, &change, Some(&before), Some(&temp)).unwrap();
+            ledger
+                .before_changes(
+                    &mut receipt,
+                    &[Intent { change: &change, before: Some(&before), temp: Some(&temp) }],
+                )
+                .unwrap();
             writeln!(out, "\nchange {} {}", receipt.id, hash_of(&change.before)).unwrap();
         }
         receipt.state = State::Completed;
@@ -122,7 +127,12 @@ fn an_interrupted_call_can_still_be_undone_and_names_its_leftovers() {
     let set = setting();
     let mut receipt = set.call();
     let change = change("/w/a", file(b"before"), file(b"after"));
-    set.ledger.before_change(&mut receipt, &change, Some(b"before"), Some(Path::new("/w/.a.tmp"))).unwrap();
+    set.ledger
+        .before_changes(
+            &mut receipt,
+            &[Intent { change: &change, before: Some(b"before"), temp: Some(Path::new("/w/.a.tmp")) }],
+        )
+        .unwrap();
     set.meddle("UPDATE running SET owner = '1 1 another-boot -'");
     let recovered = set.ledger.recover().unwrap();
     let [(receipt, temps)] = &recovered[..] else { panic!("{recovered:?}") };

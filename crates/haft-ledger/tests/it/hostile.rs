@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use haft_ledger::{EventLog, GcPolicy, Ledger, Query};
+use haft_ledger::{EventLog, GcPolicy, Intent, Ledger, Query};
 
 use crate::setting::{change, file, large, setting};
 
@@ -81,7 +81,9 @@ fn any_edit_of_any_column_is_survived() {
             set.undid(&[&wrote]);
             let mut running = set.call();
             let change = change("/w/b", file(b"b"), haft_tool::Node::Absent);
-            set.ledger.before_change(&mut running, &change, Some(b"b"), None).unwrap();
+            set.ledger
+                .before_changes(&mut running, &[Intent { change: &change, before: Some(b"b"), temp: None }])
+                .unwrap();
             for value in values {
                 // STRICT tables refuse most of these; what they let through must be survived.
                 let sql = format!("UPDATE OR IGNORE {table} SET {column} = {value}");

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use haft_ledger::{Ledger, Query};
+use haft_ledger::{Intent, Ledger, Query};
 use haft_tool::{Effect, ErrorKind, Node, State, Value, json};
 
 use crate::setting::{change, file, hash_of, new_session, setting};
@@ -41,7 +41,12 @@ fn a_change_and_its_before_image_are_there_before_the_change_is_made() {
         let before = vec![b'x'; size];
         let mut receipt = set.call();
         let change = change("/w/a", file(&before), file(b"new"));
-        set.ledger.before_change(&mut receipt, &change, Some(&before), Some(Path::new("/w/.a.tmp"))).unwrap();
+        set.ledger
+            .before_changes(
+                &mut receipt,
+                &[Intent { change: &change, before: Some(&before), temp: Some(Path::new("/w/.a.tmp")) }],
+            )
+            .unwrap();
         assert_eq!(receipt.changes, std::slice::from_ref(&change));
         let seen = other.receipt(receipt.id).unwrap();
         assert_eq!((seen.state, &seen.changes), (State::Running, &receipt.changes));
@@ -56,11 +61,23 @@ fn only_the_changes_that_were_made_are_kept_in_the_end() {
     set.ledger.begin(&mut receipt).unwrap();
     for name in ["a", "b", "c"] {
         let change = change(&format!("/w/{name}"), file(name.as_bytes()), Node::Absent);
-        set.ledger.before_change(&mut receipt, &change, Some(name.as_bytes()), None).unwrap();
+        set.ledger
+            .before_changes(
+                &mut receipt,
+                &[Intent { change: &change, before: Some(name.as_bytes()), temp: None }],
+            )
+            .unwrap();
     }
     let dropped = receipt.changes.remove(1);
     set.ledger
-        .before_change(&mut receipt, &change("/w/d", Node::Absent, Node::Dir { mode: 0o755 }), None, None)
+        .before_changes(
+            &mut receipt,
+            &[Intent {
+                change: &change("/w/d", Node::Absent, Node::Dir { mode: 0o755 }),
+                before: None,
+                temp: None,
+            }],
+        )
         .unwrap();
     receipt.state = State::Completed;
     set.ledger.finish(&mut receipt).unwrap();
@@ -77,7 +94,10 @@ fn a_before_image_that_is_not_what_the_change_says_is_refused_and_nothing_is_wri
     let set = setting();
     let mut receipt = set.call();
     let change = change("/w/a", file(b"one"), Node::Absent);
-    let error = set.ledger.before_change(&mut receipt, &change, Some(b"two"), None).unwrap_err();
+    let error = set
+        .ledger
+        .before_changes(&mut receipt, &[Intent { change: &change, before: Some(b"two"), temp: None }])
+        .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Internal);
     assert_eq!((receipt.id, receipt.changes.len()), (0, 0));
     assert_eq!(set.ledger.stats().unwrap().receipts, 0);
@@ -138,7 +158,12 @@ fn paths_that_are_no_text_come_back_byte_for_byte() {
     receipt.effects = vec![Effect::Write { path: odd(b"/w-\xff/\x80a") }];
     let mut change = change("/w", Node::Link { target: odd(b"\xc3") }, Node::Absent);
     change.path = odd(b"/w-\xff\xfe/caf\xe9");
-    set.ledger.before_change(&mut receipt, &change, None, Some(&odd(b"/w-\xff\xfe/.\xe9"))).unwrap();
+    set.ledger
+        .before_changes(
+            &mut receipt,
+            &[Intent { change: &change, before: None, temp: Some(&odd(b"/w-\xff\xfe/.\xe9")) }],
+        )
+        .unwrap();
     assert_eq!(set.ledger.receipt(receipt.id).unwrap(), receipt);
     receipt.state = State::Completed;
     set.ledger.finish(&mut receipt).unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_ledger::{Ledger, NewSession};
+use haft_ledger::{Intent, Ledger, NewSession};
 use haft_tool::{Change, FileNode, Node, Receipt, Reversible, State, json, now_ms};
 use tempfile::TempDir;
 
@@ -50,7 +50,9 @@ impl Setting {
     pub(crate) fn wrote(&self, name: &str, before: &[u8], after: &[u8]) -> Receipt {
         let mut receipt = self.call();
         let change = change(&format!("/w/{name}"), file(before), file(after));
-        self.ledger.before_change(&mut receipt, &change, Some(before), None).unwrap();
+        self.ledger
+            .before_changes(&mut receipt, &[Intent { change: &change, before: Some(before), temp: None }])
+            .unwrap();
         receipt.state = State::Completed;
         self.ledger.finish(&mut receipt).unwrap();
         receipt

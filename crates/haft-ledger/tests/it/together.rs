@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use haft_ledger::{GcPolicy, Ledger, Query};
+use haft_ledger::{GcPolicy, Intent, Ledger, Query};
 use haft_tool::{Node, State};
 
 use crate::setting::{call, change, file, hash_of, new_session, setting};
@@ -21,7 +21,12 @@ fn two_openings_of_one_home_lose_nothing_and_number_nothing_twice() {
             if n % 50 == 0 {
                 let bytes = format!("{session} {n}").repeat(1 + n * 20).into_bytes();
                 let change = change("/w/a", file(&bytes), Node::Absent);
-                ledger.before_change(&mut receipt, &change, Some(&bytes), None).unwrap();
+                ledger
+                    .before_changes(
+                        &mut receipt,
+                        &[Intent { change: &change, before: Some(&bytes), temp: None }],
+                    )
+                    .unwrap();
                 receipt.state = State::Completed;
             }
             ledger.finish(&mut receipt).unwrap();
@@ -70,7 +75,12 @@ fn garbage_collection_never_takes_what_somebody_is_about_to_need() {
                 let bytes = vec![u8::try_from(n % 3).unwrap(); if n % 2 == 0 { 40_000 } else { 100 }];
                 let mut receipt = call(&set.session);
                 let change = change("/w/a", file(&bytes), Node::Absent);
-                writer.before_change(&mut receipt, &change, Some(&bytes), None).unwrap();
+                writer
+                    .before_changes(
+                        &mut receipt,
+                        &[Intent { change: &change, before: Some(&bytes), temp: None }],
+                    )
+                    .unwrap();
                 assert_eq!(writer.blob(hash_of(&change.before)).unwrap(), bytes, "round {n}");
                 receipt.state = State::Completed;
                 let output = writer.keep(&bytes).unwrap();

@@ -98,10 +98,15 @@ impl Journal for Page {
         let (ledger, session) = self.book.open()?;
         let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
         receipt.session.clone_from(session);
-        for intent in intents {
-            ledger.before_change(&mut receipt, &intent.change, intent.before, intent.temp.as_deref())?;
-        }
-        Ok(())
+        let intents: Vec<haft_ledger::Intent<'_>> = intents
+            .iter()
+            .map(|intent| haft_ledger::Intent {
+                change: &intent.change,
+                before: intent.before,
+                temp: intent.temp.as_deref(),
+            })
+            .collect();
+        ledger.before_changes(&mut receipt, &intents)
     }
 
     fn changed(&self, change: Change) {

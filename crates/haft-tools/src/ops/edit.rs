@@ -54,19 +54,18 @@ pub(crate) fn replace(
 
 /// The places to replace. Line breaks in `old` also match the file's own kind, and `new` is given that kind.
 fn find(text: &str, old: &str, new: &str, notes: &mut Vec<String>) -> Vec<Span> {
-    let exact: Vec<(usize, usize)> = memchr::memmem::find_iter(text.as_bytes(), old.as_bytes())
-        .map(|start| (start, start + old.len()))
-        .collect();
-    let unix = !old.contains('\r') && !new.contains('\r');
-    let (ranges, crlf) = if !exact.is_empty() {
-        (exact, unix && only_crlf(text))
-    } else if unix && old.contains('\n') && text.contains("\r\n") {
-        let crlf = old.replace('\n', "\r\n");
-        let found = memchr::memmem::find_iter(text.as_bytes(), crlf.as_bytes());
-        (found.map(|start| (start, start + crlf.len())).collect(), true)
-    } else {
-        return Vec::new();
+    let all = |wanted: &str| -> Vec<(usize, usize)> {
+        let starts = memchr::memmem::find_iter(text.as_bytes(), wanted.as_bytes());
+        starts.map(|start| (start, start + wanted.len())).collect()
     };
+    let unix = !old.contains('\r') && !new.contains('\r');
+    // Where every line ends with CRLF, a lone line feed could only match the second half of one.
+    let mut crlf = unix && only_crlf(text);
+    let mut ranges = if crlf { all(&old.replace('\n', "\r\n")) } else { all(old) };
+    if ranges.is_empty() && !crlf && unix && old.contains('\n') && text.contains("\r\n") {
+        crlf = true;
+        ranges = all(&old.replace('\n', "\r\n"));
+    }
     let new = if crlf && new.contains('\n') { &new.replace('\n', "\r\n") } else { new };
     if crlf && !ranges.is_empty() && (old.contains('\n') || new.contains('\n')) {
         notes.push("the file has CRLF line ends, and the new text was given them too".to_owned());
@@ -179,6 +178,11 @@ mod tests {
             b"x\r\ny\r\nz\r\nc\r\n"
         );
         assert_eq!(edit(b"a\r\nb\r\n", "b", "x\ny", Which::Only).unwrap(), b"a\r\nx\r\ny\r\n");
+        assert_eq!(
+            edit(b"a\r\nb\r\n", "\nb", "\nx", Which::Only).unwrap(),
+            b"a\r\nx\r\n",
+            "no line end is split"
+        );
         assert_eq!(
             edit(b"a\r\nb\nc", "b", "x\ny", Which::Only).unwrap(),
             b"a\r\nx\ny\nc",

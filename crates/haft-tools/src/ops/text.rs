@@ -44,7 +44,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Decoded> {
     }
     if memchr::memchr(0, bytes).is_some() {
         let charset = unmarked_utf16(bytes)?;
-        return Some(Decoded { text: decode_utf16(bytes, charset)?, charset, bom: false });
+        let text = decode_utf16(bytes, charset)?;
+        // Small numbers of two bytes each look the same; letters among them are an accident.
+        let odd = text.chars().filter(|letter| u8::try_from(*letter).is_ok_and(is_odd)).count();
+        return (odd * 100 <= text.len()).then_some(Decoded { text, charset, bom: false });
     }
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Some(Decoded { text: text.to_owned(), charset: Charset::Utf8, bom: false });
@@ -103,9 +106,13 @@ fn unmarked_utf16(bytes: &[u8]) -> Option<Charset> {
     }
 }
 
+/// Whether a control character is one that text does not have.
+fn is_odd(byte: u8) -> bool {
+    matches!(byte, 1..=8 | 14..=25 | 28..=31 | 127)
+}
+
 fn decode_legacy(bytes: &[u8]) -> Option<Decoded> {
-    let odd = |byte: &&u8| matches!(**byte, 1..=8 | 14..=25 | 28..=31 | 127);
-    if bytes.iter().filter(odd).count() * 100 > bytes.len() {
+    if bytes.iter().filter(|byte| is_odd(**byte)).count() * 100 > bytes.len() {
         return None;
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
@@ -154,6 +161,7 @@ mod tests {
         assert_eq!(decode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"), None);
         assert_eq!(decode(b"a\0b"), None);
         assert_eq!(decode(b"\x7fELF\x02\x01\x01\0\0\0\0\0"), None);
+        assert_eq!(decode(b"\x01\0\x02\0A\0\x03\0"), None, "numbers of two bytes");
         assert_eq!(decode(&[0xff, 0xfe, 0x00, 0xd8]), None, "a lone surrogate cannot be written back");
         assert_eq!(decode(&(0..=255).collect::<Vec<u8>>()), None);
     }

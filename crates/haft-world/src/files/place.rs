@@ -71,7 +71,9 @@ pub(super) fn write_temp(
         file.sync_all()?;
         Ok(rustix::fs::fstat(&file)?)
     };
-    fill().inspect_err(|_| drop(rustix::fs::unlinkat(parent, temp, AtFlags::empty())))
+    fill().inspect_err(|_| {
+        let _ = rustix::fs::unlinkat(parent, temp, AtFlags::empty());
+    })
 }
 
 /// Gives a file the mode, owner and attributes of `like`, as far as this process may.
@@ -140,7 +142,9 @@ impl Spot<'_> {
     }
 
     fn exchange(&self, made: &Stat, expect: &Stat) -> Result<Installed, Errno> {
-        let exchange = || rustix::fs::renameat_with(self.parent, self.temp, self.parent, self.name, RenameFlags::EXCHANGE);
+        let exchange = || {
+            rustix::fs::renameat_with(self.parent, self.temp, self.parent, self.name, RenameFlags::EXCHANGE)
+        };
         match exchange() {
             Ok(()) => {}
             Err(Errno::NOENT) => return Ok(Installed::Overtaken),
@@ -188,29 +192,35 @@ impl Spot<'_> {
             Err(Errno::NOENT) => return Ok(Installed::Overtaken),
             Err(error) => return Err(error),
         }
-        if is(self.parent, self.temp, expect) {
-            return self.delete(self.temp, expect).map(|()| Installed::Yes);
+        let done = if is(self.parent, self.temp, expect) {
+            self.delete(self.temp, expect).map(|()| Installed::Yes)
+        } else {
+            Ok(Installed::Overtaken)
+        };
+        if done == Ok(Installed::Yes) {
+            return done;
         }
-        let foreign = rustix::fs::statat(self.parent, self.temp, AtFlags::SYMLINK_NOFOLLOW)?;
-        match self.move_new(self.temp, self.name, &foreign) {
-            Ok(Installed::Yes) => Ok(Installed::Overtaken),
+        let taken = rustix::fs::statat(self.parent, self.temp, AtFlags::SYMLINK_NOFOLLOW)?;
+        match self.move_new(self.temp, self.name, &taken) {
+            Ok(Installed::Yes) => done,
             _ => Ok(Installed::Kept),
         }
     }
 
     /// Moves `what` to a name that nobody else has taken.
     fn move_new(&self, from: &OsStr, to: &OsStr, what: &Stat) -> Result<Installed, Errno> {
-        let moved = match rustix::fs::renameat_with(self.parent, from, self.parent, to, RenameFlags::NOREPLACE) {
-            // A directory never takes the place of anything but an empty one.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if is_directory(what) => {
-                rustix::fs::renameat(self.parent, from, self.parent, to)
-            }
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-                rustix::fs::linkat(self.parent, from, self.parent, to, AtFlags::empty())
-                    .and_then(|()| rustix::fs::unlinkat(self.parent, from, AtFlags::empty()))
-            }
-            other => other,
-        };
+        let moved =
+            match rustix::fs::renameat_with(self.parent, from, self.parent, to, RenameFlags::NOREPLACE) {
+                // A directory never takes the place of anything but an empty one.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if is_directory(what) => {
+                    rustix::fs::renameat(self.parent, from, self.parent, to)
+                }
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                    rustix::fs::linkat(self.parent, from, self.parent, to, AtFlags::empty())
+                        .and_then(|()| rustix::fs::unlinkat(self.parent, from, AtFlags::empty()))
+                }
+                other => other,
+            };
         match moved {
             Ok(()) => Ok(Installed::Yes),
             Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => Ok(Installed::Overtaken),

@@ -15,7 +15,8 @@ use super::root::HOLD;
 use super::update::{kept, overtaken, sync};
 use crate::Intent;
 
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl LocalFiles {
     pub(super) fn restore_path(&self, restore: &Restore<'_>) -> Result<(), ToolError> {
@@ -39,9 +40,9 @@ impl LocalFiles {
         let stat = match (&now, &current) {
             (Node::Absent, _) => None,
             (_, Some(current)) => Some(current.stat),
-            _ => {
-                Some(rustix::fs::statat(&place.parent, &place.name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?)
-            }
+            _ => Some(
+                rustix::fs::statat(&place.parent, &place.name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?,
+            ),
         };
         let temp = temp_name()?;
         let change = Change { path: path.to_owned(), before: now.clone(), after: restore.to.clone() };
@@ -80,7 +81,8 @@ impl Swap<'_> {
             return Err(conflict(self.path, "a device, socket or FIFO stood there, which is not recreated"));
         }
         if matches!(self.now, Node::Dir { .. }) && !matches!(to, Node::Dir { .. }) {
-            let entries = Dir::read_from(self.open_directory()?).map_err(|error| self.failed(error))?;
+            // One that cannot be listed is told by the kernel when it is to go.
+            let Ok(entries) = Dir::read_from(self.open_directory()?) else { return Ok(()) };
             let foreign = |entry: &DirEntry| !matches!(entry.file_name().to_bytes(), b"." | b"..");
             if entries.flatten().any(|entry| foreign(&entry)) {
                 return Err(self.not_empty());

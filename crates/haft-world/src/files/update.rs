@@ -115,7 +115,10 @@ impl LocalFiles {
         after.mode = made.st_mode & 0o7777;
         after.owner = foreign_owner(&made);
         let spot = Spot { parent: &parent, name: &place.name, temp: &temp };
-        match spot.install(&made, current.as_ref().map(|current| &current.stat)).map_err(|error| failed(error.into()))? {
+        match spot
+            .install(&made, current.as_ref().map(|current| &current.stat))
+            .map_err(|error| failed(error.into()))?
+        {
             Installed::Yes => {}
             Installed::Overtaken => return Ok(None),
             Installed::Kept => return Err(kept(&path, &directory.join(&temp))),

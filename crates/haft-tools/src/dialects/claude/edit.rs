@@ -2,6 +2,7 @@
 
 use haft_tool::{
     Effect, ErrorKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    path_to_text,
 };
 use serde::Deserialize;
 
@@ -75,7 +76,7 @@ impl Tool for Edit {
         let mut text = format!("Edited {}{times}{notes}\n", written.path.display());
         text.extend(diff.iter().map(Hunk::to_text));
         Ok(Output::text(text).with_structured(json!({
-            "filePath": written.path,
+            "filePath": path_to_text(&written.path),
             "replacements": count,
             "structuredPatch": diff.iter().map(Hunk::to_json).collect::<Vec<Value>>(),
         })))

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use haft_tool::{
     Bound, Content, Effect, ErrorKind, FileKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError,
-    World, clip_chars, json,
+    World, clip_chars, json, path_to_text,
 };
 use serde::Deserialize;
 
@@ -65,14 +65,14 @@ impl Tool for Read {
             Opened::Text(lines) => Ok(shown(&lines, first).with_structured(json!({
                 "type": "text",
                 "file": {
-                    "filePath": path, "numLines": lines.lines.len(), "startLine": first,
+                    "filePath": path_to_text(&path), "numLines": lines.lines.len(), "startLine": first,
                     "totalLines": lines.total, "encoding": lines.charset.unwrap_or("UTF-8"),
                 },
             }))),
             Opened::Image { media_type, data, bytes } => Ok(Output {
                 content: vec![Content::Image { media_type: media_type.to_owned(), data }],
                 structured: Some(
-                    json!({"type": "image", "file": {"filePath": path, "bytes": bytes, "mediaType": media_type}}),
+                    json!({"type": "image", "file": {"filePath": path_to_text(&path), "bytes": bytes, "mediaType": media_type}}),
                 ),
                 error_kind: None,
             }),

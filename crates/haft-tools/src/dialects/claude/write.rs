@@ -1,6 +1,8 @@
 //! `Write`: a whole file.
 
-use haft_tool::{Effect, JsonSchema, Node, Output, Planning, SideEffect, Tool, ToolError, World, json};
+use haft_tool::{
+    Effect, JsonSchema, Node, Output, Planning, SideEffect, Tool, ToolError, World, json, path_to_text,
+};
 use serde::Deserialize;
 
 use crate::ops::write::write;
@@ -45,7 +47,7 @@ impl Tool for Write {
         }
         Ok(Output::text(text).with_structured(json!({
             "type": if created { "create" } else { "update" },
-            "filePath": wrote.written.path, "lines": lines, "bytes": wrote.bytes,
+            "filePath": path_to_text(&wrote.written.path), "lines": lines, "bytes": wrote.bytes,
         })))
     }
 }

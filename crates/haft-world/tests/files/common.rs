@@ -1,0 +1,190 @@
+//! A workspace with an outside, and a journal that remembers what it was told.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use haft_tool::{Cancel, Change, ErrorKind, Files, Node, Reads, Scope, ToolError, Written};
+use haft_world::{Intent, Journal, LocalFiles, Root};
+use tempfile::TempDir;
+
+/// What stands in every file outside the workspace, so that a leak is seen at once.
+pub(crate) const SECRET: &[u8] = b"outside";
+
+/// What the journal was told, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Told {
+    Before { change: Change, bytes: Option<Vec<u8>> },
+    Changed(Change),
+    NotReversible(String),
+}
+
+type Hook = Box<dyn Fn(&[Intent<'_>]) -> Result<(), ToolError> + Send + Sync>;
+
+/// A journal that remembers, and lets a test look around at the moment before a change.
+#[derive(Default)]
+pub(crate) struct Recording {
+    told: Mutex<Vec<Told>>,
+    hook: Option<Hook>,
+}
+
+impl Recording {
+    pub(crate) fn told(&self) -> Vec<Told> {
+        self.told.lock().unwrap().clone()
+    }
+
+    pub(crate) fn changes(&self) -> Vec<Change> {
+        let changed = |told| if let Told::Changed(change) = told { Some(change) } else { None };
+        self.told().into_iter().filter_map(changed).collect()
+    }
+}
+
+impl Journal for Recording {
+    fn before(&self, intents: &[Intent<'_>]) -> Result<(), ToolError> {
+        let told = intents.iter().map(|intent| Told::Before {
+            change: intent.change.clone(),
+            bytes: intent.before.map(<[u8]>::to_vec),
+        });
+        self.told.lock().unwrap().extend(told);
+        self.hook.as_ref().map_or(Ok(()), |hook| hook(intents))
+    }
+
+    fn changed(&self, change: Change) {
+        self.told.lock().unwrap().push(Told::Changed(change));
+    }
+
+    fn not_reversible(&self, why: String) {
+        self.told.lock().unwrap().push(Told::NotReversible(why));
+    }
+}
+
+/// A workspace `ws`, a second root `second`, and `out`, which is neither.
+pub(crate) struct Stage {
+    _held: TempDir,
+    pub(crate) base: PathBuf,
+    pub(crate) scope: Scope,
+    pub(crate) cancel: Cancel,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let held = TempDir::new().unwrap();
+        let base = held.path().canonicalize().unwrap();
+        for directory in ["ws", "second", "out", "home"] {
+            fs::create_dir(base.join(directory)).unwrap();
+        }
+        fs::write(base.join("out/file"), SECRET).unwrap();
+        let scope = Scope {
+            workspace: base.join("ws"),
+            roots: vec![base.join("ws"), base.join("second")],
+            grants: Vec::new(),
+            reads: Reads::Roots,
+            protected: vec![base.join("home")],
+            writes: true,
+            runs: false,
+        };
+        Self { _held: held, base, scope, cancel: Cancel::new() }
+    }
+
+    /// The same, for a call that may read everywhere.
+    pub(crate) fn open() -> Self {
+        let mut stage = Self::new();
+        stage.scope.reads = Reads::Everywhere;
+        stage
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.base.join(path)
+    }
+
+    pub(crate) fn ws(&self, path: &str) -> PathBuf {
+        self.base.join("ws").join(path)
+    }
+
+    /// A file below the base, with the directories it needs.
+    pub(crate) fn put(&self, path: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    pub(crate) fn link(&self, target: impl AsRef<Path>, link: &str) -> PathBuf {
+        let link = self.path(link);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        link
+    }
+
+    pub(crate) fn files(&self) -> LocalFiles {
+        self.recorded().0
+    }
+
+    pub(crate) fn recorded(&self) -> (LocalFiles, Arc<Recording>) {
+        self.told_to(Recording::default())
+    }
+
+    /// Files whose journal calls `hook` before each change.
+    pub(crate) fn hooked(
+        &self,
+        hook: impl Fn(&[Intent<'_>]) -> Result<(), ToolError> + Send + Sync + 'static,
+    ) -> (LocalFiles, Arc<Recording>) {
+        self.told_to(Recording { hook: Some(Box::new(hook)), ..Recording::default() })
+    }
+
+    fn told_to(&self, journal: Recording) -> (LocalFiles, Arc<Recording>) {
+        let journal = Arc::new(journal);
+        let roots = self.scope.roots.iter().map(|root| Arc::new(Root::open(root).unwrap())).collect();
+        let told: Arc<dyn Journal> = Arc::<Recording>::clone(&journal);
+        (LocalFiles::new(Arc::new(self.scope.clone()), roots, told, self.cancel.clone()), journal)
+    }
+
+    /// The names in a directory below the base, sorted.
+    pub(crate) fn names(&self, path: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(path)).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// Asserts that nothing outside the roots was made, changed or removed.
+    pub(crate) fn assert_outside_untouched(&self) {
+        assert_eq!(self.names("out"), ["file"]);
+        assert_eq!(fs::read(self.path("out/file")).unwrap(), SECRET);
+        assert_eq!(self.names(""), ["home", "out", "second", "ws"]);
+    }
+}
+
+pub(crate) fn read(files: &dyn Files, path: &Path) -> Result<Vec<u8>, ToolError> {
+    let mut bytes = Vec::new();
+    files.open(path)?.file.read_to_end(&mut bytes).unwrap();
+    Ok(bytes)
+}
+
+pub(crate) fn write(files: &dyn Files, path: &Path, bytes: &[u8]) -> Result<Written, ToolError> {
+    files.update(path, &mut |_| Ok(bytes.to_vec()))
+}
+
+pub(crate) fn kind<T>(result: Result<T, ToolError>) -> Result<(), ErrorKind> {
+    result.map(drop).map_err(|error| error.kind)
+}
+
+pub(crate) fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().mode() & 0o7777
+}
+
+pub(crate) fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A file's state as `observe` tells it.
+pub(crate) fn observed(files: &dyn Files, path: &Path) -> Node {
+    files.observe(path).unwrap()
+}

@@ -1,0 +1,131 @@
+//! A workspace and a ledger of their own for each test, and the built program to call.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A workspace and a ledger.
+pub(crate) struct House {
+    folder: TempDir,
+    home: TempDir,
+}
+
+/// What came out of a run.
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl House {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_haft"));
+        command.args(args).current_dir(self.root()).env("HAFT_HOME", self.home()).stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn haft(&self, args: &[&str]) -> Ran {
+        self.command(args).output().unwrap().into()
+    }
+
+    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Ran {
+        self.haft(&["call", tool, &arguments.to_string()])
+    }
+
+    /// Runs it with these bytes on standard input.
+    pub(crate) fn pipe(&self, args: &[&str], input: &[u8]) -> Ran {
+        let mut child = self
+            .command(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A program that has seen enough may close its end early.
+        let _ = child.stdin.take().unwrap().write_all(input);
+        child.wait_with_output().unwrap().into()
+    }
+
+    /// Runs it and tells its peak memory in KiB, children not counted.
+    pub(crate) fn peak(&self, args: &[&str]) -> (Ran, u64) {
+        let status = self.home().join("peak");
+        let mut command = Command::new("/usr/bin/env");
+        command
+            .args(["python3", "-c", MEASURE])
+            .arg(&status)
+            .arg(env!("CARGO_BIN_EXE_haft"))
+            .args(args)
+            .current_dir(self.root())
+            .env("HAFT_HOME", self.home())
+            .stdin(Stdio::null());
+        let ran: Ran = command.output().unwrap().into();
+        let peak = std::fs::read_to_string(status).unwrap().trim().parse().unwrap();
+        (ran, peak)
+    }
+}
+
+/// The peak of the program itself, read from the kernel while its body is still warm.
+const MEASURE: &str = "
+import os, sys, resource, subprocess
+child = subprocess.Popen(sys.argv[2:])
+_, status, usage = os.wait4(child.pid, 0)
+open(sys.argv[1], 'w').write(str(usage.ru_maxrss))
+sys.exit(os.waitstatus_to_exitcode(status))
+";
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// Whether a process with `mark` in its command line is running.
+pub(crate) fn is_running(mark: &str) -> bool {
+    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| line.starts_with(mark.as_bytes()))
+    })
+}
+
+/// Waits for something that will happen.
+pub(crate) fn until(happened: impl Fn() -> bool) {
+    while !happened() {
+        std::thread::yield_now();
+    }
+}
+
+/// Presses Ctrl-C for a process.
+pub(crate) fn interrupt(pid: u32) {
+    assert!(Command::new("kill").args(["-INT", &pid.to_string()]).status().unwrap().success());
+}
