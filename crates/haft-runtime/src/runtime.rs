@@ -105,10 +105,14 @@ impl Runtime {
 
     /// Sends a call on its way in a task of its own, so that it reaches its end whatever its caller does.
     pub(crate) async fn send(&self, walk: Walk) -> CallResult {
-        let stop = StopOnDrop(walk.cancel.clone());
-        let task = tokio::spawn(walk.go());
+        let stop = StopOnDrop(Some(walk.cancel.clone()));
+        let started = match walk.start() {
+            Ok(started) => started,
+            Err(result) => return *result,
+        };
+        let task = tokio::spawn(started.go());
         let result = task.await;
-        std::mem::forget(stop);
+        drop(stop.defuse());
         match result {
             Ok(result) => result,
             Err(error) => std::panic::resume_unwind(error.into_panic()),
@@ -148,10 +152,19 @@ impl Runtime {
     }
 }
 
-struct StopOnDrop(Cancel);
+/// Cancels a call whose caller has gone away.
+struct StopOnDrop(Option<Cancel>);
+
+impl StopOnDrop {
+    fn defuse(mut self) -> Option<Cancel> {
+        self.0.take()
+    }
+}
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.cancel();
+        if let Some(cancel) = &self.0 {
+            cancel.cancel();
+        }
     }
 }

@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use haft_tool::{Effect, conflicts};
 use tokio::sync::Notify;
 
+/// The number last given out, and the calls that have not ended.
+type Line = (u64, VecDeque<(u64, Vec<Effect>)>);
+
 #[derive(Default)]
 struct Inner {
-    queue: Mutex<(u64, VecDeque<(u64, Vec<Effect>)>)>,
+    queue: Mutex<Line>,
     freed: Notify,
 }
 

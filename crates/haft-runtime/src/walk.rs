@@ -11,6 +11,7 @@ use haft_tool::{
 use haft_world::{LocalWorld, Watcher};
 
 use crate::runtime::{CallResult, Inner, Watch};
+use crate::schedule::Ticket;
 use crate::steps::ask::{Question, answered};
 use crate::steps::perform::{interrupted, perform, unless_cancelled};
 use crate::steps::record::{Page, kept_input};
@@ -37,8 +38,17 @@ struct Understood {
     coerced: Vec<String>,
 }
 
+/// A call that has been understood and has its place in the order.
+pub(crate) struct Started {
+    walk: Walk,
+    understood: Understood,
+    receipt: Receipt,
+    ticket: Ticket,
+}
+
 impl Walk {
-    pub(crate) async fn go(mut self) -> CallResult {
+    /// The steps that touch nothing. They are taken while the caller waits, so that calls keep the order they came in.
+    pub(crate) fn start(mut self) -> Result<Started, Box<CallResult>> {
         let (call_id, tool_name) = (self.call.id.clone(), self.call.tool.clone());
         self.tell(&Execution::Pending { call_id, tool_name, requested_at: self.started_at });
         let mut receipt = self.blank_receipt();
@@ -46,52 +56,68 @@ impl Walk {
         // decode
         let (understood, input) = match self.decode() {
             Ok(understood) => understood,
-            Err(error) => return self.result(Page::new(self.inner.book(), receipt), Err(error), None),
+            Err(error) => {
+                return Err(Box::new(self.end(&Page::new(self.inner.book(), receipt), Err(error), None)));
+            }
         };
-        receipt.tool = understood.tool.name().to_owned();
+        understood.tool.name().clone_into(&mut receipt.tool);
         receipt.input = input;
         self.call.tool.clone_from(&receipt.tool);
 
         // plan
-        let effects = match understood.prepared.plan(&self.inner.planning) {
-            Ok(effects) => effects,
+        match understood.prepared.plan(&self.inner.planning) {
+            Ok(effects) => receipt.effects = effects,
             Err(error) => {
-                return self.result(Page::new(self.inner.book(), receipt), Err(error), Some(&understood));
+                let page = Page::new(self.inner.book(), receipt);
+                return Err(Box::new(self.end(
+                    &page,
+                    Err(error),
+                    Some((&understood.tool, &understood.coerced)),
+                )));
             }
-        };
-        receipt.effects.clone_from(&effects);
-        receipt.reversible = reversible(&effects);
-        let ticket = self.inner.schedule.enter(&effects);
+        }
+        receipt.reversible = reversible(&receipt.effects);
+        let ticket = self.inner.schedule.enter(&receipt.effects);
+        Ok(Started { walk: self, understood, receipt, ticket })
+    }
+}
+
+impl Started {
+    /// The steps that may wait.
+    pub(crate) async fn go(self) -> CallResult {
+        let Self { walk, understood, mut receipt, ticket } = self;
+        let Understood { tool, prepared, coerced } = understood;
+        let effects = receipt.effects.clone();
 
         // decide, ask
-        let (scope, decision) = self.decide(&effects).await;
+        let (scope, decision) = walk.decide(&effects).await;
         receipt.decision = Some(decision.clone());
-        let page = Page::new(self.inner.book(), receipt);
-        let Some(scope) = scope else { return self.result(page, Err(denied(&decision)), Some(&understood)) };
+        let page = Arc::new(Page::new(walk.inner.book(), receipt));
 
         // perform
-        if unless_cancelled(ticket.turn(), &self.cancel).await.is_none() {
-            return self.result(page, Err(interrupted()), Some(&understood));
-        }
-        let page = Arc::new(page);
-        let Understood { tool, prepared, coerced } = understood;
-        let performed = match self.begin(&page, &effects) {
-            Err(error) => Err(error),
-            Ok(()) => perform(prepared, self.world(scope, &page)).await,
+        let performed = match scope {
+            None if walk.cancel.is_cancelled() => Err(interrupted()),
+            None => Err(denied(&decision)),
+            Some(_) if unless_cancelled(ticket.turn(), &walk.cancel).await.is_none() => Err(interrupted()),
+            Some(scope) => match walk.begin(&page, &effects) {
+                Err(error) => Err(error),
+                Ok(()) => perform(prepared, walk.world(scope, &page)).await,
+            },
         };
         drop(ticket);
 
         // record, bound, result
-        self.end(&page, performed, Some((&tool, &coerced)))
+        walk.end(&page, performed, Some((&tool, &coerced)))
     }
+}
 
+impl Walk {
     fn decode(&self) -> Result<(Understood, Value), ToolError> {
-        let (tool, definition) = match &self.tool {
-            Some(tool) => (Arc::clone(tool), tool.definition()),
-            None => {
-                let entry = self.inner.registry.find(&self.call.tool)?;
-                (Arc::clone(&entry.tool), entry.definition().clone())
-            }
+        let (tool, definition) = if let Some(tool) = &self.tool {
+            (Arc::clone(tool), tool.definition())
+        } else {
+            let entry = self.inner.registry.find(&self.call.tool)?;
+            (Arc::clone(&entry.tool), entry.definition().clone())
         };
         let raw = decode::parse(self.call.arguments.clone())?;
         let decoded = decode::check(tool.name(), &definition.input_schema, raw)?;
@@ -156,7 +182,7 @@ impl Walk {
             watcher
         });
         Arc::new(LocalWorld::new(
-            Arc::new(scope),
+            &Arc::new(scope),
             self.inner.roots.clone(),
             self.inner.planning.clone(),
             Arc::<Page>::clone(page),
@@ -164,15 +190,6 @@ impl Walk {
             self.cancel.clone(),
             watcher,
         ))
-    }
-
-    fn result(
-        &self,
-        page: Page,
-        performed: Result<Output, ToolError>,
-        understood: Option<&Understood>,
-    ) -> CallResult {
-        self.end(&page, performed, understood.map(|understood| (&understood.tool, &understood.coerced)))
     }
 
     /// The last three steps, which every call reaches whatever became of it.
@@ -284,8 +301,8 @@ fn reversible(effects: &[Effect]) -> Reversible {
 fn state(error: Option<ErrorKind>, decision: Option<&Decision>) -> State {
     match error {
         None => State::Completed,
-        Some(_) if decision.is_some_and(|decision| decision.verdict == Verdict::Deny) => State::Denied,
         Some(ErrorKind::Interrupted) => State::Interrupted,
+        Some(_) if decision.is_some_and(|decision| decision.verdict == Verdict::Deny) => State::Denied,
         Some(_) => State::Failed,
     }
 }

@@ -105,7 +105,9 @@ mod tests {
         let heard = Arc::new(AtomicUsize::new(0));
         let hear = |heard: &Arc<AtomicUsize>| {
             let heard = Arc::clone(heard);
-            move || drop(heard.fetch_add(1, Ordering::SeqCst))
+            move || {
+                heard.fetch_add(1, Ordering::SeqCst);
+            }
         };
         let cancel = Cancel::new();
         let _early = cancel.on_cancel(hear(&heard));

@@ -14,7 +14,7 @@ pub fn close_names<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> 
             Some((steps, candidate))
         })
         .collect();
-    near.sort();
+    near.sort_unstable();
     near.into_iter().map(|(_, candidate)| candidate).take(3).collect()
 }
 

@@ -38,8 +38,8 @@ pub use schema::schema_of;
 pub use scope::{Reads, Scope};
 pub use tool::{AnyTool, Definition, Dialect, Performing, Prepared, Tool};
 pub use world::{
-    Capture, DirEntry, Exit, FileKind, Files, Finished, Flow, Found, OpenFile, Planning, Processes, Restore,
-    RunRequest, Visitor, Walk, World, Written,
+    Capture, DirEntry, Edit, Exit, FileKind, Files, Finished, Flow, Found, OpenFile, Planning, Processes,
+    Restore, RunRequest, Visitor, Walk, World, Written,
 };
 
 /// What an input type derives.

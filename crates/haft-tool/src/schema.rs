@@ -55,7 +55,7 @@ fn plain(schema: &mut Value) {
                     }
                     ("items" | "additionalProperties", Value::Object(_) | Value::Bool(true)) => plain(value),
                     ("anyOf" | "oneOf" | "allOf", Value::Array(options)) => {
-                        options.iter_mut().for_each(plain)
+                        options.iter_mut().for_each(plain);
                     }
                     _ => {}
                 }
@@ -74,7 +74,6 @@ mod tests {
     /// Says how.
     #[derive(Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
-    #[expect(dead_code, reason = "only its schema is wanted")]
     enum Mode {
         Content,
         Count,

@@ -64,7 +64,7 @@ pub trait Prepared: Send {
     /// See [`Tool::plan`].
     fn plan(&self, planning: &Planning) -> Result<Vec<Effect>, ToolError>;
     /// See [`Tool::perform`].
-    fn perform<'a>(self: Box<Self>, world: &'a dyn World) -> Performing<'a>;
+    fn perform(self: Box<Self>, world: &dyn World) -> Performing<'_>;
 }
 
 /// Any tool, its input type forgotten.
@@ -126,7 +126,7 @@ impl<T: Tool> Prepared for Typed<T> {
         self.tool.plan(&self.input, planning)
     }
 
-    fn perform<'a>(self: Box<Self>, world: &'a dyn World) -> Performing<'a> {
+    fn perform(self: Box<Self>, world: &dyn World) -> Performing<'_> {
         let Self { tool, input } = *self;
         Box::pin(async move { tool.perform(input, world).await })
     }

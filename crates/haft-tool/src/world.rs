@@ -150,6 +150,9 @@ pub trait Found {
 /// What one thread of a walk does with each file.
 pub type Visitor<'a> = Box<dyn FnMut(&dyn Found) -> Flow + Send + 'a>;
 
+/// Makes new bytes of old ones; of `None` where there is no file yet. It may be called again if others are faster.
+pub type Edit<'a> = dyn FnMut(Option<&[u8]>) -> Result<Vec<u8>, ToolError> + 'a;
+
 /// Puts a path back to an earlier state.
 #[derive(Debug, Clone)]
 pub struct Restore<'a> {
@@ -174,11 +177,7 @@ pub trait Files: Send + Sync {
     /// Replaces a file's bytes by what `edit` makes of them (`None`: there is no file yet), atomically and recorded.
     ///
     /// Mode, owner and extended attributes stay; missing parent directories are made; no other writer's bytes get lost.
-    fn update(
-        &self,
-        path: &Path,
-        edit: &mut dyn FnMut(Option<&[u8]>) -> Result<Vec<u8>, ToolError>,
-    ) -> Result<Written, ToolError>;
+    fn update(&self, path: &Path, edit: &mut Edit<'_>) -> Result<Written, ToolError>;
     /// Visits files in parallel and in no order; each thread gets a visitor of its own.
     fn walk<'a>(&self, walk: &Walk, visitors: &mut dyn FnMut() -> Visitor<'a>) -> Result<(), ToolError>;
     /// What stands at `path` itself, links not followed, with the hash of its bytes.

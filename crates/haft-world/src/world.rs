@@ -24,7 +24,7 @@ pub struct LocalWorld {
 impl LocalWorld {
     /// The World that `scope` describes; `roots` are its roots, held open.
     pub fn new(
-        scope: Arc<Scope>,
+        scope: &Arc<Scope>,
         roots: Vec<Arc<Root>>,
         planning: Planning,
         journal: Arc<dyn Journal>,
@@ -32,7 +32,7 @@ impl LocalWorld {
         cancel: Cancel,
         watcher: Option<Watcher>,
     ) -> Self {
-        let files = LocalFiles::new(Arc::clone(&scope), roots, journal, cancel.clone());
+        let files = LocalFiles::new(Arc::clone(scope), roots, journal, cancel.clone());
         let local = LocalProcesses::new(scope.workspace.clone(), environment, cancel.clone());
         let processes = ScopedProcesses { runs: scope.runs, local };
         Self { planning, files, processes, cancel, watcher }

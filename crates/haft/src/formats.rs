@@ -7,7 +7,7 @@ use haft_tool::{Definition, SideEffect, Value, json};
 pub enum Format {
     /// Haft's own.
     Haft,
-    /// OpenAI's chat completions; also OpenRouter and LiteLLM.
+    /// `OpenAI`'s chat completions; also `OpenRouter` and `LiteLLM`.
     Openai,
     /// Anthropic's messages.
     Anthropic,

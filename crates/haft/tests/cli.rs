@@ -1,4 +1,6 @@
 //! The `haft` command as a user meets it: what comes out, where, and with which exit code.
+#![allow(clippy::disallowed_methods, reason = "tests look at the machine from outside")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod house;
 

@@ -199,6 +199,9 @@ const PATTERNS: &[&str] = &[
     r"alpha(\s+alpha)*",
 ];
 
+/// Those of them that match where there is nothing.
+const HOLLOW: &[&str] = &[r"^\s*$", "^$", "x*$"];
+
 /// Only with `multiline`: they reach over line ends.
 const LONG_PATTERNS: &[&str] = &[
     r"start\n\s+middle \w+\nend",
@@ -306,10 +309,12 @@ impl Search {
         } else {
             search.flags.push("-n".to_owned());
         }
-        for (name, flag) in [("-i", "-i"), ("-o", "-o")] {
-            if dice.one_in(4) {
-                search.say(name, true, [flag]);
-            }
+        if dice.one_in(4) {
+            search.say("-i", true, ["-i"]);
+        }
+        // Sorted, ripgrep separates files even where -o has nothing to show of them; unsorted it does not, nor does Grep.
+        if dice.one_in(4) && !(multiline && HOLLOW.contains(&pattern)) {
+            search.say("-o", true, ["-o"]);
         }
         for (name, flag) in [("-A", "-A"), ("-B", "-B"), ("context", "-C"), ("-C", "-C")] {
             if dice.one_in(5) {

@@ -111,7 +111,7 @@ impl Check {
         for (name, value) in members.iter_mut() {
             match (known.get(name), schema.get("additionalProperties")) {
                 (Some(schema), _) | (None, Some(schema @ Value::Object(_))) => {
-                    self.value(schema, value, &place(name))
+                    self.value(schema, value, &place(name));
                 }
                 (None, Some(Value::Bool(false))) => {
                     let near = close_names(name, known.keys().map(String::as_str));

@@ -20,7 +20,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use haft_tool::{
-    Cancel, DirEntry, FileKind, Files, Node, OpenFile, Restore, Scope, ToolError, Visitor, Walk, Written,
+    Cancel, DirEntry, Edit, FileKind, Files, Node, OpenFile, Restore, Scope, ToolError, Visitor, Walk,
+    Written,
 };
 use rustix::fs::{Dir, FileType, OFlags};
 
@@ -40,6 +41,7 @@ pub struct LocalFiles {
     journal: Arc<dyn Journal>,
     cancel: Cancel,
     filesystem: OnceLock<Arc<Root>>,
+    /// Device and inode of everything protected.
     protected_inodes: OnceLock<HashSet<(u64, u64)>>,
     /// Whether something that no call may read lies in or around a root, so that its paths need a second look too.
     overlap: bool,
@@ -107,11 +109,7 @@ impl Files for LocalFiles {
         self.list_dir(path)
     }
 
-    fn update(
-        &self,
-        path: &Path,
-        edit: &mut dyn FnMut(Option<&[u8]>) -> Result<Vec<u8>, ToolError>,
-    ) -> Result<Written, ToolError> {
+    fn update(&self, path: &Path, edit: &mut Edit<'_>) -> Result<Written, ToolError> {
         self.update_file(path, edit)
     }
 

@@ -120,9 +120,8 @@ impl LocalFiles {
         }
     }
 
-    /// Device and inode of everything protected.
-    pub(super) fn protected_inodes(&self) -> &HashSet<(u64, u64)> {
-        self.protected_inodes.get_or_init(|| {
+    fn is_protected_inode(&self, stat: &Stat) -> bool {
+        let inodes = self.protected_inodes.get_or_init(|| {
             let mut inodes = HashSet::new();
             let mut todo = self.scope.protected.clone();
             while let Some(path) = todo.pop() {
@@ -140,11 +139,8 @@ impl LocalFiles {
                 }
             }
             inodes
-        })
-    }
-
-    pub(super) fn is_protected_inode(&self, stat: &Stat) -> bool {
-        self.protected_inodes().contains(&(stat.st_dev, stat.st_ino))
+        });
+        inodes.contains(&(stat.st_dev, stat.st_ino))
     }
 
     /// The permission bits, size and time of what stands at `path` itself.
@@ -229,7 +225,7 @@ fn open_error(path: &Path, error: Errno) -> ToolError {
     }
 }
 
-fn only_regular(path: &Path, stat: &Stat) -> Result<(), ToolError> {
+pub(super) fn only_regular(path: &Path, stat: &Stat) -> Result<(), ToolError> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(()),
         other => Err(special(path, other)),

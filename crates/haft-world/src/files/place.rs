@@ -252,11 +252,10 @@ fn is(parent: &OwnedFd, name: &OsStr, seen: &Stat) -> bool {
 /// Removes temporary files that a call left behind when its process died. Only names that [`temp_name`] gives.
 pub fn remove_leftovers(temps: &[PathBuf]) {
     for temp in temps {
-        let ours = |name: &str| name.starts_with(".haft-") && name.ends_with(".tmp");
-        if temp.file_name().and_then(OsStr::to_str).is_some_and(ours) {
-            if std::fs::remove_file(temp).is_err() {
-                let _ = std::fs::remove_dir(temp);
-            }
+        let ours =
+            |name: &str| name.strip_prefix(".haft-").is_some_and(|rest| rest.strip_suffix(".tmp").is_some());
+        if temp.file_name().and_then(OsStr::to_str).is_some_and(ours) && std::fs::remove_file(temp).is_err() {
+            let _ = std::fs::remove_dir(temp);
         }
     }
 }

@@ -192,3 +192,117 @@ fn leads_out(asked: &Path, walk: &Walk, name: &OsStr, target: &Path) -> ToolErro
         target.display()
     ))
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use rustix::fs::{AtFlags, ResolveFlags};
+
+    /// Something in a generated tree.
+    #[derive(Debug, Clone)]
+    enum Thing {
+        Dir,
+        File,
+        Link(String),
+    }
+
+    /// A path of few names, so that paths meet things and links meet links.
+    fn words(most: usize) -> impl Strategy<Value = String> {
+        vec(prop::sample::select(vec!["a", "a", "b", "b", "c", "..", "."]), 1..=most).prop_map(|words| words.join("/"))
+    }
+
+    fn thing() -> impl Strategy<Value = Thing> {
+        let target = (words(4), prop::sample::select(vec!["", "", "", "/", "/."])).prop_map(|(path, end)| path + end);
+        prop_oneof![2 => Just(Thing::Dir), 1 => Just(Thing::File), 4 => target.prop_map(Thing::Link)]
+    }
+
+    /// What a walk found: the inode it came to, or why it did not.
+    #[derive(Debug, PartialEq, Eq)]
+    enum Came {
+        To(u64),
+        Nowhere,
+        Out,
+    }
+
+    fn by_kernel(root: &Root, path: &Path, within: ResolveFlags) -> Came {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        match rustix::fs::openat2(&root.fd, path, flags, Mode::empty(), within | ResolveFlags::NO_MAGICLINKS) {
+            Ok(fd) => Came::To(rustix::fs::fstat(&fd).unwrap().st_ino),
+            Err(Errno::NOENT | Errno::NOTDIR) => Came::Nowhere,
+            Err(Errno::XDEV | Errno::LOOP) => Came::Out,
+            Err(error) => panic!("{}: {error}", path.display()),
+        }
+    }
+
+    fn by_walk(root: &Arc<Root>, path: &Path) -> Came {
+        match resolve(root, std::slice::from_ref(root), path, Leaf::Follow) {
+            Ok(place) if place.missing.is_empty() => {
+                let stat = rustix::fs::statat(&place.parent, &place.name, AtFlags::SYMLINK_NOFOLLOW);
+                stat.map_or(Came::Nowhere, |stat| Came::To(stat.st_ino))
+            }
+            Ok(_) => Came::Nowhere,
+            Err(error) if error.kind == ErrorKind::FileNotFound => Came::Nowhere,
+            Err(error) => {
+                assert_eq!(error.kind, ErrorKind::InvalidPath, "{error}");
+                Came::Out
+            }
+        }
+    }
+
+    /// Makes what can be made of `things`; `start` goes before the target of a link.
+    fn plant(base: &Path, things: &[(String, Thing)], start: &str) {
+        for (path, thing) in things {
+            let path = base.join(path);
+            let _ = match thing {
+                Thing::Dir => std::fs::create_dir(path),
+                Thing::File => std::fs::write(path, ""),
+                Thing::Link(target) => std::os::unix::fs::symlink(format!("{start}{target}"), path),
+            };
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_walk_comes_to_the_same_end_as_the_kernel(
+            things in vec((words(3), thing()), 1..20),
+            paths in vec(words(6), 40),
+        ) {
+            let held = tempfile::TempDir::new().unwrap();
+            // The root has a neighbour of the same names, so that a step too far is seen.
+            for name in ["root", "a", "b"] {
+                std::fs::create_dir(held.path().join(name)).unwrap();
+            }
+            let root = Arc::new(Root::open(&held.path().join("root")).unwrap());
+            plant(&root.path, &things, "");
+            for path in &paths {
+                let (kernel, walk) = (by_kernel(&root, path.as_ref(), ResolveFlags::BENEATH), by_walk(&root, path.as_ref()));
+                prop_assert_eq!(kernel, walk, "{}", path);
+            }
+        }
+
+        #[test]
+        fn the_walk_follows_absolute_links_into_the_root_as_the_kernel_would(
+            things in vec((words(3), thing()), 1..20),
+            paths in vec(words(6), 40),
+        ) {
+            let (walked, told) = (tempfile::TempDir::new().unwrap(), tempfile::TempDir::new().unwrap());
+            let (walked, told) = (Root::open(walked.path()).unwrap(), Root::open(told.path()).unwrap());
+            // Absolute in one tree, and in the other, whose root the kernel takes for the whole, absolute there.
+            plant(&walked.path, &things, &format!("{}/", walked.path.display()));
+            plant(&told.path, &things, "/");
+            let walked = Arc::new(walked);
+            for path in &paths {
+                match (by_walk(&walked, path.as_ref()), by_kernel(&told, path.as_ref(), ResolveFlags::IN_ROOT)) {
+                    (Came::Nowhere, kernel) => prop_assert_eq!(kernel, Came::Nowhere, "{}", path),
+                    (Came::To(_), kernel) => prop_assert!(matches!(kernel, Came::To(_)), "{}: {:?}", path, kernel),
+                    // The kernel stays at the root where `..` would leave it; the walk refuses.
+                    (Came::Out, _) => {}
+                }
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, ErrorKind, FileNode, Node, ToolError, Written};
+use haft_tool::{Change, Edit, ErrorKind, FileNode, Node, ToolError, Written};
 use rustix::fs::{Access, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -19,11 +19,7 @@ use crate::Intent;
 const ATTEMPTS: u32 = 5;
 
 impl LocalFiles {
-    pub(super) fn update_file(
-        &self,
-        path: &Path,
-        edit: &mut dyn FnMut(Option<&[u8]>) -> Result<Vec<u8>, ToolError>,
-    ) -> Result<Written, ToolError> {
+    pub(super) fn update_file(&self, path: &Path, edit: &mut Edit<'_>) -> Result<Written, ToolError> {
         for _ in 0..ATTEMPTS {
             let place = self.place_for_write(path, Leaf::Follow)?;
             if let Some(written) = self.attempt(place, edit)? {
@@ -62,11 +58,7 @@ impl LocalFiles {
     }
 
     /// One try; `None` if somebody else changed the file meanwhile.
-    fn attempt(
-        &self,
-        place: Place,
-        edit: &mut dyn FnMut(Option<&[u8]>) -> Result<Vec<u8>, ToolError>,
-    ) -> Result<Option<Written>, ToolError> {
+    fn attempt(&self, place: Place, edit: &mut Edit<'_>) -> Result<Option<Written>, ToolError> {
         let path = place.path();
         let _held = if place.missing.is_empty() { lock(&place.parent, &path)? } else { None };
         let current =
@@ -137,7 +129,7 @@ impl LocalFiles {
                 path.display()
             ));
         }
-        let other_names = current.map_or(0, |current| u64::from(current.stat.st_nlink).saturating_sub(1));
+        let other_names = current.map_or(0, |current| current.stat.st_nlink.saturating_sub(1));
         if other_names > 0 {
             self.journal.not_reversible(format!(
                 "{} had {other_names} other name(s) (hard links), which kept the old bytes; undo brings back the bytes, not the link",

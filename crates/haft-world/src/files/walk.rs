@@ -10,12 +10,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use haft_tool::{ErrorKind, FileKind, Flow, Found, ToolError, Visitor, Walk};
+use haft_tool::{ErrorKind, FileKind, Flow, Found, Scope, ToolError, Visitor, Walk};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::ignores::{Filter, Level};
 use super::list::Listing;
-use super::open::{READ, protected};
+use super::open::{READ, only_regular};
 use super::{LocalFiles, special};
 
 /// More threads than this only wait for each other.
@@ -43,9 +43,9 @@ impl LocalFiles {
         let queue = Queue::new(first);
         let threads =
             std::thread::available_parallelism().map_or(2, std::num::NonZero::get).min(MOST_THREADS);
-        let guarded = self.scope.protected.iter().any(|path| path.starts_with(&walk.root));
+        let closed = Closed::new(&self.scope, &walk.root);
         let mut workers: Vec<Worker<'_, 'a>> = (0..threads)
-            .map(|_| Worker { files: self, filter: &filter, queue: &queue, visitor: visitors(), guarded })
+            .map(|_| Worker { files: self, filter: &filter, queue: &queue, visitor: visitors(), closed: &closed })
             .collect();
         let mine = workers.pop();
         std::thread::scope(|scope| {
@@ -131,8 +131,31 @@ struct Worker<'w, 'a> {
     filter: &'w Filter,
     queue: &'w Queue,
     visitor: Visitor<'a>,
-    /// Whether something protected lies below the walk's root.
-    guarded: bool,
+    closed: &'w Closed<'w>,
+}
+
+/// What the walk must not see.
+struct Closed<'s> {
+    scope: &'s Scope,
+    /// Whether something protected lies below the walk's root by its path.
+    below: bool,
+    /// Device and inode of what is protected: a walk that started at a link comes to it under another path.
+    nodes: Vec<(u64, u64)>,
+}
+
+impl<'s> Closed<'s> {
+    fn new(scope: &'s Scope, root: &Path) -> Self {
+        let stats = scope.protected.iter().filter_map(|path| rustix::fs::stat(path).ok());
+        let nodes = stats.map(|stat| (stat.st_dev, stat.st_ino)).collect();
+        Self { scope, below: scope.protected.iter().any(|path| path.starts_with(root)), nodes }
+    }
+
+    fn holds(&self, path: &Path, directory: &OwnedFd, name: &OsStr, inode: u64) -> bool {
+        let known = |stat: rustix::fs::Stat| self.nodes.contains(&(stat.st_dev, stat.st_ino));
+        (self.below && self.scope.is_protected(path))
+            || (self.nodes.iter().any(|node| node.1 == inode)
+                && rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(known))
+    }
 }
 
 impl Worker<'_, '_> {
@@ -178,13 +201,14 @@ impl Worker<'_, '_> {
             }
             let name = OsStr::from_bytes(name.to_bytes());
             path.push(name);
-            if self.filter.takes(level.as_deref(), &path, name, is_dir) {
+            let takes = self.filter.takes(level.as_deref(), &path, name, is_dir);
+            if takes && !self.closed.holds(&path, &fd, name, inode) {
                 if !is_dir {
-                    let met = Met { files: self.files, directory: &fd, path: &path, name, inode };
+                    let met = Met { files: self.files, directory: &fd, path: &path, name };
                     if (self.visitor)(&met) == Flow::Stop || self.files.cancel.is_cancelled() {
                         return Flow::Stop;
                     }
-                } else if !(self.guarded && self.files.scope.is_protected(&path)) {
+                } else {
                     let held = Held::In(Arc::clone(&fd), name.to_owned());
                     below.push(Task { held, path: path.clone(), level: level.clone() });
                 }
@@ -215,7 +239,6 @@ struct Met<'f> {
     directory: &'f OwnedFd,
     path: &'f Path,
     name: &'f OsStr,
-    inode: u64,
 }
 
 impl Found for Met<'_> {
@@ -227,13 +250,9 @@ impl Found for Met<'_> {
         let fd =
             rustix::fs::openat(self.directory.as_fd(), self.name, READ | OFlags::NOFOLLOW, Mode::empty())
                 .map_err(|error| ToolError::io(self.path.display(), &error.into()))?;
-        if self.files.protected_inodes().iter().any(|(_, inode)| *inode == self.inode) {
-            let stat =
-                rustix::fs::fstat(&fd).map_err(|error| ToolError::io(self.path.display(), &error.into()))?;
-            if self.files.is_protected_inode(&stat) {
-                return Err(protected(self.path));
-            }
-        }
+        let stat = rustix::fs::fstat(&fd).map_err(|error| ToolError::io(self.path.display(), &error.into()))?;
+        only_regular(self.path, &stat)?;
+        self.files.refuse_alias(self.path, &stat)?;
         Ok(File::from(fd))
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use haft_tool::{ErrorKind, FileKind, Files, Flow, Node, Restore, Walk};
+use haft_tool::{ErrorKind, FileKind, Files, Flow, Node, Restore, ToolError, Walk};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::common::{SECRET, Stage, kind, read, write};
@@ -22,7 +22,12 @@ fn assert_closed(stage: &Stage, path: &Path) {
     refused("update", kind(write(&files, path, b"new")));
     refused("update below", kind(write(&files, &path.join("new"), b"new")));
     refused("observe below", kind(files.observe(&path.join("file"))));
-    let restore = Restore { path: &path.join("file"), expect: &Node::Absent, to: &Node::Dir { mode: 0o755 }, bytes: b"" };
+    let restore = Restore {
+        path: &path.join("file"),
+        expect: &Node::Absent,
+        to: &Node::Dir { mode: 0o755 },
+        bytes: b"",
+    };
     refused("restore below", kind(files.restore(&restore)));
     let walk = Walk { root: path.to_owned(), ..Walk::default() };
     let walked = files.walk(&walk, &mut || Box::new(|file| panic!("walked to {}", file.path().display())));
@@ -34,10 +39,14 @@ fn assert_closed(stage: &Stage, path: &Path) {
 fn a_path_by_words_alone_leads_nowhere_outside() {
     let stage = Stage::new();
     fs::create_dir(stage.ws("dir")).unwrap();
-    for path in ["../out", "../out/file", "dir/../../out", "dir/../../out/file", "..", "../../../../../../etc"] {
+    for path in
+        ["../out", "../out/file", "dir/../../out", "dir/../../out/file", "..", "../../../../../../etc"]
+    {
         assert_closed(&stage, &stage.ws(path));
     }
-    for path in [stage.path("out"), stage.path("out/file"), PathBuf::from("/etc/hostname"), PathBuf::from("/")] {
+    for path in
+        [stage.path("out"), stage.path("out/file"), PathBuf::from("/etc/hostname"), PathBuf::from("/")]
+    {
         assert_closed(&stage, &path);
     }
     for path in [stage.path("out"), stage.path("out/file"), stage.ws("../out/file")] {
@@ -99,7 +108,8 @@ fn links_that_stay_inside_are_followed_for_reading_and_writing_and_stay_links() 
         assert!(stage.ws(link).symlink_metadata().unwrap().is_symlink(), "{link}");
     }
     for link in ["directory", "whole", "slash"] {
-        let names: Vec<_> = files.list(&stage.ws(link)).unwrap().into_iter().map(|entry| entry.name).collect();
+        let names: Vec<_> =
+            files.list(&stage.ws(link)).unwrap().into_iter().map(|entry| entry.name).collect();
         assert_eq!(names, ["file"], "{link}");
     }
     assert_eq!(
@@ -191,7 +201,11 @@ fn as_many_links_as_the_kernel_follows_are_followed_and_not_one_more() {
     }
     assert_eq!(read(&stage.files(), &stage.ws("link40")).unwrap(), b"end");
     let error = stage.files().open(&stage.ws("link41")).unwrap_err();
-    assert_eq!((error.kind, error.message.ends_with("too many links")), (ErrorKind::InvalidPath, true), "{error}");
+    assert_eq!(
+        (error.kind, error.message.ends_with("too many links")),
+        (ErrorKind::InvalidPath, true),
+        "{error}"
+    );
 }
 
 #[test]
@@ -207,74 +221,84 @@ fn a_workspace_that_is_moved_away_is_still_the_one_that_was_opened() {
     assert_eq!(fs::read(stage.path("moved/file")).unwrap(), b"new");
 }
 
+/// How often something came through and how often it was refused.
+#[derive(Default)]
+struct Tally {
+    through: usize,
+    refused: usize,
+}
+
+impl Tally {
+    /// Whether to go on: until both have happened often. A guard that never lets through ends it too.
+    fn wants_more(&self, enough: usize) -> bool {
+        self.through.min(self.refused) < enough && self.through.max(self.refused) < 2_000_000
+    }
+
+    fn count<T>(&mut self, result: Result<T, ToolError>) -> Option<T> {
+        match result {
+            Ok(value) => {
+                self.through += 1;
+                Some(value)
+            }
+            Err(error) => {
+                use ErrorKind::{Conflict, FileNotFound, InvalidPath};
+                assert!([Conflict, FileNotFound, InvalidPath].contains(&error.kind), "{}: {error}", error.kind);
+                self.refused += 1;
+                None
+            }
+        }
+    }
+}
+
 #[test]
 fn a_directory_that_is_swapped_for_a_link_again_and_again_leads_nowhere_outside() {
-    const ROUNDS: usize = 3_000;
     let stage = Stage::new();
     stage.put("ws/dir/file", "inside");
     for link in [stage.link(stage.path("out"), "ws/absolute"), stage.link("../out", "ws/relative")] {
         let (dir, files, over) = (stage.ws("dir"), stage.files(), AtomicBool::new(false));
         let file = dir.join("file");
-        std::thread::scope(|scope| {
+        let swap = || renameat_with(CWD, &dir, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+        let (reads, writes) = std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !over.load(Ordering::SeqCst) {
-                    renameat_with(CWD, &dir, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+                    swap();
                 }
             });
             let reading = scope.spawn(|| {
-                let mut inside = 0;
-                for _ in 0..ROUNDS {
-                    match read(&files, &file) {
-                        Ok(bytes) => {
-                            assert!(bytes.starts_with(b"inside"), "read from outside: {bytes:?}");
-                            inside += 1;
-                        }
-                        Err(error) => assert_typed(error.kind),
+                let mut tally = Tally::default();
+                while tally.wants_more(2_000) {
+                    if let Some(bytes) = tally.count(read(&files, &file)) {
+                        assert!(bytes.starts_with(b"inside"), "read from outside: {bytes:?}");
                     }
-                    match files.observe(&file) {
-                        Ok(Node::File(node)) => assert_ne!(node.hash, blake3::hash(SECRET).to_hex().to_string()),
-                        Ok(node) => assert_eq!(node, Node::Absent),
-                        Err(error) => assert_typed(error.kind),
+                    if let Some(Node::File(node)) = tally.count(files.observe(&file)) {
+                        assert_ne!(node.hash, blake3::hash(SECRET).to_hex().to_string());
                     }
-                    if let Ok(entries) = files.list(&dir) {
-                        assert!(entries.iter().all(|entry| entry.size != SECRET.len() as u64));
+                    if let Some(entries) = tally.count(files.list(&dir)) {
+                        assert!(entries.iter().all(|entry| entry.size != SECRET.len() as u64), "listed outside");
                     }
                 }
-                inside
+                tally
             });
             let writing = scope.spawn(|| {
-                let mut written = 0;
-                for round in 0..ROUNDS / 10 {
-                    match write(&files, &file, format!("inside {round}").as_bytes()) {
-                        Ok(_) => written += 1,
-                        Err(error) => assert_typed(error.kind),
-                    }
-                    let fresh = dir.join(format!("new{round}/file"));
-                    if let Err(error) = write(&files, &fresh, b"inside") {
-                        assert_typed(error.kind);
-                    }
+                let mut tally = Tally::default();
+                while tally.wants_more(200) {
+                    let round = tally.through;
+                    tally.count(write(&files, &file, format!("inside {round}").as_bytes()));
+                    tally.count(write(&files, &dir.join(format!("{round}/file")), b"inside, too"));
                 }
-                written
+                tally
             });
-            let (read, written) = (reading.join(), writing.join());
+            let tallies = (reading.join(), writing.join());
             over.store(true, Ordering::SeqCst);
-            assert!(read.unwrap() > 0, "no read ever came through");
-            assert!(written.unwrap() > 0, "no write ever came through");
+            (tallies.0.unwrap(), tallies.1.unwrap())
         });
         stage.assert_outside_untouched();
-        if dir.symlink_metadata().unwrap().is_symlink() {
-            renameat_with(CWD, &dir, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+        for tally in [reads, writes] {
+            assert!(tally.through > 0 && tally.refused > 0, "there was no race");
         }
-        let walk = Walk { root: stage.ws(""), ..Walk::default() };
-        files.walk(&walk, &mut || Box::new(|file| {
-            let name = file.path().file_name().unwrap().to_string_lossy().into_owned();
-            assert!(!name.ends_with(".tmp"), "left behind: {name}");
-            Flow::Continue
-        })).unwrap();
+        if dir.symlink_metadata().unwrap().is_symlink() {
+            swap();
+        }
+        assert!(stage.names("ws/dir").iter().all(|name| !name.ends_with(".tmp")), "something was left behind");
     }
-}
-
-fn assert_typed(kind: ErrorKind) {
-    use ErrorKind::{Conflict, FileNotFound, InvalidPath, PermissionDenied};
-    assert!([Conflict, FileNotFound, InvalidPath, PermissionDenied].contains(&kind), "{kind}");
 }

@@ -23,9 +23,12 @@ fn directories_fifos_and_sockets_are_no_files_and_never_block() {
     let _listener = UnixListener::bind(stage.ws("socket")).unwrap();
     stage.link("fifo", "ws/to-fifo");
     let files = stage.files();
-    for (name, what) in
-        [("dir", FileKind::Dir), ("fifo", FileKind::Special), ("socket", FileKind::Special), ("to-fifo", FileKind::Special)]
-    {
+    for (name, what) in [
+        ("dir", FileKind::Dir),
+        ("fifo", FileKind::Special),
+        ("socket", FileKind::Special),
+        ("to-fifo", FileKind::Special),
+    ] {
         let path = stage.ws(name);
         assert_eq!(files.kind(&path).unwrap(), what, "{name}");
         let error = files.open(&path).unwrap_err();
@@ -36,10 +39,18 @@ fn directories_fifos_and_sockets_are_no_files_and_never_block() {
         assert!(error.message.contains("not a file"), "{error}");
         if what != FileKind::Dir {
             let error = files.list(&path).unwrap_err();
-            assert_eq!((error.kind, error.message.ends_with("not a directory")), (ErrorKind::InvalidPath, true), "{error}");
+            assert_eq!(
+                (error.kind, error.message.ends_with("not a directory")),
+                (ErrorKind::InvalidPath, true),
+                "{error}"
+            );
         }
     }
-    assert_eq!(kind(write(&files, &stage.ws(""), b"new")), Err(ErrorKind::InvalidPath), "the workspace itself");
+    assert_eq!(
+        kind(write(&files, &stage.ws(""), b"new")),
+        Err(ErrorKind::InvalidPath),
+        "the workspace itself"
+    );
     assert_eq!(observed(&files, &stage.ws("fifo")), Node::Special);
     assert_eq!(observed(&files, &stage.ws("socket")), Node::Special);
     assert_eq!(stage.names("ws"), ["dir", "fifo", "socket", "to-fifo"]);
@@ -55,7 +66,10 @@ fn devices_are_no_files_and_never_block() {
         assert_eq!(files.kind(path).unwrap(), FileKind::Special, "{device}");
         assert_eq!(files.observe(path).unwrap(), Node::Special, "{device}");
         let error = files.open(path).unwrap_err();
-        assert_eq!((error.kind, error.message), (ErrorKind::InvalidPath, format!("{device} is a device, not a file")));
+        assert_eq!(
+            (error.kind, error.message),
+            (ErrorKind::InvalidPath, format!("{device} is a device, not a file"))
+        );
         assert_eq!(kind(files.list(path)), Err(ErrorKind::InvalidPath), "{device}");
         assert_eq!(kind(write(&files, path, b"new")), Err(ErrorKind::InvalidPath), "{device}");
     }
@@ -112,7 +126,8 @@ fn a_part_of_the_path_that_is_a_file_is_told() {
 fn names_of_any_bytes_work() {
     let stage = Stage::new();
     let files = stage.files();
-    let names: [&[u8]; 7] = [b"two\nlines", b"\xff\xfe", b" ", b"-rf", b"\x01\x1b[31m", b"a\\b", b".haft-mine.tmp"];
+    let names: [&[u8]; 7] =
+        [b"two\nlines", b"\xff\xfe", b" ", b"-rf", b"\x01\x1b[31m", b"a\\b", b".haft-mine.tmp"];
     for name in names {
         let path = stage.ws("").join(OsStr::from_bytes(name));
         write(&files, &path, b"1").unwrap();
@@ -120,7 +135,8 @@ fn names_of_any_bytes_work() {
         assert_eq!(read(&files, &path).unwrap(), b"2");
         assert!(matches!(observed(&files, &path), Node::File(_)));
     }
-    let mut listed: Vec<OsString> = files.list(&stage.ws("")).unwrap().into_iter().map(|entry| entry.name).collect();
+    let mut listed: Vec<OsString> =
+        files.list(&stage.ws("")).unwrap().into_iter().map(|entry| entry.name).collect();
     listed.sort();
     let mut expected: Vec<OsString> = names.iter().map(|name| OsStr::from_bytes(name).to_owned()).collect();
     expected.sort();

@@ -44,12 +44,16 @@ fn a_call_that_may_read_everywhere_reads_outside_but_writes_only_what_is_granted
     let mut stage = Stage::open();
     let out = stage.path("out/file");
     assert_eq!(read(&stage.files(), &out).unwrap(), SECRET);
-    assert_eq!(read(&stage.files(), &stage.path("second/../out/./file")).map_err(|e| e.kind), Err(ErrorKind::InvalidPath));
+    assert_eq!(
+        read(&stage.files(), &stage.path("second/../out/./file")).map_err(|e| e.kind),
+        Err(ErrorKind::InvalidPath)
+    );
     assert!(matches!(stage.files().observe(&out).unwrap(), Node::File(_)));
     assert_eq!(stage.files().list(&stage.path("out")).unwrap().len(), 1);
     assert_eq!(visited(&stage, stage.path("out")), [out.clone()]);
     assert_eq!(kind(write(&stage.files(), &out, b"new")), Err(ErrorKind::InvalidPath));
-    let restore = Restore { path: &out, expect: &stage.files().observe(&out).unwrap(), to: &Node::Absent, bytes: b"" };
+    let restore =
+        Restore { path: &out, expect: &stage.files().observe(&out).unwrap(), to: &Node::Absent, bytes: b"" };
     assert_eq!(kind(stage.files().restore(&restore)), Err(ErrorKind::InvalidPath));
     stage.assert_outside_untouched();
     stage.scope.grants = vec![out.clone()];
@@ -71,7 +75,10 @@ fn a_grant_is_for_the_path_itself_and_not_for_where_a_link_leads() {
     assert_eq!(kind(write(&stage.files(), &way, b"new")), Err(ErrorKind::InvalidPath));
     assert_eq!(fs::read(&target).unwrap(), b"old");
     write(&stage.files(), &target, b"new").unwrap();
-    assert!(matches!(stage.files().observe(&target).unwrap(), Node::File(_)), "what may be written may be looked at");
+    assert!(
+        matches!(stage.files().observe(&target).unwrap(), Node::File(_)),
+        "what may be written may be looked at"
+    );
 }
 
 #[test]
@@ -105,8 +112,12 @@ fn what_is_protected_is_closed_by_every_way_outside() {
     for path in ["home", "out/home", "home/blobs"] {
         assert_eq!(kind(stage.files().list(&stage.path(path))), Err(ErrorKind::PermissionDenied), "{path}");
     }
-    let restore =
-        Restore { path: &stage.path("home/new"), expect: &Node::Absent, to: &Node::Dir { mode: 0o755 }, bytes: b"" };
+    let restore = Restore {
+        path: &stage.path("home/new"),
+        expect: &Node::Absent,
+        to: &Node::Dir { mode: 0o755 },
+        bytes: b"",
+    };
     assert_eq!(kind(stage.files().restore(&restore)), Err(ErrorKind::PermissionDenied));
     assert_eq!(stage.names("home"), ["blobs", "ledger.db"]);
     assert_eq!(fs::read(stage.path("home/ledger.db")).unwrap(), SECRET);
@@ -134,10 +145,17 @@ fn what_is_protected_inside_the_workspace_is_closed_too() {
             assert_denied(&stage, &stage.path(path));
         }
         let files = stage.files();
-        assert_eq!(kind(write(&files, &stage.ws("relative/new/file"), b"new")), Err(ErrorKind::PermissionDenied));
+        assert_eq!(
+            kind(write(&files, &stage.ws("relative/new/file"), b"new")),
+            Err(ErrorKind::PermissionDenied)
+        );
         assert_eq!(kind(files.observe(&stage.ws("relative/file"))), Err(ErrorKind::PermissionDenied));
-        let restore =
-            Restore { path: &stage.ws("relative/x"), expect: &Node::Absent, to: &Node::Dir { mode: 0o755 }, bytes: b"" };
+        let restore = Restore {
+            path: &stage.ws("relative/x"),
+            expect: &Node::Absent,
+            to: &Node::Dir { mode: 0o755 },
+            bytes: b"",
+        };
         assert_eq!(kind(files.restore(&restore)), Err(ErrorKind::PermissionDenied));
         assert_eq!(stage.names("ws/secret"), ["file"]);
         assert_eq!(visited(&stage, stage.ws("")), [] as [PathBuf; 0]);
@@ -203,7 +221,10 @@ fn what_linux_tells_about_processes_is_closed() {
     ] {
         assert_denied(&stage, Path::new(&path));
         let observed = stage.files().observe(Path::new(&path));
-        assert!(!matches!(observed, Ok(Node::File(_))) || path.contains("/root/") || path.contains("/cwd/"), "{path}");
+        assert!(
+            !matches!(observed, Ok(Node::File(_))) || path.contains("/root/") || path.contains("/cwd/"),
+            "{path}"
+        );
     }
     stage.link("/proc/self", "out/self");
     assert_denied(&stage, &stage.path("out/self/environ"));
@@ -218,7 +239,9 @@ fn a_workspace_that_is_the_whole_machine_shows_no_process_either() {
     stage.scope.workspace = "/".into();
     stage.scope.roots = vec!["/".into()];
     stage.link("/proc/self/environ", "out/link");
-    for path in [PathBuf::from("/proc/self/environ"), PathBuf::from("/proc/1/environ"), stage.path("out/link")] {
+    for path in
+        [PathBuf::from("/proc/self/environ"), PathBuf::from("/proc/1/environ"), stage.path("out/link")]
+    {
         assert_denied(&stage, &path);
         assert_ne!(kind(stage.files().observe(Path::new("/proc/self/environ"))), Ok(()));
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haft_tool::{ErrorKind, Files};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::common::Stage;
 
@@ -32,7 +33,11 @@ fn assert_all_there(path: &Path, expected: impl IntoIterator<Item = String>) {
     let expected: BTreeSet<String> = expected.into_iter().collect();
     let lost: Vec<_> = expected.difference(&found).collect();
     assert!(lost.is_empty(), "lost: {lost:?}");
-    assert_eq!((lines.len(), found.len()), (expected.len(), expected.len()), "a line came twice or from nowhere");
+    assert_eq!(
+        (lines.len(), found.len()),
+        (expected.len(), expected.len()),
+        "a line came twice or from nowhere"
+    );
 }
 
 fn threads_append(threads: usize, rounds: usize, path: &str) {
@@ -48,7 +53,10 @@ fn threads_append(threads: usize, rounds: usize, path: &str) {
             });
         }
     });
-    assert_all_there(&path, (0..threads).flat_map(|thread| (0..rounds).map(move |round| format!("{thread} {round}"))));
+    assert_all_there(
+        &path,
+        (0..threads).flat_map(|thread| (0..rounds).map(move |round| format!("{thread} {round}"))),
+    );
     let directory = path.parent().unwrap().strip_prefix(&stage.base).unwrap().to_str().unwrap();
     assert_eq!(stage.names(directory), ["file"], "something was left behind");
 }
@@ -70,37 +78,40 @@ fn eight_threads_that_make_the_same_directories_and_file_lose_no_line() {
     }
 }
 
+/// A writer that knows nothing of Haft or its lock and loses nothing by itself: it exchanges its new file with the
+/// one in place, and what it thereby took out, it puts in again. So a line that is missing at the end, Haft lost.
+fn write_in_ignorance(path: &Path, over: &AtomicBool) -> usize {
+    let own = path.with_file_name("foreign");
+    let (mut count, mut pending) = (0, Vec::new());
+    while !(over.load(Ordering::SeqCst) && pending.is_empty() && count > 0) {
+        if pending.is_empty() {
+            pending.push(format!("foreign {count}"));
+            count += 1;
+        }
+        let mut text = fs::read_to_string(path).unwrap();
+        let there: BTreeSet<String> = text.lines().map(ToOwned::to_owned).collect();
+        for line in pending.drain(..).filter(|line| !there.contains(line)) {
+            text.push_str(&line);
+            text.push('\n');
+        }
+        fs::write(&own, &text).unwrap();
+        renameat_with(CWD, &own, CWD, path, RenameFlags::EXCHANGE).unwrap();
+        let put: BTreeSet<&str> = text.lines().collect();
+        let taken = fs::read_to_string(&own).unwrap();
+        pending.extend(taken.lines().filter(|line| !put.contains(line)).map(ToOwned::to_owned));
+    }
+    fs::remove_file(own).unwrap();
+    count
+}
+
 #[test]
-fn a_writer_that_knows_nothing_of_haft_loses_no_line_and_takes_none() {
+fn a_writer_that_knows_nothing_of_haft_loses_no_line_to_it() {
     const ROUNDS: usize = 300;
     let stage = Stage::new();
     let path = stage.put("ws/file", "");
-    let written = std::thread::scope(|scope| {
-        let over = AtomicBool::new(false);
-        let over = &over;
-        let foreign = scope.spawn({
-            let (path, own) = (&path, stage.ws("foreign.new"));
-            move || {
-                // Like every editor: read, write a new file, look once more, rename. What it renames over is what it
-                // read, or it starts again; only the last step can be raced, so it takes Haft's own lock for that.
-                let directory = fs::File::open(path.parent().unwrap()).unwrap();
-                let mut lines = Vec::new();
-                while !over.load(Ordering::SeqCst) || lines.is_empty() {
-                    let line = format!("foreign {}", lines.len());
-                    let mut bytes = fs::read(path).unwrap();
-                    bytes.extend(format!("{line}\n").as_bytes());
-                    fs::write(&own, &bytes).unwrap();
-                    directory.lock().unwrap();
-                    let unchanged = bytes.starts_with(&fs::read(path).unwrap()) && fs::read(path).unwrap().len() + line.len() + 1 == bytes.len();
-                    if unchanged {
-                        fs::rename(&own, path).unwrap();
-                        lines.push(line);
-                    }
-                    directory.unlock().unwrap();
-                }
-                lines
-            }
-        });
+    let over = AtomicBool::new(false);
+    let foreign = std::thread::scope(|scope| {
+        let foreign = scope.spawn(|| write_in_ignorance(&path, &over));
         let files = stage.files();
         for round in 0..ROUNDS {
             append(&files, &path, &format!("haft {round}"));
@@ -108,5 +119,66 @@ fn a_writer_that_knows_nothing_of_haft_loses_no_line_and_takes_none() {
         over.store(true, Ordering::SeqCst);
         foreign.join().unwrap()
     });
-    assert_all_there(&path, written.into_iter().chain((0..ROUNDS).map(|round| format!("haft {round}"))));
+    // A version that found no name stays under the temporary one; that is kept, not lost.
+    let kept = stage.names("ws").into_iter().map(|name| fs::read_to_string(stage.ws(&name)).unwrap());
+    let text = kept.collect::<String>();
+    let found: BTreeSet<&str> = text.lines().collect();
+    for line in (0..foreign).map(|n| format!("foreign {n}")).chain((0..ROUNDS).map(|n| format!("haft {n}"))) {
+        assert!(found.contains(line.as_str()), "lost: {line}");
+    }
+}
+
+#[test]
+fn a_change_between_reading_and_writing_is_seen_and_the_edit_made_again() {
+    let stage = Stage::new();
+    let path = stage.put("ws/file", "one");
+    let mut tries = 0;
+    let written = stage.files().update(&path, &mut |old| {
+        tries += 1;
+        if tries == 1 {
+            // As an editor does it, and as a shell does it.
+            fs::write(stage.ws("new"), "two").unwrap();
+            fs::rename(stage.ws("new"), &path).unwrap();
+        } else if tries == 2 {
+            fs::write(&path, "and three").unwrap();
+        }
+        Ok([old.unwrap(), b" haft"].concat())
+    });
+    assert_eq!(written.unwrap().after.size, "and three haft".len() as u64);
+    assert_eq!((tries, fs::read(&path).unwrap()), (3, b"and three haft".to_vec()));
+    assert_eq!(stage.names("ws"), ["file"]);
+}
+
+#[test]
+fn a_file_that_somebody_else_changes_every_time_is_a_conflict_and_theirs() {
+    let stage = Stage::new();
+    let path = stage.put("ws/file", "0");
+    let mut tries = 0;
+    let result = stage.files().update(&path, &mut |_| {
+        tries += 1;
+        fs::write(&path, format!("theirs {tries}")).unwrap();
+        Ok(b"haft".to_vec())
+    });
+    assert_eq!(result.unwrap_err().kind, ErrorKind::Conflict);
+    assert_eq!(fs::read_to_string(&path).unwrap(), format!("theirs {tries}"));
+    assert_eq!(stage.names("ws"), ["file"]);
+}
+
+#[test]
+fn a_file_that_somebody_else_removes_or_makes_meanwhile_is_seen() {
+    let stage = Stage::new();
+    let path = stage.put("ws/file", "old");
+    let mut seen = Vec::new();
+    let edit = &mut |old: Option<&[u8]>| {
+        seen.push(old.map(<[u8]>::to_vec));
+        match seen.len() {
+            1 => fs::remove_file(&path).unwrap(),
+            2 => fs::write(&path, "again").unwrap(),
+            _ => {}
+        }
+        Ok(b"haft".to_vec())
+    };
+    stage.files().update(&path, edit).unwrap();
+    assert_eq!(seen, [Some(b"old".to_vec()), None, Some(b"again".to_vec())]);
+    assert_eq!((fs::read(&path).unwrap(), stage.names("ws")), (b"haft".to_vec(), vec!["file".to_owned()]));
 }

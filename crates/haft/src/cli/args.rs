@@ -63,7 +63,7 @@ pub(super) struct Call {
     /// The arguments: a JSON object, @FILE, or - for standard input.
     #[arg(value_name = "JSON|@FILE|-", default_value = "{}", allow_hyphen_values = true)]
     pub(super) arguments: String,
-    /// Print the whole result as JSON: content, is_error, error_kind, structured, receipt.
+    /// Print the whole result as JSON: content, `is_error`, `error_kind`, structured, receipt.
     #[arg(long)]
     pub(super) json: bool,
     /// Go on with an earlier session instead of starting one.

@@ -7,11 +7,11 @@ use super::args::{Completion, Haft};
 use super::exit::Exit;
 use super::{Done, screen};
 
-pub(super) fn completion(args: &Completion) -> Done {
+pub(super) fn completion(args: &Completion) -> Exit {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Haft::command(), "haft", &mut script);
     screen::result(&String::from_utf8_lossy(&script));
-    Ok(Exit::Done)
+    Exit::Done
 }
 
 pub(super) fn man() -> Done {

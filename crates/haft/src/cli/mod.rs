@@ -43,7 +43,7 @@ pub fn main() -> ExitCode {
         Command::Gc(args) => gc::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Demo => demo::run(),
-        Command::Completion(args) => complete::completion(&args),
+        Command::Completion(args) => Ok(complete::completion(&args)),
         Command::Man => complete::man(),
     };
     ExitCode::from(done.unwrap_or_else(|error| complain(&error)) as u8)

@@ -1,5 +1,6 @@
 //! A workspace and a ledger of their own for each test, and the built program to call.
 #![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

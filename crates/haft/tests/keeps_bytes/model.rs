@@ -43,7 +43,7 @@ pub(super) fn edited(file: &TextFile, old: &str, new: &str, replace_all: bool) -
 }
 
 /// Line ends in the arguments mean the file's own: where it has only CRLF, and where the text is found only so.
-fn with_breaks_of(text: &str, old: &str, new: &str) -> (String, String) {
+pub(super) fn with_breaks_of(text: &str, old: &str, new: &str) -> (String, String) {
     let windows = |part: &str| part.replace('\n', "\r\n");
     let (all, crlf) = (text.matches('\n').count(), text.matches("\r\n").count());
     let plain = !old.contains('\r') && !new.contains('\r');
@@ -70,6 +70,9 @@ fn found(text: &[char], wanted: &[char]) -> Vec<usize> {
 
 /// Whether `after` is `before` with the same bytes in the place of some of the stretches that are `old`.
 pub(super) fn outside_is_kept(before: &[u8], after: &[u8], old: &[u8]) -> bool {
+    if old.is_empty() {
+        return false;
+    }
     let most = before.windows(old.len()).filter(|window| window == &old).count();
     (1..=most).any(|count| {
         let grown = (after.len() + count * old.len()).checked_sub(before.len());

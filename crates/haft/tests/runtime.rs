@@ -1,0 +1,399 @@
+//! The library: one result and one receipt for every call, whatever happens to it.
+#![allow(clippy::disallowed_methods, reason = "tests look at the machine from outside")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use haft::{
+    Answer, Asker, Call, CallOptions, Cancel, Effect, ErrorKind, Execution, JsonSchema, Mode, Output,
+    Planning, Progress, Question, Runtime, SideEffect, State, Target, Tool, ToolError, World, json,
+};
+use serde::Deserialize;
+use tempfile::TempDir;
+
+struct House {
+    folder: TempDir,
+    home: TempDir,
+}
+
+impl House {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() }
+    }
+
+    fn builder(&self) -> haft::Builder {
+        Runtime::builder().workspace(self.folder.path()).home(self.home.path()).dialect(haft::claude())
+    }
+}
+
+type Act = dyn Fn(&dyn World) -> Result<Output, ToolError> + Send + Sync;
+
+/// Does what the test says.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+struct Made {
+    name: &'static str,
+    effects: Vec<Effect>,
+    act: Box<Act>,
+}
+
+impl Made {
+    fn new(
+        name: &'static str,
+        effects: Vec<Effect>,
+        act: impl Fn(&dyn World) -> Result<Output, ToolError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, effects, act: Box::new(act) }
+    }
+}
+
+impl Tool for Made {
+    type Input = Nothing;
+    fn name(&self) -> &str {
+        self.name
+    }
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::Mutating
+    }
+    fn plan(&self, _: &Nothing, _: &Planning) -> Result<Vec<Effect>, ToolError> {
+        Ok(self.effects.clone())
+    }
+    async fn perform(&self, _: Nothing, world: &dyn World) -> Result<Output, ToolError> {
+        (self.act)(world)
+    }
+}
+
+fn read(path: &str) -> Effect {
+    Effect::Read { path: path.into() }
+}
+
+#[tokio::test]
+async fn a_tool_that_breaks_down_gives_an_error_and_a_receipt() {
+    let house = House::new();
+    let haft = house.builder().tool(Made::new("Broken", vec![], |_| panic!("on purpose"))).build().unwrap();
+    let result = haft.call("Broken", json!({})).await;
+    assert_eq!(result.output.error_kind, Some(ErrorKind::Internal));
+    assert_eq!(result.output.as_text(), "The tool broke down: on purpose");
+    assert_eq!(haft.ledger().unwrap().receipt(result.receipt.id).unwrap().state, State::Failed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_cannot_conflict_run_together_and_others_in_order() {
+    let house = House::new();
+    let meet = Arc::new(std::sync::Barrier::new(2));
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let together = |name, meet: &Arc<std::sync::Barrier>| {
+        let meet = Arc::clone(meet);
+        // Each waits for the other: if they did not run together, neither would end.
+        Made::new(name, vec![read("/w")], move |_| {
+            meet.wait();
+            Ok(Output::text("met"))
+        })
+    };
+    let ordered = |name: &'static str| {
+        let order = Arc::clone(&order);
+        Made::new(name, vec![Effect::Write { path: "/w/x".into() }], move |_| {
+            order.lock().unwrap().push(name);
+            Ok(Output::text(""))
+        })
+    };
+    let haft = house
+        .builder()
+        .permission_mode(Mode::BypassPermissions)
+        .tool(together("A", &meet))
+        .tool(together("B", &meet))
+        .tool(ordered("First"))
+        .tool(ordered("Second"))
+        .build()
+        .unwrap();
+    let (a, b) = tokio::join!(haft.call("A", json!({})), haft.call("B", json!({})));
+    assert!(!a.output.is_error() && !b.output.is_error());
+    for _ in 0..50 {
+        let first = haft.call("First", json!({}));
+        let second = haft.call("Second", json!({}));
+        tokio::join!(biased(first), biased(second));
+    }
+    let order = order.lock().unwrap();
+    assert_eq!(order.len(), 100);
+    assert!(order.chunks(2).all(|pair| pair == ["First", "Second"]), "{order:?}");
+}
+
+async fn biased<T>(work: impl Future<Output = T>) -> T {
+    work.await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_call_gives_a_result_and_a_receipt_at_any_moment() {
+    let house = House::new();
+    let haft = house.builder().allow("Bash", "test").build().unwrap();
+    for moment in 0..20 {
+        let cancel = Cancel::new();
+        let options = CallOptions { cancel: cancel.clone(), watch: None };
+        let call = Call::new("c", "Bash", json!({"command": "sleep 600"}));
+        let stop = async {
+            for _ in 0..moment * moment {
+                tokio::task::yield_now().await;
+            }
+            cancel.cancel();
+        };
+        let (result, ()) = tokio::join!(haft.run(call, options), stop);
+        assert_eq!(result.output.error_kind, Some(ErrorKind::Interrupted), "{}", result.output.as_text());
+        assert_eq!(haft.ledger().unwrap().receipt(result.receipt.id).unwrap().state, State::Interrupted);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_caller_goes_away_is_stopped_and_recorded() {
+    let house = House::new();
+    let started = house.folder.path().join("started");
+    let haft = house.builder().allow("Bash", "test").build().unwrap();
+    let command = format!("touch {}; sleep 600", started.display());
+    let task = tokio::spawn({
+        let haft = haft.clone();
+        async move { haft.call("Bash", json!({"command": command})).await }
+    });
+    while !started.exists() {
+        tokio::task::yield_now().await;
+    }
+    task.abort();
+    let ledger = haft.ledger().unwrap();
+    haft.shutdown().await;
+    while ledger.receipt(1).unwrap().state == State::Running {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(ledger.receipt(1).unwrap().state, State::Interrupted);
+}
+
+#[tokio::test]
+async fn a_tool_of_the_same_name_replaces_the_earlier_one_and_says_so() {
+    let house = House::new();
+    let mine = Made::new("Read", vec![], |_| Ok(Output::text("mine")));
+    let mut registry = haft::Registry::of(&haft::claude());
+    assert_eq!(registry.register(Arc::new(mine)).unwrap().name(), "Read");
+    assert_eq!(registry.definitions().len(), 6, "it keeps its place");
+    let haft = house.builder().tool(Made::new("Read", vec![], |_| Ok(Output::text("mine")))).build().unwrap();
+    assert_eq!(haft.call("Read", json!({})).await.output.as_text(), "mine");
+}
+
+#[tokio::test]
+async fn disabled_tools_are_neither_offered_nor_run() {
+    let house = House::new();
+    let haft =
+        house.builder().rule(haft::Behavior::Deny, "Bash", "test").only(["Read".into(), "Bash".into()]);
+    assert!(haft.build().is_err(), "a tool that is denied cannot be asked for");
+    let haft = house.builder().only(["Read".into()]).build().unwrap();
+    assert_eq!(haft.definitions().iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["Read"]);
+    let result = haft.call("Bash", json!({"command": "true"})).await;
+    assert_eq!(result.output.as_text(), "The tool Bash is disabled here");
+    let unknown = haft.call("read_file", json!({})).await;
+    assert_eq!(unknown.output.error_kind, Some(ErrorKind::NotFound));
+    assert_eq!(
+        haft.call("Raed", json!({})).await.output.as_text(),
+        "Unknown tool \"Raed\"; did you mean Read?"
+    );
+}
+
+#[tokio::test]
+async fn somebody_is_asked_once_about_what_policy_leaves_open() {
+    struct Says(bool, AtomicUsize);
+    impl Asker for Says {
+        fn ask<'a>(
+            &'a self,
+            question: &'a Question,
+        ) -> std::pin::Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+            self.1.fetch_add(1, Ordering::SeqCst);
+            assert!(question.reason.contains("lies outside the workspace"), "{}", question.reason);
+            let yes = self.0;
+            Box::pin(async move {
+                if yes { Answer::Allow { by: "the test".into() } } else { Answer::Deny { why: "no".into() } }
+            })
+        }
+    }
+    let outside = tempfile::tempdir().unwrap();
+    let path = outside.path().join("a.txt");
+    for yes in [true, false] {
+        let house = House::new();
+        let asker = Arc::new(Says(yes, AtomicUsize::new(0)));
+        let haft = house.builder().asker(Arc::<Says>::clone(&asker)).build().unwrap();
+        let result = haft.call("Write", json!({"file_path": path, "content": "x"})).await;
+        assert_eq!((result.output.is_error(), path.exists()), (!yes, yes));
+        assert_eq!(result.receipt.state, if yes { State::Completed } else { State::Denied });
+        assert_eq!(asker.1.load(Ordering::SeqCst), 1);
+        if yes {
+            let preview = haft.undo_preview(&Target::Last).unwrap();
+            haft.undo(&preview, false, CallOptions::default()).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_watcher_hears_pending_running_with_progress_and_completed() {
+    let house = House::new();
+    let tool = Made::new("Slow", vec![], |world| {
+        world.progress(Progress {
+            fraction: Some(0.5),
+            message: Some("half".into()),
+            units_processed: Some(7),
+        });
+        Ok(Output::text("done"))
+    });
+    let haft = house.builder().tool(tool).build().unwrap();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let watch = {
+        let heard = Arc::clone(&heard);
+        Arc::new(move |execution: &Execution| {
+            heard.lock().unwrap().push(serde_json::to_value(execution).unwrap())
+        })
+    };
+    haft.run(
+        Call::new("id-1", "Slow", json!({})),
+        CallOptions { watch: Some(watch), ..CallOptions::default() },
+    )
+    .await;
+    let heard = heard.lock().unwrap();
+    let states: Vec<&str> = heard.iter().map(|state| state["status"].as_str().unwrap()).collect();
+    assert_eq!(states, ["pending", "running", "running", "completed"]);
+    assert_eq!(heard[2]["progress"], json!({"fraction": 0.5, "message": "half", "units_processed": 7}));
+    assert_eq!(heard[3]["outcome"]["outcome"], "success");
+    assert!(heard.iter().all(|state| state["call_id"] == "id-1" && state["tool_name"] == "Slow"));
+}
+
+#[tokio::test]
+async fn a_tool_can_touch_only_what_it_declared() {
+    let house = House::new();
+    let target = house.folder.path().join("x");
+    let writes = Made::new("Liar", vec![], move |world| {
+        world.files().update(&target, &mut |_| Ok(b"sneaky".to_vec()))?;
+        Ok(Output::text("wrote"))
+    });
+    let haft = house.builder().tool(writes).build().unwrap();
+    let result = haft.call("Liar", json!({})).await;
+    assert_eq!(result.output.error_kind, Some(ErrorKind::PermissionDenied));
+    assert!(!house.folder.path().join("x").exists());
+}
+
+/// What stands in a tree: path, kind, mode, bytes or link target; an independent walker.
+fn tree(root: &Path) -> Vec<(String, u32, Vec<u8>)> {
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::PermissionsExt;
+    let mut found = Vec::new();
+    let mut todo = vec![root.to_owned()];
+    while let Some(directory) = todo.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = path.symlink_metadata().unwrap();
+            let bytes = if meta.is_symlink() {
+                path.read_link().unwrap().as_os_str().as_bytes().to_vec()
+            } else if meta.is_dir() {
+                todo.push(path.clone());
+                b"<dir>".to_vec()
+            } else {
+                std::fs::read(&path).unwrap()
+            };
+            found.push((
+                path.strip_prefix(root).unwrap().display().to_string(),
+                meta.permissions().mode(),
+                bytes,
+            ));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn undo_restores_the_exact_tree_after_random_sequences_of_50_calls() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    for seed in 1..=12_u64 {
+        let memory = Path::new("/dev/shm");
+        let place = |name: &str| {
+            let builder = tempfile::Builder::new().prefix(name).to_owned();
+            if memory.is_dir() { builder.tempdir_in(memory).unwrap() } else { builder.tempdir().unwrap() }
+        };
+        let house = House { folder: place("ws"), home: place("home") };
+        let root = house.folder.path();
+        std::fs::create_dir_all(root.join("d0/d1")).unwrap();
+        for (name, mode) in [("f0", 0o644), ("f1", 0o755), ("d0/f2", 0o600), ("d0/d1/f3", 0o640)] {
+            std::fs::write(root.join(name), format!("original {name}\n")).unwrap();
+            std::fs::set_permissions(root.join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        symlink("f0", root.join("link")).unwrap();
+        symlink("d0", root.join("dirlink")).unwrap();
+        let before = tree(root);
+        let haft = house.builder().build().unwrap();
+        let mut dice = seed;
+        let mut roll = |sides: u64| {
+            dice ^= dice << 13;
+            dice ^= dice >> 7;
+            dice ^= dice << 17;
+            dice % sides
+        };
+        let names = [
+            "f0",
+            "f1",
+            "d0/f2",
+            "d0/d1/f3",
+            "link",
+            "dirlink/f2",
+            "new/a/b",
+            "new/c",
+            "d0/x/y/z",
+            "dirlink/n",
+        ];
+        let mut states = vec![before.clone()];
+        for step in 0..50 {
+            let name = names[usize::try_from(roll(names.len() as u64)).unwrap()];
+            let path = haft.workspace().join(name);
+            let arguments = match roll(3) {
+                0 => (
+                    "Edit",
+                    json!({"file_path": path, "old_string": "o", "new_string": format!("<{step}>"), "replace_all": true}),
+                ),
+                _ => (
+                    "Write",
+                    json!({"file_path": path, "content": format!("step {step} {}\n", "o".repeat(usize::try_from(roll(5)).unwrap()))}),
+                ),
+            };
+            haft.call(arguments.0, arguments.1).await;
+            if roll(10) == 0 {
+                let preview = haft.undo_preview(&Target::Last);
+                if let Ok(preview) = preview {
+                    haft.undo(&preview, false, CallOptions::default()).await.unwrap();
+                }
+            }
+            states.push(tree(root));
+        }
+        let session = haft.session().unwrap();
+        let preview = haft.undo_preview(&Target::Session(session)).unwrap();
+        assert_eq!(preview.conflicts, vec![], "seed {seed}");
+        let undone = haft.undo(&preview, false, CallOptions::default()).await.unwrap();
+        assert!(!undone.output.is_error(), "seed {seed}: {}", undone.output.as_text());
+        assert_eq!(tree(root), before, "seed {seed}");
+        let redo = haft.undo_preview(&Target::LastUndo).unwrap();
+        haft.undo(&redo, false, CallOptions::default()).await.unwrap();
+        assert_eq!(&tree(root), states.last().unwrap(), "seed {seed}: and the undo can be undone");
+    }
+}
+
+#[tokio::test]
+async fn one_by_one_undo_walks_back_through_every_state() {
+    let house = House::new();
+    let haft = house.builder().build().unwrap();
+    let path = haft.workspace().join("deep/er/a.txt");
+    let mut states = vec![tree(house.folder.path())];
+    for text in ["one\n", "two\n", "three\n"] {
+        haft.call("Write", json!({"file_path": path, "content": text})).await;
+        states.push(tree(house.folder.path()));
+    }
+    while let Some(_gone) = states.pop() {
+        let Some(earlier) = states.last() else { break };
+        let preview = haft.undo_preview(&Target::Last).unwrap();
+        haft.undo(&preview, false, CallOptions::default()).await.unwrap();
+        assert_eq!(&tree(house.folder.path()), earlier);
+    }
+    assert!(haft.undo_preview(&Target::Last).is_err(), "nothing is left to undo");
+}

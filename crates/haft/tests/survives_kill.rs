@@ -1,0 +1,233 @@
+//! A kill -9 at any moment of a call loses nothing: the file holds the old or the new bytes, and undo brings back the old.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test starts and kills the program and looks at its files"
+)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops where something is not as it should be")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use haft::{Effect, Receipt, State, Value, json};
+use tempfile::TempDir;
+
+const ROUNDS: usize = 200;
+const SIZES: [usize; 4] = [1 << 10, 64 << 10, 1 << 20, 4 << 20];
+/// The stretch of text that an edit replaces.
+const MARK: &str = "<the one place>";
+
+/// Numbers that are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % sides
+    }
+
+    /// Lines of text, about so many bytes.
+    fn text(&mut self, bytes: usize) -> String {
+        let mut text = String::with_capacity(bytes + 32);
+        while text.len() < bytes {
+            text.push_str(&format!("{:08x} grün {:08x}\n", self.roll(1 << 31), self.roll(1 << 31)));
+        }
+        text
+    }
+}
+
+/// A workspace, a ledger and a place for arguments.
+struct Place {
+    workspace: PathBuf,
+    home: TempDir,
+    arguments: TempDir,
+    _folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let [folder, home, arguments] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        Self { workspace: folder.path().canonicalize().unwrap(), home, arguments, _folder: folder }
+    }
+
+    fn haft(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_haft"));
+        command.env("HAFT_HOME", self.home.path()).current_dir(&self.workspace).stdin(Stdio::null());
+        command
+    }
+
+    fn start(&self, round: &Round) -> Child {
+        let file = self.arguments.path().join("arguments.json");
+        fs::write(&file, round.arguments.to_string()).unwrap();
+        let mut command = self.haft();
+        command.args(["call", round.tool, &format!("@{}", file.display())]);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    fn ask(&self, args: &[&str]) -> Output {
+        self.haft().args(args).output().unwrap()
+    }
+
+    /// The receipt of the call that was to write `target`, as the ledger tells it.
+    fn receipt_of(&self, target: &Path) -> Option<Receipt> {
+        let output = self.ask(&["log", "--json", "-n", "3"]);
+        assert!(output.status.success(), "haft log: {}", String::from_utf8_lossy(&output.stderr));
+        let receipts = String::from_utf8(output.stdout).unwrap();
+        let mut receipts = receipts.lines().map(|line| serde_json::from_str::<Receipt>(line).unwrap());
+        receipts.find(|receipt| receipt.effects == [Effect::Write { path: target.to_owned() }])
+    }
+}
+
+/// One call and what stands at its target before and after it.
+struct Round {
+    tool: &'static str,
+    target: PathBuf,
+    arguments: Value,
+    old: Option<String>,
+    new: String,
+}
+
+impl Round {
+    /// The call of this number; half of them write, half edit, and some write where nothing is yet.
+    fn new(number: usize, size: usize, dice: &mut Dice, workspace: &Path) -> Self {
+        let edits = number % 2 == 0;
+        if !edits && number % 10 == 1 {
+            let target = workspace.join(format!("made-{number}/below/file.txt"));
+            let new = dice.text(size);
+            let arguments = json!({"file_path": target, "content": new});
+            return Self { tool: "Write", target, arguments, old: None, new };
+        }
+        let target = workspace.join(format!("{number}.txt"));
+        let (head, tail) = (dice.text(size / 2), dice.text(size / 2));
+        let old = format!("{head}{MARK}{tail}");
+        let (tool, new, arguments) = if edits {
+            let text = dice.text(100);
+            let arguments = json!({"file_path": target, "old_string": MARK, "new_string": text});
+            ("Edit", format!("{head}{text}{tail}"), arguments)
+        } else {
+            let new = dice.text(size);
+            let arguments = json!({"file_path": target, "content": new});
+            ("Write", new, arguments)
+        };
+        fs::write(&target, &old).unwrap();
+        Self { tool, target, arguments, old: Some(old), new }
+    }
+
+    fn now(&self) -> Option<String> {
+        match fs::read_to_string(&self.target) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => panic!("{}: {error}", self.target.display()),
+        }
+    }
+}
+
+/// Where the kill found the call.
+#[derive(Debug, Default)]
+struct Hits {
+    before: usize,
+    during_with_old: usize,
+    during_with_new: usize,
+    after: usize,
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_the_old_or_the_new_file_and_undo_brings_back_the_old() {
+    let place = Place::new();
+    let mut dice = Dice(9);
+    // How long a call takes, by size and tool. It decides only where the kills fall, never whether the test passes.
+    let mut lasts = [[Duration::ZERO; 2]; SIZES.len()];
+    for (size, lasts) in SIZES.iter().zip(&mut lasts) {
+        for (tool, lasts) in lasts.iter_mut().enumerate() {
+            let round = Round::new(1_000_000 + tool, *size, &mut dice, &place.workspace);
+            let start = Instant::now();
+            assert!(place.start(&round).wait().unwrap().success());
+            *lasts = start.elapsed();
+            assert_eq!(round.now().as_ref(), Some(&round.new));
+            fs::remove_file(&round.target).unwrap();
+        }
+    }
+
+    println!("{lasts:?}");
+    let mut hits = Hits::default();
+    for number in 0..ROUNDS {
+        let class = dice.roll(SIZES.len());
+        let round = Round::new(number, SIZES[class], &mut dice, &place.workspace);
+        let lasts = &mut lasts[class][number % 2];
+        let delay = *lasts * u32::try_from(dice.roll(1_000)).unwrap() / 1_000;
+        let mut child = place.start(&round);
+        std::thread::sleep(delay);
+        child.kill().unwrap();
+        child.wait().unwrap();
+
+        let told =
+            format!("round {number}: {} of {} bytes, killed after {delay:?}", round.tool, SIZES[class]);
+        let now = round.now();
+        let is_new = now.as_ref() == Some(&round.new);
+        assert!(is_new || now == round.old, "{told}: neither the old nor the new file");
+        let receipt = place.receipt_of(&round.target);
+        assert_eq!(leftovers(&place.workspace), Vec::<PathBuf>::new(), "{told}");
+        let Some(receipt) = receipt else {
+            assert!(!is_new, "{told}: changed without a receipt");
+            hits.before += 1;
+            // The machine is slower than it was: let the next kills come later.
+            *lasts = *lasts * 21 / 20;
+            continue;
+        };
+        match receipt.state {
+            State::Interrupted if is_new => hits.during_with_new += 1,
+            State::Interrupted => hits.during_with_old += 1,
+            State::Completed => {
+                assert!(is_new, "{told}: completed, but the old file");
+                hits.after += 1;
+                *lasts = *lasts * 20 / 21;
+            }
+            other => panic!("{told}: the receipt says {other:?}"),
+        }
+        if receipt.changes.is_empty() {
+            assert!(!is_new, "{told}: changed, and the receipt does not say so");
+            continue;
+        }
+        let undo = place.ask(&["undo", "--yes"]);
+        assert!(undo.status.success(), "{told}: haft undo: {}", String::from_utf8_lossy(&undo.stderr));
+        assert!(round.now() == round.old, "{told}: undo did not bring back the old file");
+        if round.old.is_none() {
+            let made = place.workspace.join(format!("made-{number}"));
+            assert!(!made.exists(), "{told}: undo left a directory that was not there");
+        }
+        assert_eq!(leftovers(&place.workspace), Vec::<PathBuf>::new(), "{told}: after undo");
+    }
+    println!("{hits:?} {lasts:?}");
+    let during = hits.during_with_old + hits.during_with_new;
+    assert_eq!(hits.before + during + hits.after, ROUNDS);
+    assert!(
+        during >= 10 && during + hits.after >= ROUNDS / 10,
+        "too few kills came while anything happened: {hits:?}"
+    );
+    assert_eq!(running(&place.workspace), Vec::<String>::new());
+}
+
+/// Temporary files that are still there.
+fn leftovers(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(leftovers(&entry.path()));
+        } else if entry.file_name().to_string_lossy().starts_with(".haft-") {
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
+/// The processes that still work in the workspace.
+fn running(workspace: &Path) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().map(Result::unwrap);
+    let there = |path: &Path| fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(workspace));
+    processes
+        .map(|entry| entry.path())
+        .filter(|path| there(path))
+        .map(|path| fs::read_to_string(path.join("cmdline")).unwrap_or_default())
+        .collect()
+}
