@@ -143,8 +143,8 @@ pub trait Found {
     fn path(&self) -> &Path;
     /// Opens it for reading, inside the scope.
     fn open(&self) -> Result<File, ToolError>;
-    /// When it was last changed, in nanoseconds since 1970.
-    fn modified_ns(&self) -> i128;
+    /// When it was last changed, in nanoseconds since 1970; 0 if that is not known.
+    fn modified_ns(&self) -> i64;
 }
 
 /// What one thread of a walk does with each file.

@@ -1,16 +1,20 @@
 //! Finding files by the pattern of their path, newest first.
 
+use std::cmp::Reverse;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use globset::{GlobBuilder, GlobMatcher};
-use haft_tool::{Flow, ToolError, Walk, World};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use haft_tool::{Flow, Text, ToolError, Walk, World};
 
 /// A pattern and the directory it is matched in.
 #[derive(Debug)]
 pub(crate) struct Search {
     pub(crate) root: PathBuf,
-    matcher: GlobMatcher,
+    /// A set of one, because only a set knows the short ways to match common patterns.
+    matcher: GlobSet,
     hidden: bool,
 }
 
@@ -35,35 +39,73 @@ impl Search {
             rest = more;
         }
         let glob = GlobBuilder::new(rest).literal_separator(true).build();
-        let matcher = glob.map_err(|error| bad(&format!("cannot be used: {error}")))?.compile_matcher();
+        let glob = glob.map_err(|error| bad(&format!("cannot be used: {error}")))?;
+        let matcher = GlobSetBuilder::new().add(glob).build();
+        let matcher = matcher.map_err(|error| bad(&format!("cannot be used: {error}")))?;
         let hidden = rest.starts_with('.') || rest.contains("/.");
         Ok(Self { root, matcher, hidden })
     }
 
     /// The files that match, newest first; those of one age by path.
-    pub(crate) fn run(&self, world: &dyn World) -> Result<Vec<PathBuf>, ToolError> {
+    pub(crate) fn run(&self, world: &dyn World) -> Result<Files, ToolError> {
         let found = Mutex::new(Vec::new());
         let walk = Walk { root: self.root.clone(), hidden: self.hidden, ..Walk::default() };
+        let below = self.root.as_os_str().len() + usize::from(self.root.as_os_str() != "/");
         world.files().walk(&walk, &mut || {
-            let mut mine = Batch { all: &found, mine: Vec::new() };
+            let mut batch = Batch { all: &found, mine: Vec::new() };
             Box::new(move |file| {
-                let path = file.path();
-                if path.strip_prefix(&self.root).is_ok_and(|rest| self.matcher.is_match(rest)) {
-                    mine.mine.push((file.modified_ns(), path.to_owned()));
+                let path = file.path().as_os_str().as_bytes();
+                if path.get(below..).is_some_and(|rest| self.matcher.is_match(OsStr::from_bytes(rest))) {
+                    batch.mine.push((Reverse(file.modified_ns()), path.into()));
                 }
                 Flow::Continue
             })
         })?;
-        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-        Ok(found.into_iter().map(|(_, path)| path).collect())
+        Ok(Files { found: found.into_inner().unwrap_or_else(PoisonError::into_inner) })
+    }
+}
+
+/// A file's age and path; they sort newest first.
+type Aged = (Reverse<i64>, Box<[u8]>);
+
+/// Files that match, not yet in order.
+pub(crate) struct Files {
+    found: Vec<Aged>,
+}
+
+impl Files {
+    pub(crate) fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    /// A path per line, newest first. Only as many as `enough` bytes take are put in order; the rest is counted.
+    pub(crate) fn into_text(mut self, enough: usize) -> Text {
+        let shortest = self.found.iter().map(|(_, path)| path.len() + 1).min().unwrap_or(1);
+        let most = enough / shortest + 1;
+        if most < self.found.len() {
+            self.found.select_nth_unstable(most);
+        }
+        let shown = self.found.len().min(most);
+        self.found[..shown].sort_unstable();
+        let mut head = String::with_capacity(enough.min(shown * 80));
+        let mut taken = 0;
+        for (_, path) in &self.found[..shown] {
+            if head.len() >= enough {
+                break;
+            }
+            head.push_str(&String::from_utf8_lossy(path));
+            head.push('\n');
+            taken += 1;
+        }
+        let missing_bytes = self.found[taken..].iter().map(|(_, path)| path.len() as u64 + 1).sum();
+        Text { head, missing_bytes, tail: String::new() }
     }
 }
 
 /// What one thread found, given to all at its end.
 struct Batch<'a> {
-    all: &'a Mutex<Vec<(i128, PathBuf)>>,
-    mine: Vec<(i128, PathBuf)>,
+    all: &'a Mutex<Vec<Aged>>,
+    mine: Vec<Aged>,
 }
 
 impl Drop for Batch<'_> {

@@ -3,33 +3,33 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::os::fd::OwnedFd;
-#[cfg(target_os = "linux")]
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirEntryExt;
-#[cfg(target_os = "linux")]
-use std::path::Component;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_tool::{ErrorKind, FileKind, OpenFile, Reads, ToolError};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::resolve::{Leaf, Place, below, outside, resolve};
-use super::root::{Root, true_path};
+use super::root::{Root, tells_about_a_process, true_path};
 use super::{LocalFiles, special};
 
 /// FIFOs and devices must not make the open wait.
 pub(super) const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
+/// A handle that reads nothing and disturbs nothing, where the system has such a thing.
+#[cfg(target_os = "linux")]
+const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const LOOK: OFlags = READ;
+
 impl LocalFiles {
     pub(super) fn open_regular(&self, path: &Path) -> Result<OpenFile, ToolError> {
         // To open a device can already do something (a watchdog starts, a tape rewinds), so outside is looked at first.
-        #[cfg(target_os = "linux")]
         if self.root_of(path).is_none() {
-            let (_, stat) = self.open_any(path, OFlags::PATH | OFlags::CLOEXEC)?;
-            only_regular(path, &stat)?;
+            only_regular(path, &self.stat_of(path)?)?;
         }
         let (fd, stat) = self.open_any(path, READ)?;
         only_regular(path, &stat)?;
@@ -38,12 +38,7 @@ impl LocalFiles {
     }
 
     pub(super) fn kind_of(&self, path: &Path) -> Result<FileKind, ToolError> {
-        #[cfg(target_os = "linux")]
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        #[cfg(not(target_os = "linux"))]
-        let flags = READ;
-        let (_, stat) = self.open_any(path, flags)?;
-        Ok(super::kind(FileType::from_raw_mode(stat.st_mode)))
+        Ok(super::kind(FileType::from_raw_mode(self.stat_of(path)?.st_mode)))
     }
 
     /// Opens whatever stands at `path`, links followed, if the scope lets the call read it.
@@ -143,11 +138,9 @@ impl LocalFiles {
         inodes.contains(&(stat.st_dev, stat.st_ino))
     }
 
-    /// The permission bits, size and time of what stands at `path` itself.
-    pub(super) fn stat_of(&self, path: &Path) -> Option<Stat> {
-        let root = self.root_of(path).or_else(|| self.filesystem().ok())?;
-        let rest = path.strip_prefix(&root.path).ok()?;
-        rustix::fs::statat(&root.fd, rest, AtFlags::SYMLINK_NOFOLLOW).ok()
+    /// What stands at `path`, links followed, by its permission bits, size and time.
+    pub(super) fn stat_of(&self, path: &Path) -> Result<Stat, ToolError> {
+        self.open_any(path, LOOK).map(|(_, stat)| stat)
     }
 }
 
@@ -181,30 +174,12 @@ fn by_kernel(root: &Root, path: &Path, rest: &Path, flags: OFlags) -> Option<Res
     let name = if rest.as_os_str().is_empty() { Path::new(".") } else { rest };
     match rustix::fs::openat2(&root.fd, name, flags, Mode::empty(), within | ResolveFlags::NO_MAGICLINKS) {
         Ok(fd) => Some(Ok(fd)),
-        Err(Errno::LOOP) if whole => Some(Err(ToolError::invalid_path(format!(
-            "{}: its links go round in a circle, or through those of /proc, which are not followed",
-            path.display()
-        )))),
-        // An absolute link, a race, a path too long for one call, or a kernel without the call.
+        // An absolute link, a circle, a link of /proc, a race, a path too long for one call, or a kernel without the call.
         Err(Errno::XDEV | Errno::LOOP | Errno::AGAIN | Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG) => {
             None
         }
         Err(error) => Some(Err(open_error(path, error))),
     }
-}
-
-/// Whether this is one of the files by which Linux shows a process: its environment, its memory, its open files.
-#[cfg(target_os = "linux")]
-fn tells_about_a_process(fd: &OwnedFd, real: &Path) -> bool {
-    let numbered = |part: Component<'_>| part.as_os_str().as_bytes().iter().all(u8::is_ascii_digit);
-    let on_procfs = rustix::fs::fstatfs(fd).is_ok_and(|fs| fs.f_type == rustix::fs::PROC_SUPER_MAGIC);
-    on_procfs && real.components().skip(1).any(numbered)
-}
-
-/// Whether this is one of the files by which a system shows a process: only Linux has them.
-#[cfg(not(target_os = "linux"))]
-fn tells_about_a_process(_fd: &OwnedFd, _real: &Path) -> bool {
-    false
 }
 
 fn open_error(path: &Path, error: Errno) -> ToolError {

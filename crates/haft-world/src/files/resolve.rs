@@ -14,7 +14,7 @@ use haft_tool::{ErrorKind, ToolError};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::root::{HOLD, Root};
+use super::root::{HOLD, Root, tells_about_a_process};
 
 /// As many links as the kernel itself would follow.
 const MOST_LINKS: u32 = 40;
@@ -87,6 +87,10 @@ pub(super) fn resolve(
                 match rustix::fs::readlinkat(walk.fd(), &name, Vec::new()) {
                     Ok(_) if last && leaf == Leaf::Keep => return walk.place(Vec::new(), name),
                     Ok(target) => {
+                        // Such a link is a handle in the shape of a link; its words are not where it leads.
+                        if tells_about_a_process(walk.fd(), &walk.path()) {
+                            return Err(through_proc(&asked));
+                        }
                         links += 1;
                         if links > MOST_LINKS {
                             return Err(ToolError::invalid_path(format!(
@@ -98,11 +102,7 @@ pub(super) fn resolve(
                         let inside = walk
                             .enter(&target, roots)
                             .ok_or_else(|| leads_out(&asked, &walk, &name, &target))?;
-                        for part in
-                            components(&inside).map(OsStr::to_owned).collect::<Vec<_>>().into_iter().rev()
-                        {
-                            todo.push_front(part);
-                        }
+                        todo = inside.into_iter().chain(todo).collect();
                     }
                     Err(Errno::INVAL) if last => return walk.place(Vec::new(), name),
                     Err(Errno::INVAL) => {
@@ -149,16 +149,18 @@ impl Walk {
         Ok(Place { parent, parent_path, missing, name })
     }
 
-    /// Follows a link's target: stays where it is for a relative one, restarts at a root for an absolute one.
-    fn enter(&mut self, target: &Path, roots: &[Arc<Root>]) -> Option<PathBuf> {
+    /// Follows a link: stays where it is for a relative target, restarts at a root for an absolute one. The names to go on
+    /// with; `None` if they are outside.
+    fn enter(&mut self, target: &Path, roots: &[Arc<Root>]) -> Option<Vec<OsString>> {
+        let names = components(target).map(OsStr::to_owned);
         if target.is_relative() {
-            return Some(target.to_owned());
+            return Some(names.collect());
         }
         let root = roots.iter().find(|root| target.starts_with(&root.path))?;
-        let rest = target.strip_prefix(&root.path).ok()?.to_owned();
         self.root = Arc::clone(root);
         self.held.clear();
-        Some(rest)
+        let above = root.path.components().skip(1).count();
+        Some(names.skip(above).collect())
     }
 }
 
@@ -183,6 +185,13 @@ pub(super) fn outside(path: &Path) -> ToolError {
     ToolError::invalid_path(format!("{} leads outside the workspace", path.display()))
 }
 
+fn through_proc(asked: &Path) -> ToolError {
+    ToolError::denied(format!(
+        "{} leads through a process's links in /proc, which are not followed",
+        asked.display()
+    ))
+}
+
 fn leads_out(asked: &Path, walk: &Walk, name: &OsStr, target: &Path) -> ToolError {
     let link = walk.path().join(name);
     ToolError::invalid_path(format!(
@@ -193,7 +202,8 @@ fn leads_out(asked: &Path, walk: &Walk, name: &OsStr, target: &Path) -> ToolErro
     ))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
     use proptest::collection::vec;
@@ -208,13 +218,21 @@ mod tests {
         Link(String),
     }
 
+    const NAMES: [&str; 3] = ["a", "b", "c"];
+
     /// A path of few names, so that paths meet things and links meet links.
     fn words(most: usize) -> impl Strategy<Value = String> {
-        vec(prop::sample::select(vec!["a", "a", "b", "b", "c", "..", "."]), 1..=most).prop_map(|words| words.join("/"))
+        let words = prop_oneof![5 => prop::sample::select(&NAMES), 1 => Just(".."), 1 => Just(".")];
+        vec(words, 1..=most).prop_map(|words| words.join("/"))
+    }
+
+    fn spot() -> impl Strategy<Value = String> {
+        vec(prop::sample::select(&NAMES), 1..=3).prop_map(|names| names.join("/"))
     }
 
     fn thing() -> impl Strategy<Value = Thing> {
-        let target = (words(4), prop::sample::select(vec!["", "", "", "/", "/."])).prop_map(|(path, end)| path + end);
+        let target =
+            (words(4), prop::sample::select(vec!["", "", "", "/", "/."])).prop_map(|(path, end)| path + end);
         prop_oneof![2 => Just(Thing::Dir), 1 => Just(Thing::File), 4 => target.prop_map(Thing::Link)]
     }
 
@@ -228,7 +246,8 @@ mod tests {
 
     fn by_kernel(root: &Root, path: &Path, within: ResolveFlags) -> Came {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        match rustix::fs::openat2(&root.fd, path, flags, Mode::empty(), within | ResolveFlags::NO_MAGICLINKS) {
+        match rustix::fs::openat2(&root.fd, path, flags, Mode::empty(), within | ResolveFlags::NO_MAGICLINKS)
+        {
             Ok(fd) => Came::To(rustix::fs::fstat(&fd).unwrap().st_ino),
             Err(Errno::NOENT | Errno::NOTDIR) => Came::Nowhere,
             Err(Errno::XDEV | Errno::LOOP) => Came::Out,
@@ -251,13 +270,17 @@ mod tests {
         }
     }
 
-    /// Makes what can be made of `things`; `start` goes before the target of a link.
+    /// Makes what can be made of `things` without following a link; `start` goes before the target of one.
     fn plant(base: &Path, things: &[(String, Thing)], start: &str) {
         for (path, thing) in things {
             let path = base.join(path);
+            let mut above = path.ancestors().skip(1).take_while(|above| above.starts_with(base));
+            if !above.all(|above| above.symlink_metadata().is_ok_and(|stat| stat.is_dir())) {
+                continue;
+            }
             let _ = match thing {
                 Thing::Dir => std::fs::create_dir(path),
-                Thing::File => std::fs::write(path, ""),
+                Thing::File => std::fs::File::create_new(path).map(drop),
                 Thing::Link(target) => std::os::unix::fs::symlink(format!("{start}{target}"), path),
             };
         }
@@ -268,7 +291,7 @@ mod tests {
 
         #[test]
         fn the_walk_comes_to_the_same_end_as_the_kernel(
-            things in vec((words(3), thing()), 1..20),
+            things in vec((spot(), thing()), 1..20),
             paths in vec(words(6), 40),
         ) {
             let held = tempfile::TempDir::new().unwrap();
@@ -286,7 +309,7 @@ mod tests {
 
         #[test]
         fn the_walk_follows_absolute_links_into_the_root_as_the_kernel_would(
-            things in vec((words(3), thing()), 1..20),
+            things in vec((spot(), thing()), 1..20),
             paths in vec(words(6), 40),
         ) {
             let (walked, told) = (tempfile::TempDir::new().unwrap(), tempfile::TempDir::new().unwrap());

@@ -1,6 +1,8 @@
 //! A directory of the scope, held open: every path is resolved from its handle, never from its name.
 
-use std::os::fd::OwnedFd;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use haft_tool::ToolError;
@@ -53,4 +55,27 @@ pub(super) fn true_path(fd: &OwnedFd) -> Option<PathBuf> {
 #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
 pub(super) fn true_path(_fd: &OwnedFd) -> Option<PathBuf> {
     None
+}
+
+/// Whether this is one of the files by which Linux shows a process: its environment, its memory, its open files. They
+/// lie below a directory with the process's number.
+pub(super) fn tells_about_a_process(fd: impl AsFd, real: &Path) -> bool {
+    real.components().skip(1).any(|part| is_number(part.as_os_str())) && on_procfs(fd)
+}
+
+/// Whether `name` is a number, as the directories of processes are named.
+pub(super) fn is_number(name: &OsStr) -> bool {
+    name.as_bytes().iter().all(u8::is_ascii_digit)
+}
+
+/// Whether the open file is one that Linux makes up about itself and its processes.
+#[cfg(target_os = "linux")]
+pub(super) fn on_procfs(fd: impl AsFd) -> bool {
+    rustix::fs::fstatfs(fd).is_ok_and(|fs| fs.f_type == rustix::fs::PROC_SUPER_MAGIC)
+}
+
+/// Whether the open file is one that Linux makes up: no other system does.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn on_procfs(_fd: impl AsFd) -> bool {
+    false
 }

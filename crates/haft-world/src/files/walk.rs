@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use haft_tool::{ErrorKind, FileKind, Flow, Found, Scope, ToolError, Visitor, Walk};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
 use super::ignores::{Filter, Level};
 use super::list::Listing;
 use super::open::{READ, only_regular};
+use super::root::{is_number, on_procfs};
 use super::{LocalFiles, special};
 
 /// More threads than this only wait for each other.
@@ -43,9 +44,15 @@ impl LocalFiles {
         let queue = Queue::new(first);
         let threads =
             std::thread::available_parallelism().map_or(2, std::num::NonZero::get).min(MOST_THREADS);
-        let closed = Closed::new(&self.scope, &walk.root);
+        let closed = Closed::new(&self.scope, &walk.root, self.overlap || self.root_of(&walk.root).is_none());
         let mut workers: Vec<Worker<'_, 'a>> = (0..threads)
-            .map(|_| Worker { files: self, filter: &filter, queue: &queue, visitor: visitors(), closed: &closed })
+            .map(|_| Worker {
+                files: self,
+                filter: &filter,
+                queue: &queue,
+                visitor: visitors(),
+                closed: &closed,
+            })
             .collect();
         let mine = workers.pop();
         std::thread::scope(|scope| {
@@ -141,20 +148,24 @@ struct Closed<'s> {
     below: bool,
     /// Device and inode of what is protected: a walk that started at a link comes to it under another path.
     nodes: Vec<(u64, u64)>,
+    /// Whether the walk can come to what Linux tells about processes.
+    processes: bool,
 }
 
 impl<'s> Closed<'s> {
-    fn new(scope: &'s Scope, root: &Path) -> Self {
+    fn new(scope: &'s Scope, root: &Path, processes: bool) -> Self {
         let stats = scope.protected.iter().filter_map(|path| rustix::fs::stat(path).ok());
         let nodes = stats.map(|stat| (stat.st_dev, stat.st_ino)).collect();
-        Self { scope, below: scope.protected.iter().any(|path| path.starts_with(root)), nodes }
+        let below = scope.protected.iter().any(|path| path.starts_with(root));
+        Self { scope, below, nodes, processes }
     }
 
     fn holds(&self, path: &Path, directory: &OwnedFd, name: &OsStr, inode: u64) -> bool {
-        let known = |stat: rustix::fs::Stat| self.nodes.contains(&(stat.st_dev, stat.st_ino));
+        let known = |stat: Stat| self.nodes.contains(&(stat.st_dev, stat.st_ino));
         (self.below && self.scope.is_protected(path))
             || (self.nodes.iter().any(|node| node.1 == inode)
                 && rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(known))
+            || (self.processes && is_number(name) && on_procfs(directory))
     }
 }
 
@@ -203,14 +214,14 @@ impl Worker<'_, '_> {
             path.push(name);
             let takes = self.filter.takes(level.as_deref(), &path, name, is_dir);
             if takes && !self.closed.holds(&path, &fd, name, inode) {
-                if !is_dir {
+                if is_dir {
+                    let held = Held::In(Arc::clone(&fd), name.to_owned());
+                    below.push(Task { held, path: path.clone(), level: level.clone() });
+                } else {
                     let met = Met { files: self.files, directory: &fd, path: &path, name };
                     if (self.visitor)(&met) == Flow::Stop || self.files.cancel.is_cancelled() {
                         return Flow::Stop;
                     }
-                } else {
-                    let held = Held::In(Arc::clone(&fd), name.to_owned());
-                    below.push(Task { held, path: path.clone(), level: level.clone() });
                 }
             }
             path.pop();
@@ -250,15 +261,16 @@ impl Found for Met<'_> {
         let fd =
             rustix::fs::openat(self.directory.as_fd(), self.name, READ | OFlags::NOFOLLOW, Mode::empty())
                 .map_err(|error| ToolError::io(self.path.display(), &error.into()))?;
-        let stat = rustix::fs::fstat(&fd).map_err(|error| ToolError::io(self.path.display(), &error.into()))?;
+        let stat =
+            rustix::fs::fstat(&fd).map_err(|error| ToolError::io(self.path.display(), &error.into()))?;
         only_regular(self.path, &stat)?;
         self.files.refuse_alias(self.path, &stat)?;
         Ok(File::from(fd))
     }
 
-    fn modified_ns(&self) -> i128 {
+    fn modified_ns(&self) -> i64 {
         rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW)
-            .map_or(0, |stat| i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec))
+            .map_or(0, |stat| modified(&stat))
     }
 }
 
@@ -277,9 +289,12 @@ impl Found for Named<'_> {
         self.files.open_regular(self.path).map(|open| open.file)
     }
 
-    fn modified_ns(&self) -> i128 {
-        self.files
-            .stat_of(self.path)
-            .map_or(0, |stat| i128::from(stat.st_mtime) * 1_000_000_000 + i128::from(stat.st_mtime_nsec))
+    fn modified_ns(&self) -> i64 {
+        self.files.stat_of(self.path).map_or(0, |stat| modified(&stat))
     }
+}
+
+fn modified(stat: &Stat) -> i64 {
+    let nanoseconds = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
+    stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }

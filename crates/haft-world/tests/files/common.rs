@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use haft_tool::{Cancel, Change, ErrorKind, Files, Node, Reads, Scope, ToolError, Written};
-use haft_world::{Intent, Journal, LocalFiles, Root};
+use haft_world::{Intent, Journal, LocalFiles, Root, containment};
 use tempfile::TempDir;
 
 /// What stands in every file outside the workspace, so that a leak is seen at once.
@@ -158,6 +158,42 @@ impl Stage {
     }
 }
 
+/// Runs `test` as it is, and again where the kernel has no openat2, as on an old Linux or in a strict container.
+pub(crate) fn with_and_without_openat2(test: impl Fn() + Send + Sync) {
+    test();
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            forget_openat2();
+            assert!(containment().contains("no openat2"), "{}", containment());
+            test();
+        });
+        thread.join().unwrap();
+    });
+}
+
+/// Takes openat2 from this thread and those that it starts.
+#[expect(unsafe_code, reason = "a system call filter is installed by address")]
+fn forget_openat2() {
+    let step = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter {
+        code: u16::try_from(code).unwrap(),
+        jt,
+        jf,
+        k,
+    };
+    let answer = libc::SECCOMP_RET_ERRNO | u32::try_from(libc::ENOSYS).unwrap();
+    let mut filter = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, u32::try_from(libc::SYS_openat2).unwrap()),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, answer),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };
+    rustix::thread::set_no_new_privs(true).unwrap();
+    // SAFETY: `program` and the four steps it points to live until the call has returned.
+    let done = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
 pub(crate) fn read(files: &dyn Files, path: &Path) -> Result<Vec<u8>, ToolError> {
     let mut bytes = Vec::new();
     files.open(path)?.file.read_to_end(&mut bytes).unwrap();
@@ -170,6 +206,11 @@ pub(crate) fn write(files: &dyn Files, path: &Path, bytes: &[u8]) -> Result<Writ
 
 pub(crate) fn kind<T>(result: Result<T, ToolError>) -> Result<(), ErrorKind> {
     result.map(drop).map_err(|error| error.kind)
+}
+
+/// Whether this is a name under which Haft prepares a file.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    name.strip_prefix(".haft-").and_then(|rest| rest.strip_suffix(".tmp")).is_some()
 }
 
 pub(crate) fn mode(path: &Path) -> u32 {

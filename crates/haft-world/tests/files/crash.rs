@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use haft_tool::Files;
 
-use crate::common::Stage;
+use crate::common::{Stage, is_temporary};
 
 const PLACE: &str = "HAFT_TEST_CRASH_PLACE";
 const KILLS: usize = 200;
@@ -58,7 +58,7 @@ fn a_process_that_is_killed_while_it_writes_leaves_the_old_bytes_or_the_new_ones
             stage.names("ws").iter().filter(|name| *name != "file").map(|name| stage.ws(name)).collect();
         for temp in &temps {
             let name = temp.file_name().unwrap().to_str().unwrap();
-            assert!(name.starts_with(".haft-") && name.ends_with(".tmp"), "left behind: {name}");
+            assert!(is_temporary(name), "left behind: {name}");
         }
         leftovers += temps.len();
         haft_world::remove_leftovers(&temps);

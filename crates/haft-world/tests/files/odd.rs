@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use haft_tool::{ErrorKind, FileKind, Files, Flow, Node, Walk};
 use rustix::fs::{CWD, FileType, Mode, mkdirat, mknodat, openat};
 
-use crate::common::{Stage, kind, observed, read, write};
+use crate::common::{Stage, kind, observed, read, with_and_without_openat2, write};
 
 fn fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
@@ -17,64 +17,67 @@ fn fifo(path: &Path) {
 
 #[test]
 fn directories_fifos_and_sockets_are_no_files_and_never_block() {
-    let stage = Stage::new();
-    fs::create_dir(stage.ws("dir")).unwrap();
-    fifo(&stage.ws("fifo"));
-    let _listener = UnixListener::bind(stage.ws("socket")).unwrap();
-    stage.link("fifo", "ws/to-fifo");
-    let files = stage.files();
-    for (name, what) in [
-        ("dir", FileKind::Dir),
-        ("fifo", FileKind::Special),
-        ("socket", FileKind::Special),
-        ("to-fifo", FileKind::Special),
-    ] {
-        let path = stage.ws(name);
-        assert_eq!(files.kind(&path).unwrap(), what, "{name}");
-        let error = files.open(&path).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::InvalidPath, "{name}: {error}");
-        assert!(error.message.contains("not a file"), "{error}");
-        let error = write(&files, &path, b"new").unwrap_err();
-        assert_eq!(error.kind, ErrorKind::InvalidPath, "{name}: {error}");
-        assert!(error.message.contains("not a file"), "{error}");
-        if what != FileKind::Dir {
-            let error = files.list(&path).unwrap_err();
-            assert_eq!(
-                (error.kind, error.message.ends_with("not a directory")),
-                (ErrorKind::InvalidPath, true),
-                "{error}"
-            );
+    with_and_without_openat2(|| {
+        let stage = Stage::new();
+        fs::create_dir(stage.ws("dir")).unwrap();
+        fifo(&stage.ws("fifo"));
+        let _listener = UnixListener::bind(stage.ws("socket")).unwrap();
+        stage.link("fifo", "ws/to-fifo");
+        let files = stage.files();
+        for (name, what) in [
+            ("dir", FileKind::Dir),
+            ("fifo", FileKind::Special),
+            ("socket", FileKind::Special),
+            ("to-fifo", FileKind::Special),
+        ] {
+            let path = stage.ws(name);
+            assert_eq!(files.kind(&path).unwrap(), what, "{name}");
+            let error = files.open(&path).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::InvalidPath, "{name}: {error}");
+            assert!(error.message.contains("not a file"), "{error}");
+            let error = write(&files, &path, b"new").unwrap_err();
+            assert_eq!(error.kind, ErrorKind::InvalidPath, "{name}: {error}");
+            assert!(error.message.contains("not a file"), "{error}");
+            if what != FileKind::Dir {
+                let error = files.list(&path).unwrap_err();
+                assert_eq!(
+                    (error.kind, error.message.ends_with("not a directory")),
+                    (ErrorKind::InvalidPath, true),
+                    "{error}"
+                );
+            }
         }
-    }
-    assert_eq!(
-        kind(write(&files, &stage.ws(""), b"new")),
-        Err(ErrorKind::InvalidPath),
-        "the workspace itself"
-    );
-    assert_eq!(observed(&files, &stage.ws("fifo")), Node::Special);
-    assert_eq!(observed(&files, &stage.ws("socket")), Node::Special);
-    assert_eq!(stage.names("ws"), ["dir", "fifo", "socket", "to-fifo"]);
+        assert_eq!(
+            kind(write(&files, &stage.ws(""), b"new")),
+            Err(ErrorKind::InvalidPath),
+            "the workspace itself"
+        );
+        assert_eq!(observed(&files, &stage.ws("fifo")), Node::Special);
+        assert_eq!(observed(&files, &stage.ws("socket")), Node::Special);
+        assert_eq!(stage.names("ws"), ["dir", "fifo", "socket", "to-fifo"]);
+    });
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn devices_are_no_files_and_never_block() {
-    let stage = Stage::open();
-    let files = stage.files();
-    for device in ["/dev/zero", "/dev/null", "/dev/tty", "/dev/full"] {
-        let path = Path::new(device);
-        assert_eq!(files.kind(path).unwrap(), FileKind::Special, "{device}");
-        assert_eq!(files.observe(path).unwrap(), Node::Special, "{device}");
-        let error = files.open(path).unwrap_err();
-        assert_eq!(
-            (error.kind, error.message),
-            (ErrorKind::InvalidPath, format!("{device} is a device, not a file"))
-        );
-        assert_eq!(kind(files.list(path)), Err(ErrorKind::InvalidPath), "{device}");
-        assert_eq!(kind(write(&files, path, b"new")), Err(ErrorKind::InvalidPath), "{device}");
-    }
-    stage.link("/dev/zero", "out/zero");
-    assert_eq!(kind(files.open(&stage.path("out/zero"))), Err(ErrorKind::InvalidPath));
+    with_and_without_openat2(|| {
+        let stage = Stage::open();
+        let files = stage.files();
+        for device in ["/dev/zero", "/dev/null", "/dev/tty", "/dev/full"] {
+            let path = Path::new(device);
+            assert_eq!(files.kind(path).unwrap(), FileKind::Special, "{device}");
+            assert_eq!(files.observe(path).unwrap(), Node::Special, "{device}");
+            let error = files.open(path).unwrap_err();
+            assert_eq!(
+                (error.kind, error.message),
+                (ErrorKind::InvalidPath, format!("{device} is a device, not a file"))
+            );
+            assert_eq!(kind(files.list(path)), Err(ErrorKind::InvalidPath), "{device}");
+            assert_eq!(kind(write(&files, path, b"new")), Err(ErrorKind::InvalidPath), "{device}");
+        }
+        stage.link("/dev/zero", "out/zero");
+        assert_eq!(kind(files.open(&stage.path("out/zero"))), Err(ErrorKind::InvalidPath));
+    });
 }
 
 #[test]
@@ -105,21 +108,28 @@ fn a_walk_passes_over_what_is_no_file_and_reads_no_rules_from_it() {
 
 #[test]
 fn a_part_of_the_path_that_is_a_file_is_told() {
-    let stage = Stage::new();
-    stage.put("ws/file", "1");
-    stage.link("file", "ws/link");
-    stage.link("file/", "ws/slash");
-    stage.link("new/", "ws/new-slash");
-    let files = stage.files();
-    for path in ["file/below", "link/below", "file/below/deep", "slash"] {
-        let path = stage.ws(path);
-        assert_eq!(kind(files.open(&path)), Err(ErrorKind::FileNotFound), "{}", path.display());
-        assert_eq!(kind(write(&files, &path, b"new")), Err(ErrorKind::FileNotFound), "{}", path.display());
-    }
-    assert_eq!(kind(write(&files, &stage.ws("new-slash"), b"new")), Err(ErrorKind::FileNotFound));
-    assert_eq!(kind(files.list(&stage.ws("none"))), Err(ErrorKind::FileNotFound));
-    assert_eq!(fs::read(stage.ws("file")).unwrap(), b"1");
-    assert_eq!(stage.names("ws"), ["file", "link", "new-slash", "slash"]);
+    with_and_without_openat2(|| {
+        let stage = Stage::new();
+        stage.put("ws/file", "1");
+        stage.link("file", "ws/link");
+        stage.link("file/", "ws/slash");
+        stage.link("new/", "ws/new-slash");
+        let files = stage.files();
+        for path in ["file/below", "link/below", "file/below/deep", "slash"] {
+            let path = stage.ws(path);
+            assert_eq!(kind(files.open(&path)), Err(ErrorKind::FileNotFound), "{}", path.display());
+            assert_eq!(
+                kind(write(&files, &path, b"new")),
+                Err(ErrorKind::FileNotFound),
+                "{}",
+                path.display()
+            );
+        }
+        assert_eq!(kind(write(&files, &stage.ws("new-slash"), b"new")), Err(ErrorKind::FileNotFound));
+        assert_eq!(kind(files.list(&stage.ws("none"))), Err(ErrorKind::FileNotFound));
+        assert_eq!(fs::read(stage.ws("file")).unwrap(), b"1");
+        assert_eq!(stage.names("ws"), ["file", "link", "new-slash", "slash"]);
+    });
 }
 
 #[test]
@@ -173,7 +183,7 @@ fn three_hundred_nested_directories_are_just_directories() {
 fn a_path_longer_than_one_system_call_takes_is_read_and_written_all_the_same() {
     let stage = Stage::new();
     let name = "d".repeat(200);
-    let mut held = openat(CWD, &stage.ws(""), rustix::fs::OFlags::DIRECTORY, Mode::empty()).unwrap();
+    let mut held = openat(CWD, stage.ws(""), rustix::fs::OFlags::DIRECTORY, Mode::empty()).unwrap();
     let mut path = stage.ws("");
     for _ in 0..30 {
         mkdirat(&held, &name, Mode::RWXU).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use haft_tool::{ErrorKind, Files, Flow, Node, Reads, Restore, Walk};
 
-use crate::common::{SECRET, Stage, kind, read, write};
+use crate::common::{SECRET, Stage, kind, read, with_and_without_openat2, write};
 
 fn assert_denied(stage: &Stage, path: &Path) {
     let files = stage.files();
@@ -50,7 +50,7 @@ fn a_call_that_may_read_everywhere_reads_outside_but_writes_only_what_is_granted
     );
     assert!(matches!(stage.files().observe(&out).unwrap(), Node::File(_)));
     assert_eq!(stage.files().list(&stage.path("out")).unwrap().len(), 1);
-    assert_eq!(visited(&stage, stage.path("out")), [out.clone()]);
+    assert_eq!(visited(&stage, stage.path("out")), std::slice::from_ref(&out));
     assert_eq!(kind(write(&stage.files(), &out, b"new")), Err(ErrorKind::InvalidPath));
     let restore =
         Restore { path: &out, expect: &stage.files().observe(&out).unwrap(), to: &Node::Absent, bytes: b"" };
@@ -83,171 +83,203 @@ fn a_grant_is_for_the_path_itself_and_not_for_where_a_link_leads() {
 
 #[test]
 fn what_is_protected_is_closed_by_every_way_outside() {
-    let stage = Stage::open();
-    let ledger = stage.put("home/ledger.db", SECRET);
-    stage.put("home/blobs/ab/cd", SECRET);
-    stage.link(&ledger, "ws/link");
-    stage.link(stage.path("home"), "ws/home");
-    stage.link(stage.path("home"), "out/home");
-    stage.link(&ledger, "out/link");
-    let root = PathBuf::from("/proc/self/root").join(ledger.strip_prefix("/").unwrap());
-    for path in [
-        ledger,
-        stage.path("home/none"),
-        stage.path("out/../home/ledger.db"),
-        stage.path("out/home/ledger.db"),
-        stage.path("out/home/blobs/ab/cd"),
-        stage.path("out/link"),
-        stage.ws("../home/ledger.db"),
-        stage.ws("link"),
-        stage.ws("home/ledger.db"),
-        root,
-    ] {
-        assert_denied(&stage, &path);
-    }
-    for path in ["home", "home/ledger.db", "out/home/ledger.db", "out/../home/ledger.db", "out/home/blobs"] {
-        let result = kind(stage.files().observe(&stage.path(path)));
-        assert_eq!(result, Err(ErrorKind::PermissionDenied), "{path}");
-    }
-    for path in ["home", "out/home", "home/blobs"] {
-        assert_eq!(kind(stage.files().list(&stage.path(path))), Err(ErrorKind::PermissionDenied), "{path}");
-    }
-    let restore = Restore {
-        path: &stage.path("home/new"),
-        expect: &Node::Absent,
-        to: &Node::Dir { mode: 0o755 },
-        bytes: b"",
-    };
-    assert_eq!(kind(stage.files().restore(&restore)), Err(ErrorKind::PermissionDenied));
-    assert_eq!(stage.names("home"), ["blobs", "ledger.db"]);
-    assert_eq!(fs::read(stage.path("home/ledger.db")).unwrap(), SECRET);
-}
-
-#[test]
-fn what_is_protected_inside_the_workspace_is_closed_too() {
-    for reads in [Reads::Roots, Reads::Everywhere] {
-        let mut stage = Stage::new();
-        stage.scope.reads = reads;
-        stage.scope.protected = vec![stage.ws("secret"), stage.ws("haft.toml")];
-        stage.put("ws/secret/file", SECRET);
-        stage.put("ws/haft.toml", SECRET);
-        stage.link("secret", "ws/relative");
-        stage.link(stage.ws("secret"), "second/absolute");
-        stage.link("haft.toml", "ws/config");
+    with_and_without_openat2(|| {
+        let stage = Stage::open();
+        let ledger = stage.put("home/ledger.db", SECRET);
+        stage.put("home/blobs/ab/cd", SECRET);
+        stage.link(&ledger, "ws/link");
+        stage.link(stage.path("home"), "ws/home");
+        stage.link(stage.path("home"), "out/home");
+        stage.link(&ledger, "out/link");
+        let root = PathBuf::from("/proc/self/root").join(ledger.strip_prefix("/").unwrap());
         for path in [
-            "ws/secret/file",
-            "ws/relative/file",
-            "second/absolute/file",
-            "ws/config",
-            "ws/haft.toml",
-            "ws/relative/../secret/file",
+            ledger,
+            stage.path("home/none"),
+            stage.path("out/../home/ledger.db"),
+            stage.path("out/home/ledger.db"),
+            stage.path("out/home/blobs/ab/cd"),
+            stage.path("out/link"),
+            stage.ws("../home/ledger.db"),
+            stage.ws("link"),
+            stage.ws("home/ledger.db"),
+            root,
         ] {
-            assert_denied(&stage, &stage.path(path));
+            assert_denied(&stage, &path);
         }
-        let files = stage.files();
-        assert_eq!(
-            kind(write(&files, &stage.ws("relative/new/file"), b"new")),
-            Err(ErrorKind::PermissionDenied)
-        );
-        assert_eq!(kind(files.observe(&stage.ws("relative/file"))), Err(ErrorKind::PermissionDenied));
+        for path in
+            ["home", "home/ledger.db", "out/home/ledger.db", "out/../home/ledger.db", "out/home/blobs"]
+        {
+            let result = kind(stage.files().observe(&stage.path(path)));
+            assert_eq!(result, Err(ErrorKind::PermissionDenied), "{path}");
+        }
+        for path in ["home", "out/home", "home/blobs"] {
+            assert_eq!(
+                kind(stage.files().list(&stage.path(path))),
+                Err(ErrorKind::PermissionDenied),
+                "{path}"
+            );
+        }
         let restore = Restore {
-            path: &stage.ws("relative/x"),
+            path: &stage.path("home/new"),
             expect: &Node::Absent,
             to: &Node::Dir { mode: 0o755 },
             bytes: b"",
         };
-        assert_eq!(kind(files.restore(&restore)), Err(ErrorKind::PermissionDenied));
-        assert_eq!(stage.names("ws/secret"), ["file"]);
-        assert_eq!(visited(&stage, stage.ws("")), [] as [PathBuf; 0]);
-    }
+        assert_eq!(kind(stage.files().restore(&restore)), Err(ErrorKind::PermissionDenied));
+        assert_eq!(stage.names("home"), ["blobs", "ledger.db"]);
+        assert_eq!(fs::read(stage.path("home/ledger.db")).unwrap(), SECRET);
+    });
+}
+
+#[test]
+fn what_is_protected_inside_the_workspace_is_closed_too() {
+    with_and_without_openat2(|| {
+        for reads in [Reads::Roots, Reads::Everywhere] {
+            let mut stage = Stage::new();
+            stage.scope.reads = reads;
+            stage.scope.protected = vec![stage.ws("secret"), stage.ws("haft.toml")];
+            stage.put("ws/secret/file", SECRET);
+            stage.put("ws/haft.toml", SECRET);
+            stage.link("secret", "ws/relative");
+            stage.link(stage.ws("secret"), "second/absolute");
+            stage.link("haft.toml", "ws/config");
+            for path in [
+                "ws/secret/file",
+                "ws/relative/file",
+                "second/absolute/file",
+                "ws/config",
+                "ws/haft.toml",
+                "ws/relative/../secret/file",
+            ] {
+                assert_denied(&stage, &stage.path(path));
+            }
+            let files = stage.files();
+            assert_eq!(
+                kind(write(&files, &stage.ws("relative/new/file"), b"new")),
+                Err(ErrorKind::PermissionDenied)
+            );
+            assert_eq!(kind(files.observe(&stage.ws("relative/file"))), Err(ErrorKind::PermissionDenied));
+            let restore = Restore {
+                path: &stage.ws("relative/x"),
+                expect: &Node::Absent,
+                to: &Node::Dir { mode: 0o755 },
+                bytes: b"",
+            };
+            assert_eq!(kind(files.restore(&restore)), Err(ErrorKind::PermissionDenied));
+            assert_eq!(stage.names("ws/secret"), ["file"]);
+            assert_eq!(visited(&stage, stage.ws("")), [] as [PathBuf; 0]);
+        }
+    });
 }
 
 #[test]
 fn a_hard_link_to_a_protected_file_is_as_closed_as_the_file() {
-    let stage = Stage::open();
-    for protected in ["home/ledger.db", "home/blobs/ab/cd"] {
-        let protected = stage.put(protected, SECRET);
-        let alias = stage.ws("alias");
-        fs::hard_link(&protected, &alias).unwrap();
-        assert_denied(&stage, &alias);
-        assert_eq!(kind(stage.files().observe(&alias)), Err(ErrorKind::PermissionDenied));
-        let node = Node::File(haft_tool::FileNode {
-            hash: blake3::hash(SECRET).to_hex().to_string(),
-            size: SECRET.len() as u64,
-            mode: crate::common::mode(&alias),
-            owner: None,
-            xattrs: Vec::new(),
-        });
-        let restore = Restore { path: &alias, expect: &node, to: &Node::Absent, bytes: b"" };
-        assert_eq!(kind(stage.files().restore(&restore)), Err(ErrorKind::PermissionDenied));
-        assert_eq!(visited(&stage, stage.ws("")), [] as [PathBuf; 0], "{}", protected.display());
-        assert_eq!(fs::read(&protected).unwrap(), SECRET);
-        fs::remove_file(alias).unwrap();
-    }
-    let free = stage.put("ws/free", "mine");
-    fs::hard_link(&free, stage.ws("again")).unwrap();
-    assert_eq!(read(&stage.files(), &free).unwrap(), b"mine", "any other hard link is open");
+    with_and_without_openat2(|| {
+        let stage = Stage::open();
+        for protected in ["home/ledger.db", "home/blobs/ab/cd"] {
+            let protected = stage.put(protected, SECRET);
+            let alias = stage.ws("alias");
+            fs::hard_link(&protected, &alias).unwrap();
+            assert_denied(&stage, &alias);
+            assert_eq!(kind(stage.files().observe(&alias)), Err(ErrorKind::PermissionDenied));
+            let node = Node::File(haft_tool::FileNode {
+                hash: blake3::hash(SECRET).to_hex().to_string(),
+                size: SECRET.len() as u64,
+                mode: crate::common::mode(&alias),
+                owner: None,
+                xattrs: Vec::new(),
+            });
+            let restore = Restore { path: &alias, expect: &node, to: &Node::Absent, bytes: b"" };
+            assert_eq!(kind(stage.files().restore(&restore)), Err(ErrorKind::PermissionDenied));
+            assert_eq!(visited(&stage, stage.ws("")), [] as [PathBuf; 0], "{}", protected.display());
+            assert_eq!(fs::read(&protected).unwrap(), SECRET);
+            fs::remove_file(alias).unwrap();
+        }
+        let free = stage.put("ws/free", "mine");
+        fs::hard_link(&free, stage.ws("again")).unwrap();
+        assert_eq!(read(&stage.files(), &free).unwrap(), b"mine", "any other hard link is open");
+    });
 }
 
 #[test]
 fn a_walk_finds_nothing_protected_also_when_it_starts_at_a_link() {
-    let stage = Stage::open();
-    stage.put("home/ledger.db", SECRET);
-    stage.put("home/blobs/ab/cd", SECRET);
-    stage.link(&stage.base, "out/up");
-    let found = visited(&stage, stage.path("out/up"));
-    assert_eq!(found, [stage.path("out/up/out/file")]);
-    assert_eq!(visited(&stage, stage.base.clone()), [stage.path("out/file")]);
+    with_and_without_openat2(|| {
+        let stage = Stage::open();
+        stage.put("home/ledger.db", SECRET);
+        stage.put("home/blobs/ab/cd", SECRET);
+        stage.link(&stage.base, "out/up");
+        let found = visited(&stage, stage.path("out/up"));
+        assert_eq!(found, [stage.path("out/up/out/file")]);
+        assert_eq!(visited(&stage, stage.base.clone()), [stage.path("out/file")]);
+    });
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn what_linux_tells_about_processes_is_closed() {
-    let stage = Stage::open();
-    let own = std::process::id();
-    for path in [
-        "/proc/self/environ".to_owned(),
-        "/proc/1/environ".to_owned(),
-        format!("/proc/{own}/environ"),
-        format!("/proc/{own}/task/{own}/environ"),
-        "/proc/thread-self/environ".to_owned(),
-        "/proc/self/task/../environ".to_owned(),
-        "/proc/self/mem".to_owned(),
-        "/proc/self/maps".to_owned(),
-        "/proc/self/root/etc/hostname".to_owned(),
-        "/proc/self/cwd/Cargo.toml".to_owned(),
-        "/proc/self/fd/0".to_owned(),
-        "/dev/stdin".to_owned(),
-    ] {
-        assert_denied(&stage, Path::new(&path));
-        let observed = stage.files().observe(Path::new(&path));
-        assert!(
-            !matches!(observed, Ok(Node::File(_))) || path.contains("/root/") || path.contains("/cwd/"),
-            "{path}"
-        );
-    }
-    stage.link("/proc/self", "out/self");
-    assert_denied(&stage, &stage.path("out/self/environ"));
-    assert_eq!(kind(stage.files().list(Path::new("/proc/self"))), Err(ErrorKind::PermissionDenied));
-    assert!(read(&stage.files(), Path::new("/proc/version")).unwrap().starts_with(b"Linux"));
+    with_and_without_openat2(|| {
+        let stage = Stage::open();
+        let own = std::process::id();
+        for path in [
+            "/proc/self/environ".to_owned(),
+            "/proc/1/environ".to_owned(),
+            format!("/proc/{own}/environ"),
+            format!("/proc/{own}/task/{own}/environ"),
+            "/proc/thread-self/environ".to_owned(),
+            "/proc/self/task/../environ".to_owned(),
+            "/proc/self/mem".to_owned(),
+            "/proc/self/maps".to_owned(),
+            "/proc/self/root/etc/hostname".to_owned(),
+            "/proc/self/cwd/Cargo.toml".to_owned(),
+            "/proc/self/fd/0".to_owned(),
+            "/dev/stdin".to_owned(),
+        ] {
+            assert_denied(&stage, Path::new(&path));
+            let observed = stage.files().observe(Path::new(&path));
+            assert!(!matches!(observed, Ok(Node::File(_))), "{path}: {observed:?}");
+        }
+        stage.link("/proc/self", "out/self");
+        assert_denied(&stage, &stage.path("out/self/environ"));
+        assert_eq!(kind(stage.files().list(Path::new("/proc/self"))), Err(ErrorKind::PermissionDenied));
+        let walked = Mutex::new(Vec::new());
+        let walk = Walk { root: "/proc".into(), ..Walk::default() };
+        let visit = |path: &Path| walked.lock().unwrap().push(path.to_owned());
+        stage
+            .files()
+            .walk(&walk, &mut || {
+                Box::new(|file| {
+                    visit(file.path());
+                    Flow::Continue
+                })
+            })
+            .unwrap();
+        let walked = walked.into_inner().unwrap();
+        assert!(walked.contains(&"/proc/version".into()));
+        assert!(walked.iter().all(|path| !path.ends_with("environ")), "a walk came to a process");
+        assert!(read(&stage.files(), Path::new("/proc/version")).unwrap().starts_with(b"Linux"));
+    });
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn a_workspace_that_is_the_whole_machine_shows_no_process_either() {
-    let mut stage = Stage::new();
-    stage.scope.workspace = "/".into();
-    stage.scope.roots = vec!["/".into()];
-    stage.link("/proc/self/environ", "out/link");
-    for path in
-        [PathBuf::from("/proc/self/environ"), PathBuf::from("/proc/1/environ"), stage.path("out/link")]
-    {
-        assert_denied(&stage, &path);
-        assert_ne!(kind(stage.files().observe(Path::new("/proc/self/environ"))), Ok(()));
-    }
-    assert_denied(&stage, &stage.path("home/ledger.db"));
-    stage.link(stage.path("out/file"), "second/link");
-    assert_eq!(read(&stage.files(), &stage.path("second/link")).unwrap(), SECRET, "all links stay inside");
+    with_and_without_openat2(|| {
+        let mut stage = Stage::new();
+        stage.scope.workspace = "/".into();
+        stage.scope.roots = vec!["/".into()];
+        stage.link("/proc/self/environ", "out/link");
+        for path in
+            [PathBuf::from("/proc/self/environ"), PathBuf::from("/proc/1/environ"), stage.path("out/link")]
+        {
+            assert_denied(&stage, &path);
+            assert_ne!(kind(stage.files().observe(Path::new("/proc/self/environ"))), Ok(()));
+        }
+        assert_denied(&stage, &stage.path("home/ledger.db"));
+        stage.link(stage.path("out/file"), "second/link");
+        assert_eq!(
+            read(&stage.files(), &stage.path("second/link")).unwrap(),
+            SECRET,
+            "all links stay inside"
+        );
+    });
 }
 
 #[test]

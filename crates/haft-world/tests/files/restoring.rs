@@ -138,7 +138,10 @@ fn entries_that_come_at_the_last_moment_are_not_lost_either() {
         let late = dir.join("late");
         let (files, journal) = stage.hooked({
             let late = late.clone();
-            move |_| Ok(fs::write(&late, "theirs").unwrap())
+            move |_| {
+                fs::write(&late, "theirs").unwrap();
+                Ok(())
+            }
         });
         let expect = observed(&files, &dir);
         let result = files.restore(&Restore { path: &dir, expect: &expect, to: &to, bytes: BYTES });

@@ -10,9 +10,9 @@ use haft_tool::{ErrorKind, Files, Flow, ToolError, Walk};
 use crate::common::{SECRET, Stage};
 
 /// The files a walk visits, relative to the workspace and sorted.
-fn visited(stage: &Stage, walk: Walk) -> Result<Vec<String>, ToolError> {
+fn visited(stage: &Stage, walk: &Walk) -> Result<Vec<String>, ToolError> {
     let found = Mutex::new(Vec::new());
-    stage.files().walk(&walk, &mut || {
+    stage.files().walk(walk, &mut || {
         Box::new(|file| {
             let path = file.path().strip_prefix(stage.ws("")).unwrap_or(file.path());
             found.lock().unwrap().push(path.to_string_lossy().into_owned());
@@ -47,14 +47,14 @@ fn what_git_ignores_and_what_is_hidden_is_passed_over() {
         stage.put(&format!("ws/{file}"), "");
     }
     stage.put("ws/sub/.gitignore", "local\n");
-    assert_eq!(visited(&stage, from(&stage)).unwrap(), ["a.rs", "keep.log", "sub/target/y"]);
-    let all = visited(&stage, Walk { hidden: true, ..from(&stage) }).unwrap();
+    assert_eq!(visited(&stage, &from(&stage)).unwrap(), ["a.rs", "keep.log", "sub/target/y"]);
+    let all = visited(&stage, &Walk { hidden: true, ..from(&stage) }).unwrap();
     assert_eq!(
         all,
         [".dir/z", ".gitignore", ".hidden", "a.rs", "keep.log", "sub/.gitignore", "sub/target/y"]
     );
     let below = Walk { root: stage.ws("sub"), ..Walk::default() };
-    assert_eq!(visited(&stage, below).unwrap(), ["sub/target/y"], "rules from above hold below");
+    assert_eq!(visited(&stage, &below).unwrap(), ["sub/target/y"], "rules from above hold below");
 }
 
 #[test]
@@ -65,14 +65,14 @@ fn globs_and_types_choose() {
     }
     let globs = |globs: &[&str]| {
         let globs = globs.iter().map(|&glob| glob.to_owned()).collect();
-        visited(&stage, Walk { globs, ..from(&stage) }).unwrap()
+        visited(&stage, &Walk { globs, ..from(&stage) }).unwrap()
     };
     assert_eq!(globs(&["*.rs"]), ["a.rs", "sub/c.rs", "sub/deep/e.rs"]);
     assert_eq!(globs(&["*.rs", "!sub/deep/**"]), ["a.rs", "sub/c.rs"]);
     assert_eq!(globs(&["!*.rs"]), ["b.py", "sub/d.toml"]);
     assert_eq!(globs(&["*.{py,toml}"]), ["b.py", "sub/d.toml"]);
     let rust = Walk { file_type: Some("rust".into()), ..from(&stage) };
-    assert_eq!(visited(&stage, rust).unwrap(), ["a.rs", "sub/c.rs", "sub/deep/e.rs"]);
+    assert_eq!(visited(&stage, &rust).unwrap(), ["a.rs", "sub/c.rs", "sub/deep/e.rs"]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_bad_glob_or_type_is_told_as_a_bad_argument() {
     let bad_glob = Walk { globs: vec!["a[".into()], ..from(&stage) };
     let bad_type = Walk { file_type: Some("no-such-type".into()), ..from(&stage) };
     for (walk, named) in [(bad_glob, "a["), (bad_type, "no-such-type")] {
-        let error = visited(&stage, walk).unwrap_err();
+        let error = visited(&stage, &walk).unwrap_err();
         assert_eq!(
             (error.kind, error.message.contains(named)),
             (ErrorKind::InvalidArguments, true),
@@ -89,7 +89,7 @@ fn a_bad_glob_or_type_is_told_as_a_bad_argument() {
         );
     }
     let nowhere = Walk { root: stage.ws("none"), ..Walk::default() };
-    assert_eq!(visited(&stage, nowhere).unwrap_err().kind, ErrorKind::FileNotFound);
+    assert_eq!(visited(&stage, &nowhere).unwrap_err().kind, ErrorKind::FileNotFound);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn links_that_are_come_across_are_not_followed() {
     stage.link("../out/file", "ws/outfile");
     stage.link("dir", "ws/again");
     stage.link("..", "ws/dir/up");
-    assert_eq!(visited(&stage, from(&stage)).unwrap(), ["dir/file"]);
+    assert_eq!(visited(&stage, &from(&stage)).unwrap(), ["dir/file"]);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_file_that_is_named_is_visited_also_through_a_link_that_stays_inside() {
     stage.link(".hidden", "ws/link");
     for name in [".hidden", "link"] {
         let named = Walk { root: stage.ws(name), ..Walk::default() };
-        assert_eq!(visited(&stage, named).unwrap(), [name]);
+        assert_eq!(visited(&stage, &named).unwrap(), [name]);
     }
 }
 

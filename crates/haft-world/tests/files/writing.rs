@@ -93,7 +93,7 @@ fn a_default_access_list_of_the_directory_widens_no_old_file() {
         list.extend(id.to_le_bytes());
     }
     let name = "system.posix_acl_default";
-    if let Err(error) = rustix::fs::setxattr(&stage.ws(""), name, &list, XattrFlags::empty()) {
+    if let Err(error) = rustix::fs::setxattr(stage.ws(""), name, &list, XattrFlags::empty()) {
         assert_eq!(error, rustix::io::Errno::NOTSUP, "this file system has no access lists");
         return;
     }
@@ -216,7 +216,7 @@ fn new_directories_are_told_before_they_are_made_and_again_when_they_are() {
     write(&files, &stage.ws("a/b/file"), b"new").unwrap();
     let (a, b, file) = (stage.ws("a"), stage.ws("a/b"), stage.ws("a/b/file"));
     let told = journal.told();
-    assert_eq!(names_of(&told), [&a, &b, &file, &a, &b, &file].map(|path| path.as_path()));
+    assert_eq!(names_of(&told), [&a, &b, &file, &a, &b, &file].map(std::path::PathBuf::as_path));
     assert!(
         told[..3].iter().all(
             |told| matches!(told, Told::Before { change, bytes: None } if change.before == Node::Absent)

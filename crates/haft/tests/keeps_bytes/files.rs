@@ -93,7 +93,7 @@ impl Encoding {
         })
     }
 
-    fn word(&self, index: &Index) -> &'static str {
+    fn word(&self, index: Index) -> &'static str {
         let all: Vec<&Word> = self.words.iter().copied().flatten().collect();
         index.get(&all).0
     }
@@ -159,7 +159,7 @@ fn text(pieces: &[Piece], encoding: &Encoding, breaks: Breaks) -> String {
     for piece in pieces {
         match piece {
             Piece::Own(index, spaced) => {
-                text.push_str(encoding.word(index));
+                text.push_str(encoding.word(*index));
                 text.push_str(if *spaced { " " } else { "" });
             }
             Piece::Ascii(word) => text.push_str(word),

@@ -5,6 +5,9 @@ use serde::Deserialize;
 
 use crate::ops::glob::Search;
 
+/// How much of a long list is shown.
+const MOST_CHARS: usize = 50_000;
+
 /// Find files by pattern, newest first: `*` within a name, `**` across directories, `{a,b}` for choices. Ignored and hidden files are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -42,15 +45,9 @@ impl Tool for Glob {
 
     async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let files = search(&input, world.planning())?.run(world)?;
-        let mut text = String::with_capacity(files.len() * 80);
-        for file in &files {
-            text.push_str(&file.to_string_lossy());
-            text.push('\n');
-        }
-        if files.is_empty() {
-            text.push_str("No files found\n");
-        }
-        Ok(Output::text(text).with_structured(json!({"numFiles": files.len()})))
+        let count = files.count();
+        let text = if count == 0 { "No files found\n".into() } else { files.into_text(2 * MOST_CHARS) };
+        Ok(Output::text(text).with_structured(json!({"numFiles": count})))
     }
 
     fn bound(&self) -> Bound {
@@ -62,7 +59,7 @@ impl Tool for Glob {
                     cut.total_chars
                 )
             },
-            ..Bound::default().head().chars(50_000)
+            ..Bound::default().head().chars(MOST_CHARS)
         }
     }
 }
