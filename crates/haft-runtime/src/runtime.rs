@@ -11,6 +11,7 @@ use haft_tool::{
     Arguments, Call, Cancel, Definition, Execution, Output, Planning, Receipt, ToolError, now_ms,
 };
 use haft_world::{Environment, Root};
+use tokio::runtime::Handle;
 
 use crate::schedule::Schedule;
 use crate::steps::ask::Asker;
@@ -103,19 +104,23 @@ impl Runtime {
         .await
     }
 
-    /// Sends a call on its way in a task of its own, so that it reaches its end whatever its caller does.
+    /// Sends a call on its way on a thread of its own, where a tool may block and where the call reaches its end
+    /// whatever its caller does.
     pub(crate) async fn send(&self, walk: Walk) -> CallResult {
         let stop = StopOnDrop(Some(walk.cancel.clone()));
         let started = match walk.start() {
             Ok(started) => started,
             Err(result) => return *result,
         };
-        let task = tokio::spawn(started.go());
+        let handle = Handle::current();
+        let task = tokio::task::spawn_blocking(move || handle.block_on(started.go()));
         let result = task.await;
         drop(stop.defuse());
         match result {
             Ok(result) => result,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // Tokio is shutting down, and with it whoever waits for this.
+            Err(_) => std::future::pending().await,
         }
     }
 

@@ -246,7 +246,7 @@ async fn a_watcher_hears_pending_running_with_progress_and_completed() {
     let watch = {
         let heard = Arc::clone(&heard);
         Arc::new(move |execution: &Execution| {
-            heard.lock().unwrap().push(serde_json::to_value(execution).unwrap())
+            heard.lock().unwrap().push(serde_json::to_value(execution).unwrap());
         })
     };
     haft.run(

@@ -24,6 +24,9 @@ pub(crate) struct Bench {
     pub(crate) table: Table,
 }
 
+/// One group of measurements.
+type Part = fn(&mut Bench) -> Done;
+
 pub(crate) fn run(names: &[String]) -> Done {
     if cfg!(debug_assertions) {
         // Half of the benches run in this very process, so it has to be as fast as what people use.
@@ -49,7 +52,6 @@ pub(crate) fn run(names: &[String]) -> Done {
         sample: sample::Sample::make(&root.join("target/bench-sample"))?,
         table: Table::default(),
     };
-    type Part = fn(&mut Bench) -> Done;
     let parts: [(&str, Part); 6] = [
         ("grep", commands::grep),
         ("glob", commands::glob),

@@ -1,7 +1,8 @@
-//! perform: the only impure step, on a thread of its own so that a tool may block.
+//! perform: the only impure step. It runs on the call's own thread, so a tool may block.
 
+use std::any::Any;
 use std::future::{Future, poll_fn};
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -14,17 +15,15 @@ pub(crate) async fn perform(
     prepared: Box<dyn Prepared>,
     world: Arc<LocalWorld>,
 ) -> Result<Output, ToolError> {
-    let handle = tokio::runtime::Handle::current();
-    let work = move || {
-        let cancel = world.cancelled().clone();
-        let performed = handle.block_on(unless_cancelled(prepared.perform(world.as_ref()), &cancel));
-        performed.unwrap_or_else(|| Err(interrupted()))
+    let mut performing = match catch_unwind(AssertUnwindSafe(|| prepared.perform(world.as_ref()))) {
+        Ok(performing) => performing,
+        Err(panic) => return Err(panicked(panic.as_ref())),
     };
-    match tokio::task::spawn_blocking(move || std::panic::catch_unwind(AssertUnwindSafe(work))).await {
-        Ok(Ok(result)) => result,
-        Ok(Err(panic)) => Err(panicked(panic.as_ref())),
-        Err(_) => Err(interrupted()),
-    }
+    let work = poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| performing.as_mut().poll(cx))) {
+        Ok(polled) => polled,
+        Err(panic) => Poll::Ready(Err(panicked(panic.as_ref()))),
+    });
+    unless_cancelled(work, world.cancelled()).await.unwrap_or_else(|| Err(interrupted()))
 }
 
 /// Runs `work` to its end, or drops it as soon as it waits while nobody wants its result any more.
@@ -42,7 +41,7 @@ pub(crate) fn interrupted() -> ToolError {
     ToolError::new(ErrorKind::Interrupted, "The call was cancelled before it was done")
 }
 
-fn panicked(panic: &(dyn std::any::Any + Send)) -> ToolError {
+fn panicked(panic: &(dyn Any + Send)) -> ToolError {
     let words =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     ToolError::internal(format!("The tool broke down: {}", words.unwrap_or("no reason given")))
