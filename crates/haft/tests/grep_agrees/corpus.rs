@@ -53,7 +53,7 @@ pub(super) fn fill(workspace: &Path) {
     put("src/lib.rs", b"//! Alpha, the first.\n\npub mod deep;\n\n/// Needle.\npub fn alpha() -> &'static str {\n    \"needle\"\n}\n\n#[test]\nfn omega() {\n    assert_eq!(alpha(), \"needle\");\n}\n");
     put("src/generated_a.rs", b"fn alpha_generated() {}\n");
     put("src/generated_kept.rs", b"fn alpha_kept() {}\n");
-    put("src/deep/mod.rs", b"pub mod er;\npub struct Alpha;\nimpl Alpha {\n    pub fn beta(&self) {\n        todo!()\n    }\n}\n");
+    put("src/deep/mod.rs", b"pub mod er;\npub struct Alpha;\nimpl Alpha {\n    pub fn beta(&self) {\n        self.gamma()\n    }\n}\n");
     put("src/deep/er/still/deeper/leaf.rs", b"fn leaf() {\n\tlet needle = 42;\n\tlet hay = needle * 2;\n}\n");
     put("src/script.py", b"def alpha(x):\n    return x  # needle\n\n\nclass Beta:\n    def omega(self):\n        return alpha(1)\n");
     put("src/app.js", b"const alpha = () => 'needle';\nexport default alpha;\n");

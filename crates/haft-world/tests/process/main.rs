@@ -2,140 +2,19 @@
 #![expect(clippy::disallowed_methods, reason = "the test looks at /proc and starts itself anew")]
 #![expect(clippy::unwrap_used, reason = "a test stops where something is not as it should be")]
 
-use std::collections::BTreeSet;
+mod place;
+
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
-use haft_tool::{Cancel, ErrorKind, Exit, Finished, Processes, RunRequest, ToolError};
-use haft_world::{Environment, LocalProcesses};
+use haft_tool::{ErrorKind, Exit};
 use tempfile::TempDir;
 
-/// Long enough that no test ever waits for it.
-const NEVER: Duration = Duration::from_mins(10);
-/// For what must run into its timeout.
-const SOON: Duration = Duration::from_secs(1);
-/// For what must do something before it runs into its timeout, on a busy machine too.
-const LATER: Duration = Duration::from_secs(5);
-const MARK: &str = "HAFT_TEST_MARK";
-
-/// A workspace, and a mark in the environment by which the processes of one test are found again.
-struct Place {
-    directory: TempDir,
-    mark: String,
-    cancel: Cancel,
-    request: RunRequest,
-}
-
-impl Place {
-    fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        Self {
-            directory: TempDir::new().unwrap(),
-            mark: format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::SeqCst)),
-            cancel: Cancel::new(),
-            request: RunRequest {
-                argv: Vec::new(),
-                cwd: None,
-                timeout: NEVER,
-                merge: false,
-                keep_bytes: 1 << 20,
-            },
-        }
-    }
-
-    fn with(edit: impl FnOnce(&mut RunRequest)) -> Self {
-        let mut place = Self::new();
-        edit(&mut place.request);
-        place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn processes(&self) -> LocalProcesses {
-        let environment = Environment::inherited().with(MARK, &self.mark);
-        LocalProcesses::new(self.directory.path(), environment, self.cancel.clone())
-    }
-
-    fn run(&self, argv: &[&str]) -> Result<Finished, ToolError> {
-        let argv = argv.iter().map(|word| (*word).to_owned()).collect();
-        self.processes().run(&RunRequest { argv, ..self.request.clone() })
-    }
-
-    fn bash(&self, script: &str) -> Finished {
-        self.run(&["bash", "-c", script]).unwrap()
-    }
-
-    /// A FIFO in the workspace: its end comes exactly when the last process that holds it open is gone.
-    fn fifo(&self, name: &str) -> PathBuf {
-        let path = self.path(name);
-        rustix::fs::mkfifoat(rustix::fs::CWD, &path, 0o600.into()).unwrap();
-        path
-    }
-
-    fn assert_nobody_is_left(&self) {
-        assert_eq!(marked(&self.mark), BTreeSet::new(), "processes are left");
-    }
-}
-
-fn bash(script: &str) -> Finished {
-    Place::new().bash(script)
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
-}
-
-/// The processes whose environment holds `mark`.
-fn marked(mark: &str) -> BTreeSet<u32> {
-    let entry = format!("{MARK}={mark}");
-    let pids =
-        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
-    pids.filter(|pid| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|&byte| byte == 0).any(|variable| variable == entry.as_bytes())
-    })
-    .collect()
-}
-
-/// This test again, in a process of its own; there `ALONE` holds its name.
-fn again(name: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env("ALONE", name);
-    command
-}
-
-/// Runs `body` in a process where no other test runs: what it counts is its own.
-fn alone(name: &str, body: impl FnOnce()) {
-    if std::env::var_os("ALONE").is_some() {
-        return body();
-    }
-    check(&again(name).output().unwrap());
-}
-
-/// The one test that was started anew must have run, and passed.
-fn check(output: &Output) {
-    let shown = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && shown.contains("1 passed"),
-        "{shown}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
-fn peak_memory() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
-}
+use place::{LATER, Place, SOON, again, alone, bash, check, marked, peak_memory, text};
 
 #[test]
 fn an_exit_code_is_told_as_it_is() {
