@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -48,69 +49,83 @@ impl Search {
 
     /// The files that match, newest first; those of one age by path.
     pub(crate) fn run(&self, world: &dyn World) -> Result<Files, ToolError> {
-        let found = Mutex::new(Vec::new());
+        let batches = Mutex::new(Vec::new());
         let walk = Walk { root: self.root.clone(), hidden: self.hidden, ..Walk::default() };
         let below = self.root.as_os_str().len() + usize::from(self.root.as_os_str() != "/");
         world.files().walk(&walk, &mut || {
-            let mut batch = Batch { all: &found, mine: Vec::new() };
+            let mut handing = Handing { to: &batches, batch: Batch::default() };
             Box::new(move |file| {
                 let path = file.path().as_os_str().as_bytes();
                 if path.get(below..).is_some_and(|rest| self.matcher.is_match(OsStr::from_bytes(rest))) {
-                    batch.mine.push((Reverse(file.modified_ns()), path.into()));
+                    handing.batch.push(file.modified_ns(), path);
                 }
                 Flow::Continue
             })
         })?;
-        Ok(Files { found: found.into_inner().unwrap_or_else(PoisonError::into_inner) })
+        Ok(Files { batches: batches.into_inner().unwrap_or_else(PoisonError::into_inner) })
     }
 }
 
-/// A file's age and path; they sort newest first.
-type Aged = (Reverse<i64>, Box<[u8]>);
+/// What one thread found: all paths in one piece, because a thousand small ones cost more than the search.
+#[derive(Default)]
+struct Batch {
+    paths: Vec<u8>,
+    found: Vec<(Reverse<i64>, Range<usize>)>,
+}
+
+impl Batch {
+    fn push(&mut self, modified: i64, path: &[u8]) {
+        let start = self.paths.len();
+        self.paths.extend_from_slice(path);
+        self.found.push((Reverse(modified), start..self.paths.len()));
+    }
+}
+
+/// Gives a thread's batch to all when the thread is done.
+struct Handing<'a> {
+    to: &'a Mutex<Vec<Batch>>,
+    batch: Batch,
+}
+
+impl Drop for Handing<'_> {
+    fn drop(&mut self) {
+        self.to.lock().unwrap_or_else(PoisonError::into_inner).push(std::mem::take(&mut self.batch));
+    }
+}
 
 /// Files that match, not yet in order.
 pub(crate) struct Files {
-    found: Vec<Aged>,
+    batches: Vec<Batch>,
 }
 
 impl Files {
     pub(crate) fn count(&self) -> usize {
-        self.found.len()
+        self.batches.iter().map(|batch| batch.found.len()).sum()
     }
 
     /// A path per line, newest first. Only as many as `enough` bytes take are put in order; the rest is counted.
-    pub(crate) fn into_text(mut self, enough: usize) -> Text {
-        let shortest = self.found.iter().map(|(_, path)| path.len() + 1).min().unwrap_or(1);
-        let most = enough / shortest + 1;
-        if most < self.found.len() {
-            self.found.select_nth_unstable(most);
+    pub(crate) fn into_text(self, enough: usize) -> Text {
+        let mut found: Vec<(Reverse<i64>, &[u8])> = Vec::with_capacity(self.count());
+        for batch in &self.batches {
+            found
+                .extend(batch.found.iter().map(|(modified, range)| (*modified, &batch.paths[range.clone()])));
         }
-        let shown = self.found.len().min(most);
-        self.found[..shown].sort_unstable();
+        let shortest = found.iter().map(|(_, path)| path.len() + 1).min().unwrap_or(1);
+        let most = enough / shortest + 1;
+        if most < found.len() {
+            found.select_nth_unstable(most);
+        }
+        let shown = found.len().min(most);
+        found[..shown].sort_unstable();
         let mut head = String::with_capacity(enough.min(shown * 80));
         let mut taken = 0;
-        for (_, path) in &self.found[..shown] {
-            if head.len() >= enough {
-                break;
-            }
-            head.push_str(&String::from_utf8_lossy(path));
+        while taken < shown && head.len() < enough {
+            head.push_str(&String::from_utf8_lossy(found[taken].1));
             head.push('\n');
             taken += 1;
         }
-        let missing_bytes = self.found[taken..].iter().map(|(_, path)| path.len() as u64 + 1).sum();
+        let missing_bytes = found[taken..].iter().map(|(_, path)| path.len() as u64 + 1).sum();
         Text { head, missing_bytes, tail: String::new() }
-    }
-}
-
-/// What one thread found, given to all at its end.
-struct Batch<'a> {
-    all: &'a Mutex<Vec<Aged>>,
-    mine: Vec<Aged>,
-}
-
-impl Drop for Batch<'_> {
-    fn drop(&mut self) {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.mine);
     }
 }
 
