@@ -7,8 +7,8 @@ use std::time::Instant;
 use haft_ledger::undo::{Conflict, Step, UndoPlan, plan};
 use haft_ledger::{Ledger, Query};
 use haft_tool::{
-    Call, Cancel, Effect, ErrorKind, Files, JsonSchema, Node, Output, Planning, Receipt, Restore, SideEffect,
-    Tool, ToolError, World, json, now_ms,
+    Call, Cancel, Effect, ErrorKind, Files, JsonSchema, Node, Output, Planning, Reads, Receipt, Restore,
+    Scope, SideEffect, Tool, ToolError, World, json, now_ms,
 };
 use haft_world::{Intent, Journal, LocalFiles};
 use serde::Deserialize;
@@ -109,8 +109,9 @@ impl Runtime {
     }
 
     fn observer(&self) -> LocalFiles {
-        let scope = Arc::new(self.inner.policy.scope.clone());
-        LocalFiles::new(scope, self.inner.roots.clone(), Arc::new(NoChange), Cancel::new())
+        // What a call was once granted outside the roots has to be looked at to be put back.
+        let scope = Scope { reads: Reads::Everywhere, ..self.inner.policy.scope.clone() };
+        LocalFiles::new(Arc::new(scope), self.inner.roots.clone(), Arc::new(NoChange), Cancel::new())
     }
 }
 

@@ -14,8 +14,8 @@ use haft_tool::{Flow, Text, ToolError, Walk, World};
 #[derive(Debug)]
 pub(crate) struct Search {
     pub(crate) root: PathBuf,
-    /// A set of one, because only a set knows the short ways to match common patterns.
-    matcher: GlobSet,
+    /// A set of one, because only a set knows the short ways to match common patterns; `None` matches everything.
+    matcher: Option<GlobSet>,
     hidden: bool,
 }
 
@@ -41,8 +41,15 @@ impl Search {
         }
         let glob = GlobBuilder::new(rest).literal_separator(true).build();
         let glob = glob.map_err(|error| bad(&format!("cannot be used: {error}")))?;
-        let matcher = GlobSetBuilder::new().add(glob).build();
-        let matcher = matcher.map_err(|error| bad(&format!("cannot be used: {error}")))?;
+        let matcher = match rest {
+            "**" | "**/*" => None,
+            _ => Some(
+                GlobSetBuilder::new()
+                    .add(glob)
+                    .build()
+                    .map_err(|error| bad(&format!("cannot be used: {error}")))?,
+            ),
+        };
         let hidden = rest.starts_with('.') || rest.contains("/.");
         Ok(Self { root, matcher, hidden })
     }
@@ -56,7 +63,10 @@ impl Search {
             let mut handing = Handing { to: &batches, batch: Batch::default() };
             Box::new(move |file| {
                 let path = file.path().as_os_str().as_bytes();
-                if path.get(below..).is_some_and(|rest| self.matcher.is_match(OsStr::from_bytes(rest))) {
+                let matches = |rest: &[u8]| {
+                    self.matcher.as_ref().is_none_or(|matcher| matcher.is_match(OsStr::from_bytes(rest)))
+                };
+                if path.get(below..).is_some_and(matches) {
                     handing.batch.push(file.modified_ns(), path);
                 }
                 Flow::Continue
@@ -140,8 +150,9 @@ mod tests {
         assert_eq!(search("/etc/a/*.conf").root, Path::new("/etc/a"));
         assert_eq!(search("**/*.rs").root, Path::new("/w"));
         assert_eq!(search("./a.txt").root, Path::new("/w"));
-        assert!(search("**/*.rs").matcher.is_match("a.rs") && search("**/*.rs").matcher.is_match("a/b/c.rs"));
-        assert!(!search("*.rs").matcher.is_match("a/b.rs"));
+        let matches = |pattern, path| search(pattern).matcher.is_none_or(|matcher| matcher.is_match(path));
+        assert!(matches("**/*.rs", "a.rs") && matches("**/*.rs", "a/b/c.rs") && matches("**/*", "a/b"));
+        assert!(!matches("*.rs", "a/b.rs") && !matches("*", "a/b"));
         assert!(search("**/.github/*.yml").hidden && !search("**/*.yml").hidden);
         let error = Search::new(Path::new("/w"), "../x/*").unwrap_err();
         assert_eq!(error.message, "pattern: \"../x/*\" leads upwards; name the directory in `path` instead");

@@ -16,11 +16,11 @@ fn contents() -> [Vec<u8>; 2] {
     [b"one\n".repeat(50_000), b"the other\n".repeat(3_000)]
 }
 
-/// Updates one file again and again, until it is killed.
+/// Updates one file again and again, until it is killed. It is the victim of the test below, which starts it; by
+/// itself it does nothing.
 #[test]
-#[ignore = "the victim of the test below, which starts it"]
 fn victim() {
-    let base = PathBuf::from(std::env::var_os(PLACE).expect("only the test below starts this"));
+    let Some(base) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
     let mut stage = Stage::new();
     stage.scope.workspace = base.clone();
     stage.scope.roots = vec![base.clone()];
@@ -38,7 +38,7 @@ fn a_process_that_is_killed_while_it_writes_leaves_the_old_bytes_or_the_new_ones
     let mut leftovers = 0;
     for _ in 0..KILLS {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "crash::victim", "--ignored", "--nocapture"])
+            .args(["--exact", "crash::victim", "--nocapture"])
             .env(PLACE, stage.ws(""))
             .stdout(Stdio::piped())
             .spawn()
