@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use haft_policy::{Decided, Mode, Policy, Request, decide};
 use haft_tool::{
-    AnyTool, Call, Cancel, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared, Progress,
-    Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
+    AnyTool, Arguments, Call, Cancel, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared,
+    Progress, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
 };
 use haft_world::{LocalWorld, Watcher};
 
@@ -112,15 +112,15 @@ impl Started {
 }
 
 impl Walk {
-    fn decode(&self) -> Result<(Understood, Value), ToolError> {
-        let (tool, definition) = if let Some(tool) = &self.tool {
-            (Arc::clone(tool), tool.definition())
-        } else {
-            let entry = self.inner.registry.find(&self.call.tool)?;
-            (Arc::clone(&entry.tool), entry.definition().clone())
+    fn decode(&mut self) -> Result<(Understood, Value), ToolError> {
+        let raw = std::mem::replace(&mut self.call.arguments, Arguments::Json(Value::Null));
+        let (tool, decoded) = match &self.tool {
+            Some(tool) => (Arc::clone(tool), decode::check(&tool.definition(), decode::parse(raw)?)?),
+            None => {
+                let entry = self.inner.registry.find(&self.call.tool)?;
+                (Arc::clone(&entry.tool), decode::check(entry.definition(), decode::parse(raw)?)?)
+            }
         };
-        let raw = decode::parse(self.call.arguments.clone())?;
-        let decoded = decode::check(tool.name(), &definition.input_schema, raw)?;
         let input = kept_input(&decoded.arguments);
         let prepared = Arc::clone(&tool).prepare(decoded.arguments)?;
         Ok((Understood { tool, prepared, coerced: decoded.coerced }, input))

@@ -1,6 +1,6 @@
 //! decode: raw arguments become arguments that fit the schema, or an error that says where they do not.
 
-use haft_tool::{Arguments, ToolError, Value, clip_chars, close_names};
+use haft_tool::{Arguments, Definition, ToolError, Value, clip_chars, close_names};
 use serde_json::Map;
 
 /// More problems than these are not told; the first ones usually explain the rest.
@@ -30,14 +30,14 @@ pub(crate) fn parse(arguments: Arguments) -> Result<Value, ToolError> {
 }
 
 /// Holds the arguments to the schema.
-pub(crate) fn check(tool: &str, schema: &Value, mut arguments: Value) -> Result<Decoded, ToolError> {
+pub(crate) fn check(definition: &Definition, mut arguments: Value) -> Result<Decoded, ToolError> {
     let mut check = Check { problems: Vec::new(), coerced: Vec::new() };
-    check.value(schema, &mut arguments, "");
+    check.value(&definition.input_schema, &mut arguments, "");
     if check.problems.is_empty() {
         return Ok(Decoded { arguments, coerced: check.coerced });
     }
     check.problems.truncate(MOST_PROBLEMS);
-    Err(ToolError::invalid_arguments(format!("{tool}: {}", check.problems.join("; ")))
+    Err(ToolError::invalid_arguments(format!("{}: {}", definition.name, check.problems.join("; ")))
         .with_details(serde_json::json!({"problems": check.problems})))
 }
 
@@ -256,7 +256,8 @@ mod tests {
     }
 
     fn said(arguments: Value) -> String {
-        match check("T", &schema(), arguments) {
+        let (name, description, side_effect) = ("T".to_owned(), String::new(), haft_tool::SideEffect::None);
+        match check(&Definition { name, description, input_schema: schema(), side_effect }, arguments) {
             Ok(decoded) => format!("{} {:?}", decoded.arguments, decoded.coerced),
             Err(error) => error.message,
         }

@@ -111,7 +111,7 @@ impl Thread {
     fn new(query: &Query, matcher: &RegexMatcher, one_file: bool) -> Self {
         let mut builder = SearcherBuilder::new();
         builder
-            .line_number(query.line_numbers)
+            .line_number(query.line_numbers && query.tell == Tell::Lines)
             .multi_line(query.multiline)
             // Also where no lines are shown: a file counts as binary by what the context reaches, as with ripgrep.
             .before_context(query.before)

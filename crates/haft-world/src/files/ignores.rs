@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use haft_tool::{ToolError, Walk};
 use ignore::Match;
@@ -70,7 +70,7 @@ impl Level {
         level
     }
 
-    fn matched(&self, path: &Path, is_dir: bool, global: &Gitignore) -> Verdict {
+    fn matched(&self, path: &Path, is_dir: bool, global: &LazyLock<Gitignore>) -> Verdict {
         let mut found = [const { Verdict::None }; 4];
         let mut beyond = false;
         let mut level = Some(self);
@@ -126,7 +126,8 @@ pub(super) struct Filter {
     globs: Override,
     types: Types,
     hidden: bool,
-    global: Gitignore,
+    /// The user's own rules for all repositories, read when a repository is met.
+    global: LazyLock<Gitignore>,
 }
 
 impl Filter {
@@ -144,7 +145,7 @@ impl Filter {
         let types = types
             .build()
             .map_err(|error| bad("type", walk.file_type.as_deref().unwrap_or_default(), &error))?;
-        Ok(Self { globs, types, hidden: walk.hidden, global: Gitignore::global().0 })
+        Ok(Self { globs, types, hidden: walk.hidden, global: LazyLock::new(|| Gitignore::global().0) })
     }
 
     /// Whether the walk takes the entry `name` at `path`.

@@ -1,6 +1,7 @@
 //! `haft call`: one tool call, without a model.
 
 use std::io::IsTerminal;
+use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use haft_policy::Behavior;
@@ -35,7 +36,9 @@ pub(super) fn run(args: args::Call) -> Done {
     if is_a_name(&tool) {
         builder = builder.allow(tool, "named on the command line");
     }
-    let runtime = builder.permission_mode(args.rules.permission_mode).asker(terminal::asker()).build()?;
+    let builder = builder.permission_mode(args.rules.permission_mode).asker(terminal::asker());
+    // This process ends with the call, and the kernel takes everything down faster than we could.
+    let runtime = ManuallyDrop::new(builder.build()?);
 
     let cancel = Cancel::new();
     let options = CallOptions { cancel: cancel.clone(), watch: None };

@@ -53,7 +53,7 @@ pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<
         .build()
         .map_err(|error| ToolError::io("start the runtime", &error))?;
     let listening = cancel.clone();
-    runtime.block_on(async move {
+    let done = runtime.block_on(async move {
         tokio::spawn(async move {
             stop_signal().await;
             listening.cancel();
@@ -61,8 +61,10 @@ pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<
             #[expect(clippy::exit, reason = "the person has asked twice; the ledger is safe against this")]
             std::process::exit(Exit::Interrupted as i32);
         });
-        Ok(work.await)
-    })
+        work.await
+    });
+    runtime.shutdown_background();
+    Ok(done)
 }
 
 async fn stop_signal() {

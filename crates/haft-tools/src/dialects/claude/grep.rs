@@ -113,9 +113,7 @@ impl Tool for Grep {
     }
 
     fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        let query = input.query(planning)?;
-        query.matcher()?;
-        Ok(vec![Effect::Read { path: query.walk.root }])
+        Ok(vec![Effect::Read { path: input.query(planning)?.walk.root }])
     }
 
     async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
