@@ -114,12 +114,11 @@ impl Started {
 impl Walk {
     fn decode(&mut self) -> Result<(Understood, Value), ToolError> {
         let raw = std::mem::replace(&mut self.call.arguments, Arguments::Json(Value::Null));
-        let (tool, decoded) = match &self.tool {
-            Some(tool) => (Arc::clone(tool), decode::check(&tool.definition(), decode::parse(raw)?)?),
-            None => {
-                let entry = self.inner.registry.find(&self.call.tool)?;
-                (Arc::clone(&entry.tool), decode::check(entry.definition(), decode::parse(raw)?)?)
-            }
+        let (tool, decoded) = if let Some(tool) = &self.tool {
+            (Arc::clone(tool), decode::check(&tool.definition(), decode::parse(raw)?)?)
+        } else {
+            let entry = self.inner.registry.find(&self.call.tool)?;
+            (Arc::clone(&entry.tool), decode::check(entry.definition(), decode::parse(raw)?)?)
         };
         let input = kept_input(&decoded.arguments);
         let prepared = Arc::clone(&tool).prepare(decoded.arguments)?;
