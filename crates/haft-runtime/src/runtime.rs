@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use haft_ledger::Ledger;
 use haft_policy::Policy;
@@ -15,9 +15,13 @@ use tokio::runtime::Handle;
 
 use crate::schedule::Schedule;
 use crate::steps::ask::Asker;
+use crate::steps::perform::before;
 use crate::steps::record::Book;
 use crate::walk::Walk;
 use crate::{Builder, Registry};
+
+/// How long a cancelled call may take to stop before it is given up.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Hears where a call stands: pending, running with its progress, completed.
 pub type Watch = Arc<dyn Fn(&Execution) + Send + Sync>;
@@ -107,15 +111,23 @@ impl Runtime {
     /// Sends a call on its way on a thread of its own, where a tool may block and where the call reaches its end
     /// whatever its caller does.
     pub(crate) async fn send(&self, walk: Walk) -> CallResult {
-        let stop = StopOnDrop(Some(walk.cancel.clone()));
+        let cancel = walk.cancel.clone();
         let started = match walk.start() {
             Ok(started) => started,
             Err(result) => return *result,
         };
+        let stop = StopOnDrop(Some(cancel.clone()));
+        let lifeline = started.lifeline();
         let handle = Handle::current();
-        let task = tokio::task::spawn_blocking(move || handle.block_on(started.go()));
-        let result = task.await;
-        drop(stop.defuse());
+        let mut task = tokio::task::spawn_blocking(move || handle.block_on(started.go()));
+        let result = match before(&mut task, given_up(&cancel)).await {
+            Some(result) => result,
+            None => match lifeline.pull() {
+                Some(result) => Ok(result),
+                None => task.await,
+            },
+        };
+        stop.defuse();
         match result {
             Ok(result) => result,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -161,8 +173,8 @@ impl Runtime {
 struct StopOnDrop(Option<Cancel>);
 
 impl StopOnDrop {
-    fn defuse(mut self) -> Option<Cancel> {
-        self.0.take()
+    fn defuse(mut self) {
+        self.0 = None;
     }
 }
 
@@ -172,4 +184,17 @@ impl Drop for StopOnDrop {
             cancel.cancel();
         }
     }
+}
+
+/// Comes when a call was cancelled and has had time enough to stop.
+async fn given_up(cancel: &Cancel) {
+    cancel.cancelled().await;
+    let (tell, told) = tokio::sync::oneshot::channel();
+    // A thread and not Tokio's timer, which the caller's runtime may not have.
+    std::thread::spawn(move || {
+        let (_open, never) = std::sync::mpsc::channel::<()>();
+        let _ = never.recv_timeout(PATIENCE);
+        let _ = tell.send(());
+    });
+    let _ = told.await;
 }

@@ -50,6 +50,14 @@ impl Ticket {
         }
     }
 
+    /// Lets those behind go on.
+    pub(crate) fn leave(&self) {
+        let mut queue = self.inner.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.1.retain(|(number, _)| *number != self.number);
+        drop(queue);
+        self.inner.freed.notify_waiters();
+    }
+
     fn blocked(&self) -> bool {
         let queue = self.inner.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((_, mine)) = queue.1.iter().find(|(number, _)| *number == self.number) else { return false };
@@ -63,9 +71,6 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let mut queue = self.inner.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.1.retain(|(number, _)| *number != self.number);
-        drop(queue);
-        self.inner.freed.notify_waiters();
+        self.leave();
     }
 }

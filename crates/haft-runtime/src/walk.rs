@@ -14,7 +14,7 @@ use crate::runtime::{CallResult, Inner, Watch};
 use crate::schedule::Ticket;
 use crate::steps::ask::{Question, answered};
 use crate::steps::perform::{interrupted, perform, unless_cancelled};
-use crate::steps::record::{Page, kept_input};
+use crate::steps::record::{Page, abandoned, kept_input};
 use crate::steps::{bound, decode};
 
 /// A call on its way.
@@ -42,8 +42,9 @@ struct Understood {
 pub(crate) struct Started {
     walk: Walk,
     understood: Understood,
-    receipt: Receipt,
-    ticket: Ticket,
+    effects: Vec<Effect>,
+    page: Arc<Page>,
+    ticket: Arc<Ticket>,
 }
 
 impl Walk {
@@ -77,22 +78,34 @@ impl Walk {
             }
         }
         receipt.reversible = reversible(&receipt.effects);
-        let ticket = self.inner.schedule.enter(&receipt.effects);
-        Ok(Started { walk: self, understood, receipt, ticket })
+        let effects = receipt.effects.clone();
+        let ticket = Arc::new(self.inner.schedule.enter(&effects));
+        let page = Arc::new(Page::new(self.inner.book(), receipt));
+        Ok(Started { walk: self, understood, effects, page, ticket })
     }
 }
 
 impl Started {
+    /// What is needed to end the call if it does not end itself.
+    pub(crate) fn lifeline(&self) -> Lifeline {
+        Lifeline {
+            call: Call::new(&self.walk.call.id, &self.walk.call.tool, Value::Null),
+            start: self.walk.start,
+            started_at: self.walk.started_at,
+            watch: self.walk.watch.clone(),
+            page: Arc::clone(&self.page),
+            ticket: Arc::clone(&self.ticket),
+        }
+    }
+
     /// The steps that may wait.
     pub(crate) async fn go(self) -> CallResult {
-        let Self { walk, understood, mut receipt, ticket } = self;
+        let Self { walk, understood, effects, page, ticket } = self;
         let Understood { tool, prepared, coerced } = understood;
-        let effects = receipt.effects.clone();
 
         // decide, ask
         let (scope, decision) = walk.decide(&effects).await;
-        receipt.decision = Some(decision.clone());
-        let page = Arc::new(Page::new(walk.inner.book(), receipt));
+        page.decided(decision.clone());
 
         // perform
         let performed = match scope {
@@ -104,7 +117,7 @@ impl Started {
                 Ok(()) => perform(prepared, walk.world(scope, &page)).await,
             },
         };
-        drop(ticket);
+        ticket.leave();
 
         // record, bound, result
         walk.end(&page, performed, Some((&tool, &coerced)))
@@ -286,6 +299,43 @@ impl Walk {
         if let Some(watch) = &self.watch {
             watch(execution);
         }
+    }
+}
+
+/// What is needed to end a call that was cancelled and does not stop.
+pub(crate) struct Lifeline {
+    call: Call,
+    start: Instant,
+    started_at: u64,
+    watch: Option<Watch>,
+    page: Arc<Page>,
+    ticket: Arc<Ticket>,
+}
+
+impl Lifeline {
+    /// Gives the call up: it has its result and its receipt, and can change nothing any more.
+    pub(crate) fn pull(self) -> Option<CallResult> {
+        let error = abandoned();
+        let end = |receipt: &mut Receipt| {
+            receipt.state = State::Interrupted;
+            receipt.error_kind = Some(error.kind);
+            receipt.error = Some(error.message.clone());
+            receipt.duration_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        };
+        // It may have come to its end just now; then that result stands.
+        let receipt = self.page.abandon(end).ok()?;
+        self.ticket.leave();
+        let Call { id: call_id, tool: tool_name, .. } = self.call;
+        if let Some(watch) = self.watch {
+            watch(&Execution::Completed {
+                call_id: call_id.clone(),
+                tool_name,
+                started_at: self.started_at,
+                completed_at: now_ms(),
+                outcome: Outcome::Error { error: error.clone() },
+            });
+        }
+        Some(CallResult { call_id, output: Output::from(error), receipt })
     }
 }
 

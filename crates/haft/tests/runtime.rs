@@ -397,3 +397,35 @@ async fn one_by_one_undo_walks_back_through_every_state() {
     }
     assert!(haft.undo_preview(&Target::Last).is_err(), "nothing is left to undo");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_does_not_stop_is_given_up_and_can_change_nothing_more() {
+    let house = House::new();
+    let target = house.folder.path().join("late");
+    let (go_on, wait) = std::sync::mpsc::channel::<()>();
+    let (told, tell) = std::sync::mpsc::channel();
+    let wait = Mutex::new(wait);
+    let stuck = Made::new("Stuck", vec![Effect::Write { path: target.clone() }], {
+        let target = target.clone();
+        move |world| {
+            let _ = wait.lock().unwrap().recv();
+            let late = world.files().update(&target, &mut |_| Ok(b"too late".to_vec()));
+            told.send(late.map_err(|error| error.kind).err()).unwrap();
+            Ok(Output::text("never seen"))
+        }
+    });
+    let haft = house.builder().tool(stuck).build().unwrap();
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let options = CallOptions { cancel, watch: None };
+    let result = haft.run(Call::new("c", "Stuck", json!({})), options).await;
+    assert_eq!(result.receipt.state, State::Interrupted);
+    go_on.send(()).unwrap_or_default();
+    // Whether it was given up before it began or while it ran, nothing was changed in its name.
+    if let Ok(late) = tell.recv_timeout(std::time::Duration::from_mins(1)) {
+        assert_eq!(late, Some(ErrorKind::Interrupted));
+    }
+    assert!(!target.exists());
+    let next = haft.call("Write", json!({"file_path": target, "content": "next"})).await;
+    assert!(!next.output.is_error(), "and nobody waits for it");
+}

@@ -28,11 +28,15 @@ pub(crate) async fn perform(
 
 /// Runs `work` to its end, or drops it as soon as it waits while nobody wants its result any more.
 pub(crate) async fn unless_cancelled<T>(work: impl Future<Output = T>, cancel: &Cancel) -> Option<T> {
-    let mut work = pin!(work);
-    let mut cancelled = pin!(cancel.cancelled());
+    before(work, cancel.cancelled()).await
+}
+
+/// The result of `work`, unless `limit` comes first.
+pub(crate) async fn before<T>(work: impl Future<Output = T>, limit: impl Future<Output = ()>) -> Option<T> {
+    let (mut work, mut limit) = (pin!(work), pin!(limit));
     poll_fn(|cx| match work.as_mut().poll(cx) {
         Poll::Ready(result) => Poll::Ready(Some(result)),
-        Poll::Pending => cancelled.as_mut().poll(cx).map(|()| None),
+        Poll::Pending => limit.as_mut().poll(cx).map(|()| None),
     })
     .await
 }

@@ -1,10 +1,11 @@
 //! record: what a call will change is in the ledger before it changes, and what it did afterwards.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use haft_ledger::{Ledger, NewSession};
-use haft_tool::{Change, Receipt, Reversible, ToolError, Value};
+use haft_tool::{Change, Decision, ErrorKind, Receipt, Reversible, ToolError, Value};
 use haft_world::{Intent, Journal};
 
 /// Strings longer than this are named in a receipt, not repeated.
@@ -54,11 +55,34 @@ pub(crate) struct Page {
     book: Arc<Book>,
     receipt: Mutex<Receipt>,
     done: Mutex<(Vec<Change>, Vec<String>)>,
+    /// Set with the last line, under the receipt's lock: nothing is changed in the name of a call that has ended.
+    closed: AtomicBool,
 }
 
 impl Page {
     pub(crate) fn new(book: Arc<Book>, receipt: Receipt) -> Self {
-        Self { book, receipt: Mutex::new(receipt), done: Mutex::default() }
+        Self { book, receipt: Mutex::new(receipt), done: Mutex::default(), closed: AtomicBool::new(false) }
+    }
+
+    /// Writes down what was decided.
+    pub(crate) fn decided(&self, decision: Decision) {
+        self.receipt.lock().unwrap_or_else(PoisonError::into_inner).decision = Some(decision);
+    }
+
+    /// Writes down that the call was cancelled and did not stop. What it meant to change may be changed or not; it is
+    /// told as it was meant, and nothing more can be changed.
+    pub(crate) fn abandon(&self, end: impl FnOnce(&mut Receipt)) -> Result<Receipt, ToolError> {
+        let (ledger, session) = self.book.open()?;
+        let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
+        self.close()?;
+        receipt.session.clone_from(session);
+        end(&mut receipt);
+        ledger.finish(&mut receipt)?;
+        Ok(receipt.clone())
+    }
+
+    fn close(&self) -> Result<(), ToolError> {
+        if self.closed.swap(true, Ordering::SeqCst) { Err(abandoned()) } else { Ok(()) }
     }
 
     /// Writes down that the call is under way, so that a crash leaves a trace.
@@ -77,6 +101,7 @@ impl Page {
     ) -> Result<Receipt, ToolError> {
         let (ledger, session) = self.book.open()?;
         let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
+        self.close()?;
         receipt.session.clone_from(session);
         let (changes, losses) =
             std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner));
@@ -97,6 +122,9 @@ impl Journal for Page {
     fn before(&self, intents: &[Intent<'_>]) -> Result<(), ToolError> {
         let (ledger, session) = self.book.open()?;
         let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(abandoned());
+        }
         receipt.session.clone_from(session);
         let intents: Vec<haft_ledger::Intent<'_>> = intents
             .iter()
@@ -116,6 +144,11 @@ impl Journal for Page {
     fn not_reversible(&self, why: String) {
         self.done.lock().unwrap_or_else(PoisonError::into_inner).1.push(why);
     }
+}
+
+/// What a call is told that goes on after it was given up.
+pub(crate) fn abandoned() -> ToolError {
+    ToolError::new(ErrorKind::Interrupted, "The call was cancelled, did not stop, and was given up")
 }
 
 /// The arguments as a receipt keeps them: long strings by size and hash.

@@ -58,8 +58,8 @@ impl LocalFiles {
             Installed::Overtaken => Err(overtaken(path)),
             Installed::Kept => Err(kept(path, &place.parent_path.join(&temp))),
             Installed::Yes => {
-                sync(&place.parent, path)?;
                 self.journal.changed(change);
+                sync(&place.parent, path)?;
                 Ok(())
             }
         }

@@ -115,12 +115,13 @@ impl LocalFiles {
             Installed::Overtaken => return Ok(None),
             Installed::Kept => return Err(kept(&path, &directory.join(&temp))),
         }
-        sync(&parent, &directory)?;
+        // Told before the directory is synced: should that fail, the change has been made all the same.
         self.journal.changed(Change {
             path: path.clone(),
             before: before.clone(),
             after: Node::File(after.clone()),
         });
+        sync(&parent, &directory)?;
         if let Some((uid, gid)) = current.as_ref().and_then(|current| current.node.owner)
             && after.owner != Some((uid, gid))
         {
@@ -159,13 +160,13 @@ impl LocalFiles {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let next = rustix::fs::openat(&parent, name, flags, Mode::empty()).map_err(what)?;
             if made {
-                sync(&parent, &path)?;
                 let mode = rustix::fs::fstat(&next).map_err(what)?.st_mode & 0o7777;
                 self.journal.changed(Change {
                     path: path.clone(),
                     before: Node::Absent,
                     after: Node::Dir { mode },
                 });
+                sync(&parent, &path)?;
             }
             parent = next;
         }

@@ -41,12 +41,11 @@ pub(super) fn run(args: args::Call) -> Done {
     let runtime = ManuallyDrop::new(builder.build()?);
 
     let cancel = Cancel::new();
-    let options = CallOptions { cancel: cancel.clone(), watch: None };
     let call = Call::new("call_1", &args.tool, arguments);
-    let result = {
-        let _waiting = terminal::Waiting::on(&args.tool);
-        terminal::wait(&cancel, runtime.run(call, options))?
-    };
+    let waiting = terminal::Waiting::on(&args.tool);
+    let options = CallOptions { cancel: cancel.clone(), watch: waiting.watch() };
+    let result = terminal::wait(&cancel, runtime.run(call, options))?;
+    drop(waiting);
     if args.json {
         screen::result(&as_json(&result).to_string());
     } else {

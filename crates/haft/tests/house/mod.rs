@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -76,31 +77,28 @@ impl House {
     }
 
     /// Runs it and tells its peak memory in KiB, children not counted.
-    pub(crate) fn peak(&self, args: &[&str]) -> (Ran, u64) {
-        let status = self.home().join("peak");
-        let mut command = Command::new("/usr/bin/env");
-        command
-            .args(["python3", "-c", MEASURE])
-            .arg(&status)
-            .arg(env!("CARGO_BIN_EXE_haft"))
-            .args(args)
-            .current_dir(self.root())
-            .env("HAFT_HOME", self.home())
-            .stdin(Stdio::null());
-        let ran: Ran = command.output().unwrap().into();
-        let peak = std::fs::read_to_string(status).unwrap().trim().parse().unwrap();
-        (ran, peak)
+    pub(crate) fn peak(&self, args: &[&str]) -> (Ran, i64) {
+        let (out, err) = (self.path("peak.out"), self.path("peak.err"));
+        let mut command = self.command(args);
+        command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
+        let (status, peak) = wait(command.spawn().unwrap().id());
+        let text = |path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
+        (Ran { code: status, stdout: text(out), stderr: text(err) }, peak)
     }
 }
 
-/// The peak of the program itself, read from the kernel while its body is still warm.
-const MEASURE: &str = "
-import os, sys, resource, subprocess
-child = subprocess.Popen(sys.argv[2:])
-_, status, usage = os.wait4(child.pid, 0)
-open(sys.argv[1], 'w').write(str(usage.ru_maxrss))
-sys.exit(os.waitstatus_to_exitcode(status))
-";
+/// Waits for a child and gives its exit code and its peak memory in KiB, which std does not.
+#[expect(unsafe_code, reason = "wait4 is the only way to a child's peak memory")]
+fn wait(pid: u32) -> (i32, i64) {
+    let mut status = 0;
+    // SAFETY: rusage is plain numbers, for which zero is a valid value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    let pid = libc::pid_t::try_from(pid).unwrap();
+    // SAFETY: both pointers are to live locals; the pid is a child that nobody else waits for.
+    let got = unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) };
+    assert_eq!(got, pid);
+    (libc::WEXITSTATUS(status), usage.ru_maxrss)
+}
 
 impl From<Output> for Ran {
     fn from(output: Output) -> Self {
