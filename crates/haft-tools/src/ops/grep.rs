@@ -78,15 +78,19 @@ impl Query {
             let mut thread = Thread::new(self, &matcher, one_file);
             let held = &held;
             Box::new(move |file| {
-                // What cannot be opened or searched is passed over, as ripgrep does, but a named file is not.
-                if let Ok(open) = file.open()
-                    && let Some(found) = thread.search(&open, self.shown(file.path()))
-                {
-                    held.add(file.path(), found);
+                let searched = file.open().and_then(|open| thread.search(&open, self.shown(file.path())));
+                match searched {
+                    Ok(Some(found)) => held.add(file.path(), found),
+                    Ok(None) => {}
+                    Err(error) => held.missed(error),
                 }
                 Flow::Continue
             })
         })?;
+        // What a search comes across and cannot read is passed over, as ripgrep does; a file that was named is not.
+        if let Some(error) = held.first_missed().filter(|_| one_file) {
+            return Err(error);
+        }
         Ok(held.finish(self.tell == Tell::Lines && self.before + self.after > 0))
     }
 
@@ -138,7 +142,7 @@ impl Thread {
     }
 
     /// The output for one file, if it has a match.
-    fn search(&mut self, file: &File, shown: &Path) -> Option<Capped> {
+    fn search(&mut self, file: &File, shown: &Path) -> Result<Option<Capped>, ToolError> {
         let (matcher, searcher) = (&self.matcher, &mut self.searcher);
         let (searched, out) = match &mut self.printer {
             Printer::Lines(printer) => {
@@ -150,8 +154,9 @@ impl Thread {
                 (searched, printer.get_mut().get_mut())
             }
         };
-        let out = if out.total > 0 { std::mem::take(out) } else { return None };
-        searched.is_ok().then_some(out)
+        let out = std::mem::take(out);
+        searched.map_err(|error| ToolError::io(format!("search {}", shown.display()), &error))?;
+        Ok((out.total > 0).then_some(out))
     }
 }
 
@@ -186,10 +191,19 @@ impl Write for Capped {
 #[derive(Default)]
 struct Held {
     files: AtomicU64,
+    missed: Mutex<Option<ToolError>>,
     found: Mutex<(usize, u64, BTreeMap<PathBuf, Vec<u8>>)>,
 }
 
 impl Held {
+    fn missed(&self, error: ToolError) {
+        self.missed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    fn first_missed(&self) -> Option<ToolError> {
+        self.missed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn add(&self, path: &Path, found: Capped) {
         self.files.fetch_add(1, Ordering::Relaxed);
         let mut held = self.found.lock().unwrap_or_else(PoisonError::into_inner);

@@ -40,7 +40,9 @@ impl Place {
     pub(super) fn path(&self) -> PathBuf {
         let mut path = self.parent_path.clone();
         path.extend(&self.missing);
-        path.push(&self.name);
+        if self.name != "." {
+            path.push(&self.name);
+        }
         path
     }
 }
