@@ -50,8 +50,11 @@ pub(crate) struct Started {
 impl Walk {
     /// The steps that touch nothing. They are taken while the caller waits, so that calls keep the order they came in.
     pub(crate) fn start(mut self) -> Result<Started, Box<CallResult>> {
-        let (call_id, tool_name) = (self.call.id.clone(), self.call.tool.clone());
-        self.tell(&Execution::Pending { call_id, tool_name, requested_at: self.started_at });
+        self.tell(|call_id, tool_name| Execution::Pending {
+            call_id,
+            tool_name,
+            requested_at: self.started_at,
+        });
         let mut receipt = self.blank_receipt();
 
         // decode
@@ -86,6 +89,11 @@ impl Walk {
 }
 
 impl Started {
+    /// Whether the tool only answers, at once and out of itself.
+    pub(crate) fn touches_nothing(&self) -> bool {
+        self.understood.tool.side_effect() == SideEffect::None && self.effects.is_empty()
+    }
+
     /// What is needed to end the call if it does not end itself.
     pub(crate) fn lifeline(&self) -> Lifeline {
         Lifeline {
@@ -171,7 +179,10 @@ impl Walk {
     }
 
     fn begin(&self, page: &Page, effects: &[Effect]) -> Result<(), ToolError> {
-        self.running(None);
+        self.tell(|call_id, tool_name| {
+            let (started_at, last_update_at) = (self.started_at, now_ms());
+            Execution::Running { call_id, tool_name, started_at, last_update_at, progress: None }
+        });
         // A write is written down by the World with its before-image; a command has none, so its start is.
         let commands =
             effects.iter().any(|effect| matches!(effect, Effect::Run { .. } | Effect::Spawn { .. }));
@@ -241,16 +252,13 @@ impl Walk {
         let output = bound::bound(output, limits, &receipt);
 
         // result
-        let outcome = match output.error_kind {
-            Some(kind) => Outcome::Error { error: ToolError::new(kind, output.as_text()) },
-            None => Outcome::Success { output: output.clone() },
-        };
-        self.tell(&Execution::Completed {
-            call_id: self.call.id.clone(),
-            tool_name: self.call.tool.clone(),
-            started_at: self.started_at,
-            completed_at: now_ms(),
-            outcome,
+        self.tell(|call_id, tool_name| {
+            let outcome = match output.error_kind {
+                Some(kind) => Outcome::Error { error: ToolError::new(kind, output.as_text()) },
+                None => Outcome::Success { output: output.clone() },
+            };
+            let (started_at, completed_at) = (self.started_at, now_ms());
+            Execution::Completed { call_id, tool_name, started_at, completed_at, outcome }
         });
         CallResult { call_id: self.call.id.clone(), output, receipt }
     }
@@ -285,19 +293,10 @@ impl Walk {
         }
     }
 
-    fn running(&self, progress: Option<Progress>) {
-        self.tell(&Execution::Running {
-            call_id: self.call.id.clone(),
-            tool_name: self.call.tool.clone(),
-            started_at: self.started_at,
-            last_update_at: now_ms(),
-            progress,
-        });
-    }
-
-    fn tell(&self, execution: &Execution) {
+    /// Tells whoever watches where the call stands; nobody watching costs nothing.
+    fn tell(&self, execution: impl FnOnce(String, String) -> Execution) {
         if let Some(watch) = &self.watch {
-            watch(execution);
+            watch(&execution(self.call.id.clone(), self.call.tool.clone()));
         }
     }
 }

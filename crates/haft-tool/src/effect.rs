@@ -75,7 +75,7 @@ pub fn conflicts(a: &[Effect], b: &[Effect]) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SideEffect {
-    /// Touches nothing.
+    /// Touches nothing and answers at once: it is performed where its caller is, so it must not block.
     None,
     /// Looks, but changes nothing.
     ReadOnly,

@@ -30,7 +30,8 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Does it. The World is the only door to the machine and holds the call to its scope.
     ///
-    /// Runs on a thread of its own, so it may block; a long loop should look at [`World::cancelled`].
+    /// Runs on a thread of its own, so it may block (unless its side effect is [`SideEffect::None`]); a long loop should
+    /// look at [`World::cancelled`].
     fn perform(
         &self,
         input: Self::Input,

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use haft::{Runtime, json};
+use haft::{Runtime, SideEffect, json};
 
 use super::Bench;
 use super::measure::{Row, median};
@@ -20,7 +20,7 @@ pub(crate) fn run(bench: &mut Bench) -> Done {
             .workspace(folder.path())
             .home(home.path())
             .dialect(haft::claude())
-            .tool(Noop)
+            .tool(Noop(SideEffect::ReadOnly))
             .build()
             .map_err(|error| error.to_string())?;
         let empty = [noop(&haft).await, write(&haft).await];
