@@ -13,7 +13,7 @@ use haft_world::{LocalWorld, Watcher};
 use crate::runtime::{CallResult, Inner, Watch};
 use crate::schedule::Ticket;
 use crate::steps::ask::{Question, answered};
-use crate::steps::perform::{interrupted, perform, unless_cancelled};
+use crate::steps::perform::{interrupted, perform, unbroken, unless_cancelled};
 use crate::steps::record::{Page, abandoned, kept_input};
 use crate::steps::{bound, decode};
 
@@ -69,7 +69,7 @@ impl Walk {
         self.call.tool.clone_from(&receipt.tool);
 
         // plan
-        match understood.prepared.plan(&self.inner.planning) {
+        match unbroken(|| understood.prepared.plan(&self.inner.planning)) {
             Ok(effects) => receipt.effects = effects,
             Err(error) => {
                 let page = Page::new(self.inner.book(), receipt);
@@ -142,7 +142,7 @@ impl Walk {
             (Arc::clone(&entry.tool), decode::check(entry.definition(), decode::parse(raw)?)?)
         };
         let input = kept_input(&decoded.arguments);
-        let prepared = Arc::clone(&tool).prepare(decoded.arguments)?;
+        let prepared = unbroken(|| Arc::clone(&tool).prepare(decoded.arguments))?;
         Ok((Understood { tool, prepared, coerced: decoded.coerced }, input))
     }
 

@@ -233,6 +233,17 @@ fn a_command_that_was_not_watched_is_not_pretended_to_be_undone() {
 }
 
 #[test]
+fn undo_says_which_later_commands_stay() {
+    let house = House::new();
+    house.call("Write", &json!({"file_path": house.path("a"), "content": "x"}));
+    house.call("Bash", &json!({"command": "touch made-by-bash"}));
+    let ran = house.haft(&["undo", "--yes"]);
+    assert_eq!(ran.code, 0);
+    assert!(ran.stderr.contains("note: call 2 (Bash) came later and stays"), "{}", ran.stderr);
+    assert!(!house.path("a").exists() && house.path("made-by-bash").exists());
+}
+
+#[test]
 fn log_and_show_tell_what_was_done_and_why() {
     let house = House::new();
     house.call("Write", &json!({"file_path": house.path("a.txt"), "content": "x\n"}));

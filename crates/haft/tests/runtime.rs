@@ -81,6 +81,31 @@ async fn a_tool_that_breaks_down_gives_an_error_and_a_receipt() {
     assert_eq!(haft.ledger().unwrap().receipt(result.receipt.id).unwrap().state, State::Failed);
 }
 
+#[tokio::test]
+async fn a_tool_that_breaks_down_while_planning_gives_an_error_and_a_receipt() {
+    struct Hasty;
+    impl Tool for Hasty {
+        type Input = Nothing;
+        fn name(&self) -> &'static str {
+            "Hasty"
+        }
+        fn side_effect(&self) -> SideEffect {
+            SideEffect::None
+        }
+        fn plan(&self, _: &Nothing, _: &Planning) -> Result<Vec<Effect>, ToolError> {
+            panic!("too early")
+        }
+        async fn perform(&self, _: Nothing, _: &dyn World) -> Result<Output, ToolError> {
+            Ok(Output::text("never"))
+        }
+    }
+    let house = House::new();
+    let haft = house.builder().tool(Hasty).build().unwrap();
+    let result = haft.call("Hasty", json!({})).await;
+    assert_eq!(result.output.as_text(), "The tool broke down: too early");
+    assert_eq!(result.receipt.id, 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_cannot_conflict_run_together_and_others_in_order() {
     let house = House::new();

@@ -15,15 +15,17 @@ pub(crate) async fn perform(
     prepared: Box<dyn Prepared>,
     world: Arc<LocalWorld>,
 ) -> Result<Output, ToolError> {
-    let mut performing = match catch_unwind(AssertUnwindSafe(|| prepared.perform(world.as_ref()))) {
-        Ok(performing) => performing,
-        Err(panic) => return Err(panicked(panic.as_ref())),
-    };
+    let mut performing = unbroken(|| Ok(prepared.perform(world.as_ref())))?;
     let work = poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| performing.as_mut().poll(cx))) {
         Ok(polled) => polled,
         Err(panic) => Poll::Ready(Err(panicked(panic.as_ref()))),
     });
     unless_cancelled(work, world.cancelled()).await.unwrap_or_else(|| Err(interrupted()))
+}
+
+/// What a tool's own code gives, also when it panics.
+pub(crate) fn unbroken<T>(work: impl FnOnce() -> Result<T, ToolError>) -> Result<T, ToolError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())))
 }
 
 /// Runs `work` to its end, or drops it as soon as it waits while nobody wants its result any more.

@@ -1,8 +1,8 @@
 //! `haft undo` and `haft redo`: show what will change, ask, put it back.
 
-use haft_ledger::Ledger;
+use haft_ledger::{Ledger, Query};
 use haft_runtime::{CallOptions, Runtime, Target, UndoPreview};
-use haft_tool::{Cancel, Node, ToolError};
+use haft_tool::{Cancel, Node, Reversible, State, ToolError};
 use haft_world::read_named;
 
 use super::args::{self, How};
@@ -44,6 +44,9 @@ fn take_back(runtime: &Runtime, target: &Target, how: &How, word: &str) -> Done 
         return Ok(Exit::Failed);
     }
     show(runtime, &preview, how.force)?;
+    if *target == Target::Last {
+        tell_what_stays(runtime, &preview)?;
+    }
     if !preview.conflicts.is_empty() && !how.force {
         screen::error("something else has changed since, so nothing was taken back; --force overwrites it");
         return Ok(Exit::Failed);
@@ -83,6 +86,23 @@ fn take_back(runtime: &Runtime, target: &Target, how: &How, word: &str) -> Done 
             Ok(code(kind))
         }
     }
+}
+
+/// Says which later calls here may have changed something that no undo knows of.
+fn tell_what_stays(runtime: &Runtime, preview: &UndoPreview) -> Result<(), ToolError> {
+    let last = preview.receipts.first().map_or(0, |receipt| receipt.id);
+    let query = Query { workspace: Some(runtime.workspace().to_owned()), ..Query::default() };
+    for later in runtime.ledger()?.receipts(&query)?.iter().take_while(|receipt| receipt.id > last) {
+        if let (Reversible::No { why }, State::Completed | State::Failed) = (&later.reversible, later.state) {
+            screen::note(&format!(
+                "{}: call {} ({}) came later and stays: {why}",
+                painted(NOTE, "note"),
+                later.id,
+                later.tool
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn show(runtime: &Runtime, preview: &UndoPreview, force: bool) -> Result<(), ToolError> {
