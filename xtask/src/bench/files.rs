@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use haft::{Runtime, json};
 
-use super::Bench;
 use super::measure::{Row, median};
+use super::{Bench, Stage};
 use crate::Done;
 
 pub(crate) fn run(bench: &mut Bench) -> Done {
@@ -14,14 +14,8 @@ pub(crate) fn run(bench: &mut Bench) -> Done {
 }
 
 async fn measure(bench: &mut Bench) -> Done {
-    let folder = tempfile::tempdir_in(&bench.sample.scratch).map_err(|error| error.to_string())?;
-    let home = tempfile::tempdir_in(&bench.sample.scratch).map_err(|error| error.to_string())?;
-    let haft = Runtime::builder()
-        .workspace(folder.path())
-        .home(home.path())
-        .dialect(haft::claude())
-        .build()
-        .map_err(|error| error.to_string())?;
+    let stage = Stage::new(bench)?;
+    let haft = stage.runtime(|builder| builder.dialect(haft::claude()))?;
     for (name, size, rounds) in [("1 KiB", 1 << 10, 101), ("1 MiB", 1 << 20, 31), ("100 MiB", 100 << 20, 3)] {
         let path = haft.workspace().join("file.txt");
         let line = "the quick brown fox jumps over the lazy dog, again and again\n";
@@ -30,7 +24,8 @@ async fn measure(bench: &mut Bench) -> Done {
         for round in 0..rounds {
             let text = format!("round {round}\n{content}");
             let start = Instant::now();
-            std::fs::write(folder.path().join("plain.txt"), &text).map_err(|error| error.to_string())?;
+            std::fs::write(stage.folder.path().join("plain.txt"), &text)
+                .map_err(|error| error.to_string())?;
             plain.push(start.elapsed());
             write.push(timed(&haft, "Write", json!({"file_path": path, "content": text})).await?);
             let arguments = json!({"file_path": path, "old_string": format!("round {round}\n"), "new_string": "edited\n"});

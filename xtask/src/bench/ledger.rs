@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use haft::{Runtime, SideEffect, json};
 
-use super::Bench;
 use super::measure::{Row, median};
 use super::warm::Noop;
+use super::{Bench, Stage};
 use crate::Done;
 
 const RECEIPTS: usize = 100_000;
@@ -14,15 +14,9 @@ const RECEIPTS: usize = 100_000;
 pub(crate) fn run(bench: &mut Bench) -> Done {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
     runtime.block_on(async {
-        let folder = tempfile::tempdir_in(&bench.sample.scratch).map_err(|error| error.to_string())?;
-        let home = tempfile::tempdir_in(&bench.sample.scratch).map_err(|error| error.to_string())?;
-        let haft = Runtime::builder()
-            .workspace(folder.path())
-            .home(home.path())
-            .dialect(haft::claude())
-            .tool(Noop(SideEffect::ReadOnly))
-            .build()
-            .map_err(|error| error.to_string())?;
+        let stage = Stage::new(bench)?;
+        let haft =
+            stage.runtime(|builder| builder.dialect(haft::claude()).tool(Noop(SideEffect::ReadOnly)))?;
         let empty = [noop(&haft).await, write(&haft).await];
         for _ in 0..RECEIPTS {
             haft.call("Noop", json!({})).await;

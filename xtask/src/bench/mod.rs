@@ -9,7 +9,9 @@ mod warm;
 
 use std::process::Command;
 
+use haft::{Builder, Runtime};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::Done;
 use crate::peers::{FD, RIPGREP};
@@ -22,6 +24,24 @@ pub(crate) struct Bench {
     pub(crate) fd: std::path::PathBuf,
     pub(crate) sample: sample::Sample,
     pub(crate) table: Table,
+}
+
+/// A workspace and a ledger for one measurement, on the disk that the sample is on.
+pub(crate) struct Stage {
+    pub(crate) folder: TempDir,
+    home: TempDir,
+}
+
+impl Stage {
+    pub(crate) fn new(bench: &Bench) -> Result<Self, String> {
+        let make = || tempfile::tempdir_in(&bench.sample.scratch).map_err(|error| error.to_string());
+        Ok(Self { folder: make()?, home: make()? })
+    }
+
+    pub(crate) fn runtime(&self, dress: impl FnOnce(Builder) -> Builder) -> Result<Runtime, String> {
+        let builder = Runtime::builder().workspace(self.folder.path()).home(self.home.path());
+        dress(builder).build().map_err(|error| error.to_string())
+    }
 }
 
 /// One group of measurements.

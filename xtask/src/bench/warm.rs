@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use haft::{Effect, JsonSchema, Output, Planning, Runtime, SideEffect, Tool, ToolError, World, json};
+use haft::{Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json};
 use serde::Deserialize;
 
-use super::Bench;
 use super::measure::{Row, median};
+use super::{Bench, Stage};
 use crate::Done;
 
 /// Do nothing.
@@ -58,10 +58,8 @@ pub(crate) fn run(bench: &mut Bench) -> Done {
 }
 
 async fn measure(bench: &Bench, side_effect: SideEffect) -> Result<f64, String> {
-    let folder = tempfile::tempdir_in(&bench.sample.scratch).map_err(|error| error.to_string())?;
-    let home = tempfile::tempdir_in(&bench.sample.scratch).map_err(|error| error.to_string())?;
-    let builder = Runtime::builder().workspace(folder.path()).home(home.path()).tool(Noop(side_effect));
-    let haft = builder.build().map_err(|error| error.to_string())?;
+    let stage = Stage::new(bench)?;
+    let haft = stage.runtime(|builder| builder.tool(Noop(side_effect)))?;
     let mut times = Vec::new();
     for _ in 0..5_000 {
         let start = Instant::now();
