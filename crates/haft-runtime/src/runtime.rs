@@ -116,7 +116,7 @@ impl Runtime {
             Ok(started) => started,
             Err(result) => return *result,
         };
-        if started.touches_nothing() {
+        if started.waits_for_nothing() {
             // There is nothing to wait for, so a thread of its own would cost more than the call.
             return started.go().await;
         }

@@ -12,7 +12,7 @@ use haft_world::{LocalWorld, Watcher};
 
 use crate::runtime::{CallResult, Inner, Watch};
 use crate::schedule::Ticket;
-use crate::steps::ask::{Question, answered};
+use crate::steps::ask::{Answer, Question, answered};
 use crate::steps::perform::{interrupted, perform, unbroken, unless_cancelled};
 use crate::steps::record::{Page, abandoned, kept_input};
 use crate::steps::{bound, decode};
@@ -43,6 +43,7 @@ pub(crate) struct Started {
     walk: Walk,
     understood: Understood,
     effects: Vec<Effect>,
+    decided: Decided,
     page: Arc<Page>,
     ticket: Arc<Ticket>,
 }
@@ -82,16 +83,20 @@ impl Walk {
         }
         receipt.reversible = reversible(&receipt.effects);
         let effects = receipt.effects.clone();
+
+        // decide
+        let decided = self.decide(&effects);
         let ticket = Arc::new(self.inner.schedule.enter(&effects));
         let page = Arc::new(Page::new(self.inner.book(), receipt));
-        Ok(Started { walk: self, understood, effects, page, ticket })
+        Ok(Started { walk: self, understood, effects, decided, page, ticket })
     }
 }
 
 impl Started {
-    /// Whether the tool only answers, at once and out of itself.
-    pub(crate) fn touches_nothing(&self) -> bool {
-        self.understood.tool.side_effect() == SideEffect::None && self.effects.is_empty()
+    /// Whether the tool only answers, at once and out of itself, and nobody has to be asked.
+    pub(crate) fn waits_for_nothing(&self) -> bool {
+        let quiet = self.understood.tool.side_effect() == SideEffect::None && self.effects.is_empty();
+        quiet && !matches!(self.decided, Decided::Ask(..))
     }
 
     /// What is needed to end the call if it does not end itself.
@@ -108,11 +113,11 @@ impl Started {
 
     /// The steps that may wait.
     pub(crate) async fn go(self) -> CallResult {
-        let Self { walk, understood, effects, page, ticket } = self;
+        let Self { walk, understood, effects, decided, page, ticket } = self;
         let Understood { tool, prepared, coerced } = understood;
 
-        // decide, ask
-        let (scope, decision) = walk.decide(&effects).await;
+        // ask
+        let (scope, decision) = walk.ask(decided, &effects).await;
         page.decided(decision.clone());
 
         // perform
@@ -146,14 +151,17 @@ impl Walk {
         Ok((Understood { tool, prepared, coerced: decoded.coerced }, input))
     }
 
-    /// The scope, if the call may run, and why.
-    async fn decide(&self, effects: &[Effect]) -> (Option<Scope>, Decision) {
+    fn decide(&self, effects: &[Effect]) -> Decided {
         let request = Request { tool: &self.call.tool, effects };
-        let decided = if self.undoes.is_empty() {
-            decide(request, &self.inner.policy)
-        } else {
-            decide(request, &Policy { mode: Mode::BypassPermissions, ..self.inner.policy.clone() })
-        };
+        if self.undoes.is_empty() {
+            return decide(request, &self.inner.policy);
+        }
+        // The user asked for the undo itself.
+        decide(request, &Policy { mode: Mode::BypassPermissions, ..self.inner.policy.clone() })
+    }
+
+    /// The scope, if the call may run, and why.
+    async fn ask(&self, decided: Decided, effects: &[Effect]) -> (Option<Scope>, Decision) {
         match decided {
             Decided::Allow(scope, decision) => (Some(scope), decision),
             Decided::Deny(decision) => (None, decision),
@@ -161,17 +169,9 @@ impl Walk {
                 let (tool, reason) = (self.call.tool.clone(), decision.reason.clone());
                 let question = Question { tool, effects: effects.to_vec(), reason };
                 let _one_at_a_time = self.inner.asking.lock().await;
-                let Some(answer) = unless_cancelled(self.inner.asker.ask(&question), &self.cancel).await
-                else {
-                    return (
-                        None,
-                        Decision {
-                            verdict: Verdict::Deny,
-                            reason: "cancelled while asking".into(),
-                            rule: None,
-                        },
-                    );
-                };
+                let answer = unless_cancelled(self.inner.asker.ask(&question), &self.cancel).await;
+                let answer =
+                    answer.unwrap_or_else(|| Answer::Deny { why: "cancelled while asking".to_owned() });
                 let decision = answered(decision, answer);
                 ((decision.verdict == Verdict::Allow).then_some(scope), decision)
             }
@@ -321,8 +321,7 @@ impl Lifeline {
             receipt.error = Some(error.message.clone());
             receipt.duration_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         };
-        // It may have come to its end just now; then that result stands.
-        let receipt = self.page.abandon(end).ok()?;
+        let receipt = self.page.abandon(end)?;
         self.ticket.leave();
         let Call { id: call_id, tool: tool_name, .. } = self.call;
         if let Some(watch) = self.watch {

@@ -12,12 +12,14 @@
 
 mod ambient;
 mod files;
+mod hash;
 mod journal;
 mod process;
 mod world;
 
 pub use ambient::{read_bounded, read_named};
 pub use files::{LocalFiles, Root, containment, remove_leftovers};
+pub use hash::hash;
 pub use journal::{Intent, Journal};
 pub use process::{Environment, LocalProcesses};
 pub use world::{LocalWorld, Watcher};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use haft_ledger::{Ledger, NewSession};
 use haft_tool::{Change, Decision, ErrorKind, Receipt, Reversible, ToolError, Value};
-use haft_world::{Intent, Journal};
+use haft_world::{Intent, Journal, hash};
 
 /// Strings longer than this are named in a receipt, not repeated.
 const LONGEST_STRING: usize = 4 * 1024;
@@ -71,14 +71,20 @@ impl Page {
 
     /// Writes down that the call was cancelled and did not stop. What it meant to change may be changed or not; it is
     /// told as it was meant, and nothing more can be changed.
-    pub(crate) fn abandon(&self, end: impl FnOnce(&mut Receipt)) -> Result<Receipt, ToolError> {
-        let (ledger, session) = self.book.open()?;
+    /// `None` if the call came to its end just now.
+    pub(crate) fn abandon(&self, end: impl FnOnce(&mut Receipt)) -> Option<Receipt> {
         let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
-        self.close()?;
-        receipt.session.clone_from(session);
+        self.close().ok()?;
         end(&mut receipt);
-        ledger.finish(&mut receipt)?;
-        Ok(receipt.clone())
+        let recorded = self.book.open().and_then(|(ledger, session)| {
+            receipt.session.clone_from(session);
+            ledger.finish(&mut receipt)
+        });
+        if let Err(error) = recorded {
+            // The caller must not wait any longer all the same; the next recovery tells what became of the call.
+            receipt.error = Some(format!("{}; it could not be recorded: {error}", abandoned()));
+        }
+        Some(receipt.clone())
     }
 
     fn close(&self) -> Result<(), ToolError> {
@@ -155,8 +161,7 @@ pub(crate) fn abandoned() -> ToolError {
 pub(crate) fn kept_input(value: &Value) -> Value {
     match value {
         Value::String(text) if text.len() > LONGEST_STRING => {
-            let hash = blake3::hash(text.as_bytes()).to_hex();
-            Value::String(format!("<{} bytes, blake3 {hash}>", text.len()))
+            Value::String(format!("<{} bytes, blake3 {}>", text.len(), hash(text.as_bytes())))
         }
         Value::Array(items) => Value::Array(items.iter().map(kept_input).collect()),
         Value::Object(members) => {

@@ -1,10 +1,39 @@
 //! The entries of a directory, as the kernel lists them, in a buffer that is used again and again.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
-use rustix::fs::FileType;
+use haft_tool::{DirEntry, FileKind, ToolError};
+use rustix::fs::{AtFlags, FileType, OFlags};
 use rustix::io::Errno;
+
+use super::{LocalFiles, kind};
+
+impl LocalFiles {
+    /// The entries of a directory, sorted by name.
+    pub(super) fn list_dir(&self, path: &Path) -> Result<Vec<DirEntry>, ToolError> {
+        if self.kind_of(path)? != FileKind::Dir {
+            return Err(ToolError::invalid_path(format!("{} is not a directory", path.display())));
+        }
+        let (fd, _) = self.open_any(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
+        let mut listing = Listing::default();
+        listing.read(&fd).map_err(|error| ToolError::io(path.display(), &error.into()))?;
+        let entry = |(name, _, _): (&CStr, u64, FileType)| {
+            // An entry that vanished meanwhile is no longer an entry.
+            let stat = rustix::fs::statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            Some(DirEntry {
+                name: OsStr::from_bytes(name.to_bytes()).to_owned(),
+                kind: kind(FileType::from_raw_mode(stat.st_mode)),
+                size: u64::try_from(stat.st_size).unwrap_or(0),
+            })
+        };
+        let mut entries: Vec<DirEntry> = listing.entries().filter_map(entry).collect();
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+}
 
 /// The entries of one directory.
 #[derive(Default)]

@@ -23,7 +23,7 @@ use haft_tool::{
     Cancel, DirEntry, Edit, FileKind, Files, Node, OpenFile, Restore, Scope, ToolError, Visitor, Walk,
     Written,
 };
-use rustix::fs::{Dir, FileType, OFlags};
+use rustix::fs::FileType;
 
 pub use open::containment;
 pub use place::remove_leftovers;
@@ -69,30 +69,6 @@ impl LocalFiles {
         }
         let root = Arc::new(Root::open(Path::new("/"))?);
         Ok(Arc::clone(self.filesystem.get_or_init(|| root)))
-    }
-
-    fn list_dir(&self, path: &Path) -> Result<Vec<DirEntry>, ToolError> {
-        if self.kind_of(path)? != FileKind::Dir {
-            return Err(ToolError::invalid_path(format!("{} is not a directory", path.display())));
-        }
-        let (fd, _) = self.open_any(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
-        let what = |error: rustix::io::Errno| ToolError::io(path.display(), &error.into());
-        let mut entries = Vec::new();
-        for entry in Dir::read_from(&fd).map_err(what)? {
-            let entry = entry.map_err(what)?;
-            let name = entry.file_name().to_bytes();
-            if name == b"." || name == b".." {
-                continue;
-            }
-            // An entry that vanished between the two calls is no longer an entry.
-            let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-            let Ok(stat) = rustix::fs::statat(&fd, entry.file_name(), flags) else { continue };
-            let name = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name).to_owned();
-            let kind = kind(FileType::from_raw_mode(stat.st_mode));
-            entries.push(DirEntry { name, kind, size: u64::try_from(stat.st_size).unwrap_or(0) });
-        }
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(entries)
     }
 }
 

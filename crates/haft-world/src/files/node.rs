@@ -12,6 +12,8 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::open::protected;
+use crate::hash;
+
 use super::resolve::{Leaf, Place, below, resolve};
 use super::{LocalFiles, special};
 
@@ -116,7 +118,7 @@ pub(super) fn read_current(
         .read_to_end(&mut bytes)
         .map_err(|error| ToolError::io(format!("read {}", path.display()), &error))?;
     let node = FileNode {
-        hash: blake3::hash(&bytes).to_hex().to_string(),
+        hash: hash(&bytes),
         size: bytes.len() as u64,
         mode: stat.st_mode & 0o7777,
         owner: foreign_owner(&stat),

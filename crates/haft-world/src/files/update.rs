@@ -13,7 +13,7 @@ use super::node::{foreign_owner, read_current};
 use super::open::protected;
 use super::place::{Installed, Spot, lock, temp_name, write_temp};
 use super::resolve::{Leaf, Place, below, outside, resolve};
-use crate::Intent;
+use crate::{Intent, hash};
 
 /// How often an edit is made again on a file that somebody else keeps changing.
 const ATTEMPTS: u32 = 5;
@@ -76,7 +76,7 @@ impl LocalFiles {
         }
         let before = current.as_ref().map_or(Node::Absent, |current| Node::File(current.node.clone()));
         let mut after = FileNode {
-            hash: blake3::hash(&bytes).to_hex().to_string(),
+            hash: hash(&bytes),
             size: bytes.len() as u64,
             mode: 0o666 & !umask(),
             owner: None,

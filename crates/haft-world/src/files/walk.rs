@@ -8,19 +8,23 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 
 use haft_tool::{ErrorKind, FileKind, Flow, Found, Scope, ToolError, Visitor, Walk};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
+use super::LocalFiles;
 use super::ignores::{Filter, Level};
 use super::list::Listing;
 use super::open::{READ, only_regular};
 use super::root::{is_number, on_procfs};
-use super::{LocalFiles, special};
 
 /// More threads than this only wait for each other.
 const MOST_THREADS: usize = 12;
+/// To ask the system costs more than a small walk.
+static THREADS: LazyLock<usize> = LazyLock::new(|| {
+    std::thread::available_parallelism().map_or(2, std::num::NonZero::get).min(MOST_THREADS)
+});
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
@@ -32,20 +36,14 @@ impl LocalFiles {
     ) -> Result<(), ToolError> {
         let filter = Filter::new(walk, &self.scope.workspace)?;
         if self.kind_of(&walk.root)? != FileKind::Dir {
-            let (parent, name) = (walk.root.parent(), walk.root.file_name());
-            let (Some(_), Some(_)) = (parent, name) else {
-                return Err(special(&walk.root, FileType::Unknown));
-            };
             visitors()(&Named { files: self, path: &walk.root });
             return Ok(());
         }
         let (root, _) = self.open_any(&walk.root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
         let first = Task { held: Held::Open(root), path: walk.root.clone(), level: Level::above(&walk.root) };
         let queue = Queue::new(first);
-        let threads =
-            std::thread::available_parallelism().map_or(2, std::num::NonZero::get).min(MOST_THREADS);
         let closed = Closed::new(&self.scope, &walk.root, self.overlap || self.root_of(&walk.root).is_none());
-        let mut workers: Vec<Worker<'_, 'a>> = (0..threads)
+        let mut workers: Vec<Worker<'_, 'a>> = (0..*THREADS)
             .map(|_| Worker {
                 files: self,
                 filter: &filter,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use haft_ledger::Ledger;
 use haft_tool::{ErrorKind, Node, Receipt, ToolError, clip_chars, json};
-use haft_world::read_named;
+use haft_world::{hash, read_named};
 
 use super::diff::{Sides, diff};
 use super::exit::Exit;
@@ -48,7 +48,7 @@ pub(super) fn run(args: &args::Show) -> Done {
 pub(super) fn current(path: &str, node: &Node) -> Option<Vec<u8>> {
     let file = node.as_file()?;
     let bytes = read_named(path.as_ref(), MOST_SHOWN_BYTES).ok()?;
-    (bytes.len() as u64 == file.size).then_some(bytes)
+    (hash(&bytes) == file.hash).then_some(bytes)
 }
 
 fn head(receipt: &Receipt, undone: Option<i64>) -> String {
