@@ -64,12 +64,9 @@ fn measure(title: &str, ledger: &Ledger, session: &str) -> Result<(), ToolError>
                 mode: 0o644,
                 owner: None,
                 xattrs: Vec::new(),
+                linked: None,
             };
-            let change = Change {
-                path: "/home/somebody/project/a".into(),
-                before: Node::File(file),
-                after: Node::Absent,
-            };
+            let change = Change::new("/home/somebody/project/a", Node::File(file), Node::Absent);
             ledger.before_changes(
                 &mut receipt,
                 &[Intent { change: &change, before: Some(&bytes), temp: None }],

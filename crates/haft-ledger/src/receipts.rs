@@ -134,7 +134,7 @@ mod tests {
             full_output: None,
             enforcement: None,
         };
-        let change = Change { path: "/w/d".into(), before: Node::Absent, after: Node::Dir { mode: 0o755 } };
+        let change = Change::new("/w/d", Node::Absent, Node::Dir { mode: 0o755 });
         ledger.begin(&mut receipt).unwrap();
         assert!(!waited());
         ledger.before_changes(&mut receipt, &[Intent { change: &change, before: None, temp: None }]).unwrap();

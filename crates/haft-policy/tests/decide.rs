@@ -4,22 +4,14 @@
 use std::path::Path;
 
 use haft_policy::{Behavior, Decided, Mode, Policy, Request, Rule, Rules, decide};
-use haft_tool::{Effect, Reads, Scope};
+use haft_tool::{Effect, Scope};
 
 fn policy(mode: Mode, rules: &[(Behavior, &str)]) -> Policy {
     let mut all = Rules::default();
     for (behavior, text) in rules {
         all.push(Rule::parse(*behavior, text, "test:1", Path::new("/w")).unwrap());
     }
-    let scope = Scope {
-        workspace: "/w".into(),
-        roots: vec!["/w".into()],
-        grants: vec![],
-        reads: Reads::Everywhere,
-        protected: vec!["/state/haft".into()],
-        writes: false,
-        runs: false,
-    };
+    let scope = Scope { protected: vec!["/state/haft".into()], ..Scope::of("/w") };
     Policy { mode, rules: all, scope, commands_reversible: false }
 }
 

@@ -163,13 +163,10 @@ impl Builder {
             registry.allow_only(only);
         }
         let scope = Scope {
-            workspace: workspace.path.clone(),
             roots: roots.iter().map(|root| root.path.clone()).collect(),
-            grants: Vec::new(),
             reads,
             protected: vec![home.clone()],
-            writes: false,
-            runs: false,
+            ..Scope::of(workspace.path.clone())
         };
         let new = NewSession {
             workspace: workspace.path.clone(),

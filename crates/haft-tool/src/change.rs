@@ -22,6 +22,9 @@ pub struct FileNode {
     /// Extended attributes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub xattrs: Vec<(String, Vec<u8>)>,
+    /// Device and number of the file, where it has other names too: they all show the same bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linked: Option<(u64, u64)>,
 }
 
 /// What stands at a path.
@@ -86,6 +89,17 @@ pub struct Change {
     pub before: Node,
     /// What the call left there.
     pub after: Node,
+    /// Where a directory that stood here was moved to, with everything in it. Changes before this one name paths as
+    /// they were before the move, changes behind it as they were afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::path_text::optional")]
+    pub moved_to: Option<PathBuf>,
+}
+
+impl Change {
+    /// A path's state before and after.
+    pub fn new(path: impl Into<PathBuf>, before: Node, after: Node) -> Self {
+        Self { path: path.into(), before, after, moved_to: None }
+    }
 }
 
 /// Whether a call can be taken back.

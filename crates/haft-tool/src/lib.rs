@@ -15,6 +15,7 @@ mod close;
 mod effect;
 mod error;
 mod execution;
+mod guard;
 mod output;
 mod path_text;
 mod receipt;
@@ -31,15 +32,16 @@ pub use close::close_names;
 pub use effect::{Effect, SideEffect, conflicts};
 pub use error::{ErrorKind, ToolError};
 pub use execution::{Execution, Outcome, Progress, now_ms};
+pub use guard::{Guard, guarded};
 pub use output::{Content, Output, Text};
 pub use path_text::{path_from_text, path_to_text};
 pub use receipt::{Decision, Receipt, State, Verdict};
 pub use schema::schema_of;
-pub use scope::{Reads, Scope};
+pub use scope::{Network, Reads, SECRETS, Sandbox, Scope};
 pub use tool::{AnyTool, Definition, Dialect, Performing, Prepared, Tool};
 pub use world::{
-    Capture, DirEntry, Edit, Exit, FileKind, Files, Finished, Flow, Found, OpenFile, Planning, Processes,
-    Restore, RunRequest, Visitor, Walk, World, Written,
+    Capture, Denial, DirEntry, Edit, Exit, FileKind, Files, Finished, Flow, Found, OpenFile, Planning,
+    Processes, Restore, RunRequest, Visitor, Walk, World, Written,
 };
 
 /// What an input type derives.

@@ -41,6 +41,27 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     Ok(path_from_text(&Cow::<str>::deserialize(deserializer)?))
 }
 
+/// The same for a path that may be missing.
+pub(crate) mod optional {
+    use std::path::PathBuf;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde passes fields this way")]
+    pub(crate) fn serialize<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+        match path {
+            Some(path) => serializer.serialize_some(&super::path_to_text(path)),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<PathBuf>, D::Error> {
+        Ok(Option::<String>::deserialize(deserializer)?.map(|text| super::path_from_text(&text)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::{Guard, guarded};
+
 /// Where a call may read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -12,6 +14,30 @@ pub enum Reads {
     Everywhere,
     /// Only inside the roots.
     Roots,
+}
+
+/// What a call may reach over the network.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// Nothing but what it serves itself on this machine.
+    #[default]
+    None,
+    /// These domains, `*.` before one meaning all below it, and nothing else.
+    Domains(Vec<String>),
+    /// Everything.
+    All,
+}
+
+/// Who holds a command to the scope.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sandbox {
+    /// The kernel; a command that it cannot hold is not started.
+    #[default]
+    On,
+    /// Nobody: the user turned the sandbox off by name.
+    Off,
 }
 
 /// What a call may touch.
@@ -33,12 +59,77 @@ pub struct Scope {
     pub writes: bool,
     /// Whether the call may start processes.
     pub runs: bool,
+    /// Paths inside the roots that are not written all the same.
+    pub blocked: Vec<PathBuf>,
+    /// Guarded places (see [`guarded`](crate::guarded)) that may be written because a rule or the user said so.
+    pub unguarded: Vec<PathBuf>,
+    /// Globs of files that commands may not read: a name alone means that name anywhere, `~/` the user's home.
+    pub secrets: Vec<String>,
+    /// What commands may reach.
+    pub network: Network,
+    /// Who holds commands to all this.
+    pub sandbox: Sandbox,
 }
 
+/// What commands may not read if nobody says otherwise: keys, tokens and the files that usually hold them.
+pub const SECRETS: &[&str] = &[
+    ".env",
+    ".env.*",
+    "~/.ssh",
+    "~/.gnupg",
+    "~/.aws",
+    "~/.azure",
+    "~/.config/gcloud",
+    "~/.config/gh",
+    "~/.config/op",
+    "~/.kube",
+    "~/.docker/config.json",
+    "~/.netrc",
+    "~/.npmrc",
+    "~/.pypirc",
+    "~/.git-credentials",
+    "~/.config/git/credentials",
+    "~/.cargo/credentials.toml",
+    "~/.cargo/credentials",
+    "~/.password-store",
+    "~/.local/share/keyrings",
+    "~/.mozilla",
+    "~/.config/google-chrome",
+    "~/.config/chromium",
+    "~/.claude/.credentials.json",
+    "~/.codex/auth.json",
+    "~/.gemini/oauth_creds.json",
+];
+
 impl Scope {
+    /// A scope that reads everything and may change nothing but the workspace.
+    pub fn of(workspace: impl Into<PathBuf>) -> Self {
+        let workspace = workspace.into();
+        Self {
+            roots: vec![workspace.clone()],
+            workspace,
+            grants: Vec::new(),
+            reads: Reads::Everywhere,
+            protected: Vec::new(),
+            writes: false,
+            runs: false,
+            blocked: Vec::new(),
+            unguarded: Vec::new(),
+            secrets: SECRETS.iter().map(|secret| (*secret).to_owned()).collect(),
+            network: Network::None,
+            sandbox: Sandbox::On,
+        }
+    }
+
     /// The root that `path` lies in.
     pub fn root_of(&self, path: &Path) -> Option<&Path> {
         self.roots.iter().map(PathBuf::as_path).find(|root| path.starts_with(root))
+    }
+
+    /// Why `path` is guarded, unless a grant covers it.
+    pub fn guard(&self, path: &Path) -> Option<Guard> {
+        let granted = || self.unguarded.iter().any(|granted| path.starts_with(granted));
+        guarded(path).filter(|_| !granted())
     }
 
     /// Whether `path` is or lies in a protected path.

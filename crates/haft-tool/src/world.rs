@@ -6,6 +6,8 @@ use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Cancel, FileNode, Node, Progress, Text, ToolError};
 
 /// What `plan` may know: nothing but where the call stands.
@@ -255,6 +257,37 @@ pub struct Finished {
     pub elapsed: Duration,
     /// How many processes it had left behind, which were ended with it.
     pub left_behind: u32,
+    /// What the scope refused it.
+    pub denials: Vec<Denial>,
+    /// Why Haft ended it before its time, if it did: it used up memory, processes or disk.
+    pub exhausted: Option<String>,
+}
+
+/// Something that a command tried and the scope refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Denial {
+    /// What it tried, in one word: `write`, `read`, `connect`, `signal`, ….
+    pub what: String,
+    /// The path, the address or the process.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// Which part of the scope refused it.
+    pub rule: String,
+    /// How the user can allow it, if at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow: Option<String>,
+    /// How often.
+    pub times: u32,
+}
+
+impl Denial {
+    /// One line for a model or a person.
+    pub fn line(&self) -> String {
+        let Self { what, place, rule, allow, times } = self;
+        let often = if *times > 1 { format!(" ({times} times)") } else { String::new() };
+        let allow = allow.as_ref().map(|allow| format!("; to allow it: {allow}")).unwrap_or_default();
+        format!("Refused: {what} {place}{often}: {rule}{allow}")
+    }
 }
 
 /// The processes inside the scope.

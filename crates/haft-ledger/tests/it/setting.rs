@@ -102,11 +102,12 @@ pub(crate) fn file(bytes: &[u8]) -> Node {
         mode: 0o644,
         owner: None,
         xattrs: Vec::new(),
+        linked: None,
     })
 }
 
 pub(crate) fn change(path: &str, before: Node, after: Node) -> Change {
-    Change { path: path.into(), before, after }
+    Change::new(path, before, after)
 }
 
 pub(crate) fn hash_of(node: &Node) -> &str {

@@ -126,7 +126,7 @@ fn receipt(id: i64, before: &Tree, after: &Tree) -> Receipt {
     paths.dedup();
     receipt.changes = paths
         .into_iter()
-        .map(|path| Change { path: path.clone(), before: at(before, path), after: at(after, path) })
+        .map(|path| Change::new(path, at(before, path), at(after, path)))
         .filter(|change| change.before != change.after)
         .collect();
     receipt

@@ -123,6 +123,7 @@ pub(super) fn read_current(
         mode: stat.st_mode & 0o7777,
         owner: foreign_owner(&stat),
         xattrs: xattrs(&file),
+        linked: (stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino)),
     };
     Ok(Some(Current { node, bytes, stat }))
 }

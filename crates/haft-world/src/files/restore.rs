@@ -45,7 +45,7 @@ impl LocalFiles {
             ),
         };
         let temp = temp_name()?;
-        let change = Change { path: path.to_owned(), before: now.clone(), after: restore.to.clone() };
+        let change = Change::new(path, now.clone(), restore.to.clone());
         let spot = Spot { parent: &place.parent, name: &place.name, temp: &temp };
         let swap = Swap { spot, path, now: &now, stat: stat.as_ref() };
         swap.refuse_impossible(restore.to)?;

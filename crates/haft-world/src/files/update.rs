@@ -81,6 +81,7 @@ impl LocalFiles {
             mode: 0o666 & !umask(),
             owner: None,
             xattrs: Vec::new(),
+            linked: None,
         };
         if let Some(current) = &current {
             if current.node.hash == after.hash {
@@ -94,7 +95,7 @@ impl LocalFiles {
         let directory = path.parent().unwrap_or(&place.parent_path).to_owned();
         let mut intents: Vec<Intent<'_>> = missing_directories(&place).map(new_directory).collect();
         intents.push(Intent {
-            change: Change { path: path.clone(), before: before.clone(), after: Node::File(after.clone()) },
+            change: Change::new(&path, before.clone(), Node::File(after.clone())),
             before: current.as_ref().map(|current| current.bytes.as_slice()),
             temp: Some(directory.join(&temp)),
         });
@@ -116,11 +117,7 @@ impl LocalFiles {
             Installed::Kept => return Err(kept(&path, &directory.join(&temp))),
         }
         // Told before the directory is synced: should that fail, the change has been made all the same.
-        self.journal.changed(Change {
-            path: path.clone(),
-            before: before.clone(),
-            after: Node::File(after.clone()),
-        });
+        self.journal.changed(Change::new(&path, before.clone(), Node::File(after.clone())));
         sync(&parent, &directory)?;
         if let Some((uid, gid)) = current.as_ref().and_then(|current| current.node.owner)
             && after.owner != Some((uid, gid))
@@ -161,11 +158,7 @@ impl LocalFiles {
             let next = rustix::fs::openat(&parent, name, flags, Mode::empty()).map_err(what)?;
             if made {
                 let mode = rustix::fs::fstat(&next).map_err(what)?.st_mode & 0o7777;
-                self.journal.changed(Change {
-                    path: path.clone(),
-                    before: Node::Absent,
-                    after: Node::Dir { mode },
-                });
+                self.journal.changed(Change::new(&path, Node::Absent, Node::Dir { mode }));
                 sync(&parent, &path)?;
             }
             parent = next;
@@ -184,7 +177,7 @@ fn missing_directories(place: &Place) -> impl Iterator<Item = PathBuf> {
 
 fn new_directory(path: PathBuf) -> Intent<'static> {
     let after = Node::Dir { mode: 0o777 & !umask() };
-    Intent { change: Change { path, before: Node::Absent, after }, before: None, temp: None }
+    Intent { change: Change::new(path, Node::Absent, after), before: None, temp: None }
 }
 
 /// A rename needs no right to the file itself; the owner's wish that nobody writes it is respected all the same.

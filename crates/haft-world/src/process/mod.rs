@@ -87,7 +87,7 @@ impl Processes for LocalProcesses {
 }
 
 fn finished(exit: Exit, stdout: Capture, stderr: Capture, elapsed: Duration, left_behind: u32) -> Finished {
-    Finished { exit, stdout, stderr, elapsed, left_behind }
+    Finished { exit, stdout, stderr, elapsed, left_behind, denials: Vec::new(), exhausted: None }
 }
 
 fn not_ended(ended: &Ended, stdout: Capture, stderr: Capture) -> ToolError {

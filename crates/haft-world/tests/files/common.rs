@@ -77,13 +77,11 @@ impl Stage {
         }
         fs::write(base.join("out/file"), SECRET).unwrap();
         let scope = Scope {
-            workspace: base.join("ws"),
             roots: vec![base.join("ws"), base.join("second")],
-            grants: Vec::new(),
             reads: Reads::Roots,
             protected: vec![base.join("home")],
             writes: true,
-            runs: false,
+            ..Scope::of(base.join("ws"))
         };
         Self { _held: held, base, scope, cancel: Cancel::new() }
     }

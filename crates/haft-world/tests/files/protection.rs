@@ -188,6 +188,7 @@ fn a_hard_link_to_a_protected_file_is_as_closed_as_the_file() {
                 mode: crate::common::mode(&alias),
                 owner: None,
                 xattrs: Vec::new(),
+                linked: None,
             });
             let restore = Restore { path: &alias, expect: &node, to: &Node::Absent, bytes: b"" };
             assert_eq!(kind(stage.files().restore(&restore)), Err(ErrorKind::PermissionDenied));

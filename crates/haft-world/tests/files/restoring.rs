@@ -12,7 +12,14 @@ const BYTES: &[u8] = b"the bytes";
 
 fn file(bytes: &[u8], mode: u32) -> Node {
     let hash = blake3::hash(bytes).to_hex().to_string();
-    Node::File(FileNode { hash, size: bytes.len() as u64, mode, owner: None, xattrs: Vec::new() })
+    Node::File(FileNode {
+        hash,
+        size: bytes.len() as u64,
+        mode,
+        owner: None,
+        xattrs: Vec::new(),
+        linked: None,
+    })
 }
 
 fn nodes() -> Vec<Node> {

@@ -193,7 +193,7 @@ fn the_journal_knows_the_old_bytes_before_anything_changes() {
     });
     let before = observed(&files, &file);
     let written = write(&files, &file, b"new").unwrap();
-    let change = Change { path: file.clone(), before, after: Node::File(written.after) };
+    let change = Change::new(&file, before, Node::File(written.after));
     assert_eq!(
         journal.told(),
         [Told::Before { change: change.clone(), bytes: Some(b"old".to_vec()) }, Told::Changed(change)]

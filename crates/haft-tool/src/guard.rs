@@ -1,0 +1,146 @@
+//! The names inside a workspace that make programs run later: by git, by an editor, by a shell, by an agent.
+//!
+//! Whoever may write a workspace could plant something there that runs outside of every scope. So these names are
+//! not written without a grant, also when they do not exist yet.
+
+use std::path::Path;
+
+/// Why a name is guarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// Settings of an agent, an editor or a shell.
+    Settings,
+    /// A hook, which git runs.
+    Hook,
+    /// Git's configuration: written freely, but for keys that name programs.
+    GitConfig,
+    /// A file that tells git where the rest of its directory is.
+    GitLink,
+}
+
+impl Guard {
+    /// What is guarded, for a sentence that starts with the path.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Settings => "protected: settings like these can make programs run",
+            Self::Hook => "protected: git would run it",
+            Self::GitConfig => "protected: git's configuration may name programs to run",
+            Self::GitLink => "protected: it could lead git to another configuration",
+        }
+    }
+}
+
+/// Directories whose whole contents are settings.
+const DIRECTORIES: &[&str] = &[".haft", ".vscode", ".idea"];
+/// Files that are settings, wherever they are.
+const FILES: &[&str] = &[
+    "haft.toml",
+    ".mcp.json",
+    ".envrc",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".zlogout",
+    ".kshrc",
+    ".cshrc",
+    ".tcshrc",
+    ".login",
+    ".gitconfig",
+];
+
+/// Whether `path` is guarded, judged by its words alone.
+pub fn guarded(path: &Path) -> Option<Guard> {
+    let names: Vec<&str> = path.components().map(|part| part.as_os_str().to_str().unwrap_or("\0")).collect();
+    for (at, name) in names.iter().enumerate() {
+        let rest = &names[at + 1..];
+        let guard = match (*name, rest) {
+            (".git", rest) => git(rest),
+            (name, _) if same(DIRECTORIES, name) => Some(Guard::Settings),
+            (name, []) if same(FILES, name) => Some(Guard::Settings),
+            (".claude", [file]) if file.starts_with("settings") && file.ends_with(".json") => {
+                Some(Guard::Settings)
+            }
+            (".config", ["fish", ..]) => Some(Guard::Settings),
+            _ => None,
+        };
+        if guard.is_some() {
+            return guard;
+        }
+    }
+    None
+}
+
+/// What is guarded below a `.git`.
+fn git(rest: &[&str]) -> Option<Guard> {
+    match rest {
+        [] => Some(Guard::GitLink),
+        // Branches may have any name.
+        ["refs" | "logs" | "objects", ..] => None,
+        [.., "hooks", hook] if hook.ends_with(".sample") => None,
+        [.., "config" | "config.worktree"] => Some(Guard::GitConfig),
+        [.., "commondir" | "gitdir"] => Some(Guard::GitLink),
+        rest => rest.iter().rev().skip(1).any(|name| *name == "hooks").then_some(Guard::Hook),
+    }
+}
+
+fn same(list: &[&str], name: &str) -> bool {
+    // Some file systems do not tell capitals from small letters.
+    list.iter().any(|listed| listed.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_makes_programs_run_is_guarded_and_nothing_else() {
+        let guard = |path: &str| guarded(Path::new(path));
+        for path in
+            ["/w/.git/hooks/pre-commit", "/w/a/.git/hooks/x/y", "/w/.git/modules/m/hooks/post-checkout"]
+        {
+            assert_eq!(guard(path), Some(Guard::Hook), "{path}");
+        }
+        for path in ["/w/.git/config", "/w/.git/config.worktree", "/w/.git/modules/m/config"] {
+            assert_eq!(guard(path), Some(Guard::GitConfig), "{path}");
+        }
+        for path in ["/w/.git", "/w/.git/commondir", "/w/.git/worktrees/x/gitdir"] {
+            assert_eq!(guard(path), Some(Guard::GitLink), "{path}");
+        }
+        for path in [
+            "/w/haft.toml",
+            "/w/.haft/x",
+            "/w/.mcp.json",
+            "/w/.claude/settings.local.json",
+            "/w/a/.vscode/tasks.json",
+            "/w/.VSCode",
+            "/w/.idea",
+            "/w/.bashrc",
+            "/w/.envrc",
+            "/w/.config/fish/config.fish",
+        ] {
+            assert_eq!(guard(path), Some(Guard::Settings), "{path}");
+        }
+        for path in [
+            "/w/.git/HEAD",
+            "/w/.git/hooks",
+            "/w/.git/hooks/pre-commit.sample",
+            "/w/.git/refs/heads/hooks/x",
+            "/w/.git/logs/refs/heads/config",
+            "/w/.git/config.lock",
+            "/w/.gitignore",
+            "/w/.github/workflows/ci.yml",
+            "/w/.claude/agents/a.md",
+            "/w/settings.json",
+            "/w/git/config",
+            "/w/.env",
+        ] {
+            assert_eq!(guard(path), None, "{path}");
+        }
+    }
+}
