@@ -3,9 +3,11 @@
 //! `cargo run --release -p haft-ledger --example cost [RECEIPTS]`
 #![expect(clippy::print_stdout, reason = "a measurement that people read")]
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::time::Instant;
 
-use haft_ledger::{Intent, Ledger, NewSession, Query};
+use haft_ledger::{Bytes, Intent, Ledger, Look, NewSession, Query};
 use haft_tool::{Change, Effect, FileNode, Node, Receipt, Reversible, State, ToolError, json, now_ms};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,11 +32,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         micros(fill) / f64::from(history)
     );
     measure(&format!("history: {history} receipts"), &ledger, &session)?;
+    println!("\nwitnessed commands");
+    witnessed(&ledger, &session)?;
     drop(ledger);
     println!();
     row("open, first read, close", 100, || {
         let ledger = Ledger::open(&home)?;
-        ledger.recover().map(drop)
+        ledger.recover(&mut Blind).map(drop)
     })?;
     row("open, finish, close", 100, || Ledger::open(&home)?.finish(&mut reading(&session)))?;
     let stats = Ledger::open(&home)?.stats()?;
@@ -69,7 +73,7 @@ fn measure(title: &str, ledger: &Ledger, session: &str) -> Result<(), ToolError>
             let change = Change::new("/home/somebody/project/a", Node::File(file), Node::Absent);
             ledger.before_changes(
                 &mut receipt,
-                &[Intent { change: &change, before: Some(&bytes), temp: None }],
+                &[Intent { change: &change, before: Bytes::Held(&bytes), temp: None }],
             )?;
             receipt.state = State::Completed;
             ledger.finish(&mut receipt)
@@ -79,7 +83,59 @@ fn measure(title: &str, ledger: &Ledger, session: &str) -> Result<(), ToolError>
     row("next_to_undo", 1_000, || ledger.next_to_undo(&workspace).map(drop))?;
     let query = Query { workspace: Some(workspace.clone()), limit: 20, ..Query::default() };
     row("receipts, newest 20", 500, || ledger.receipts(&query).map(drop))?;
-    row("recover, nothing running", 1_000, || ledger.recover().map(drop))
+    row("recover, nothing running", 1_000, || ledger.recover(&mut Blind).map(drop))
+}
+
+/// What a command costs that touches many files under the witness.
+fn witnessed(ledger: &Ledger, session: &str) -> Result<(), ToolError> {
+    let path = |n: u32| format!("/home/somebody/project/node_modules/package-{}/file-{n}.js", n % 100);
+    let node = |bytes: &[u8]| {
+        Node::File(FileNode {
+            hash: blake3::hash(bytes).to_hex().to_string(),
+            size: bytes.len() as u64,
+            mode: 0o644,
+            owner: None,
+            xattrs: Vec::new(),
+            linked: None,
+        })
+    };
+    for (case, size) in [("created", None), ("modified, 1 KiB", Some(1_024))] {
+        for files in [3_000_u32, 20_000, 100_000] {
+            let mut receipt = reading(session);
+            ledger.begin(&mut receipt)?;
+            let old: Vec<(Node, Vec<u8>)> = (0..files)
+                .map(|n| match size {
+                    None => (Node::Absent, Vec::new()),
+                    Some(size) => {
+                        let bytes = format!("{}-{n} ", receipt.id).repeat(size).into_bytes()[..size].to_vec();
+                        (node(&bytes), bytes)
+                    }
+                })
+                .collect();
+            let mut spool = ledger.spool(receipt.id)?;
+            let start = Instant::now();
+            for (n, (node, bytes)) in (0..).zip(&old) {
+                let bytes = if size.is_some() { Bytes::Held(bytes) } else { Bytes::None };
+                spool.keep(path(n).as_ref(), node, bytes)?;
+            }
+            let keep = micros(start) / f64::from(files);
+            receipt.changes = (0..)
+                .zip(old)
+                .map(|(n, (before, _))| Change::new(path(n), before, node(&n.to_le_bytes())))
+                .collect();
+            receipt.state = State::Completed;
+            let start = Instant::now();
+            ledger.finish_witnessed(&mut receipt, &spool)?;
+            let finish = micros(start) / 1_000.0;
+            let start = Instant::now();
+            ledger.entries(&Query::default())?;
+            println!(
+                "  {files:6} {case:16} keep {keep:5.2} µs each   finish {finish:7.1} ms   log {:6.2} ms",
+                micros(start) / 1_000.0
+            );
+        }
+    }
+    Ok(())
 }
 
 fn row(name: &str, rounds: u32, mut work: impl FnMut() -> Result<(), ToolError>) -> Result<(), ToolError> {
@@ -123,5 +179,18 @@ fn reading(session: &str) -> Receipt {
         undoes: Vec::new(),
         full_output: None,
         enforcement: None,
+    }
+}
+
+/// A look at a world with nothing in it.
+struct Blind;
+
+impl Look for Blind {
+    fn observe(&mut self, _path: &Path) -> Result<Node, ToolError> {
+        Ok(Node::Absent)
+    }
+
+    fn names(&mut self, _path: &Path) -> Result<Vec<OsString>, ToolError> {
+        Ok(Vec::new())
     }
 }

@@ -4,7 +4,7 @@
 //! files, written and synced before the row that names them is committed.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use haft_tool::{Hash, ToolError, now_ms};
@@ -12,13 +12,18 @@ use rusqlite::{Connection, OptionalExtension, params};
 use rustix::fs::FlockOperation;
 
 use crate::Ledger;
+use crate::copy::copy;
 use crate::db::{Survives, run};
 use crate::fault::{Attempt, damaged};
 use crate::home::{Home, HomeLock, make_private_dirs, private_file};
 use crate::sql::{self, int};
 
 /// The most bytes that are kept as a row.
-const LARGEST_ROW: usize = 32 * 1024;
+pub(crate) const LARGEST_ROW: usize = 32 * 1024;
+/// How many bytes are read at a time where all would be too many.
+const PIECE: usize = 256 * 1024;
+/// Whole stretches of zeros of this size become holes.
+const HOLE: usize = 64 * 1024;
 
 /// A hash as the database keeps it.
 pub(crate) type Key = [u8; 32];
@@ -36,29 +41,69 @@ pub(crate) fn file_of(home: &Home, key: Key) -> PathBuf {
     home.blobs().join(folder).join(name)
 }
 
-/// Bytes on their way into the ledger.
+/// A file's bytes on their way into the ledger.
+#[derive(Debug, Clone, Copy)]
+pub enum Bytes<'a> {
+    /// There are none, or they are not kept.
+    None,
+    /// They are at hand.
+    Held(&'a [u8]),
+    /// They are in an open file, from its beginning.
+    In(&'a File),
+}
+
+impl Bytes<'_> {
+    /// Whether they become a file of their own.
+    pub(crate) fn is_large(&self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Held(bytes) => bytes.len() > LARGEST_ROW,
+            Self::In(_) => true,
+        }
+    }
+}
+
+/// Whether a file is on the disk when it is stored, or when somebody asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sync {
+    Now,
+    Later,
+}
+
+/// Bytes that are ready to be named by a row; as a file already if they are many.
 ///
-/// While it lives, garbage collection waits: a file whose row is not committed yet looks like one that nobody needs.
+/// Until the row is committed the home must be locked against garbage collection: a file without a row looks like one
+/// that nobody needs.
 pub(crate) struct Image<'a> {
     hash: blake3::Hash,
-    bytes: &'a [u8],
-    lock: Option<HomeLock>,
+    size: u64,
+    row: Option<&'a [u8]>,
 }
 
 impl<'a> Image<'a> {
-    /// Hashes the bytes and, if they are many, puts them on the disk. Must not run inside a transaction.
-    pub(crate) fn store(home: &Home, bytes: &'a [u8]) -> Result<Self, ToolError> {
-        let hash = blake3::hash(bytes);
-        if bytes.len() <= LARGEST_ROW {
-            return Ok(Self { hash, bytes, lock: None });
-        }
-        let lock = home.lock(FlockOperation::LockShared)?;
-        let file = file_of(home, hash.into());
-        let written = write_file(home, &file, bytes);
-        written.map_err(|error| {
-            ToolError::io(format_args!("keeping a before-image as {}", file.display()), &error)
-        })?;
-        Ok(Self { hash, bytes, lock: Some(lock) })
+    /// Hashes the bytes and, if they are many, puts them into a file. Must not run inside a transaction.
+    pub(crate) fn store(home: &Home, bytes: Bytes<'a>, sync: Sync) -> Result<Option<Self>, ToolError> {
+        let stored = match bytes {
+            Bytes::None => return Ok(None),
+            Bytes::Held(bytes) if bytes.len() <= LARGEST_ROW => {
+                return Ok(Some(Self::row(blake3::hash(bytes), bytes)));
+            }
+            Bytes::Held(bytes) => store_held(home, bytes, sync),
+            Bytes::In(file) => store_file(home, file, sync),
+        };
+        let told = |error| ToolError::io("keeping a before-image", &error);
+        let (hash, size) = stored.map_err(told)?;
+        Ok(Some(Self { hash, size, row: None }))
+    }
+
+    /// Bytes that become a row, however many they are.
+    pub(crate) fn row(hash: blake3::Hash, bytes: &'a [u8]) -> Self {
+        Self { hash, size: bytes.len() as u64, row: Some(bytes) }
+    }
+
+    /// Bytes that are a file of the store already.
+    pub(crate) fn file(key: Key, size: u64) -> Self {
+        Self { hash: key.into(), size, row: None }
     }
 
     pub(crate) fn hash(&self) -> Hash {
@@ -67,12 +112,22 @@ impl<'a> Image<'a> {
 
     /// Writes the row; a pinned one stays although no receipt names it yet.
     pub(crate) fn insert(&self, conn: &Connection, pin: bool) -> Attempt<()> {
-        let row = self.lock.is_none().then_some(self.bytes);
         let pinned_at = if pin { int(now_ms()) } else { 0 };
         let key: &[u8] = self.hash.as_bytes();
-        run(conn, sql::INSERT_BLOB, params![key, int(self.bytes.len()), i64::from(pin), pinned_at, row])?;
+        run(conn, sql::INSERT_BLOB, params![key, int(self.size), i64::from(pin), pinned_at, self.row])?;
         Ok(())
     }
+}
+
+/// The row of a blob: nothing if there is none, no bytes if they are a file.
+pub(crate) fn row_of(conn: &Connection, key: Key) -> Attempt<Option<Option<Vec<u8>>>> {
+    Ok(conn.prepare_cached(sql::READ_BLOB)?.query_row([&key[..]], |row| row.get(0)).optional()?)
+}
+
+/// Where the bytes behind a hash are.
+enum Found {
+    Row(Vec<u8>),
+    File(File, PathBuf),
 }
 
 impl Ledger {
@@ -80,71 +135,227 @@ impl Ledger {
     ///
     /// They stay until a receipt that names the hash is forgotten; if no receipt ever does, for a day.
     pub fn keep(&self, bytes: &[u8]) -> Result<Hash, ToolError> {
-        let image = Image::store(self.db.home(), bytes)?;
+        let bytes = Bytes::Held(bytes);
+        let _lock = self.lock_if(bytes.is_large())?;
+        let image = Image::store(self.db.home(), bytes, Sync::Now)?;
+        let image = image.ok_or_else(|| ToolError::internal("there are no bytes to keep"))?;
         self.db.write(Survives::Crash, |conn| image.insert(conn, true))?;
         Ok(image.hash())
     }
 
+    /// Keeps garbage collection away if anything becomes a file.
+    pub(crate) fn lock_if(&self, large: bool) -> Result<Option<HomeLock>, ToolError> {
+        large.then(|| self.db.home().lock(FlockOperation::LockShared)).transpose()
+    }
+
+    /// Whether the ledger has the bytes behind a hash.
+    pub fn has(&self, hash: &str) -> Result<bool, ToolError> {
+        let Some(key) = key_of(hash) else { return Ok(false) };
+        self.db.read(|conn| Ok(conn.prepare_cached(sql::HAS_BLOB)?.exists([&key[..]])?))
+    }
+
     /// The bytes behind a hash, exactly as they were kept.
     pub fn blob(&self, hash: &str) -> Result<Vec<u8>, ToolError> {
-        let key =
-            key_of(hash).ok_or_else(|| damaged(format!("{hash:?} is not the hash of anything kept")))?;
-        let row: Option<Option<Vec<u8>>> = self.db.read(|conn| {
-            Ok(conn.prepare_cached(sql::READ_BLOB)?.query_row([&key[..]], |row| row.get(0)).optional()?)
-        })?;
-        let bytes = match row {
-            None => {
-                return Err(damaged(format!(
-                    "the ledger no longer has the bytes {hash}; they have been forgotten"
-                )));
-            }
-            Some(Some(bytes)) => bytes,
-            Some(None) => {
-                let file = file_of(self.db.home(), key);
-                fs::read(&file).map_err(|error| {
-                    ToolError::io(format_args!("the ledger's copy of {hash}: {}", file.display()), &error)
-                })?
+        let bytes = match self.find(hash)? {
+            Found::Row(bytes) => bytes,
+            Found::File(mut file, path) => {
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes).map_err(|error| copy_error(hash, &path, &error))?;
+                bytes
             }
         };
-        if blake3::hash(&bytes) != blake3::Hash::from(key) {
-            return Err(damaged(format!(
-                "the ledger's copy of {hash} is damaged: its bytes give another hash"
-            )));
+        verified(hash, blake3::hash(&bytes)).map(|()| bytes)
+    }
+
+    /// Writes the bytes behind a hash into a file that is empty; many are never held at once.
+    pub fn pour(&self, hash: &str, to: &mut File) -> Result<(), ToolError> {
+        let written = |error| ToolError::io(format_args!("writing the bytes {hash}"), &error);
+        match self.find(hash)? {
+            Found::Row(bytes) => {
+                verified(hash, blake3::hash(&bytes))?;
+                to.write_all(&bytes).map_err(written)
+            }
+            Found::File(mut file, path) => {
+                let mut hasher = blake3::Hasher::new();
+                let mut piece = vec![0; PIECE];
+                let mut size = 0;
+                loop {
+                    let got = fill(&mut file, &mut piece).map_err(|error| copy_error(hash, &path, &error))?;
+                    hasher.update(&piece[..got]);
+                    size += got as u64;
+                    for part in piece[..got].chunks(HOLE) {
+                        if part.len() == HOLE && part.iter().all(|byte| *byte == 0) {
+                            to.seek_relative(HOLE as i64).map_err(written)?;
+                        } else {
+                            to.write_all(part).map_err(written)?;
+                        }
+                    }
+                    if got < piece.len() {
+                        break;
+                    }
+                }
+                to.set_len(size).map_err(written)?;
+                verified(hash, hasher.finalize())
+            }
         }
-        Ok(bytes)
+    }
+
+    fn find(&self, hash: &str) -> Result<Found, ToolError> {
+        let key =
+            key_of(hash).ok_or_else(|| damaged(format!("{hash:?} is not the hash of anything kept")))?;
+        match self.db.read(|conn| row_of(conn, key))? {
+            None => {
+                Err(damaged(format!("the ledger no longer has the bytes {hash}; they have been forgotten")))
+            }
+            Some(Some(bytes)) => Ok(Found::Row(bytes)),
+            Some(None) => {
+                let path = file_of(self.db.home(), key);
+                let file = File::open(&path).map_err(|error| copy_error(hash, &path, &error))?;
+                Ok(Found::File(file, path))
+            }
+        }
     }
 }
 
-/// Writes a blob's file so that it is whole and durable, or not there at all.
-fn write_file(home: &Home, file: &Path, bytes: &[u8]) -> io::Result<()> {
+fn copy_error(hash: &str, path: &Path, error: &io::Error) -> ToolError {
+    ToolError::io(format_args!("the ledger's copy of {hash}: {}", path.display()), error)
+}
+
+fn verified(hash: &str, found: blake3::Hash) -> Result<(), ToolError> {
+    if found.to_hex().as_str() == hash {
+        return Ok(());
+    }
+    Err(damaged(format!("the ledger's copy of {hash} is damaged: its bytes give another hash")))
+}
+
+/// Reads until the piece is full or the file ends.
+fn fill(file: &mut File, piece: &mut [u8]) -> io::Result<usize> {
+    let mut got = 0;
+    while got < piece.len() {
+        match file.read(&mut piece[got..]) {
+            Ok(0) => break,
+            Ok(more) => got += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(got)
+}
+
+fn store_held(home: &Home, bytes: &[u8], sync: Sync) -> io::Result<(blake3::Hash, u64)> {
+    let hash = blake3::hash(bytes);
+    let size = bytes.len() as u64;
+    let file = file_of(home, hash.into());
+    if is_whole(&file, size) {
+        // Whoever wrote it may have died before its name was durable.
+        synced(home, &file, sync)?;
+    } else {
+        let temp = new_temp(home, |mut temp| temp.write_all(bytes), sync)?;
+        install(home, &temp, &file, sync)?;
+    }
+    Ok((hash, size))
+}
+
+fn store_file(home: &Home, from: &File, sync: Sync) -> io::Result<(blake3::Hash, u64)> {
+    let mut hasher = blake3::Hasher::new();
+    let mut size = 0;
+    // What is hashed is the copy, because the original may change meanwhile.
+    let temp = new_temp(
+        home,
+        |temp| {
+            copy(from, temp)?;
+            let mut written = temp;
+            written.rewind()?;
+            size = io::copy(&mut written, &mut hasher)?;
+            Ok(())
+        },
+        sync,
+    )?;
+    let hash = hasher.finalize();
+    install(home, &temp, &file_of(home, hash.into()), sync)?;
+    Ok((hash, size))
+}
+
+/// Whether a blob's file is there with all its bytes; one that a loss of power cut short is not.
+pub(crate) fn is_whole(file: &Path, size: u64) -> bool {
+    fs::metadata(file).is_ok_and(|meta| meta.len() == size)
+}
+
+/// A new file below the blobs' directory, filled by `write`.
+fn new_temp(home: &Home, write: impl FnOnce(&File) -> io::Result<()>, sync: Sync) -> io::Result<PathBuf> {
+    let folder = home.blobs().join("new");
+    make_folder(home, &folder, sync)?;
+    let temp = folder.join(temp_name()?);
+    let file = private_file(&temp, OpenOptions::new().read(true).write(true).create_new(true))?;
+    let written = write(&file).and_then(|()| if sync == Sync::Now { file.sync_all() } else { Ok(()) });
+    if let Err(error) = written {
+        // What stays behind is swept up by garbage collection; the first error is the one to tell.
+        drop(fs::remove_file(&temp));
+        return Err(error);
+    }
+    Ok(temp)
+}
+
+/// Moves a finished file to its name in the store.
+fn install(home: &Home, temp: &Path, file: &Path, sync: Sync) -> io::Result<()> {
     let Some(folder) = file.parent() else { return Err(io::ErrorKind::InvalidFilename.into()) };
-    if !folder.try_exists()? {
-        make_private_dirs(folder)?;
+    make_folder(home, folder, sync)?;
+    fs::rename(temp, file)?;
+    synced(home, file, sync)
+}
+
+/// Gives a finished file that lies elsewhere in the home its name in the store too.
+pub(crate) fn adopt(home: &Home, from: &Path, file: &Path) -> io::Result<()> {
+    make_folder(home, file.parent().unwrap_or(home.dir()), Sync::Later)?;
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // Two names, so that whoever dies before the row is committed leaves the first one to the next recovery.
+    fs::hard_link(from, file).or_else(|_| fs::rename(from, file))
+}
+
+fn make_folder(home: &Home, folder: &Path, sync: Sync) -> io::Result<()> {
+    if folder.try_exists()? {
+        return Ok(());
+    }
+    make_private_dirs(folder)?;
+    if sync == Sync::Now {
         sync_dir(&home.blobs())?;
         sync_dir(home.dir())?;
     }
-    let complete = fs::metadata(file).is_ok_and(|meta| usize::try_from(meta.len()) == Ok(bytes.len()));
-    if !complete {
-        let temp = folder.join(temp_name()?);
-        let written = private_file(&temp, OpenOptions::new().write(true).create_new(true))
-            .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-            .and_then(|()| fs::rename(&temp, file));
-        if let Err(error) = written {
-            // What stays behind is swept up by garbage collection; the first error is the one to tell.
-            drop(fs::remove_file(&temp));
-            return Err(error);
-        }
+    Ok(())
+}
+
+fn synced(home: &Home, file: &Path, sync: Sync) -> io::Result<()> {
+    match sync {
+        Sync::Now => sync_dir(file.parent().unwrap_or(home.dir())),
+        Sync::Later => Ok(()),
     }
-    // Also when the file was there: whoever wrote it may have died before this line.
-    sync_dir(folder)
 }
 
 fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
+/// When so many files should reach the disk: many do so in one wait, where the system has such a thing.
+pub(crate) fn best_sync(files: usize) -> Sync {
+    if cfg!(target_os = "linux") && files > 4 { Sync::Later } else { Sync::Now }
+}
+
+/// Makes everything that was stored for later durable.
+pub(crate) fn sync_later(home: &Home) -> Result<(), ToolError> {
+    #[cfg(target_os = "linux")]
+    File::open(home.dir())
+        .and_then(|dir| Ok(rustix::fs::syncfs(&dir)?))
+        .map_err(|error| ToolError::io("making before-images durable", &error))?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = home;
+    Ok(())
+}
+
 fn temp_name() -> io::Result<String> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(format!("new-{:016x}", u64::from_ne_bytes(bytes)))
+    Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
 }

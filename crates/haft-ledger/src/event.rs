@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
-use haft_tool::{Receipt, ToolError};
+use haft_tool::{Change, Hash, Receipt, ToolError};
 use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
+use crate::blobs::{Image, key_of, row_of};
+use crate::codec::Encoded;
 use crate::db::{Survives, run};
 use crate::fault::{Attempt, damaged};
 use crate::{Ledger, codec, record, sql};
@@ -35,6 +37,14 @@ impl Event<'_> {
     pub fn receipt(&self) -> &Receipt {
         match self {
             Self::CallStarted { receipt } | Self::CallFinished { receipt } => receipt,
+        }
+    }
+
+    /// The same event about another receipt.
+    pub(crate) fn with<'b>(&self, receipt: Cow<'b, Receipt>) -> Event<'b> {
+        match self {
+            Self::CallStarted { .. } => Event::CallStarted { receipt },
+            Self::CallFinished { .. } => Event::CallFinished { receipt },
         }
     }
 
@@ -92,21 +102,39 @@ impl EventLog for Ledger {
     }
 
     fn read(&self, session: &str, from: u64, limit: usize) -> Result<Vec<Stored>, ToolError> {
-        let rows = self.db.read(|conn| {
+        self.db.read(|conn| {
             let mut statement = conn.prepare_cached(sql::READ_EVENTS)?;
-            let rows = statement.query_map(params![session, sql::int(from), sql::int(limit)], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?))
-            })?;
-            Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?)
-        })?;
-        let stored = rows.into_iter().map(|(seq, at, body)| match codec::decode(&body) {
-            Ok(event) => Ok(Stored { seq, at, event }),
-            Err(why) => Err(damaged(format!(
-                "event {seq} of session {session} cannot be read ({why}); it was changed"
-            ))),
-        });
-        stored.collect()
+            let mut rows = statement.query(params![session, sql::int(from), sql::int(limit)])?;
+            let mut stored = Vec::new();
+            while let Some(row) = rows.next()? {
+                let (seq, at, body): (u64, u64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                match codec::decode(&body) {
+                    Ok((event, None)) => stored.push(Stored { seq, at, event }),
+                    Ok((event, Some(changes))) => {
+                        let mut receipt = event.receipt().clone();
+                        receipt.changes = changes_in(conn, &changes)?;
+                        stored.push(Stored { seq, at, event: event.with(Cow::Owned(receipt)) });
+                    }
+                    Err(why) => {
+                        let what = "cannot be read";
+                        return Err(damaged(format!(
+                            "event {seq} of session {session} {what} ({why}); it was changed"
+                        ))
+                        .into());
+                    }
+                }
+            }
+            Ok(stored)
+        })
     }
+}
+
+/// The changes that an event keeps elsewhere.
+pub(crate) fn changes_in(conn: &rusqlite::Connection, hash: &Hash) -> Attempt<Vec<Change>> {
+    let row = key_of(hash).map(|key| row_of(conn, key)).transpose()?.flatten().flatten();
+    let list = row.ok_or_else(|| damaged(format!("the ledger no longer has the changes {hash}")))?;
+    let changes = serde_json::from_slice(&list);
+    Ok(changes.map_err(|why| damaged(format!("the changes {hash} cannot be read ({why})")))?)
 }
 
 /// The number that the next event of a session gets.
@@ -129,13 +157,16 @@ pub(crate) fn next_seq(conn: &rusqlite::Connection, session: &str, expected: Exp
     }
 }
 
-/// Writes one event.
-pub(crate) fn insert(conn: &rusqlite::Connection, seq: u64, event: &Event<'_>) -> Attempt<()> {
-    let body = codec::encode(event)?;
+/// Writes one event, and gives the hash of its changes if they stand elsewhere.
+pub(crate) fn insert(conn: &rusqlite::Connection, seq: u64, event: &Event<'_>) -> Attempt<Option<Hash>> {
+    let Encoded { body, changes } = codec::encode(event)?;
     run(
         conn,
         sql::INSERT_EVENT,
         params![event.receipt().session, sql::int(seq), sql::int(haft_tool::now_ms()), body],
     )?;
-    Ok(())
+    let Some((hash, list)) = changes else { return Ok(None) };
+    let image = Image::row(hash, &list);
+    image.insert(conn, false)?;
+    Ok(Some(image.hash()))
 }

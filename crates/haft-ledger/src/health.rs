@@ -44,7 +44,9 @@ impl Ledger {
             return Err(damaged(format!("the ledger {} is damaged: {verdict}", home.database().display())));
         }
         let user = rustix::process::geteuid().as_raw();
-        for path in home.database_files().iter().map(AsRef::as_ref).chain([home.dir(), &home.blobs()]) {
+        for path in
+            home.database_files().iter().map(AsRef::as_ref).chain([home.dir(), &home.blobs(), &home.spool()])
+        {
             let meta = match fs::metadata(path) {
                 Ok(meta) => meta,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -71,7 +73,7 @@ pub(crate) fn bytes_on_disk(home: &Home) -> Result<u64, ToolError> {
         for file in home.database_files() {
             bytes += size_of(&file)?;
         }
-        for file in blob_files(home)? {
+        for file in blob_files(home)?.into_iter().chain(spool_files(home)) {
             bytes += size_of(&file)?;
         }
         Ok(bytes)
@@ -96,6 +98,14 @@ pub(crate) fn blob_files(home: &Home) -> io::Result<Vec<std::path::PathBuf>> {
         }
     }
     Ok(files)
+}
+
+/// All files in the spool, as far as they can be seen: they come and go.
+fn spool_files(home: &Home) -> Vec<std::path::PathBuf> {
+    let files = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let (folders, mut all): (Vec<_>, Vec<_>) = files(&home.spool()).partition(|path| path.is_dir());
+    all.extend(folders.iter().flat_map(|folder| files(folder)));
+    all
 }
 
 /// The size of a file, which may have gone meanwhile.

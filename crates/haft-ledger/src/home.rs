@@ -14,6 +14,7 @@ use rustix::io::Errno;
 const DATABASE: &str = "ledger.db";
 const LOCK: &str = "ledger.lock";
 const BLOBS: &str = "blobs";
+const SPOOL: &str = "spool";
 
 /// Where the ledger lies unless the caller says otherwise.
 pub(crate) fn from_env() -> Result<PathBuf, ToolError> {
@@ -95,6 +96,11 @@ impl Home {
 
     pub(crate) fn blobs(&self) -> PathBuf {
         self.dir.join(BLOBS)
+    }
+
+    /// Where calls that are under way keep what they may need.
+    pub(crate) fn spool(&self) -> PathBuf {
+        self.dir.join(SPOOL)
     }
 
     /// The database and the two files that SQLite keeps beside it.
@@ -182,7 +188,9 @@ pub(crate) struct HomeLock {
 fn holds_strangers(dir: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name();
-        if name != LOCK && name != BLOBS && !name.as_encoded_bytes().starts_with(DATABASE.as_bytes()) {
+        if ![LOCK, BLOBS, SPOOL].iter().any(|ours| name == *ours)
+            && !name.as_encoded_bytes().starts_with(DATABASE.as_bytes())
+        {
             return Ok(true);
         }
     }

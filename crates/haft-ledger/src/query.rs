@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Receipt, State, ToolError, path_to_text};
+use haft_tool::{Hash, Receipt, State, ToolError, path_to_text};
 use rusqlite::{Connection, OptionalExtension, Params, params};
 
 use crate::Ledger;
 use crate::codec::decode;
+use crate::event::changes_in;
 use crate::fault::{Attempt, damaged, unknown};
 use crate::sql::{self, int};
 
@@ -31,6 +32,17 @@ impl Default for Query {
     }
 }
 
+/// A line of the log: a receipt without its changes where they are many, how many they are, and who took it back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The receipt. A long list of changes is left out.
+    pub receipt: Receipt,
+    /// How many paths it changed.
+    pub changes: u64,
+    /// The call that took it back, unless that one has been taken back itself.
+    pub undone_by: Option<i64>,
+}
+
 impl Ledger {
     /// One receipt by its number.
     pub fn receipt(&self, id: i64) -> Result<Receipt, ToolError> {
@@ -42,23 +54,16 @@ impl Ledger {
 
     /// Receipts, newest first.
     pub fn receipts(&self, query: &Query) -> Result<Vec<Receipt>, ToolError> {
-        let before = query.before.unwrap_or(i64::MAX);
-        let limit = int(query.limit);
-        let workspace = query.workspace.as_deref().map(path_to_text);
-        self.db.read(|conn| match (&query.session, &workspace, query.only_changes) {
-            (Some(session), workspace, only_changes) => {
-                let least = i64::from(only_changes);
-                select(conn, sql::RECEIPTS_IN_SESSION, params![before, limit, session, workspace, least])
-            }
-            (None, Some(workspace), true) => {
-                select(conn, sql::RECEIPTS_CHANGED_IN_WORKSPACE, params![before, limit, workspace])
-            }
-            (None, Some(workspace), false) => {
-                select(conn, sql::RECEIPTS_IN_WORKSPACE, params![before, limit, workspace])
-            }
-            (None, None, true) => select(conn, sql::RECEIPTS_CHANGED, [before, limit]),
-            (None, None, false) => select(conn, sql::RECEIPTS, [before, limit]),
+        self.db.read(|conn| {
+            let found = choose(conn, query)?;
+            found.into_iter().map(|found| found.whole(conn)).collect()
         })
+    }
+
+    /// The log, newest first: what it costs does not grow with what the calls changed.
+    pub fn entries(&self, query: &Query) -> Result<Vec<Entry>, ToolError> {
+        let found = self.db.read(|conn| choose(conn, query))?;
+        Ok(found.into_iter().map(|found| found.entry).collect())
     }
 
     /// The call that took back call `id`, unless that one has been taken back itself.
@@ -91,19 +96,57 @@ impl Ledger {
 
 /// The first receipt that a statement of [`sql`] finds.
 pub(crate) fn first(conn: &Connection, sql: &str, params: impl Params) -> Attempt<Option<Receipt>> {
-    Ok(select(conn, sql, params)?.pop())
+    select(conn, sql, params)?.pop().map(|found| found.whole(conn)).transpose()
 }
 
-fn select(conn: &Connection, sql: &str, params: impl Params) -> Attempt<Vec<Receipt>> {
+fn choose(conn: &Connection, query: &Query) -> Attempt<Vec<Found>> {
+    let before = query.before.unwrap_or(i64::MAX);
+    let limit = int(query.limit);
+    let workspace = query.workspace.as_deref().map(path_to_text);
+    match (&query.session, &workspace, query.only_changes) {
+        (Some(session), workspace, only_changes) => {
+            let least = i64::from(only_changes);
+            select(conn, sql::RECEIPTS_IN_SESSION, params![before, limit, session, workspace, least])
+        }
+        (None, Some(workspace), true) => {
+            select(conn, sql::RECEIPTS_CHANGED_IN_WORKSPACE, params![before, limit, workspace])
+        }
+        (None, Some(workspace), false) => {
+            select(conn, sql::RECEIPTS_IN_WORKSPACE, params![before, limit, workspace])
+        }
+        (None, None, true) => select(conn, sql::RECEIPTS_CHANGED, [before, limit]),
+        (None, None, false) => select(conn, sql::RECEIPTS, [before, limit]),
+    }
+}
+
+/// A receipt whose changes may stand elsewhere.
+struct Found {
+    entry: Entry,
+    changes_in: Option<Hash>,
+}
+
+impl Found {
+    fn whole(self, conn: &Connection) -> Attempt<Receipt> {
+        let mut receipt = self.entry.receipt;
+        if let Some(hash) = &self.changes_in {
+            receipt.changes = changes_in(conn, hash)?;
+        }
+        Ok(receipt)
+    }
+}
+
+fn select(conn: &Connection, sql: &str, params: impl Params) -> Attempt<Vec<Found>> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     let mut receipts = Vec::new();
     while let Some(row) = rows.next()? {
         let (id, state, body): (i64, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let (changes, undone_by) = (row.get(3)?, row.get(4)?);
         let strange = |why: &dyn std::fmt::Display| {
             damaged(format!("call {id} in the ledger cannot be read ({why}); somebody changed its record"))
         };
-        let mut receipt = decode(&body).map_err(|error| strange(&error))?.into_receipt();
+        let (event, mut changes_in) = decode(&body).map_err(|error| strange(&error))?;
+        let mut receipt = event.into_receipt();
         if receipt.id != id {
             return Err(strange(&format_args!("it says it is call {}", receipt.id)).into());
         }
@@ -115,9 +158,10 @@ fn select(conn: &Connection, sql: &str, params: impl Params) -> Attempt<Vec<Rece
                 let changes =
                     pending.iter().map(|change| serde_json::from_str(change)).collect::<Result<_, _>>();
                 receipt.changes = changes.map_err(|error| strange(&error))?;
+                changes_in = None;
             }
         }
-        receipts.push(receipt);
+        receipts.push(Found { entry: Entry { receipt, changes, undone_by }, changes_in });
     }
     Ok(receipts)
 }

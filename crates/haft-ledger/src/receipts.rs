@@ -5,11 +5,10 @@ use std::path::Path;
 use haft_tool::{Change, Receipt, ToolError, path_to_text};
 use rusqlite::params;
 
-use crate::blobs::Image;
+use crate::blobs::{Bytes, Image, Sync, best_sync, sync_later};
 use crate::db::{Survives, run};
 use crate::event::Expected;
-use crate::sql::{self, int};
-use crate::{Ledger, record};
+use crate::{Ledger, record, sql};
 
 /// A change that a call is about to make.
 #[derive(Debug, Clone, Copy)]
@@ -17,7 +16,7 @@ pub struct Intent<'a> {
     /// The path, its state now and its state to be.
     pub change: &'a Change,
     /// The bytes that stand there now, if they are a file's.
-    pub before: Option<&'a [u8]>,
+    pub before: Bytes<'a>,
     /// The file that will be renamed into place, so that the leftovers of a crash can be found.
     pub temp: Option<&'a Path>,
 }
@@ -39,7 +38,13 @@ impl Ledger {
     ///
     /// A call that has not begun begins here. All changes share one wait for the disk.
     pub fn before_changes(&self, receipt: &mut Receipt, intents: &[Intent<'_>]) -> Result<(), ToolError> {
-        let images = intents.iter().map(|intent| self.image(intent)).collect::<Result<Vec<_>, _>>()?;
+        let large = intents.iter().filter(|intent| intent.before.is_large()).count();
+        let _lock = self.lock_if(large > 0)?;
+        let sync = best_sync(large);
+        let images = intents.iter().map(|intent| self.image(intent, sync)).collect::<Result<Vec<_>, _>>()?;
+        if sync == Sync::Later {
+            sync_later(self.db.home())?;
+        }
         let bodies = intents
             .iter()
             .map(|intent| serde_json::to_string(intent.change))
@@ -49,6 +54,8 @@ impl Ledger {
             if receipt.id == 0 {
                 record::started(conn, receipt, Expected::Any)?;
             }
+            let mut n: i64 =
+                conn.prepare_cached(sql::NEXT_PENDING)?.query_row([receipt.id], |row| row.get(0))?;
             for ((intent, image), body) in intents.iter().zip(&images).zip(&bodies) {
                 if let Some(image) = image {
                     image.insert(conn, false)?;
@@ -56,11 +63,10 @@ impl Ledger {
                 if let Some(file) = intent.change.before.as_file() {
                     record::refer(conn, receipt.id, &file.hash)?;
                 }
-                let n: i64 =
-                    conn.prepare_cached(sql::NEXT_PENDING)?.query_row([receipt.id], |row| row.get(0))?;
                 run(conn, sql::INSERT_PENDING, params![receipt.id, n, body, intent.temp.map(path_to_text)])?;
-                run(conn, sql::COUNT_CHANGES, params![receipt.id, int(n)])?;
+                n += 1;
             }
+            run(conn, sql::COUNT_CHANGES, params![receipt.id, n - 1])?;
             Ok(())
         });
         unnumber(written, receipt, number)?;
@@ -69,9 +75,8 @@ impl Ledger {
     }
 
     /// The before-image of an intent, stored or ready to be stored with it.
-    fn image<'a>(&self, intent: &Intent<'a>) -> Result<Option<Image<'a>>, ToolError> {
-        let Some(bytes) = intent.before else { return Ok(None) };
-        let image = Image::store(self.db.home(), bytes)?;
+    fn image<'a>(&self, intent: &Intent<'a>, sync: Sync) -> Result<Option<Image<'a>>, ToolError> {
+        let Some(image) = Image::store(self.db.home(), intent.before, sync)? else { return Ok(None) };
         let said = intent.change.before.as_file().map(|file| file.hash.as_str());
         if said == Some(image.hash().as_str()) {
             return Ok(Some(image));
@@ -93,7 +98,11 @@ impl Ledger {
 }
 
 /// Takes back a number that was given in a transaction that came to nothing.
-fn unnumber<T>(written: Result<T, ToolError>, receipt: &mut Receipt, number: i64) -> Result<T, ToolError> {
+pub(crate) fn unnumber<T>(
+    written: Result<T, ToolError>,
+    receipt: &mut Receipt,
+    number: i64,
+) -> Result<T, ToolError> {
     if written.is_err() {
         receipt.id = number;
     }
@@ -137,7 +146,9 @@ mod tests {
         let change = Change::new("/w/d", Node::Absent, Node::Dir { mode: 0o755 });
         ledger.begin(&mut receipt).unwrap();
         assert!(!waited());
-        ledger.before_changes(&mut receipt, &[Intent { change: &change, before: None, temp: None }]).unwrap();
+        ledger
+            .before_changes(&mut receipt, &[Intent { change: &change, before: Bytes::None, temp: None }])
+            .unwrap();
         assert!(waited());
         receipt.state = State::Completed;
         ledger.finish(&mut receipt).unwrap();

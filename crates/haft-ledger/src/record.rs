@@ -52,7 +52,10 @@ impl Kind {
 pub(crate) fn started(conn: &Connection, receipt: &mut Receipt, expected: Expected) -> Attempt<u64> {
     receipt.state = State::Running;
     let seq = index(conn, receipt, expected)?;
-    event::insert(conn, seq, &Event::CallStarted { receipt: Cow::Borrowed(receipt) })?;
+    let list = event::insert(conn, seq, &Event::CallStarted { receipt: Cow::Borrowed(receipt) })?;
+    if let Some(list) = list {
+        refer(conn, receipt.id, &list)?;
+    }
     run(conn, sql::INSERT_RUNNING, params![receipt.id, Owner::this().to_text(), int(haft_tool::now_ms())])?;
     Ok(seq)
 }
@@ -64,13 +67,16 @@ pub(crate) fn finished(conn: &Connection, receipt: &mut Receipt, expected: Expec
     }
     let begun = receipt.id != 0;
     let seq = index(conn, receipt, expected)?;
-    event::insert(conn, seq, &Event::CallFinished { receipt: Cow::Borrowed(receipt) })?;
+    let list = event::insert(conn, seq, &Event::CallFinished { receipt: Cow::Borrowed(receipt) })?;
     if begun {
         for delete in [sql::DELETE_RUNNING, sql::DELETE_PENDING, sql::DELETE_REFS] {
             run(conn, delete, [receipt.id])?;
         }
     }
-    for hash in receipt.changes.iter().filter_map(|change| change.before.as_file()).map(|file| &file.hash) {
+    // In order, because rows that go beside each other cost less.
+    let files = receipt.changes.iter().filter_map(|change| change.before.as_file());
+    let needed: BTreeSet<_> = files.map(|file| &file.hash).chain(&list).collect();
+    for hash in needed {
         refer(conn, receipt.id, hash)?;
     }
     if let Some(hash) = &receipt.full_output {

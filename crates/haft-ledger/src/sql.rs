@@ -30,6 +30,8 @@ pub(crate) const KIND_OF: &str = "SELECT kind FROM receipts WHERE id = ?1";
 
 pub(crate) const INSERT_RUNNING: &str =
     "INSERT OR REPLACE INTO running (receipt, owner, since) VALUES (?1, ?2, ?3)";
+pub(crate) const DISOWN: &str = "UPDATE running SET owner = '' WHERE receipt = ?1";
+pub(crate) const IS_RUNNING: &str = "SELECT 1 FROM running WHERE receipt = ?1";
 pub(crate) const DELETE_RUNNING: &str = "DELETE FROM running WHERE receipt = ?1";
 pub(crate) const ALL_RUNNING: &str = "SELECT receipt, owner, since FROM running ORDER BY receipt";
 pub(crate) const GIVE_UP_RECEIPT: &str = "UPDATE receipts SET state = 'interrupted' WHERE id = ?1";
@@ -44,6 +46,7 @@ pub(crate) const INSERT_BLOB: &str =
     "INSERT INTO blobs (hash, size, pins, pinned_at, bytes) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT (hash) DO UPDATE SET pins = pins + ?3, pinned_at = max(pinned_at, ?4)";
 pub(crate) const READ_BLOB: &str = "SELECT bytes FROM blobs WHERE hash = ?1";
+pub(crate) const HAS_BLOB: &str = "SELECT 1 FROM blobs WHERE hash = ?1";
 pub(crate) const UNPIN_BLOB: &str = "UPDATE blobs SET pins = pins - 1 WHERE hash = ?1 AND pins > 0";
 pub(crate) const INSERT_REF: &str = "INSERT OR IGNORE INTO refs (receipt, hash) VALUES (?1, ?2)";
 pub(crate) const DELETE_REFS: &str = "DELETE FROM refs WHERE receipt = ?1";
@@ -59,10 +62,15 @@ pub(crate) const UNDONE_BY: &str = "SELECT undone_by FROM receipts WHERE id = ?1
 /// A receipt and the event it stands in: what every query of receipts selects.
 macro_rules! receipts {
     ($from:literal) => {
-        concat!("SELECT r.id, r.state, e.body FROM receipts r ", $from, " ORDER BY r.id DESC LIMIT 1")
+        receipts!($from, limit "1")
     };
     ($from:literal, limit $limit:literal) => {
-        concat!("SELECT r.id, r.state, e.body FROM receipts r ", $from, " ORDER BY r.id DESC LIMIT ", $limit)
+        concat!(
+            "SELECT r.id, r.state, e.body, r.changes, r.undone_by FROM receipts r ",
+            $from,
+            " ORDER BY r.id DESC LIMIT ",
+            $limit
+        )
     };
 }
 
@@ -140,9 +148,9 @@ mod tests {
         macro_rules! named { ($($name:ident)*) => { vec![$((stringify!($name), $name)),*] }; }
         named! {
             LAST_SEQ FORGOTTEN_SEQ INSERT_EVENT READ_EVENTS INSERT_SESSION FIND_SESSION NEWEST_SESSIONS
-            INSERT_RECEIPT UPDATE_RECEIPT COUNT_CHANGES KIND_OF INSERT_RUNNING DELETE_RUNNING ALL_RUNNING
+            INSERT_RECEIPT UPDATE_RECEIPT COUNT_CHANGES KIND_OF INSERT_RUNNING DISOWN IS_RUNNING DELETE_RUNNING ALL_RUNNING
             GIVE_UP_RECEIPT NEXT_PENDING INSERT_PENDING READ_PENDING DELETE_PENDING INSERT_BLOB READ_BLOB
-            UNPIN_BLOB INSERT_REF DELETE_REFS INSERT_UNDO LIVE_UNDO SET_UNDONE TARGETS_OF UNDONE_BY RECEIPT
+            HAS_BLOB UNPIN_BLOB INSERT_REF DELETE_REFS INSERT_UNDO LIVE_UNDO SET_UNDONE TARGETS_OF UNDONE_BY RECEIPT
             RECEIPTS RECEIPTS_CHANGED RECEIPTS_IN_WORKSPACE RECEIPTS_CHANGED_IN_WORKSPACE RECEIPTS_IN_SESSION
             NEXT_TO_UNDO NEXT_TO_REDO CALL_SINCE
         }

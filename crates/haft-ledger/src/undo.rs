@@ -1,10 +1,12 @@
 //! Taking calls back, as a plan. Pure: it looks through `observe` and changes nothing.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use haft_tool::{Change, Node, Receipt, State, ToolError};
+
+use crate::past::{Move, Past};
 
 /// The bits without which the owner of a directory cannot change its entries.
 const OWNER_MAY_CHANGE: u32 = 0o300;
@@ -20,15 +22,35 @@ pub struct UndoPlan {
     pub blocked: Vec<(i64, String)>,
 }
 
-/// One path to put back.
+/// One thing to put back.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
-    /// The absolute path.
-    pub path: PathBuf,
-    /// What stands there when the step's turn comes.
-    pub expect: Node,
-    /// What shall stand there.
-    pub to: Node,
+pub enum Step {
+    /// One path to its earlier state.
+    Put {
+        /// The absolute path.
+        path: PathBuf,
+        /// What stands there when the step's turn comes.
+        expect: Node,
+        /// What shall stand there.
+        to: Node,
+    },
+    /// A directory to where it was before, with everything in it.
+    MoveBack {
+        /// Where it is.
+        from: PathBuf,
+        /// Where it was.
+        to: PathBuf,
+    },
+}
+
+impl Step {
+    /// The path that the step puts something back to.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Put { path, .. } => path,
+            Self::MoveBack { to, .. } => to,
+        }
+    }
 }
 
 /// A path on which the record and the world disagree.
@@ -40,47 +62,119 @@ pub struct Conflict {
     pub expected: Node,
     /// What was found instead: now, or by the next of the calls.
     pub found: Node,
+    /// Whether it stands in the way of moving a directory back, which cannot be forced.
+    pub blocks_move: bool,
 }
 
 /// Plans how to put every path that the receipts changed back to where it was before the oldest of them.
 ///
 /// The receipts may come in any order. `observe` tells what stands at a path now, links not followed.
+///
+/// Directories that were moved cut the history into stretches, in each of which a path means one place. They are taken
+/// back from the last to the first, and between two of them the directory is moved back.
 pub fn plan(
     receipts: &[Receipt],
     observe: &mut dyn FnMut(&Path) -> Result<Node, ToolError>,
 ) -> Result<UndoPlan, ToolError> {
     let mut receipts: Vec<_> = receipts.iter().collect();
     receipts.sort_by_key(|receipt| receipt.id);
-    let mut histories: BTreeMap<&Path, Vec<(&Receipt, &Change)>> = BTreeMap::new();
-    for receipt in &receipts {
-        for change in &receipt.changes {
-            histories.entry(&change.path).or_default().push((receipt, change));
-        }
-    }
+    let (stretches, moves) = cut(&receipts);
+    let mut past =
+        Past::new(begins(&stretches), moves.iter().map(|(_, moved)| Some(moved.clone())).collect());
     let mut blocked: Vec<_> =
         receipts.iter().filter_map(|receipt| Some((receipt.id, obstacle(receipt)?))).collect();
-    let mut conflicts = Vec::new();
-    let mut moves = Vec::new();
-    for (path, history) in histories {
-        let [(oldest, Change { before: to, .. }), ..] = history.as_slice() else { continue };
-        let now = observe(path)?;
-        if now.same_as(to) {
-            // A directory that is back may have to be opened for a moment to get at what is in it.
-            if matches!(now, Node::Dir { .. }) {
-                moves.push(Step { path: path.to_owned(), expect: now, to: to.clone() });
+    let (mut conflicts, mut steps) = (Vec::new(), Vec::new());
+    for (at, histories) in stretches.iter().enumerate().rev() {
+        let mut puts = Vec::new();
+        for (path, history) in histories {
+            let [(oldest, Change { before: to, .. }), ..] = history.as_slice() else { continue };
+            let now = past.end(at, path, observe)?;
+            if is_back(&now, to) {
+                // A directory that is back may have to be opened for a moment to get at what is in it.
+                if matches!(now, Node::Dir { .. }) {
+                    puts.push(Put { path, expect: now, to });
+                }
+                continue;
             }
+            if *to == Node::Special {
+                let why = format!("{} was a special file, which cannot be made again", path.display());
+                blocked.push((oldest.id, why));
+                continue;
+            }
+            conflicts.extend(disagreement(path, history, &now));
+            puts.push(Put { path, expect: now, to });
+        }
+        steps.extend(in_order(&puts));
+        let Some((before, moved)) = at.checked_sub(1).and_then(|earlier| moves.get(earlier)) else {
+            continue;
+        };
+        let (from, to) = (past.begin(at, &moved.from, observe)?, past.begin(at, &moved.to, observe)?);
+        if matches!((&from, &to), (Node::Dir { .. }, Node::Absent)) {
+            past.is_back(at - 1);
             continue;
         }
-        if *to == Node::Special {
-            let why = format!("{} was a special file, which cannot be made again", path.display());
-            blocked.push((oldest.id, why));
-            continue;
+        let conflict = |path: &Path, expected: Node, found: Node| Conflict {
+            path: path.to_owned(),
+            expected,
+            found,
+            blocks_move: true,
+        };
+        if !matches!(to, Node::Dir { .. }) {
+            conflicts.push(conflict(&moved.to, (*before).clone(), to));
         }
-        conflicts.extend(disagreement(path, &history, &now));
-        moves.push(Step { path: path.to_owned(), expect: now, to: to.clone() });
+        if from != Node::Absent {
+            conflicts.push(conflict(&moved.from, Node::Absent, from));
+        }
+        steps.push(Step::MoveBack { from: moved.to.clone(), to: moved.from.clone() });
     }
     blocked.sort_by_key(|(id, _)| Reverse(*id));
-    Ok(UndoPlan { steps: in_order(&moves), conflicts, blocked })
+    Ok(UndoPlan { steps, conflicts, blocked })
+}
+
+/// Whether `now` needs nothing to be `to`: owner and attributes count too, as far as they were written down.
+fn is_back(now: &Node, to: &Node) -> bool {
+    let files = now.as_file().zip(to.as_file());
+    now.same_as(to) && files.is_none_or(|(now, to)| now.owner == to.owner && now.xattrs == to.xattrs)
+}
+
+/// What happened to each path, in order.
+type Histories<'a> = BTreeMap<&'a Path, Vec<(&'a Receipt, &'a Change)>>;
+
+/// Cuts what the receipts changed at the moves; a move comes with the directory that was moved.
+fn cut<'a>(receipts: &[&'a Receipt]) -> (Vec<Histories<'a>>, Vec<(&'a Node, Move)>) {
+    let (mut stretches, mut moves) = (Vec::new(), Vec::new());
+    let mut histories = Histories::new();
+    for receipt in receipts {
+        for change in &receipt.changes {
+            if let Some(to) = &change.moved_to {
+                moves.push((&change.before, Move { from: change.path.clone(), to: to.clone() }));
+                stretches.push(std::mem::take(&mut histories));
+            } else {
+                histories.entry(&change.path).or_default().push((receipt, change));
+            }
+        }
+    }
+    stretches.push(histories);
+    (stretches, moves)
+}
+
+/// What stood at the paths that a stretch changed when it began; nobody asks that of the first one.
+fn begins(stretches: &[Histories<'_>]) -> Vec<HashMap<PathBuf, Node>> {
+    let begin = |histories: &Histories<'_>| {
+        let first = |(path, history): (&&Path, &Vec<(&Receipt, &Change)>)| {
+            Some((path.to_path_buf(), history.first()?.1.before.clone()))
+        };
+        histories.iter().filter_map(first).collect()
+    };
+    let later = stretches.iter().skip(1).map(begin);
+    std::iter::once(HashMap::new()).chain(later).collect()
+}
+
+/// One path on its way back.
+struct Put<'a> {
+    path: &'a Path,
+    expect: Node,
+    to: &'a Node,
 }
 
 /// Why a call cannot be taken back as a whole.
@@ -95,7 +189,8 @@ fn obstacle(receipt: &Receipt) -> Option<String> {
 /// The newest place where the history of a path does not fit together, `now` being its end.
 fn disagreement(path: &Path, history: &[(&Receipt, &Change)], now: &Node) -> Option<Conflict> {
     let conflict = |change: &Change, found: &Node| {
-        Some(Conflict { path: path.to_owned(), expected: change.after.clone(), found: found.clone() })
+        let (expected, found) = (change.after.clone(), found.clone());
+        Some(Conflict { path: path.to_owned(), expected, found, blocks_move: false })
     };
     let mut found = now;
     for call in history.chunk_by(|a, b| a.0.id == b.0.id).rev() {
@@ -122,19 +217,22 @@ fn disagreement(path: &Path, history: &[(&Receipt, &Change)], now: &Node) -> Opt
 
 /// Puts steps that are sorted by path into an order in which each is possible: a directory is empty when it goes,
 /// there when it is filled, and open to its owner while its entries change.
-fn in_order(moves: &[Step]) -> Vec<Step> {
+fn in_order(puts: &[Put<'_>]) -> Vec<Step> {
     let [mut opened, mut gone, mut emptied, mut made, mut filled, mut closed] = [const { Vec::new() }; 6];
-    for (at, Step { path, expect, to }) in moves.iter().enumerate() {
+    for (at, Put { path, expect, to }) in puts.iter().enumerate() {
         // What lies below a path stands right behind it.
-        let mut below = moves[at + 1..].iter().take_while(|step| step.path.starts_with(path));
-        let entries_change = below.any(|step| step.expect != step.to);
+        let mut below = puts[at + 1..].iter().take_while(|put| put.path.starts_with(path));
+        let entries_change = below.any(|put| put.expect != *put.to);
         let open = |node: &Node| match node {
             Node::Dir { mode } if entries_change => Node::Dir { mode: mode | OWNER_MAY_CHANGE },
             node => node.clone(),
         };
         let (now, then) = (open(expect), open(to));
-        let step =
-            |expect: &Node, to: &Node| Step { path: path.clone(), expect: expect.clone(), to: to.clone() };
+        let step = |expect: &Node, to: &Node| Step::Put {
+            path: path.to_path_buf(),
+            expect: expect.clone(),
+            to: to.clone(),
+        };
         if now != *expect {
             opened.push(step(expect, &now));
         }
@@ -148,7 +246,7 @@ fn in_order(moves: &[Step]) -> Vec<Step> {
             };
             group.push(step(&now, &then));
         }
-        if then != *to {
+        if then != **to {
             closed.push(step(&then, to));
         }
     }

@@ -111,7 +111,14 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
         Effect::Read { .. } | Effect::Ask => Standing::Fine,
         _ if bypass => Standing::Fine,
         Effect::Write { path } => {
-            if policy.scope.root_of(path).is_none() {
+            let blocked = policy.scope.blocked.iter().any(|blocked| path.starts_with(blocked));
+            if let Some(guard) = policy.scope.guard(path) {
+                return match policy.rules.granting(tool, effect) {
+                    Some(rule) => Standing::Ruled(rule),
+                    None => Standing::Ask(format!("{}: {}", path.display(), guard.reason())),
+                };
+            }
+            if policy.scope.root_of(path).is_none() || blocked {
                 // Naming the tool is not naming the path: only a rule with a path widens the scope.
                 return match policy.rules.granting(tool, effect) {
                     Some(rule) => Standing::Ruled(rule),

@@ -8,8 +8,10 @@
 mod command;
 mod decide;
 mod mode;
+mod preset;
 mod rule;
 
 pub use decide::{Decided, Policy, Request, decide};
 pub use mode::Mode;
+pub use preset::{BLOCKLIST, Preset};
 pub use rule::{Behavior, Rule, Rules};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use haft_ledger::{Ledger, NewSession};
-use haft_policy::{Behavior, Mode, Policy, Rule, Rules};
-use haft_tool::{AnyTool, Dialect, ErrorKind, Planning, Reads, Scope, Tool, ToolError};
-use haft_world::{Environment, Root};
+use haft_policy::{Behavior, Mode, Policy, Preset, Rule, Rules};
+use haft_tool::{AnyTool, Dialect, ErrorKind, Network, Planning, Reads, Sandbox, Scope, Tool, ToolError};
+use haft_world::{Enclosure, Environment, Root};
 
 use crate::runtime::Inner;
 use crate::schedule::Schedule;
@@ -29,6 +29,11 @@ pub struct Builder {
     mode: Mode,
     asker: Option<Arc<dyn Asker>>,
     environment: Option<Environment>,
+    cache: Option<PathBuf>,
+    network: Network,
+    sandbox: Preset,
+    writable: Vec<PathBuf>,
+    readable: Vec<String>,
     session: Option<String>,
     door: Option<String>,
 }
@@ -104,6 +109,36 @@ impl Builder {
         self
     }
 
+    /// Where the caches of commands live on; `$HAFT_CACHE` or the user's cache directory if nothing is said.
+    pub fn cache(mut self, path: impl Into<PathBuf>) -> Self {
+        self.cache = Some(path.into());
+        self
+    }
+
+    /// What commands may reach; nothing if nothing is said.
+    pub fn network(mut self, network: Network) -> Self {
+        self.network = network;
+        self
+    }
+
+    /// What may be written, in one word; the kernel holds commands to it.
+    pub fn sandbox(mut self, sandbox: Preset) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// One path that may be written although it is guarded or lies outside.
+    pub fn allow_write(mut self, path: impl Into<PathBuf>) -> Self {
+        self.writable.push(path.into());
+        self
+    }
+
+    /// One entry of the list of secrets that commands may read all the same, as the list has it: `.env`, `~/.aws`.
+    pub fn allow_read(mut self, secret: impl Into<String>) -> Self {
+        self.readable.push(secret.into());
+        self
+    }
+
     /// Goes on with an earlier session instead of starting one.
     pub fn session(mut self, id: impl Into<String>) -> Self {
         self.session = Some(id.into());
@@ -162,12 +197,22 @@ impl Builder {
             }
             registry.allow_only(only);
         }
-        let scope = Scope {
+        let mut scope = self.sandbox.apply(Scope {
             roots: roots.iter().map(|root| root.path.clone()).collect(),
             reads,
             protected: vec![home.clone()],
+            network: self.network,
             ..Scope::of(workspace.path.clone())
-        };
+        });
+        scope.secrets.retain(|secret| !self.readable.contains(secret));
+        for path in &self.writable {
+            let path = resolved(&planning.workspace.join(path))?;
+            if scope.root_of(&path).is_none() {
+                scope.grants.push(path.clone());
+            }
+            scope.unguarded.push(path);
+        }
+        let witnessed = scope.sandbox == Sandbox::On && cfg!(target_os = "linux");
         let new = NewSession {
             workspace: workspace.path.clone(),
             dialect: dialect_name.to_owned(),
@@ -176,10 +221,11 @@ impl Builder {
         Ok(Runtime {
             inner: Arc::new(Inner {
                 registry,
-                policy: Policy { mode: self.mode, rules, scope, commands_reversible: false },
+                policy: Policy { mode: self.mode, rules, scope, commands_reversible: witnessed },
                 planning,
                 roots,
                 environment: Arc::new(self.environment.unwrap_or_else(Environment::inherited)),
+                enclosure: Arc::new(Enclosure::new(self.cache.or_else(cache_from_env))),
                 asker: self.asker.unwrap_or_else(|| Arc::new(Nobody)),
                 asking: tokio::sync::Mutex::new(()),
                 schedule: Schedule::default(),
@@ -209,6 +255,14 @@ fn resolved(home: &Path) -> Result<PathBuf, ToolError> {
             _ => return Ok(home.to_owned()),
         }
     }
+}
+
+/// Where commands keep their caches if nobody says otherwise.
+fn cache_from_env() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("HAFT_CACHE")
+        .or_else(|| absolute("XDG_CACHE_HOME").map(|cache| cache.join("haft")))
+        .or_else(|| absolute("HOME").map(|home| home.join(".cache/haft")))
 }
 
 /// A ledger that calls could write to would prove nothing.

@@ -10,7 +10,7 @@ use haft_policy::Policy;
 use haft_tool::{
     Arguments, Call, Cancel, Definition, Execution, Output, Planning, Receipt, ToolError, now_ms,
 };
-use haft_world::{Environment, Root};
+use haft_world::{Enclosure, Environment, Root};
 use tokio::runtime::Handle;
 
 use crate::schedule::Schedule;
@@ -32,6 +32,7 @@ pub(crate) struct Inner {
     pub(crate) planning: Planning,
     pub(crate) roots: Vec<Arc<Root>>,
     pub(crate) environment: Arc<Environment>,
+    pub(crate) enclosure: Arc<Enclosure>,
     pub(crate) asker: Arc<dyn Asker>,
     pub(crate) asking: tokio::sync::Mutex<()>,
     pub(crate) schedule: Schedule,
@@ -163,6 +164,11 @@ impl Runtime {
     /// The id of the session that the calls are recorded under.
     pub fn session(&self) -> Result<String, ToolError> {
         self.inner.book.session().map(str::to_owned)
+    }
+
+    /// Removes what commands left in the session's own directories. Those that still run lose them.
+    pub fn tidy(&self) {
+        self.inner.enclosure.tidy();
     }
 
     /// Waits until every call that was made has ended, and lets go of everything.

@@ -1,16 +1,18 @@
 //! Taking calls back: a call like any other, with a receipt of its own, so that it can be taken back too.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use haft_ledger::undo::{Conflict, Step, UndoPlan, plan};
-use haft_ledger::{Ledger, Query};
+use haft_ledger::{Ledger, Look, Query};
 use haft_tool::{
     Call, Cancel, Effect, ErrorKind, Files, JsonSchema, Node, Output, Planning, Reads, Receipt, Restore,
     Scope, SideEffect, Tool, ToolError, World, json, now_ms,
 };
-use haft_world::{Intent, Journal, LocalFiles};
+use haft_world::{Before, Intent, Journal, LocalFiles};
 use serde::Deserialize;
 
 use crate::Runtime;
@@ -56,7 +58,22 @@ impl Runtime {
         let ledger = self.ledger()?;
         let receipts = chosen(&ledger, target, self.workspace())?;
         let files = self.observer();
-        let UndoPlan { steps, conflicts, blocked } = plan(&receipts, &mut |path| files.observe(path))?;
+        let UndoPlan { mut steps, conflicts, mut blocked } =
+            plan(&receipts, &mut |path| files.observe(path))?;
+        let last = receipts.first().map_or(0, |receipt| receipt.id);
+        let mut lost = BTreeSet::new();
+        for step in &steps {
+            if let Step::Put { path, to: Node::File(file), .. } = step
+                && !ledger.has(&file.hash)?
+            {
+                lost.insert(path.clone());
+            }
+        }
+        if !lost.is_empty() {
+            steps.retain(|step| !lost.contains(step.path()));
+            let why = |path: &PathBuf| format!("the old bytes of {} were not kept", path.display());
+            blocked.extend(lost.iter().map(|path| (last, why(path))));
+        }
         Ok(UndoPreview { receipts, steps, conflicts, blocked })
     }
 
@@ -67,6 +84,15 @@ impl Runtime {
         force: bool,
         options: CallOptions,
     ) -> Result<CallResult, ToolError> {
+        if let Some(conflict) = preview.conflicts.iter().find(|conflict| conflict.blocks_move) {
+            let (path, found) = (conflict.path.display(), conflict.found.noun());
+            return Err(ToolError::new(
+                ErrorKind::Conflict,
+                format!(
+                    "{path} is in the way of moving a directory back ({found} is there), so nothing was taken back"
+                ),
+            ));
+        }
         if !preview.conflicts.is_empty() && !force {
             let paths: Vec<String> =
                 preview.conflicts.iter().map(|conflict| conflict.path.display().to_string()).collect();
@@ -99,7 +125,7 @@ impl Runtime {
     pub fn recover(&self) -> Result<Vec<Receipt>, ToolError> {
         let files = self.observer();
         let mut recovered = Vec::new();
-        for (receipt, temps) in self.ledger()?.recover()? {
+        for (receipt, temps) in self.ledger()?.recover(&mut Eyes(&files))? {
             let ours: Vec<_> =
                 temps.into_iter().filter(|temp| !holds_foreign_bytes(&files, &receipt, temp)).collect();
             haft_world::remove_leftovers(&ours);
@@ -112,6 +138,19 @@ impl Runtime {
         // What a call was once granted outside the roots has to be looked at to be put back.
         let scope = Scope { reads: Reads::Everywhere, ..self.inner.policy.scope.clone() };
         LocalFiles::new(Arc::new(scope), self.inner.roots.clone(), Arc::new(NoChange), Cancel::new())
+    }
+}
+
+/// How the ledger sees the world.
+struct Eyes<'a>(&'a LocalFiles);
+
+impl Look for Eyes<'_> {
+    fn observe(&mut self, path: &Path) -> Result<Node, ToolError> {
+        self.0.observe(path)
+    }
+
+    fn names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
+        Ok(self.0.list(path)?.into_iter().map(|entry| entry.name).collect())
     }
 }
 
@@ -133,6 +172,19 @@ impl Journal for NoChange {
     }
     fn changed(&self, _change: haft_tool::Change) {}
     fn not_reversible(&self, _why: String) {}
+    fn witness(&self, _before: &Before<'_>) -> Result<(), ToolError> {
+        Err(ToolError::internal("a preview runs nothing"))
+    }
+    fn moving(&self, _from: &Path, _to: &Path) -> Result<(), ToolError> {
+        Err(ToolError::internal("a preview runs nothing"))
+    }
+    fn stayed(&self) -> Result<(), ToolError> {
+        Ok(())
+    }
+    fn witnessed(&self, _changes: Vec<haft_tool::Change>) -> Result<(), ToolError> {
+        Ok(())
+    }
+    fn enforced(&self, _how: String) {}
 }
 
 fn chosen(ledger: &Ledger, target: &Target, workspace: &Path) -> Result<Vec<Receipt>, ToolError> {
@@ -195,6 +247,9 @@ struct Input {
     force: bool,
 }
 
+/// An undo of more paths than this declares the whole workspace.
+const MOST_EFFECTS: usize = 100;
+
 /// The call that takes back others.
 struct Undo {
     ledger: Ledger,
@@ -212,21 +267,39 @@ impl Tool for Undo {
         SideEffect::Mutating
     }
 
-    fn plan(&self, _input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, _input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
         let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(steps.iter().map(|step| Effect::Write { path: step.path.clone() }).collect())
+        let paths: BTreeSet<&Path> = steps
+            .iter()
+            .flat_map(|step| match step {
+                Step::Put { path, .. } => [Some(path.as_path()), None],
+                Step::MoveBack { from, to } => [Some(from.as_path()), Some(to.as_path())],
+            })
+            .flatten()
+            .collect();
+        let many = paths.len() > MOST_EFFECTS;
+        let (inside, outside): (BTreeSet<_>, BTreeSet<_>) =
+            paths.into_iter().partition(|path| many && path.starts_with(&planning.workspace));
+        let whole = (!inside.is_empty()).then_some(planning.workspace.as_path());
+        Ok(whole.into_iter().chain(outside).map(|path| Effect::Write { path: path.to_owned() }).collect())
     }
 
     async fn perform(&self, _input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let steps = std::mem::take(&mut *self.steps.lock().unwrap_or_else(PoisonError::into_inner));
-        for step in &steps {
-            let bytes = UndoPreview::bytes(&self.ledger, &step.to)?;
-            world.files().restore(&Restore {
-                path: &step.path,
-                expect: &step.expect,
-                to: &step.to,
-                bytes: &bytes,
-            })?;
+        let files = world.files();
+        for group in steps.chunk_by(|a, b| matches!((a, b), (Step::Put { .. }, Step::Put { .. }))) {
+            if let [Step::MoveBack { from, to }] = group {
+                files.move_back(from, to)?;
+                continue;
+            }
+            let restores: Vec<_> = group
+                .iter()
+                .filter_map(|step| match step {
+                    Step::Put { path, expect, to } => Some(Restore { path, expect, to }),
+                    Step::MoveBack { .. } => None,
+                })
+                .collect();
+            files.restore(&restores, &|file, into| self.ledger.pour(&file.hash, into))?;
         }
         let count = steps.len();
         Ok(Output::text(format!("Put back {count} path(s)")).with_structured(json!({"paths": count})))

@@ -210,6 +210,7 @@ impl Walk {
             self.inner.planning.clone(),
             Arc::<Page>::clone(page),
             Arc::clone(&self.inner.environment),
+            Arc::clone(&self.inner.enclosure),
             self.cancel.clone(),
             watcher,
         ))

@@ -40,7 +40,7 @@ pub use schema::schema_of;
 pub use scope::{Network, Reads, SECRETS, Sandbox, Scope};
 pub use tool::{AnyTool, Definition, Dialect, Performing, Prepared, Tool};
 pub use world::{
-    Capture, Denial, DirEntry, Edit, Exit, FileKind, Files, Finished, Flow, Found, OpenFile, Planning,
+    Capture, Denial, DirEntry, Edit, Exit, FileKind, Files, Finished, Flow, Found, OpenFile, Planning, Pour,
     Processes, Restore, RunRequest, Visitor, Walk, World, Written,
 };
 

@@ -164,9 +164,10 @@ pub struct Restore<'a> {
     pub expect: &'a Node,
     /// What shall stand there.
     pub to: &'a Node,
-    /// The bytes, if that is a file.
-    pub bytes: &'a [u8],
 }
+
+/// Writes the bytes that a file had into an empty file.
+pub type Pour<'a> = dyn Fn(&FileNode, &mut File) -> Result<(), ToolError> + 'a;
 
 /// The files inside the scope. No path leads out of it, whatever links do meanwhile.
 pub trait Files: Send + Sync {
@@ -184,8 +185,11 @@ pub trait Files: Send + Sync {
     fn walk<'a>(&self, walk: &Walk, visitors: &mut dyn FnMut() -> Visitor<'a>) -> Result<(), ToolError>;
     /// What stands at `path` itself, links not followed, with the hash of its bytes.
     fn observe(&self, path: &Path) -> Result<Node, ToolError>;
-    /// Puts `path` back to an earlier state, recorded.
-    fn restore(&self, restore: &Restore<'_>) -> Result<(), ToolError>;
+    /// Puts paths back to earlier states, in this order and recorded; `pour` gives the bytes. Each file is the old or
+    /// the new one at every moment.
+    fn restore(&self, restores: &[Restore<'_>], pour: &Pour<'_>) -> Result<(), ToolError>;
+    /// Moves a directory with everything in it to where it was before, recorded; nothing may stand there.
+    fn move_back(&self, from: &Path, to: &Path) -> Result<(), ToolError>;
 }
 
 /// A command to run to its end.
@@ -199,6 +203,8 @@ pub struct RunRequest {
     pub timeout: Duration,
     /// Whether both streams go into `stdout`, in the order they were written.
     pub merge: bool,
+    /// Whether the command gets Haft's own streams, terminal included, instead of being captured.
+    pub inherit: bool,
     /// How many bytes of each stream are kept, half from the beginning and half from the end.
     pub keep_bytes: usize,
 }

@@ -11,15 +11,23 @@
 )]
 
 mod ambient;
+mod enclosure;
 mod files;
 mod hash;
 mod journal;
+mod network;
 mod process;
+mod sandbox;
+mod witness;
 mod world;
 
 pub use ambient::{read_bounded, read_named};
+pub use enclosure::Enclosure;
 pub use files::{LocalFiles, Root, containment, remove_leftovers};
 pub use hash::hash;
-pub use journal::{Intent, Journal};
+pub use journal::{Before, Image, Intent, Journal};
 pub use process::{Environment, LocalProcesses};
+#[cfg(target_os = "linux")]
+pub use sandbox::probe;
+pub use sandbox::{Layer, Level, Status, profile as seatbelt_profile};
 pub use world::{LocalWorld, Watcher};

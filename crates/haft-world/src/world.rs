@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use haft_tool::{
-    Cancel, Files, Finished, Planning, Processes, Progress, RunRequest, Scope, ToolError, World,
+    Cancel, Files, Finished, Planning, Processes, Progress, RunRequest, Sandbox, Scope, ToolError, World,
 };
 
 use crate::process::{Environment, LocalProcesses};
-use crate::{Journal, LocalFiles, Root};
+use crate::{Enclosure, Journal, LocalFiles, Root};
 
 /// Who hears how far a call has come.
 pub type Watcher = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -29,11 +29,15 @@ impl LocalWorld {
         planning: Planning,
         journal: Arc<dyn Journal>,
         environment: Arc<Environment>,
+        enclosure: Arc<Enclosure>,
         cancel: Cancel,
         watcher: Option<Watcher>,
     ) -> Self {
-        let files = LocalFiles::new(Arc::clone(scope), roots, journal, cancel.clone());
-        let local = LocalProcesses::new(scope.workspace.clone(), environment, cancel.clone());
+        let files = LocalFiles::new(Arc::clone(scope), roots, Arc::clone(&journal), cancel.clone());
+        let mut local = LocalProcesses::new(scope.workspace.clone(), environment, cancel.clone());
+        if scope.sandbox == Sandbox::On {
+            local = local.held(enclosure, Arc::clone(scope), journal);
+        }
         let processes = ScopedProcesses { runs: scope.runs, local };
         Self { planning, files, processes, cancel, watcher }
     }

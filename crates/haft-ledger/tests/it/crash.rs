@@ -5,10 +5,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use haft_ledger::{Intent, Ledger};
+use haft_ledger::{Bytes, Intent, Ledger};
 use haft_tool::{ErrorKind, Node, State};
 
-use crate::setting::{call, change, file, hash_of, new_session, setting};
+use crate::setting::{Blind, call, change, file, hash_of, new_session, setting};
 
 const HOME: &str = "HAFT_TEST_CRASH_HOME";
 const SEED: &str = "HAFT_TEST_CRASH_SEED";
@@ -38,7 +38,7 @@ fn victim() {
             ledger
                 .before_changes(
                     &mut receipt,
-                    &[Intent { change: &change, before: Some(&before), temp: Some(&temp) }],
+                    &[Intent { change: &change, before: Bytes::Held(&before), temp: Some(&temp) }],
                 )
                 .unwrap();
             writeln!(out, "\nchange {} {}", receipt.id, hash_of(&change.before)).unwrap();
@@ -94,7 +94,7 @@ fn what_was_acknowledged_before_a_kill_is_there_and_the_rest_is_interrupted() {
         }
 
         let ledger = Ledger::open(&home).unwrap();
-        let recovered = ledger.recover().unwrap();
+        let recovered = ledger.recover(&mut Blind).unwrap();
         assert!(recovered.len() <= 1, "round {round}: the victim made one call at a time");
         for (id, hashes) in &changes {
             let receipt = ledger.receipt(*id).unwrap();
@@ -117,7 +117,7 @@ fn what_was_acknowledged_before_a_kill_is_there_and_the_rest_is_interrupted() {
             assert_eq!(&ledger.receipt(receipt.id).unwrap(), receipt);
         }
         interrupted_in_all += recovered.len();
-        assert!(ledger.recover().unwrap().is_empty(), "each is told once");
+        assert!(ledger.recover(&mut Blind).unwrap().is_empty(), "each is told once");
         ledger.check().unwrap();
     }
     assert!(interrupted_in_all > 0, "no kill ever met a call in the middle");
@@ -131,15 +131,15 @@ fn an_interrupted_call_can_still_be_undone_and_names_its_leftovers() {
     set.ledger
         .before_changes(
             &mut receipt,
-            &[Intent { change: &change, before: Some(b"before"), temp: Some(Path::new("/w/.a.tmp")) }],
+            &[Intent { change: &change, before: Bytes::Held(b"before"), temp: Some(Path::new("/w/.a.tmp")) }],
         )
         .unwrap();
     set.meddle("UPDATE running SET owner = '1 1 another-boot -'");
-    let recovered = set.ledger.recover().unwrap();
+    let recovered = set.ledger.recover(&mut Blind).unwrap();
     let [(receipt, temps)] = &recovered[..] else { panic!("{recovered:?}") };
     assert_eq!((receipt.state, receipt.error_kind), (State::Interrupted, Some(ErrorKind::Interrupted)));
     assert_eq!(temps, &[PathBuf::from("/w/.a.tmp")]);
     assert_eq!(set.ledger.next_to_undo(Path::new("/w")).unwrap().as_ref(), Some(receipt));
     assert_eq!(set.ledger.blob(hash_of(&change.before)).unwrap(), b"before");
-    assert!(set.ledger.recover().unwrap().is_empty());
+    assert!(set.ledger.recover(&mut Blind).unwrap().is_empty());
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use haft_ledger::{GcPolicy, Intent, Ledger, Query};
+use haft_ledger::{Bytes, GcPolicy, Intent, Ledger, Query};
 use haft_tool::{Node, now_ms};
 
 use crate::setting::{Setting, change, file, hash_of, large, new_session, setting};
@@ -72,7 +72,10 @@ fn a_running_call_is_never_forgotten() {
     let mut running = set.call();
     let change = change("/w/a", file(b"before"), Node::Absent);
     set.ledger
-        .before_changes(&mut running, &[Intent { change: &change, before: Some(b"before"), temp: None }])
+        .before_changes(
+            &mut running,
+            &[Intent { change: &change, before: Bytes::Held(b"before"), temp: None }],
+        )
         .unwrap();
     fill(&set, 5);
     set.ledger.gc(&GcPolicy { max_bytes: Some(0), older_than_ms: Some(0), dry_run: false }).unwrap();

@@ -14,11 +14,15 @@ mod home;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod moves;
+#[cfg(test)]
 mod receipts;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod setting;
+#[cfg(test)]
+mod spool;
 #[cfg(test)]
 mod together;
 #[cfg(test)]

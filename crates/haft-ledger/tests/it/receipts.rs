@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use haft_ledger::{Intent, Ledger, Query};
+use haft_ledger::{Bytes, Intent, Ledger, Query};
 use haft_tool::{Effect, ErrorKind, Node, State, Value, json};
 
-use crate::setting::{change, file, hash_of, new_session, setting};
+use crate::setting::{Blind, change, file, hash_of, new_session, setting};
 
 #[test]
 fn a_call_that_only_reads_is_numbered_and_kept_as_it_is() {
@@ -26,7 +26,7 @@ fn a_begun_call_is_seen_as_running_by_others_until_it_is_finished() {
     set.ledger.begin(&mut receipt).unwrap();
     assert_eq!(receipt.state, State::Running);
     assert_eq!(other.receipt(receipt.id).unwrap(), receipt);
-    assert!(other.recover().unwrap().is_empty(), "its process lives");
+    assert!(other.recover(&mut Blind).unwrap().is_empty(), "its process lives");
     receipt.state = State::Failed;
     receipt.error_kind = Some(ErrorKind::Timeout);
     set.ledger.finish(&mut receipt).unwrap();
@@ -44,7 +44,11 @@ fn a_change_and_its_before_image_are_there_before_the_change_is_made() {
         set.ledger
             .before_changes(
                 &mut receipt,
-                &[Intent { change: &change, before: Some(&before), temp: Some(Path::new("/w/.a.tmp")) }],
+                &[Intent {
+                    change: &change,
+                    before: Bytes::Held(&before),
+                    temp: Some(Path::new("/w/.a.tmp")),
+                }],
             )
             .unwrap();
         assert_eq!(receipt.changes, std::slice::from_ref(&change));
@@ -64,7 +68,7 @@ fn only_the_changes_that_were_made_are_kept_in_the_end() {
         set.ledger
             .before_changes(
                 &mut receipt,
-                &[Intent { change: &change, before: Some(name.as_bytes()), temp: None }],
+                &[Intent { change: &change, before: Bytes::Held(name.as_bytes()), temp: None }],
             )
             .unwrap();
     }
@@ -74,7 +78,7 @@ fn only_the_changes_that_were_made_are_kept_in_the_end() {
             &mut receipt,
             &[Intent {
                 change: &change("/w/d", Node::Absent, Node::Dir { mode: 0o755 }),
-                before: None,
+                before: Bytes::None,
                 temp: None,
             }],
         )
@@ -96,7 +100,7 @@ fn a_before_image_that_is_not_what_the_change_says_is_refused_and_nothing_is_wri
     let change = change("/w/a", file(b"one"), Node::Absent);
     let error = set
         .ledger
-        .before_changes(&mut receipt, &[Intent { change: &change, before: Some(b"two"), temp: None }])
+        .before_changes(&mut receipt, &[Intent { change: &change, before: Bytes::Held(b"two"), temp: None }])
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Internal);
     assert_eq!((receipt.id, receipt.changes.len()), (0, 0));
@@ -161,7 +165,7 @@ fn paths_that_are_no_text_come_back_byte_for_byte() {
     set.ledger
         .before_changes(
             &mut receipt,
-            &[Intent { change: &change, before: None, temp: Some(&odd(b"/w-\xff\xfe/.\xe9")) }],
+            &[Intent { change: &change, before: Bytes::None, temp: Some(&odd(b"/w-\xff\xfe/.\xe9")) }],
         )
         .unwrap();
     assert_eq!(set.ledger.receipt(receipt.id).unwrap(), receipt);

@@ -1,9 +1,10 @@
 //! What most tests begin with: a ledger in a directory of its own, and receipts to put into it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use haft_ledger::{Intent, Ledger, NewSession};
-use haft_tool::{Change, FileNode, Node, Receipt, Reversible, State, json, now_ms};
+use haft_ledger::{Bytes, Intent, Ledger, Look, NewSession};
+use haft_tool::{Change, FileNode, Node, Receipt, Reversible, State, ToolError, json, now_ms};
 use tempfile::TempDir;
 
 /// A ledger that is gone after the test.
@@ -51,7 +52,10 @@ impl Setting {
         let mut receipt = self.call();
         let change = change(&format!("/w/{name}"), file(before), file(after));
         self.ledger
-            .before_changes(&mut receipt, &[Intent { change: &change, before: Some(before), temp: None }])
+            .before_changes(
+                &mut receipt,
+                &[Intent { change: &change, before: Bytes::Held(before), temp: None }],
+            )
             .unwrap();
         receipt.state = State::Completed;
         self.ledger.finish(&mut receipt).unwrap();
@@ -117,4 +121,17 @@ pub(crate) fn hash_of(node: &Node) -> &str {
 /// Bytes that are kept as a file of their own.
 pub(crate) fn large(byte: u8) -> Vec<u8> {
     vec![byte; 50_000]
+}
+
+/// A look at a world with nothing in it.
+pub(crate) struct Blind;
+
+impl Look for Blind {
+    fn observe(&mut self, _path: &Path) -> Result<Node, ToolError> {
+        Ok(Node::Absent)
+    }
+
+    fn names(&mut self, _path: &Path) -> Result<Vec<OsString>, ToolError> {
+        Ok(Vec::new())
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use haft_ledger::{GcPolicy, Intent, Ledger, Query};
+use haft_ledger::{Bytes, GcPolicy, Intent, Ledger, Query};
 use haft_tool::{Node, State};
 
 use crate::setting::{call, change, file, hash_of, new_session, setting};
@@ -24,7 +24,7 @@ fn two_openings_of_one_home_lose_nothing_and_number_nothing_twice() {
                 ledger
                     .before_changes(
                         &mut receipt,
-                        &[Intent { change: &change, before: Some(&bytes), temp: None }],
+                        &[Intent { change: &change, before: Bytes::Held(&bytes), temp: None }],
                     )
                     .unwrap();
                 receipt.state = State::Completed;
@@ -78,7 +78,7 @@ fn garbage_collection_never_takes_what_somebody_is_about_to_need() {
                 writer
                     .before_changes(
                         &mut receipt,
-                        &[Intent { change: &change, before: Some(&bytes), temp: None }],
+                        &[Intent { change: &change, before: Bytes::Held(&bytes), temp: None }],
                     )
                     .unwrap();
                 assert_eq!(writer.blob(hash_of(&change.before)).unwrap(), bytes, "round {n}");

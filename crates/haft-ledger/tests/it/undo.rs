@@ -9,18 +9,18 @@ use proptest::prelude::*;
 
 use crate::setting::{call, change, file};
 
-type Tree = BTreeMap<PathBuf, Node>;
+pub(crate) type Tree = BTreeMap<PathBuf, Node>;
 
-fn at(tree: &Tree, path: &Path) -> Node {
+pub(crate) fn at(tree: &Tree, path: &Path) -> Node {
     tree.get(path).cloned().unwrap_or(Node::Absent)
 }
 
-fn planned(receipts: &[Receipt], tree: &Tree) -> UndoPlan {
+pub(crate) fn planned(receipts: &[Receipt], tree: &Tree) -> UndoPlan {
     plan(receipts, &mut |path| Ok(at(tree, path))).unwrap()
 }
 
 /// Whether every directory above `path` is there and can be entered, the nearest one also with the bits `nearest`.
-fn lies_in(tree: &Tree, path: &Path, nearest: u32) -> bool {
+pub(crate) fn lies_in(tree: &Tree, path: &Path, nearest: u32) -> bool {
     let above = path.ancestors().skip(1).take_while(|dir| *dir != Path::new("/w"));
     above.zip([nearest].into_iter().chain(std::iter::repeat(0))).all(|(dir, bits)| {
         let bits = bits | 0o100;
@@ -29,7 +29,27 @@ fn lies_in(tree: &Tree, path: &Path, nearest: u32) -> bool {
 }
 
 /// Performs a step as a user without special rights could.
-fn perform(tree: &mut Tree, Step { path, expect, to }: &Step) {
+pub(crate) fn perform(tree: &mut Tree, step: &Step) {
+    match step {
+        Step::Put { path, expect, to } => put(tree, path, expect, to),
+        Step::MoveBack { from, to } => {
+            assert!(matches!(at(tree, from), Node::Dir { .. }), "{}", from.display());
+            assert_eq!(at(tree, to), Node::Absent, "{}", to.display());
+            assert!(lies_in(tree, from, 0o200) && lies_in(tree, to, 0o200), "{}", to.display());
+            rename(tree, from, to);
+        }
+    }
+}
+
+pub(crate) fn rename(tree: &mut Tree, from: &Path, to: &Path) {
+    let moved: Vec<_> = tree.extract_if(.., |path, _| path.starts_with(from)).collect();
+    for (path, node) in moved {
+        let below = path.strip_prefix(from).unwrap();
+        tree.insert(if below == Path::new("") { to.to_owned() } else { to.join(below) }, node);
+    }
+}
+
+fn put(tree: &mut Tree, path: &Path, expect: &Node, to: &Node) {
     assert_eq!(&at(tree, path), expect, "{}", path.display());
     let stays_a_dir = matches!((expect, to), (Node::Dir { .. }, Node::Dir { .. }));
     let only_mode = match (expect.as_file(), to.as_file()) {
@@ -43,13 +63,13 @@ fn perform(tree: &mut Tree, Step { path, expect, to }: &Step) {
     }
     match to {
         Node::Absent => drop(tree.remove(path)),
-        node => drop(tree.insert(path.clone(), node.clone())),
+        node => drop(tree.insert(path.to_owned(), node.clone())),
     }
 }
 
 /// What a call may do to the tree; numbers choose among what is there.
 #[derive(Debug, Clone)]
-enum Deed {
+pub(crate) enum Deed {
     Write(usize, u8),
     MakeDir(usize, u32),
     Link(usize, u8),
@@ -60,11 +80,11 @@ enum Deed {
 
 const NAMES: [&str; 9] = ["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "d/e/f", "d/e/f/a"];
 
-fn name(n: usize) -> PathBuf {
+pub(crate) fn name(n: usize) -> PathBuf {
     Path::new("/w").join(NAMES[n % NAMES.len()])
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+pub(crate) fn deed() -> impl Strategy<Value = Deed> {
     let mode = prop_oneof![Just(0o755), Just(0o700), Just(0o500), Just(0o444)];
     prop_oneof![
         4 => (0..9_usize, 0..4_u8).prop_map(|(n, byte)| Deed::Write(n, byte)),
@@ -77,7 +97,7 @@ fn deed() -> impl Strategy<Value = Deed> {
 }
 
 /// The tree after a deed; one that is not possible does nothing.
-fn done(tree: &Tree, deed: &Deed) -> Tree {
+pub(crate) fn done(tree: &Tree, deed: &Deed) -> Tree {
     let mut after = tree.clone();
     let can_hold = |path: &Path| lies_in(tree, path, 0o200);
     let can_go = |path: &Path| {
@@ -106,19 +126,14 @@ fn done(tree: &Tree, deed: &Deed) -> Tree {
             let free = at(tree, &to) == Node::Absent && can_hold(&to) && !to.starts_with(&from);
             // The entries of a closed directory move with it.
             if free && can_hold(&from) {
-                after.retain(|path, _| !path.starts_with(&from));
-                for (path, node) in tree.iter().filter(|(path, _)| path.starts_with(&from)) {
-                    let below = path.strip_prefix(&from).unwrap();
-                    let moved = if below == Path::new("") { to.clone() } else { to.join(below) };
-                    after.insert(moved, node.clone());
-                }
+                rename(&mut after, &from, &to);
             }
         }
     }
     after
 }
 
-fn receipt(id: i64, before: &Tree, after: &Tree) -> Receipt {
+pub(crate) fn receipt(id: i64, before: &Tree, after: &Tree) -> Receipt {
     let mut receipt = call("session");
     receipt.id = id;
     let mut paths: Vec<_> = before.keys().chain(after.keys()).collect();
@@ -188,10 +203,11 @@ proptest! {
         let plan = planned(&[call], &crashed);
         prop_assert!(plan.conflicts.is_empty(), "{:?}", plan.conflicts);
         for step in &plan.steps {
-            prop_assert_eq!(&at(&crashed, &step.path), &step.expect);
-            match &step.to {
-                Node::Absent => drop(crashed.remove(&step.path)),
-                node => drop(crashed.insert(step.path.clone(), node.clone())),
+            let Step::Put { path, expect, to } = step else { panic!("{step:?}") };
+            prop_assert_eq!(&at(&crashed, path), expect);
+            match to {
+                Node::Absent => drop(crashed.remove(path)),
+                node => drop(crashed.insert(path.clone(), node.clone())),
             }
         }
         prop_assert_eq!(crashed, start);
@@ -218,7 +234,7 @@ fn a_file_that_somebody_else_changed_is_a_conflict_with_a_step_for_who_insists()
     let plan = planned(&receipts, &tree_with(file(b"edited")));
     assert_eq!(plan.conflicts.len(), 1);
     assert_eq!((&plan.conflicts[0].expected, &plan.conflicts[0].found), (&file(b"1"), &file(b"edited")));
-    assert_eq!(plan.steps, [Step { path: "/w/a".into(), expect: file(b"edited"), to: file(b"0") }]);
+    assert_eq!(plan.steps, [Step::Put { path: "/w/a".into(), expect: file(b"edited"), to: file(b"0") }]);
 }
 
 #[test]
@@ -243,7 +259,7 @@ fn an_interrupted_call_may_or_may_not_have_made_its_change() {
     for (now, conflicts) in [(b"1", 0), (b"2", 0), (b"3", 1)] {
         let plan = planned(&receipts, &tree_with(file(now)));
         assert_eq!(plan.conflicts.len(), conflicts);
-        assert_eq!(plan.steps[0].to, file(b"0"));
+        assert!(matches!(&plan.steps[0], Step::Put { to, .. } if *to == file(b"0")));
     }
     // A later call may have found either state, too.
     receipts.extend(calls(&[(3, file(b"1"), file(b"3"))]));

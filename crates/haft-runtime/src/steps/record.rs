@@ -1,12 +1,12 @@
 //! record: what a call will change is in the ledger before it changes, and what it did afterwards.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use haft_ledger::{Ledger, NewSession};
+use haft_ledger::{Bytes, Ledger, NewSession, Spool};
 use haft_tool::{Change, Decision, ErrorKind, Receipt, Reversible, ToolError, Value};
-use haft_world::{Intent, Journal, hash};
+use haft_world::{Before, Image, Intent, Journal, hash};
 
 /// Strings longer than this are named in a receipt, not repeated.
 const LONGEST_STRING: usize = 4 * 1024;
@@ -50,18 +50,31 @@ impl Book {
     }
 }
 
+/// What a call has done so far.
+#[derive(Default)]
+struct Done {
+    changes: Vec<Change>,
+    losses: Vec<String>,
+    /// Whether a command's changes were witnessed, so that they can be taken back.
+    witnessed: bool,
+    enforcement: Option<String>,
+}
+
 /// One call's page: what it meant to change, what it did change, what will not come back.
 pub(crate) struct Page {
     book: Arc<Book>,
     receipt: Mutex<Receipt>,
-    done: Mutex<(Vec<Change>, Vec<String>)>,
+    done: Mutex<Done>,
+    /// What the call's command is about to touch, as long as it runs.
+    spool: Mutex<Option<Spool>>,
     /// Set with the last line, under the receipt's lock: nothing is changed in the name of a call that has ended.
     closed: AtomicBool,
 }
 
 impl Page {
     pub(crate) fn new(book: Arc<Book>, receipt: Receipt) -> Self {
-        Self { book, receipt: Mutex::new(receipt), done: Mutex::default(), closed: AtomicBool::new(false) }
+        let (done, spool, closed) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
+        Self { book, receipt: Mutex::new(receipt), done, spool, closed }
     }
 
     /// Writes down what was decided.
@@ -78,7 +91,12 @@ impl Page {
         end(&mut receipt);
         let recorded = self.book.open().and_then(|(ledger, session)| {
             receipt.session.clone_from(session);
-            ledger.finish(&mut receipt)
+            receipt.enforcement = self.done().enforcement.take();
+            match &*self.spool() {
+                // Its command may change files that it has open; the next recovery looks what it did.
+                Some(_) => ledger.abandon(&mut receipt),
+                None => ledger.finish(&mut receipt),
+            }
         });
         if let Err(error) = recorded {
             // The caller must not wait any longer all the same; the next recovery tells what became of the call.
@@ -109,9 +127,12 @@ impl Page {
         let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
         self.close()?;
         receipt.session.clone_from(session);
-        let (changes, losses) =
-            std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner));
+        let Done { changes, losses, witnessed, enforcement } = std::mem::take(&mut *self.done());
         receipt.changes = changes;
+        receipt.enforcement = enforcement;
+        if witnessed {
+            receipt.reversible = Reversible::Yes;
+        }
         if !losses.is_empty() && receipt.reversible == Reversible::Yes {
             receipt.reversible = Reversible::Partly { why: losses.join("; ") };
         }
@@ -119,8 +140,51 @@ impl Page {
             receipt.full_output = Some(ledger.keep(text.as_bytes())?);
         }
         end(&mut receipt);
-        ledger.finish(&mut receipt)?;
-        Ok(receipt.clone())
+        match self.spool().take() {
+            Some(spool) => ledger.finish_witnessed(&mut receipt, &spool)?,
+            None => ledger.finish(&mut receipt)?,
+        }
+        // The list may be long, and nobody needs a second copy.
+        let changes = std::mem::take(&mut receipt.changes);
+        Ok(Receipt { changes, ..receipt.clone() })
+    }
+
+    fn done(&self) -> MutexGuard<'_, Done> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spool(&self) -> MutexGuard<'_, Option<Spool>> {
+        self.spool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes into the call's spool, which is opened when it is first needed.
+    fn spooled(&self, write: impl FnOnce(&mut Spool) -> Result<(), ToolError>) -> Result<(), ToolError> {
+        let mut spool = self.spool();
+        if spool.is_none() {
+            // Whoever ends the call takes the receipt first and then the spool, so it is the same way here.
+            drop(spool);
+            let opened = self.open_spool()?;
+            spool = self.spool();
+            spool.get_or_insert(opened);
+        }
+        // Looked at while the spool is held: whoever closes the page afterwards finds what is written here.
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(abandoned());
+        }
+        spool.as_mut().map_or_else(|| Err(ToolError::internal("no spool is open")), write)
+    }
+
+    fn open_spool(&self) -> Result<Spool, ToolError> {
+        let (ledger, session) = self.book.open()?;
+        let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(abandoned());
+        }
+        if receipt.id == 0 {
+            receipt.session.clone_from(session);
+            ledger.begin(&mut receipt)?;
+        }
+        ledger.spool(receipt.id)
     }
 }
 
@@ -136,7 +200,7 @@ impl Journal for Page {
             .iter()
             .map(|intent| haft_ledger::Intent {
                 change: &intent.change,
-                before: intent.before,
+                before: bytes(intent.before),
                 temp: intent.temp.as_deref(),
             })
             .collect();
@@ -144,11 +208,42 @@ impl Journal for Page {
     }
 
     fn changed(&self, change: Change) {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner).0.push(change);
+        self.done().changes.push(change);
     }
 
     fn not_reversible(&self, why: String) {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner).1.push(why);
+        self.done().losses.push(why);
+    }
+
+    fn witness(&self, before: &Before<'_>) -> Result<(), ToolError> {
+        self.spooled(|spool| spool.keep(before.path, before.node, bytes(before.bytes)))
+    }
+
+    fn moving(&self, from: &Path, to: &Path) -> Result<(), ToolError> {
+        self.spooled(|spool| spool.moving(from, to))
+    }
+
+    fn stayed(&self) -> Result<(), ToolError> {
+        self.spooled(Spool::stayed)
+    }
+
+    fn witnessed(&self, changes: Vec<Change>) -> Result<(), ToolError> {
+        let mut done = self.done();
+        done.witnessed = true;
+        done.changes.extend(changes);
+        Ok(())
+    }
+
+    fn enforced(&self, how: String) {
+        self.done().enforcement = Some(how);
+    }
+}
+
+fn bytes(image: Image<'_>) -> Bytes<'_> {
+    match image {
+        Image::None => Bytes::None,
+        Image::Small(bytes) => Bytes::Held(bytes),
+        Image::Large(file) => Bytes::In(file),
     }
 }
 

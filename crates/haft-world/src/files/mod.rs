@@ -6,12 +6,14 @@
 
 mod ignores;
 mod list;
+mod move_back;
 mod node;
 mod open;
 mod place;
 mod resolve;
 mod restore;
 mod root;
+mod swap;
 mod update;
 mod walk;
 
@@ -20,11 +22,12 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use haft_tool::{
-    Cancel, DirEntry, Edit, FileKind, Files, Node, OpenFile, Restore, Scope, ToolError, Visitor, Walk,
+    Cancel, DirEntry, Edit, FileKind, Files, Node, OpenFile, Pour, Restore, Scope, ToolError, Visitor, Walk,
     Written,
 };
 use rustix::fs::FileType;
 
+pub(crate) use node::{foreign_owner, xattrs};
 pub use open::containment;
 pub use place::remove_leftovers;
 pub use root::Root;
@@ -97,8 +100,12 @@ impl Files for LocalFiles {
         self.observe_path(path)
     }
 
-    fn restore(&self, restore: &Restore<'_>) -> Result<(), ToolError> {
-        self.restore_path(restore)
+    fn restore(&self, restores: &[Restore<'_>], pour: &Pour<'_>) -> Result<(), ToolError> {
+        self.restore_paths(restores, pour)
+    }
+
+    fn move_back(&self, from: &Path, to: &Path) -> Result<(), ToolError> {
+        self.move_directory_back(from, to)
     }
 }
 

@@ -2,17 +2,17 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{FileNode, Node, Reads, ToolError};
+use haft_tool::{FileNode, Hash, Node, Reads, ToolError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::open::protected;
-use crate::hash;
+use crate::{Image, hash};
 
 use super::resolve::{Leaf, Place, below, resolve};
 use super::{LocalFiles, special};
@@ -26,6 +26,8 @@ pub(super) struct Current {
 
 /// Files beyond this are for the shell, not for a tool that holds them in memory twice.
 const MOST_BYTES: u64 = 1 << 30;
+/// Bytes beyond this are not held when a file is only looked at.
+const MOST_HELD: u64 = 32 * 1024;
 
 impl LocalFiles {
     pub(super) fn observe_path(&self, path: &Path) -> Result<Node, ToolError> {
@@ -33,11 +35,11 @@ impl LocalFiles {
         if !place.missing.is_empty() {
             return Ok(Node::Absent);
         }
-        let (node, current) = look(&place.parent, &place.name, path)?;
-        if let Some(current) = current {
-            self.refuse_alias(path, &current.stat)?;
+        let seen = look(&place.parent, &place.name, path)?;
+        if let Some(stat) = &seen.stat {
+            self.refuse_alias(path, stat)?;
         }
-        Ok(node)
+        Ok(seen.node)
     }
 
     fn place_to_look_at(&self, path: &Path) -> Result<Place, ToolError> {
@@ -58,30 +60,85 @@ impl LocalFiles {
     }
 }
 
-/// What stands under `name`, and its bytes if they are a file's.
-pub(super) fn look(
-    parent: &OwnedFd,
-    name: &OsStr,
-    path: &Path,
-) -> Result<(Node, Option<Current>), ToolError> {
+/// What stands under a name, as it was seen.
+pub(super) struct Seen {
+    pub(super) node: Node,
+    /// What tells whether it has changed since; nothing stands there if there is none.
+    pub(super) stat: Option<Stat>,
+    pub(super) bytes: Kept,
+}
+
+/// A file's bytes, or the way to them.
+pub(super) enum Kept {
+    None,
+    Held(Vec<u8>),
+    In(File),
+}
+
+impl Kept {
+    pub(super) fn image(&self) -> Image<'_> {
+        match self {
+            Self::None => Image::None,
+            Self::Held(bytes) => Image::Small(bytes),
+            Self::In(file) => Image::Large(file),
+        }
+    }
+}
+
+/// What stands under `name`, with the hash of its bytes if they are a file's; many are not held.
+pub(super) fn look(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<Seen, ToolError> {
+    let failed = |error: Errno| ToolError::io(path.display(), &error.into());
     let stat = match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
-        Err(Errno::NOENT) => return Ok((Node::Absent, None)),
-        Err(error) => return Err(ToolError::io(path.display(), &error.into())),
+        Err(Errno::NOENT) => return Ok(Seen { node: Node::Absent, stat: None, bytes: Kept::None }),
+        Err(error) => return Err(failed(error)),
     };
-    Ok(match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => {
-            let current = read_current(parent, name, path)?;
-            (current.as_ref().map_or(Node::Absent, |current| Node::File(current.node.clone())), current)
-        }
-        FileType::Directory => (Node::Dir { mode: stat.st_mode & 0o7777 }, None),
+    let node = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => return look_into(parent, name, path),
+        FileType::Directory => Node::Dir { mode: stat.st_mode & 0o7777 },
         FileType::Symlink => {
-            let target = rustix::fs::readlinkat(parent, name, Vec::new())
-                .map_err(|error| ToolError::io(path.display(), &error.into()))?;
-            (Node::Link { target: PathBuf::from(OsString::from_vec(target.into_bytes())) }, None)
+            let target = rustix::fs::readlinkat(parent, name, Vec::new()).map_err(failed)?;
+            Node::Link { target: PathBuf::from(OsString::from_vec(target.into_bytes())) }
         }
-        _ => (Node::Special, None),
-    })
+        _ => Node::Special,
+    };
+    Ok(Seen { node, stat: Some(stat), bytes: Kept::None })
+}
+
+fn look_into(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<Seen, ToolError> {
+    let Some((mut file, stat)) = open_current(parent, name, path)? else {
+        return Ok(Seen { node: Node::Absent, stat: None, bytes: Kept::None });
+    };
+    let told = |error: std::io::Error| ToolError::io(format!("read {}", path.display()), &error);
+    let mut held = Vec::new();
+    file.by_ref().take(MOST_HELD + 1).read_to_end(&mut held).map_err(told)?;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&held);
+    let mut size = held.len() as u64;
+    let mut bytes = Kept::None;
+    if size <= MOST_HELD {
+        bytes = Kept::Held(held);
+    } else {
+        size += std::io::copy(&mut file, &mut hasher).map_err(told)?;
+        file.rewind().map_err(told)?;
+    }
+    let hash = hasher.finalize().to_hex().to_string();
+    let node = Node::File(file_node(hash, size, &stat, &file));
+    if matches!(bytes, Kept::None) {
+        bytes = Kept::In(file);
+    }
+    Ok(Seen { node, stat: Some(stat), bytes })
+}
+
+fn file_node(hash: Hash, size: u64, stat: &Stat, file: &File) -> FileNode {
+    FileNode {
+        hash,
+        size,
+        mode: stat.st_mode & 0o7777,
+        owner: foreign_owner(stat),
+        xattrs: xattrs(file),
+        linked: (stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino)),
+    }
 }
 
 /// Reads the regular file `name`; `None` if there is none.
@@ -90,6 +147,25 @@ pub(super) fn read_current(
     name: &OsStr,
     path: &Path,
 ) -> Result<Option<Current>, ToolError> {
+    let Some((mut file, stat)) = open_current(parent, name, path)? else { return Ok(None) };
+    let size = u64::try_from(stat.st_size).unwrap_or(0);
+    if size > MOST_BYTES {
+        return Err(ToolError::failed(format!(
+            "{} has {size} bytes; file tools change files up to {MOST_BYTES} bytes",
+            path.display()
+        )));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+    file.by_ref()
+        .take(MOST_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(|error| ToolError::io(format!("read {}", path.display()), &error))?;
+    let node = file_node(hash(&bytes), bytes.len() as u64, &stat, &file);
+    Ok(Some(Current { node, bytes, stat }))
+}
+
+/// Opens the regular file `name` for reading; `None` if there is none.
+fn open_current(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<(File, Stat)>, ToolError> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let fd = match rustix::fs::openat(parent, name, flags, Mode::empty()) {
         Ok(fd) => fd,
@@ -98,44 +174,25 @@ pub(super) fn read_current(
         Err(Errno::NXIO) => return Err(special(path, FileType::Socket)),
         Err(error) => return Err(ToolError::io(path.display(), &error.into())),
     };
-    let what = |error: Errno| ToolError::io(path.display(), &error.into());
-    let stat = rustix::fs::fstat(&fd).map_err(what)?;
+    let stat = rustix::fs::fstat(&fd).map_err(|error| ToolError::io(path.display(), &error.into()))?;
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => {}
-        other => return Err(special(path, other)),
+        FileType::RegularFile => Ok(Some((File::from(fd), stat))),
+        other => Err(special(path, other)),
     }
-    let size = u64::try_from(stat.st_size).unwrap_or(0);
-    if size > MOST_BYTES {
-        return Err(ToolError::failed(format!(
-            "{} has {size} bytes; file tools change files up to {MOST_BYTES} bytes",
-            path.display()
-        )));
-    }
-    let mut file = File::from(fd);
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
-    file.by_ref()
-        .take(MOST_BYTES)
-        .read_to_end(&mut bytes)
-        .map_err(|error| ToolError::io(format!("read {}", path.display()), &error))?;
-    let node = FileNode {
-        hash: hash(&bytes),
-        size: bytes.len() as u64,
-        mode: stat.st_mode & 0o7777,
-        owner: foreign_owner(&stat),
-        xattrs: xattrs(&file),
-        linked: (stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino)),
-    };
-    Ok(Some(Current { node, bytes, stat }))
 }
 
 /// Owner and group, where a file that this process creates would get others.
-pub(super) fn foreign_owner(stat: &Stat) -> Option<(u32, u32)> {
+pub(crate) fn foreign_owner(stat: &Stat) -> Option<(u32, u32)> {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     (stat.st_uid != uid || stat.st_gid != gid).then_some((stat.st_uid, stat.st_gid))
 }
 
 /// The extended attributes, as far as they can be read.
-pub(super) fn xattrs(file: impl AsFd) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn xattrs(file: impl AsFd) -> Vec<(String, Vec<u8>)> {
+    // Most files have none, and a look with no room for names tells so.
+    if !matches!(rustix::fs::flistxattr(&file, &mut [0_u8; 0][..]), Ok(1..)) {
+        return Vec::new();
+    }
     let mut names = vec![0; 64 * 1024];
     let Ok(used) = rustix::fs::flistxattr(&file, names.as_mut_slice()) else { return Vec::new() };
     names.truncate(used);

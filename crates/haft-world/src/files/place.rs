@@ -59,10 +59,8 @@ pub(super) fn write_temp(
     bytes: &[u8],
     like: Option<&FileNode>,
 ) -> Result<Stat, std::io::Error> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // Nobody else may look into the new bytes before they have the old file's permissions.
-    let mode = if like.is_some() { Mode::from_raw_mode(0o600) } else { Mode::from_raw_mode(0o666) };
-    let mut file = File::from(rustix::fs::openat(parent, temp, flags, mode)?);
+    let mut file = new_temp(parent, temp, if like.is_some() { 0o600 } else { 0o666 })?;
     let mut fill = || {
         file.write_all(bytes)?;
         if let Some(like) = like {
@@ -76,8 +74,14 @@ pub(super) fn write_temp(
     })
 }
 
+/// Makes a file under the temporary name.
+pub(super) fn new_temp(parent: &OwnedFd, temp: &OsStr, mode: u32) -> Result<File, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(parent, temp, flags, Mode::from_raw_mode(mode)).map(File::from)
+}
+
 /// Gives a file the mode, owner and attributes of `like`, as far as this process may.
-fn dress(file: impl AsFd, like: &FileNode) -> Result<(), std::io::Error> {
+pub(super) fn dress(file: impl AsFd, like: &FileNode) -> Result<(), std::io::Error> {
     let own = || (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let (uid, gid) = like.owner.unwrap_or_else(own);
     let stat = rustix::fs::fstat(&file)?;
@@ -240,13 +244,15 @@ fn is_directory(stat: &Stat) -> bool {
 
 /// Whether the same file with the same contents stands under `name`.
 fn is(parent: &OwnedFd, name: &OsStr, seen: &Stat) -> bool {
-    rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|now| {
-        now.st_dev == seen.st_dev
-            && now.st_ino == seen.st_ino
-            && now.st_size == seen.st_size
-            && now.st_mtime == seen.st_mtime
-            && now.st_mtime_nsec == seen.st_mtime_nsec
-    })
+    rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|now| same(&now, seen))
+}
+
+/// Whether the same file with the same contents was seen twice; a directory is the same whatever is in it.
+pub(super) fn same(now: &Stat, seen: &Stat) -> bool {
+    let same_bytes = now.st_size == seen.st_size
+        && now.st_mtime == seen.st_mtime
+        && now.st_mtime_nsec == seen.st_mtime_nsec;
+    now.st_dev == seen.st_dev && now.st_ino == seen.st_ino && (same_bytes || is_directory(seen))
 }
 
 /// Removes temporary files that a call left behind when its process died. Only names that [`temp_name`] gives.

@@ -1,166 +1,315 @@
-//! Putting a path back to an earlier state, recorded like any other change.
+//! Putting paths back to earlier states, recorded like any other change.
+//!
+//! Many go together: they are looked at, written down in one wait for the disk, made ready, and only then put in place
+//! one after the other.
 
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, ErrorKind, Node, Restore, ToolError};
-use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags, Stat};
+use haft_tool::{Change, Node, Pour, Restore, ToolError};
+use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
 use super::LocalFiles;
-use super::node::look;
-use super::place::{Installed, Spot, lock, temp_name, write_temp};
+use super::node::{Kept, Seen, look};
+use super::place::{Installed, Spot, lock, temp_name};
 use super::resolve::Leaf;
-use super::root::HOLD;
+use super::swap::{Swap, conflict, sync_file_system};
 use super::update::{kept, overtaken, sync};
-use crate::Intent;
+use crate::{Image, Intent};
 
-const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// How many paths go together.
+const MOST: usize = 500;
+/// How many bytes they may hold meanwhile.
+const MOST_BYTES: usize = 8 << 20;
+/// How many large files they may hold open.
+const MOST_OPEN: usize = 64;
+/// More files or directories than this go to the disk together.
+const FEW: usize = 4;
 
 impl LocalFiles {
-    pub(super) fn restore_path(&self, restore: &Restore<'_>) -> Result<(), ToolError> {
-        let path = restore.path;
-        let place = self.place_for_write(path, Leaf::Keep)?;
-        if !place.missing.is_empty() {
-            return match (restore.expect, restore.to) {
-                (Node::Absent, Node::Absent) => Ok(()),
-                _ => Err(conflict(path, "its directory is gone")),
-            };
-        }
-        let _held = lock(&place.parent, path)?;
-        let (now, current) = look(&place.parent, &place.name, path)?;
-        if let Some(current) = &current {
-            self.refuse_alias(path, &current.stat)?;
-        }
-        if !now.same_as(restore.expect) {
-            return Err(conflict(path, &format!("it is no longer what the call left ({})", now.noun())));
-        }
-        let failed = |error: Errno| ToolError::io(format!("restore {}", path.display()), &error.into());
-        let stat = match (&now, &current) {
-            (Node::Absent, _) => None,
-            (_, Some(current)) => Some(current.stat),
-            _ => Some(
-                rustix::fs::statat(&place.parent, &place.name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?,
-            ),
-        };
-        let temp = temp_name()?;
-        let change = Change::new(path, now.clone(), restore.to.clone());
-        let spot = Spot { parent: &place.parent, name: &place.name, temp: &temp };
-        let swap = Swap { spot, path, now: &now, stat: stat.as_ref() };
-        swap.refuse_impossible(restore.to)?;
-        self.journal.before(&[Intent {
-            change: change.clone(),
-            before: current.as_ref().map(|current| current.bytes.as_slice()),
-            temp: Some(place.parent_path.join(&temp)),
-        }])?;
-        match swap.to(restore.to, restore.bytes)? {
-            Installed::Overtaken => Err(overtaken(path)),
-            Installed::Kept => Err(kept(path, &place.parent_path.join(&temp))),
-            Installed::Yes => {
-                self.journal.changed(change);
-                sync(&place.parent, path)?;
-                Ok(())
+    pub(super) fn restore_paths(&self, restores: &[Restore<'_>], pour: &Pour<'_>) -> Result<(), ToolError> {
+        let mut batch = Batch::new(self, pour);
+        for restore in restores {
+            if batch.must_come_first(restore) {
+                batch.perform()?;
             }
+            batch.add(restore)?;
         }
+        batch.perform()
     }
 }
 
-/// One path on its way from what stands there to what shall.
-struct Swap<'a> {
-    spot: Spot<'a>,
+/// One path of a batch, looked at and ready to be written down.
+struct Entry<'a> {
     path: &'a Path,
-    now: &'a Node,
-    stat: Option<&'a Stat>,
+    to: &'a Node,
+    now: Node,
+    stat: Option<Stat>,
+    bytes: Kept,
+    /// Whether the bytes go into the very file that is there.
+    over: bool,
+    temp: OsString,
+    /// Where its directory really is.
+    parent: PathBuf,
+    /// What was prepared under the temporary name.
+    made: Option<Stat>,
 }
 
-impl Swap<'_> {
-    /// Says beforehand what cannot come out well, so that nothing is written down for it.
-    fn refuse_impossible(&self, to: &Node) -> Result<(), ToolError> {
-        if *to == Node::Special {
-            return Err(conflict(self.path, "a device, socket or FIFO stood there, which is not recreated"));
+impl Entry<'_> {
+    fn swap<'s>(&'s self, parent: &'s OwnedFd, name: &'s OsStr) -> Swap<'s> {
+        let spot = Spot { parent, name, temp: &self.temp };
+        Swap { spot, path: self.path, now: &self.now, stat: self.stat.as_ref() }
+    }
+}
+
+struct Batch<'a> {
+    files: &'a LocalFiles,
+    pour: &'a Pour<'a>,
+    entries: Vec<Entry<'a>>,
+    /// The paths of the batch, and whether a directory is made there.
+    touched: HashMap<&'a Path, bool>,
+    /// The directories that paths of the batch lie in.
+    parents: HashSet<&'a Path>,
+    /// The files that are written over: device and number.
+    written_over: HashSet<(u64, u64)>,
+    held: usize,
+    open: usize,
+}
+
+impl<'a> Batch<'a> {
+    fn new(files: &'a LocalFiles, pour: &'a Pour<'a>) -> Self {
+        let (touched, parents, written_over) = (HashMap::new(), HashSet::new(), HashSet::new());
+        Self { files, pour, entries: Vec::new(), touched, parents, written_over, held: 0, open: 0 }
+    }
+
+    /// Whether what is in the batch must be done before `restore` can be looked at.
+    fn must_come_first(&self, restore: &Restore<'a>) -> bool {
+        if self.entries.len() >= MOST || self.held >= MOST_BYTES || self.open >= MOST_OPEN {
+            return true;
         }
-        if matches!(self.now, Node::Dir { .. }) && !matches!(to, Node::Dir { .. }) {
-            // One that cannot be listed is told by the kernel when it is to go.
-            let Ok(entries) = Dir::read_from(self.open_directory()?) else { return Ok(()) };
-            let foreign = |entry: &DirEntry| !matches!(entry.file_name().to_bytes(), b"." | b"..");
-            if entries.flatten().any(|entry| foreign(&entry)) {
-                return Err(self.not_empty());
+        // In a directory that is yet to be made there is nothing to look at; but files are prepared in theirs.
+        let is_file = restore.to.as_file().is_some();
+        let hinders = |above: &Path| self.touched.get(above).is_some_and(|made| is_file || !made);
+        self.touched.contains_key(restore.path) || restore.path.ancestors().skip(1).any(hinders)
+    }
+
+    fn add(&mut self, restore: &Restore<'a>) -> Result<(), ToolError> {
+        let Restore { path, expect, to } = *restore;
+        if *to == Node::Special {
+            return Err(conflict(path, "a device, socket or FIFO stood there, which is not recreated"));
+        }
+        let temp = temp_name()?;
+        let in_new = path.ancestors().skip(1).any(|above| self.touched.contains_key(above));
+        let (seen, parent) = if in_new {
+            let parent = path.parent().unwrap_or(path).to_owned();
+            (Seen { node: Node::Absent, stat: None, bytes: Kept::None }, parent)
+        } else {
+            let place = self.files.place_for_write(path, Leaf::Keep)?;
+            if !place.missing.is_empty() {
+                return match (expect, to) {
+                    (Node::Absent, Node::Absent) => Ok(()),
+                    _ => Err(conflict(path, "its directory is gone")),
+                };
+            }
+            let seen = look(&place.parent, &place.name, path)?;
+            if let Some(stat) = &seen.stat {
+                self.files.refuse_alias(path, stat)?;
+            }
+            if matches!(seen.node, Node::Dir { .. })
+                && !matches!(to, Node::Dir { .. })
+                && !self.parents.contains(path)
+            {
+                let spot = Spot { parent: &place.parent, name: &place.name, temp: &temp };
+                Swap { spot, path, now: &seen.node, stat: seen.stat.as_ref() }.refuse_full_directory()?;
+            }
+            (seen, place.parent_path)
+        };
+        let linked = seen.node.as_file().and_then(|file| file.linked);
+        let over = linked.is_some() && to.as_file().is_some_and(|file| file.linked == linked);
+        if over && linked.is_some_and(|file| self.written_over.contains(&file)) {
+            self.perform()?;
+            return self.add(restore);
+        }
+        if over && seen.node.same_as(to) {
+            // It came back under another of its names.
+            return Ok(());
+        }
+        if !seen.node.same_as(expect) {
+            let now = seen.node.noun();
+            return Err(conflict(path, &format!("it is no longer what the call left ({now})")));
+        }
+        match &seen.bytes {
+            Kept::None => {}
+            Kept::Held(bytes) => self.held += bytes.len(),
+            Kept::In(_) => self.open += 1,
+        }
+        self.written_over.extend(linked.filter(|_| over));
+        let is_new_dir = matches!(to, Node::Dir { .. }) && !matches!(seen.node, Node::Dir { .. });
+        self.touched.insert(path, is_new_dir);
+        self.parents.extend(path.parent());
+        let Seen { node: now, stat, bytes } = seen;
+        self.entries.push(Entry { path, to, now, stat, bytes, over, temp, parent, made: None });
+        Ok(())
+    }
+
+    /// Writes the batch down, makes it ready and puts it in place.
+    fn perform(&mut self) -> Result<(), ToolError> {
+        let mut entries = std::mem::take(&mut self.entries);
+        *self = Self::new(self.files, self.pour);
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let change = |entry: &Entry<'_>| Change::new(entry.path, entry.now.clone(), entry.to.clone());
+        let intents: Vec<Intent<'_>> = entries
+            .iter()
+            .map(|entry| Intent {
+                change: change(entry),
+                before: if entry.now.as_file().is_some() { entry.bytes.image() } else { Image::None },
+                temp: Some(entry.parent.join(&entry.temp)),
+            })
+            .collect();
+        self.files.journal.before(&intents)?;
+        drop(intents);
+        for entry in &mut entries {
+            entry.bytes = Kept::None;
+        }
+        if let Err(error) = self.prepare(&mut entries) {
+            self.forget(&entries);
+            return Err(error);
+        }
+        let mut dirs = Directories::default();
+        for (at, entry) in entries.iter().enumerate() {
+            let put = self.put(entry, &mut dirs);
+            if let Err(error) = put {
+                self.forget(&entries[at + 1..]);
+                return Err(error);
+            }
+            self.files.journal.changed(change(entry));
+        }
+        dirs.sync()
+    }
+
+    /// Writes the files of the batch under their temporary names, and to the disk.
+    fn prepare(&self, entries: &mut [Entry<'_>]) -> Result<(), ToolError> {
+        let many = entries.iter().filter(|entry| entry.to.as_file().is_some()).count() > FEW;
+        let mut dirs = Directories::default();
+        let mut last: HashMap<u64, File> = HashMap::new();
+        for entry in entries.iter_mut() {
+            let Some(node) = entry.to.as_file() else { continue };
+            let (parent, name) = dirs.enter(self.files, entry.path)?;
+            let (file, stat) = entry.swap(parent, &name).prepare(node, self.pour)?;
+            if !many {
+                file.sync_all().map_err(|error| ToolError::io(entry.path.display(), &error))?;
+            }
+            last.insert(stat.st_dev, file);
+            entry.made = Some(stat);
+        }
+        if many {
+            for file in last.values() {
+                sync_file_system(file).map_err(|error| ToolError::io("sync", &error.into()))?;
             }
         }
         Ok(())
     }
 
-    fn to(&self, to: &Node, bytes: &[u8]) -> Result<Installed, ToolError> {
-        match (self.now, self.stat, to) {
-            (Node::Dir { .. }, _, Node::Dir { mode }) => {
-                let fd = self.open_directory()?;
-                chmod(&fd, *mode).map(|()| Installed::Yes).map_err(|error| self.failed(error))
-            }
-            (_, None, Node::Absent) => Ok(Installed::Yes),
-            (_, Some(stat), Node::Absent) => self.spot.remove(stat).map_err(|error| self.failed(error)),
-            (_, stat, to) => {
-                let made = self.make(to, bytes)?;
-                self.spot.install(&made, stat).map_err(|error| self.failed(error))
-            }
+    fn put(&self, entry: &Entry<'_>, dirs: &mut Directories) -> Result<(), ToolError> {
+        let (parent, name) = dirs.enter(self.files, entry.path)?;
+        let _held = lock(parent, entry.path)?;
+        let swap = entry.swap(parent, &name);
+        let done = match entry.to.as_file().filter(|_| entry.over) {
+            Some(file) => swap.write_over(file),
+            None => swap.to(entry.to, entry.made.as_ref()),
+        };
+        match done? {
+            Installed::Yes => Ok(()),
+            Installed::Overtaken => Err(overtaken(entry.path)),
+            Installed::Kept => Err(kept(entry.path, &entry.parent.join(&entry.temp))),
         }
     }
 
-    /// Makes `to` under the temporary name.
-    fn make(&self, to: &Node, bytes: &[u8]) -> Result<Stat, ToolError> {
-        let Spot { parent, temp, .. } = self.spot;
-        let failed = |error: Errno| self.failed(error);
-        match to {
-            Node::File(file) => {
-                return write_temp(parent, temp, bytes, Some(file))
-                    .map_err(|error| ToolError::io(format!("restore {}", self.path.display()), &error));
+    /// Removes what was prepared and is not wanted any more.
+    fn forget(&self, entries: &[Entry<'_>]) {
+        let mut dirs = Directories::default();
+        for entry in entries.iter().filter(|entry| entry.made.is_some()) {
+            if let Ok((parent, name)) = dirs.enter(self.files, entry.path) {
+                entry.swap(parent, &name).forget();
             }
-            Node::Link { target } => rustix::fs::symlinkat(target, parent, temp).map_err(failed)?,
-            Node::Dir { mode } => {
-                rustix::fs::mkdirat(parent, temp, Mode::RWXU).map_err(failed)?;
-                let made = rustix::fs::openat(parent, temp, DIRECTORY, Mode::empty());
-                if let Err(error) = made.and_then(|fd| chmod(&fd, *mode)) {
-                    let _ = rustix::fs::unlinkat(parent, temp, AtFlags::REMOVEDIR);
-                    return Err(failed(error));
-                }
-            }
-            Node::Absent | Node::Special => return Err(ToolError::internal("there is nothing to make")),
-        }
-        rustix::fs::statat(parent, temp, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)
-    }
-
-    fn open_directory(&self) -> Result<OwnedFd, ToolError> {
-        let Spot { parent, name, .. } = self.spot;
-        match rustix::fs::openat(parent, name, DIRECTORY, Mode::empty()) {
-            // A directory that its owner may not list can still be held, emptied of nothing and given its mode.
-            Err(Errno::ACCESS) => rustix::fs::openat(parent, name, HOLD | OFlags::NOFOLLOW, Mode::empty()),
-            other => other,
-        }
-        .map_err(|error| self.failed(error))
-    }
-
-    fn not_empty(&self) -> ToolError {
-        conflict(self.path, "the directory holds entries that the call did not make")
-    }
-
-    fn failed(&self, error: Errno) -> ToolError {
-        match error {
-            Errno::NOTEMPTY => self.not_empty(),
-            error => ToolError::io(format!("restore {}", self.path.display()), &error.into()),
         }
     }
 }
 
-/// Sets the mode of the very directory that is held, whatever its name means by now.
-fn chmod(fd: &OwnedFd, mode: u32) -> Result<(), Errno> {
-    let mode = Mode::from_raw_mode(mode);
-    match rustix::fs::fchmod(fd, mode) {
-        // A handle that only holds; its link in /proc leads to what it holds.
-        Err(Errno::BADF) => rustix::fs::chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), mode),
-        other => other,
+/// The directory that was entered last, held, because paths of one directory come together; and those to be synced.
+#[derive(Default)]
+struct Directories {
+    held: Option<(PathBuf, OwnedFd)>,
+    /// One directory of each file system.
+    devices: HashMap<u64, OwnedFd>,
+    few: Vec<(PathBuf, OwnedFd)>,
+}
+
+impl Directories {
+    /// The held directory that `path` lies in, and its name there.
+    fn enter(&mut self, files: &LocalFiles, path: &Path) -> Result<(&OwnedFd, OsString), ToolError> {
+        let at = path.parent().unwrap_or(path);
+        let again = self.held.as_ref().is_some_and(|(held, _)| held == at);
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        if !again {
+            let place = files.place_for_write(path, Leaf::Keep)?;
+            if !place.missing.is_empty() {
+                return Err(conflict(path, "its directory is gone"));
+            }
+            // A root itself lies in no directory that could be entered for its neighbours too.
+            let at = if place.name == name { at.to_owned() } else { PathBuf::new() };
+            name = place.name;
+            if let Some((path, fd)) = self.held.replace((at, place.parent)) {
+                self.leave(path, fd)?;
+            }
+        }
+        match &self.held {
+            Some((_, fd)) => Ok((fd, name)),
+            None => Err(ToolError::internal("no directory is held")),
+        }
+    }
+
+    fn leave(&mut self, path: PathBuf, fd: OwnedFd) -> Result<(), ToolError> {
+        if self.few.len() < FEW {
+            self.few.push((path, fd));
+            return Ok(());
+        }
+        let told = |error: Errno| ToolError::io(path.display(), &error.into());
+        let stat = rustix::fs::fstat(&fd).map_err(told)?;
+        // A handle that only holds a directory cannot sync.
+        if rustix::fs::fcntl_getfl(&fd).is_ok_and(|flags| can_sync(flags)) {
+            self.devices.entry(stat.st_dev).or_insert(fd);
+        }
+        Ok(())
+    }
+
+    /// Makes what was done in the directories durable.
+    fn sync(mut self) -> Result<(), ToolError> {
+        if let Some((path, fd)) = self.held.take() {
+            self.leave(path, fd)?;
+        }
+        for (path, fd) in &self.few {
+            sync(fd, path)?;
+        }
+        for fd in self.devices.values() {
+            sync_file_system(fd).map_err(|error| ToolError::io("sync", &error.into()))?;
+        }
+        Ok(())
     }
 }
 
-fn conflict(path: &Path, why: &str) -> ToolError {
-    ToolError::new(ErrorKind::Conflict, format!("{}: {why}", path.display()))
+#[cfg(target_os = "linux")]
+fn can_sync(flags: OFlags) -> bool {
+    !flags.contains(OFlags::PATH)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn can_sync(_flags: OFlags) -> bool {
+    true
 }

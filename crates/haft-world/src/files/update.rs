@@ -13,7 +13,7 @@ use super::node::{foreign_owner, read_current};
 use super::open::protected;
 use super::place::{Installed, Spot, lock, temp_name, write_temp};
 use super::resolve::{Leaf, Place, below, outside, resolve};
-use crate::{Intent, hash};
+use crate::{Image, Intent, hash};
 
 /// How often an edit is made again on a file that somebody else keeps changing.
 const ATTEMPTS: u32 = 5;
@@ -96,7 +96,7 @@ impl LocalFiles {
         let mut intents: Vec<Intent<'_>> = missing_directories(&place).map(new_directory).collect();
         intents.push(Intent {
             change: Change::new(&path, before.clone(), Node::File(after.clone())),
-            before: current.as_ref().map(|current| current.bytes.as_slice()),
+            before: current.as_ref().map(|current| current.bytes.as_slice()).into(),
             temp: Some(directory.join(&temp)),
         });
         self.journal.before(&intents)?;
@@ -177,7 +177,7 @@ fn missing_directories(place: &Place) -> impl Iterator<Item = PathBuf> {
 
 fn new_directory(path: PathBuf) -> Intent<'static> {
     let after = Node::Dir { mode: 0o777 & !umask() };
-    Intent { change: Change::new(path, Node::Absent, after), before: None, temp: None }
+    Intent { change: Change::new(path, Node::Absent, after), before: Image::None, temp: None }
 }
 
 /// A rename needs no right to the file itself; the owner's wish that nobody writes it is respected all the same.

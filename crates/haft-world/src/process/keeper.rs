@@ -182,7 +182,8 @@ impl Keeper<'_> {
     /// A signal to a group reaches all of it at once, so not even a fork bomb outruns it. The command and its
     /// descendants are in groups of their own making: none of them can join one that is outside of the tree.
     fn signal(&self, signal: Signal, told: &mut Groups) {
-        let own = rustix::process::getpid();
+        // Never the keeper's own group: with a terminal it is also Haft's.
+        let own = rustix::process::getpgrp();
         let listed = each_child(|child| match rustix::process::getpgid(Some(child)) {
             Ok(group) if group != own => {
                 if told.add(group) {

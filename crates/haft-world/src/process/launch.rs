@@ -141,6 +141,17 @@ impl Launch {
                 self.argv.owned.iter().map(|argument| argument.as_bytes().len()).max().unwrap_or_default(),
                 self.environment.bytes(),
             )),
+            (step @ (Step::Limits | Step::Privileges | Step::Landlock | Step::Filter), error) => {
+                ToolError::new(
+                    ErrorKind::ExecutionFailed,
+                    format!(
+                        "{name} was not started, because the kernel would not hold it: {} failed ({}); \
+                     `haft doctor` tells what is missing, `--sandbox off` runs commands without a sandbox",
+                        step.doing(),
+                        words(error)
+                    ),
+                )
+            }
             (step, error) => {
                 ToolError::io(format!("{name} was not started: {}", step.doing()), &error.into())
             }

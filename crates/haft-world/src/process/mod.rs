@@ -11,6 +11,7 @@
 //! pipes. `spawn::prepare` is the one function between fork and exec where a command is confined.
 
 mod capture;
+mod confine;
 mod environment;
 mod keeper;
 mod launch;
@@ -20,34 +21,59 @@ mod stray;
 mod sys;
 mod watch;
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use haft_tool::{Cancel, Capture, Exit, Finished, Processes, RunRequest, ToolError, json};
+use haft_tool::{Cancel, Capture, Denial, Exit, Finished, Processes, RunRequest, Scope, ToolError, json};
 
+pub(crate) use confine::Confinement;
 pub use environment::Environment;
 use launch::Launch;
 use report::{Ended, Report};
-use spawn::Running;
+use spawn::{Running, Streams};
 use watch::{Bell, Watched};
 
+use crate::Journal;
+use crate::enclosure::{Enclosure, Held};
+use crate::witness::{self, Seen, Setting, Witness};
+
 /// Commands on this machine, each of which ends with everything it started.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct LocalProcesses {
     workspace: PathBuf,
     environment: Arc<Environment>,
     cancel: Cancel,
+    holder: Option<Holder>,
+}
+
+/// What holds commands to a scope, and who writes down what they change.
+#[derive(Clone)]
+struct Holder {
+    enclosure: Arc<Enclosure>,
+    scope: Arc<Scope>,
+    journal: Arc<dyn Journal>,
 }
 
 impl LocalProcesses {
     /// Processes that start in `workspace`, see `environment` and nothing else of Haft's, and stop on `cancel`.
+    ///
+    /// Nobody holds them to anything; see [`LocalProcesses::held`].
     pub fn new(
         workspace: impl Into<PathBuf>,
         environment: impl Into<Arc<Environment>>,
         cancel: Cancel,
     ) -> Self {
-        Self { workspace: workspace.into(), environment: environment.into(), cancel }
+        Self { workspace: workspace.into(), environment: environment.into(), cancel, holder: None }
+    }
+
+    /// The same, held to `scope` by the kernel, every change told to `journal`.
+    #[must_use]
+    pub fn held(self, enclosure: Arc<Enclosure>, scope: Arc<Scope>, journal: Arc<dyn Journal>) -> Self {
+        Self { holder: Some(Holder { enclosure, scope, journal }), ..self }
     }
 }
 
@@ -61,28 +87,112 @@ impl Processes for LocalProcesses {
             Some(cwd) => self.workspace.join(cwd),
             None => self.workspace.clone(),
         };
-        let launch = Launch::new(&request.argv, &cwd, &self.environment)?;
+        let held = match &self.holder {
+            Some(holder) => Some((holder, holder.hold(&self.environment, request.inherit)?)),
+            None => None,
+        };
+        let environment = held.as_ref().map_or(&*self.environment, |(_, held)| &held.environment);
+        let launch = Launch::new(&request.argv, &cwd, environment)?;
         let bell = Arc::new(Bell::new()?);
         let ringer = Arc::clone(&bell);
         let _listening = self.cancel.on_cancel(move || ringer.ring());
 
-        let mut running = Running::start(&launch, request.merge)?;
+        let streams =
+            if request.inherit { Streams::Inherited } else { Streams::Captured { merge: request.merge } };
+        let confinement = held.as_ref().map(|(_, held)| &held.confinement);
+        let mut running = Running::start(&launch, streams, confinement)?;
+        let watching = match held {
+            Some((holder, held)) => Some(holder.watch(held, &mut running, &bell)?),
+            None => None,
+        };
         let deadline = started.checked_add(request.timeout);
         let watched = watch::until_the_end(&mut running, &bell, deadline, request.keep_bytes);
+        let seen = watching.map(Watching::finish).transpose()?;
         let Watched { report, stdout, stderr, asked } = watched;
-        match report {
-            Some(Report::NotStarted { step, error }) => Err(launch.not_started(step, error)),
-            Some(Report::Ended(ended)) if ended.survivors > 0 => Err(not_ended(&ended, stdout, stderr)),
+        let mut done = match report {
+            Some(Report::NotStarted { step, error }) => return Err(launch.not_started(step, error)),
+            Some(Report::Ended(ended)) if ended.survivors > 0 => {
+                return Err(not_ended(&ended, stdout, stderr));
+            }
             Some(Report::Ended(ended)) => {
-                Ok(finished(ended.exit(), stdout, stderr, started.elapsed(), ended.left_behind))
+                finished(ended.exit(), stdout, stderr, started.elapsed(), ended.left_behind)
             }
             None => {
                 let swept = stray::sweep(running.keeper());
                 // The kernel kills the command when its keeper dies, so this is what has happened to it.
                 let exit = asked.map_or(Exit::Signal(libc::SIGKILL), report::Ask::exit);
-                Ok(finished(exit, stdout, stderr, started.elapsed(), swept))
+                finished(exit, stdout, stderr, started.elapsed(), swept)
             }
+        };
+        if let Some((denials, exhausted)) = seen {
+            done.denials = denials;
+            if exhausted.is_some() && done.exit == Exit::Cancelled {
+                done.exit = Exit::Signal(libc::SIGKILL);
+            }
+            done.exhausted = exhausted;
         }
+        Ok(done)
+    }
+}
+
+impl Holder {
+    fn hold(&self, environment: &Environment, inherit: bool) -> Result<Held, ToolError> {
+        let terminal =
+            if inherit { rustix::termios::ttyname(rustix::stdio::stdin(), Vec::new()).ok() } else { None };
+        let terminal = terminal.map(|name| PathBuf::from(OsString::from_vec(name.into_bytes())));
+        self.enclosure.hold(&self.scope, environment, terminal.as_deref())
+    }
+
+    /// Puts the witness to work.
+    fn watch(&self, held: Held, running: &mut Running, bell: &Arc<Bell>) -> Result<Watching, ToolError> {
+        let verdict = witness::Verdict::default();
+        let ringer = Arc::clone(bell);
+        let stop = Arc::new(AtomicBool::new(false));
+        let socket = running.witness.take();
+        self.journal.enforced(held.how.clone());
+        let setting = Setting {
+            scope: Arc::clone(&self.scope),
+            scratch: held.scratch.clone(),
+            temps: held.temps.clone(),
+            devices: held.devices.clone(),
+            secrets: held.secrets.clone(),
+            unread: held.unread.clone(),
+            brokered: held.brokered.clone(),
+            shared: Arc::clone(&held.shared),
+            reach: held.reach,
+            journal: Arc::clone(&self.journal),
+            keeper: running.keeper().as_raw_nonzero().get(),
+            verdict: Arc::clone(&verdict),
+            end: Box::new(move || ringer.ring()),
+            stop: Arc::clone(&stop),
+        };
+        let listener = move || socket.as_ref().and_then(confine::receive);
+        let witness = Witness::start(listener, setting)?;
+        Ok(Watching { witness, verdict, stop, held, journal: Arc::clone(&self.journal) })
+    }
+}
+
+/// A command with its witness.
+struct Watching {
+    witness: Witness,
+    verdict: witness::Verdict,
+    stop: Arc<AtomicBool>,
+    held: Held,
+    journal: Arc<dyn Journal>,
+}
+
+impl Watching {
+    /// Writes down what the command changed; gives what it was refused and why it was ended, if Haft did.
+    fn finish(self) -> Result<(Vec<Denial>, Option<String>), ToolError> {
+        self.stop.store(true, Ordering::SeqCst);
+        let Seen { changes, losses, mut denials } = self.witness.finish()?;
+        self.journal.witnessed(changes)?;
+        for loss in losses {
+            self.journal.not_reversible(loss);
+        }
+        denials.append(&mut self.held.refused.lock().unwrap_or_else(PoisonError::into_inner));
+        let verdict = self.verdict.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok((denials, verdict))
     }
 }
 

@@ -36,11 +36,16 @@ pub(super) enum Step {
     Keeper = 3,
     Directory = 4,
     Program = 5,
+    Limits = 6,
+    Privileges = 7,
+    Landlock = 8,
+    Filter = 9,
 }
 
 impl Step {
     fn from_number(number: i32) -> Option<Self> {
-        [Self::Pipes, Self::Fork, Self::Keeper, Self::Directory, Self::Program]
+        use Step::{Directory, Filter, Fork, Keeper, Landlock, Limits, Pipes, Privileges, Program};
+        [Pipes, Fork, Keeper, Directory, Program, Limits, Privileges, Landlock, Filter]
             .into_iter()
             .find(|step| *step as i32 == number)
     }
@@ -52,6 +57,10 @@ impl Step {
             Self::Keeper => "setting up the process that ends it with the call",
             Self::Directory => "entering its working directory",
             Self::Program => "executing it",
+            Self::Limits => "setting its limits",
+            Self::Privileges => "taking its privileges away",
+            Self::Landlock => "putting it under Landlock",
+            Self::Filter => "putting it under a seccomp filter that Haft hears from",
         }
     }
 }

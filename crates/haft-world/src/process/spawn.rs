@@ -10,6 +10,7 @@ use rustix::fs::{Access, Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
 use rustix::process::{Pid, Signal, WaitOptions};
 
+use super::confine::{Confinement, confine};
 use super::launch::Launch;
 use super::report::{Ask, Report, Step};
 use super::{keeper, sys};
@@ -18,6 +19,19 @@ use super::{keeper, sys};
 const CONTROL: RawFd = 3;
 /// Where keeper and command find the pipe that they report through.
 const REPORT: RawFd = 4;
+/// Where the command finds the socket over which it sends the witness its listener.
+const WITNESS: RawFd = 5;
+/// Where the command finds the rules it is put under.
+const RULES: RawFd = 6;
+
+/// What a command's streams are connected to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Streams {
+    /// Pipes to Haft: two, or one for both.
+    Captured { merge: bool },
+    /// What Haft's own are, terminal included.
+    Inherited,
+}
 
 /// A command that was started, and its keeper. Dropping it ends the tree.
 pub(super) struct Running {
@@ -27,35 +41,52 @@ pub(super) struct Running {
     /// Held open so that asking a dead keeper is no SIGPIPE.
     _control_far_end: OwnedFd,
     pub(super) report: OwnedFd,
+    /// Where the witness's listener comes from.
+    pub(super) witness: Option<OwnedFd>,
+    /// None if the stream is not captured.
     pub(super) stdout: Option<OwnedFd>,
-    /// None if both streams go into one pipe.
+    /// None, too, if both streams go into one pipe.
     pub(super) stderr: Option<OwnedFd>,
 }
 
 impl Running {
     /// Starts the command. Whether it could be executed is told by the first report.
     #[expect(unsafe_code, reason = "fork has no safe wrapper")]
-    pub(super) fn start(launch: &Launch, merge: bool) -> Result<Self, ToolError> {
+    pub(super) fn start(
+        launch: &Launch,
+        streams: Streams,
+        confinement: Option<&Confinement>,
+    ) -> Result<Self, ToolError> {
         let pipe = || sys::pipe().map_err(|error| launch.not_started(Step::Pipes, error));
-        let (stdout, stdout_far_end) = pipe()?;
-        let (stderr, stderr_far_end) = if merge { None } else { Some(pipe()?) }.unzip();
+        let captured = streams != Streams::Inherited;
+        let merge = streams == Streams::Captured { merge: true };
+        let (stdout, stdout_far_end) = if captured { Some(pipe()?) } else { None }.unzip();
+        let (stderr, stderr_far_end) = if !captured || merge { None } else { Some(pipe()?) }.unzip();
+        let (witness, witness_far_end) = match confinement {
+            Some(_) => {
+                Some(sys::socket_pair().map_err(|error| launch.not_started(Step::Pipes, error))?).unzip()
+            }
+            None => (None, None),
+        };
         let (control_far_end, control) = pipe()?;
         let (report, report_far_end) = pipe()?;
-        for read in [Some(&stdout), stderr.as_ref(), Some(&report)].into_iter().flatten() {
+        for read in [stdout.as_ref(), stderr.as_ref(), Some(&report)].into_iter().flatten() {
             rustix::io::ioctl_fionbio(read, true).map_err(|error| launch.not_started(Step::Pipes, error))?;
         }
         let far_ends = FarEnds {
-            stdout: stdout_far_end.as_raw_fd(),
-            stderr: stderr_far_end.as_ref().unwrap_or(&stdout_far_end).as_raw_fd(),
+            streams,
+            stdout: stdout_far_end.as_ref().map_or(1, AsRawFd::as_raw_fd),
+            stderr: stderr_far_end.as_ref().or(stdout_far_end.as_ref()).map_or(2, AsRawFd::as_raw_fd),
             control: control_far_end.as_raw_fd(),
             report: report_far_end.as_raw_fd(),
+            witness: witness_far_end.as_ref().map(AsRawFd::as_raw_fd),
         };
 
         let mask = sys::block_signals();
         // SAFETY: the child goes straight to `become_keeper`, which makes nothing but system calls.
         let forked = unsafe { sys::fork() };
         if let Ok(None) = forked {
-            become_keeper(launch, &far_ends);
+            become_keeper(launch, &far_ends, confinement);
         }
         sys::restore_signals(&mask);
 
@@ -66,7 +97,8 @@ impl Running {
                     control: Some(control),
                     _control_far_end: control_far_end,
                     report,
-                    stdout: Some(stdout),
+                    witness,
+                    stdout,
                     stderr,
                 });
             }
@@ -111,36 +143,43 @@ impl Drop for Running {
 
 /// The ends of the pipes that are not Haft's.
 struct FarEnds {
+    streams: Streams,
     stdout: RawFd,
     stderr: RawFd,
     control: RawFd,
     report: RawFd,
+    witness: Option<RawFd>,
 }
 
 /// What the first fork does.
 #[expect(unsafe_code, reason = "descriptors are moved by number and fork has no safe wrapper")]
-fn become_keeper(launch: &Launch, ends: &FarEnds) -> ! {
+fn become_keeper(launch: &Launch, ends: &FarEnds, confinement: Option<&Confinement>) -> ! {
     let null = match rustix::fs::open(c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
         Ok(null) => null,
         Err(error) => fail(ends.report, Step::Pipes, error),
     };
-    // SAFETY: this is a fresh fork, and what it uses from here on is among the five.
+    let stdin = if ends.streams == Streams::Inherited { 0 } else { null.as_raw_fd() };
+    let witness = ends.witness.unwrap_or(null.as_raw_fd());
+    let rules = confinement.map_or(null.as_raw_fd(), |confinement| confinement.ruleset);
+    // SAFETY: this is a fresh fork, and what it uses from here on is among the seven.
     let placed = unsafe {
-        sys::only_descriptors([null.as_raw_fd(), ends.stdout, ends.stderr, ends.control, ends.report])
+        sys::only_descriptors([stdin, ends.stdout, ends.stderr, ends.control, ends.report, witness, rules])
     };
     if let Err(error) = placed {
         fail(ends.report, Step::Pipes, error);
     }
-    if let Err(error) = stand_apart() {
+    if let Err(error) = stand_apart(ends.streams) {
         fail(REPORT, Step::Keeper, error);
     }
     let keeper = rustix::process::getpid();
     // SAFETY: the child goes straight to `become_command`, which makes nothing but system calls.
     match unsafe { sys::fork() } {
-        Ok(None) => become_command(launch, keeper),
+        Ok(None) => become_command(launch, keeper, ends.streams, confinement),
         Ok(Some(command)) => {
             // SAFETY: the keeper has no use for the command's streams, and must not hold them open.
             unsafe { sys::close_standard() };
+            // SAFETY: nor for what only the command needs.
+            unsafe { sys::close([WITNESS, RULES]) };
             keeper::keep(command, sys::placed(CONTROL), sys::placed(REPORT))
         }
         Err(error) => fail(REPORT, Step::Fork, error),
@@ -148,16 +187,20 @@ fn become_keeper(launch: &Launch, ends: &FarEnds) -> ! {
 }
 
 /// Makes this process a keeper: in a session of its own, heir of every orphan below it.
-fn stand_apart() -> Result<(), Errno> {
-    for fd in [CONTROL, REPORT] {
+fn stand_apart(streams: Streams) -> Result<(), Errno> {
+    for fd in [CONTROL, REPORT, WITNESS, RULES] {
         rustix::io::fcntl_setfd(sys::placed(fd), FdFlags::CLOEXEC)?;
     }
-    rustix::process::setsid()?;
+    // A program that talks to a person stays with its terminal, and stops and goes on with Haft.
+    if streams != Streams::Inherited {
+        rustix::process::setsid()?;
+    }
     sys::notice_children();
     #[cfg(target_os = "linux")]
     {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        rustix::thread::set_name(c"haft-keeper")?;
+        // Not Haft's name: whoever ends all of Haft by name would let the command go.
+        rustix::thread::set_name(c"keeper")?;
         // A keeper's memory is a copy of Haft's, keys included; executing a program makes the command readable again.
         rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     }
@@ -165,8 +208,8 @@ fn stand_apart() -> Result<(), Errno> {
 }
 
 /// What the second fork does.
-fn become_command(launch: &Launch, keeper: Pid) -> ! {
-    if let Err((step, error)) = prepare(launch, keeper) {
+fn become_command(launch: &Launch, keeper: Pid, streams: Streams, confinement: Option<&Confinement>) -> ! {
+    if let Err((step, error)) = prepare(launch, keeper, streams, confinement) {
         fail(REPORT, step, error);
     }
     let mut answer = Errno::NOENT;
@@ -186,9 +229,16 @@ fn become_command(launch: &Launch, keeper: Pid) -> ! {
 }
 
 /// The seam between fork and exec: all that confines a command is done here, in its own process.
-fn prepare(launch: &Launch, keeper: Pid) -> Result<(), (Step, Errno)> {
+fn prepare(
+    launch: &Launch,
+    keeper: Pid,
+    streams: Streams,
+    confinement: Option<&Confinement>,
+) -> Result<(), (Step, Errno)> {
     let keeping = |error| (Step::Keeper, error);
-    rustix::process::setpgid(None, None).map_err(keeping)?;
+    if streams != Streams::Inherited {
+        rustix::process::setpgid(None, None).map_err(keeping)?;
+    }
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(keeping)?;
     if rustix::process::getppid() != Some(keeper) {
@@ -196,6 +246,10 @@ fn prepare(launch: &Launch, keeper: Pid) -> Result<(), (Step, Errno)> {
         return Err(keeping(Errno::SRCH));
     }
     rustix::process::chdir(launch.cwd()).map_err(|error| (Step::Directory, error))?;
+    #[cfg(target_os = "linux")]
+    if let Some(confinement) = confinement {
+        confine(confinement, RULES, WITNESS)?;
+    }
     sys::default_signals();
     Ok(())
 }

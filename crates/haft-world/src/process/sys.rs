@@ -191,6 +191,24 @@ pub(super) unsafe fn close_standard() {
     }
 }
 
+/// Closes descriptors by number.
+///
+/// # Safety
+/// Nothing in this process may go on using them.
+#[expect(unsafe_code, reason = "descriptors are closed by number")]
+pub(super) unsafe fn close<const N: usize>(fds: [RawFd; N]) {
+    for fd in fds {
+        // SAFETY: the caller has given them up.
+        unsafe { libc::close(fd) };
+    }
+}
+
+/// Two ends of a socket that no executed program inherits.
+pub(super) fn socket_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType};
+    rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+}
+
 /// A pipe that no executed program inherits: where to read, where to write.
 pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     #[cfg(target_os = "linux")]
@@ -204,6 +222,6 @@ pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     }
 }
 
-fn last_error() -> Errno {
+pub(super) fn last_error() -> Errno {
     Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or_default())
 }

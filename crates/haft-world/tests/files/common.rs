@@ -1,13 +1,13 @@
 //! A workspace with an outside, and a journal that remembers what it was told.
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use haft_tool::{Cancel, Change, ErrorKind, Files, Node, Reads, Scope, ToolError, Written};
-use haft_world::{Intent, Journal, LocalFiles, Root, containment};
+use haft_tool::{Cancel, Change, ErrorKind, Files, Node, Reads, Restore, Scope, ToolError, Written};
+use haft_world::{Before, Image, Intent, Journal, LocalFiles, Root, containment};
 use tempfile::TempDir;
 
 /// What stands in every file outside the workspace, so that a leak is seen at once.
@@ -43,10 +43,9 @@ impl Recording {
 
 impl Journal for Recording {
     fn before(&self, intents: &[Intent<'_>]) -> Result<(), ToolError> {
-        let told = intents.iter().map(|intent| Told::Before {
-            change: intent.change.clone(),
-            bytes: intent.before.map(<[u8]>::to_vec),
-        });
+        let told = intents
+            .iter()
+            .map(|intent| Told::Before { change: intent.change.clone(), bytes: bytes_of(&intent.before) });
         self.told.lock().unwrap().extend(told);
         self.hook.as_ref().map_or(Ok(()), |hook| hook(intents))
     }
@@ -58,6 +57,52 @@ impl Journal for Recording {
     fn not_reversible(&self, why: String) {
         self.told.lock().unwrap().push(Told::NotReversible(why));
     }
+
+    fn witness(&self, _before: &Before<'_>) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    fn moving(&self, _from: &Path, _to: &Path) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    fn stayed(&self) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    fn witnessed(&self, changes: Vec<Change>) -> Result<(), ToolError> {
+        self.told.lock().unwrap().extend(changes.into_iter().map(Told::Changed));
+        Ok(())
+    }
+
+    fn enforced(&self, _how: String) {}
+}
+
+fn bytes_of(image: &Image<'_>) -> Option<Vec<u8>> {
+    match image {
+        Image::None => None,
+        Image::Small(bytes) => Some(bytes.to_vec()),
+        Image::Large(file) => {
+            let mut bytes = Vec::new();
+            let mut file: &fs::File = file;
+            file.read_to_end(&mut bytes).unwrap();
+            Some(bytes)
+        }
+    }
+}
+
+/// What stands in every file that a test puts back.
+pub(crate) const BYTES: &[u8] = b"the bytes";
+
+pub(crate) fn put_back(files: &dyn Files, restore: &Restore<'_>) -> Result<(), ToolError> {
+    put_all_back(files, std::slice::from_ref(restore))
+}
+
+pub(crate) fn put_all_back(files: &dyn Files, restores: &[Restore<'_>]) -> Result<(), ToolError> {
+    files.restore(restores, &|_, file| {
+        file.write_all(BYTES).unwrap();
+        Ok(())
+    })
 }
 
 /// A workspace `ws`, a second root `second`, and `out`, which is neither.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use haft_tool::{ErrorKind, FileKind, Files, Flow, Node, Restore, ToolError, Walk};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::common::{SECRET, Stage, is_temporary, kind, read, with_and_without_openat2, write};
+use crate::common::{SECRET, Stage, is_temporary, kind, put_back, read, with_and_without_openat2, write};
 
 /// Asserts that no operation gets through `path`, and that nothing changed outside.
 fn assert_closed(stage: &Stage, path: &Path) {
@@ -22,13 +22,8 @@ fn assert_closed(stage: &Stage, path: &Path) {
     refused("update", kind(write(&files, path, b"new")));
     refused("update below", kind(write(&files, &path.join("new"), b"new")));
     refused("observe below", kind(files.observe(&path.join("file"))));
-    let restore = Restore {
-        path: &path.join("file"),
-        expect: &Node::Absent,
-        to: &Node::Dir { mode: 0o755 },
-        bytes: b"",
-    };
-    refused("restore below", kind(files.restore(&restore)));
+    let restore = Restore { path: &path.join("file"), expect: &Node::Absent, to: &Node::Dir { mode: 0o755 } };
+    refused("restore below", kind(put_back(&files, &restore)));
     let walk = Walk { root: path.to_owned(), ..Walk::default() };
     let walked = files.walk(&walk, &mut || Box::new(|file| panic!("walked to {}", file.path().display())));
     refused("walk", kind(walked));

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use haft_tool::{ErrorKind, Files, Flow, Node, Reads, Restore, Walk};
 
-use crate::common::{SECRET, Stage, kind, read, with_and_without_openat2, write};
+use crate::common::{SECRET, Stage, kind, put_back, read, with_and_without_openat2, write};
 
 fn assert_denied(stage: &Stage, path: &Path) {
     let files = stage.files();
@@ -52,9 +52,8 @@ fn a_call_that_may_read_everywhere_reads_outside_but_writes_only_what_is_granted
     assert_eq!(stage.files().list(&stage.path("out")).unwrap().len(), 1);
     assert_eq!(visited(&stage, stage.path("out")), std::slice::from_ref(&out));
     assert_eq!(kind(write(&stage.files(), &out, b"new")), Err(ErrorKind::InvalidPath));
-    let restore =
-        Restore { path: &out, expect: &stage.files().observe(&out).unwrap(), to: &Node::Absent, bytes: b"" };
-    assert_eq!(kind(stage.files().restore(&restore)), Err(ErrorKind::InvalidPath));
+    let restore = Restore { path: &out, expect: &stage.files().observe(&out).unwrap(), to: &Node::Absent };
+    assert_eq!(kind(put_back(&stage.files(), &restore)), Err(ErrorKind::InvalidPath));
     stage.assert_outside_untouched();
     stage.scope.grants = vec![out.clone()];
     write(&stage.files(), &out, b"granted").unwrap();
@@ -119,13 +118,9 @@ fn what_is_protected_is_closed_by_every_way_outside() {
                 "{path}"
             );
         }
-        let restore = Restore {
-            path: &stage.path("home/new"),
-            expect: &Node::Absent,
-            to: &Node::Dir { mode: 0o755 },
-            bytes: b"",
-        };
-        assert_eq!(kind(stage.files().restore(&restore)), Err(ErrorKind::PermissionDenied));
+        let restore =
+            Restore { path: &stage.path("home/new"), expect: &Node::Absent, to: &Node::Dir { mode: 0o755 } };
+        assert_eq!(kind(put_back(&stage.files(), &restore)), Err(ErrorKind::PermissionDenied));
         assert_eq!(stage.names("home"), ["blobs", "ledger.db"]);
         assert_eq!(fs::read(stage.path("home/ledger.db")).unwrap(), SECRET);
     });
@@ -163,9 +158,8 @@ fn what_is_protected_inside_the_workspace_is_closed_too() {
                 path: &stage.ws("relative/x"),
                 expect: &Node::Absent,
                 to: &Node::Dir { mode: 0o755 },
-                bytes: b"",
             };
-            assert_eq!(kind(files.restore(&restore)), Err(ErrorKind::PermissionDenied));
+            assert_eq!(kind(put_back(&files, &restore)), Err(ErrorKind::PermissionDenied));
             assert_eq!(stage.names("ws/secret"), ["file"]);
             assert_eq!(visited(&stage, stage.ws("")), [] as [PathBuf; 0]);
         }
@@ -190,8 +184,8 @@ fn a_hard_link_to_a_protected_file_is_as_closed_as_the_file() {
                 xattrs: Vec::new(),
                 linked: None,
             });
-            let restore = Restore { path: &alias, expect: &node, to: &Node::Absent, bytes: b"" };
-            assert_eq!(kind(stage.files().restore(&restore)), Err(ErrorKind::PermissionDenied));
+            let restore = Restore { path: &alias, expect: &node, to: &Node::Absent };
+            assert_eq!(kind(put_back(&stage.files(), &restore)), Err(ErrorKind::PermissionDenied));
             assert_eq!(visited(&stage, stage.ws("")), [] as [PathBuf; 0], "{}", protected.display());
             assert_eq!(fs::read(&protected).unwrap(), SECRET);
             fs::remove_file(alias).unwrap();
@@ -291,7 +285,7 @@ fn a_call_that_may_not_write_does_not() {
     let file = stage.ws("file");
     assert_eq!(kind(write(&stage.files(), &file, b"new")), Err(ErrorKind::PermissionDenied));
     let expect = stage.files().observe(&file).unwrap();
-    let restore = Restore { path: &file, expect: &expect, to: &Node::Absent, bytes: b"" };
-    assert_eq!(kind(stage.files().restore(&restore)), Err(ErrorKind::PermissionDenied));
+    let restore = Restore { path: &file, expect: &expect, to: &Node::Absent };
+    assert_eq!(kind(put_back(&stage.files(), &restore)), Err(ErrorKind::PermissionDenied));
     assert_eq!(fs::read(file).unwrap(), b"old");
 }

@@ -6,9 +6,7 @@ use std::path::Path;
 
 use haft_tool::{ErrorKind, FileNode, Files, Node, Restore};
 
-use crate::common::{SECRET, Stage, Told, kind, mode, observed, set_mode};
-
-const BYTES: &[u8] = b"the bytes";
+use crate::common::{BYTES, SECRET, Stage, Told, kind, mode, observed, put_all_back, put_back, set_mode};
 
 fn file(bytes: &[u8], mode: u32) -> Node {
     let hash = blake3::hash(bytes).to_hex().to_string();
@@ -76,7 +74,7 @@ fn every_kind_of_thing_can_be_put_back_in_place_of_every_other() {
             set_up(&path, &from);
             let (files, journal) = stage.recorded();
             assert!(observed(&files, &path).same_as(&from), "{from:?}");
-            files.restore(&Restore { path: &path, expect: &from, to: &to, bytes: BYTES }).unwrap();
+            put_back(&files, &Restore { path: &path, expect: &from, to: &to }).unwrap();
             assert_is(&path, &to);
             assert!(stage.names("ws").len() <= 1, "{:?}", stage.names("ws"));
             let told = journal.told();
@@ -107,7 +105,7 @@ fn what_is_not_as_expected_is_a_conflict_and_stays_as_it_is() {
                 let path = stage.ws("path");
                 set_up(&path, &now);
                 let (files, journal) = stage.recorded();
-                let result = files.restore(&Restore { path: &path, expect: &expect, to: &to, bytes: BYTES });
+                let result = put_back(&files, &Restore { path: &path, expect: &expect, to: &to });
                 assert_eq!(kind(result), Err(ErrorKind::Conflict), "{now:?}, expected {expect:?}");
                 assert_is(&path, &now);
                 assert!(stage.names("ws").len() <= 1);
@@ -125,8 +123,7 @@ fn a_directory_with_entries_that_the_call_did_not_make_stays() {
         let dir = stage.ws("dir");
         let (files, journal) = stage.recorded();
         let expect = observed(&files, &dir);
-        let error =
-            files.restore(&Restore { path: &dir, expect: &expect, to: &to, bytes: BYTES }).unwrap_err();
+        let error = put_back(&files, &Restore { path: &dir, expect: &expect, to: &to }).unwrap_err();
         assert_eq!((error.kind, error.message.contains("entries")), (ErrorKind::Conflict, true), "{error}");
         assert_eq!(
             (fs::read(foreign).unwrap(), stage.names("ws")),
@@ -151,7 +148,7 @@ fn entries_that_come_at_the_last_moment_are_not_lost_either() {
             }
         });
         let expect = observed(&files, &dir);
-        let result = files.restore(&Restore { path: &dir, expect: &expect, to: &to, bytes: BYTES });
+        let result = put_back(&files, &Restore { path: &dir, expect: &expect, to: &to });
         assert_eq!(kind(result), Err(ErrorKind::Conflict));
         assert_eq!(
             (fs::read(late).unwrap(), stage.names("ws")),
@@ -182,7 +179,7 @@ fn a_change_at_the_last_moment_is_a_conflict_and_is_not_lost() {
                     Ok(())
                 }
             });
-            let result = files.restore(&Restore { path: &path, expect: &from, to: &to, bytes: BYTES });
+            let result = put_back(&files, &Restore { path: &path, expect: &from, to: &to });
             assert_eq!(kind(result), Err(ErrorKind::Conflict), "{from:?} -> {to:?}");
             assert_eq!(
                 (fs::read(&path).unwrap(), stage.names("ws")),
@@ -209,7 +206,7 @@ fn a_directory_swapped_for_a_link_at_the_last_moment_gives_no_mode_to_what_it_le
     });
     let expect = observed(&files, &dir);
     let to = Node::Dir { mode: 0o777 };
-    assert!(files.restore(&Restore { path: &dir, expect: &expect, to: &to, bytes: b"" }).is_err());
+    assert!(put_back(&files, &Restore { path: &dir, expect: &expect, to: &to }).is_err());
     assert_eq!(mode(&stage.path("out")), 0o700);
 }
 
@@ -221,7 +218,7 @@ fn if_the_journal_fails_nothing_is_put_back() {
             let path = stage.ws("path");
             set_up(&path, &from);
             let (files, _) = stage.hooked(|_| Err(haft_tool::ToolError::failed("the disk is full")));
-            let result = files.restore(&Restore { path: &path, expect: &from, to: &to, bytes: BYTES });
+            let result = put_back(&files, &Restore { path: &path, expect: &from, to: &to });
             assert_eq!(kind(result), Err(ErrorKind::ExecutionFailed));
             assert_is(&path, &from);
             assert!(stage.names("ws").len() <= 1);
@@ -233,8 +230,7 @@ fn if_the_journal_fails_nothing_is_put_back() {
 fn a_path_whose_directory_is_gone_is_a_conflict_unless_nothing_is_wanted_there() {
     let stage = Stage::new();
     let (files, path) = (stage.files(), stage.ws("gone/path"));
-    let restore =
-        |expect: &Node, to: &Node| kind(files.restore(&Restore { path: &path, expect, to, bytes: BYTES }));
+    let restore = |expect: &Node, to: &Node| kind(put_back(&files, &Restore { path: &path, expect, to }));
     let some = file(BYTES, 0o600);
     assert_eq!(restore(&Node::Absent, &Node::Absent), Ok(()));
     assert_eq!(restore(&some, &Node::Absent), Err(ErrorKind::Conflict));
@@ -246,9 +242,9 @@ fn a_path_whose_directory_is_gone_is_a_conflict_unless_nothing_is_wanted_there()
 fn a_special_file_is_never_made_and_never_taken_for_something_else() {
     let stage = Stage::new();
     let path = stage.ws("path");
-    let restore = Restore { path: &path, expect: &Node::Absent, to: &Node::Special, bytes: b"" };
+    let restore = Restore { path: &path, expect: &Node::Absent, to: &Node::Special };
     let (files, journal) = stage.recorded();
-    assert_eq!(kind(files.restore(&restore)), Err(ErrorKind::Conflict));
+    assert_eq!(kind(put_back(&files, &restore)), Err(ErrorKind::Conflict));
     assert_eq!((stage.names("ws").len(), journal.told()), (0, Vec::new()));
 }
 
@@ -259,7 +255,7 @@ fn what_is_put_back_goes_through_no_link_that_leads_out() {
     let path = stage.ws("link/file");
     let expect = file(SECRET, mode(&stage.path("out/file")));
     for to in nodes() {
-        let result = stage.files().restore(&Restore { path: &path, expect: &expect, to: &to, bytes: BYTES });
+        let result = put_back(&stage.files(), &Restore { path: &path, expect: &expect, to: &to });
         assert_eq!(kind(result), Err(ErrorKind::InvalidPath));
     }
     stage.assert_outside_untouched();
@@ -272,16 +268,10 @@ fn a_link_itself_is_put_back_and_not_what_it_points_to() {
     let link = stage.link("target", "ws/link");
     let files = stage.files();
     let expect = observed(&files, &link);
-    files.restore(&Restore { path: &link, expect: &expect, to: &file(BYTES, 0o600), bytes: BYTES }).unwrap();
+    put_back(&files, &Restore { path: &link, expect: &expect, to: &file(BYTES, 0o600) }).unwrap();
     assert_eq!((fs::read(&link).unwrap(), fs::read(&target).unwrap()), (BYTES.to_vec(), b"target".to_vec()));
     let expect = observed(&files, &link);
-    files
-        .restore(&Restore {
-            path: &link,
-            expect: &expect,
-            to: &Node::Link { target: "target".into() },
-            bytes: b"",
-        })
+    put_back(&files, &Restore { path: &link, expect: &expect, to: &Node::Link { target: "target".into() } })
         .unwrap();
     assert_eq!(fs::read(&link).unwrap(), b"target");
 }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
-use haft_policy::Mode;
+use haft_policy::{Mode, Preset};
 use haft_runtime::{Builder, Runtime};
-use haft_tool::{ErrorKind, ToolError};
+use haft_tool::{ErrorKind, Network, ToolError};
 
 use crate::formats::Format;
 
@@ -32,6 +32,7 @@ pub(super) struct Haft {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     Call(Call),
+    Sandbox(Sandbox),
     Tools(Tools),
     Log(Log),
     Show(Show),
@@ -73,6 +74,76 @@ pub(super) struct Call {
     pub(super) at: At,
     #[command(flatten)]
     pub(super) rules: Rules,
+}
+
+/// Run any command inside the scope: held by the kernel, recorded, to be taken back.
+///
+/// It may write the workspace and its own temporary files, reads everything but secrets, and reaches no network
+/// unless you say so. Streams and terminal pass through, and so does the exit code. `haft undo` takes back what it
+/// changed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+haft sandbox -- npm install\n  \
+haft sandbox --network crates.io,static.crates.io,index.crates.io -- cargo fetch\n  \
+haft sandbox --sandbox read-only -- ./suspicious.sh")]
+pub(super) struct Sandbox {
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(super) command: Vec<String>,
+    /// Milliseconds until it is ended.
+    #[arg(long, value_name = "MS")]
+    pub(super) timeout: Option<u64>,
+    #[command(flatten)]
+    pub(super) workspace: Workspace,
+    #[command(flatten)]
+    pub(super) scope: Scope,
+}
+
+/// What may be touched.
+#[derive(Debug, Args)]
+pub(super) struct Scope {
+    /// One more folder that may be changed; may be given several times.
+    #[arg(long = "add-dir", value_name = "DIR")]
+    pub(super) directories: Vec<PathBuf>,
+    /// What may be written: workspace, read-only, sandbox, rx, rwx, or off for no sandbox at all.
+    #[arg(long, value_name = "PRESET", default_value_t = Preset::Workspace)]
+    pub(super) sandbox: Preset,
+    /// What commands may reach: none, all, or domains, for example `crates.io,*.npmjs.org`.
+    #[arg(long, value_name = "DOMAINS", value_delimiter = ',', default_value = "none")]
+    pub(super) network: Vec<String>,
+    /// One path that may be written although it is guarded or outside; may be given several times.
+    #[arg(long, value_name = "PATH")]
+    pub(super) allow_write: Vec<PathBuf>,
+    /// One entry of the list of secrets that commands may read, for example .env; may be given several times.
+    #[arg(long, value_name = "SECRET")]
+    pub(super) allow_read: Vec<String>,
+}
+
+impl Scope {
+    /// The builder with this scope.
+    pub(super) fn configure(&self, mut builder: Builder) -> Result<Builder, ToolError> {
+        for directory in &self.directories {
+            builder = builder.add_directory(directory);
+        }
+        for path in &self.allow_write {
+            builder = builder.allow_write(path);
+        }
+        for secret in &self.allow_read {
+            builder = builder.allow_read(secret);
+        }
+        let words: Vec<&str> = self.network.iter().map(|word| word.trim()).collect();
+        let network = match words.as_slice() {
+            ["none"] => Network::None,
+            ["all"] => Network::All,
+            list if list.iter().any(|word| matches!(*word, "none" | "all" | "")) => {
+                return Err(ToolError::invalid_arguments(
+                    "--network: none and all stand alone; or name domains, with commas between them",
+                ));
+            }
+            list => Network::Domains(list.iter().map(|word| (*word).to_owned()).collect()),
+        };
+        Ok(builder.sandbox(self.sandbox).network(network))
+    }
 }
 
 /// Print the tools and their definitions.
@@ -117,6 +188,9 @@ pub(super) struct Show {
     /// Print only the full output, where the caller saw a part of it.
     #[arg(long)]
     pub(super) output: bool,
+    /// List every change, however many there are.
+    #[arg(long)]
+    pub(super) all: bool,
     /// Print the receipt as JSON.
     #[arg(long)]
     pub(super) json: bool,
@@ -205,9 +279,8 @@ pub(super) struct Dialect {
 pub(super) struct At {
     #[command(flatten)]
     pub(super) workspace: Workspace,
-    /// One more folder that the call may change; may be given several times.
-    #[arg(long = "add-dir", value_name = "DIR")]
-    pub(super) directories: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) scope: Scope,
     #[command(flatten)]
     pub(super) dialect: Dialect,
 }

@@ -19,10 +19,8 @@ const MOST_ARGUMENT_BYTES: u64 = 64 << 20;
 
 pub(super) fn run(args: args::Call) -> Done {
     let arguments = read_arguments(&args.arguments)?;
-    let mut builder = args.at.workspace.builder().dialect(args.at.dialect.load()?);
-    for directory in args.at.directories {
-        builder = builder.add_directory(directory);
-    }
+    let builder = args.at.workspace.builder().dialect(args.at.dialect.load()?);
+    let mut builder = args.at.scope.configure(builder)?;
     for rule in args.rules.allowed {
         builder = builder.allow(rule, "--allowedTools");
     }
@@ -46,6 +44,7 @@ pub(super) fn run(args: args::Call) -> Done {
     let options = CallOptions { cancel: cancel.clone(), watch: waiting.watch() };
     let result = terminal::wait(&cancel, runtime.run(call, options))?;
     drop(waiting);
+    runtime.tidy();
     if args.json {
         screen::result(&as_json(&result).to_string());
     } else {

@@ -1,14 +1,96 @@
 //! What a change looks like: a unified diff, coloured on a terminal.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 
-use haft_tool::Node;
+use haft_tool::{Change, Node};
 use similar::{ChangeTag, TextDiff};
 
 use super::screen::{self, BAD, FAINT, GOOD, NAME, NOTE, painted};
 
 /// Beyond this many bytes two files are told apart by size only.
 const MOST_COMPARED: usize = 1 << 20;
+
+/// What was done to a path, in a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Deed {
+    Created,
+    Modified,
+    Deleted,
+    Mode(u32, u32),
+    Moved(String),
+}
+
+impl Deed {
+    pub(super) fn of(change: &Change) -> Self {
+        match &change.moved_to {
+            Some(to) => Self::Moved(to.display().to_string()),
+            None => Self::between(&change.before, &change.after),
+        }
+    }
+
+    pub(super) fn between(before: &Node, after: &Node) -> Self {
+        match (before, after) {
+            (Node::Absent, _) => Self::Created,
+            (_, Node::Absent) => Self::Deleted,
+            (Node::Dir { mode: a }, Node::Dir { mode: b }) => Self::Mode(*a, *b),
+            (Node::File(a), Node::File(b)) if a.hash == b.hash && a.mode != b.mode => {
+                Self::Mode(a.mode, b.mode)
+            }
+            _ => Self::Modified,
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Modified => "modified",
+            Self::Deleted => "deleted",
+            Self::Mode(..) => "mode",
+            Self::Moved(_) => "moved",
+        }
+    }
+}
+
+/// One line for one path.
+pub(super) fn line(path: &Path, deed: &Deed) -> String {
+    let style = match deed {
+        Deed::Created => GOOD,
+        Deed::Deleted => BAD,
+        _ => NOTE,
+    };
+    let more = match deed {
+        Deed::Mode(from, to) => format!(" {from:o} to {to:o}"),
+        Deed::Moved(to) => format!(" to {to}"),
+        _ => String::new(),
+    };
+    let path = path.display().to_string();
+    let word = painted(style, &format!("{:<8}", deed.word()));
+    format!("{word} {}{}\n", painted(NAME, &screen::harmless(&path)), screen::harmless(&more))
+}
+
+/// How often what was done, by the first directory of the paths.
+pub(super) fn summary<'a>(deeds: impl Iterator<Item = (&'a Path, Deed)>) -> String {
+    let mut folders: BTreeMap<String, BTreeMap<&'static str, usize>> = BTreeMap::new();
+    for (path, deed) in deeds {
+        let mut names = path.components();
+        let first = names.next().map(|name| name.as_os_str().to_string_lossy().into_owned());
+        // What lies outside is told by its directory, what lies in the workspace itself by a dot.
+        let folder = match (path.is_absolute(), names.next()) {
+            (true, _) => path.parent().unwrap_or(path).display().to_string(),
+            (false, Some(_)) => first.unwrap_or_default() + "/",
+            (false, None) => "./".to_owned(),
+        };
+        *folders.entry(folder).or_default().entry(deed.word()).or_default() += 1;
+    }
+    let mut text = String::new();
+    for (folder, words) in folders {
+        let counts: Vec<_> = words.iter().map(|(word, count)| format!("{count} {word}")).collect();
+        let _ = writeln!(text, "{}  {}", painted(NAME, &screen::harmless(&folder)), counts.join(", "));
+    }
+    text
+}
 
 /// One path on its way from one state to another; bytes where they are known.
 pub(super) struct Sides<'a> {

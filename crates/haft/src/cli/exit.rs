@@ -4,15 +4,32 @@ use haft_tool::ErrorKind;
 
 /// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub(super) enum Exit {
-    Done = 0,
-    Failed = 1,
-    Usage = 2,
-    Denied = 3,
-    Unknown = 4,
-    Timeout = 124,
-    Interrupted = 130,
+    Done,
+    Failed,
+    Usage,
+    Denied,
+    Unknown,
+    Timeout,
+    Interrupted,
+    /// What a command inside the sandbox ended with.
+    Other(u8),
+}
+
+impl Exit {
+    /// The number that the shell sees.
+    pub(super) const fn number(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Denied => 3,
+            Self::Unknown => 4,
+            Self::Timeout => 124,
+            Self::Interrupted => 130,
+            Self::Other(number) => number,
+        }
+    }
 }
 
 /// The exit code for a kind of error.

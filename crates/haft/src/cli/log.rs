@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use haft_ledger::Query;
+use haft_ledger::{Entry, Query};
 use haft_tool::{Effect, Receipt, State, clip_chars, json};
 
 use super::exit::Exit;
@@ -15,23 +15,24 @@ pub(super) fn run(args: &args::Log) -> Done {
     let ledger = runtime.ledger()?;
     let session = args.session.as_ref().map(|id| ledger.session(id)).transpose()?.map(|session| session.id);
     let here = !args.all && session.is_none();
-    let receipts = ledger.receipts(&Query {
+    let query = Query {
         workspace: here.then(|| runtime.workspace().to_owned()),
         session,
         limit: args.limit,
         only_changes: args.changes,
         ..Query::default()
-    })?;
-    let mut text = String::new();
-    for receipt in &receipts {
-        if args.json {
-            let _ = writeln!(text, "{}", json!(receipt));
-        } else {
-            let undone = ledger.undone_by(receipt.id)?;
-            let _ = writeln!(text, "{}", line(receipt, undone, args.all));
-        }
+    };
+    if args.json {
+        let receipts = ledger.receipts(&query)?;
+        screen::out(&receipts.iter().map(|receipt| format!("{}\n", json!(receipt))).collect::<String>());
+        return Ok(Exit::Done);
     }
-    if receipts.is_empty() && !args.json {
+    let entries = ledger.entries(&query)?;
+    let mut text = String::new();
+    for entry in &entries {
+        let _ = writeln!(text, "{}", line(entry, args.all));
+    }
+    if entries.is_empty() {
         let place = if here { format!(" in {}", runtime.workspace().display()) } else { String::new() };
         screen::note(&format!("nothing has been done{place} yet"));
     }
@@ -39,7 +40,7 @@ pub(super) fn run(args: &args::Log) -> Done {
     Ok(Exit::Done)
 }
 
-fn line(receipt: &Receipt, undone: Option<i64>, with_place: bool) -> String {
+fn line(Entry { receipt, changes, undone_by }: &Entry, with_place: bool) -> String {
     let mut line = format!(
         "{:>6}  {:<8} {} {} {}",
         receipt.id,
@@ -48,10 +49,10 @@ fn line(receipt: &Receipt, undone: Option<i64>, with_place: bool) -> String {
         painted(NAME, &format!("{:<6}", receipt.tool)),
         clip_chars(&screen::harmless(&summary(receipt)), 80, 0),
     );
-    if !receipt.changes.is_empty() {
-        let _ = write!(line, "  {}", painted(FAINT, &format!("{} changed", receipt.changes.len())));
+    if *changes > 0 {
+        let _ = write!(line, "  {}", painted(FAINT, &format!("{changes} changed")));
     }
-    if let Some(by) = undone {
+    if let Some(by) = undone_by {
         let _ = write!(line, "  {}", painted(NOTE, &format!("undone by {by}")));
     }
     if with_place {

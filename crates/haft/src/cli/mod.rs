@@ -9,6 +9,7 @@ mod doctor;
 mod exit;
 mod gc;
 mod log;
+mod sandbox;
 mod screen;
 mod show;
 mod terminal;
@@ -30,11 +31,12 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let help = !error.use_stderr();
             let _ = error.print();
-            return ExitCode::from(if help { Exit::Done } else { Exit::Usage } as u8);
+            return ExitCode::from(if help { Exit::Done } else { Exit::Usage }.number());
         }
     };
     let done = match haft.command {
         Command::Call(args) => call::run(args),
+        Command::Sandbox(args) => sandbox::run(args),
         Command::Tools(args) => tools::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Show(args) => show::run(&args),
@@ -46,7 +48,7 @@ pub fn main() -> ExitCode {
         Command::Completion(args) => Ok(complete::completion(&args)),
         Command::Man => complete::man(),
     };
-    ExitCode::from(done.unwrap_or_else(|error| complain(&error)) as u8)
+    ExitCode::from(done.unwrap_or_else(|error| complain(&error)).number())
 }
 
 /// What every command gives back.

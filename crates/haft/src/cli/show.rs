@@ -3,16 +3,20 @@
 use std::fmt::Write;
 
 use haft_ledger::Ledger;
-use haft_tool::{ErrorKind, Node, Receipt, ToolError, clip_chars, json};
+use haft_tool::{ErrorKind, FileNode, Node, Receipt, ToolError, clip_chars, json};
 use haft_world::{hash, read_named};
 
-use super::diff::{Sides, diff};
+use super::diff::{Deed, Sides, diff, line, summary};
 use super::exit::Exit;
 use super::screen::{self, BOLD, FAINT, NAME, painted};
 use super::{Done, args, log};
 
 /// Files larger than this are not read to show a diff.
 pub(super) const MOST_SHOWN_BYTES: u64 = 16 << 20;
+/// More changes than this are told in one line each.
+pub(super) const MOST_DIFFS: usize = 10;
+/// More changes than this are only counted.
+pub(super) const MOST_LINES: usize = 50;
 
 pub(super) fn run(args: &args::Show) -> Done {
     let ledger = Ledger::open(Ledger::home_from_env()?)?;
@@ -32,8 +36,28 @@ pub(super) fn run(args: &args::Show) -> Done {
         return Ok(Exit::Done);
     }
     screen::out(&head(&receipt, ledger.undone_by(receipt.id)?));
+    let count = receipt.changes.len();
+    if count > MOST_DIFFS || args.all {
+        let lines = receipt.changes.iter().map(|change| {
+            let path = change.path.strip_prefix(&receipt.workspace).unwrap_or(&change.path);
+            (path, Deed::of(change))
+        });
+        if count > MOST_LINES && !args.all {
+            screen::out(&summary(lines));
+            screen::note(&format!("{count} changes; haft show {} --all lists them", receipt.id));
+        } else {
+            screen::out(&lines.map(|(path, deed)| line(path, &deed)).collect::<String>());
+        }
+        return Ok(Exit::Done);
+    }
     for change in &receipt.changes {
-        let before = change.before.as_file().map(|file| ledger.blob(&file.hash)).transpose()?;
+        if change.moved_to.is_some() {
+            screen::out(&line(&change.path, &Deed::of(change)));
+            continue;
+        }
+        // What is not kept, or is too large to be shown, is told by its size.
+        let small = |file: &&FileNode| file.size <= MOST_SHOWN_BYTES;
+        let before = change.before.as_file().filter(small).and_then(|file| ledger.blob(&file.hash).ok());
         let after = current(&change.path.display().to_string(), &change.after);
         screen::out(&diff(&Sides {
             path: &change.path.display().to_string(),
@@ -78,6 +102,9 @@ fn head(receipt: &Receipt, undone: Option<i64>) -> String {
     }
     let why = receipt.reversible.why().map(|why| format!(": {why}")).unwrap_or_default();
     row("reversible", &format!("{}{why}", receipt.reversible.word()));
+    if let Some(how) = &receipt.enforcement {
+        row("enforcement", how);
+    }
     if !receipt.undoes.is_empty() {
         row("takes back", &receipt.undoes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
     }

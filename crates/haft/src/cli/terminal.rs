@@ -47,8 +47,17 @@ impl Asker for Person {
     }
 }
 
+/// Like [`wait`] while a program has the terminal: Ctrl-C is the program's, and only TERM, or a second one, ours.
+pub(super) fn wait_with_child<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, ToolError> {
+    waiting(cancel, is_there(), work)
+}
+
 /// Runs `work` to its end. The first Ctrl-C (or TERM) cancels, the second leaves at once.
 pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, ToolError> {
+    waiting(cancel, false, work)
+}
+
+fn waiting<T>(cancel: &Cancel, patient: bool, work: impl Future<Output = T>) -> Result<T, ToolError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
@@ -56,11 +65,14 @@ pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<
     let listening = cancel.clone();
     let done = runtime.block_on(async move {
         tokio::spawn(async move {
-            stop_signal().await;
+            while patient && stop_signal().await == Stop::Interrupt {}
+            if !patient {
+                stop_signal().await;
+            }
             listening.cancel();
             stop_signal().await;
             #[expect(clippy::exit, reason = "the person has asked twice; the ledger is safe against this")]
-            std::process::exit(Exit::Interrupted as i32);
+            std::process::exit(Exit::Interrupted.number().into());
         });
         work.await
     });
@@ -68,7 +80,14 @@ pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<
     Ok(done)
 }
 
-async fn stop_signal() {
+/// Who wants an end.
+#[derive(PartialEq, Eq)]
+enum Stop {
+    Interrupt,
+    Terminate,
+}
+
+async fn stop_signal() -> Stop {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
@@ -76,10 +95,10 @@ async fn stop_signal() {
         return std::future::pending().await;
     };
     std::future::poll_fn(|cx| match interrupt.poll_recv(cx) {
-        std::task::Poll::Ready(_) => std::task::Poll::Ready(()),
-        std::task::Poll::Pending => terminate.poll_recv(cx).map(drop),
+        std::task::Poll::Ready(_) => std::task::Poll::Ready(Stop::Interrupt),
+        std::task::Poll::Pending => terminate.poll_recv(cx).map(|_| Stop::Terminate),
     })
-    .await;
+    .await
 }
 
 /// A line on the screen that says how long a call has been running; gone when dropped.

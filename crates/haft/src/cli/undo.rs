@@ -1,15 +1,19 @@
 //! `haft undo` and `haft redo`: show what will change, ask, put it back.
 
+use std::collections::HashMap;
+use std::path::Path;
+
+use haft_ledger::undo::{Conflict, Step};
 use haft_ledger::{Ledger, Query};
 use haft_runtime::{CallOptions, Runtime, Target, UndoPreview};
 use haft_tool::{Cancel, Node, Reversible, State, ToolError};
 use haft_world::read_named;
 
 use super::args::{self, How};
-use super::diff::{Sides, diff};
+use super::diff::{Deed, Sides, diff, summary};
 use super::exit::{Exit, code};
-use super::screen::{self, BAD, GOOD, NOTE, painted};
-use super::show::MOST_SHOWN_BYTES;
+use super::screen::{self, BAD, GOOD, NAME, NOTE, painted};
+use super::show::{MOST_LINES, MOST_SHOWN_BYTES};
 use super::{Done, terminal};
 
 pub(super) fn undo(args: &args::Undo) -> Done {
@@ -92,7 +96,8 @@ fn take_back(runtime: &Runtime, target: &Target, how: &How, word: &str) -> Done 
 fn tell_what_stays(runtime: &Runtime, preview: &UndoPreview) -> Result<(), ToolError> {
     let last = preview.receipts.first().map_or(0, |receipt| receipt.id);
     let query = Query { workspace: Some(runtime.workspace().to_owned()), ..Query::default() };
-    for later in runtime.ledger()?.receipts(&query)?.iter().take_while(|receipt| receipt.id > last) {
+    let entries = runtime.ledger()?.entries(&query)?;
+    for later in entries.iter().map(|entry| &entry.receipt).take_while(|receipt| receipt.id > last) {
         if let (Reversible::No { why }, State::Completed | State::Failed) = (&later.reversible, later.state) {
             screen::note(&format!(
                 "{}: call {} ({}) came later and stays: {why}",
@@ -107,19 +112,44 @@ fn tell_what_stays(runtime: &Runtime, preview: &UndoPreview) -> Result<(), ToolE
 
 fn show(runtime: &Runtime, preview: &UndoPreview, force: bool) -> Result<(), ToolError> {
     let ledger = runtime.ledger()?;
-    let one = |path: &std::path::Path, from: &Node, to: &Node| -> Result<String, ToolError> {
+    let short = |path: &Path| path.strip_prefix(runtime.workspace()).unwrap_or(path).display().to_string();
+    let one = |path: &Path, from: &Node, to: &Node| -> Result<String, ToolError> {
         let now = from.as_file().and_then(|_| read_named(path, MOST_SHOWN_BYTES).ok());
-        let then = to.as_file().map(|file| ledger.blob(&file.hash)).transpose()?;
-        let path = path.strip_prefix(runtime.workspace()).unwrap_or(path).display().to_string();
+        let then = to.as_file().filter(|file| file.size <= MOST_SHOWN_BYTES);
+        let then = then.map(|file| ledger.blob(&file.hash)).transpose()?;
+        let path = short(path);
         Ok(diff(&Sides { path: &path, from: (from, now.as_deref()), to: (to, then.as_deref()) }))
     };
+    let conflicts: HashMap<&Path, &Conflict> =
+        preview.conflicts.iter().map(|conflict| (conflict.path.as_path(), conflict)).collect();
+    let many = preview.steps.len() > MOST_LINES;
     for step in &preview.steps {
-        if let Some(conflict) = preview.conflicts.iter().find(|conflict| conflict.path == step.path) {
+        if let Some(conflict) = conflicts.get(step.path()) {
             let mark = if force { painted(NOTE, "overwrites") } else { painted(BAD, "conflict") };
             let (left, found) = (conflict.expected.noun(), conflict.found.noun());
-            screen::out(&format!("{mark}: the call left {left}, and since then it was changed ({found})\n"));
+            let place = if many { format!("{}: ", short(step.path())) } else { String::new() };
+            screen::out(&format!(
+                "{mark}: {place}the call left {left}, and since then it was changed ({found})\n"
+            ));
         }
-        screen::out(&one(&step.path, &step.expect, &step.to)?);
+        match step {
+            Step::MoveBack { from, to } => {
+                let (from, to) = (painted(NAME, &short(from)), painted(NAME, &short(to)));
+                screen::out(&format!("{} {from} to {to}\n", painted(NOTE, "move back")));
+            }
+            Step::Put { .. } if many => {}
+            Step::Put { path, expect, to } => screen::out(&one(path, expect, to)?),
+        }
+    }
+    if many {
+        let deeds = preview.steps.iter().filter_map(|step| match step {
+            Step::Put { path, expect, to } => {
+                let path = path.strip_prefix(runtime.workspace()).unwrap_or(path);
+                Some((path, Deed::between(expect, to)))
+            }
+            Step::MoveBack { .. } => None,
+        });
+        screen::out(&summary(deeds));
     }
     for (id, why) in &preview.blocked {
         screen::note(&format!("{}: call {id} cannot be taken back: {why}", painted(NOTE, "note")));

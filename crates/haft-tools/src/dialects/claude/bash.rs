@@ -60,16 +60,11 @@ impl Tool for Bash {
             }
             Exit::Cancelled => (Some(ErrorKind::Interrupted), Some("Cancelled".to_owned())),
         };
-        let left = (done.left_behind > 0).then(|| {
-            format!(
-                "{} process(es) still running in the background were ended with the command",
-                done.left_behind
-            )
-        });
+        let facts = shell::facts(&done);
         let total = done.stdout.total;
         let mut text: Text = done.stdout.into_text();
         let end = if text.missing_bytes > 0 { &mut text.tail } else { &mut text.head };
-        for line in last.iter().chain(&left) {
+        for line in last.iter().chain(&facts) {
             if !end.is_empty() && !end.ends_with('\n') {
                 end.push('\n');
             }
@@ -86,6 +81,8 @@ impl Tool for Bash {
             "outputBytes": total,
             "durationMs": u64::try_from(done.elapsed.as_millis()).unwrap_or(u64::MAX),
             "leftBehind": done.left_behind,
+            "denials": done.denials,
+            "exhausted": done.exhausted,
         }));
         Ok(match kind {
             Some(kind) => output.failed(kind),

@@ -1,0 +1,184 @@
+//! What the commands of one session share: their own directories, the rules made for them, what they serve.
+//!
+//! From a scope it makes everything that holds one command: the rules for the kernel, the filter, the proxy, the
+//! environment, and what the witness has to know.
+
+mod home;
+mod scratch;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haft_tool::{Denial, Network, Scope, ToolError};
+
+use crate::Environment;
+use crate::network::{Domains, Proxy};
+use crate::process::Confinement;
+use crate::sandbox::{self, Found, Grants, Limits, Names, Ruleset, Rulesets};
+use crate::witness::{Plan, Reach, Shared, program};
+use scratch::Scratch;
+
+/// Devices that every program may use.
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// The version of Landlock that keeps signals inside.
+const SCOPES_SIGNALS: u32 = 6;
+/// Directories where every program of the machine puts temporary files.
+const TEMPS: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
+
+/// What the commands of one session share.
+#[derive(Default)]
+pub struct Enclosure {
+    rulesets: Rulesets,
+    shared: Arc<Shared>,
+    scratch: Mutex<Option<Arc<Scratch>>>,
+    limits: Limits,
+    cache: Option<PathBuf>,
+}
+
+/// Everything that holds one command.
+pub(crate) struct Held {
+    pub(crate) confinement: Confinement,
+    pub(crate) environment: Environment,
+    pub(crate) scratch: Vec<PathBuf>,
+    pub(crate) temps: Vec<PathBuf>,
+    pub(crate) devices: Vec<PathBuf>,
+    pub(crate) secrets: Names,
+    pub(crate) unread: Vec<PathBuf>,
+    pub(crate) brokered: Vec<PathBuf>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) reach: Reach,
+    /// What the proxy refused.
+    pub(crate) refused: Arc<Mutex<Vec<Denial>>>,
+    /// How the kernel holds the command, for the receipt.
+    pub(crate) how: String,
+    // Kept alive while the command runs.
+    _ruleset: Arc<Ruleset>,
+    _proxy: Option<Proxy>,
+    _scratch: Arc<Scratch>,
+}
+
+impl Enclosure {
+    /// An enclosure whose commands keep their caches below `cache`.
+    pub fn new(cache: Option<PathBuf>) -> Self {
+        Self { cache, ..Self::default() }
+    }
+
+    /// Gets everything ready that holds a command to `scope`. `terminal` is what it may talk to a person through.
+    pub(crate) fn hold(
+        &self,
+        scope: &Scope,
+        environment: &Environment,
+        terminal: Option<&Path>,
+    ) -> Result<Held, ToolError> {
+        let abi = sandbox::kernel::abi().unwrap_or(0);
+        let real_home = environment.get("HOME").map(PathBuf::from);
+        let (mut unread, names) = sandbox::places(&scope.secrets, real_home.as_deref());
+        unread.extend(scope.protected.iter().cloned());
+        let names = Names::new(names);
+        let scratch = self.scratch()?;
+        let home = home::Home::of(self.cache.as_deref(), real_home.as_deref(), scope, &scratch)?;
+        let own: Vec<PathBuf> = vec![scratch.path().to_owned(), home.path().to_owned()];
+        let temps: Vec<PathBuf> =
+            TEMPS.iter().map(PathBuf::from).filter_map(|temp| temp.canonicalize().ok()).collect();
+
+        let holds_secret = |tree: &PathBuf| unread.iter().any(|secret| secret.starts_with(tree));
+        let mut brokered: Vec<PathBuf> = temps.iter().filter(|temp| holds_secret(temp)).cloned().collect();
+        for root in &scope.roots {
+            let inside = sandbox::any_inside(root, &names, sandbox::MOST_ENTRIES);
+            if holds_secret(root) || !matches!(inside, Found::None) {
+                brokered.push(root.clone());
+            }
+        }
+        let mut devices: Vec<PathBuf> = DEVICES.iter().map(PathBuf::from).collect();
+        if let Some(terminal) = terminal {
+            devices.extend([terminal.to_owned(), PathBuf::from("/dev/tty")]);
+        }
+        let open_network = scope.network == Network::All;
+        let grants = Grants {
+            unread: &unread,
+            brokered: &brokered,
+            write: &[],
+            devices: &devices,
+            scratch: &own,
+            tcp: open_network,
+        };
+        let ruleset = self.rulesets.get(&grants)?;
+        let plan =
+            Plan { witness: true, reads: !brokered.is_empty(), signals: abi < SCOPES_SIGNALS, open_network };
+        let refused = Arc::default();
+        let (proxy, reach) = proxy(&scope.network, &refused)?;
+        let mut environment = home.environment(environment, scratch.path());
+        for (name, value) in proxy.iter().flat_map(Proxy::variables) {
+            environment = environment.with(name, value);
+        }
+        let confinement = Confinement {
+            ruleset: ruleset.as_raw_fd(),
+            program: program(plan),
+            limits: self.limits,
+            witness: true,
+        };
+        Ok(Held {
+            confinement,
+            environment,
+            scratch: own,
+            temps,
+            devices,
+            secrets: names,
+            unread,
+            brokered,
+            shared: Arc::clone(&self.shared),
+            reach,
+            refused,
+            how: how(abi, &scope.network),
+            _ruleset: ruleset,
+            _proxy: proxy,
+            _scratch: scratch,
+        })
+    }
+
+    /// Removes the session's own temporary directory; the next command gets a new one.
+    pub fn tidy(&self) {
+        drop(self.scratch.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    fn scratch(&self) -> Result<Arc<Scratch>, ToolError> {
+        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(scratch) = &*scratch {
+            return Ok(Arc::clone(scratch));
+        }
+        let new = Arc::new(Scratch::new()?);
+        *scratch = Some(Arc::clone(&new));
+        Ok(new)
+    }
+}
+
+fn proxy(network: &Network, refused: &Arc<Mutex<Vec<Denial>>>) -> Result<(Option<Proxy>, Reach), ToolError> {
+    let list = match network {
+        Network::None => return Ok((None, Reach::None)),
+        Network::All => return Ok((None, Reach::All)),
+        Network::Domains(list) => list,
+    };
+    let refused = Arc::clone(refused);
+    let proxy = Proxy::start(Domains::parse(list)?, move |no| {
+        let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = format!("{}:{}", no.host, no.port);
+        if let Some(known) = refused.iter_mut().find(|known| known.place == place) {
+            known.times = known.times.saturating_add(1);
+        } else if refused.len() < 100 {
+            let allow = no.allow.map(|entry| format!("--network {entry}"));
+            refused.push(Denial { what: "connect".to_owned(), place, rule: no.why, allow, times: 1 });
+        }
+    })?;
+    let reach = Reach::Proxy(proxy.address());
+    Ok((Some(proxy), reach))
+}
+
+/// How a command is held, in a few words for its receipt.
+fn how(abi: u32, network: &Network) -> String {
+    let network = match network {
+        Network::None => "no network".to_owned(),
+        Network::All => "all of the network".to_owned(),
+        Network::Domains(list) => format!("network: {}", list.join(", ")),
+    };
+    format!("Landlock {abi}, seccomp, witness; {network}")
+}

@@ -1,0 +1,144 @@
+//! Many clients, slow clients, long heads, and the end.
+
+use std::collections::HashMap;
+use std::sync::mpsc;
+
+use super::*;
+
+const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
+
+fn connect(run: &Run, port: u16) -> TcpStream {
+    let client = run.client();
+    (&client).write_all(format!("CONNECT example.test:{port} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
+    client
+}
+
+#[test]
+fn the_sixty_fifth_connection_is_turned_away_until_another_ends() {
+    let port = echo_at_the_end();
+    let run = run_example(port);
+    let mut tunnels: Vec<TcpStream> = (0..64)
+        .map(|_| {
+            let client = connect(&run, port);
+            hear(&client, ESTABLISHED);
+            client
+        })
+        .collect();
+    let request = format!("CONNECT example.test:{port} HTTP/1.1\r\n\r\n");
+    let answer = run.ask_text(&request);
+    assert!(answer.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{answer}");
+    let mut socks = run.client();
+    socks.write_all(&[5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, 0, 80]).unwrap();
+    let mut answer = Vec::new();
+    socks.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer, [5, 0, 5, 1, 0, 1, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(*run.refused.lock().unwrap(), []);
+
+    assert_eq!(exchange(&tunnels.pop().unwrap(), b"bye"), b"bye");
+    // The place is free a moment after the client has heard the end.
+    while {
+        let client = connect(&run, port);
+        let mut status = [0; 12];
+        (&client).read_exact(&mut status).unwrap();
+        &status == b"HTTP/1.1 503"
+    } {}
+}
+
+#[test]
+fn clients_that_never_finish_their_head_keep_nobody_waiting() {
+    let port = echo_at_the_end();
+    let run = run_example(port);
+    let slow: Vec<TcpStream> = (0..60)
+        .map(|at| {
+            let client = run.client();
+            let start: &[u8] = if at % 2 == 0 { b"GET http://exam" } else { &[5] };
+            (&client).write_all(start).unwrap();
+            client
+        })
+        .collect();
+    let client = connect(&run, port);
+    hear(&client, ESTABLISHED);
+    assert_eq!(exchange(&client, b"quick"), b"quick");
+    drop(slow);
+}
+
+#[test]
+fn a_head_has_a_longest_length() {
+    let port = echo_at_the_end();
+    let run = run_example(port);
+    let head = |length: usize| {
+        let start = format!("CONNECT example.test:{port} HTTP/1.1\r\nA: ");
+        let filling = "a".repeat(length - start.len() - 4);
+        format!("{start}{filling}\r\n\r\n")
+    };
+    let client = run.client();
+    (&client).write_all(head(64 * 1024).as_bytes()).unwrap();
+    hear(&client, ESTABLISHED);
+    for long in [head(64 * 1024 + 1), head(300_000), "a".repeat(100_000)] {
+        let answer = run.ask_text(long);
+        assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    }
+}
+
+#[test]
+fn the_end_ends_every_connection_and_every_thread() {
+    let (held, hold) = mpsc::channel::<()>();
+    let hold = Mutex::new(hold);
+    let (asked, was_asked) = mpsc::channel();
+    let port = server(|mut stream| {
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let witness = Arc::new(());
+    let watched = Arc::clone(&witness);
+    let list = domains(&["stuck.test", &format!("example.test:{port}"), &format!("127.0.0.1:{port}")]);
+    let lookup = move |name: &str| {
+        if name == "stuck.test" {
+            asked.send(()).unwrap();
+            let _ = hold.lock().unwrap().recv();
+        }
+        Ok(vec![HERE])
+    };
+    let proxy = Proxy::with_lookup(list, Arc::new(lookup), move |_| drop(Arc::clone(&watched))).unwrap();
+    let run = Run { proxy, refused: Arc::default() };
+
+    let mut clients: Vec<TcpStream> = (0..10).map(|_| connect(&run, port)).collect();
+    for client in &clients {
+        hear(client, ESTABLISHED);
+    }
+    for start in [&b"GET http://"[..], &[5, 1], b"CONNECT stuck.test:443 HTTP/1.1\r\n\r\n"] {
+        let client = run.client();
+        (&client).write_all(start).unwrap();
+        clients.push(client);
+    }
+    clients.push(run.client());
+    was_asked.recv().unwrap();
+    let address = run.proxy.address();
+
+    drop(run);
+    // Every thread that could still call it held a share of it.
+    assert_eq!(Arc::strong_count(&witness), 1);
+    assert!(TcpStream::connect(address).is_err());
+    for mut client in clients {
+        // The end or a reset, as the client had bytes on their way or not.
+        let _ = client.read_to_end(&mut Vec::new());
+    }
+    drop(held);
+}
+
+#[test]
+fn every_usual_program_is_told_where_the_proxy_is() {
+    let proxy = Proxy::start(domains(&[]), |_| {}).unwrap();
+    let run = Run { proxy, refused: Arc::default() };
+    assert!(run.ask_text("CONNECT example.test:443 HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 403 "));
+    let port = run.proxy.address().port();
+    let variables: HashMap<String, String> = run.proxy.variables().into_iter().collect();
+    for name in
+        ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "npm_config_https_proxy", "PIP_PROXY"]
+    {
+        assert_eq!(variables[name], format!("http://127.0.0.1:{port}"), "{name}");
+    }
+    for name in ["ALL_PROXY", "all_proxy"] {
+        assert_eq!(variables[name], format!("socks5h://127.0.0.1:{port}"), "{name}");
+    }
+    assert_eq!(variables["NO_PROXY"], "localhost,127.0.0.1,::1");
+}

@@ -1,0 +1,106 @@
+//! SOCKS through the proxy.
+
+use super::*;
+
+/// A SOCKS5 client that has said and heard its greeting.
+fn greeted(run: &Run) -> TcpStream {
+    let client = run.client();
+    (&client).write_all(&[5, 2, 1, 0]).unwrap();
+    hear(&client, &[5, 0]);
+    client
+}
+
+fn request(command: u8, kind: u8, host: &[u8], port: u16) -> Vec<u8> {
+    [&[5, command, 0, kind], host, &port.to_be_bytes()].concat()
+}
+
+fn named(name: &[u8]) -> Vec<u8> {
+    [&[u8::try_from(name.len()).unwrap()], name].concat()
+}
+
+/// The code that `request` is answered with before the connection ends.
+fn code(run: &Run, request: &[u8]) -> u8 {
+    let mut client = greeted(run);
+    client.write_all(request).unwrap();
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer.len(), 10, "{answer:?}");
+    answer[1]
+}
+
+#[test]
+fn names_and_addresses_are_connected() {
+    let port = echo_at_the_end();
+    let run = run_example(port);
+    let mapped = Ipv4Addr::LOCALHOST.to_ipv6_mapped().octets();
+    for (kind, host) in [
+        (3, named(b"example.test")),
+        (3, named(b"EXAMPLE.test.")),
+        (3, named(b"127.0.0.1")),
+        (1, vec![127, 0, 0, 1]),
+        (4, mapped.to_vec()),
+    ] {
+        let client = greeted(&run);
+        (&client).write_all(&request(1, kind, &host, port)).unwrap();
+        hear(&client, &[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(exchange(&client, b"through"), b"through");
+    }
+    assert_eq!(*run.refused.lock().unwrap(), []);
+}
+
+#[test]
+fn a_name_with_a_trick_in_it_is_refused_and_shown_harmlessly() {
+    for (name, shown) in [
+        (&b"evil.test\0.example.test"[..], "evil.test\\x00.example.test"),
+        (b"evil.test\n.example.test", "evil.test\\n.example.test"),
+        (b"\x1b[31mexample.test", "\\x1b[31mexample.test"),
+        (b"ex\xc3\xa4mple.test", "ex\\xc3\\xa4mple.test"),
+        (b"", ""),
+        (b"evil.test", "evil.test"),
+        (b"2130706433", "127.0.0.1"),
+    ] {
+        let run = run(&["example.test", "*.example.test"], |_| Ok(vec![HERE]));
+        assert_eq!(code(&run, &request(1, 3, &named(name), 443)), 2, "{shown}");
+        assert_eq!(run.only_refused().host, shown);
+    }
+}
+
+#[test]
+fn what_is_not_listed_or_not_public_is_refused() {
+    for (kind, host) in [
+        (1, vec![10, 0, 0, 1]),
+        (1, vec![8, 8, 8, 8]),
+        (4, [&[0; 15][..], &[1]].concat()),
+        (3, named(b"example.test")),
+        (3, named(b"localhost")),
+    ] {
+        let run = run(&["example.test", "localhost"], |_| Ok(vec![HERE]));
+        assert_eq!(code(&run, &request(1, kind, &host, 443)), 2, "{host:?}");
+        run.only_refused();
+    }
+}
+
+#[test]
+fn only_connect_is_spoken_and_the_rest_is_refused_in_the_protocols_words() {
+    for command in [2, 3, 0, 9] {
+        let run = run(&["example.test"], |_| Ok(vec![HERE]));
+        assert_eq!(code(&run, &request(command, 3, &named(b"example.test"), 443)), 7);
+        assert_eq!(run.only_refused().why, "SOCKS can only CONNECT here");
+    }
+    let run = run(&["example.test"], |_| Ok(vec![HERE]));
+    assert_eq!(code(&run, &request(1, 9, b"", 443)), 8);
+    assert_eq!(code(&run, &[4, 1, 0, 1, 1, 1, 1, 1, 0, 80]), 1);
+    assert_eq!(run.ask([5, 1, 2]), [5, 0xff]);
+    assert_eq!(run.ask([5, 0]), [5, 0xff]);
+    assert_eq!(run.ask(b"\x04\x01\x01\xbb\x01\x02\x03\x04user\0"), [0, 0x5b, 0, 0, 0, 0, 0, 0]);
+    let refused = run.only_refused();
+    assert_eq!((refused.host.as_str(), refused.port), ("1.2.3.4", 443));
+}
+
+#[test]
+fn a_server_that_cannot_be_had_has_its_own_code() {
+    let (port, _held) = closed_port();
+    assert_eq!(code(&run_example(port), &request(1, 3, &named(b"example.test"), port)), 5);
+    let unknown = run(&["example.test"], |_| Err(io::Error::other("no such name")));
+    assert_eq!(code(&unknown, &request(1, 3, &named(b"example.test"), 443)), 4);
+}

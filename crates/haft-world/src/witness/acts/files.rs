@@ -1,0 +1,296 @@
+//! Opening, and cutting by name.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use haft_tool::Guard;
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::witness::notify::Call;
+use crate::witness::paths::{Found, Spot};
+use crate::witness::places::Area;
+use crate::witness::supervisor::{Answer, Supervisor};
+
+const MOST_LINKS: u32 = 40;
+
+impl Supervisor {
+    /// Opens on the program's behalf, with the program's umask.
+    pub(super) fn open(
+        &mut self,
+        call: &Call,
+        base: i32,
+        path: usize,
+        flags: i32,
+        mode: u64,
+    ) -> Result<Answer, Errno> {
+        let path = Self::path(call, path)?;
+        let flags = OFlags::from_bits_retain(flags.cast_unsigned());
+        let mode = Mode::from_raw_mode(u32::try_from(mode & 0o7777).unwrap_or_default());
+        let mut found = match self.find(call, base, &path) {
+            // The kernel tells it in its own words; without the witness there is no right to write.
+            Err(Errno::LOOP | Errno::XDEV) => return Ok(Answer::GoOn),
+            found => found?,
+        };
+        let writes = is_for_writing(flags);
+        for _ in 0..MOST_LINKS {
+            let spot = match found {
+                Found::Spot(spot) => spot,
+                Found::Descriptor(fd) => return self.reopen(&fd, flags, mode),
+            };
+            let opened = if writes {
+                self.open_to_write(call, &spot, flags, mode)
+            } else {
+                self.open_to_read(&spot, flags)
+            };
+            match opened {
+                Err(Errno::LOOP) if !flags.contains(OFlags::NOFOLLOW) => {
+                    // An exclusive creation never follows.
+                    if flags.contains(OFlags::CREATE | OFlags::EXCL) {
+                        return Err(Errno::EXIST);
+                    }
+                    let again = self.follow(call, Found::Spot(spot))?;
+                    found = again;
+                }
+                other => return other,
+            }
+        }
+        Err(Errno::LOOP)
+    }
+
+    fn open_to_write(
+        &mut self,
+        call: &Call,
+        spot: &Spot,
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<Answer, Errno> {
+        let path = spot.path();
+        if spot.slash
+            || Self::is_scratch(spot)
+            || (self.places.area(&path) == Area::Outside && self.places.is_device(&path))
+        {
+            return Ok(Answer::GoOn);
+        }
+        if path == std::path::Path::new("/dev/tty") {
+            // Shells try it to find out whether somebody is there.
+            return Ok(Answer::GoOn);
+        }
+        if path.starts_with("/dev/pts") || path == std::path::Path::new("/dev/ptmx") {
+            return self.open_terminal(spot, flags);
+        }
+        if spot.dir.new && spot.dir.area == Area::Root && flags.contains(OFlags::CREATE) {
+            // Most files in new directories are new, too, and then there is nothing to look at before.
+            match self.create(call, spot, flags, mode) {
+                Err(Errno::EXIST) => {}
+                other => return other,
+            }
+        }
+        let stat = spot.stat();
+        if let Ok(stat) = &stat {
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Symlink => return Err(Errno::LOOP),
+                FileType::Directory if !flags.contains(OFlags::TMPFILE) => return Ok(Answer::GoOn),
+                _ => {}
+            }
+        } else if !flags.contains(OFlags::CREATE) {
+            return Err(stat.err().unwrap_or(Errno::NOENT));
+        }
+        if flags.contains(OFlags::TMPFILE) {
+            return self.open_unnamed(call, spot, flags, mode);
+        }
+        if !self.may_change("write", spot) {
+            return Ok(Answer::GoOn);
+        }
+        self.may_write_guarded(spot, stat.is_ok())?;
+        let kind = stat.ok().map(|stat| FileType::from_raw_mode(stat.st_mode));
+        match kind {
+            None | Some(FileType::RegularFile) => {}
+            Some(FileType::Fifo) => return Ok(self.open_fifo(call, spot, flags)),
+            Some(FileType::Socket) => return Err(Errno::NXIO),
+            Some(_) => {
+                let path = spot.path().display().to_string();
+                self.denials.add("write", path, "it is a device", None);
+                return Err(Errno::ACCESS);
+            }
+        }
+        self.touch(spot)?;
+        self.with_umask_of(call);
+        let ours = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let fd = rustix::fs::openat(&spot.dir.fd, &spot.name, ours, mode & no_special_bits())?;
+        if spot.dir.area == Area::Root {
+            self.recorder.opened(spot);
+        }
+        Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
+    }
+
+    /// Makes a file in a directory that the command made.
+    fn create(&mut self, call: &Call, spot: &Spot, flags: OFlags, mode: Mode) -> Result<Answer, Errno> {
+        self.may_write_guarded(spot, false)?;
+        self.with_umask_of(call);
+        let ours = flags | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&spot.dir.fd, &spot.name, ours, mode & no_special_bits())?;
+        self.recorder.opened(spot);
+        Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
+    }
+
+    fn open_to_read(&mut self, spot: &Spot, flags: OFlags) -> Result<Answer, Errno> {
+        let path = spot.path();
+        let Ok(stat) = spot.stat() else { return Ok(Answer::GoOn) };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => return Err(Errno::LOOP),
+            FileType::RegularFile => {}
+            // Landlock lets these through, or not.
+            _ => return Ok(Answer::GoOn),
+        }
+        if self.places.is_secret(&path) {
+            return Err(self.refuse_read(&path));
+        }
+        if !self.places.is_brokered(&path) {
+            return Ok(Answer::GoOn);
+        }
+        let ours = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let fd = rustix::fs::openat(&spot.dir.fd, &spot.name, ours, Mode::empty())?;
+        // Another kind of file may have taken its place; regular ones do not care for the flag.
+        if FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) != FileType::RegularFile {
+            return Err(Errno::ACCESS);
+        }
+        if !flags.contains(OFlags::NONBLOCK) {
+            rustix::fs::fcntl_setfl(&fd, rustix::fs::fcntl_getfl(&fd)? - OFlags::NONBLOCK)?;
+        }
+        Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
+    }
+
+    /// A file without a name, in a directory that may be written.
+    fn open_unnamed(&mut self, call: &Call, spot: &Spot, flags: OFlags, mode: Mode) -> Result<Answer, Errno> {
+        if self.places.area(&spot.path()) == Area::Outside {
+            return Ok(Answer::GoOn);
+        }
+        self.with_umask_of(call);
+        let ours = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&spot.dir.fd, &spot.name, ours, mode & no_special_bits())?;
+        Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
+    }
+
+    /// Opens again what the program holds already.
+    fn reopen(&mut self, fd: &OwnedFd, flags: OFlags, mode: Mode) -> Result<Answer, Errno> {
+        let stat = rustix::fs::fstat(fd)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::CharacterDevice => {
+                let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+                let ours = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+                let fd = rustix::fs::open(path, ours, mode)?;
+                return Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) });
+            }
+            // Pipes and sockets have no place in the file system, so Landlock lets them be opened.
+            _ => return Ok(Answer::GoOn),
+        }
+        let spot = self.spot_of(fd).map_err(|_| Errno::ACCESS)?;
+        if is_for_writing(flags) {
+            if !self.may_change("write", &spot) {
+                return Err(Errno::ACCESS);
+            }
+            self.may_write_guarded(&spot, true)?;
+            self.touch(&spot)?;
+            if spot.dir.area == Area::Root {
+                self.recorder.opened(&spot);
+            }
+        } else if self.places.is_secret(&spot.path()) {
+            return Err(self.refuse_read(&spot.path()));
+        }
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let ours = (flags - OFlags::NOFOLLOW - OFlags::CREATE - OFlags::EXCL) | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, ours, Mode::empty())?;
+        Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
+    }
+
+    /// A pipe with a name may wait for its other end, so another thread opens it.
+    fn open_fifo(&mut self, call: &Call, spot: &Spot, flags: OFlags) -> Answer {
+        let (listener, id, spot_fd) = (Arc::clone(&self.listener), call.id, spot.dir.fd.try_clone());
+        let name = spot.name.clone();
+        std::thread::spawn(move || {
+            let opened = spot_fd.map_err(|_| Errno::MFILE).and_then(|dir| {
+                let ours = (flags - OFlags::CREATE) | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                rustix::fs::openat(&dir, &name, ours, Mode::empty())
+            });
+            match opened {
+                Ok(fd) => listener.hand_over(id, fd.as_raw_fd(), flags.contains(OFlags::CLOEXEC)),
+                Err(error) => listener.answer(id, Err(error)),
+            }
+        });
+        Answer::Later
+    }
+
+    /// A terminal of the program's own making; those of others are not touched.
+    fn open_terminal(&mut self, spot: &Spot, flags: OFlags) -> Result<Answer, Errno> {
+        let path = spot.path();
+        let number = spot.name.to_str().and_then(|name| name.parse().ok());
+        let master = spot.name == "ptmx";
+        if !master && !number.is_some_and(|number| self.terminals.contains(&number)) {
+            let place = path.display().to_string();
+            self.denials.add("write", place, "it is the terminal of another program", None);
+            return Err(Errno::ACCESS);
+        }
+        let ours = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let fd = rustix::fs::openat(&spot.dir.fd, &spot.name, ours, Mode::empty())?;
+        if master && let Some(number) = terminal_number(&fd) {
+            self.terminals.push(number);
+        }
+        Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
+    }
+
+    /// Cuts a file by name.
+    pub(super) fn truncate(&mut self, call: &Call, path: usize, length: u64) -> Result<Answer, Errno> {
+        let path = Self::path(call, path)?;
+        let Found::Spot(spot) = self.find_through(call, libc::AT_FDCWD, &path)? else {
+            return Err(Errno::ACCESS);
+        };
+        let stat = spot.stat()?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Directory => return Err(Errno::ISDIR),
+            _ => return Err(Errno::INVAL),
+        }
+        if !self.may_change("truncate", &spot) {
+            return Err(Errno::ACCESS);
+        }
+        self.may_write_guarded(&spot, true)?;
+        self.touch(&spot)?;
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&spot.dir.fd, &spot.name, flags, Mode::empty())?;
+        Ok(rustix::fs::ftruncate(&fd, length).into())
+    }
+
+    /// Refuses to open a guarded file for writing.
+    fn may_write_guarded(&mut self, spot: &Spot, exists: bool) -> Result<(), Errno> {
+        if spot.dir.area != Area::Root {
+            return Ok(());
+        }
+        let path = spot.path();
+        let Some(guard) = self.guard_of(spot) else { return Ok(()) };
+        // Git writes these in place when it makes a worktree or a submodule; what they say is looked at in the end.
+        if guard == Guard::GitLink && !exists && (spot.dir.new || self.is_git_linkage(&path)) {
+            return Ok(());
+        }
+        Err(self.refuse_guarded("write", &path, guard, ""))
+    }
+}
+
+/// Whether an open file could be changed.
+fn is_for_writing(flags: OFlags) -> bool {
+    flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)
+}
+
+/// Nothing runs as somebody else because a command said so.
+pub(super) fn no_special_bits() -> Mode {
+    !(Mode::SUID | Mode::SGID)
+}
+
+#[expect(unsafe_code, reason = "the request has no safe wrapper")]
+fn terminal_number(fd: &OwnedFd) -> Option<u32> {
+    let mut number: libc::c_uint = 0;
+    // SAFETY: TIOCGPTN writes one unsigned int.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCGPTN, &raw mut number) };
+    (result == 0).then_some(number)
+}

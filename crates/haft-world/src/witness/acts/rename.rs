@@ -1,0 +1,143 @@
+//! Moving names.
+
+use haft_tool::Guard;
+use rustix::fs::{AtFlags, FileType, RenameFlags};
+use rustix::io::Errno;
+
+use crate::witness::notify::Call;
+use crate::witness::paths::Spot;
+use crate::witness::places::Area;
+use crate::witness::supervisor::{Answer, Supervisor};
+
+impl Supervisor {
+    pub(super) fn rename(
+        &mut self,
+        call: &Call,
+        (old_base, old): (i32, usize),
+        (new_base, new): (i32, usize),
+        flags: u32,
+    ) -> Result<Answer, Errno> {
+        let flags = RenameFlags::from_bits(flags).ok_or(Errno::INVAL)?;
+        if flags.contains(RenameFlags::WHITEOUT) {
+            return Err(Errno::INVAL);
+        }
+        let from = self.spot(call, old_base, old)?;
+        let to = self.spot(call, new_base, new)?;
+        let kind = FileType::from_raw_mode(from.stat()?.st_mode);
+        let there = to.stat().ok().map(|stat| FileType::from_raw_mode(stat.st_mode));
+        let directory = kind == FileType::Directory;
+        if there.is_some() && flags.contains(RenameFlags::NOREPLACE) {
+            return Err(Errno::EXIST);
+        }
+        if !self.may_change("move", &from) || !self.may_change("move", &to) {
+            return Err(Errno::ACCESS);
+        }
+        if (from.dir.area == Area::Root) != (to.dir.area == Area::Root) {
+            // A move across is a copy and a removal, each of which is witnessed as what it is.
+            return Err(Errno::XDEV);
+        }
+        if flags.contains(RenameFlags::EXCHANGE) {
+            return self.exchange(&from, &to, directory || there == Some(FileType::Directory));
+        }
+        self.may_leave(&from, directory)?;
+        match self.guard_of(&to) {
+            None => {}
+            Some(Guard::GitConfig) if kind == FileType::RegularFile => {
+                return Ok(self.install_config(&from, &to).into());
+            }
+            // A directory named .git is looked through below.
+            Some(Guard::GitLink) if directory => {}
+            Some(guard) => return Err(self.refuse_guarded("move", &to.path(), guard, "")),
+        }
+        if directory {
+            self.may_become(&from, &to)?;
+            return self.move_directory(&from, &to, there, flags);
+        }
+        self.touch(&from)?;
+        self.touch(&to)?;
+        if kind == FileType::Symlink || there == Some(FileType::Symlink) {
+            self.dirs.forget();
+        }
+        Ok(rename(&from, &to, flags).into())
+    }
+
+    /// Settings stay where they are, also with the directory around them.
+    fn may_leave(&mut self, from: &Spot, directory: bool) -> Result<(), Errno> {
+        if let Some(guard @ Guard::Settings) = self.guard_of(from) {
+            return Err(self.refuse_guarded("move", &from.path(), guard, ""));
+        }
+        if directory && from.name == ".claude" && from.dir.area == Area::Root && !from.dir.new {
+            for name in ["settings.json", "settings.local.json"] {
+                let inside = std::path::Path::new(&from.name).join(name);
+                if rustix::fs::statat(&from.dir.fd, &inside, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+                    && self.places.scope.guard(&from.dir.path.join(&inside)).is_some()
+                {
+                    return Err(self.refuse_guarded("move", &from.path(), Guard::Settings, name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn move_directory(
+        &mut self,
+        from: &Spot,
+        to: &Spot,
+        there: Option<FileType>,
+        flags: RenameFlags,
+    ) -> Result<Answer, Errno> {
+        let (old, new) = (from.path(), to.path());
+        if from.dir.area != Area::Root || old == new {
+            self.dirs.forget();
+            return Ok(rename(from, to, flags).into());
+        }
+        if there.is_some_and(|kind| kind != FileType::Directory) {
+            return Err(Errno::NOTDIR);
+        }
+        if new.starts_with(&old) {
+            return Err(Errno::INVAL);
+        }
+        if self.recorder.is_new(&old) {
+            self.touch(from)?;
+            self.touch(to)?;
+            self.dirs.forget();
+            let renamed = rename(from, to, flags);
+            // What it replaced was empty; below it all is new, under the new name as under the old one.
+            return Ok(renamed.into());
+        }
+        if there.is_some() {
+            // The kernel would put it in place of an empty directory, which is noted as what it is: a removal.
+            self.touch(to)?;
+            rustix::fs::unlinkat(&to.dir.fd, &to.name, AtFlags::REMOVEDIR)?;
+        }
+        let mode = from.stat()?.st_mode & 0o7777;
+        self.recorder.before_move(&old, &new)?;
+        self.dirs.forget();
+        if let Err(error) = rename(from, to, flags) {
+            self.recorder.stayed();
+            return Err(error);
+        }
+        self.recorder.moved(&old, &new, mode);
+        Ok(Answer::Done(0))
+    }
+
+    fn exchange(&mut self, from: &Spot, to: &Spot, directories: bool) -> Result<Answer, Errno> {
+        if directories {
+            // Programs that know it also know how to do without.
+            return Err(Errno::INVAL);
+        }
+        self.refuse_any_guard("move", from)?;
+        self.refuse_any_guard("move", to)?;
+        self.touch(from)?;
+        self.touch(to)?;
+        self.dirs.forget();
+        Ok(rename(from, to, RenameFlags::EXCHANGE).into())
+    }
+}
+
+fn rename(from: &Spot, to: &Spot, flags: RenameFlags) -> Result<(), Errno> {
+    if flags.is_empty() {
+        return rustix::fs::renameat(&from.dir.fd, from.word(), &to.dir.fd, to.word());
+    }
+    rustix::fs::renameat_with(&from.dir.fd, from.word(), &to.dir.fd, to.word(), flags)
+}

@@ -1,0 +1,164 @@
+//! How many processes a command has, how much memory they hold and how full the disk gets.
+//!
+//! Needs no privileges and no control groups: the keeper adopts every orphan, so all of the command's processes are
+//! found below it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How many processes and threads a command may have at once.
+const MOST: usize = 2_000;
+/// How long a command runs before anybody counts.
+const FIRST: Duration = Duration::from_millis(400);
+/// How often is counted afterwards.
+const OFTEN: Duration = Duration::from_millis(200);
+/// What a command leaves of a disk, at least.
+const LEAST_FREE: u64 = 512 << 20;
+
+/// Why a command was ended.
+pub(crate) type Verdict = Arc<Mutex<Option<String>>>;
+
+pub(super) struct Census {
+    keeper: i32,
+    /// At least as many as there are now.
+    bound: usize,
+    made: u64,
+    next: Instant,
+    most_memory: u64,
+    free_at_start: u64,
+    verdict: Verdict,
+    end: Box<dyn Fn() + Send>,
+}
+
+impl Census {
+    /// Counts what is below `keeper`; calls `end` when it is too much.
+    pub(super) fn new(keeper: i32, verdict: Verdict, end: Box<dyn Fn() + Send>) -> Self {
+        let most_memory = memory_total() / 4 * 3;
+        let next = Instant::now() + FIRST;
+        Self { keeper, bound: 1, made: 0, next, most_memory, free_at_start: u64::MAX, verdict, end }
+    }
+
+    pub(super) fn most(&self) -> usize {
+        MOST
+    }
+
+    pub(super) fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// Whether there may be one more process.
+    pub(super) fn another(&mut self) -> bool {
+        if self.bound >= MOST {
+            self.bound = self.members().iter().map(|process| threads_of(*process)).sum();
+            if self.bound >= MOST {
+                return false;
+            }
+        }
+        self.bound += 1;
+        self.made += 1;
+        true
+    }
+
+    pub(super) fn has(&self, process: i32) -> bool {
+        // Up the line of parents is shorter than down all the children.
+        let mut at = process;
+        for _ in 0..10_000 {
+            if at == self.keeper {
+                return process != self.keeper;
+            }
+            match parent_of(at) {
+                Some(parent) if parent > 1 => at = parent,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    pub(super) fn has_group(&self, group: i32) -> bool {
+        let Some(pid) = rustix::process::Pid::from_raw(group) else { return false };
+        self.has(group)
+            || self.members().iter().any(|process| {
+                let process = rustix::process::Pid::from_raw(*process);
+                rustix::process::getpgid(process).is_ok_and(|its| its == pid)
+            })
+    }
+
+    /// Looks at memory and disk when it is time to, and ends the command if it uses up either.
+    pub(super) fn look(&mut self, workspace: &Path) {
+        let now = Instant::now();
+        if now < self.next {
+            return;
+        }
+        self.next = now + OFTEN;
+        let held: u64 = self.members().iter().map(|process| memory_of(*process)).sum();
+        if held > self.most_memory {
+            let most = self.most_memory >> 20;
+            self.condemn(format!("its processes held more than {most} MiB of memory"));
+        }
+        if let Ok(stat) = rustix::fs::statvfs(workspace) {
+            let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+            let start = *[self.free_at_start].iter().find(|start| **start != u64::MAX).unwrap_or(&free);
+            self.free_at_start = start;
+            if free < LEAST_FREE && free < start / 2 {
+                self.condemn(format!("it left only {} MiB free on the disk", free >> 20));
+            }
+        }
+    }
+
+    fn condemn(&self, why: String) {
+        self.verdict.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        (self.end)();
+    }
+
+    /// Every process below the keeper.
+    fn members(&self) -> Vec<i32> {
+        let mut found = Vec::new();
+        let mut open = vec![self.keeper];
+        while let Some(process) = open.pop() {
+            for child in children_of(process) {
+                found.push(child);
+                open.push(child);
+            }
+            if found.len() > 4 * MOST {
+                break;
+            }
+        }
+        found
+    }
+}
+
+fn children_of(process: i32) -> Vec<i32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    let mut children = Vec::new();
+    for thread in threads.flatten() {
+        let Ok(list) = fs::read_to_string(thread.path().join("children")) else { continue };
+        children.extend(list.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()));
+    }
+    children
+}
+
+fn threads_of(process: i32) -> usize {
+    fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count)
+}
+
+fn parent_of(process: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
+fn memory_of(process: i32) -> u64 {
+    let Ok(statm) = fs::read_to_string(format!("/proc/{process}/statm")) else { return 0 };
+    let mut pages = statm.split_ascii_whitespace().skip(1).map(|pages| pages.parse::<u64>().unwrap_or(0));
+    let (resident, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
+    resident.saturating_sub(shared) * 4096
+}
+
+fn memory_total() -> u64 {
+    let Ok(text) = fs::read_to_string("/proc/meminfo") else { return u64::MAX / 4 };
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    total
+        .and_then(|total| total.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+        .map_or(u64::MAX / 4, |kb| kb * 1024)
+}

@@ -1,0 +1,115 @@
+//! What stands under a name, with the hash of its bytes and a handle to read them by.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use haft_tool::{FileNode, Node};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::files::{foreign_owner, xattrs};
+
+/// Files up to this size are held in memory while they are looked at.
+pub(super) const SMALL: u64 = 32 * 1024;
+/// The bytes of larger files are not kept.
+pub(super) const LARGEST: u64 = 1 << 30;
+
+/// The bytes behind a node.
+pub(super) enum Bytes {
+    None,
+    Small(Vec<u8>),
+    Large(File),
+    /// There are more of them than are kept.
+    TooMany,
+}
+
+/// What stands under `name`, and its bytes.
+pub(super) fn look(dir: impl AsFd, name: &OsStr) -> Result<(Node, Bytes), Errno> {
+    let dir = dir.as_fd();
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    // Most names that are touched are new or plain files; both take one call to tell.
+    match rustix::fs::openat(dir, name, flags, Mode::empty()) {
+        Ok(fd) => opened(fd),
+        Err(Errno::NOENT) => Ok((Node::Absent, Bytes::None)),
+        Err(error) => {
+            let stat = match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Err(Errno::NOENT) => return Ok((Node::Absent, Bytes::None)),
+                stat => stat?,
+            };
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Symlink => {
+                    let target = rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes();
+                    let target = PathBuf::from(OsString::from_vec(target));
+                    Ok((Node::Link { target }, Bytes::None))
+                }
+                FileType::Directory => Ok((Node::Dir { mode: stat.st_mode & 0o7777 }, Bytes::None)),
+                FileType::RegularFile => locked(dir, name, &stat, error),
+                _ => Ok((Node::Special, Bytes::None)),
+            }
+        }
+    }
+}
+
+/// A file that its owner may not read can still be changed or removed; it is opened for a moment.
+fn locked(dir: impl AsFd + Copy, name: &OsStr, stat: &Stat, error: Errno) -> Result<(Node, Bytes), Errno> {
+    if error != Errno::ACCESS {
+        return Err(error);
+    }
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    rustix::fs::chmodat(dir, name, mode | Mode::RUSR, AtFlags::empty())?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::openat(dir, name, flags, Mode::empty());
+    rustix::fs::chmodat(dir, name, mode, AtFlags::empty())?;
+    opened(fd?)
+}
+
+fn opened(fd: OwnedFd) -> Result<(Node, Bytes), Errno> {
+    let stat = rustix::fs::fstat(&fd)?;
+    let mode = stat.st_mode & 0o7777;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Directory => return Ok((Node::Dir { mode }, Bytes::None)),
+        _ => return Ok((Node::Special, Bytes::None)),
+    }
+    let size = u64::try_from(stat.st_size).unwrap_or(0);
+    let attributes = match rustix::fs::flistxattr(&fd, &mut [0_u8; 0]) {
+        Ok(1..) => xattrs(&fd),
+        _ => Vec::new(),
+    };
+    let node = |hash: String, size| {
+        Node::File(FileNode {
+            hash,
+            size,
+            mode,
+            owner: foreign_owner(&stat),
+            xattrs: attributes,
+            linked: (stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino)),
+        })
+    };
+    let mut file = File::from(fd);
+    if size <= SMALL {
+        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
+        read_all(&mut file, &mut bytes)?;
+        let hash = blake3::hash(&bytes).to_hex().to_string();
+        return Ok((node(hash, bytes.len() as u64), Bytes::Small(bytes)));
+    }
+    if size > LARGEST {
+        return Ok((node(String::new(), size), Bytes::TooMany));
+    }
+    let mut hasher = blake3::Hasher::new();
+    let error = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    hasher.update_reader(&mut file).map_err(error)?;
+    file.seek(SeekFrom::Start(0)).map_err(error)?;
+    Ok((node(hasher.finalize().to_hex().to_string(), hasher.count()), Bytes::Large(file)))
+}
+
+fn read_all(file: &mut File, bytes: &mut Vec<u8>) -> Result<(), Errno> {
+    file.take(LARGEST)
+        .read_to_end(bytes)
+        .map(drop)
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}

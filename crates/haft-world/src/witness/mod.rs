@@ -1,0 +1,155 @@
+//! The witness: sees a sandboxed process tree's mutating system calls before they take effect, does those that the
+//! scope allows on the program's behalf, and keeps what stood there before.
+//!
+//! A program in the sandbox has no right to write anything by itself (Landlock). It asks the kernel as always; the
+//! kernel asks the witness; the witness reads the program's words once, finds the place, checks it, keeps the
+//! before-image, acts, and hands over the result. What it checked is what it acts on, so no other thread of the
+//! program can put something else in between.
+//!
+//! What lives where: `filter` says which calls come here, `notify` speaks with the kernel, `target` reads the
+//! program, `paths` and `places` find and judge, `acts` act, `recorder` and `image` remember, `census` counts.
+
+mod acts;
+mod audit;
+mod census;
+mod denials;
+mod filter;
+mod image;
+mod notify;
+mod paths;
+mod places;
+mod recorder;
+mod supervisor;
+mod survey;
+mod target;
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
+
+use haft_tool::{Change, Denial, Scope, ToolError};
+
+use census::Census;
+pub(crate) use census::Verdict;
+use denials::Denials;
+pub(crate) use filter::{Plan, program};
+use notify::Listener;
+use paths::Dirs;
+use places::Places;
+pub(crate) use places::Shared;
+use recorder::Recorder;
+use supervisor::Supervisor;
+use target::Umasks;
+
+use crate::journal::Journal;
+use crate::sandbox::Names;
+
+/// What a command may reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    None,
+    /// The proxy on this machine that lets listed domains through.
+    Proxy(SocketAddr),
+    All,
+}
+
+/// What the witness of a command needs to know.
+pub(crate) struct Setting {
+    pub(crate) scope: Arc<Scope>,
+    pub(crate) scratch: Vec<PathBuf>,
+    pub(crate) temps: Vec<PathBuf>,
+    pub(crate) devices: Vec<PathBuf>,
+    pub(crate) secrets: Names,
+    pub(crate) unread: Vec<PathBuf>,
+    pub(crate) brokered: Vec<PathBuf>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) reach: Reach,
+    pub(crate) journal: Arc<dyn Journal>,
+    /// The process below which all of the command's are found.
+    pub(crate) keeper: i32,
+    pub(crate) verdict: Verdict,
+    /// Ends the command.
+    pub(crate) end: Box<dyn Fn() + Send>,
+    /// Says that nobody waits for what is left.
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
+/// What the witness saw.
+pub(crate) struct Seen {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) losses: Vec<String>,
+    pub(crate) denials: Vec<Denial>,
+}
+
+/// The witness of one command, at work.
+pub(crate) struct Witness(JoinHandle<Result<Seen, ToolError>>);
+
+impl Witness {
+    /// Starts to answer. `listener` comes from the command's own process, which may die before it has one.
+    pub(crate) fn start(
+        listener: impl FnOnce() -> Option<OwnedFd> + Send + 'static,
+        setting: Setting,
+    ) -> Result<Self, ToolError> {
+        let work = move || watch(listener(), setting);
+        let thread = std::thread::Builder::new().name("haft-witness".to_owned()).stack_size(512 * 1024);
+        let thread = thread.spawn(work);
+        thread
+            .map(Self)
+            .map_err(|error| ToolError::io("no thread can be started to watch the command", &error))
+    }
+
+    /// What was seen, once no process is left.
+    pub(crate) fn finish(self) -> Result<Seen, ToolError> {
+        self.0.join().unwrap_or_else(|_| Err(ToolError::internal("the witness broke down")))
+    }
+}
+
+fn watch(listener: Option<OwnedFd>, setting: Setting) -> Result<Seen, ToolError> {
+    let recorder = Recorder::new(setting.journal);
+    let shared = Arc::clone(&setting.shared);
+    let places = Places {
+        scope: setting.scope,
+        scratch: setting.scratch,
+        temps: setting.temps,
+        devices: setting.devices,
+        secrets: setting.secrets,
+        unread: setting.unread,
+        brokered: setting.brokered,
+        shared: setting.shared,
+    };
+    let Some(listener) = listener else {
+        return Ok(Seen { changes: Vec::new(), losses: Vec::new(), denials: Vec::new() });
+    };
+    // The umask belongs to the whole process unless a thread takes a copy; this one has to change it for each call.
+    own_umask();
+    let mut supervisor = Supervisor {
+        listener: Arc::new(Listener::new(listener)),
+        places,
+        recorder,
+        denials: Denials::default(),
+        dirs: Dirs::default(),
+        umasks: Umasks::default(),
+        umask: None,
+        census: Census::new(setting.keeper, setting.verdict, setting.end),
+        network: setting.reach,
+        ports: Vec::new(),
+        terminals: Vec::new(),
+        stop: setting.stop,
+    };
+    supervisor.run();
+    shared.serve_no_more(&supervisor.ports);
+    let Supervisor { recorder, mut denials, places, .. } = supervisor;
+    let (mut changes, losses) = recorder.finish()?;
+    audit::audit(&mut changes, &places.scope, &mut denials);
+    Ok(Seen { changes, losses, denials: denials.into_list() })
+}
+
+/// Gives this thread a umask of its own.
+#[expect(unsafe_code, reason = "unshare has no safe wrapper")]
+fn own_umask() {
+    // SAFETY: only this thread's idea of umask and working directory is split off; Haft never relies on the latter.
+    unsafe { libc::unshare(libc::CLONE_FS) };
+}

@@ -1,0 +1,156 @@
+//! Where a command may write, and what is guarded there.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use haft_tool::{Guard, Scope};
+
+use crate::sandbox::Names;
+
+/// What a directory is to a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Area {
+    /// Part of the scope: written, and every change witnessed.
+    Root,
+    /// A directory of the session's own; what happens there concerns nobody.
+    Scratch,
+    /// A temporary directory that all share: the session's own entries may be changed, others not.
+    Temp,
+    /// Anything else.
+    Outside,
+}
+
+/// What commands of one session share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// Entries of the shared temporary directories that commands made.
+    temporary: Mutex<HashSet<PathBuf>>,
+    /// Ports that commands serve on this machine.
+    ports: Mutex<Vec<u16>>,
+    /// Names of sockets that commands serve without a file.
+    abstract_names: Mutex<HashSet<Vec<u8>>>,
+}
+
+impl Shared {
+    pub(super) fn serves(&self, port: u16) -> bool {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner).contains(&port)
+    }
+
+    pub(super) fn serve(&self, port: u16) {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner).push(port);
+    }
+
+    pub(super) fn serve_no_more(&self, ports: &[u16]) {
+        let mut known = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        for port in ports {
+            if let Some(at) = known.iter().position(|known| known == port) {
+                known.swap_remove(at);
+            }
+        }
+    }
+
+    pub(super) fn knows_abstract(&self, name: &[u8]) -> bool {
+        self.abstract_names.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
+    }
+
+    pub(super) fn add_abstract(&self, name: &[u8]) {
+        self.abstract_names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_vec());
+    }
+}
+
+/// The scope, as the witness asks about it.
+pub(super) struct Places {
+    pub(super) scope: Arc<Scope>,
+    pub(super) scratch: Vec<PathBuf>,
+    pub(super) temps: Vec<PathBuf>,
+    pub(super) devices: Vec<PathBuf>,
+    pub(super) secrets: Names,
+    pub(super) unread: Vec<PathBuf>,
+    /// Trees where Landlock lets no file be read, because secrets lie among files that come and go.
+    pub(super) brokered: Vec<PathBuf>,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Places {
+    pub(super) fn area(&self, path: &Path) -> Area {
+        let within = |list: &[PathBuf]| list.iter().any(|root| path.starts_with(root));
+        if self.scope.is_protected(path) {
+            Area::Outside
+        } else if within(&self.scratch) {
+            Area::Scratch
+        } else if within(&self.scope.blocked) {
+            Area::Outside
+        } else if within(&self.scope.roots) || within(&self.scope.grants) {
+            Area::Root
+        } else if within(&self.temps) {
+            Area::Temp
+        } else {
+            Area::Outside
+        }
+    }
+
+    /// Why `path`, which lies in no place to write, may not be written.
+    pub(super) fn why_outside(&self, path: &Path) -> (String, Option<String>) {
+        if self.scope.is_protected(path) {
+            return ("Haft's own, which nothing touches".to_owned(), None);
+        }
+        if self.scope.blocked.iter().any(|blocked| path.starts_with(blocked)) {
+            return ("the scope does not let it be written".to_owned(), None);
+        }
+        if self.temps.iter().any(|temp| path.starts_with(temp)) {
+            let why = "it is there already and not of this session's making".to_owned();
+            return (why, Some("choose another name, or a directory below $TMPDIR".to_owned()));
+        }
+        let folder = path.parent().unwrap_or(path);
+        ("outside the scope".to_owned(), Some(format!("--add-dir {}", folder.display())))
+    }
+
+    /// Whether the entry of a shared temporary directory that `path` is, or lies in, may be changed. `exists` tells
+    /// whether there is one; a new one becomes the session's.
+    pub(super) fn may_change_temporary(&self, path: &Path, exists: impl Fn(&Path) -> bool) -> bool {
+        let Some(temp) = self.temps.iter().find(|temp| path.starts_with(temp)) else { return false };
+        let Some(first) = path.strip_prefix(temp).ok().and_then(|rest| rest.components().next()) else {
+            return false;
+        };
+        let entry = temp.join(first);
+        let mut own = self.shared.temporary.lock().unwrap_or_else(PoisonError::into_inner);
+        if own.contains(&entry) {
+            return true;
+        }
+        if exists(&entry) {
+            return false;
+        }
+        own.insert(entry);
+        true
+    }
+
+    /// Why a path is guarded. Settings in directories that the command itself made concern nobody yet.
+    pub(super) fn guard(&self, path: &Path, in_new_directory: bool) -> Option<Guard> {
+        match self.scope.guard(path) {
+            Some(Guard::Settings) if in_new_directory || is_dependency(path) => None,
+            guard => guard,
+        }
+    }
+
+    /// Whether nobody may read the file of this path.
+    pub(super) fn is_secret(&self, path: &Path) -> bool {
+        let named = path.file_name().is_some_and(|name| self.secrets.matches(name));
+        named || self.scope.is_protected(path) || self.unread.iter().any(|unread| path.starts_with(unread))
+    }
+
+    /// Whether the witness opens files here for reading, too.
+    pub(super) fn is_brokered(&self, path: &Path) -> bool {
+        self.brokered.iter().any(|tree| path.starts_with(tree))
+    }
+
+    pub(super) fn is_device(&self, path: &Path) -> bool {
+        self.devices.iter().any(|device| device == path)
+    }
+}
+
+/// Packages bring settings along that no program looks for where they are.
+fn is_dependency(path: &Path) -> bool {
+    let folders = ["node_modules", "site-packages", "vendor", "target"];
+    path.components().any(|part| folders.iter().any(|folder| part.as_os_str() == *folder))
+}

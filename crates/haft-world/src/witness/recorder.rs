@@ -1,0 +1,224 @@
+//! What stood at each path before a command's first touch, and what stands there when it is done.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use haft_tool::{Change, Node, ToolError};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::image::{self, Bytes};
+use super::paths::{Spot, where_is};
+use super::survey;
+use crate::journal::{Before, Image, Journal};
+
+/// More changes than this are not listed.
+const MOST_CHANGES: usize = 2_000_000;
+
+/// The witness's notes on one command.
+pub(super) struct Recorder {
+    journal: Arc<dyn Journal>,
+    /// What stood at a path before it was first touched. What lies below a directory that was not there is not in it.
+    touched: HashMap<PathBuf, Node>,
+    /// Files that were opened for writing; some may be written still.
+    opened: Vec<PathBuf>,
+    changes: Vec<Change>,
+    losses: Vec<String>,
+    error: Option<ToolError>,
+}
+
+impl Recorder {
+    pub(super) fn new(journal: Arc<dyn Journal>) -> Self {
+        Self {
+            journal,
+            touched: HashMap::new(),
+            opened: Vec::new(),
+            changes: Vec::new(),
+            losses: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// Whether the command itself made the directory at `path`, or one above it.
+    pub(super) fn is_new(&self, path: &Path) -> bool {
+        !self.touched.is_empty()
+            && path.ancestors().any(|above| self.touched.get(above) == Some(&Node::Absent))
+    }
+
+    /// Keeps what stands at a spot, before the command changes it for the first time.
+    pub(super) fn touch(&mut self, spot: &Spot) -> Result<(), Errno> {
+        if spot.dir.new {
+            return Ok(());
+        }
+        let path = spot.path();
+        if self.touched.contains_key(&path) {
+            return Ok(());
+        }
+        let (node, bytes) = image::look(&spot.dir.fd, &spot.name)?;
+        let image = match &bytes {
+            Bytes::None => Image::None,
+            Bytes::Small(bytes) => Image::Small(bytes),
+            Bytes::Large(file) => Image::Large(file),
+            Bytes::TooMany => {
+                self.losses.push(format!("{} was too large to be kept", path.display()));
+                Image::None
+            }
+        };
+        if let Err(error) = self.journal.witness(&Before { path: &path, node: &node, bytes: image }) {
+            // A change that could not be taken back is not made.
+            self.error.get_or_insert(error);
+            return Err(Errno::IO);
+        }
+        self.touched.insert(path, node);
+        Ok(())
+    }
+
+    /// Notes that a file is open for writing.
+    pub(super) fn opened(&mut self, spot: &Spot) {
+        self.opened.push(spot.path());
+    }
+
+    /// Says that something will not come back.
+    pub(super) fn lost(&mut self, why: String) {
+        self.losses.push(why);
+    }
+
+    /// Notes that a directory that was there before is about to be moved: what was noted so far is under its old name.
+    pub(super) fn before_move(&mut self, from: &Path, to: &Path) -> Result<(), Errno> {
+        self.seal();
+        self.journal.moving(from, to).map_err(|error| {
+            self.error.get_or_insert(error);
+            Errno::IO
+        })
+    }
+
+    /// Notes that it stayed where it was after all.
+    pub(super) fn stayed(&mut self) {
+        if let Err(error) = self.journal.stayed() {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    /// Notes that it was moved. Files that may still be written are noted anew, under their new name.
+    pub(super) fn moved(&mut self, from: &Path, to: &Path, mode: u32) {
+        self.changes.push(Change {
+            moved_to: Some(to.to_owned()),
+            ..Change::new(from, Node::Dir { mode }, Node::Absent)
+        });
+        for path in std::mem::take(&mut self.opened) {
+            let path = match path.strip_prefix(from) {
+                Ok(rest) => to.join(rest),
+                Err(_) => path,
+            };
+            if is_being_written(&path) {
+                self.note_again(&path);
+                self.opened.push(path);
+            }
+        }
+    }
+
+    fn note_again(&mut self, path: &Path) {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
+        let Ok(dir) = open_dir(parent) else { return };
+        let Ok((node, bytes)) = image::look(&dir, name) else { return };
+        let image = match &bytes {
+            Bytes::Small(bytes) => Image::Small(bytes),
+            Bytes::Large(file) => Image::Large(file),
+            Bytes::None | Bytes::TooMany => Image::None,
+        };
+        if let Err(error) = self.journal.witness(&Before { path, node: &node, bytes: image }) {
+            self.error.get_or_insert(error);
+        }
+        self.touched.insert(path.to_owned(), node);
+    }
+
+    /// Compares what stood at each touched path with what stands there now.
+    fn seal(&mut self) {
+        let mut touched: Vec<_> = std::mem::take(&mut self.touched).into_iter().collect();
+        touched.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let mut parents = Parents::default();
+        for (path, before) in touched {
+            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
+            let after = match parents.open(parent) {
+                Some(dir) => image::look(dir, name).map(|(node, _)| node),
+                None => Ok(Node::Absent),
+            };
+            let Ok(after) = after else {
+                self.losses.push(format!("{} can no longer be looked at", path.display()));
+                continue;
+            };
+            let made = before == Node::Absent && matches!(after, Node::Dir { .. });
+            if made && let Some(dir) = parents.open(parent) {
+                self.inside(dir, name, &path);
+            }
+            let same_file = before.same_as(&after)
+                && before
+                    .as_file()
+                    .zip(after.as_file())
+                    .is_none_or(|(a, b)| a.owner == b.owner && a.xattrs == b.xattrs);
+            if !same_file {
+                self.changes.push(Change::new(path, before, after));
+            }
+        }
+    }
+
+    /// Lists what was made below a new directory.
+    fn inside(&mut self, dir: &OwnedFd, name: &OsStr, path: &Path) {
+        let made = survey::survey(dir, name, path);
+        self.losses.extend(made.losses);
+        let room = MOST_CHANGES.saturating_sub(self.changes.len());
+        if made.found.len() > room {
+            self.losses.push(format!("{} entries were too many to list", made.found.len() - room));
+        }
+        let created = |(path, after)| Change::new(path, Node::Absent, after);
+        self.changes.extend(made.found.into_iter().take(room).map(created));
+    }
+
+    /// What the command changed, and what will not come back.
+    pub(super) fn finish(mut self) -> Result<(Vec<Change>, Vec<String>), ToolError> {
+        self.seal();
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok((self.changes, self.losses)),
+        }
+    }
+}
+
+/// The directory that was asked for last: touched paths come sorted.
+#[derive(Default)]
+struct Parents {
+    last: Option<(PathBuf, OwnedFd)>,
+}
+
+impl Parents {
+    fn open(&mut self, path: &Path) -> Option<&OwnedFd> {
+        if self.last.as_ref().is_none_or(|(last, _)| last != path) {
+            self.last = open_dir(path).ok().map(|fd| (path.to_owned(), fd));
+        }
+        self.last.as_ref().map(|(_, fd)| fd)
+    }
+}
+
+/// Opens the directory at exactly this path; one that a link leads to is another.
+fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(path, flags, Mode::empty())?;
+    if where_is(&fd)? == path { Ok(fd) } else { Err(Errno::NOENT) }
+}
+
+/// Whether somebody has the file open for writing: then the kernel gives no lease to read it undisturbed.
+fn is_being_written(path: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(fd) = rustix::fs::open(path, flags, Mode::empty()) else { return true };
+    !lease(fd.as_fd())
+}
+
+#[expect(unsafe_code, reason = "leases have no safe wrapper")]
+fn lease(fd: std::os::fd::BorrowedFd<'_>) -> bool {
+    use std::os::fd::AsRawFd;
+    // SAFETY: plain numbers; the lease ends with the descriptor.
+    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) == 0 }
+}

@@ -1,0 +1,122 @@
+//! `haft sandbox`: any command inside the scope, on the ledger, to be taken back.
+
+use std::mem::ManuallyDrop;
+use std::time::Duration;
+
+use haft_runtime::CallOptions;
+use haft_tool::{
+    Call, Cancel, Effect, Exit as Ended, Finished, JsonSchema, Output, Planning, RunRequest, SideEffect,
+    Tool, ToolError, World, json,
+};
+use serde::Deserialize;
+
+use super::exit::{Exit, code};
+use super::screen::{self, FAINT, NOTE, painted};
+use super::{Done, args, terminal};
+
+/// What a shell says of a program that a signal ended.
+const SIGNALLED: i32 = 128;
+
+pub(super) fn run(args: args::Sandbox) -> Done {
+    let builder = args.scope.configure(args.workspace.builder())?.tool(Command);
+    let builder = builder.allow(Command::NAME, "named on the command line").asker(terminal::asker());
+    // This process ends with the command, and the kernel takes everything down faster than we could.
+    let runtime = ManuallyDrop::new(builder.build()?);
+    let cancel = Cancel::new();
+    let arguments = json!({"command": args.command, "timeout_ms": args.timeout});
+    let call = Call::new("call_1", Command::NAME, arguments);
+    let options = CallOptions { cancel: cancel.clone(), watch: None };
+    let result = terminal::wait_with_child(&cancel, runtime.run(call, options))?;
+    runtime.tidy();
+
+    let structured = result.output.structured.as_ref();
+    for line in structured.and_then(|all| all["facts"].as_array()).into_iter().flatten() {
+        screen::note(&painted(NOTE, &screen::harmless(line.as_str().unwrap_or_default())));
+    }
+    let receipt = &result.receipt;
+    if !receipt.changes.is_empty() && terminal::is_there() {
+        let (id, count) = (receipt.id, receipt.changes.len());
+        screen::note(&painted(
+            FAINT,
+            &format!("call {id}: {count} changes; take them back with: haft undo {id}"),
+        ));
+    }
+    match structured.and_then(|all| all["exit"].as_i64()) {
+        Some(number) => Ok(Exit::Other(u8::try_from(number).unwrap_or(u8::MAX))),
+        None => {
+            screen::error(&result.output.as_text());
+            Ok(result.output.error_kind.map_or(Exit::Done, code))
+        }
+    }
+}
+
+/// A command with the streams of whoever started Haft.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The program and its arguments.
+    command: Vec<String>,
+    /// Milliseconds until it is ended.
+    timeout_ms: Option<u64>,
+}
+
+struct Command;
+
+impl Command {
+    const NAME: &str = "Sandbox";
+}
+
+impl Tool for Command {
+    type Input = Input;
+
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::Mutating
+    }
+
+    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        Ok(vec![Effect::Run { command: input.command.join(" ") }])
+    }
+
+    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let done = world.processes().run(&RunRequest {
+            argv: input.command,
+            cwd: std::env::current_dir().ok().filter(|here| here.starts_with(&world.planning().workspace)),
+            timeout: input.timeout_ms.map_or(Duration::MAX, Duration::from_millis),
+            merge: false,
+            inherit: true,
+            keep_bytes: 0,
+        })?;
+        let facts = facts(&done);
+        let (exit, said) = match done.exit {
+            Ended::Code(number) => (number, format!("Exit code {number}")),
+            Ended::Signal(signal) => (SIGNALLED + signal, format!("Ended by signal {signal}")),
+            Ended::TimedOut => (Exit::Timeout.number().into(), "Timed out".to_owned()),
+            Ended::Cancelled => (Exit::Interrupted.number().into(), "Cancelled".to_owned()),
+        };
+        let output = Output::text(said).with_structured(json!({
+            "exit": exit,
+            "durationMs": u64::try_from(done.elapsed.as_millis()).unwrap_or(u64::MAX),
+            "denials": done.denials,
+            "facts": facts,
+        }));
+        Ok(match done.exit {
+            Ended::Code(0) => output,
+            Ended::TimedOut => output.failed(haft_tool::ErrorKind::Timeout),
+            Ended::Cancelled => output.failed(haft_tool::ErrorKind::Interrupted),
+            _ => output.failed(haft_tool::ErrorKind::ExecutionFailed),
+        })
+    }
+}
+
+fn facts(done: &Finished) -> Vec<String> {
+    let mut facts: Vec<String> = done.denials.iter().map(haft_tool::Denial::line).collect();
+    facts.extend(done.exhausted.iter().map(|why| format!("Ended, with all that it had started: {why}")));
+    if done.left_behind > 0 {
+        facts.push(format!("{} process(es) left in the background were ended", done.left_behind));
+    }
+    facts
+}
