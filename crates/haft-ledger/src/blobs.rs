@@ -151,7 +151,8 @@ impl Ledger {
     /// Whether the ledger has the bytes behind a hash.
     pub fn has(&self, hash: &str) -> Result<bool, ToolError> {
         let Some(key) = key_of(hash) else { return Ok(false) };
-        self.db.read(|conn| Ok(conn.prepare_cached(sql::HAS_BLOB)?.exists([&key[..]])?))
+        let row = self.db.read(|conn| Ok(conn.prepare_cached(sql::HAS_BLOB)?.exists([&key[..]])?))?;
+        Ok(row || self.packed(key)?.is_some())
     }
 
     /// The bytes behind a hash, exactly as they were kept.
@@ -200,13 +201,18 @@ impl Ledger {
         }
     }
 
+    fn packed(&self, key: Key) -> Result<Option<Vec<u8>>, ToolError> {
+        let found = self.db.packs().find(self.db.home(), &key);
+        found.map_err(|error| ToolError::io("looking through the packs", &error))
+    }
+
     fn find(&self, hash: &str) -> Result<Found, ToolError> {
         let key =
             key_of(hash).ok_or_else(|| damaged(format!("{hash:?} is not the hash of anything kept")))?;
         match self.db.read(|conn| row_of(conn, key))? {
-            None => {
-                Err(damaged(format!("the ledger no longer has the bytes {hash}; they have been forgotten")))
-            }
+            None => self.packed(key)?.map(Found::Row).ok_or_else(|| {
+                damaged(format!("the ledger no longer has the bytes {hash}; they have been forgotten"))
+            }),
             Some(Some(bytes)) => Ok(Found::Row(bytes)),
             Some(None) => {
                 let path = file_of(self.db.home(), key);

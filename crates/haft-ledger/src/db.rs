@@ -10,6 +10,7 @@ use rusqlite::{Connection, OpenFlags, Params};
 
 use crate::fault::{Attempt, Fault};
 use crate::home::Home;
+use crate::packs::Packs;
 use crate::schema;
 
 /// How long a write waits for another process. Writers hold the lock for microseconds, a collection for less than
@@ -20,6 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LOG_BYTES_AT_START: u64 = 512 * 1_024;
 /// Pages the log may hold in a process that goes on, so that it waits for the disk seldom.
 const LOG_PAGES: u32 = 1_000;
+
+/// KiB of pages that one transaction may hold: what does not fit goes to the log again with every change.
+const MOST_CACHED_KIB: u32 = 64 * 1_024;
 
 /// What a commit has survived when it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +46,7 @@ struct Writer {
 #[derive(Debug)]
 pub(crate) struct Db {
     home: Home,
+    packs: Packs,
     writer: Mutex<Writer>,
     reader: Mutex<Option<Connection>>,
 }
@@ -54,15 +59,20 @@ impl Db {
         schema::ensure(&conn, &home).map_err(tell)?;
         // A plain fsync does not reach the disk on macOS; elsewhere `fullfsync` changes nothing.
         conn.execute_batch(&format!(
-            "PRAGMA synchronous = NORMAL; PRAGMA fullfsync = 1; PRAGMA wal_autocheckpoint = {LOG_PAGES}"
+            "PRAGMA synchronous = NORMAL; PRAGMA fullfsync = 1; PRAGMA wal_autocheckpoint = {LOG_PAGES};
+             PRAGMA cache_size = -{MOST_CACHED_KIB}"
         ))
         .map_err(|error| tell(error.into()))?;
         let writer = Writer { conn, survives: Survives::Crash, log_is_long };
-        Ok(Self { home, writer: Mutex::new(writer), reader: Mutex::new(None) })
+        Ok(Self { home, packs: Packs::default(), writer: Mutex::new(writer), reader: Mutex::new(None) })
     }
 
     pub(crate) fn home(&self) -> &Home {
         &self.home
+    }
+
+    pub(crate) fn packs(&self) -> &Packs {
+        &self.packs
     }
 
     fn tell(&self, fault: Fault) -> ToolError {

@@ -1,6 +1,7 @@
 //! The event log: the one thing a session is, and the seam at which another store can take its place.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use haft_tool::{Change, Hash, Receipt, ToolError};
 use rusqlite::{OptionalExtension, params};
@@ -97,7 +98,7 @@ impl EventLog for Ledger {
         }
         self.db.write(Survives::Crash, |conn| match event {
             Event::CallStarted { .. } => record::started(conn, &mut receipt, expected),
-            Event::CallFinished { .. } => record::finished(conn, &mut receipt, expected),
+            Event::CallFinished { .. } => record::finished(conn, &mut receipt, expected, &HashSet::new()),
         })
     }
 

@@ -1,5 +1,6 @@
 //! Forgetting: the oldest receipts first, then what nobody needs any more, until the disk really has the room back.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::time::Duration;
@@ -8,13 +9,13 @@ use haft_tool::{ToolError, now_ms};
 use rusqlite::{Connection, OptionalExtension, params};
 use rustix::fs::FlockOperation;
 
-use crate::Ledger;
 use crate::blobs::{Key, file_of, key_of};
 use crate::db::{Survives, empty_log, run};
 use crate::fault::Attempt;
 use crate::health::{blob_files, bytes_on_disk};
 use crate::owner::Owner;
-use crate::sql::int;
+use crate::sql::{self, int};
+use crate::{Ledger, packs};
 
 /// How many receipts are forgotten in one transaction, so that others can write in between.
 const BATCH: i64 = 500;
@@ -58,6 +59,8 @@ impl Ledger {
     /// here or in another process, are never touched.
     pub fn gc(&self, policy: &GcPolicy) -> Result<GcReport, ToolError> {
         let mut collection = Collection::new(*policy, now_ms());
+        let told = |error: io::Error| ToolError::io("looking through the packs", &error);
+        collection.packs = packs::all(self.db.home()).map_err(told)?.into_iter().collect();
         collection.report.bytes_before = bytes_on_disk(self.db.home())?;
         if policy.dry_run {
             collection.report.bytes_after = self.db.rehearse(|conn| {
@@ -113,7 +116,14 @@ impl Ledger {
             files = strays;
             Ok(())
         })?;
-        files.iter().try_for_each(fs::remove_file).map_err(told)
+        files.iter().try_for_each(fs::remove_file).map_err(told)?;
+        for (call, _) in packs::all(home).map_err(told)? {
+            let known = self.db.read(|conn| Ok(conn.prepare_cached(sql::KIND_OF)?.exists([call])?))?;
+            if !known {
+                packs::remove(home, call).map_err(told)?;
+            }
+        }
+        Ok(())
     }
 
     /// Gives free pages back, a few at a time, and empties the log.
@@ -158,8 +168,10 @@ struct Collection {
     phase: Phase,
     /// The last receipt that was looked at.
     cursor: i64,
-    /// The bytes of the large blobs.
+    /// The bytes of the large blobs and of the packs.
     file_bytes: u64,
+    /// The packs, by the call they belong to.
+    packs: HashMap<i64, u64>,
     report: GcReport,
 }
 
@@ -173,7 +185,15 @@ struct Forgettable {
 
 impl Collection {
     fn new(policy: GcPolicy, now: u64) -> Self {
-        Self { policy, now, phase: Phase::Strays, cursor: 0, file_bytes: 0, report: GcReport::default() }
+        Self {
+            policy,
+            now,
+            phase: Phase::Strays,
+            cursor: 0,
+            file_bytes: 0,
+            packs: HashMap::new(),
+            report: GcReport::default(),
+        }
     }
 
     /// Does one transaction's worth; gives the files that may go once it is committed, and whether there is more.
@@ -183,7 +203,8 @@ impl Collection {
             Phase::Strays => {
                 let mut large =
                     conn.prepare_cached("SELECT coalesce(sum(size), 0) FROM blobs WHERE bytes IS NULL")?;
-                self.file_bytes = large.query_row([], |row| row.get(0))?;
+                let large: u64 = large.query_row([], |row| row.get(0))?;
+                self.file_bytes = large + self.packs.values().sum::<u64>();
                 let mut strays = conn.prepare_cached(
                     "SELECT hash FROM blobs b WHERE NOT EXISTS (SELECT 1 FROM refs r WHERE r.hash = b.hash)",
                 )?;
@@ -286,6 +307,7 @@ impl Collection {
             params![receipt.session, receipt.last_seq],
         )?;
         self.report.receipts_removed += 1;
+        self.file_bytes = self.file_bytes.saturating_sub(self.packs.remove(&receipt.id).unwrap_or(0));
         let mut files = Vec::new();
         for key in needed {
             files.extend(self.forget_blob(conn, key)?);

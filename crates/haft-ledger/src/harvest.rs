@@ -1,6 +1,6 @@
 //! From the spool into the store: what a command really changed is kept, the rest is dropped.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 
 use haft_tool::{Change, Receipt, Reversible, ToolError};
@@ -12,8 +12,11 @@ use crate::event::Expected;
 use crate::fault::Attempt;
 use crate::home::HomeLock;
 use crate::receipts::unnumber;
-use crate::spool::{self, Reader, Spool};
-use crate::{Ledger, record, sql};
+use crate::spool::{self, Place, Reader, Spool};
+use crate::{Ledger, packs, record, sql};
+
+/// Fewer images than this are rows like any other.
+const FEWEST_PACKED: usize = 64;
 
 impl Ledger {
     /// Records how a witnessed call ended, and with it exactly the changes that the receipt names. The before-images
@@ -25,8 +28,8 @@ impl Ledger {
         }
         let harvest = Harvest::prepare(self, number, &receipt.changes)?;
         let finished = self.db.write(Survives::Crash, |conn| {
-            harvest.store(conn, &self.db, receipt)?;
-            record::finished(conn, receipt, Expected::Any)
+            let packed = harvest.store(conn, &self.db, receipt)?;
+            record::finished(conn, receipt, Expected::Any, &packed)
         });
         unnumber(finished, receipt, number)?;
         spool::remove(&self.db, number);
@@ -50,6 +53,8 @@ impl Ledger {
 pub(crate) struct Harvest {
     needed: HashSet<Key>,
     large: Vec<(Key, u64)>,
+    /// Those that are in the pack of the call.
+    packed: HashSet<Key>,
     /// Keeps garbage collection away from files whose rows are not committed yet.
     _lock: Option<HomeLock>,
 }
@@ -63,7 +68,11 @@ impl Harvest {
         let told = |error: io::Error| ToolError::io("keeping before-images", &error);
         let mut images = spool::large_images(&ledger.db, receipt).map_err(told)?;
         images.retain(|(key, ..)| needed.contains(key));
-        let lock = ledger.lock_if(!images.is_empty())?;
+        let packed = Self::worth_packing(ledger, receipt, &needed).map_err(told)?;
+        let lock = ledger.lock_if(!images.is_empty() || !packed.is_empty())?;
+        if !packed.is_empty() {
+            packs::adopt(home, receipt, &spool::file_of(&ledger.db, receipt)).map_err(told)?;
+        }
         let mut large = Vec::new();
         for (key, from, size) in images {
             let file = file_of(home, key);
@@ -72,11 +81,33 @@ impl Harvest {
             }
             large.push((key, size));
         }
-        Ok(Self { needed, large, _lock: lock })
+        Ok(Self { needed, large, packed, _lock: lock })
     }
 
-    /// Writes the rows, and says in the receipt what is missing.
-    pub(crate) fn store(mut self, conn: &Connection, db: &Db, receipt: &mut Receipt) -> Attempt<()> {
+    /// The images that stay together in a pack, if they are many and most of what the spool has.
+    fn worth_packing(ledger: &Ledger, receipt: i64, needed: &HashSet<Key>) -> io::Result<HashSet<Key>> {
+        if needed.len() < FEWEST_PACKED {
+            return Ok(HashSet::new());
+        }
+        let Some(mut lines) = Reader::open(&ledger.db, receipt)? else { return Ok(HashSet::new()) };
+        let places = lines.places()?;
+        let size = |(_, size): &Place| u64::from(*size);
+        let all: u64 = places.values().map(size).sum();
+        let wanted = places.iter().filter(|(key, _)| needed.contains(*key));
+        let (packed, sizes): (HashSet<Key>, Vec<u64>) =
+            wanted.map(|(key, place)| (*key, size(place))).unzip();
+        let many = packed.len() >= FEWEST_PACKED && sizes.iter().sum::<u64>() * 2 >= all;
+        Ok(if many { packed } else { HashSet::new() })
+    }
+
+    /// Writes the rows, and says in the receipt what is missing. Gives those that need no row.
+    pub(crate) fn store(
+        mut self,
+        conn: &Connection,
+        db: &Db,
+        receipt: &mut Receipt,
+    ) -> Attempt<HashSet<Key>> {
+        self.needed.retain(|key| !self.packed.contains(key));
         for (key, size) in &self.large {
             Image::file(*key, *size).insert(conn, false)?;
             self.needed.remove(key);
@@ -94,17 +125,25 @@ impl Harvest {
         if !missing.is_empty() && receipt.reversible == Reversible::Yes {
             receipt.reversible = Reversible::Partly { why: lost(receipt, &missing) };
         }
-        Ok(())
+        Ok(self.packed)
     }
 
+    /// In the order of their hashes, because rows of an index that go beside each other cost less.
     fn store_small(&mut self, conn: &Connection, db: &Db, receipt: i64) -> Attempt<()> {
         let told = |error: io::Error| ToolError::io("reading the spool", &error);
         let Some(mut lines) = Reader::open(db, receipt).map_err(told)? else { return Ok(()) };
-        while let Some(line) = lines.next(|key| self.needed.contains(key)).map_err(told)? {
-            // One without bytes is a large one that somebody removed, unless the file was empty.
-            if self.needed.contains(&line.key) && line.is_whole() {
-                Image::row(line.key.into(), line.bytes).insert(conn, false)?;
-                self.needed.remove(&line.key);
+        let mut found = BTreeMap::new();
+        while let Some(line) = lines.next().map_err(told)? {
+            if self.needed.contains(&line.key) {
+                found.entry(line.key).or_insert(line.bytes);
+            }
+        }
+        let mut bytes = Vec::new();
+        for (key, place) in found {
+            // Bytes that are not what the hash says were torn, and are as good as missing.
+            if lines.read(place, &mut bytes).map_err(told)? && blake3::hash(&bytes).as_bytes() == &key {
+                Image::row(key.into(), &bytes).insert(conn, false)?;
+                self.needed.remove(&key);
             }
         }
         Ok(())

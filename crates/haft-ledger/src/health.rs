@@ -10,6 +10,7 @@ use haft_tool::ToolError;
 use crate::Ledger;
 use crate::fault::damaged;
 use crate::home::Home;
+use crate::packs;
 
 /// How much the ledger holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,9 +45,12 @@ impl Ledger {
             return Err(damaged(format!("the ledger {} is damaged: {verdict}", home.database().display())));
         }
         let user = rustix::process::geteuid().as_raw();
-        for path in
-            home.database_files().iter().map(AsRef::as_ref).chain([home.dir(), &home.blobs(), &home.spool()])
-        {
+        for path in home.database_files().iter().map(AsRef::as_ref).chain([
+            home.dir(),
+            &home.blobs(),
+            &home.spool(),
+            &home.packs(),
+        ]) {
             let meta = match fs::metadata(path) {
                 Ok(meta) => meta,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -75,6 +79,9 @@ pub(crate) fn bytes_on_disk(home: &Home) -> Result<u64, ToolError> {
         }
         for file in blob_files(home)?.into_iter().chain(spool_files(home)) {
             bytes += size_of(&file)?;
+        }
+        for (_, size) in packs::all(home)? {
+            bytes += size;
         }
         Ok(bytes)
     };

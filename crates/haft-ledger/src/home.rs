@@ -15,6 +15,7 @@ const DATABASE: &str = "ledger.db";
 const LOCK: &str = "ledger.lock";
 const BLOBS: &str = "blobs";
 const SPOOL: &str = "spool";
+const PACKS: &str = "packs";
 
 /// Where the ledger lies unless the caller says otherwise.
 pub(crate) fn from_env() -> Result<PathBuf, ToolError> {
@@ -103,6 +104,11 @@ impl Home {
         self.dir.join(SPOOL)
     }
 
+    /// Where the many small images of a call lie together.
+    pub(crate) fn packs(&self) -> PathBuf {
+        self.dir.join(PACKS)
+    }
+
     /// The database and the two files that SQLite keeps beside it.
     pub(crate) fn database_files(&self) -> [PathBuf; 3] {
         ["", "-wal", "-shm"].map(|suffix| self.dir.join(format!("{DATABASE}{suffix}")))
@@ -188,7 +194,7 @@ pub(crate) struct HomeLock {
 fn holds_strangers(dir: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name();
-        if ![LOCK, BLOBS, SPOOL].iter().any(|ours| name == *ours)
+        if ![LOCK, BLOBS, SPOOL, PACKS].iter().any(|ours| name == *ours)
             && !name.as_encoded_bytes().starts_with(DATABASE.as_bytes())
         {
             return Ok(true);

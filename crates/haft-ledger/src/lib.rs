@@ -23,6 +23,7 @@ mod health;
 mod home;
 mod ledger;
 mod owner;
+mod packs;
 mod past;
 mod query;
 mod receipts;

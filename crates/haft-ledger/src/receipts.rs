@@ -1,5 +1,6 @@
 //! The three moments at which a call is written down.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use haft_tool::{Change, Receipt, ToolError, path_to_text};
@@ -92,7 +93,9 @@ impl Ledger {
     /// A call that has not begun gets its number here: one that only reads costs a single commit.
     pub fn finish(&self, receipt: &mut Receipt) -> Result<(), ToolError> {
         let number = receipt.id;
-        let finished = self.db.write(Survives::Crash, |conn| record::finished(conn, receipt, Expected::Any));
+        let finished = self
+            .db
+            .write(Survives::Crash, |conn| record::finished(conn, receipt, Expected::Any, &HashSet::new()));
         unnumber(finished, receipt, number).map(drop)
     }
 }

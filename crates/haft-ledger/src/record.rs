@@ -1,12 +1,12 @@
 //! How an event becomes part of the record: the event itself and, in the same transaction, the index over it.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use haft_tool::{Hash, Receipt, State, ToolError, path_to_text};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::blobs::key_of;
+use crate::blobs::{Key, key_of};
 use crate::db::run;
 use crate::event::{self, Event, Expected};
 use crate::fault::{Attempt, unknown};
@@ -61,7 +61,14 @@ pub(crate) fn started(conn: &Connection, receipt: &mut Receipt, expected: Expect
 }
 
 /// Records that a call has ended, under a new number if it has none, and gives the event's sequence number.
-pub(crate) fn finished(conn: &Connection, receipt: &mut Receipt, expected: Expected) -> Attempt<u64> {
+///
+/// It names the blobs that it needs, but for those that are `packed` with it.
+pub(crate) fn finished(
+    conn: &Connection,
+    receipt: &mut Receipt,
+    expected: Expected,
+    packed: &HashSet<Key>,
+) -> Attempt<u64> {
     if receipt.state == State::Running {
         return Err(ToolError::internal("a call that is still running cannot be finished").into());
     }
@@ -75,9 +82,10 @@ pub(crate) fn finished(conn: &Connection, receipt: &mut Receipt, expected: Expec
     }
     // In order, because rows that go beside each other cost less.
     let files = receipt.changes.iter().filter_map(|change| change.before.as_file());
-    let needed: BTreeSet<_> = files.map(|file| &file.hash).chain(&list).collect();
-    for hash in needed {
-        refer(conn, receipt.id, hash)?;
+    let needed: BTreeSet<Key> =
+        files.map(|file| &file.hash).chain(&list).filter_map(|hash| key_of(hash)).collect();
+    for key in needed.iter().filter(|key| !packed.contains(*key)) {
+        run(conn, sql::INSERT_REF, params![receipt.id, &key[..]])?;
     }
     if let Some(hash) = &receipt.full_output {
         refer(conn, receipt.id, hash)?;

@@ -1,6 +1,6 @@
 //! Finding the calls that a crash cut off.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use haft_tool::{ErrorKind, Receipt, Reversible, State, ToolError, now_ms, path_from_text};
@@ -65,7 +65,7 @@ impl Ledger {
         let told = |error| ToolError::io(format_args!("reading the spool of call {id}"), &error);
         let Some(mut lines) = Reader::open(&self.db, id).map_err(told)? else { return Ok(None) };
         let mut records = Vec::new();
-        while let Some(line) = lines.next(|_| false).map_err(told)? {
+        while let Some(line) = lines.next().map_err(told)? {
             // What cannot be read was never acknowledged, so nothing was changed behind it.
             let Some(record) = line.record() else { break };
             records.push(record);
@@ -112,6 +112,7 @@ fn interrupt(
     receipt.state = State::Interrupted;
     receipt.error_kind = Some(ErrorKind::Interrupted);
     receipt.error.get_or_insert_with(|| "the process ended before the call was done".to_owned());
+    let mut packed = HashSet::new();
     if let Some((aftermath, harvest)) = left {
         // The command's processes died with Haft, and until then each touch was written down first.
         receipt.reversible = match aftermath.unseen.as_slice() {
@@ -119,8 +120,8 @@ fn interrupt(
             [first, ..] => Reversible::Partly { why: format!("not all could be looked at: {first}") },
         };
         receipt.changes.extend(aftermath.changes);
-        harvest.store(conn, db, &mut receipt)?;
+        packed = harvest.store(conn, db, &mut receipt)?;
     }
-    record::finished(conn, &mut receipt, Expected::Any)?;
+    record::finished(conn, &mut receipt, Expected::Any, &packed)?;
     Ok(Some((receipt, temps.into_iter().flatten().map(|temp| path_from_text(&temp)).collect())))
 }

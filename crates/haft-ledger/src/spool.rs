@@ -5,8 +5,10 @@
 //! garbage collection does not look for strays.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +25,12 @@ use crate::home::{make_private_dirs, private_file};
 const HEAD: usize = 4 + 4 + 32;
 /// No record is longer than this, so a length that says so is damage.
 const LONGEST: u32 = 64 << 20;
+
+/// The hash of no bytes at all.
+const EMPTY: Key = [
+    0xaf, 0x13, 0x49, 0xb9, 0xf5, 0xf9, 0xa1, 0xa6, 0xa0, 0x40, 0x4d, 0xea, 0x36, 0xdc, 0xc9, 0x49, 0x9b,
+    0xcb, 0x25, 0xc9, 0xad, 0xc1, 0x12, 0xb7, 0xcc, 0x9a, 0x93, 0xca, 0xe4, 0x1f, 0x32, 0x62,
+];
 
 /// One thing that the witness saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -140,7 +148,7 @@ impl Spool {
     }
 }
 
-fn file_of(db: &Db, receipt: i64) -> PathBuf {
+pub(crate) fn file_of(db: &Db, receipt: i64) -> PathBuf {
     db.home().spool().join(receipt.to_string())
 }
 
@@ -182,19 +190,22 @@ pub(crate) fn large_images(db: &Db, receipt: i64) -> io::Result<Vec<(Key, PathBu
 }
 
 /// Reads a call's records from first to last; a torn end is left out.
+#[derive(Debug)]
 pub(crate) struct Reader {
     file: BufReader<File>,
+    at: u64,
     text: Vec<u8>,
-    bytes: Vec<u8>,
 }
+
+/// Where bytes lie in the file: where they begin, and how many they are.
+pub(crate) type Place = (u64, u32);
 
 /// A record as it lies in the file.
 pub(crate) struct Line<'a> {
     /// The hash of the bytes; zeros if there are none.
     pub(crate) key: Key,
     text: &'a [u8],
-    /// The bytes, if they were asked for.
-    pub(crate) bytes: &'a [u8],
+    pub(crate) bytes: Place,
 }
 
 impl Line<'_> {
@@ -202,53 +213,71 @@ impl Line<'_> {
         serde_json::from_slice(self.text).ok()
     }
 
-    /// Whether the bytes are what the hash says.
-    pub(crate) fn is_whole(&self) -> bool {
-        blake3::hash(self.bytes) == blake3::Hash::from(self.key)
+    /// Whether the bytes lie beside the file, because they are many.
+    fn is_elsewhere(&self) -> bool {
+        self.bytes.1 == 0 && self.key != EMPTY
     }
 }
 
 impl Reader {
     /// The records of a call; nothing if it kept none.
     pub(crate) fn open(db: &Db, receipt: i64) -> io::Result<Option<Self>> {
-        match File::open(file_of(db, receipt)) {
+        Self::of(&file_of(db, receipt))
+    }
+
+    /// The records in a file; nothing if there is none.
+    pub(crate) fn of(path: &Path) -> io::Result<Option<Self>> {
+        match File::open(path) {
             Ok(file) => {
                 let file = BufReader::with_capacity(128 * 1024, file);
-                Ok(Some(Self { file, text: Vec::new(), bytes: Vec::new() }))
+                Ok(Some(Self { file, at: 0, text: Vec::new() }))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// The next record, with its bytes if `wanted` says so.
-    pub(crate) fn next(&mut self, wanted: impl FnOnce(&Key) -> bool) -> io::Result<Option<Line<'_>>> {
+    /// The next record.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         let mut head = [0; HEAD];
-        let (lengths, key) = match self.file.read_exact(&mut head) {
-            Ok(()) => head.split_at(8),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        let Some(()) = whole(self.file.read_exact(&mut head))? else { return Ok(None) };
+        let (lengths, key) = head.split_at(8);
         let mut sizes = lengths.chunks(4).map(|size| size.try_into().map_or(u32::MAX, u32::from_le_bytes));
         let (text, bytes) = (sizes.next().unwrap_or(u32::MAX), sizes.next().unwrap_or(u32::MAX));
-        let key: Key = key.try_into().unwrap_or_default();
         if text == 0 || text > LONGEST || bytes > LONGEST {
             return Ok(None);
         }
         self.text.resize(text as usize, 0);
-        let wants = wanted(&key);
-        self.bytes.resize(if wants { bytes as usize } else { 0 }, 0);
-        let read = self.file.read_exact(&mut self.text).and_then(|()| {
-            if wants {
-                self.file.read_exact(&mut self.bytes)
-            } else {
-                self.file.seek_relative(i64::from(bytes))
+        let Some(()) = whole(self.file.read_exact(&mut self.text))? else { return Ok(None) };
+        self.file.seek_relative(i64::from(bytes))?;
+        let place = (self.at + HEAD as u64 + u64::from(text), bytes);
+        self.at = place.0 + u64::from(bytes);
+        Ok(Some(Line { key: key.try_into().unwrap_or_default(), text: &self.text, bytes: place }))
+    }
+
+    /// Where the bytes of all records from here on lie.
+    pub(crate) fn places(&mut self) -> io::Result<HashMap<Key, Place>> {
+        let mut places = HashMap::new();
+        while let Some(line) = self.next()? {
+            if line.key != Key::default() && !line.is_elsewhere() {
+                places.entry(line.key).or_insert(line.bytes);
             }
-        });
-        match read {
-            Ok(()) => Ok(Some(Line { key, text: &self.text, bytes: &self.bytes })),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-            Err(error) => Err(error),
         }
+        Ok(places)
+    }
+
+    /// Reads bytes that a record has; says whether all are there.
+    pub(crate) fn read(&self, (at, size): Place, bytes: &mut Vec<u8>) -> io::Result<bool> {
+        bytes.resize(size as usize, 0);
+        Ok(whole(self.file.get_ref().read_exact_at(bytes, at))?.is_some())
+    }
+}
+
+/// What was read; nothing if the file ended before.
+fn whole(read: io::Result<()>) -> io::Result<Option<()>> {
+    match read {
+        Ok(()) => Ok(Some(())),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
     }
 }

@@ -7,13 +7,17 @@ use std::sync::atomic::AtomicU64;
 use haft_ledger::{Ledger, NewSession};
 use haft_policy::{Behavior, Mode, Policy, Preset, Rule, Rules};
 use haft_tool::{AnyTool, Dialect, ErrorKind, Network, Planning, Reads, Sandbox, Scope, Tool, ToolError};
-use haft_world::{Enclosure, Environment, Root};
+use haft_world::{Enclosure, Environment, Root, TaskRoom};
 
 use crate::runtime::Inner;
 use crate::schedule::Schedule;
 use crate::steps::ask::{Asker, Nobody};
 use crate::steps::record::Book;
+use crate::tasks::News;
 use crate::{Registry, Runtime};
+
+/// How much of a task's output is kept on disk unless somebody says otherwise.
+const TASK_BYTES: u64 = 64 << 20;
 
 /// Collects what a runtime is made of.
 #[must_use = "a builder does nothing until `build`"]
@@ -34,6 +38,8 @@ pub struct Builder {
     sandbox: Preset,
     writable: Vec<PathBuf>,
     readable: Vec<String>,
+    task_bytes: Option<u64>,
+    no_tasks: Option<String>,
     session: Option<String>,
     door: Option<String>,
 }
@@ -139,6 +145,19 @@ impl Builder {
         self
     }
 
+    /// How many bytes of each task's output are kept, half from its beginning and half from its end; 64 MiB if nothing is
+    /// said.
+    pub fn task_bytes(mut self, bytes: u64) -> Self {
+        self.task_bytes = Some(bytes);
+        self
+    }
+
+    /// Nothing may live on after its call, because of `why`.
+    pub fn no_tasks(mut self, why: impl Into<String>) -> Self {
+        self.no_tasks = Some(why.into());
+        self
+    }
+
     /// Goes on with an earlier session instead of starting one.
     pub fn session(mut self, id: impl Into<String>) -> Self {
         self.session = Some(id.into());
@@ -218,6 +237,11 @@ impl Builder {
             dialect: dialect_name.to_owned(),
             door: self.door.unwrap_or_else(|| "library".to_owned()),
         };
+        let news = Arc::<News>::default();
+        let tasks = TaskRoom::new(&home, self.task_bytes.unwrap_or(TASK_BYTES), news.teller());
+        if let Some(why) = self.no_tasks {
+            tasks.close(why);
+        }
         Ok(Runtime {
             inner: Arc::new(Inner {
                 registry,
@@ -226,6 +250,8 @@ impl Builder {
                 roots,
                 environment: Arc::new(self.environment.unwrap_or_else(Environment::inherited)),
                 enclosure: Arc::new(Enclosure::new(self.cache.or_else(cache_from_env))),
+                tasks: Arc::new(tasks),
+                news,
                 asker: self.asker.unwrap_or_else(|| Arc::new(Nobody)),
                 asking: tokio::sync::Mutex::new(()),
                 schedule: Schedule::default(),

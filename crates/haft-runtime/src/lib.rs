@@ -11,6 +11,7 @@ mod registry;
 mod runtime;
 mod schedule;
 mod steps;
+mod tasks;
 mod undo;
 mod walk;
 

@@ -10,13 +10,14 @@ use haft_policy::Policy;
 use haft_tool::{
     Arguments, Call, Cancel, Definition, Execution, Output, Planning, Receipt, ToolError, now_ms,
 };
-use haft_world::{Enclosure, Environment, Root};
+use haft_world::{Enclosure, Environment, Root, TaskRoom};
 use tokio::runtime::Handle;
 
 use crate::schedule::Schedule;
 use crate::steps::ask::Asker;
 use crate::steps::perform::before;
 use crate::steps::record::Book;
+use crate::tasks::News;
 use crate::walk::Walk;
 use crate::{Builder, Registry};
 
@@ -33,6 +34,8 @@ pub(crate) struct Inner {
     pub(crate) roots: Vec<Arc<Root>>,
     pub(crate) environment: Arc<Environment>,
     pub(crate) enclosure: Arc<Enclosure>,
+    pub(crate) tasks: Arc<TaskRoom>,
+    pub(crate) news: Arc<News>,
     pub(crate) asker: Arc<dyn Asker>,
     pub(crate) asking: tokio::sync::Mutex<()>,
     pub(crate) schedule: Schedule,
@@ -43,6 +46,12 @@ pub(crate) struct Inner {
 impl Inner {
     pub(crate) fn book(&self) -> Arc<Book> {
         Arc::clone(&self.book)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.tasks.end_all();
     }
 }
 
@@ -171,11 +180,18 @@ impl Runtime {
         self.inner.enclosure.tidy();
     }
 
-    /// Waits until every call that was made has ended, and lets go of everything.
+    /// Waits until every call that was made has ended, ends every task, and lets go of everything.
     pub async fn shutdown(self) {
         // A place behind every other: it conflicts with all that touch anything.
         let last = self.inner.schedule.enter(&[haft_tool::Effect::Run { command: String::new() }]);
         last.turn().await;
+        let inner = Arc::clone(&self.inner);
+        let ended = tokio::task::spawn_blocking(move || {
+            inner.tasks.end_all();
+            inner.enclosure.tidy();
+        });
+        // If Tokio is shutting down itself, the last one who lets go of the runtime ends them.
+        let _ = ended.await;
     }
 }
 

@@ -8,7 +8,7 @@ use haft_tool::{
     AnyTool, Arguments, Call, Cancel, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared,
     Progress, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
 };
-use haft_world::{LocalWorld, Watcher};
+use haft_world::{Ground, LocalWorld, Watcher};
 
 use crate::runtime::{CallResult, Inner, Watch};
 use crate::schedule::Ticket;
@@ -204,16 +204,15 @@ impl Walk {
             });
             watcher
         });
-        Arc::new(LocalWorld::new(
-            &Arc::new(scope),
-            self.inner.roots.clone(),
-            self.inner.planning.clone(),
-            Arc::<Page>::clone(page),
-            Arc::clone(&self.inner.environment),
-            Arc::clone(&self.inner.enclosure),
-            self.cancel.clone(),
-            watcher,
-        ))
+        let inner = &self.inner;
+        let ground = Ground {
+            planning: inner.planning.clone(),
+            roots: inner.roots.clone(),
+            environment: Arc::clone(&inner.environment),
+            enclosure: Arc::clone(&inner.enclosure),
+            tasks: Arc::clone(&inner.tasks),
+        };
+        Arc::new(LocalWorld::new(ground, &Arc::new(scope), page, self.cancel.clone(), watcher))
     }
 
     /// The last three steps, which every call reaches whatever became of it.

@@ -21,6 +21,7 @@ mod path_text;
 mod receipt;
 mod schema;
 mod scope;
+mod task;
 mod tool;
 mod world;
 
@@ -38,6 +39,7 @@ pub use path_text::{path_from_text, path_to_text};
 pub use receipt::{Decision, Receipt, State, Verdict};
 pub use schema::schema_of;
 pub use scope::{Network, Reads, SECRETS, Sandbox, Scope};
+pub use task::{TaskClass, TaskInfo, TaskRead, TaskState, Tasks};
 pub use tool::{AnyTool, Definition, Dialect, Performing, Prepared, Tool};
 pub use world::{
     Capture, Denial, DirEntry, Edit, Exit, FileKind, Files, Finished, Flow, Found, OpenFile, Planning, Pour,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cancel, FileNode, Node, Progress, Text, ToolError};
+use crate::{Cancel, FileNode, Node, Progress, Tasks, Text, ToolError};
 
 /// What `plan` may know: nothing but where the call stands.
 #[derive(Debug, Clone)]
@@ -63,6 +63,8 @@ pub trait World: Send + Sync {
     fn files(&self) -> &dyn Files;
     /// The processes.
     fn processes(&self) -> &dyn Processes;
+    /// The commands that live on after their call.
+    fn tasks(&self) -> &dyn Tasks;
     /// Tells whoever watches how far the call has come.
     fn progress(&self, progress: Progress);
     /// Whether the result is still wanted.

@@ -18,6 +18,7 @@ mod journal;
 mod network;
 mod process;
 mod sandbox;
+mod tasks;
 mod witness;
 mod world;
 
@@ -30,4 +31,5 @@ pub use process::{Environment, LocalProcesses};
 #[cfg(target_os = "linux")]
 pub use sandbox::probe;
 pub use sandbox::{Layer, Level, Status, profile as seatbelt_profile};
-pub use world::{LocalWorld, Watcher};
+pub use tasks::{OnTaskEnd, TaskBook, TaskEnd, TaskPage, TaskRoom};
+pub use world::{Ground, LocalWorld, Watcher};

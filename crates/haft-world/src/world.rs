@@ -3,43 +3,70 @@
 use std::sync::Arc;
 
 use haft_tool::{
-    Cancel, Files, Finished, Planning, Processes, Progress, RunRequest, Sandbox, Scope, ToolError, World,
+    Cancel, Files, Finished, Planning, Processes, Progress, RunRequest, Sandbox, Scope, Tasks, ToolError,
+    World,
 };
 
 use crate::process::{Environment, LocalProcesses};
+use crate::tasks::{Desk, TaskBook, TaskRoom};
 use crate::{Enclosure, Journal, LocalFiles, Root};
 
 /// Who hears how far a call has come.
 pub type Watcher = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// The calls of a session read its tasks as one.
+const SESSION: &str = "session";
+
+/// What the Worlds of a session share.
+pub struct Ground {
+    /// Where its calls stand.
+    pub planning: Planning,
+    /// The roots of its scope, held open.
+    pub roots: Vec<Arc<Root>>,
+    /// What its commands see.
+    pub environment: Arc<Environment>,
+    /// What holds them.
+    pub enclosure: Arc<Enclosure>,
+    /// Where they live on.
+    pub tasks: Arc<TaskRoom>,
+}
 
 /// The World of one call on this machine.
 pub struct LocalWorld {
     planning: Planning,
     files: LocalFiles,
     processes: ScopedProcesses,
+    tasks: Desk,
     cancel: Cancel,
     watcher: Option<Watcher>,
 }
 
 impl LocalWorld {
-    /// The World that `scope` describes; `roots` are its roots, held open.
-    pub fn new(
+    /// The World that `scope` describes, on the session's ground; what it changes goes to `page`.
+    pub fn new<Page: Journal + TaskBook + 'static>(
+        ground: Ground,
         scope: &Arc<Scope>,
-        roots: Vec<Arc<Root>>,
-        planning: Planning,
-        journal: Arc<dyn Journal>,
-        environment: Arc<Environment>,
-        enclosure: Arc<Enclosure>,
+        page: &Arc<Page>,
         cancel: Cancel,
         watcher: Option<Watcher>,
     ) -> Self {
+        let Ground { planning, roots, environment, enclosure, tasks: room } = ground;
+        let journal: Arc<dyn Journal> = Arc::<Page>::clone(page);
         let files = LocalFiles::new(Arc::clone(scope), roots, Arc::clone(&journal), cancel.clone());
         let mut local = LocalProcesses::new(scope.workspace.clone(), environment, cancel.clone());
         if scope.sandbox == Sandbox::On {
-            local = local.held(enclosure, Arc::clone(scope), journal);
+            local = local.held(enclosure, Arc::clone(scope), Arc::clone(&journal));
         }
-        let processes = ScopedProcesses { runs: scope.runs, local };
-        Self { planning, files, processes, cancel, watcher }
+        let tasks = Desk {
+            room,
+            book: Arc::<Page>::clone(page),
+            processes: scope.runs.then(|| local.clone()),
+            reader: SESSION.to_owned(),
+            cancel: cancel.clone(),
+        };
+        let unwatched = (scope.sandbox == Sandbox::Off).then_some(journal);
+        let processes = ScopedProcesses { runs: scope.runs, local, unwatched };
+        Self { planning, files, processes, tasks, cancel, watcher }
     }
 }
 
@@ -54,6 +81,10 @@ impl World for LocalWorld {
 
     fn processes(&self) -> &dyn Processes {
         &self.processes
+    }
+
+    fn tasks(&self) -> &dyn Tasks {
+        &self.tasks
     }
 
     fn progress(&self, progress: Progress) {
@@ -71,11 +102,16 @@ impl World for LocalWorld {
 struct ScopedProcesses {
     runs: bool,
     local: LocalProcesses,
+    /// Who is told of commands that nobody watches.
+    unwatched: Option<Arc<dyn Journal>>,
 }
 
 impl Processes for ScopedProcesses {
     fn run(&self, request: &RunRequest) -> Result<Finished, ToolError> {
         if self.runs {
+            if let Some(journal) = &self.unwatched {
+                journal.not_reversible("what the command changed was not watched".to_owned());
+            }
             self.local.run(request)
         } else {
             Err(ToolError::denied("this call may not start processes"))

@@ -342,7 +342,7 @@ fn tools_are_printed_in_every_envelope() {
             .map(|tool| tool.pointer(path).unwrap().as_str().unwrap().to_owned())
             .collect()
     };
-    let all = ["Read", "Write", "Edit", "Glob", "Grep", "Bash"];
+    let all = ["Read", "Write", "Edit", "Glob", "Grep", "Bash", "TaskOutput", "TaskStop"];
     let parsed = |format: &str| -> Value {
         serde_json::from_str(&house.haft(&["tools", "--format", format]).stdout).unwrap()
     };

@@ -63,6 +63,8 @@ async fn section_3_1_each_tool_has_name_description_schema_and_side_effect() {
         "Glob read_only",
         "Grep read_only",
         "Bash mutating",
+        "TaskOutput read_only",
+        "TaskStop mutating",
     ];
     assert_eq!(kinds, expected);
 }
@@ -105,6 +107,25 @@ async fn section_4_1_bash_output_beyond_the_limit_is_cut_in_the_middle() {
     let said = house.text("Bash", json!({"command": "seq 1 100000"})).await;
     assert!(said.starts_with("1\n2\n") && said.ends_with("99999\n100000\n"), "head and tail");
     assert!(said.contains("of 588895 characters not shown (588895 bytes in all)") && said.len() < 31_000);
+}
+
+#[tokio::test]
+async fn section_9_bash_runs_in_the_background_under_a_task_id() {
+    let house = House::new();
+    let arguments = json!({"command": "echo out; exit 3", "run_in_background": true, "description": "talk"});
+    let started = house.call("Bash", arguments).await.output;
+    let id = started.structured.as_ref().unwrap()["backgroundTaskId"].as_str().unwrap();
+    assert_eq!(started.as_text(), format!("Command running in background with ID: {id}"));
+    let read =
+        house.call("TaskOutput", json!({"task_id": id, "block": true, "timeout": 600_000})).await.output;
+    assert_eq!(read.as_text(), "out\nExit code 3");
+    let task = &read.structured.as_ref().unwrap()["task"];
+    assert_eq!(
+        (&task["task_id"], &task["status"], &task["exitCode"], &task["description"]),
+        (&json!(id), &json!("failed"), &json!(3), &json!("talk"))
+    );
+    let stopped = house.text("TaskStop", json!({"task_id": id})).await;
+    assert_eq!(stopped, format!("Task {id} had already ended (failed)"));
 }
 
 #[tokio::test]

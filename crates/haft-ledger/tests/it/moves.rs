@@ -144,6 +144,11 @@ proptest! {
         }
     }
 
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
     #[test]
     fn what_a_dead_command_changed_is_told_from_its_spool_and_can_be_taken_back(
         start in prop::collection::vec(open_deed(), 0..20),

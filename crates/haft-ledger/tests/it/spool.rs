@@ -220,3 +220,68 @@ fn a_long_list_of_changes_comes_back_whole_and_the_log_does_without_it() {
     set.ledger.gc(&GcPolicy { max_bytes: Some(0), ..GcPolicy::default() }).unwrap();
     assert_eq!(set.ledger.stats().unwrap().blobs, 0, "and goes with its call");
 }
+
+#[test]
+fn many_images_stay_together_and_go_with_their_call() {
+    let set = setting();
+    let bytes = |n: u32| format!("image {n}").into_bytes();
+    let path = |n: u32| format!("/w/{n}");
+    let mut receipts = Vec::new();
+    for (dies, first) in [(false, 0), (true, 500)] {
+        let mut receipt = begun(&set);
+        let mut spool = set.ledger.spool(receipt.id).unwrap();
+        for n in first..first + 300 {
+            spool.keep(Path::new(&path(n)), &file(&bytes(n)), Bytes::Held(&bytes(n))).unwrap();
+        }
+        spool.keep(Path::new("/w/empty"), &file(b""), Bytes::Held(b"")).unwrap();
+        spool.keep(Path::new("/w/big"), &file(&large(9)), Bytes::Held(&large(9))).unwrap();
+        if dies {
+            drop(spool);
+            die(&set);
+            set.ledger.recover(&mut Blind).unwrap();
+        } else {
+            receipt.changes =
+                (first..first + 300).map(|n| Change::new(path(n), file(&bytes(n)), Node::Absent)).collect();
+            receipt.changes.push(change("/w/empty", file(b""), Node::Absent));
+            receipt.changes.push(change("/w/big", file(&large(9)), Node::Absent));
+            receipt.state = State::Completed;
+            set.ledger.finish_witnessed(&mut receipt, &spool).unwrap();
+        }
+        let kept = set.ledger.receipt(receipt.id).unwrap();
+        assert_eq!((kept.changes.len(), &kept.reversible), (302, &Reversible::Yes));
+        assert_eq!(spooled(&set), 0);
+        receipts.push(kept);
+    }
+    assert_eq!(fs::read_dir(set.home().join("packs")).unwrap().count(), 2);
+    set.ledger.gc(&GcPolicy::default()).unwrap();
+    let other = haft_ledger::Ledger::open(set.home()).unwrap();
+    for change in receipts.iter().flat_map(|receipt| &receipt.changes) {
+        let hash = hash_of(&change.before);
+        assert!(other.has(hash).unwrap());
+        assert_eq!(blake3::hash(&other.blob(hash).unwrap()).to_hex().as_str(), hash);
+    }
+    other.check().unwrap();
+    set.read();
+    let before = other.stats().unwrap().bytes;
+    let report = other.gc(&GcPolicy { max_bytes: Some(0), ..GcPolicy::default() }).unwrap();
+    assert_eq!((report.receipts_removed, report.bytes_before), (2, before));
+    assert_eq!(fs::read_dir(set.home().join("packs")).unwrap().count(), 0);
+    let fresh = haft_ledger::Ledger::open(set.home()).unwrap();
+    assert!(!fresh.has(hash_of(&file(&bytes(1)))).unwrap());
+}
+
+#[test]
+fn images_that_are_few_among_many_are_taken_out_of_the_spool() {
+    let set = setting();
+    let mut receipt = begun(&set);
+    let mut spool = set.ledger.spool(receipt.id).unwrap();
+    let bytes = |n: u32| format!("image {n}").into_bytes();
+    for n in 0..1_000 {
+        spool.keep(Path::new(&format!("/w/{n}")), &file(&bytes(n)), Bytes::Held(&bytes(n))).unwrap();
+    }
+    receipt.changes = (0..100).map(|n| change(&format!("/w/{n}"), file(&bytes(n)), Node::Absent)).collect();
+    receipt.state = State::Completed;
+    set.ledger.finish_witnessed(&mut receipt, &spool).unwrap();
+    assert!(!set.home().join("packs").exists());
+    assert_eq!(set.ledger.stats().unwrap().blobs, 100);
+}

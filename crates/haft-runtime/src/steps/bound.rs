@@ -2,6 +2,8 @@
 
 use haft_tool::{Bound, Content, Output, Receipt, SideEffect};
 
+use super::record::with_gap;
+
 /// The text to keep in the ledger because `bound` will cut it and nobody could get it again.
 pub(crate) fn worth_keeping(output: &Output, bound: Bound, side_effect: SideEffect) -> Option<String> {
     // What only looks can look again, from any place it likes.
@@ -13,12 +15,7 @@ pub(crate) fn worth_keeping(output: &Output, bound: Bound, side_effect: SideEffe
         if let Content::Text { text } = piece
             && bound.cuts(text)
         {
-            let kept = kept.get_or_insert_default();
-            kept.push_str(&text.head);
-            if text.missing_bytes > 0 {
-                kept.push_str(&format!("\n[... {} bytes were not kept ...]\n", text.missing_bytes));
-            }
-            kept.push_str(&text.tail);
+            kept.get_or_insert_default().push_str(&with_gap(text));
         }
     }
     kept

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use haft_ledger::{Bytes, Ledger, NewSession, Spool};
-use haft_tool::{Change, Decision, ErrorKind, Receipt, Reversible, ToolError, Value};
+use haft_tool::{Change, Decision, ErrorKind, Receipt, Reversible, Text, ToolError, Value, now_ms};
 use haft_world::{Before, Image, Intent, Journal, hash};
 
 /// Strings longer than this are named in a receipt, not repeated.
@@ -103,6 +103,23 @@ impl Page {
             receipt.error = Some(format!("{}; it could not be recorded: {error}", abandoned()));
         }
         Some(receipt.clone())
+    }
+
+    /// The page of a task that the call starts, under way, and its number. The call itself then has nothing to take back
+    /// but what it does besides.
+    pub(crate) fn for_task(&self) -> Result<(Self, i64), ToolError> {
+        let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(abandoned());
+        }
+        receipt.id = 0;
+        receipt.call_id.push_str("/task");
+        receipt.started_at = now_ms();
+        let task = Self::new(Arc::clone(&self.book), receipt);
+        task.begin()?;
+        self.done().witnessed = true;
+        let number = task.receipt.lock().unwrap_or_else(PoisonError::into_inner).id;
+        Ok((task, number))
     }
 
     fn close(&self) -> Result<(), ToolError> {
@@ -252,6 +269,16 @@ pub(crate) fn abandoned() -> ToolError {
     ToolError::new(ErrorKind::Interrupted, "The call was cancelled, did not stop, and was given up")
 }
 
+/// A text as the ledger keeps it: with words where something is missing.
+pub(crate) fn with_gap(text: &Text) -> String {
+    let mut kept = text.head.clone();
+    if text.missing_bytes > 0 {
+        kept.push_str(&format!("\n[... {} bytes were not kept ...]\n", text.missing_bytes));
+    }
+    kept.push_str(&text.tail);
+    kept
+}
+
 /// The arguments as a receipt keeps them: long strings by size and hash.
 pub(crate) fn kept_input(value: &Value) -> Value {
     match value {
@@ -265,3 +292,6 @@ pub(crate) fn kept_input(value: &Value) -> Value {
         other => other.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

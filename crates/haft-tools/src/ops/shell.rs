@@ -1,8 +1,8 @@
-//! Running a shell command to its end.
+//! Running a shell command, to its end or in the background.
 
 use std::time::Duration;
 
-use haft_tool::{Denial, Finished, RunRequest, ToolError, World};
+use haft_tool::{Denial, Exit, Finished, RunRequest, TaskClass, TaskInfo, ToolError, World};
 
 /// How much of a stream is kept in memory and in the ledger; the caller sees less.
 const KEEP_BYTES: usize = 8 << 20;
@@ -54,12 +54,39 @@ pub(crate) fn run(
     timeout: Duration,
     merge: bool,
 ) -> Result<Finished, ToolError> {
-    world.processes().run(&RunRequest {
+    world.processes().run(&request(shell, command, timeout, merge))
+}
+
+/// Starts `command` by `shell -c` in the workspace and leaves it running.
+pub(crate) fn start(
+    world: &dyn World,
+    shell: &str,
+    command: &str,
+    description: Option<&str>,
+    timeout: Option<Duration>,
+) -> Result<TaskInfo, ToolError> {
+    let request = request(shell, command, timeout.unwrap_or(Duration::MAX), true);
+    world.tasks().start(&request, description.unwrap_or(command), TaskClass::BACKGROUND)
+}
+
+/// How a command ended, in words; nothing if all is well.
+pub(crate) fn ending(exit: Exit) -> Option<String> {
+    match exit {
+        Exit::Code(0) => None,
+        Exit::Code(code) => Some(format!("Exit code {code}")),
+        Exit::Signal(signal) => Some(format!("Ended by signal {signal}")),
+        Exit::TimedOut => Some("Timed out; the command and all it had started were ended".to_owned()),
+        Exit::Cancelled => Some("Stopped, with all that it had started".to_owned()),
+    }
+}
+
+fn request(shell: &str, command: &str, timeout: Duration, merge: bool) -> RunRequest {
+    RunRequest {
         argv: vec![shell.to_owned(), "-c".to_owned(), command.to_owned()],
         cwd: None,
         timeout,
         merge,
         inherit: false,
         keep_bytes: KEEP_BYTES,
-    })
+    }
 }

@@ -101,11 +101,10 @@ impl Home {
         }
         // Without a network there is nothing to download, so what was downloaded before is better than nothing.
         let crates = changed.get("CARGO_HOME").map_or_else(|| real.join(".cargo"), PathBuf::from);
-        if self.offline && crates.exists() {
-            changed = changed.with("CARGO_HOME", crates);
-        } else {
-            changed = changed.with("CARGO_HOME", self.path.join(".cargo"));
-        }
+        let (own, view) = (self.path.join(".cargo"), self.path.join(".cargo-offline"));
+        let view = self.offline && crates.is_dir() && look_through(&crates, &view);
+        let cargo = if view { self.path.join(".cargo-offline") } else { own };
+        changed = changed.with("CARGO_HOME", cargo);
         if changed.get("GIT_CONFIG_GLOBAL").is_none() {
             let places = [real.join(".gitconfig"), real.join(".config/git/config")];
             if let Some(place) = places.into_iter().find(|place| place.exists()) {
@@ -114,4 +113,21 @@ impl Home {
         }
         changed.with("HOME", &self.path).with("TMPDIR", scratch.join("tmp"))
     }
+}
+
+/// Makes `view` a directory that shows what cargo has downloaded, and takes cargo's locks, which it cannot do without.
+fn look_through(crates: &Path, view: &Path) -> bool {
+    if fs::DirBuilder::new().recursive(true).mode(0o700).create(view).is_err() {
+        return false;
+    }
+    for name in ["registry", "git", "config.toml", "config", "bin", "env"] {
+        let (there, here) = (crates.join(name), view.join(name));
+        if fs::read_link(&here).is_ok_and(|link| link == there) {
+            continue;
+        }
+        if there.exists() && std::os::unix::fs::symlink(&there, &here).is_err() {
+            return false;
+        }
+    }
+    true
 }

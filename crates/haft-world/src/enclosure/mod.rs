@@ -8,14 +8,16 @@ mod scratch;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use haft_tool::{Denial, Network, Scope, ToolError};
 
 use crate::Environment;
 use crate::network::{Domains, Proxy};
 use crate::process::Confinement;
-use crate::sandbox::{self, Found, Grants, Limits, Names, Ruleset, Rulesets};
+use crate::sandbox::{self, Found, Grants, Limits, Names, Ruleset, Rulesets, Searches};
 use crate::witness::{Plan, Reach, Shared, program};
+use home::Home;
 use scratch::Scratch;
 
 /// Devices that every program may use.
@@ -29,10 +31,29 @@ const TEMPS: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
 #[derive(Default)]
 pub struct Enclosure {
     rulesets: Rulesets,
+    searches: Searches,
     shared: Arc<Shared>,
     scratch: Mutex<Option<Arc<Scratch>>>,
+    last: Mutex<Option<Arc<Ground>>>,
     limits: Limits,
     cache: Option<PathBuf>,
+}
+
+/// How long what was found out about the machine is taken to be so.
+const FRESH: Duration = Duration::from_secs(2);
+
+/// What the commands of one scope stand on; finding it out costs as much as starting a small program.
+struct Ground {
+    scope: Scope,
+    real_home: Option<PathBuf>,
+    found: Instant,
+    /// Paths that are not read.
+    unread: Vec<PathBuf>,
+    /// Names that are not read, wherever they are.
+    names: Names,
+    temps: Vec<PathBuf>,
+    home: Home,
+    scratch: Arc<Scratch>,
 }
 
 /// Everything that holds one command.
@@ -44,7 +65,8 @@ pub(crate) struct Held {
     pub(crate) devices: Vec<PathBuf>,
     pub(crate) secrets: Names,
     pub(crate) unread: Vec<PathBuf>,
-    pub(crate) brokered: Vec<PathBuf>,
+    /// Whether the witness opens files for reading, too.
+    pub(crate) reads: bool,
     pub(crate) shared: Arc<Shared>,
     pub(crate) reach: Reach,
     /// What the proxy refused.
@@ -71,43 +93,31 @@ impl Enclosure {
         terminal: Option<&Path>,
     ) -> Result<Held, ToolError> {
         let abi = sandbox::kernel::abi().unwrap_or(0);
-        let real_home = environment.get("HOME").map(PathBuf::from);
-        let (mut unread, names) = sandbox::places(&scope.secrets, real_home.as_deref());
-        unread.extend(scope.protected.iter().cloned());
-        let names = Names::new(names);
-        let scratch = self.scratch()?;
-        let home = home::Home::of(self.cache.as_deref(), real_home.as_deref(), scope, &scratch)?;
-        let own: Vec<PathBuf> = vec![scratch.path().to_owned(), home.path().to_owned()];
-        let temps: Vec<PathBuf> =
-            TEMPS.iter().map(PathBuf::from).filter_map(|temp| temp.canonicalize().ok()).collect();
-
-        let holds_secret = |tree: &PathBuf| unread.iter().any(|secret| secret.starts_with(tree));
-        let mut brokered: Vec<PathBuf> = temps.iter().filter(|temp| holds_secret(temp)).cloned().collect();
-        for root in &scope.roots {
-            let inside = sandbox::any_inside(root, &names, sandbox::MOST_ENTRIES);
-            if holds_secret(root) || !matches!(inside, Found::None) {
-                brokered.push(root.clone());
-            }
-        }
+        let ground = self.ground(scope, environment)?;
+        let own = vec![ground.scratch.path().to_owned(), ground.home.path().to_owned()];
+        // Where secrets lie among files that come and go, every file is opened on the program's behalf.
+        let shared = scope.roots.iter().chain(&ground.temps);
+        let reads = shared.clone().any(|tree| ground.unread.iter().any(|secret| secret.starts_with(tree)))
+            || scope.roots.iter().any(|root| {
+                !matches!(self.searches.any_inside(root, &ground.names, sandbox::MOST_ENTRIES), Found::None)
+            });
         let mut devices: Vec<PathBuf> = DEVICES.iter().map(PathBuf::from).collect();
         if let Some(terminal) = terminal {
             devices.extend([terminal.to_owned(), PathBuf::from("/dev/tty")]);
         }
         let open_network = scope.network == Network::All;
         let grants = Grants {
-            unread: &unread,
-            brokered: &brokered,
+            unread: &ground.unread,
             write: &[],
             devices: &devices,
             scratch: &own,
             tcp: open_network,
         };
         let ruleset = self.rulesets.get(&grants)?;
-        let plan =
-            Plan { witness: true, reads: !brokered.is_empty(), signals: abi < SCOPES_SIGNALS, open_network };
+        let plan = Plan { witness: true, reads, signals: abi < SCOPES_SIGNALS, open_network };
         let refused = Arc::default();
         let (proxy, reach) = proxy(&scope.network, &refused)?;
-        let mut environment = home.environment(environment, scratch.path());
+        let mut environment = ground.home.environment(environment, ground.scratch.path());
         for (name, value) in proxy.iter().flat_map(Proxy::variables) {
             environment = environment.with(name, value);
         }
@@ -121,24 +131,55 @@ impl Enclosure {
             confinement,
             environment,
             scratch: own,
-            temps,
+            temps: ground.temps.clone(),
             devices,
-            secrets: names,
-            unread,
-            brokered,
+            secrets: ground.names.clone(),
+            unread: ground.unread.clone(),
+            reads,
             shared: Arc::clone(&self.shared),
             reach,
             refused,
             how: how(abi, &scope.network),
             _ruleset: ruleset,
             _proxy: proxy,
-            _scratch: scratch,
+            _scratch: Arc::clone(&ground.scratch),
         })
     }
 
     /// Removes the session's own temporary directory; the next command gets a new one.
     pub fn tidy(&self) {
+        drop(self.last.lock().unwrap_or_else(PoisonError::into_inner).take());
         drop(self.scratch.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    fn ground(&self, scope: &Scope, environment: &Environment) -> Result<Arc<Ground>, ToolError> {
+        let real_home = environment.get("HOME").map(PathBuf::from);
+        let scratch = self.scratch()?;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ground) = &*last
+            && ground.found.elapsed() < FRESH
+            && ground.scope == *scope
+            && ground.real_home == real_home
+            && Arc::ptr_eq(&ground.scratch, &scratch)
+        {
+            return Ok(Arc::clone(ground));
+        }
+        let (mut unread, names) = sandbox::places(&scope.secrets, real_home.as_deref());
+        unread.extend(scope.protected.iter().cloned());
+        let temps = TEMPS.iter().filter_map(|temp| Path::new(temp).canonicalize().ok()).collect();
+        let home = Home::of(self.cache.as_deref(), real_home.as_deref(), scope, &scratch)?;
+        let ground = Arc::new(Ground {
+            scope: scope.clone(),
+            real_home,
+            found: Instant::now(),
+            unread,
+            names: Names::new(names),
+            temps,
+            home,
+            scratch,
+        });
+        *last = Some(Arc::clone(&ground));
+        Ok(ground)
     }
 
     fn scratch(&self) -> Result<Arc<Scratch>, ToolError> {

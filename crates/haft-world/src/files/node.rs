@@ -189,13 +189,18 @@ pub(crate) fn foreign_owner(stat: &Stat) -> Option<(u32, u32)> {
 
 /// The extended attributes, as far as they can be read.
 pub(crate) fn xattrs(file: impl AsFd) -> Vec<(String, Vec<u8>)> {
-    // Most files have none, and a look with no room for names tells so.
-    if !matches!(rustix::fs::flistxattr(&file, &mut [0_u8; 0][..]), Ok(1..)) {
-        return Vec::new();
-    }
-    let mut names = vec![0; 64 * 1024];
-    let Ok(used) = rustix::fs::flistxattr(&file, names.as_mut_slice()) else { return Vec::new() };
-    names.truncate(used);
+    // Most files have none or few.
+    let mut few = [0; 1024];
+    let names = match rustix::fs::flistxattr(&file, few.as_mut_slice()) {
+        Ok(used) => few[..used].to_vec(),
+        Err(Errno::RANGE) => {
+            let mut names = vec![0; 64 * 1024];
+            let Ok(used) = rustix::fs::flistxattr(&file, names.as_mut_slice()) else { return Vec::new() };
+            names.truncate(used);
+            names
+        }
+        Err(_) => return Vec::new(),
+    };
     let names = String::from_utf8_lossy(&names).into_owned();
     let mut found: Vec<(String, Vec<u8>)> = names
         .split('\0')

@@ -252,7 +252,9 @@ pub(super) fn same(now: &Stat, seen: &Stat) -> bool {
     let same_bytes = now.st_size == seen.st_size
         && now.st_mtime == seen.st_mtime
         && now.st_mtime_nsec == seen.st_mtime_nsec;
-    now.st_dev == seen.st_dev && now.st_ino == seen.st_ino && (same_bytes || is_directory(seen))
+    // A number can be given again to something of another kind.
+    let same_file = now.st_dev == seen.st_dev && now.st_ino == seen.st_ino;
+    same_file && (same_bytes || is_directory(now) && is_directory(seen))
 }
 
 /// Removes temporary files that a call left behind when its process died. Only names that [`temp_name`] gives.

@@ -71,8 +71,6 @@ impl Proxy {
     /// The environment that makes a command's programs use it.
     pub(crate) fn variables(&self) -> Vec<(String, String)> {
         let http = format!("http://{}", self.address);
-        // The `h` leaves names to the proxy: the command itself has no resolver.
-        let socks = format!("socks5h://{}", self.address);
         let through = |names: &[&str], value: &str| -> Vec<(String, String)> {
             names.iter().map(|name| ((*name).to_owned(), value.to_owned())).collect()
         };
@@ -89,7 +87,6 @@ impl Proxy {
             ],
             &http,
         );
-        variables.extend(through(&["ALL_PROXY", "all_proxy"], &socks));
         variables.extend(through(&["NO_PROXY", "no_proxy"], LOOPBACK));
         // Node's own fetch looks at the others only with this.
         variables.extend(through(&["NODE_USE_ENV_PROXY"], "1"));

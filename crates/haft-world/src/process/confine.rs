@@ -12,7 +12,7 @@ use super::report::Step;
 use crate::sandbox::{self, Limits};
 
 /// What the child puts on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Confinement {
     /// The Landlock ruleset.
     pub(crate) ruleset: RawFd,

@@ -16,6 +16,7 @@ mod environment;
 mod keeper;
 mod launch;
 mod report;
+mod room;
 mod spawn;
 mod stray;
 mod sys;
@@ -35,7 +36,7 @@ pub use environment::Environment;
 use launch::Launch;
 use report::{Ended, Report};
 use spawn::{Running, Streams};
-use watch::{Bell, Watched};
+use watch::{Bell, Hear, Watched};
 
 use crate::Journal;
 use crate::enclosure::{Enclosure, Held};
@@ -75,10 +76,19 @@ impl LocalProcesses {
     pub fn held(self, enclosure: Arc<Enclosure>, scope: Arc<Scope>, journal: Arc<dyn Journal>) -> Self {
         Self { holder: Some(Holder { enclosure, scope, journal }), ..self }
     }
-}
 
-impl Processes for LocalProcesses {
-    fn run(&self, request: &RunRequest) -> Result<Finished, ToolError> {
+    /// The same for a command that lives on: it tells its own journal and has its own end.
+    pub(crate) fn for_task(&self, journal: Arc<dyn Journal>, cancel: Cancel) -> Self {
+        let holder = self.holder.clone().map(|holder| Holder { journal, ..holder });
+        Self { cancel, holder, ..self.clone() }
+    }
+
+    /// Runs a command to its end; `hear` gets what it writes, as it comes.
+    pub(crate) fn run_heard(&self, request: &RunRequest, hear: Hear<'_>) -> Result<Finished, ToolError> {
+        self.run_and(request, Some(hear))
+    }
+
+    fn run_and(&self, request: &RunRequest, hear: Option<Hear<'_>>) -> Result<Finished, ToolError> {
         let started = Instant::now();
         if self.cancel.is_cancelled() {
             return Ok(finished(Exit::Cancelled, Capture::default(), Capture::default(), Duration::ZERO, 0));
@@ -99,18 +109,18 @@ impl Processes for LocalProcesses {
 
         let streams =
             if request.inherit { Streams::Inherited } else { Streams::Captured { merge: request.merge } };
-        let confinement = held.as_ref().map(|(_, held)| &held.confinement);
-        let mut running = Running::start(&launch, streams, confinement)?;
+        let confinement = held.as_ref().map(|(_, held)| held.confinement.clone());
+        let mut running = Running::start(launch, streams, confinement)?;
         let watching = match held {
             Some((holder, held)) => Some(holder.watch(held, &mut running, &bell)?),
             None => None,
         };
         let deadline = started.checked_add(request.timeout);
-        let watched = watch::until_the_end(&mut running, &bell, deadline, request.keep_bytes);
+        let watched = watch::until_the_end(&mut running, &bell, deadline, request.keep_bytes, hear);
         let seen = watching.map(Watching::finish).transpose()?;
         let Watched { report, stdout, stderr, asked } = watched;
         let mut done = match report {
-            Some(Report::NotStarted { step, error }) => return Err(launch.not_started(step, error)),
+            Some(Report::NotStarted { step, error }) => return Err(running.not_started(step, error)),
             Some(Report::Ended(ended)) if ended.survivors > 0 => {
                 return Err(not_ended(&ended, stdout, stderr));
             }
@@ -132,6 +142,12 @@ impl Processes for LocalProcesses {
             done.exhausted = exhausted;
         }
         Ok(done)
+    }
+}
+
+impl Processes for LocalProcesses {
+    fn run(&self, request: &RunRequest) -> Result<Finished, ToolError> {
+        self.run_and(request, None)
     }
 }
 
@@ -157,7 +173,7 @@ impl Holder {
             devices: held.devices.clone(),
             secrets: held.secrets.clone(),
             unread: held.unread.clone(),
-            brokered: held.brokered.clone(),
+            reads: held.reads,
             shared: Arc::clone(&held.shared),
             reach: held.reach,
             journal: Arc::clone(&self.journal),

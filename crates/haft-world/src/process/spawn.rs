@@ -1,8 +1,9 @@
-//! Haft forks a keeper, the keeper forks the command.
+//! Haft starts a keeper, the keeper starts the command.
 //!
-//! Everything from [`become_keeper`] on runs in a copy of a process with many threads: no allocation, no lock, no
+//! Everything from [`become_keeper`] on runs beside Haft's threads, in their memory: no allocation, no lock, no
 //! panic, only system calls.
 
+use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use haft_tool::ToolError;
@@ -13,6 +14,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use super::confine::{Confinement, confine};
 use super::launch::Launch;
 use super::report::{Ask, Report, Step};
+use super::room::{Room, Start};
 use super::{keeper, sys};
 
 /// Where the keeper finds the pipe that Haft asks through.
@@ -33,9 +35,19 @@ pub(super) enum Streams {
     Inherited,
 }
 
+/// What keeper and command work from; it stays as long as the keeper lives.
+struct Work {
+    launch: Launch,
+    ends: FarEnds,
+    confinement: Option<Confinement>,
+    room: Room,
+    keeper: Option<Pid>,
+}
+
 /// A command that was started, and its keeper. Dropping it ends the tree.
 pub(super) struct Running {
     keeper: Pid,
+    work: Box<Work>,
     /// Closing it tells the keeper to end everything at once.
     control: Option<OwnedFd>,
     /// Held open so that asking a dead keeper is no SIGPIPE.
@@ -53,16 +65,16 @@ impl Running {
     /// Starts the command. Whether it could be executed is told by the first report.
     #[expect(unsafe_code, reason = "fork has no safe wrapper")]
     pub(super) fn start(
-        launch: &Launch,
+        launch: Launch,
         streams: Streams,
-        confinement: Option<&Confinement>,
+        confinement: Option<Confinement>,
     ) -> Result<Self, ToolError> {
         let pipe = || sys::pipe().map_err(|error| launch.not_started(Step::Pipes, error));
         let captured = streams != Streams::Inherited;
         let merge = streams == Streams::Captured { merge: true };
         let (stdout, stdout_far_end) = if captured { Some(pipe()?) } else { None }.unzip();
         let (stderr, stderr_far_end) = if !captured || merge { None } else { Some(pipe()?) }.unzip();
-        let (witness, witness_far_end) = match confinement {
+        let (witness, witness_far_end) = match &confinement {
             Some(_) => {
                 Some(sys::socket_pair().map_err(|error| launch.not_started(Step::Pipes, error))?).unzip()
             }
@@ -73,7 +85,7 @@ impl Running {
         for read in [stdout.as_ref(), stderr.as_ref(), Some(&report)].into_iter().flatten() {
             rustix::io::ioctl_fionbio(read, true).map_err(|error| launch.not_started(Step::Pipes, error))?;
         }
-        let far_ends = FarEnds {
+        let ends = FarEnds {
             streams,
             stdout: stdout_far_end.as_ref().map_or(1, AsRawFd::as_raw_fd),
             stderr: stderr_far_end.as_ref().or(stdout_far_end.as_ref()).map_or(2, AsRawFd::as_raw_fd),
@@ -82,30 +94,31 @@ impl Running {
             witness: witness_far_end.as_ref().map(AsRawFd::as_raw_fd),
         };
 
+        let room = Room::new().map_err(|error| launch.not_started(Step::Fork, error))?;
+        let mut work = Box::new(Work { launch, ends, confinement, room, keeper: None });
+        let argument = (&raw mut *work).cast();
         let mask = sys::block_signals();
-        // SAFETY: the child goes straight to `become_keeper`, which makes nothing but system calls.
-        let forked = unsafe { sys::fork() };
-        if let Ok(None) = forked {
-            become_keeper(launch, &far_ends, confinement);
-        }
+        // SAFETY: the keeper makes nothing but system calls, and `work` stays until it has ended.
+        let started = unsafe { work.room.start(Start::Beside, become_keeper, argument) };
         sys::restore_signals(&mask);
+        match started {
+            Ok(keeper) => Ok(Self {
+                keeper,
+                work,
+                control: Some(control),
+                _control_far_end: control_far_end,
+                report,
+                witness,
+                stdout,
+                stderr,
+            }),
+            Err(error) => Err(work.launch.not_started(Step::Fork, error)),
+        }
+    }
 
-        let error = match forked {
-            Ok(Some(keeper)) => {
-                return Ok(Self {
-                    keeper,
-                    control: Some(control),
-                    _control_far_end: control_far_end,
-                    report,
-                    witness,
-                    stdout,
-                    stderr,
-                });
-            }
-            Ok(None) => Errno::CHILD,
-            Err(error) => error,
-        };
-        Err(launch.not_started(Step::Fork, error))
+    /// Why the command was not started, for the caller.
+    pub(super) fn not_started(&self, step: Step, error: Errno) -> ToolError {
+        self.work.launch.not_started(step, error)
     }
 
     /// The keeper's process, which is also the session its command runs in.
@@ -151,16 +164,20 @@ struct FarEnds {
     witness: Option<RawFd>,
 }
 
-/// What the first fork does.
-#[expect(unsafe_code, reason = "descriptors are moved by number and fork has no safe wrapper")]
-fn become_keeper(launch: &Launch, ends: &FarEnds, confinement: Option<&Confinement>) -> ! {
+/// What the first process does.
+#[expect(unsafe_code, reason = "descriptors are moved by number, and what to do comes as a pointer")]
+extern "C" fn become_keeper(work: *mut c_void) -> c_int {
+    let argument = work;
+    // SAFETY: Haft keeps it until this process has ended, and does not touch it meanwhile.
+    let work = unsafe { &mut *work.cast::<Work>() };
+    let ends = &work.ends;
     let null = match rustix::fs::open(c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
         Ok(null) => null,
         Err(error) => fail(ends.report, Step::Pipes, error),
     };
     let stdin = if ends.streams == Streams::Inherited { 0 } else { null.as_raw_fd() };
     let witness = ends.witness.unwrap_or(null.as_raw_fd());
-    let rules = confinement.map_or(null.as_raw_fd(), |confinement| confinement.ruleset);
+    let rules = work.confinement.as_ref().map_or(null.as_raw_fd(), |confinement| confinement.ruleset);
     // SAFETY: this is a fresh fork, and what it uses from here on is among the seven.
     let placed = unsafe {
         sys::only_descriptors([stdin, ends.stdout, ends.stderr, ends.control, ends.report, witness, rules])
@@ -171,11 +188,10 @@ fn become_keeper(launch: &Launch, ends: &FarEnds, confinement: Option<&Confineme
     if let Err(error) = stand_apart(ends.streams) {
         fail(REPORT, Step::Keeper, error);
     }
-    let keeper = rustix::process::getpid();
-    // SAFETY: the child goes straight to `become_command`, which makes nothing but system calls.
-    match unsafe { sys::fork() } {
-        Ok(None) => become_command(launch, keeper, ends.streams, confinement),
-        Ok(Some(command)) => {
+    work.keeper = Some(rustix::process::getpid());
+    // SAFETY: the command's process makes nothing but system calls, and this one waits for it.
+    match unsafe { work.room.start(Start::Waiting, become_command, argument) } {
+        Ok(command) => {
             // SAFETY: the keeper has no use for the command's streams, and must not hold them open.
             unsafe { sys::close_standard() };
             // SAFETY: nor for what only the command needs.
@@ -201,15 +217,17 @@ fn stand_apart(streams: Streams) -> Result<(), Errno> {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         // Not Haft's name: whoever ends all of Haft by name would let the command go.
         rustix::thread::set_name(c"keeper")?;
-        // A keeper's memory is a copy of Haft's, keys included; executing a program makes the command readable again.
-        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     }
     Ok(())
 }
 
-/// What the second fork does.
-fn become_command(launch: &Launch, keeper: Pid, streams: Streams, confinement: Option<&Confinement>) -> ! {
-    if let Err((step, error)) = prepare(launch, keeper, streams, confinement) {
+/// What the second process does.
+#[expect(unsafe_code, reason = "what to do comes as a pointer")]
+extern "C" fn become_command(work: *mut c_void) -> c_int {
+    // SAFETY: the keeper holds it, and waits.
+    let work = unsafe { &*work.cast::<Work>() };
+    let launch = &work.launch;
+    if let Err((step, error)) = prepare(work) {
         fail(REPORT, step, error);
     }
     let mut answer = Errno::NOENT;
@@ -229,25 +247,20 @@ fn become_command(launch: &Launch, keeper: Pid, streams: Streams, confinement: O
 }
 
 /// The seam between fork and exec: all that confines a command is done here, in its own process.
-fn prepare(
-    launch: &Launch,
-    keeper: Pid,
-    streams: Streams,
-    confinement: Option<&Confinement>,
-) -> Result<(), (Step, Errno)> {
+fn prepare(work: &Work) -> Result<(), (Step, Errno)> {
     let keeping = |error| (Step::Keeper, error);
-    if streams != Streams::Inherited {
+    if work.ends.streams != Streams::Inherited {
         rustix::process::setpgid(None, None).map_err(keeping)?;
     }
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(keeping)?;
-    if rustix::process::getppid() != Some(keeper) {
+    if rustix::process::getppid() != work.keeper {
         // The keeper died before the kernel knew whom to tell.
         return Err(keeping(Errno::SRCH));
     }
-    rustix::process::chdir(launch.cwd()).map_err(|error| (Step::Directory, error))?;
+    rustix::process::chdir(work.launch.cwd()).map_err(|error| (Step::Directory, error))?;
     #[cfg(target_os = "linux")]
-    if let Some(confinement) = confinement {
+    if let Some(confinement) = &work.confinement {
         confine(confinement, RULES, WITNESS)?;
     }
     sys::default_signals();

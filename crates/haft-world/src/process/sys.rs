@@ -8,7 +8,6 @@ use std::ptr;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::Pid;
 
 use super::launch::CStrings;
 
@@ -96,20 +95,6 @@ pub(super) fn wait(control: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -
             &raw const mask,
         );
         ready > 0
-    }
-}
-
-/// Forks; `None` in the child.
-///
-/// # Safety
-/// The child may only make system calls until it executes a program or exits: another thread may have held a
-/// lock, the allocator's included, at the moment of the fork.
-#[expect(unsafe_code, reason = "fork has no safe wrapper")]
-pub(super) unsafe fn fork() -> Result<Option<Pid>, Errno> {
-    // SAFETY: the caller keeps to what a child may do.
-    match unsafe { libc::fork() } {
-        -1 => Err(last_error()),
-        child => Ok(Pid::from_raw(child)),
     }
 }
 

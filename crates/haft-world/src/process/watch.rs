@@ -44,6 +44,9 @@ impl Bell {
     }
 }
 
+/// Gets what a command writes, as it comes.
+pub(crate) type Hear<'a> = &'a dyn Fn(&[u8]);
+
 /// What the loop saw.
 pub(super) struct Watched {
     /// None if the keeper died without a word.
@@ -54,16 +57,17 @@ pub(super) struct Watched {
     pub(super) asked: Option<Ask>,
 }
 
-/// Drains the command's streams until its keeper has reported that the whole tree is gone.
+/// Drains the command's streams until its keeper has reported that the whole tree is gone. `hear` gets all of it.
 pub(super) fn until_the_end(
     running: &mut Running,
     bell: &Bell,
     deadline: Option<Instant>,
     keep_bytes: usize,
+    hear: Option<Hear<'_>>,
 ) -> Watched {
     let mut buffer = vec![0; READ];
-    let mut stdout = Stream::new(running.stdout.take(), keep_bytes);
-    let mut stderr = Stream::new(running.stderr.take(), keep_bytes);
+    let mut stdout = Stream::new(running.stdout.take(), keep_bytes, hear);
+    let mut stderr = Stream::new(running.stderr.take(), keep_bytes, hear);
     let mut report = Vec::new();
     let mut asked = None;
     let mut limit = deadline;
@@ -130,19 +134,21 @@ fn hear_report(pipe: &OwnedFd, report: &mut Vec<u8>) -> bool {
 }
 
 /// One of the command's streams.
-struct Stream {
+struct Stream<'a> {
     /// None once it has ended.
     pipe: Option<OwnedFd>,
     keep: Keep,
+    hear: Option<Hear<'a>>,
     #[cfg(target_os = "linux")]
     grown: bool,
 }
 
-impl Stream {
-    fn new(pipe: Option<OwnedFd>, keep_bytes: usize) -> Self {
+impl<'a> Stream<'a> {
+    fn new(pipe: Option<OwnedFd>, keep_bytes: usize, hear: Option<Hear<'a>>) -> Self {
         Self {
             pipe,
             keep: Keep::new(keep_bytes),
+            hear,
             #[cfg(target_os = "linux")]
             grown: false,
         }
@@ -154,6 +160,9 @@ impl Stream {
         match rustix::io::read(pipe.as_fd(), &mut *buffer) {
             Ok(length @ 1..) => {
                 self.keep.push(&buffer[..length]);
+                if let Some(hear) = self.hear {
+                    hear(&buffer[..length]);
+                }
                 #[cfg(target_os = "linux")]
                 if length >= MUCH && !self.grown {
                     // Only speed is lost if the user's share of pipe memory is used up.

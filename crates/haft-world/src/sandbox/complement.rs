@@ -25,18 +25,13 @@ const SHARED_MEMORY: &[u8] = b"shm";
 
 /// What the grants were made from, to know later whether they still hold.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(super) struct Seen {
     directories: Stamps,
     /// Told by the kernel when something is mounted.
     mounts: Option<File>,
 }
 
 impl Seen {
-    /// The directories whose children were granted one by one: what is made there later cannot be read.
-    pub(crate) fn directories(&self) -> impl Iterator<Item = &Path> {
-        self.directories.paths()
-    }
-
     /// Whether the same grants would be made again.
     pub(super) fn is_current(&self) -> bool {
         !self.mounts.as_ref().is_some_and(changed) && self.directories.are_current()

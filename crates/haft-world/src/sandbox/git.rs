@@ -24,13 +24,14 @@ type Key<'a> = (usize, &'a [u8]);
 /// A value as git has it: a key may stand without one.
 type Value<'a> = Option<&'a [u8]>;
 
-/// Keys in `new` that make git run a program and that `old` did not have with the same value, each as
-/// `core.fsmonitor = ./evil`. For a repository's own `.git/config`; others are judged by [`programs_in`].
-pub(crate) fn new_programs(old: &[u8], new: &[u8]) -> Vec<String> {
+/// [`programs_in`] for a repository's own configuration.
+#[cfg(test)]
+fn new_programs(old: &[u8], new: &[u8]) -> Vec<String> {
     programs_in(Path::new(".git/config"), old, new)
 }
 
-/// As [`new_programs`], for the configuration at `place`, which decides what its relative paths mean.
+/// Keys in `new` that make git run a program and that `old` did not have with the same value, each as
+/// `core.fsmonitor = ./evil`. Where the configuration lies decides what its relative paths mean.
 pub(crate) fn programs_in(place: &Path, old: &[u8], new: &[u8]) -> Vec<String> {
     if old == new {
         return Vec::new();

@@ -91,8 +91,6 @@ struct PathBeneath {
 pub(crate) struct Grants<'a> {
     /// Trees and files that are not read, there or not; absolute.
     pub unread: &'a [PathBuf],
-    /// Trees where files are opened on the command's behalf, so that it has no need to read them by itself.
-    pub brokered: &'a [PathBuf],
     /// Trees and files that are written; none where the witness writes on the command's behalf.
     pub write: &'a [PathBuf],
     /// Character devices that are read and written; what is not there or not a device is left out.
@@ -108,7 +106,6 @@ pub(crate) struct Grants<'a> {
 pub(crate) struct Ruleset {
     fd: OwnedFd,
     handled: u64,
-    rules: usize,
     seen: Seen,
 }
 
@@ -121,13 +118,12 @@ impl Ruleset {
     /// The same with what version `abi` of Landlock has.
     pub(super) fn of_version(abi: u32, grants: &Grants<'_>) -> Result<Self, ToolError> {
         let (fd, handled) = create(abi, !grants.tcp).map_err(unavailable)?;
-        let mut ruleset = Self { fd, handled, rules: 0, seen: Seen::default() };
+        let mut ruleset = Self { fd, handled, seen: Seen::default() };
         let failed = |error: Errno| ToolError::io("the rules for the sandbox were not made", &error.into());
 
         let root = look(Path::new("/")).map_err(failed)?;
         ruleset.add(root.as_fd(), READ_DIR | EXECUTE).map_err(failed)?;
-        let excluded: Vec<&Path> =
-            grants.unread.iter().chain(grants.brokered).map(PathBuf::as_path).collect();
+        let excluded: Vec<&Path> = grants.unread.iter().map(PathBuf::as_path).collect();
         let mut grant = |fd: BorrowedFd<'_>| ruleset.add(fd, READ_FILE);
         ruleset.seen = complement::grant(&excluded, &mut grant).map_err(failed)?;
 
@@ -154,13 +150,8 @@ impl Ruleset {
         self.fd.as_raw_fd()
     }
 
-    /// How many rules there are.
-    pub(crate) fn rules(&self) -> usize {
-        self.rules
-    }
-
     /// What was looked at to make the rules.
-    pub(crate) fn seen(&self) -> &Seen {
+    pub(super) fn seen(&self) -> &Seen {
         &self.seen
     }
 
@@ -181,7 +172,6 @@ impl Ruleset {
         let answer = unsafe {
             libc::syscall(libc::SYS_landlock_add_rule, self.fd.as_raw_fd(), PATH_BENEATH, &raw const rule, 0)
         };
-        self.rules += 1;
         answered(answer).map(drop)
     }
 }

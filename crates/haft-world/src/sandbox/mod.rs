@@ -39,7 +39,7 @@ pub(crate) use privileges::drop_all;
 pub use probe::probe;
 #[cfg(target_os = "linux")]
 pub(crate) use rulesets::Rulesets;
-pub(crate) use search::{Found, MOST_ENTRIES, Searches, any_inside};
+pub(crate) use search::{Found, MOST_ENTRIES, Searches};
 pub use seatbelt::profile;
 pub(crate) use secrets::places;
 pub use status::{Layer, Level, Status};

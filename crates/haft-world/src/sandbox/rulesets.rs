@@ -17,7 +17,7 @@ pub(crate) struct Rulesets(Mutex<Vec<(Kept, Arc<Ruleset>)>>);
 
 #[derive(Debug)]
 struct Kept {
-    paths: [Vec<PathBuf>; 5],
+    paths: [Vec<PathBuf>; 4],
     tcp: bool,
 }
 
@@ -60,7 +60,7 @@ impl Kept {
     }
 }
 
-fn lists<'a>(grants: &Grants<'a>) -> [&'a [PathBuf]; 5] {
-    let Grants { unread, brokered, write, devices, scratch, tcp: _ } = *grants;
-    [unread, brokered, write, devices, scratch]
+fn lists<'a>(grants: &Grants<'a>) -> [&'a [PathBuf]; 4] {
+    let Grants { unread, write, devices, scratch, tcp: _ } = *grants;
+    [unread, write, devices, scratch]
 }

@@ -9,7 +9,10 @@ use super::names::Names;
 use super::stamps::Stamps;
 
 /// How many entries of a folder are looked at before it counts as large.
-pub(crate) const MOST_ENTRIES: usize = 2_000;
+pub(crate) const MOST_ENTRIES: usize = 20_000;
+/// Folders that hold what others wrote and machines made, in great numbers; a secret of the user's is not among it.
+const NOBODYS: &[&str] =
+    &[".git", "node_modules", "target", ".venv", "venv", "__pycache__", "site-packages", ".tox", "vendor"];
 /// How many answers are kept, the last used first.
 const KEPT: usize = 16;
 
@@ -24,12 +27,12 @@ pub(crate) enum Found {
     TooMany,
 }
 
-/// Whether `root` holds anything with one of `names`, looking at no more than `most_entries`. Links are not followed.
-pub(crate) fn any_inside(root: &Path, names: &Names, most_entries: usize) -> Found {
+#[cfg(test)]
+fn any_inside(root: &Path, names: &Names, most_entries: usize) -> Found {
     look(root, names, most_entries).0
 }
 
-/// Answers of [`any_inside`], kept until one of the directories that were listed changes.
+/// Answers, kept until one of the directories that were listed changes.
 #[derive(Debug, Default)]
 pub(crate) struct Searches(Mutex<Vec<Search>>);
 
@@ -43,7 +46,7 @@ struct Search {
 }
 
 impl Searches {
-    /// The same as the function of that name.
+    /// Whether `root` holds anything with one of `names`, looking at no more than `most` entries. Links are not followed.
     pub(crate) fn any_inside(&self, root: &Path, names: &Names, most: usize) -> Found {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.iter().position(|known| {
@@ -89,7 +92,9 @@ fn look(root: &Path, names: &Names, most_entries: usize) -> (Found, Stamps) {
             if names.matches(&entry.file_name()) {
                 return (Found::Some, seen);
             }
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let name = entry.file_name();
+            let nobodys = NOBODYS.iter().any(|folder| name == *folder);
+            if !nobodys && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 ahead.push_back(entry.path());
             }
         }

@@ -17,7 +17,8 @@ const MOST_LISTED: usize = 1_000;
 pub(crate) fn places(secrets: &[String], home: Option<&Path>) -> (Vec<PathBuf>, Vec<String>) {
     let (mut paths, mut names) = (Vec::new(), Vec::new());
     let mut resolver = Resolver::default();
-    let homes: Vec<PathBuf> = home.iter().flat_map(|home| [home.to_path_buf(), resolver.resolve(home)]).collect();
+    let homes: Vec<PathBuf> =
+        home.iter().flat_map(|home| [home.to_path_buf(), resolver.resolve(home)]).collect();
     for secret in secrets {
         let path = match (secret.strip_prefix("~/"), home) {
             (Some(rest), Some(home)) => home.join(rest),

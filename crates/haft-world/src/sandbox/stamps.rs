@@ -32,11 +32,6 @@ impl Stamps {
             |(path, marked): &(PathBuf, _)| rustix::fs::lstat(path).is_ok_and(|stat| marks(&stat) == *marked);
         !self.unsettled && self.directories.iter().all(same)
     }
-
-    /// The directories.
-    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.directories.iter().map(|(path, _)| path.as_path())
-    }
 }
 
 /// All that tells one state of a directory from another; the numbers' types differ from machine to machine.

@@ -41,7 +41,10 @@ pub(super) fn audit(changes: &mut Vec<Change>, scope: &Scope, denials: &mut Deni
 fn finding(path: &Path) -> Option<(Guard, String)> {
     let name = path.file_name()?.to_str()?;
     if guarded(path) == Some(Guard::GitLink) {
-        let why = git::leads_astray(name, &read(path)?)?;
+        let why = match read(path) {
+            Some(bytes) => git::leads_astray(&path.to_string_lossy(), &bytes)?,
+            None => "it cannot be looked at".to_owned(),
+        };
         return Some((Guard::GitLink, why));
     }
     let parent = path.parent()?;
@@ -52,10 +55,25 @@ fn finding(path: &Path) -> Option<(Guard, String)> {
         return Some((Guard::Hook, "it lies in a git directory".to_owned()));
     }
     if matches!(name, "config" | "config.worktree") && is_git_directory(parent) {
-        let programs = git::new_programs(b"", &read(path)?);
-        return (!programs.is_empty()).then(|| (Guard::GitConfig, programs.join(", ")));
+        return programs(path).map(|programs| (Guard::GitConfig, programs));
+    }
+    // What was there before counts once the rest of a git directory is put around it.
+    if name == "HEAD" && is_git_directory(parent) {
+        let config = ["config", "config.worktree"].iter().find_map(|name| programs(&parent.join(name)));
+        let hooks = fs::read_dir(parent.join("hooks")).into_iter().flatten().flatten();
+        let mut hooks = hooks.filter(|hook| !hook.file_name().to_string_lossy().ends_with(".sample"));
+        let hook = hooks.next().map(|hook| format!("hooks/{}", hook.file_name().to_string_lossy()));
+        return config.or(hook).map(|why| (Guard::GitConfig, format!("it would bring to life: {why}")));
     }
     None
+}
+
+/// The programs that a configuration names; something also where it cannot be looked at.
+fn programs(path: &Path) -> Option<String> {
+    fs::symlink_metadata(path).ok()?;
+    let Some(bytes) = read(path) else { return Some("it cannot be looked at".to_owned()) };
+    let programs = git::programs_in(path, b"", &bytes);
+    (!programs.is_empty()).then(|| programs.join(", "))
 }
 
 /// Whether git takes this directory for its own, whatever it is called.

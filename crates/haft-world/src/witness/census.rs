@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How many processes and threads a command may have at once.
 const MOST: usize = 2_000;
 /// How long a command runs before anybody counts.
-const FIRST: Duration = Duration::from_millis(400);
+const FIRST: Duration = Duration::from_millis(200);
 /// How often is counted afterwards.
 const OFTEN: Duration = Duration::from_millis(200);
 /// What a command leaves of a disk, at least.
@@ -22,12 +22,11 @@ pub(crate) type Verdict = Arc<Mutex<Option<String>>>;
 
 pub(super) struct Census {
     keeper: i32,
-    /// At least as many as there are now.
-    bound: usize,
-    made: u64,
     next: Instant,
+    /// How many processes and threads the machine had when the command started.
+    at_start: usize,
     most_memory: u64,
-    free_at_start: u64,
+    free_at_start: Option<u64>,
     verdict: Verdict,
     end: Box<dyn Fn() + Send>,
 }
@@ -35,30 +34,8 @@ pub(super) struct Census {
 impl Census {
     /// Counts what is below `keeper`; calls `end` when it is too much.
     pub(super) fn new(keeper: i32, verdict: Verdict, end: Box<dyn Fn() + Send>) -> Self {
-        let most_memory = memory_total() / 4 * 3;
-        let next = Instant::now() + FIRST;
-        Self { keeper, bound: 1, made: 0, next, most_memory, free_at_start: u64::MAX, verdict, end }
-    }
-
-    pub(super) fn most(&self) -> usize {
-        MOST
-    }
-
-    pub(super) fn made(&self) -> u64 {
-        self.made
-    }
-
-    /// Whether there may be one more process.
-    pub(super) fn another(&mut self) -> bool {
-        if self.bound >= MOST {
-            self.bound = self.members().iter().map(|process| threads_of(*process)).sum();
-            if self.bound >= MOST {
-                return false;
-            }
-        }
-        self.bound += 1;
-        self.made += 1;
-        true
+        let (most_memory, next) = (memory_total() / 4 * 3, Instant::now() + FIRST);
+        Self { keeper, next, at_start: machine_total(), most_memory, free_at_start: None, verdict, end }
     }
 
     pub(super) fn has(&self, process: i32) -> bool {
@@ -85,13 +62,21 @@ impl Census {
             })
     }
 
-    /// Looks at memory and disk when it is time to, and ends the command if it uses up either.
+    /// Looks at processes, memory and disk when it is time to, and ends the command if it uses up any of them.
     pub(super) fn look(&mut self, workspace: &Path) {
         let now = Instant::now();
         if now < self.next {
             return;
         }
         self.next = now + OFTEN;
+        // Counting them all takes long when there are many, so the machine's own count is asked first.
+        if machine_total() > self.at_start + MOST / 2 {
+            let count: usize = self.members().iter().map(|process| threads_of(*process)).sum();
+            if count > MOST {
+                self.condemn(format!("it had {count} processes and threads, and may have {MOST}"));
+                return;
+            }
+        }
         let held: u64 = self.members().iter().map(|process| memory_of(*process)).sum();
         if held > self.most_memory {
             let most = self.most_memory >> 20;
@@ -99,8 +84,7 @@ impl Census {
         }
         if let Ok(stat) = rustix::fs::statvfs(workspace) {
             let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-            let start = *[self.free_at_start].iter().find(|start| **start != u64::MAX).unwrap_or(&free);
-            self.free_at_start = start;
+            let start = *self.free_at_start.get_or_insert(free);
             if free < LEAST_FREE && free < start / 2 {
                 self.condemn(format!("it left only {} MiB free on the disk", free >> 20));
             }
@@ -141,6 +125,12 @@ fn children_of(process: i32) -> Vec<i32> {
 
 fn threads_of(process: i32) -> usize {
     fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count)
+}
+
+/// How many processes and threads the whole machine has.
+fn machine_total() -> usize {
+    let Ok(load) = fs::read_to_string("/proc/loadavg") else { return 0 };
+    load.split([' ', '/']).nth(4).and_then(|total| total.parse().ok()).unwrap_or(0)
 }
 
 fn parent_of(process: i32) -> Option<i32> {

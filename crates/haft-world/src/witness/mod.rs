@@ -64,7 +64,8 @@ pub(crate) struct Setting {
     pub(crate) devices: Vec<PathBuf>,
     pub(crate) secrets: Names,
     pub(crate) unread: Vec<PathBuf>,
-    pub(crate) brokered: Vec<PathBuf>,
+    /// Whether files are opened for reading, too, on the program's behalf.
+    pub(crate) reads: bool,
     pub(crate) shared: Arc<Shared>,
     pub(crate) reach: Reach,
     pub(crate) journal: Arc<dyn Journal>,
@@ -117,7 +118,7 @@ fn watch(listener: Option<OwnedFd>, setting: Setting) -> Result<Seen, ToolError>
         devices: setting.devices,
         secrets: setting.secrets,
         unread: setting.unread,
-        brokered: setting.brokered,
+        reads: setting.reads,
         shared: setting.shared,
     };
     let Some(listener) = listener else {

@@ -30,8 +30,10 @@ pub(super) struct Dir {
     pub(super) fd: OwnedFd,
     pub(super) path: PathBuf,
     pub(super) area: Area,
-    /// Whether the command itself made it.
+    /// Whether it was not there before the command, or before the last move.
     pub(super) new: bool,
+    /// Whether the command made it where there never was one.
+    pub(super) made: bool,
 }
 
 /// A name in a directory.
@@ -83,6 +85,7 @@ enum Base {
 pub(super) trait Judge {
     fn area(&self, path: &Path) -> Area;
     fn is_new(&self, path: &Path) -> bool;
+    fn is_made(&self, path: &Path) -> bool;
 }
 
 /// Directories that were found a moment ago.
@@ -213,7 +216,8 @@ impl Dirs {
         let fd = open(path)?;
         let path = where_is(&fd)?;
         let (area, new) = (judge.area(&path), judge.is_new(&path));
-        let dir = Rc::new(Dir { fd, path, area, new });
+        let made = new && judge.is_made(&path);
+        let dir = Rc::new(Dir { fd, path, area, new, made });
         if self.known.len() >= MOST_KNOWN {
             self.known.clear();
         }
@@ -254,6 +258,18 @@ fn in_own_proc(path: &[u8], target: Target) -> Option<Vec<u8>> {
     let rewritten = |rest: &[u8], start: String| {
         (rest.is_empty() || rest[0] == b'/').then(|| [start.as_bytes(), rest].concat())
     };
+    let cwd = |rest: &[u8]| {
+        let here = rustix::fs::readlink(target.base(libc::AT_FDCWD), Vec::new()).ok()?.into_bytes();
+        Some([&here, rest].concat())
+    };
+    for own in [&b"/proc/self"[..], b"/proc/thread-self"] {
+        // The program's root is everybody's: nothing inside can change it.
+        match path.strip_prefix(own) {
+            Some(rest) if rest.starts_with(b"/root/") => return Some(rest[5..].to_vec()),
+            Some(rest) if rest.starts_with(b"/cwd/") => return cwd(&rest[4..]),
+            _ => {}
+        }
+    }
     for (from, to) in [
         (&b"/proc/self"[..], format!("/proc/{thread}")),
         (b"/proc/thread-self", format!("/proc/{thread}")),

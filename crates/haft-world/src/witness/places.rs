@@ -67,8 +67,8 @@ pub(super) struct Places {
     pub(super) devices: Vec<PathBuf>,
     pub(super) secrets: Names,
     pub(super) unread: Vec<PathBuf>,
-    /// Trees where Landlock lets no file be read, because secrets lie among files that come and go.
-    pub(super) brokered: Vec<PathBuf>,
+    /// Whether all files are opened by the witness, because secrets lie among files that come and go.
+    pub(super) reads: bool,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -137,11 +137,6 @@ impl Places {
     pub(super) fn is_secret(&self, path: &Path) -> bool {
         let named = path.file_name().is_some_and(|name| self.secrets.matches(name));
         named || self.scope.is_protected(path) || self.unread.iter().any(|unread| path.starts_with(unread))
-    }
-
-    /// Whether the witness opens files here for reading, too.
-    pub(super) fn is_brokered(&self, path: &Path) -> bool {
-        self.brokered.iter().any(|tree| path.starts_with(tree))
     }
 
     pub(super) fn is_device(&self, path: &Path) -> bool {

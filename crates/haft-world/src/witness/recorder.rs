@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub(super) struct Recorder {
     touched: HashMap<PathBuf, Node>,
     /// Files that were opened for writing; some may be written still.
     opened: Vec<PathBuf>,
+    /// Where directories stood that were moved away.
+    moved_away: Vec<PathBuf>,
     changes: Vec<Change>,
     losses: Vec<String>,
     error: Option<ToolError>,
@@ -36,6 +38,7 @@ impl Recorder {
             journal,
             touched: HashMap::new(),
             opened: Vec::new(),
+            moved_away: Vec::new(),
             changes: Vec::new(),
             losses: Vec::new(),
             error: None,
@@ -46,6 +49,17 @@ impl Recorder {
     pub(super) fn is_new(&self, path: &Path) -> bool {
         !self.touched.is_empty()
             && path.ancestors().any(|above| self.touched.get(above) == Some(&Node::Absent))
+    }
+
+    /// Whether the command made the directory at `path` where there never was one.
+    pub(super) fn is_made(&self, path: &Path) -> bool {
+        self.is_new(path) && !self.moved_away.iter().any(|away| path.starts_with(away))
+    }
+
+    /// Whether nothing stood at `path`, as far as the command touched it.
+    pub(super) fn was_never(&self, path: &Path) -> bool {
+        self.touched.get(path).is_none_or(|before| *before == Node::Absent)
+            && !self.moved_away.iter().any(|away| path.starts_with(away))
     }
 
     /// Keeps what stands at a spot, before the command changes it for the first time.
@@ -104,6 +118,7 @@ impl Recorder {
 
     /// Notes that it was moved. Files that may still be written are noted anew, under their new name.
     pub(super) fn moved(&mut self, from: &Path, to: &Path, mode: u32) {
+        self.moved_away.push(from.to_owned());
         self.changes.push(Change {
             moved_to: Some(to.to_owned()),
             ..Change::new(from, Node::Dir { mode }, Node::Absent)
@@ -213,12 +228,12 @@ fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
 fn is_being_written(path: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(fd) = rustix::fs::open(path, flags, Mode::empty()) else { return true };
-    !lease(fd.as_fd())
+    !undisturbed(&fd)
 }
 
+/// Whether nobody has the file open for writing.
 #[expect(unsafe_code, reason = "leases have no safe wrapper")]
-fn lease(fd: std::os::fd::BorrowedFd<'_>) -> bool {
-    use std::os::fd::AsRawFd;
+pub(super) fn undisturbed(fd: &OwnedFd) -> bool {
     // SAFETY: plain numbers; the lease ends with the descriptor.
     unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) == 0 }
 }

@@ -83,6 +83,10 @@ impl Judge for Judging<'_> {
     fn is_new(&self, path: &Path) -> bool {
         self.1.is_new(path)
     }
+
+    fn is_made(&self, path: &Path) -> bool {
+        self.1.is_made(path)
+    }
 }
 
 impl Supervisor {

@@ -275,3 +275,171 @@ fn a_link_itself_is_put_back_and_not_what_it_points_to() {
         .unwrap();
     assert_eq!(fs::read(&link).unwrap(), b"target");
 }
+
+/// A tree of directories, files and links, from the top down.
+fn grove(stage: &Stage) -> Vec<(std::path::PathBuf, Node)> {
+    let mut grove = Vec::new();
+    for dir in 0..20 {
+        let top = stage.ws(&format!("d{dir}"));
+        let deep = top.join("deep");
+        grove.push((top.clone(), Node::Dir { mode: 0o755 }));
+        grove.push((deep.clone(), Node::Dir { mode: 0o700 }));
+        for n in 0..60 {
+            grove.push((deep.join(format!("f{n}")), file(BYTES, 0o600 + n % 2)));
+        }
+        grove.push((top.join("link"), Node::Link { target: "deep".into() }));
+    }
+    grove
+}
+
+#[test]
+fn many_paths_go_and_come_back_in_few_waits_for_the_journal() {
+    let stage = Stage::new();
+    let grove = grove(&stage);
+    let waits = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let (files, journal) = stage.hooked({
+        let waits = std::sync::Arc::clone(&waits);
+        move |_| {
+            waits.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            Ok(())
+        }
+    });
+    let made: Vec<_> =
+        grove.iter().map(|(path, node)| Restore { path, expect: &Node::Absent, to: node }).collect();
+    // Directories first, as a plan has it.
+    let (dirs, others): (Vec<_>, Vec<_>) =
+        made.into_iter().partition(|made| matches!(made.to, Node::Dir { .. }));
+    put_all_back(&files, &[dirs, others].concat()).unwrap();
+    grove.iter().for_each(|(path, node)| assert_is(path, node));
+    let gone: Vec<_> =
+        grove.iter().rev().map(|(path, node)| Restore { path, expect: node, to: &Node::Absent }).collect();
+    put_all_back(&files, &gone).unwrap();
+    assert_eq!(stage.names("ws"), [] as [&str; 0]);
+    assert_eq!(journal.changes().len(), 2 * grove.len());
+    let waits = waits.load(std::sync::atomic::Ordering::SeqCst);
+    assert!(waits < grove.len() / 100, "{waits} waits for {} paths", 2 * grove.len());
+}
+
+#[test]
+fn when_one_of_many_fails_nothing_prepared_is_left_behind() {
+    let stage = Stage::new();
+    let (a, b, c) = (stage.ws("a"), stage.ws("b"), stage.ws("c"));
+    let (files, journal) = stage.hooked({
+        let b = b.clone();
+        move |_| {
+            fs::write(&b, "theirs").unwrap();
+            Ok(())
+        }
+    });
+    let to = file(BYTES, 0o600);
+    let restores = [&a, &b, &c].map(|path| Restore { path, expect: &Node::Absent, to: &to });
+    assert_eq!(kind(put_all_back(&files, &restores)), Err(ErrorKind::Conflict));
+    assert_eq!(stage.names("ws"), ["a", "b"]);
+    assert_eq!(fs::read(&b).unwrap(), b"theirs");
+    assert_eq!(journal.changes().len(), 1, "what was put back is told, the rest is not");
+}
+
+#[test]
+fn a_file_with_several_names_gets_its_bytes_back_under_all_of_them() {
+    for read_only in [false, true] {
+        let stage = Stage::new();
+        let (a, b) = (stage.ws("a"), stage.ws("b"));
+        fs::write(&a, BYTES).unwrap();
+        fs::hard_link(&a, &b).unwrap();
+        let (files, journal) = stage.recorded();
+        let before = observed(&files, &a);
+        fs::write(&a, "changed in place").unwrap();
+        set_mode(&a, if read_only { 0o444 } else { 0o644 });
+        let after = observed(&files, &a);
+        // The command touched both names; putting back the first brings back the second.
+        let restores = [&a, &b].map(|path| Restore { path, expect: &after, to: &before });
+        put_all_back(&files, &restores).unwrap();
+        assert_eq!((fs::read(&a).unwrap(), fs::read(&b).unwrap()), (BYTES.to_vec(), BYTES.to_vec()));
+        assert!(observed(&files, &b) == before && observed(&files, &a) == before, "still one file");
+        assert_eq!((journal.changes().len(), stage.names("ws")), (1, vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!(fs::read_dir(stage.ws("")).unwrap().count(), 2);
+    }
+}
+
+#[test]
+fn a_file_that_only_used_to_have_other_names_is_replaced() {
+    let stage = Stage::new();
+    let (a, b) = (stage.ws("a"), stage.ws("b"));
+    fs::write(&a, BYTES).unwrap();
+    fs::hard_link(&a, &b).unwrap();
+    let files = stage.files();
+    let before = observed(&files, &a);
+    fs::remove_file(&a).unwrap();
+    fs::write(&a, "a new one").unwrap();
+    let after = observed(&files, &a);
+    put_back(&files, &Restore { path: &a, expect: &after, to: &before }).unwrap();
+    assert_eq!((fs::read(&a).unwrap(), fs::read(&b).unwrap()), (BYTES.to_vec(), BYTES.to_vec()));
+}
+
+#[test]
+fn a_special_file_that_a_command_made_can_go() {
+    let stage = Stage::new();
+    let fifo = stage.ws("fifo");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let files = stage.files();
+    assert_eq!(observed(&files, &fifo), Node::Special);
+    put_back(&files, &Restore { path: &fifo, expect: &Node::Special, to: &Node::Absent }).unwrap();
+    assert_eq!(stage.names("ws"), [] as [&str; 0]);
+}
+
+#[test]
+fn a_large_file_is_put_back_and_its_image_is_not_held() {
+    let stage = Stage::new();
+    let path = stage.put("ws/large", vec![7; 3 << 20]);
+    let (files, journal) = stage.recorded();
+    let now = observed(&files, &path);
+    put_back(&files, &Restore { path: &path, expect: &now, to: &file(BYTES, 0o600) }).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), BYTES);
+    let told = journal.told();
+    assert!(matches!(&told[0], Told::Before { bytes: Some(bytes), .. } if *bytes == vec![7; 3 << 20]));
+}
+
+#[test]
+fn a_directory_is_moved_back_with_everything_in_it_and_recorded() {
+    let stage = Stage::new();
+    stage.put("ws/new/place/inside/file", "x");
+    fs::create_dir(stage.ws("old")).unwrap();
+    let (from, to) = (stage.ws("new/place"), stage.ws("old/home"));
+    let (files, journal) = stage.recorded();
+    files.move_back(&from, &to).unwrap();
+    assert_eq!(fs::read(stage.ws("old/home/inside/file")).unwrap(), b"x");
+    assert!(!from.exists());
+    let told = journal.told();
+    let [Told::Before { change, bytes: None }, Told::Changed(changed)] = told.as_slice() else {
+        panic!("{told:?}")
+    };
+    assert_eq!(change, changed);
+    assert_eq!((&change.path, change.moved_to.as_ref()), (&from, Some(&to)));
+}
+
+#[test]
+fn a_directory_is_not_moved_back_over_anything_nor_out_of_the_roots() {
+    let stage = Stage::new();
+    stage.put("ws/here/file", "x");
+    stage.put("ws/taken", "theirs");
+    fs::create_dir(stage.ws("empty")).unwrap();
+    let (files, journal) = stage.recorded();
+    let here = stage.ws("here");
+    for to in ["taken", "empty", "gone/x"] {
+        assert_eq!(kind(files.move_back(&here, &stage.ws(to))), Err(ErrorKind::Conflict), "{to}");
+    }
+    for from in ["taken", "nothing", "gone/x"] {
+        assert_eq!(
+            kind(files.move_back(&stage.ws(from), &stage.ws("free"))),
+            Err(ErrorKind::Conflict),
+            "{from}"
+        );
+    }
+    assert_eq!(kind(files.move_back(&here, &stage.path("out/x"))), Err(ErrorKind::InvalidPath));
+    assert_eq!(kind(files.move_back(&stage.path("out"), &stage.ws("x"))), Err(ErrorKind::InvalidPath));
+    stage.link(stage.path("out"), "ws/link");
+    assert_eq!(kind(files.move_back(&here, &stage.ws("link/x"))), Err(ErrorKind::InvalidPath));
+    assert_eq!((journal.changes(), here.join("file").exists()), (Vec::new(), true));
+    stage.assert_outside_untouched();
+}

@@ -39,6 +39,7 @@ impl Place {
                 cwd: None,
                 timeout: NEVER,
                 merge: false,
+                inherit: false,
                 keep_bytes: 1 << 20,
             },
         }

@@ -35,6 +35,10 @@ pub(super) fn run(args: args::Call) -> Done {
         builder = builder.allow(tool, "named on the command line");
     }
     let builder = builder.permission_mode(args.rules.permission_mode).asker(terminal::asker());
+    let builder = builder.no_tasks(
+        "`haft call` ends with its one call, and everything it has started with it; run the command in the \
+         foreground, or make the call from a program that stays, through the library",
+    );
     // This process ends with the call, and the kernel takes everything down faster than we could.
     let runtime = ManuallyDrop::new(builder.build()?);
 

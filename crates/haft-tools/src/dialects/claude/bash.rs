@@ -12,18 +12,19 @@ use crate::ops::shell;
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
 const MOST_TIMEOUT_MS: u64 = 600_000;
 
-/// Run a command with bash in the workspace. Output and errors come together; everything the command started ends with it. Nothing can be typed into it.
+/// Run a command with bash in the workspace. Output and errors come together; everything the command started ends with it. Nothing can be typed into it. For servers and long work use `run_in_background`, then `TaskOutput`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The command.
     command: String,
-    /// Milliseconds until it is ended (default 120000).
+    /// Milliseconds until it is ended (default 120000; none in the background).
     #[schemars(range(min = 1, max = 600_000))]
     timeout: Option<u64>,
     /// What it does, in a few words, for people.
-    #[expect(dead_code, reason = "kept in the receipt's input for people; the command does not need it")]
     description: Option<String>,
+    /// Leave it running and return at once with a task id.
+    run_in_background: Option<bool>,
 }
 
 pub(super) struct Bash;
@@ -45,6 +46,9 @@ impl Tool for Bash {
     }
 
     async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        if input.run_in_background == Some(true) {
+            return leave_running(&input, world);
+        }
         let timeout = input.timeout.unwrap_or(DEFAULT_TIMEOUT_MS).min(MOST_TIMEOUT_MS);
         let done = shell::run(world, "bash", &input.command, Duration::from_millis(timeout), true)?;
         let (kind, last) = match done.exit {
@@ -89,4 +93,11 @@ impl Tool for Bash {
             None => output,
         })
     }
+}
+
+fn leave_running(input: &Input, world: &dyn World) -> Result<Output, ToolError> {
+    let timeout = input.timeout.map(Duration::from_millis);
+    let task = shell::start(world, "bash", &input.command, input.description.as_deref(), timeout)?;
+    let said = format!("Command running in background with ID: {}", task.id);
+    Ok(Output::text(said).with_structured(json!({"backgroundTaskId": task.id, "receipt": task.receipt})))
 }

@@ -5,11 +5,15 @@ mod edit;
 mod glob;
 mod grep;
 mod read;
+mod task_output;
+mod task_stop;
 mod write;
 
 use std::sync::Arc;
 
 use haft_tool::{Dialect, Reads};
+
+pub use task_output::notice;
 
 /// The dialect and all its tools.
 pub fn dialect() -> Dialect {
@@ -22,6 +26,8 @@ pub fn dialect() -> Dialect {
             Arc::new(glob::Glob),
             Arc::new(grep::Grep),
             Arc::new(bash::Bash),
+            Arc::new(task_output::TaskOutput),
+            Arc::new(task_stop::TaskStop),
         ],
         aliases: &[("FileRead", "Read"), ("FileWrite", "Write"), ("FileEdit", "Edit")],
         any_case: false,

@@ -13,6 +13,8 @@ use crate::witness::places::Area;
 use crate::witness::supervisor::{Answer, Supervisor};
 
 const MOST_LINKS: u32 = 40;
+/// What is added to the program's flags: its links have been followed, and the terminal is not Haft's to take.
+pub(super) const OUR_OWN: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 
 impl Supervisor {
     /// Opens on the program's behalf, with the program's umask.
@@ -28,8 +30,8 @@ impl Supervisor {
         let flags = OFlags::from_bits_retain(flags.cast_unsigned());
         let mode = Mode::from_raw_mode(u32::try_from(mode & 0o7777).unwrap_or_default());
         let mut found = match self.find(call, base, &path) {
-            // The kernel tells it in its own words; without the witness there is no right to write.
-            Err(Errno::LOOP | Errno::XDEV) => return Ok(Answer::GoOn),
+            // The kernel tells it in its own words, for there is no right to write.
+            Err(Errno::LOOP | Errno::XDEV) => return Ok(self.let_go(Errno::ACCESS)),
             found => found?,
         };
         let writes = is_for_writing(flags);
@@ -41,7 +43,7 @@ impl Supervisor {
             let opened = if writes {
                 self.open_to_write(call, &spot, flags, mode)
             } else {
-                self.open_to_read(&spot, flags)
+                self.open_to_read(call, &spot, flags)
             };
             match opened {
                 Err(Errno::LOOP) if !flags.contains(OFlags::NOFOLLOW) => {
@@ -58,6 +60,11 @@ impl Supervisor {
         Err(Errno::LOOP)
     }
 
+    /// Lets the kernel answer, which knows better words; where reading is watched, too, that could be too much.
+    pub(super) fn let_go(&self, otherwise: Errno) -> Answer {
+        if self.places.reads { Answer::Fail(otherwise) } else { Answer::GoOn }
+    }
+
     fn open_to_write(
         &mut self,
         call: &Call,
@@ -66,14 +73,18 @@ impl Supervisor {
         mode: Mode,
     ) -> Result<Answer, Errno> {
         let path = spot.path();
-        if spot.slash
-            || Self::is_scratch(spot)
-            || (self.places.area(&path) == Area::Outside && self.places.is_device(&path))
-        {
-            return Ok(Answer::GoOn);
+        if spot.slash {
+            return Ok(self.let_go(Errno::ISDIR));
+        }
+        if self.places.is_device(&path) {
+            let fd = rustix::fs::openat(&spot.dir.fd, &spot.name, flags | OUR_OWN, Mode::empty())?;
+            return Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) });
         }
         if path == std::path::Path::new("/dev/tty") {
             // Shells try it to find out whether somebody is there.
+            return Ok(self.let_go(Errno::NXIO));
+        }
+        if Self::is_scratch(spot) && !self.places.reads {
             return Ok(Answer::GoOn);
         }
         if path.starts_with("/dev/pts") || path == std::path::Path::new("/dev/ptmx") {
@@ -90,7 +101,12 @@ impl Supervisor {
         if let Ok(stat) = &stat {
             match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Symlink => return Err(Errno::LOOP),
-                FileType::Directory if !flags.contains(OFlags::TMPFILE) => return Ok(Answer::GoOn),
+                FileType::Directory if !flags.contains(OFlags::TMPFILE) => {
+                    return Ok(self.let_go(Errno::ISDIR));
+                }
+                _ if !flags.contains(OFlags::WRONLY) && self.places.is_secret(&path) => {
+                    return Err(self.refuse_read(&path));
+                }
                 _ => {}
             }
         } else if !flags.contains(OFlags::CREATE) {
@@ -100,7 +116,7 @@ impl Supervisor {
             return self.open_unnamed(call, spot, flags, mode);
         }
         if !self.may_change("write", spot) {
-            return Ok(Answer::GoOn);
+            return Ok(self.let_go(Errno::ACCESS));
         }
         self.may_write_guarded(spot, stat.is_ok())?;
         let kind = stat.ok().map(|stat| FileType::from_raw_mode(stat.st_mode));
@@ -116,7 +132,7 @@ impl Supervisor {
         }
         self.touch(spot)?;
         self.with_umask_of(call);
-        let ours = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let ours = flags | OUR_OWN;
         let fd = rustix::fs::openat(&spot.dir.fd, &spot.name, ours, mode & no_special_bits())?;
         if spot.dir.area == Area::Root {
             self.recorder.opened(spot);
@@ -134,37 +150,10 @@ impl Supervisor {
         Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
     }
 
-    fn open_to_read(&mut self, spot: &Spot, flags: OFlags) -> Result<Answer, Errno> {
-        let path = spot.path();
-        let Ok(stat) = spot.stat() else { return Ok(Answer::GoOn) };
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Symlink => return Err(Errno::LOOP),
-            FileType::RegularFile => {}
-            // Landlock lets these through, or not.
-            _ => return Ok(Answer::GoOn),
-        }
-        if self.places.is_secret(&path) {
-            return Err(self.refuse_read(&path));
-        }
-        if !self.places.is_brokered(&path) {
-            return Ok(Answer::GoOn);
-        }
-        let ours = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-        let fd = rustix::fs::openat(&spot.dir.fd, &spot.name, ours, Mode::empty())?;
-        // Another kind of file may have taken its place; regular ones do not care for the flag.
-        if FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) != FileType::RegularFile {
-            return Err(Errno::ACCESS);
-        }
-        if !flags.contains(OFlags::NONBLOCK) {
-            rustix::fs::fcntl_setfl(&fd, rustix::fs::fcntl_getfl(&fd)? - OFlags::NONBLOCK)?;
-        }
-        Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
-    }
-
     /// A file without a name, in a directory that may be written.
     fn open_unnamed(&mut self, call: &Call, spot: &Spot, flags: OFlags, mode: Mode) -> Result<Answer, Errno> {
         if self.places.area(&spot.path()) == Area::Outside {
-            return Ok(Answer::GoOn);
+            return Ok(self.let_go(Errno::ACCESS));
         }
         self.with_umask_of(call);
         let ours = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -172,41 +161,8 @@ impl Supervisor {
         Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
     }
 
-    /// Opens again what the program holds already.
-    fn reopen(&mut self, fd: &OwnedFd, flags: OFlags, mode: Mode) -> Result<Answer, Errno> {
-        let stat = rustix::fs::fstat(fd)?;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => {}
-            FileType::CharacterDevice => {
-                let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-                let ours = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
-                let fd = rustix::fs::open(path, ours, mode)?;
-                return Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) });
-            }
-            // Pipes and sockets have no place in the file system, so Landlock lets them be opened.
-            _ => return Ok(Answer::GoOn),
-        }
-        let spot = self.spot_of(fd).map_err(|_| Errno::ACCESS)?;
-        if is_for_writing(flags) {
-            if !self.may_change("write", &spot) {
-                return Err(Errno::ACCESS);
-            }
-            self.may_write_guarded(&spot, true)?;
-            self.touch(&spot)?;
-            if spot.dir.area == Area::Root {
-                self.recorder.opened(&spot);
-            }
-        } else if self.places.is_secret(&spot.path()) {
-            return Err(self.refuse_read(&spot.path()));
-        }
-        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        let ours = (flags - OFlags::NOFOLLOW - OFlags::CREATE - OFlags::EXCL) | OFlags::CLOEXEC;
-        let fd = rustix::fs::open(path, ours, Mode::empty())?;
-        Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
-    }
-
     /// A pipe with a name may wait for its other end, so another thread opens it.
-    fn open_fifo(&mut self, call: &Call, spot: &Spot, flags: OFlags) -> Answer {
+    pub(super) fn open_fifo(&mut self, call: &Call, spot: &Spot, flags: OFlags) -> Answer {
         let (listener, id, spot_fd) = (Arc::clone(&self.listener), call.id, spot.dir.fd.try_clone());
         let name = spot.name.clone();
         std::thread::spawn(move || {
@@ -223,7 +179,7 @@ impl Supervisor {
     }
 
     /// A terminal of the program's own making; those of others are not touched.
-    fn open_terminal(&mut self, spot: &Spot, flags: OFlags) -> Result<Answer, Errno> {
+    pub(super) fn open_terminal(&mut self, spot: &Spot, flags: OFlags) -> Result<Answer, Errno> {
         let path = spot.path();
         let number = spot.name.to_str().and_then(|name| name.parse().ok());
         let master = spot.name == "ptmx";
@@ -263,14 +219,16 @@ impl Supervisor {
     }
 
     /// Refuses to open a guarded file for writing.
-    fn may_write_guarded(&mut self, spot: &Spot, exists: bool) -> Result<(), Errno> {
+    pub(super) fn may_write_guarded(&mut self, spot: &Spot, exists: bool) -> Result<(), Errno> {
         if spot.dir.area != Area::Root {
             return Ok(());
         }
         let path = spot.path();
         let Some(guard) = self.guard_of(spot) else { return Ok(()) };
-        // Git writes these in place when it makes a worktree or a submodule; what they say is looked at in the end.
-        if guard == Guard::GitLink && !exists && (spot.dir.new || self.is_git_linkage(&path)) {
+        // Some programs write these in place when they make a repository, a worktree or a submodule; what they say is
+        // looked at in the end.
+        let made = spot.dir.made && matches!(guard, Guard::GitConfig | Guard::GitLink);
+        if made || (guard == Guard::GitLink && !exists && self.is_git_linkage(&path)) {
             return Ok(());
         }
         Err(self.refuse_guarded("write", &path, guard, ""))
@@ -278,7 +236,7 @@ impl Supervisor {
 }
 
 /// Whether an open file could be changed.
-fn is_for_writing(flags: OFlags) -> bool {
+pub(super) fn is_for_writing(flags: OFlags) -> bool {
     flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)
 }
 

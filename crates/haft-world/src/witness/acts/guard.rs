@@ -3,13 +3,14 @@
 use std::io::Read;
 use std::path::Path;
 
-use haft_tool::{Guard, guarded};
+use haft_tool::Guard;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::sandbox::git;
 use crate::witness::paths::Spot;
 use crate::witness::places::Area;
+use crate::witness::recorder::undisturbed;
 use crate::witness::supervisor::Supervisor;
 
 /// No honest configuration is longer.
@@ -24,7 +25,7 @@ impl Supervisor {
             return None;
         }
         let path = spot.path();
-        self.places.guard(&path, spot.dir.new).or_else(|| self.bare_guard(spot, &path))
+        self.places.guard(&path, spot.dir.made).or_else(|| self.bare_guard(spot, &path))
     }
 
     /// A directory can be git's without the name `.git`: then its hooks and its configuration count as well.
@@ -54,15 +55,16 @@ impl Supervisor {
 
     /// Puts a new configuration in place if it names no new programs: a copy of exactly the bytes that were looked at.
     pub(super) fn install_config(&mut self, from: &Spot, to: &Spot) -> Result<(), Errno> {
-        let (new, mode) = read_spot(from)?;
-        let old = match read_spot(to) {
+        // A copy is put in place, so it does not matter who can still write the original.
+        let (new, mode) = read_any(&from.dir.fd, from.name.as_os_str())?;
+        let old = match read_any(&to.dir.fd, to.name.as_os_str()).map(|(old, _)| (old, ())) {
             Ok((old, _)) => old,
             Err(Errno::NOENT) => Vec::new(),
             Err(error) => return Err(error),
         };
-        let programs = git::new_programs(&old, &new);
+        let path = to.path();
+        let programs = git::programs_in(&path, &old, &new);
         if !programs.is_empty() {
-            let path = to.path();
             return Err(self.refuse_guarded("write", &path, Guard::GitConfig, &programs.join(", ")));
         }
         self.touch(from)?;
@@ -84,7 +86,8 @@ impl Supervisor {
     pub(super) fn may_become(&mut self, from: &Spot, to: &Spot) -> Result<(), Errno> {
         let (old, new) = (from.path(), to.path());
         let counts = |name: &str| new.components().any(|part| part.as_os_str().eq_ignore_ascii_case(name));
-        if !counts(".git") && !counts(".claude") && !counts(".config") {
+        let made = self.recorder.is_made(&new) || (!to.exists() && self.recorder.was_never(&new));
+        if made && !counts(".git") && !counts(".claude") && !counts(".config") {
             return Ok(());
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -100,11 +103,17 @@ impl Supervisor {
                 seen += 1;
                 let below = below
                     .join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name.to_bytes()));
-                let (was, is) = (guarded(&old.join(&below)), self.places.scope.guard(&new.join(&below)));
+                let place = new.join(&below);
+                let was = self.places.guard(&old.join(&below), from.dir.made);
+                let is = self.places.guard(&place, made);
                 let kind = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode;
-                let directory = FileType::from_raw_mode(kind) == FileType::Directory;
+                let kind = FileType::from_raw_mode(kind);
+                let directory = kind == FileType::Directory;
+                if kind == FileType::Symlink && is_inside_git(&place) {
+                    return Err(self.refuse_guarded("move", &place, Guard::GitLink, "a link"));
+                }
                 if let Some(guard) = is.filter(|is| was != Some(*is) && !directory) {
-                    self.may_bring(&dir, name, guard, &new.join(&below))?;
+                    self.may_bring(&dir, name, guard, &place)?;
                 }
                 if seen > MOST_ENTRIES {
                     return Err(self.refuse_guarded(
@@ -114,8 +123,10 @@ impl Supervisor {
                         "too many files to look through",
                     ));
                 }
-                // Objects and references are data, whatever their names.
-                if directory && !matches!(name.to_bytes(), b"objects" | b"refs" | b"logs") {
+                // Right below a .git, objects and references are data, whatever their names.
+                let data = place.parent().is_some_and(|parent| parent.ends_with(".git"))
+                    && matches!(name.to_bytes(), b"objects" | b"refs" | b"logs");
+                if directory && !data {
                     open.push((rustix::fs::openat(&dir, name, flags, Mode::empty())?, below));
                 }
             }
@@ -133,7 +144,7 @@ impl Supervisor {
         let detail = match guard {
             Guard::GitConfig => {
                 let (new, _) = read_at(dir, name)?;
-                let programs = git::new_programs(b"", &new);
+                let programs = git::programs_in(path, b"", &new);
                 if programs.is_empty() {
                     return Ok(());
                 }
@@ -141,7 +152,7 @@ impl Supervisor {
             }
             Guard::GitLink => {
                 let (bytes, _) = read_at(dir, name)?;
-                match git::leads_astray(&name.to_string_lossy(), &bytes) {
+                match git::leads_astray(&path.to_string_lossy(), &bytes) {
                     None => return Ok(()),
                     Some(why) => why,
                 }
@@ -152,11 +163,26 @@ impl Supervisor {
     }
 }
 
-fn read_spot(spot: &Spot) -> Result<(Vec<u8>, Mode), Errno> {
-    read_at(&spot.dir.fd, spot.name.as_os_str())
+/// Whether a link at this path could lead git to another configuration, or to hooks.
+pub(super) fn is_inside_git(path: &Path) -> bool {
+    let mut parts = path.components().map(|part| part.as_os_str()).skip_while(|part| *part != ".git").skip(1);
+    let places = ["hooks", "modules", "worktrees", "config", "config.worktree", "commondir", "gitdir"];
+    parts.next().is_some_and(|first| places.iter().any(|place| first == *place))
 }
 
-fn read_at(dir: &std::os::fd::OwnedFd, name: impl rustix::path::Arg) -> Result<(Vec<u8>, Mode), Errno> {
+/// Reads a file that nobody can write any more.
+fn read_at(dir: &std::os::fd::OwnedFd, name: &std::ffi::CStr) -> Result<(Vec<u8>, Mode), Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::openat(dir, name, flags, Mode::empty())?;
+    if !undisturbed(&fd) {
+        // Whoever can still write it could make the look worthless.
+        return Err(Errno::TXTBSY);
+    }
+    drop(fd);
+    read_any(dir, name)
+}
+
+fn read_any(dir: &std::os::fd::OwnedFd, name: impl rustix::path::Arg) -> Result<(Vec<u8>, Mode), Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd = rustix::fs::openat(dir, name, flags, Mode::empty())?;
     let stat = rustix::fs::fstat(&fd)?;

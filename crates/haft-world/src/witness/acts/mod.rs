@@ -5,6 +5,7 @@ mod guard;
 mod metadata;
 mod names;
 mod processes;
+mod reads;
 mod rename;
 mod sockets;
 
@@ -38,7 +39,6 @@ impl Supervisor {
             libc::SYS_bind => self.bind(call),
             libc::SYS_listen => self.listen(call),
             libc::SYS_socket => Ok(self.refuse_socket(call)),
-            libc::SYS_clone => self.new_process(),
             libc::SYS_kill
             | libc::SYS_tkill
             | libc::SYS_tgkill
@@ -65,7 +65,6 @@ impl Supervisor {
                 libc::SYS_symlink => self.make_link(call, 0, HERE, 1),
                 libc::SYS_link => self.make_name(call, (HERE, 0), (HERE, 1), 0),
                 libc::SYS_rename => self.rename(call, (HERE, 0), (HERE, 1), 0),
-                libc::SYS_fork | libc::SYS_vfork => self.new_process(),
                 _ => self.metadata(call),
             },
             #[cfg(not(target_arch = "x86_64"))]

@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 
 use super::files::no_special_bits;
+use super::guard::is_inside_git;
 use crate::witness::notify::Call;
 use crate::witness::paths::{Found, Spot};
 use crate::witness::places::Area;
@@ -87,6 +88,10 @@ impl Supervisor {
         let target = Self::path(call, target)?;
         let spot = self.new_spot(call, base, path)?;
         self.refuse_any_guard("create", &spot)?;
+        // Git tries out whether there are links at all with one that leads to this name, and removes it.
+        if spot.dir.area == Area::Root && target != b"testing" && is_inside_git(&spot.path()) {
+            return Err(self.refuse_guarded("create", &spot.path(), Guard::GitLink, "a link"));
+        }
         self.touch(&spot)?;
         self.dirs.forget();
         Ok(rustix::fs::symlinkat(OsStr::from_bytes(&target), &spot.dir.fd, spot.word()).into())

@@ -1,4 +1,4 @@
-//! New processes, and calls that reach for others.
+//! Calls that reach for other processes.
 
 use rustix::io::Errno;
 
@@ -6,25 +6,6 @@ use crate::witness::notify::Call;
 use crate::witness::supervisor::{Answer, Supervisor};
 
 impl Supervisor {
-    /// One more process or thread, unless there are too many.
-    pub(super) fn new_process(&mut self) -> Result<Answer, Errno> {
-        if self.census.another() {
-            if self.census.made() % 1000 == 0 {
-                // Numbers come round again.
-                self.umasks.forget_all();
-            }
-            return Ok(Answer::GoOn);
-        }
-        let most = self.census.most();
-        self.denials.add(
-            "start",
-            "one more process".to_owned(),
-            format!("the command has {most} already"),
-            None,
-        );
-        Err(Errno::AGAIN)
-    }
-
     /// A signal, a limit or a priority for a process: only for the command's own. The numbers are in registers, so
     /// nobody can change them after this look.
     pub(super) fn reach_process(&mut self, call: &Call) -> Answer {

@@ -4,6 +4,7 @@ use haft_tool::Guard;
 use rustix::fs::{AtFlags, FileType, RenameFlags};
 use rustix::io::Errno;
 
+use super::guard::is_inside_git;
 use crate::witness::notify::Call;
 use crate::witness::paths::Spot;
 use crate::witness::places::Area;
@@ -39,6 +40,10 @@ impl Supervisor {
         if flags.contains(RenameFlags::EXCHANGE) {
             return self.exchange(&from, &to, directory || there == Some(FileType::Directory));
         }
+        if !directory && self.places.is_secret(&from.path()) && !self.places.is_secret(&to.path()) {
+            // Under the new name it could be read.
+            return Err(self.refuse_read(&from.path()));
+        }
         self.may_leave(&from, directory)?;
         match self.guard_of(&to) {
             None => {}
@@ -48,6 +53,9 @@ impl Supervisor {
             // A directory named .git is looked through below.
             Some(Guard::GitLink) if directory => {}
             Some(guard) => return Err(self.refuse_guarded("move", &to.path(), guard, "")),
+        }
+        if kind == FileType::Symlink && to.dir.area == Area::Root && is_inside_git(&to.path()) {
+            return Err(self.refuse_guarded("move", &to.path(), Guard::GitLink, "a link"));
         }
         if directory {
             self.may_become(&from, &to)?;
@@ -66,7 +74,7 @@ impl Supervisor {
         if let Some(guard @ Guard::Settings) = self.guard_of(from) {
             return Err(self.refuse_guarded("move", &from.path(), guard, ""));
         }
-        if directory && from.name == ".claude" && from.dir.area == Area::Root && !from.dir.new {
+        if directory && from.name == ".claude" && from.dir.area == Area::Root && !from.dir.made {
             for name in ["settings.json", "settings.local.json"] {
                 let inside = std::path::Path::new(&from.name).join(name);
                 if rustix::fs::statat(&from.dir.fd, &inside, AtFlags::SYMLINK_NOFOLLOW).is_ok()
@@ -128,6 +136,11 @@ impl Supervisor {
         }
         self.refuse_any_guard("move", from)?;
         self.refuse_any_guard("move", to)?;
+        for spot in [from, to] {
+            if self.places.is_secret(&spot.path()) {
+                return Err(self.refuse_read(&spot.path()));
+            }
+        }
         self.touch(from)?;
         self.touch(to)?;
         self.dirs.forget();

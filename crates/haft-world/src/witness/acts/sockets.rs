@@ -89,6 +89,10 @@ impl Supervisor {
                 self.places.shared.add_abstract(&name);
                 Ok(Answer::Done(0))
             }
+            Address::Inet(at) if is_taken(at) && !self.places.shared.serves(at.port()) => {
+                // With the right option it could be shared, and with it somebody else's callers.
+                Err(Errno::ADDRINUSE)
+            }
             Address::Inet(at) if self.network == Reach::All => {
                 bind(&socket, &raw)?;
                 self.serve(&socket, at);
@@ -163,6 +167,12 @@ impl Supervisor {
         self.places.shared.serve(port);
         self.ports.push(port);
     }
+}
+
+/// Whether somebody serves there.
+fn is_taken(at: SocketAddr) -> bool {
+    at.port() != 0
+        && std::net::TcpListener::bind(at).is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
 }
 
 fn canonical(ip: IpAddr) -> IpAddr {

@@ -1,0 +1,111 @@
+//! Tasks: commands that live on after the call that started them, until they end or their session does.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Exit, Finished, RunRequest, ToolError};
+
+/// A kind of task, and how many of it may run at once in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskClass {
+    /// Its name.
+    pub name: &'static str,
+    /// The most that may run at once.
+    pub most: usize,
+}
+
+impl TaskClass {
+    /// A command that a call leaves running.
+    pub const BACKGROUND: Self = Self { name: "background", most: 16 };
+    /// A process that is started as such.
+    pub const SPAWN: Self = Self { name: "spawn", most: 5 };
+}
+
+/// Where a task stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    /// Its command runs.
+    Running,
+    /// It ended by itself, well.
+    Completed,
+    /// It ended by itself, and not well; or it never started.
+    Failed,
+    /// Somebody ended it: the caller, or the end of the session.
+    Stopped,
+    /// Its time was up.
+    TimedOut,
+}
+
+impl TaskState {
+    /// The word on wires and on the screen.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+            Self::TimedOut => "timed_out",
+        }
+    }
+
+    /// Whether nothing more will come of it.
+    pub const fn is_over(self) -> bool {
+        !matches!(self, Self::Running)
+    }
+}
+
+/// A task, in short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskInfo {
+    /// Its name for the caller.
+    pub id: String,
+    /// What it does, in a few words, or its command.
+    pub description: String,
+    /// The command line.
+    pub command: String,
+    /// Where it stands.
+    pub state: TaskState,
+    /// How its command ended, if it has.
+    pub exit: Option<Exit>,
+    /// The number of its own receipt, which tells what it changed.
+    pub receipt: i64,
+}
+
+/// What one look at a task gave.
+#[derive(Debug, Clone)]
+pub struct TaskRead {
+    /// The task.
+    pub info: TaskInfo,
+    /// What it has written since this reader's last look. Never ends inside a character while more is to come.
+    pub output: Vec<u8>,
+    /// How many bytes before `output` this reader will never see, because they were too many to keep.
+    pub skipped: u64,
+    /// How many bytes wait for the next look.
+    pub more: u64,
+    /// How many bytes it has written in all.
+    pub total: u64,
+    /// How many of them were not kept.
+    pub dropped: u64,
+    /// How its command ended; its streams are not in it.
+    pub finished: Option<Finished>,
+    /// Why it did not start or could not be recorded.
+    pub error: Option<ToolError>,
+}
+
+/// The tasks of a session, as a call sees them.
+pub trait Tasks: Send + Sync {
+    /// Starts a command that lives on after this call, inside this call's scope. All it writes is kept on disk, up to a
+    /// bound; what it changes goes to a receipt of its own.
+    fn start(&self, request: &RunRequest, description: &str, class: TaskClass)
+    -> Result<TaskInfo, ToolError>;
+    /// What a task has written since the last look, at most `most` bytes of it; with `wait`, after its end or so long.
+    ///
+    /// A cancelled call stops waiting at once, and its reader misses nothing.
+    fn read(&self, id: &str, wait: Option<Duration>, most: usize) -> Result<TaskRead, ToolError>;
+    /// Ends a task with everything it started, and waits until that is done.
+    fn stop(&self, id: &str) -> Result<TaskInfo, ToolError>;
+    /// All tasks that are known, the oldest first.
+    fn list(&self) -> Vec<TaskInfo>;
+}
