@@ -78,12 +78,14 @@ struct Batch<'a> {
     written_over: HashSet<(u64, u64)>,
     held: usize,
     open: usize,
+    dirs: Directories,
 }
 
 impl<'a> Batch<'a> {
     fn new(files: &'a LocalFiles, pour: &'a Pour<'a>) -> Self {
         let (touched, parents, written_over) = (HashMap::new(), HashSet::new(), HashSet::new());
-        Self { files, pour, entries: Vec::new(), touched, parents, written_over, held: 0, open: 0 }
+        let (entries, dirs) = (Vec::new(), Directories::default());
+        Self { files, pour, entries, touched, parents, written_over, held: 0, open: 0, dirs }
     }
 
     /// Whether what is in the batch must be done before `restore` can be looked at.
@@ -108,14 +110,13 @@ impl<'a> Batch<'a> {
             let parent = path.parent().unwrap_or(path).to_owned();
             (Seen { node: Node::Absent, stat: None, bytes: Kept::None }, parent)
         } else {
-            let place = self.files.place_for_write(path, Leaf::Keep)?;
-            if !place.missing.is_empty() {
+            let Some((held, name)) = self.dirs.find(self.files, path)? else {
                 return match (expect, to) {
                     (Node::Absent, Node::Absent) => Ok(()),
-                    _ => Err(conflict(path, "its directory is gone")),
+                    _ => Err(gone(path)),
                 };
-            }
-            let seen = look(&place.parent, &place.name, path)?;
+            };
+            let seen = look(&held.fd, &name, path)?;
             if let Some(stat) = &seen.stat {
                 self.files.refuse_alias(path, stat)?;
             }
@@ -123,10 +124,10 @@ impl<'a> Batch<'a> {
                 && !matches!(to, Node::Dir { .. })
                 && !self.parents.contains(path)
             {
-                let spot = Spot { parent: &place.parent, name: &place.name, temp: &temp };
+                let spot = Spot { parent: &held.fd, name: &name, temp: &temp };
                 Swap { spot, path, now: &seen.node, stat: seen.stat.as_ref() }.refuse_full_directory()?;
             }
-            (seen, place.parent_path)
+            (seen, held.path.clone())
         };
         let linked = seen.node.as_file().and_then(|file| file.linked);
         let over = linked.is_some() && to.as_file().is_some_and(|file| file.linked == linked);
@@ -245,63 +246,79 @@ impl<'a> Batch<'a> {
 /// The directory that was entered last, held, because paths of one directory come together; and those to be synced.
 #[derive(Default)]
 struct Directories {
-    held: Option<(PathBuf, OwnedFd)>,
+    last: Option<Held>,
     /// One directory of each file system.
     devices: HashMap<u64, OwnedFd>,
-    few: Vec<(PathBuf, OwnedFd)>,
+    few: Vec<Held>,
+}
+
+struct Held {
+    /// The path by which it was asked for.
+    asked: PathBuf,
+    /// Where it really is.
+    path: PathBuf,
+    fd: OwnedFd,
 }
 
 impl Directories {
     /// The held directory that `path` lies in, and its name there.
     fn enter(&mut self, files: &LocalFiles, path: &Path) -> Result<(&OwnedFd, OsString), ToolError> {
-        let at = path.parent().unwrap_or(path);
-        let again = self.held.as_ref().is_some_and(|(held, _)| held == at);
+        let (held, name) = self.find(files, path)?.ok_or_else(|| gone(path))?;
+        Ok((&held.fd, name))
+    }
+
+    /// The same; nothing if the directory is not there.
+    fn find(&mut self, files: &LocalFiles, path: &Path) -> Result<Option<(&Held, OsString)>, ToolError> {
+        let asked = path.parent().unwrap_or(path);
+        let again = self.last.as_ref().is_some_and(|last| last.asked == asked);
         let mut name = path.file_name().unwrap_or_default().to_owned();
         if !again {
             let place = files.place_for_write(path, Leaf::Keep)?;
             if !place.missing.is_empty() {
-                return Err(conflict(path, "its directory is gone"));
+                return Ok(None);
             }
             // A root itself lies in no directory that could be entered for its neighbours too.
-            let at = if place.name == name { at.to_owned() } else { PathBuf::new() };
+            let asked = if place.name == name { asked.to_owned() } else { PathBuf::new() };
             name = place.name;
-            if let Some((path, fd)) = self.held.replace((at, place.parent)) {
-                self.leave(path, fd)?;
+            let held = Held { asked, path: place.parent_path, fd: place.parent };
+            if let Some(last) = self.last.replace(held) {
+                self.leave(last)?;
             }
         }
-        match &self.held {
-            Some((_, fd)) => Ok((fd, name)),
-            None => Err(ToolError::internal("no directory is held")),
-        }
+        Ok(self.last.as_ref().map(|last| (last, name)))
     }
 
-    fn leave(&mut self, path: PathBuf, fd: OwnedFd) -> Result<(), ToolError> {
+    fn leave(&mut self, held: Held) -> Result<(), ToolError> {
         if self.few.len() < FEW {
-            self.few.push((path, fd));
+            self.few.push(held);
             return Ok(());
         }
-        let told = |error: Errno| ToolError::io(path.display(), &error.into());
-        let stat = rustix::fs::fstat(&fd).map_err(told)?;
+        let told = |error: Errno| ToolError::io(held.path.display(), &error.into());
+        let stat = rustix::fs::fstat(&held.fd).map_err(told)?;
         // A handle that only holds a directory cannot sync.
-        if rustix::fs::fcntl_getfl(&fd).is_ok_and(|flags| can_sync(flags)) {
-            self.devices.entry(stat.st_dev).or_insert(fd);
+        if rustix::fs::fcntl_getfl(&held.fd).is_ok_and(can_sync) {
+            self.devices.entry(stat.st_dev).or_insert(held.fd);
         }
         Ok(())
     }
 
     /// Makes what was done in the directories durable.
     fn sync(mut self) -> Result<(), ToolError> {
-        if let Some((path, fd)) = self.held.take() {
-            self.leave(path, fd)?;
+        if let Some(last) = self.last.take() {
+            self.leave(last)?;
         }
-        for (path, fd) in &self.few {
-            sync(fd, path)?;
+        for held in &self.few {
+            sync(&held.fd, &held.path)?;
         }
         for fd in self.devices.values() {
             sync_file_system(fd).map_err(|error| ToolError::io("sync", &error.into()))?;
         }
         Ok(())
     }
+}
+
+fn gone(path: &Path) -> ToolError {
+    conflict(path, "its directory is gone")
 }
 
 #[cfg(target_os = "linux")]

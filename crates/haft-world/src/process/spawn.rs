@@ -26,6 +26,10 @@ const WITNESS: RawFd = 5;
 /// Where the command finds the rules it is put under.
 const RULES: RawFd = 6;
 
+/// How much a keeper comes before others.
+#[cfg(target_os = "linux")]
+const KEEPER: i32 = -10;
+
 /// What a command's streams are connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Streams {
@@ -42,6 +46,8 @@ struct Work {
     confinement: Option<Confinement>,
     room: Room,
     keeper: Option<Pid>,
+    /// Haft's own priority, which is the command's, too.
+    priority: i32,
 }
 
 /// A command that was started, and its keeper. Dropping it ends the tree.
@@ -94,8 +100,9 @@ impl Running {
             witness: witness_far_end.as_ref().map(AsRawFd::as_raw_fd),
         };
 
+        let priority = rustix::process::getpriority_process(None).unwrap_or(0);
         let room = Room::new().map_err(|error| launch.not_started(Step::Fork, error))?;
-        let mut work = Box::new(Work { launch, ends, confinement, room, keeper: None });
+        let mut work = Box::new(Work { launch, ends, confinement, room, keeper: None, priority });
         let argument = (&raw mut *work).cast();
         let mask = sys::block_signals();
         // SAFETY: the keeper makes nothing but system calls, and `work` stays until it has ended.
@@ -215,6 +222,9 @@ fn stand_apart(streams: Streams) -> Result<(), Errno> {
     #[cfg(target_os = "linux")]
     {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        // Before whatever the command starts: a keeper that gets no turn cannot end it. Only root may ask for that, and
+        // only root's commands may start as many as they like.
+        let _ = rustix::process::setpriority_process(None, KEEPER);
         // Not Haft's name: whoever ends all of Haft by name would let the command go.
         rustix::thread::set_name(c"keeper")?;
     }
@@ -253,7 +263,10 @@ fn prepare(work: &Work) -> Result<(), (Step, Errno)> {
         rustix::process::setpgid(None, None).map_err(keeping)?;
     }
     #[cfg(target_os = "linux")]
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(keeping)?;
+    {
+        let _ = rustix::process::setpriority_process(None, work.priority);
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(keeping)?;
+    }
     if rustix::process::getppid() != work.keeper {
         // The keeper died before the kernel knew whom to tell.
         return Err(keeping(Errno::SRCH));

@@ -3,6 +3,7 @@
 //! Needs no privileges and no control groups: the keeper adopts every orphan, so all of the command's processes are
 //! found below it.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,6 +11,10 @@ use std::time::{Duration, Instant};
 
 /// How many processes and threads a command may have at once.
 const MOST: usize = 2_000;
+/// How often processes are counted, which costs next to nothing.
+const COUNT: Duration = Duration::from_millis(40);
+/// How often all are killed that were found, until none is.
+const MOST_ROUNDS: usize = 100;
 /// How long a command runs before anybody counts.
 const FIRST: Duration = Duration::from_millis(200);
 /// How often is counted afterwards.
@@ -23,6 +28,7 @@ pub(crate) type Verdict = Arc<Mutex<Option<String>>>;
 pub(super) struct Census {
     keeper: i32,
     next: Instant,
+    next_count: Instant,
     /// How many processes and threads the machine had when the command started.
     at_start: usize,
     most_memory: u64,
@@ -34,8 +40,18 @@ pub(super) struct Census {
 impl Census {
     /// Counts what is below `keeper`; calls `end` when it is too much.
     pub(super) fn new(keeper: i32, verdict: Verdict, end: Box<dyn Fn() + Send>) -> Self {
-        let (most_memory, next) = (memory_total() / 4 * 3, Instant::now() + FIRST);
-        Self { keeper, next, at_start: machine_total(), most_memory, free_at_start: None, verdict, end }
+        let (most_memory, next) = (memory_total() / 4 * 3, Instant::now() + COUNT);
+        let (next_count, next) = (next, next + FIRST);
+        Self {
+            keeper,
+            next,
+            next_count,
+            at_start: machine_total(),
+            most_memory,
+            free_at_start: None,
+            verdict,
+            end,
+        }
     }
 
     pub(super) fn has(&self, process: i32) -> bool {
@@ -65,18 +81,14 @@ impl Census {
     /// Looks at processes, memory and disk when it is time to, and ends the command if it uses up any of them.
     pub(super) fn look(&mut self, workspace: &Path) {
         let now = Instant::now();
+        if now >= self.next_count {
+            self.next_count = now + COUNT;
+            self.count();
+        }
         if now < self.next {
             return;
         }
         self.next = now + OFTEN;
-        // Counting them all takes long when there are many, so the machine's own count is asked first.
-        if machine_total() > self.at_start + MOST / 2 {
-            let count: usize = self.members().iter().map(|process| threads_of(*process)).sum();
-            if count > MOST {
-                self.condemn(format!("it had {count} processes and threads, and may have {MOST}"));
-                return;
-            }
-        }
         let held: u64 = self.members().iter().map(|process| memory_of(*process)).sum();
         if held > self.most_memory {
             let most = self.most_memory >> 20;
@@ -87,6 +99,35 @@ impl Census {
             let start = *self.free_at_start.get_or_insert(free);
             if free < LEAST_FREE && free < start / 2 {
                 self.condemn(format!("it left only {} MiB free on the disk", free >> 20));
+            }
+        }
+    }
+
+    /// Ends a command that has too many processes, at once: in a moment there would be twice as many.
+    fn count(&self) {
+        // Counting the command's own takes long when there are many, so the machine's number is asked first.
+        if machine_total() < self.at_start + MOST {
+            return;
+        }
+        let members = self.members();
+        let count: usize = members.iter().map(|process| threads_of(*process)).sum();
+        if count < MOST {
+            return;
+        }
+        self.condemn(format!("it had {count} processes and threads, and may have {MOST}"));
+        let own = rustix::process::getpgrp();
+        for _ in 0..MOST_ROUNDS {
+            let groups: HashSet<_> = self
+                .members()
+                .into_iter()
+                .filter_map(|process| rustix::process::getpgid(rustix::process::Pid::from_raw(process)).ok())
+                .filter(|group| *group != own)
+                .collect();
+            if groups.is_empty() {
+                return;
+            }
+            for group in groups {
+                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
             }
         }
     }
@@ -105,7 +146,7 @@ impl Census {
                 found.push(child);
                 open.push(child);
             }
-            if found.len() > 4 * MOST {
+            if found.len() > 2 * MOST {
                 break;
             }
         }

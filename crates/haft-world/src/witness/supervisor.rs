@@ -19,7 +19,7 @@ use super::recorder::Recorder;
 use super::target::{Target, Umasks};
 
 /// How often the supervisor looks up when nobody calls.
-const LOOK_UP: Duration = Duration::from_millis(100);
+const LOOK_UP: Duration = Duration::from_millis(40);
 
 /// Commands of one process of Haft take turns: what one moves, another may be about to write to.
 static TURN: Mutex<()> = Mutex::new(());

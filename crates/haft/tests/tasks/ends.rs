@@ -1,0 +1,128 @@
+//! A task ends when it is stopped, with its session, and when that is killed; nothing of it stays.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use haft::{CallOptions, ErrorKind, State, Target, json};
+
+use crate::house::{self, House};
+use crate::stage::{Stage, builder, id, processes, structured};
+
+#[tokio::test]
+async fn a_stopped_task_is_gone_with_everything_it_had_started() {
+    let stage = Stage::new();
+    let id = stage
+        .start("setsid -f sleep 9999 >/dev/null 2>&1; (setsid sh -c '(sleep 9999 &) &' &); trap '' TERM; echo up; while :; do sleep 9999; done")
+        .await;
+    stage.until(&id, 3).await;
+    assert!(!processes(stage.house.root()).is_empty());
+    let stopped = stage.haft.call("TaskStop", json!({"task_id": id})).await;
+    assert!(
+        stopped.output.as_text().starts_with(&format!("Stopped task {id}")),
+        "{}",
+        stopped.output.as_text()
+    );
+    assert_eq!(processes(stage.house.root()), Vec::<PathBuf>::new());
+    assert_eq!(stage.look(&id).await["task"]["status"], "stopped");
+    let again = stage.haft.call("TaskStop", json!({"shell_id": id})).await;
+    assert!(
+        again.output.as_text().starts_with("Stopped"),
+        "the old name is known, and a second time does no harm"
+    );
+    let nobody = stage.haft.call("TaskStop", json!({})).await;
+    assert_eq!(nobody.output.error_kind, Some(ErrorKind::InvalidArguments));
+}
+
+#[tokio::test]
+async fn tasks_end_with_their_session() {
+    let spawn = "setsid -f sleep 9999 >/dev/null 2>&1; trap '' TERM; echo up; while :; do sleep 9999; done";
+    for shut_down in [true, false] {
+        let stage = Stage::new();
+        let started = stage.started(spawn).await;
+        let number = structured(&started)["receipt"].as_i64().unwrap();
+        stage.until(&id(&started), 3).await;
+        let ledger = stage.haft.ledger().unwrap();
+        let kept = shut_down.then(|| stage.haft.clone());
+        if shut_down {
+            stage.haft.shutdown().await;
+        } else {
+            drop(stage.haft);
+        }
+        assert_eq!(processes(stage.house.root()), Vec::<PathBuf>::new());
+        assert_eq!(ledger.receipt(number).unwrap().state, State::Interrupted);
+        if let Some(haft) = kept {
+            let late = haft.call("Bash", json!({"command": "true", "run_in_background": true})).await;
+            let said = late.output.as_text();
+            assert_eq!(said, "Nothing can be left running: the session has ended");
+        }
+    }
+}
+
+/// What the next test kills: a program with a session and tasks in it.
+#[tokio::test]
+async fn victim() {
+    let Some(folder) = std::env::var_os("HAFT_TEST_VICTIM").map(PathBuf::from) else { return };
+    let haft = builder(&folder.join("work"), &folder.join("home")).build().unwrap();
+    for (number, rest) in [
+        "sleep 9999",
+        "setsid -f sleep 9999 >/dev/null 2>&1; (setsid sh -c '(sleep 9999 &) &' &); touch up2; trap '' TERM INT HUP; while :; do sleep 9999; done",
+        "python3 -c 'import ctypes,os,time; ctypes.CDLL(None).prctl(1,0); os.setsid() if os.fork() == 0 else 0; time.sleep(9999)'",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let command = format!("echo changed > file{number}; touch up{number}; {rest}");
+        let started = haft.call("Bash", json!({"command": command, "run_in_background": true})).await;
+        assert!(!started.output.is_error());
+    }
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn nothing_of_a_task_outlives_a_killed_session_and_its_changes_are_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let work = folder.path().join("work");
+    fs::create_dir(&work).unwrap();
+    fs::write(work.join("file0"), "old").unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "ends::victim"])
+        .env("HAFT_TEST_VICTIM", folder.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    house::until(|| (0..3).all(|number| work.join(format!("up{number}")).exists()));
+    assert!(processes(&work).len() >= 3);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The keepers end them; that takes a moment, but nothing stays.
+    house::until(|| processes(&work).is_empty());
+
+    let haft = builder(&work, &folder.path().join("home")).build().unwrap();
+    haft.recover().unwrap();
+    let ledger = haft.ledger().unwrap();
+    let receipts = ledger.receipts(&haft::Query::default()).unwrap();
+    let tasks: Vec<_> = receipts.iter().filter(|receipt| receipt.call_id.ends_with("/task")).collect();
+    assert_eq!(tasks.len(), 3);
+    assert!(tasks.iter().all(|receipt| receipt.state == State::Interrupted && !receipt.changes.is_empty()));
+    for receipt in tasks {
+        let preview = haft.undo_preview(&Target::Call(receipt.id)).unwrap();
+        haft.undo(&preview, false, CallOptions::default()).await.unwrap();
+    }
+    assert_eq!(fs::read_to_string(work.join("file0")).unwrap(), "old");
+    let names: Vec<_> = fs::read_dir(&work).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["file0"]);
+}
+
+#[test]
+fn the_command_line_says_that_nothing_can_live_on_after_its_one_call() {
+    let house = House::new();
+    let ran = house.call("Bash", &json!({"command": "sleep 9999", "run_in_background": true}));
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(
+        ran.stdout.starts_with("Nothing can be left running: `haft call` ends with its one call"),
+        "{}",
+        ran.stdout
+    );
+    assert_eq!(processes(house.root()), Vec::<PathBuf>::new());
+}

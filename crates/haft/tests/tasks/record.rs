@@ -1,0 +1,57 @@
+//! A task in the ledger: its own receipt, its changes, what it was refused.
+
+use haft::{CallOptions, Reversible, State, Target, json};
+
+use crate::stage::{Stage, id, structured};
+
+#[tokio::test]
+async fn a_task_has_a_receipt_of_its_own_and_its_changes_are_taken_back() {
+    let stage = Stage::new();
+    stage.house.write("old", "old");
+    let started = stage.started("echo new > old; mkdir made; echo x > made/x; rm -f go; echo said").await;
+    let number = structured(&started)["receipt"].as_i64().unwrap();
+    let ended = stage.end(&id(&started)).await;
+    assert_eq!(structured(&ended)["task"]["status"], "completed", "{}", ended.output.as_text());
+
+    let ledger = stage.haft.ledger().unwrap();
+    let own = ledger.receipt(started.receipt.id).unwrap();
+    assert_eq!((own.state, own.changes.len(), &own.reversible), (State::Completed, 0, &Reversible::Yes));
+    let receipt = ledger.receipt(number).unwrap();
+    assert_eq!(receipt.call_id, format!("{}/task", own.call_id));
+    assert_eq!((receipt.tool.as_str(), receipt.state), ("Bash", State::Completed));
+    assert_eq!((receipt.changes.len(), &receipt.reversible), (3, &Reversible::Yes), "{:?}", receipt.changes);
+    assert!(receipt.enforcement.unwrap().contains("witness"));
+    assert_eq!(receipt.decision, own.decision);
+    assert_eq!(ledger.blob(&receipt.full_output.unwrap()).unwrap(), b"said\n", "what it said stays readable");
+
+    let preview = stage.haft.undo_preview(&Target::Last).unwrap();
+    assert_eq!(preview.receipts.first().unwrap().id, number);
+    stage.haft.undo(&preview, false, CallOptions::default()).await.unwrap();
+    assert_eq!(stage.house.read("old"), "old");
+    assert!(!stage.house.path("made").exists());
+}
+
+#[tokio::test]
+async fn a_running_task_is_running_in_the_ledger_and_is_not_taken_back_yet() {
+    let stage = Stage::new();
+    let started = stage.started("echo x > made; echo up; wait_for go").await;
+    let (id, number) = (id(&started), structured(&started)["receipt"].as_i64().unwrap());
+    stage.until(&id, 3).await;
+    assert_eq!(stage.haft.ledger().unwrap().receipt(number).unwrap().state, State::Running);
+    let preview = stage.haft.undo_preview(&Target::Call(number)).unwrap();
+    assert_eq!(preview.blocked, [(number, "it is still running".to_owned())]);
+    stage.haft.call("TaskStop", json!({"task_id": id})).await;
+    let receipt = stage.haft.ledger().unwrap().receipt(number).unwrap();
+    assert_eq!((receipt.state, receipt.changes.len()), (State::Interrupted, 1));
+}
+
+#[tokio::test]
+async fn what_a_task_is_refused_is_told_with_its_end() {
+    let stage = Stage::new();
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let id = stage.start(&format!("echo x > {}/x", outside.path().display())).await;
+    let ended = stage.end(&id).await;
+    assert!(ended.output.as_text().contains("Refused: write"), "{}", ended.output.as_text());
+    assert_eq!(structured(&ended)["denials"].as_array().unwrap().len(), 1);
+    assert!(!outside.path().join("x").exists());
+}
