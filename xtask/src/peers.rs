@@ -47,6 +47,15 @@ impl Peer {
     }
 }
 
+/// A program from Debian's packages, installed if this machine lets us.
+pub(crate) fn debian(name: &str, package: &str) -> Option<PathBuf> {
+    on_path(name).or_else(|| {
+        println!("installing {package} …");
+        let done = Command::new("apt-get").args(["install", "-y", "-qq", package]).output();
+        done.is_ok_and(|done| done.status.success()).then(|| on_path(name)).flatten()
+    })
+}
+
 fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(|path| path.is_file())
 }

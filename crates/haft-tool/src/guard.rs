@@ -31,9 +31,9 @@ impl Guard {
 }
 
 /// Directories whose whole contents are settings.
-const DIRECTORIES: &[&str] = &[".haft", ".vscode", ".idea"];
+pub const GUARDED_DIRECTORIES: &[&str] = &[".haft", ".vscode", ".idea"];
 /// Files that are settings, wherever they are.
-const FILES: &[&str] = &[
+pub const GUARDED_FILES: &[&str] = &[
     "haft.toml",
     ".mcp.json",
     ".envrc",
@@ -61,8 +61,8 @@ pub fn guarded(path: &Path) -> Option<Guard> {
         let rest = &names[at + 1..];
         let guard = match (*name, rest) {
             (".git", rest) => git(rest),
-            (name, _) if same(DIRECTORIES, name) => Some(Guard::Settings),
-            (name, []) if same(FILES, name) => Some(Guard::Settings),
+            (name, _) if same(GUARDED_DIRECTORIES, name) => Some(Guard::Settings),
+            (name, []) if same(GUARDED_FILES, name) => Some(Guard::Settings),
             (".claude", [file]) if file.starts_with("settings") && file.ends_with(".json") => {
                 Some(Guard::Settings)
             }

@@ -33,7 +33,7 @@ pub use close::close_names;
 pub use effect::{Effect, SideEffect, conflicts};
 pub use error::{ErrorKind, ToolError};
 pub use execution::{Execution, Outcome, Progress, now_ms};
-pub use guard::{Guard, guarded};
+pub use guard::{GUARDED_DIRECTORIES, GUARDED_FILES, Guard, guarded};
 pub use output::{Content, Output, Text};
 pub use path_text::{path_from_text, path_to_text};
 pub use receipt::{Decision, Receipt, State, Verdict};

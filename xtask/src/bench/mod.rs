@@ -5,6 +5,7 @@ mod files;
 mod ledger;
 mod measure;
 mod sample;
+mod sandbox;
 mod warm;
 
 use std::process::Command;
@@ -72,13 +73,14 @@ pub(crate) fn run(names: &[String]) -> Done {
         sample: sample::Sample::make(&root.join("target/bench-sample"))?,
         table: Table::default(),
     };
-    let parts: [(&str, Part); 6] = [
+    let parts: [(&str, Part); 7] = [
         ("grep", commands::grep),
         ("glob", commands::glob),
         ("start", commands::start),
         ("files", files::run),
         ("dispatch", warm::run),
         ("ledger", ledger::run),
+        ("sandbox", sandbox::run),
     ];
     for (name, part) in parts {
         if names.is_empty() || names.iter().any(|wanted| wanted == name) {

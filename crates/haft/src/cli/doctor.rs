@@ -5,6 +5,8 @@ use std::sync::Arc;
 use haft_ledger::Ledger;
 use haft_runtime::Runtime;
 use haft_tool::{Cancel, ToolError, json};
+#[cfg(target_os = "linux")]
+use haft_world::Layer;
 use serde::Serialize;
 
 use super::exit::Exit;
@@ -17,11 +19,12 @@ struct Check {
     ok: bool,
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    remedy: Option<&'static str>,
+    remedy: Option<String>,
 }
 
 pub(super) fn run(args: &args::Doctor) -> Done {
-    let checks = [version(), ledger(), files(), commands()];
+    let mut checks = vec![version(), ledger(), files(), commands()];
+    checks.extend(layers());
     let ok = checks.iter().all(|check| check.ok);
     if args.json {
         screen::result(&serde_json::to_string_pretty(&json!({"ok": ok, "checks": checks}))?);
@@ -29,7 +32,7 @@ pub(super) fn run(args: &args::Doctor) -> Done {
         for check in &checks {
             let mark = if check.ok { painted(GOOD, "ok     ") } else { painted(BAD, "missing") };
             screen::out(&format!("{mark} {:<9} {}\n", check.name, check.detail));
-            if let Some(remedy) = check.remedy.filter(|_| !check.ok) {
+            if let Some(remedy) = &check.remedy {
                 screen::out(&format!("        {}\n", painted(FAINT, remedy)));
             }
         }
@@ -40,7 +43,7 @@ pub(super) fn run(args: &args::Doctor) -> Done {
 fn check(name: &'static str, tried: Result<String, ToolError>, remedy: &'static str) -> Check {
     match tried {
         Ok(detail) => Check { name, ok: true, detail, remedy: None },
-        Err(error) => Check { name, ok: false, detail: error.message, remedy: Some(remedy) },
+        Err(error) => Check { name, ok: false, detail: error.message, remedy: Some(remedy.to_owned()) },
     }
 }
 
@@ -94,13 +97,43 @@ fn commands() -> Check {
         let home = tempfile::tempdir().map_err(|error| ToolError::io("make a temporary folder", &error))?;
         let runtime = sample_runtime(folder.path(), home.path())?;
         let cancel = Cancel::new();
-        let result = terminal::wait(&cancel, runtime.call("Bash", json!({"command": "echo $BASH_VERSION"})))?;
-        if result.output.is_error() {
+        let command = "echo $BASH_VERSION; echo kept > kept; echo x 2>/dev/null > /etc/haft-doctor && rm /etc/haft-doctor";
+        let result = terminal::wait(&cancel, runtime.call("Bash", json!({"command": command})))?;
+        runtime.tidy();
+        let structured = result.output.structured.clone().unwrap_or_default();
+        if structured["exitCode"].is_null() {
             return Err(ToolError::failed(result.output.as_text()));
         }
-        Ok(format!("bash {}; not yet sandboxed by the kernel", result.output.as_text().trim()))
+        let text = result.output.as_text();
+        let bash = text.lines().next().unwrap_or_default().to_owned();
+        let refused = structured["denials"].as_array().is_some_and(|denials| !denials.is_empty());
+        let witnessed = result.receipt.changes.iter().any(|change| change.path.ends_with("kept"));
+        if !refused || !witnessed {
+            return Err(ToolError::failed(format!(
+                "bash {bash} ran, but was not held to its scope (refused: {refused}, witnessed: {witnessed})"
+            )));
+        }
+        let how = result.receipt.enforcement.unwrap_or_default();
+        Ok(format!("bash {bash}: held to its scope, witnessed, refused to write /etc ({how})"))
     };
-    check("commands", tried(), "install bash")
+    check("commands", tried(), "install bash; the layers below tell what the kernel lacks")
+}
+
+/// What the kernel has to hold commands with, each tried for real.
+#[cfg(target_os = "linux")]
+fn layers() -> Vec<Check> {
+    let status = haft_world::probe();
+    let layers = status.layers().into_iter().map(|layer| {
+        let ok = !matches!(layer.level, haft_world::Level::None { .. });
+        let detail = Layer { remedy: None, ..layer.clone() }.to_string();
+        Check { name: "kernel", ok, detail, remedy: layer.remedy.clone() }
+    });
+    layers.collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn layers() -> Vec<Check> {
+    Vec::new()
 }
 
 fn sample_runtime(folder: &std::path::Path, home: &std::path::Path) -> Result<Runtime, ToolError> {
