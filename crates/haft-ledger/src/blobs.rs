@@ -4,7 +4,7 @@
 //! files, written and synced before the row that names them is committed.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use haft_tool::{Hash, ToolError, now_ms};
@@ -23,7 +23,7 @@ pub(crate) const LARGEST_ROW: usize = 32 * 1024;
 /// How many bytes are read at a time where all would be too many.
 const PIECE: usize = 256 * 1024;
 /// Whole stretches of zeros of this size become holes.
-const HOLE: usize = 64 * 1024;
+const HOLE: u32 = 64 * 1024;
 
 /// A hash as the database keeps it.
 pub(crate) type Key = [u8; 32];
@@ -119,9 +119,18 @@ impl<'a> Image<'a> {
     }
 }
 
-/// The row of a blob: nothing if there is none, no bytes if they are a file.
-pub(crate) fn row_of(conn: &Connection, key: Key) -> Attempt<Option<Option<Vec<u8>>>> {
-    Ok(conn.prepare_cached(sql::READ_BLOB)?.query_row([&key[..]], |row| row.get(0)).optional()?)
+/// The row of a blob.
+pub(crate) enum Row {
+    Bytes(Vec<u8>),
+    /// The bytes are a file.
+    File,
+}
+
+/// The row of a blob, if there is one.
+pub(crate) fn row_of(conn: &Connection, key: Key) -> Attempt<Option<Row>> {
+    let mut read = conn.prepare_cached(sql::READ_BLOB)?;
+    let row = read.query_row([&key[..]], |row| row.get::<_, Option<Vec<u8>>>(0)).optional()?;
+    Ok(row.map(|bytes| bytes.map_or(Row::File, Row::Bytes)))
 }
 
 /// Where the bytes behind a hash are.
@@ -184,9 +193,9 @@ impl Ledger {
                     let got = fill(&mut file, &mut piece).map_err(|error| copy_error(hash, &path, &error))?;
                     hasher.update(&piece[..got]);
                     size += got as u64;
-                    for part in piece[..got].chunks(HOLE) {
-                        if part.len() == HOLE && part.iter().all(|byte| *byte == 0) {
-                            to.seek_relative(HOLE as i64).map_err(written)?;
+                    for part in piece[..got].chunks(HOLE as usize) {
+                        if part.len() == HOLE as usize && part.iter().all(|byte| *byte == 0) {
+                            to.seek(SeekFrom::Current(i64::from(HOLE))).map_err(written)?;
                         } else {
                             to.write_all(part).map_err(written)?;
                         }
@@ -213,8 +222,8 @@ impl Ledger {
             None => self.packed(key)?.map(Found::Row).ok_or_else(|| {
                 damaged(format!("the ledger no longer has the bytes {hash}; they have been forgotten"))
             }),
-            Some(Some(bytes)) => Ok(Found::Row(bytes)),
-            Some(None) => {
+            Some(Row::Bytes(bytes)) => Ok(Found::Row(bytes)),
+            Some(Row::File) => {
                 let path = file_of(self.db.home(), key);
                 let file = File::open(&path).map_err(|error| copy_error(hash, &path, &error))?;
                 Ok(Found::File(file, path))

@@ -15,7 +15,7 @@ pub(crate) fn copy(from: &File, to: &File) -> io::Result<()> {
     }
     let size = from.metadata()?.len();
     let mut at = 0;
-    while let Some((start, end)) = next_data(from, at, size)? {
+    while let Some((start, end)) = next_data(from, at, size) {
         copy_stretch(from, to, start, end)?;
         at = end;
     }
@@ -24,27 +24,27 @@ pub(crate) fn copy(from: &File, to: &File) -> io::Result<()> {
 
 /// The next stretch that holds data, at `at` or behind it.
 #[cfg(target_os = "linux")]
-fn next_data(file: &File, at: u64, size: u64) -> io::Result<Option<(u64, u64)>> {
+fn next_data(file: &File, at: u64, size: u64) -> Option<(u64, u64)> {
     use rustix::fs::SeekFrom;
     use rustix::io::Errno;
     if at >= size {
-        return Ok(None);
+        return None;
     }
     match rustix::fs::seek(file, SeekFrom::Data(at)) {
         Ok(start) => {
             let end = rustix::fs::seek(file, SeekFrom::Hole(start)).unwrap_or(size);
-            Ok((start < size).then_some((start, end.clamp(start + 1, size))))
+            (start < size).then(|| (start, end.clamp(start + 1, size)))
         }
-        Err(Errno::NXIO) => Ok(None),
+        Err(Errno::NXIO) => None,
         // A file system that knows nothing of holes.
-        Err(_) => Ok(Some((at, size))),
+        Err(_) => Some((at, size)),
     }
 }
 
 /// The next stretch that holds data: all that is left.
 #[cfg(not(target_os = "linux"))]
-fn next_data(_file: &File, at: u64, size: u64) -> io::Result<Option<(u64, u64)>> {
-    Ok((at < size).then_some((at, size)))
+fn next_data(_file: &File, at: u64, size: u64) -> Option<(u64, u64)> {
+    (at < size).then_some((at, size))
 }
 
 fn copy_stretch(from: &File, to: &File, start: u64, end: u64) -> io::Result<()> {

@@ -7,7 +7,7 @@ use haft_tool::{Change, Hash, Receipt, ToolError};
 use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
-use crate::blobs::{Image, key_of, row_of};
+use crate::blobs::{Image, Row, key_of, row_of};
 use crate::codec::Encoded;
 use crate::db::{Survives, run};
 use crate::fault::{Attempt, damaged};
@@ -132,8 +132,10 @@ impl EventLog for Ledger {
 
 /// The changes that an event keeps elsewhere.
 pub(crate) fn changes_in(conn: &rusqlite::Connection, hash: &Hash) -> Attempt<Vec<Change>> {
-    let row = key_of(hash).map(|key| row_of(conn, key)).transpose()?.flatten().flatten();
-    let list = row.ok_or_else(|| damaged(format!("the ledger no longer has the changes {hash}")))?;
+    let row = key_of(hash).map(|key| row_of(conn, key)).transpose()?.flatten();
+    let Some(Row::Bytes(list)) = row else {
+        return Err(damaged(format!("the ledger no longer has the changes {hash}")).into());
+    };
     let changes = serde_json::from_slice(&list);
     Ok(changes.map_err(|why| damaged(format!("the changes {hash} cannot be read ({why})")))?)
 }

@@ -181,10 +181,10 @@ fn build(bench: &mut Bench, tokio: &tokio::runtime::Runtime) -> Done {
     for _ in 0..2 {
         for (times, with) in [(&mut held, true), (&mut alone, false)] {
             place.alone("rm -rf target")?;
-            let command = "CARGO_TARGET_DIR=target cargo build -q --offline -p haft-policy 2>&1";
+            let command = "CARGO_TARGET_DIR=target cargo build -q --offline -p haft-tool 2>&1";
             times.push(if with { place.held(tokio, command)? } else { place.alone(command)? });
         }
     }
-    add(bench, "cargo build of haft-policy", "cargo", &mut held, &mut alone);
+    add(bench, "cargo build of haft-tool", "cargo", &mut held, &mut alone);
     Ok(())
 }

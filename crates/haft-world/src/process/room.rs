@@ -77,7 +77,10 @@ impl Room {
             let none = ptr::null_mut::<libc::pid_t>();
             libc::clone(work, self.memory.byte_add(stack), flags, argument, none, thread, none)
         };
-        Pid::from_raw(result).filter(|_| result > 0).ok_or_else(super::sys::last_error)
+        if result < 0 {
+            return Err(super::sys::last_error());
+        }
+        Pid::from_raw(result).ok_or(Errno::CHILD)
     }
 
     /// The same by copying, where memory cannot be shared.

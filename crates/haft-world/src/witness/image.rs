@@ -92,8 +92,7 @@ fn opened(fd: OwnedFd) -> Result<(Node, Bytes), Errno> {
     };
     let mut file = File::from(fd);
     if size <= SMALL {
-        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
-        read_all(&mut file, &mut bytes)?;
+        let bytes = read_all(&mut file, size)?;
         let hash = blake3::hash(&bytes).to_hex().to_string();
         return Ok((node(hash, bytes.len() as u64), Bytes::Small(bytes)));
     }
@@ -107,9 +106,15 @@ fn opened(fd: OwnedFd) -> Result<(Node, Bytes), Errno> {
     Ok((node(hasher.finalize().to_hex().to_string(), hasher.count()), Bytes::Large(file)))
 }
 
-fn read_all(file: &mut File, bytes: &mut Vec<u8>) -> Result<(), Errno> {
-    file.take(LARGEST)
-        .read_to_end(bytes)
-        .map(drop)
-        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+/// Reads a file of about `size` bytes; one that has exactly so many takes one call.
+fn read_all(file: &mut File, size: u64) -> Result<Vec<u8>, Errno> {
+    let error = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    let mut bytes = vec![0; usize::try_from(size).unwrap_or(0) + 1];
+    let read = file.read(&mut bytes).map_err(error)?;
+    let whole = read as u64 == size;
+    bytes.truncate(read);
+    if !whole {
+        file.take(LARGEST).read_to_end(&mut bytes).map_err(error)?;
+    }
+    Ok(bytes)
 }

@@ -19,6 +19,7 @@ mod notify;
 mod paths;
 mod places;
 mod recorder;
+mod rights;
 mod supervisor;
 mod survey;
 mod target;
@@ -135,6 +136,7 @@ fn watch(listener: Option<OwnedFd>, setting: Setting) -> Result<Seen, ToolError>
         dirs: Dirs::default(),
         umasks: Umasks::default(),
         umask: None,
+        rights: rights::Rights::now(),
         census: Census::new(setting.keeper, setting.verdict, setting.end),
         network: setting.reach,
         ports: Vec::new(),

@@ -43,6 +43,8 @@ pub(super) struct Spot {
     pub(super) name: OsString,
     /// Whether the program wrote a slash behind the name: it means a directory.
     pub(super) slash: bool,
+    /// Whether the program said `.` or `..` instead of the name.
+    pub(super) dots: usize,
 }
 
 impl Spot {
@@ -61,6 +63,12 @@ impl Spot {
 
     pub(super) fn stat(&self) -> Result<rustix::fs::Stat, Errno> {
         rustix::fs::statat(&self.dir.fd, &self.name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// Whether a directory was meant where none is.
+    pub(super) fn is_misnamed(&self) -> bool {
+        let directory = |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        self.slash && self.stat().is_ok_and(|stat| !directory(stat))
     }
 
     pub(super) fn exists(&self) -> bool {
@@ -116,7 +124,7 @@ impl Dirs {
         let (parent, name, slash) = split(path);
         if matches!(name, b"" | b"." | b"..") {
             let dir = self.directory(target, base, path, judge)?;
-            return self.entry_of(&dir, judge).map(Found::Spot);
+            return self.entry_of(&dir, name.len(), judge).map(Found::Spot);
         }
         let dir = self.directory(target, base, parent, judge)?;
         if is_descriptors(&dir.path) {
@@ -127,7 +135,7 @@ impl Dirs {
             let fd = rustix::fs::openat(&dir.fd, name, flags, Mode::empty())?;
             return Ok(Found::Descriptor(fd));
         }
-        Ok(Found::Spot(Spot { dir, name: OsStr::from_bytes(name).to_owned(), slash }))
+        Ok(Found::Spot(Spot { dir, name: OsStr::from_bytes(name).to_owned(), slash, dots: 0 }))
     }
 
     /// The same with links followed to their end. A name that does not exist is where it would be made.
@@ -157,16 +165,16 @@ impl Dirs {
         let path = where_is(fd)?;
         let dir = self.canonical(path.parent().ok_or(Errno::NOENT)?, judge)?;
         let name = path.file_name().ok_or(Errno::NOENT)?.to_owned();
-        let spot = Spot { dir, name, slash: false };
+        let spot = Spot { dir, name, slash: false, dots: 0 };
         let (named, held) = (spot.stat()?, rustix::fs::fstat(fd)?);
         if (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino) { Ok(spot) } else { Err(Errno::NOENT) }
     }
 
     /// A directory as an entry of its parent.
-    fn entry_of(&mut self, dir: &Dir, judge: &dyn Judge) -> Result<Spot, Errno> {
+    fn entry_of(&mut self, dir: &Dir, dots: usize, judge: &dyn Judge) -> Result<Spot, Errno> {
         let (parent, name) = (dir.path.parent(), dir.path.file_name());
         let (parent, name) = parent.zip(name).ok_or(Errno::BUSY)?;
-        Ok(Spot { dir: self.canonical(parent, judge)?, name: name.to_owned(), slash: false })
+        Ok(Spot { dir: self.canonical(parent, judge)?, name: name.to_owned(), slash: false, dots })
     }
 
     fn canonical(&mut self, path: &Path, judge: &dyn Judge) -> Result<Rc<Dir>, Errno> {

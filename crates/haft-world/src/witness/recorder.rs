@@ -47,8 +47,12 @@ impl Recorder {
 
     /// Whether the command itself made the directory at `path`, or one above it.
     pub(super) fn is_new(&self, path: &Path) -> bool {
-        !self.touched.is_empty()
-            && path.ancestors().any(|above| self.touched.get(above) == Some(&Node::Absent))
+        if self.touched.is_empty() {
+            return false;
+        }
+        // From the top: what is new is so from somewhere near the workspace on, however deep it goes.
+        let above: Vec<&Path> = path.ancestors().collect();
+        above.into_iter().rev().any(|above| self.touched.get(above) == Some(&Node::Absent))
     }
 
     /// Whether the command made the directory at `path` where there never was one.

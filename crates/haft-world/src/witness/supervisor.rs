@@ -16,6 +16,7 @@ use super::notify::{Arrived, Call, Listener};
 use super::paths::{Dirs, Found, Judge, Spot};
 use super::places::{Area, Places};
 use super::recorder::Recorder;
+use super::rights::Rights;
 use super::target::{Target, Umasks};
 
 /// How often the supervisor looks up when nobody calls.
@@ -64,6 +65,7 @@ pub(super) struct Supervisor {
     /// The umask that this thread has now.
     pub(super) umask: Option<rustix::fs::Mode>,
     pub(super) census: Census,
+    pub(super) rights: Rights,
     pub(super) network: super::Reach,
     /// The ports that this command serves.
     pub(super) ports: Vec<u16>,

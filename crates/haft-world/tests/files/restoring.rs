@@ -310,7 +310,9 @@ fn many_paths_go_and_come_back_in_few_waits_for_the_journal() {
     let (dirs, others): (Vec<_>, Vec<_>) =
         made.into_iter().partition(|made| matches!(made.to, Node::Dir { .. }));
     put_all_back(&files, &[dirs, others].concat()).unwrap();
-    grove.iter().for_each(|(path, node)| assert_is(path, node));
+    for (path, node) in &grove {
+        assert_is(path, node);
+    }
     let gone: Vec<_> =
         grove.iter().rev().map(|(path, node)| Restore { path, expect: node, to: &Node::Absent }).collect();
     put_all_back(&files, &gone).unwrap();

@@ -13,8 +13,16 @@ use crate::witness::places::Area;
 use crate::witness::supervisor::{Answer, Supervisor};
 
 const MOST_LINKS: u32 = 40;
-/// What is added to the program's flags: its links have been followed, and the terminal is not Haft's to take.
-pub(super) const OUR_OWN: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
+
+/// Opens a name as the program asked, but follows no link: that has been done.
+pub(super) fn open_here(spot: &Spot, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    // Not by a flag, which the program would see; the terminal is not Haft's to take.
+    let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let creates = flags.intersects(OFlags::CREATE) || flags.contains(OFlags::TMPFILE);
+    let mode = if creates { mode & no_special_bits() } else { Mode::empty() };
+    let resolve = rustix::fs::ResolveFlags::NO_SYMLINKS | rustix::fs::ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(&spot.dir.fd, spot.word(), flags, mode, resolve)
+}
 
 impl Supervisor {
     /// Opens on the program's behalf, with the program's umask.
@@ -77,7 +85,7 @@ impl Supervisor {
             return Ok(self.let_go(Errno::ISDIR));
         }
         if self.places.is_device(&path) {
-            let fd = rustix::fs::openat(&spot.dir.fd, &spot.name, flags | OUR_OWN, Mode::empty())?;
+            let fd = open_here(spot, flags, Mode::empty())?;
             return Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) });
         }
         if path == std::path::Path::new("/dev/tty") {
@@ -132,8 +140,7 @@ impl Supervisor {
         }
         self.touch(spot)?;
         self.with_umask_of(call);
-        let ours = flags | OUR_OWN;
-        let fd = rustix::fs::openat(&spot.dir.fd, &spot.name, ours, mode & no_special_bits())?;
+        let fd = open_here(spot, flags, mode)?;
         if spot.dir.area == Area::Root {
             self.recorder.opened(spot);
         }
@@ -144,8 +151,7 @@ impl Supervisor {
     fn create(&mut self, call: &Call, spot: &Spot, flags: OFlags, mode: Mode) -> Result<Answer, Errno> {
         self.may_write_guarded(spot, false)?;
         self.with_umask_of(call);
-        let ours = flags | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&spot.dir.fd, &spot.name, ours, mode & no_special_bits())?;
+        let fd = open_here(spot, flags | OFlags::EXCL, mode)?;
         self.recorder.opened(spot);
         Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
     }
@@ -156,8 +162,7 @@ impl Supervisor {
             return Ok(self.let_go(Errno::ACCESS));
         }
         self.with_umask_of(call);
-        let ours = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&spot.dir.fd, &spot.name, ours, mode & no_special_bits())?;
+        let fd = open_here(spot, flags, mode)?;
         Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
     }
 
@@ -204,6 +209,7 @@ impl Supervisor {
         };
         let stat = spot.stat()?;
         match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile if spot.slash => return Err(Errno::NOTDIR),
             FileType::RegularFile => {}
             FileType::Directory => return Err(Errno::ISDIR),
             _ => return Err(Errno::INVAL),

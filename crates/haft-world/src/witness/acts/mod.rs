@@ -23,7 +23,8 @@ impl Supervisor {
         let a = |index| call.int(index);
         match call.number {
             libc::SYS_openat => self.open(call, a(0), 1, a(2), call.arguments[3]),
-            libc::SYS_unlinkat => self.remove(call, a(0), 1, a(2) & libc::AT_REMOVEDIR != 0),
+            libc::SYS_unlinkat if a(2) & !libc::AT_REMOVEDIR != 0 => Err(Errno::INVAL),
+            libc::SYS_unlinkat => self.remove(call, a(0), 1, a(2) != 0),
             libc::SYS_mkdirat => self.make_directory(call, a(0), 1, call.arguments[2]),
             libc::SYS_mknodat => self.make_node(call, a(0), 1, call.arguments[2]),
             libc::SYS_symlinkat => self.make_link(call, 0, a(1), 2),

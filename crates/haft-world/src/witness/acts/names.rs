@@ -68,6 +68,7 @@ impl Supervisor {
         let kind = match FileType::from_raw_mode(mode) {
             FileType::Unknown => FileType::RegularFile,
             kind @ (FileType::RegularFile | FileType::Fifo | FileType::Socket) => kind,
+            FileType::Symlink => return Err(Errno::INVAL),
             _ => return Err(Errno::PERM),
         };
         let spot = self.new_spot(call, base, path)?;
@@ -105,6 +106,9 @@ impl Supervisor {
         (new_base, new): (i32, usize),
         flags: i32,
     ) -> Result<Answer, Errno> {
+        if flags & !(libc::AT_SYMLINK_FOLLOW | libc::AT_EMPTY_PATH) != 0 {
+            return Err(Errno::INVAL);
+        }
         let path = Self::path(call, old)?;
         let found = if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
             Found::Descriptor(Target::of(call).descriptor(old_base)?)
@@ -131,7 +135,12 @@ impl Supervisor {
             }
             Found::Spot(spot) => spot,
         };
-        source.stat()?;
+        match FileType::from_raw_mode(source.stat()?.st_mode) {
+            FileType::Directory => return Err(Errno::PERM),
+            FileType::Symlink if source.slash => return Err(Errno::PERM),
+            _ if source.slash => return Err(Errno::NOTDIR),
+            _ => {}
+        }
         let spot = self.new_spot(call, new_base, new)?;
         if !self.may_change("link", &source) {
             return Err(Errno::ACCESS);
@@ -154,12 +163,19 @@ impl Supervisor {
         directory: bool,
     ) -> Result<Answer, Errno> {
         let spot = self.spot(call, base, path)?;
+        match (spot.dots, directory) {
+            (0, _) => {}
+            (1, true) => return Err(Errno::INVAL),
+            (_, true) => return Err(Errno::NOTEMPTY),
+            (_, false) => return Err(Errno::ISDIR),
+        }
         let stat = spot.stat()?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         match (directory, kind) {
             (true, FileType::Directory) => {}
             (true, _) => return Err(Errno::NOTDIR),
             (false, FileType::Directory) => return Err(Errno::ISDIR),
+            (false, _) if spot.slash => return Err(Errno::NOTDIR),
             (false, _) => {}
         }
         if !self.may_change("delete", &spot) {

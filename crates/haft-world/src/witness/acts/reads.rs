@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::files::{OUR_OWN, is_for_writing};
+use super::files::{is_for_writing, open_here};
 use crate::witness::notify::Call;
 use crate::witness::paths::Spot;
 use crate::witness::places::Area;
@@ -46,7 +46,7 @@ impl Supervisor {
                 return Err(Errno::ACCESS);
             }
         }
-        let fd = rustix::fs::openat(&spot.dir.fd, spot.word(), flags | OUR_OWN, Mode::empty())?;
+        let fd = self.rights.without(|| open_here(spot, flags, Mode::empty()))?;
         Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
     }
 
@@ -80,7 +80,8 @@ impl Supervisor {
         }
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
         let ours = (flags - OFlags::NOFOLLOW - OFlags::CREATE - OFlags::EXCL) | OFlags::CLOEXEC;
-        let fd = rustix::fs::open(path, ours, Mode::empty())?;
+        let open = || rustix::fs::open(path, ours, Mode::empty());
+        let fd = if is_for_writing(flags) { open() } else { self.rights.without(open) }?;
         Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
     }
 }

@@ -24,6 +24,9 @@ impl Supervisor {
         }
         let from = self.spot(call, old_base, old)?;
         let to = self.spot(call, new_base, new)?;
+        if from.dots > 0 || to.dots > 0 {
+            return Err(Errno::BUSY);
+        }
         let kind = FileType::from_raw_mode(from.stat()?.st_mode);
         let there = to.stat().ok().map(|stat| FileType::from_raw_mode(stat.st_mode));
         let directory = kind == FileType::Directory;
@@ -36,6 +39,12 @@ impl Supervisor {
         if (from.dir.area == Area::Root) != (to.dir.area == Area::Root) {
             // A move across is a copy and a removal, each of which is witnessed as what it is.
             return Err(Errno::XDEV);
+        }
+        if from.is_misnamed() || (to.slash && !directory) {
+            return Err(Errno::NOTDIR);
+        }
+        if there.is_none() && flags.contains(RenameFlags::EXCHANGE) {
+            return Err(Errno::NOENT);
         }
         if flags.contains(RenameFlags::EXCHANGE) {
             return self.exchange(&from, &to, directory || there == Some(FileType::Directory));

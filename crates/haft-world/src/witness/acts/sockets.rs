@@ -65,6 +65,9 @@ impl Supervisor {
             return Err(Errno::CONNREFUSED);
         };
         let kind = FileType::from_raw_mode(spot.stat()?.st_mode);
+        if spot.is_misnamed() {
+            return Err(Errno::NOTDIR);
+        }
         if kind != FileType::Socket {
             return Err(Errno::CONNREFUSED);
         }

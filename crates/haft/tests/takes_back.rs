@@ -1,0 +1,143 @@
+//! What a sandboxed command changed is shown and taken back: moves, hard links, thousands of files, and also when Haft
+//! was killed in the middle of it.
+#![cfg(target_os = "linux")]
+#![expect(clippy::disallowed_methods, reason = "the tests start the program and look at its files")]
+#![expect(clippy::unwrap_used, reason = "a test stops where something is not as it should be")]
+
+mod house;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use haft::json;
+use house::House;
+
+/// Everything in a tree with its mode, and its bytes or where it points.
+fn tree(root: &Path) -> Vec<(PathBuf, u32, Vec<u8>)> {
+    let (mut found, mut todo) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(dir) = todo.pop() {
+        for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+            let meta = path.symlink_metadata().unwrap();
+            let bytes = if meta.is_symlink() {
+                path.read_link().unwrap().into_os_string().into_encoded_bytes()
+            } else if meta.is_dir() {
+                todo.push(path.clone());
+                Vec::new()
+            } else {
+                fs::read(&path).unwrap()
+            };
+            found.push((path, meta.permissions().mode(), bytes));
+        }
+    }
+    found.sort();
+    found
+}
+
+fn planted() -> House {
+    let house = House::new();
+    for name in ["src/deep/a.txt", "src/deep/b.txt", "docs/c.txt"] {
+        fs::create_dir_all(house.path(name).parent().unwrap()).unwrap();
+        house.write(name, &format!("{name}\n"));
+    }
+    fs::hard_link(house.path("docs/c.txt"), house.path("docs/twin.txt")).unwrap();
+    house
+}
+
+/// Runs a command, takes it back, does it again and takes it back again.
+fn there_and_back(house: &House, command: &str) {
+    let before = tree(house.root());
+    let ran = house.call("Bash", &json!({"command": command}));
+    assert_eq!(ran.code, 0, "{command}: {}{}", ran.stdout, ran.stderr);
+    let after = tree(house.root());
+    assert!(after != before, "{command} changed nothing");
+    for (word, left) in [("undo", &before), ("redo", &after), ("undo", &before)] {
+        let ran = house.haft(&[word, "--yes"]);
+        assert_eq!(ran.code, 0, "{command}: {word}: {}{}", ran.stdout, ran.stderr);
+        assert!(tree(house.root()) == *left, "{command}: {word}");
+    }
+}
+
+#[test]
+fn moves_of_directories_with_changes_around_them_are_taken_back() {
+    let house = planted();
+    for command in [
+        "echo 1 >> src/deep/a.txt && mv src lib && echo 2 >> lib/deep/a.txt && rm lib/deep/b.txt",
+        "mv src a && mv a b && mv b src2 && mkdir src && echo new > src/deep",
+        "mv src/deep docs/deep && rm -rf src && mv docs src",
+        "mkdir new && mv src new/src && mv docs new/src/docs && chmod 700 new/src && touch new/src/docs/x",
+        "mv docs keep && mkdir docs && cp keep/c.txt docs/ && rm -rf keep",
+    ] {
+        there_and_back(&house, command);
+    }
+    let ran = house.call("Bash", &json!({"command": "mv src lib && echo x >> lib/deep/a.txt"}));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let show = house.haft(&["show", "21"]).stdout;
+    let preview = house.haft(&["undo", "--dry-run"]).stdout;
+    assert!(preview.contains("move back lib to src"), "{preview}\n{show}");
+    house.write("src", "in the way");
+    let refused = house.haft(&["undo", "--yes", "--force"]);
+    assert_eq!((refused.code, house.read("src").as_str()), (1, "in the way"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_file_changed_in_place_comes_back_under_all_its_names() {
+    let house = planted();
+    let number = |name: &str| fs::metadata(house.path(name)).unwrap().ino();
+    there_and_back(&house, "echo more >> docs/c.txt");
+    assert_eq!(number("docs/c.txt"), number("docs/twin.txt"), "still one file");
+    there_and_back(
+        &house,
+        "mkfifo docs/pipe && ln docs/c.txt third && ln -s nowhere link && truncate -s 0 docs/c.txt",
+    );
+    assert_eq!(number("docs/c.txt"), number("docs/twin.txt"), "still one file");
+}
+
+#[test]
+fn thousands_of_files_are_told_in_a_few_lines_and_taken_back() {
+    let house = planted();
+    fs::create_dir(house.path("many")).unwrap();
+    for n in 0..300 {
+        house.write(&format!("many/{n}"), &format!("old {n}\n"));
+    }
+    let before = tree(house.root());
+    let command =
+        "for n in $(seq 0 299); do echo new > many/$n; done; mkdir made; cd made; touch $(seq 1 2000)";
+    let ran = house.call("Bash", &json!({"command": command}));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let show = house.haft(&["show", "1"]);
+    assert!(show.stdout.contains("many/  300 modified"), "{}", show.stdout);
+    assert!(
+        show.stdout.contains("made/  2000 created") && show.stdout.contains("./  1 created"),
+        "{}",
+        show.stdout
+    );
+    assert!(show.stderr.contains("2301 changes; haft show 1 --all lists them"), "{}", show.stderr);
+    let all = house.haft(&["show", "1", "--all"]).stdout;
+    assert!(all.contains("modified many/299\n") && all.contains("created  made/2000\n"), "{all}");
+    assert!(house.haft(&["log"]).stdout.contains("2301 changed"));
+    let preview = house.haft(&["undo", "--dry-run"]).stdout;
+    assert!(preview.contains("made/  2000 deleted"), "{preview}");
+    assert_eq!(house.haft(&["undo", "--yes"]).code, 0);
+    assert!(tree(house.root()) == before);
+}
+
+#[test]
+fn a_command_whose_haft_is_killed_can_be_taken_back() {
+    let house = planted();
+    let before = tree(house.root());
+    let command = "echo 1 >> src/deep/a.txt; mv src lib; echo 2 >> lib/deep/a.txt; rm docs/c.txt; \
+                   mkdir -p made/deep; echo x > made/deep/x; touch ready; sleep 600";
+    let mut child = house.command(&["call", "Bash", &json!({"command": command}).to_string()]);
+    let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    house::until(|| house.path("ready").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let log = house.haft(&["log"]).stdout;
+    assert!(log.contains("interrupted"), "{log}");
+    let undo = house.haft(&["undo", "--yes"]);
+    assert_eq!(undo.code, 0, "{}{}", undo.stdout, undo.stderr);
+    assert!(tree(house.root()) == before, "{}", undo.stdout);
+    assert_eq!(fs::read_dir(house.home().join("spool")).unwrap().count(), 0);
+}
