@@ -218,7 +218,8 @@ fn disagreement(path: &Path, history: &[(&Receipt, &Change)], now: &Node) -> Opt
 /// Puts steps that are sorted by path into an order in which each is possible: a directory is empty when it goes,
 /// there when it is filled, and open to its owner while its entries change.
 fn in_order(puts: &[Put<'_>]) -> Vec<Step> {
-    let [mut opened, mut gone, mut emptied, mut made, mut filled, mut closed] = [const { Vec::new() }; 6];
+    let [mut opened, mut gone, mut emptied, mut made, mut filled, mut over, mut closed] =
+        [const { Vec::new() }; 7];
     for (at, Put { path, expect, to }) in puts.iter().enumerate() {
         // What lies below a path stands right behind it.
         let mut below = puts[at + 1..].iter().take_while(|put| put.path.starts_with(path));
@@ -242,6 +243,10 @@ fn in_order(puts: &[Put<'_>]) -> Vec<Step> {
                 (Node::Dir { .. }, _) => &mut emptied,
                 (_, Node::Dir { .. }) => &mut made,
                 (Node::Absent, _) => &mut filled,
+                // It changes under its other names too, so those that go or change by themselves come first.
+                (Node::File(now), Node::File(then)) if now.linked.is_some() && now.linked == then.linked => {
+                    &mut over
+                }
                 _ => &mut gone,
             };
             group.push(step(&now, &then));
@@ -253,5 +258,5 @@ fn in_order(puts: &[Put<'_>]) -> Vec<Step> {
     // Parents stand before their entries; where it must be the other way round, turn.
     emptied.reverse();
     closed.reverse();
-    [opened, gone, emptied, made, filled, closed].concat()
+    [opened, gone, emptied, made, filled, over, closed].concat()
 }

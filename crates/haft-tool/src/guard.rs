@@ -63,9 +63,7 @@ pub fn guarded(path: &Path) -> Option<Guard> {
             (".git", rest) => git(rest),
             (name, _) if same(GUARDED_DIRECTORIES, name) => Some(Guard::Settings),
             (name, []) if same(GUARDED_FILES, name) => Some(Guard::Settings),
-            (".claude", [file]) if file.starts_with("settings") && file.ends_with(".json") => {
-                Some(Guard::Settings)
-            }
+            (".claude", [file]) if is_settings(file) => Some(Guard::Settings),
             (".config", ["fish", ..]) => Some(Guard::Settings),
             _ => None,
         };
@@ -87,6 +85,12 @@ fn git(rest: &[&str]) -> Option<Guard> {
         [.., "commondir" | "gitdir"] => Some(Guard::GitLink),
         rest => rest.iter().rev().skip(1).any(|name| *name == "hooks").then_some(Guard::Hook),
     }
+}
+
+/// `settings.json`, `settings.local.json` and their like.
+fn is_settings(file: &str) -> bool {
+    let file = file.to_ascii_lowercase();
+    file.strip_prefix("settings").is_some_and(|rest| rest.strip_suffix(".json").is_some())
 }
 
 fn same(list: &[&str], name: &str) -> bool {

@@ -67,14 +67,13 @@ impl Home {
             let inside = scope.roots.iter().any(|root| path.starts_with(root)) || scope.is_protected(path);
             !inside && fs::DirBuilder::new().recursive(true).mode(0o700).create(path).is_ok()
         };
-        let path = match wanted.filter(usable).and_then(|path| path.canonicalize().ok()) {
-            Some(path) => path,
-            None => {
-                let path = scratch.path().join("home");
-                let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
-                made.map_err(|error| ToolError::io("commands need a home", &error))?;
-                path
-            }
+        let path = if let Some(path) = wanted.filter(usable).and_then(|path| path.canonicalize().ok()) {
+            path
+        } else {
+            let path = scratch.path().join("home");
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
+            made.map_err(|error| ToolError::io("commands need a home", &error))?;
+            path
         };
         let offline = scope.network == Network::None;
         Ok(Self { path, real: real.map(Path::to_owned), offline })

@@ -46,7 +46,7 @@ pub(super) fn shared_parent() -> Result<PathBuf, ToolError> {
     let temp = temp.canonicalize().unwrap_or(temp);
     let us = rustix::process::geteuid().as_raw();
     let ours = |path: &Path| {
-        let private = |meta: fs::Metadata| meta.is_dir() && meta.uid() == us && meta.mode() & 0o077 == 0;
+        let private = |meta: fs::Metadata| meta.is_dir() && meta.uid() == us && meta.mode() & 0o777 == 0o700;
         path.symlink_metadata().is_ok_and(private)
     };
     let path = temp.join(format!("haft-{us}"));

@@ -25,8 +25,8 @@ pub(super) struct Room {
     memory: *mut c_void,
 }
 
-// SAFETY below: the memory is only used by the processes that are started in it.
 #[expect(unsafe_code, reason = "a pointer to memory of its own")]
+// SAFETY: the memory is only used by the processes that are started in it.
 unsafe impl Send for Room {}
 
 /// Whether whoever starts a process waits until it has executed a program or ended.

@@ -30,7 +30,7 @@ impl Call {
     /// An argument that is a descriptor, a flag word or another number of 32 bits.
     #[expect(clippy::cast_possible_truncation, reason = "the kernel looks at these 32 bits, too")]
     pub(super) fn int(&self, index: usize) -> i32 {
-        self.arguments[index] as u32 as i32
+        (self.arguments[index] as u32).cast_signed()
     }
 }
 
@@ -94,8 +94,8 @@ impl Listener {
                 Err(Errno::INTR) => continue,
                 Err(_) => return Arrived::End,
             }
-            // SAFETY below: the kernel wants the memory zeroed, and all-zero is a valid notification.
             #[expect(unsafe_code, reason = "plain data for the kernel to fill")]
+            // SAFETY: the kernel wants the memory zeroed, and all-zero is a valid notification.
             let mut notification: Notification = unsafe { mem::zeroed() };
             match self.control(RECEIVE, (&raw mut notification).cast()) {
                 Ok(()) => {

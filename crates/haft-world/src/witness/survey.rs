@@ -66,14 +66,14 @@ pub(super) fn survey(dir: &OwnedFd, name: &OsStr, path: &Path) -> Survey {
             entries.push(Entry { dir: Arc::clone(&dir), name: name.to_owned(), path });
         }
     }
-    look(entries, &mut survey);
+    look(&entries, &mut survey);
     survey
 }
 
-fn look(entries: Vec<Entry>, survey: &mut Survey) {
+fn look(entries: &[Entry], survey: &mut Survey) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
     if entries.len() < WORTH_DIVIDING || cores < 2 {
-        look_at(&entries, survey);
+        look_at(entries, survey);
         return;
     }
     let parts = entries.chunks(entries.len().div_ceil(cores));

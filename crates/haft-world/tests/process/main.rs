@@ -388,15 +388,6 @@ fn a_full_process_table_is_a_clear_error() {
 }
 
 #[test]
-fn a_keeper_does_not_show_its_copy_of_hafts_memory_to_the_command() {
-    as_nobody("a_keeper_does_not_show_its_copy_of_hafts_memory_to_the_command", || {
-        let done = bash("cat /proc/$PPID/comm; cat /proc/$PPID/environ || head -c 1 /proc/$PPID/mem");
-        assert_eq!(text(&done.stdout.head), "haft-keeper\n");
-        assert_eq!(text(&done.stderr.head).matches("Permission denied").count(), 2);
-    });
-}
-
-#[test]
 fn many_calls_at_once_do_not_get_in_each_others_way() {
     let workers: Vec<_> = (0..16)
         .map(|worker| {

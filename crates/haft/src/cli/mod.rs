@@ -36,7 +36,7 @@ pub fn main() -> ExitCode {
     };
     let done = match haft.command {
         Command::Call(args) => call::run(args),
-        Command::Sandbox(args) => sandbox::run(args),
+        Command::Sandbox(args) => sandbox::run(&args),
         Command::Tools(args) => tools::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Show(args) => show::run(&args),

@@ -17,7 +17,7 @@ use super::{Done, args, terminal};
 /// What a shell says of a program that a signal ended.
 const SIGNALLED: i32 = 128;
 
-pub(super) fn run(args: args::Sandbox) -> Done {
+pub(super) fn run(args: &args::Sandbox) -> Done {
     let builder = args.scope.configure(args.workspace.builder())?.tool(Command);
     let builder = builder.allow(Command::NAME, "named on the command line").asker(terminal::asker());
     // This process ends with the command, and the kernel takes everything down faster than we could.
@@ -41,13 +41,11 @@ pub(super) fn run(args: args::Sandbox) -> Done {
             &format!("call {id}: {count} changes; take them back with: haft undo {id}"),
         ));
     }
-    match structured.and_then(|all| all["exit"].as_i64()) {
-        Some(number) => Ok(Exit::Other(u8::try_from(number).unwrap_or(u8::MAX))),
-        None => {
-            screen::error(&result.output.as_text());
-            Ok(result.output.error_kind.map_or(Exit::Done, code))
-        }
+    if let Some(number) = structured.and_then(|all| all["exit"].as_i64()) {
+        return Ok(Exit::Other(u8::try_from(number).unwrap_or(u8::MAX)));
     }
+    screen::error(&result.output.as_text());
+    Ok(result.output.error_kind.map_or(Exit::Done, code))
 }
 
 /// A command with the streams of whoever started Haft.

@@ -48,8 +48,8 @@ impl Supervisor {
     }
 
     /// Whether git itself writes such a file when it makes a worktree or a submodule.
-    pub(super) fn is_git_linkage(&self, path: &Path) -> bool {
-        let mut parts = path.components().map(|part| part.as_os_str());
+    pub(super) fn is_git_linkage(path: &Path) -> bool {
+        let mut parts = path.iter();
         parts.any(|part| part == ".git") && parts.any(|part| part == "worktrees" || part == "modules")
     }
 
@@ -57,7 +57,7 @@ impl Supervisor {
     pub(super) fn install_config(&mut self, from: &Spot, to: &Spot) -> Result<(), Errno> {
         // A copy is put in place, so it does not matter who can still write the original.
         let (new, mode) = read_any(&from.dir.fd, from.name.as_os_str())?;
-        let old = match read_any(&to.dir.fd, to.name.as_os_str()).map(|(old, _)| (old, ())) {
+        let old = match read_any(&to.dir.fd, to.name.as_os_str()) {
             Ok((old, _)) => old,
             Err(Errno::NOENT) => Vec::new(),
             Err(error) => return Err(error),
@@ -165,7 +165,7 @@ impl Supervisor {
 
 /// Whether a link at this path could lead git to another configuration, or to hooks.
 pub(super) fn is_inside_git(path: &Path) -> bool {
-    let mut parts = path.components().map(|part| part.as_os_str()).skip_while(|part| *part != ".git").skip(1);
+    let mut parts = path.iter().skip_while(|part| *part != ".git").skip(1);
     let places = ["hooks", "modules", "worktrees", "config", "config.worktree", "commondir", "gitdir"];
     parts.next().is_some_and(|first| places.iter().any(|place| first == *place))
 }

@@ -1,0 +1,126 @@
+//! The filter, run as the kernel would run it.
+
+use super::*;
+
+/// What the kernel would do with a call.
+fn run(program: &[libc::sock_filter], arch: u32, number: i64, arguments: [u64; 6]) -> u32 {
+    let mut data = Vec::new();
+    data.extend(u32::try_from(number).unwrap().to_ne_bytes());
+    data.extend(arch.to_ne_bytes());
+    data.extend(0_u64.to_ne_bytes());
+    for argument in arguments {
+        data.extend(argument.to_ne_bytes());
+    }
+    let (mut at, mut value) = (0_usize, 0_u32);
+    loop {
+        let step = &program[at];
+        let code = u32::from(step.code);
+        at += 1;
+        let k = step.k;
+        let jump = |yes: bool| usize::from(if yes { step.jt } else { step.jf });
+        match code & 0x07 {
+            libc::BPF_LD => {
+                let from = k as usize;
+                value = u32::from_ne_bytes(data[from..from + 4].try_into().unwrap());
+            }
+            libc::BPF_ALU => value &= k,
+            libc::BPF_RET => return k,
+            _ => match code & 0xf0 {
+                libc::BPF_JA => at += k as usize,
+                libc::BPF_JEQ => at += jump(value == k),
+                libc::BPF_JGT => at += jump(value > k),
+                libc::BPF_JGE => at += jump(value >= k),
+                libc::BPF_JSET => at += jump(value & k != 0),
+                other => unreachable!("{other}"),
+            },
+        }
+    }
+}
+
+const PLAN: Plan = Plan { witness: true, reads: false, signals: false, open_network: false };
+#[cfg(target_arch = "x86_64")]
+const HERE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const HERE: u32 = 0xc000_00b7;
+
+fn verdict(plan: Plan, number: i64, arguments: [u64; 6]) -> u32 {
+    run(&program(plan), HERE, number, arguments)
+}
+
+#[test]
+fn every_call_of_the_lists_gets_what_its_list_says() {
+    for call in REPORTED.iter().chain(REPORTED_ON_X86) {
+        assert_eq!(verdict(PLAN, *call, [0; 6]), REPORT, "{call}");
+    }
+    for call in MISSING {
+        assert_eq!(verdict(PLAN, *call, [0; 6]), refuse(libc::ENOSYS), "{call}");
+    }
+    for call in REFUSED {
+        assert_eq!(verdict(PLAN, *call, [0; 6]), refuse(libc::EPERM), "{call}");
+    }
+    for call in [libc::SYS_read, libc::SYS_write, libc::SYS_mmap, libc::SYS_execve, libc::SYS_exit_group] {
+        assert_eq!(verdict(PLAN, call, [0; 6]), ALLOW, "{call}");
+    }
+}
+
+#[test]
+fn another_architecture_and_calls_of_the_future_are_refused() {
+    assert_eq!(run(&program(PLAN), 0x4000_0003, 1, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS);
+    assert_eq!(verdict(PLAN, 0x4000_0000 | libc::SYS_read, [0; 6]), refuse(libc::ENOSYS));
+    assert_eq!(verdict(PLAN, 600, [0; 6]), refuse(libc::ENOSYS));
+}
+
+#[test]
+fn opening_is_reported_when_it_could_write() {
+    let open =
+        |plan, flags: i32| verdict(plan, libc::SYS_openat, [0, 0, u64::from(flags.cast_unsigned()), 0, 0, 0]);
+    for flags in [libc::O_WRONLY, libc::O_RDWR, libc::O_CREAT, libc::O_TRUNC, libc::O_TMPFILE | libc::O_RDWR]
+    {
+        assert_eq!(open(PLAN, flags), REPORT, "{flags:x}");
+    }
+    let reads = Plan { reads: true, ..PLAN };
+    for flags in [libc::O_RDONLY, libc::O_CLOEXEC] {
+        assert_eq!((open(PLAN, flags), open(reads, flags)), (ALLOW, REPORT), "{flags:x}");
+    }
+    for flags in [libc::O_DIRECTORY, libc::O_PATH, libc::O_PATH | libc::O_NOFOLLOW] {
+        assert_eq!(open(reads, flags), ALLOW, "{flags:x}");
+    }
+}
+
+#[test]
+fn sockets_are_what_the_scope_allows() {
+    let socket = |plan, family: i32, kind: i32| {
+        let [family, kind] = [family, kind].map(|number| u64::from(number.cast_unsigned()));
+        verdict(plan, libc::SYS_socket, [family, kind, 0, 0, 0, 0])
+    };
+    let open = Plan { open_network: true, ..PLAN };
+    assert_eq!(socket(PLAN, libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC), ALLOW);
+    assert_eq!(socket(PLAN, libc::AF_UNIX, libc::SOCK_DGRAM), refuse(libc::EACCES));
+    assert_eq!(socket(PLAN, libc::AF_INET, libc::SOCK_STREAM), ALLOW);
+    assert_eq!(socket(PLAN, libc::AF_INET6, libc::SOCK_DGRAM | libc::SOCK_NONBLOCK), REPORT);
+    assert_eq!(socket(open, libc::AF_INET, libc::SOCK_DGRAM), ALLOW);
+    for family in [libc::AF_NETLINK, libc::AF_PACKET, libc::AF_VSOCK, libc::AF_ALG] {
+        assert_eq!(socket(open, family, libc::SOCK_RAW), refuse(libc::EAFNOSUPPORT), "{family}");
+    }
+}
+
+#[test]
+fn no_namespace_is_made_and_no_terminal_typed_into() {
+    let clone =
+        |flags: i32| verdict(PLAN, libc::SYS_clone, [u64::from(flags.cast_unsigned()), 0, 0, 0, 0, 0]);
+    assert_eq!(clone(libc::SIGCHLD), ALLOW);
+    for flag in [libc::CLONE_NEWUSER, libc::CLONE_NEWNS, libc::CLONE_NEWPID, libc::CLONE_NEWNET] {
+        assert_eq!(clone(flag | libc::SIGCHLD), refuse(libc::EPERM), "{flag:x}");
+    }
+    for request in IOCTLS {
+        let arguments = [0, u64::from(request), 0, 0, 0, 0];
+        assert_eq!(verdict(PLAN, libc::SYS_ioctl, arguments), refuse(libc::EPERM), "{request:x}");
+    }
+    assert_eq!(verdict(PLAN, libc::SYS_ioctl, [0, 0x5401, 0, 0, 0, 0]), ALLOW);
+    let dumpable = u64::from(libc::PR_SET_DUMPABLE.cast_unsigned());
+    assert_eq!(verdict(PLAN, libc::SYS_prctl, [dumpable, 0, 0, 0, 0, 0]), refuse(0));
+    for (who, limit, expected) in [(0, 5, ALLOW), (7, 0, ALLOW), (7, 5, REPORT), (7, 5 << 32, REPORT)] {
+        let arguments = [who, 0, limit, 0, 0, 0];
+        assert_eq!(verdict(PLAN, libc::SYS_prlimit64, arguments), expected, "{arguments:?}");
+    }
+}

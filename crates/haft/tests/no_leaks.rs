@@ -1,0 +1,96 @@
+//! A thousand sandboxed commands, eight at a time, leave nothing behind.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test that cannot go on has failed")]
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use haft::{Runtime, json};
+
+fn names(folder: &str) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Descriptors by what they are, threads, children, mounts and control groups of this process.
+fn standing() -> (usize, String, String, usize) {
+    let fds = fs::read_dir("/proc/self/fd").unwrap().count();
+    let children: String = fs::read_dir("/proc/self/task")
+        .unwrap()
+        .flatten()
+        .map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default())
+        .collect();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let groups = walk(Path::new("/sys/fs/cgroup"), 3);
+    (fds, children, mounts, groups)
+}
+
+fn walk(folder: &Path, depth: usize) -> usize {
+    if depth == 0 {
+        return 0;
+    }
+    let folders = fs::read_dir(folder).into_iter().flatten().flatten();
+    folders
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| 1 + walk(&entry.path(), depth - 1))
+        .sum()
+}
+
+#[test]
+fn a_thousand_commands_eight_at_a_time_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let temp = format!("/tmp/haft-{}", our_uid());
+    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let haft = Runtime::builder()
+        .workspace(folder.path())
+        .home(home.path())
+        .cache(cache.path())
+        .dialect(haft::claude())
+        .build()
+        .unwrap();
+    let run = |from: usize, to: usize| {
+        tokio.block_on(async {
+            let mut all = Vec::new();
+            for lane in 0..8 {
+                let haft = haft.clone();
+                all.push(tokio::spawn(async move {
+                    for number in (from..to).filter(|number| number % 8 == lane) {
+                        let command = format!(
+                            "(setsid sleep 600 &); echo {number} > f{number}; cat f{number}; rm f{number}"
+                        );
+                        let result = haft.call("Bash", json!({"command": command})).await;
+                        let text = result.output.as_text();
+                        assert_eq!(text.lines().next(), Some(number.to_string().as_str()), "{text}");
+                    }
+                }));
+            }
+            for lane in all {
+                lane.await.unwrap();
+            }
+        });
+    };
+    // The first few open the ledger and start threads that stay.
+    run(0, 64);
+    let (fds, _, mounts, groups) = standing();
+    run(64, 1064);
+    let after = standing();
+    assert!(after.0 <= fds + 8, "descriptors: {fds} before, {} after", after.0);
+    assert_eq!(after.1.trim(), "", "children are left");
+    assert_eq!(after.2, mounts, "mounts are left");
+    assert_eq!(after.3, groups, "control groups are left");
+    assert_eq!(names(folder.path().to_str().unwrap()), BTreeSet::new(), "files are left");
+    tokio.block_on(haft.shutdown());
+    let mine = format!("{}-", std::process::id());
+    assert!(
+        !names(&temp).iter().any(|name| name.starts_with(&mine)),
+        "a private directory is left in {temp}"
+    );
+}
+
+fn our_uid() -> u32 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self").unwrap().uid()
+}
