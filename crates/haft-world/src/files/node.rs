@@ -31,7 +31,11 @@ const MOST_HELD: u64 = 32 * 1024;
 
 impl LocalFiles {
     pub(super) fn observe_path(&self, path: &Path) -> Result<Node, ToolError> {
-        let place = self.place_to_look_at(path)?;
+        let place = match self.place_to_look_at(path) {
+            // Where a file stands above it, there is nothing.
+            Err(_) if has_file_above(path) => return Ok(Node::Absent),
+            place => place?,
+        };
         if !place.missing.is_empty() {
             return Ok(Node::Absent);
         }
@@ -58,6 +62,12 @@ impl LocalFiles {
         self.refuse_secret_place(path, &place, contained.is_some())?;
         Ok(place)
     }
+}
+
+/// Whether one of the names above `path` is that of a plain file.
+fn has_file_above(path: &Path) -> bool {
+    let kind = |above: &Path| rustix::fs::lstat(above).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    path.ancestors().skip(1).any(|above| kind(above) == Ok(FileType::RegularFile))
 }
 
 /// What stands under a name, as it was seen.
@@ -172,6 +182,10 @@ fn open_current(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<(F
         Err(Errno::NOENT) => return Ok(None),
         Err(Errno::LOOP) => return Err(special(path, FileType::Symlink)),
         Err(Errno::NXIO) => return Err(special(path, FileType::Socket)),
+        // A file that its owner has locked for himself is unlocked for a moment.
+        Err(error @ Errno::ACCESS) => {
+            unlocked(parent, name, flags).map_err(|_| ToolError::io(path.display(), &error.into()))?
+        }
         Err(error) => return Err(ToolError::io(path.display(), &error.into())),
     };
     let stat = rustix::fs::fstat(&fd).map_err(|error| ToolError::io(path.display(), &error.into()))?;
@@ -179,6 +193,18 @@ fn open_current(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<(F
         FileType::RegularFile => Ok(Some((File::from(fd), stat))),
         other => Err(special(path, other)),
     }
+}
+
+fn unlocked(parent: &OwnedFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Errno::ACCESS);
+    }
+    let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
+    rustix::fs::chmodat(parent, name, mode | Mode::RUSR, AtFlags::empty())?;
+    let fd = rustix::fs::openat(parent, name, flags, Mode::empty());
+    rustix::fs::chmodat(parent, name, mode, AtFlags::empty())?;
+    fd
 }
 
 /// Owner and group, where a file that this process creates would get others.

@@ -112,7 +112,7 @@ impl LocalProcesses {
         let confinement = held.as_ref().map(|(_, held)| held.confinement.clone());
         let mut running = Running::start(launch, streams, confinement)?;
         let watching = match held {
-            Some((holder, held)) => Some(holder.watch(held, &mut running, &bell)?),
+            Some((holder, held)) => Some(holder.watch(held, &mut running, &bell, request.inherit)?),
             None => None,
         };
         let deadline = started.checked_add(request.timeout);
@@ -160,7 +160,13 @@ impl Holder {
     }
 
     /// Puts the witness to work.
-    fn watch(&self, held: Held, running: &mut Running, bell: &Arc<Bell>) -> Result<Watching, ToolError> {
+    fn watch(
+        &self,
+        held: Held,
+        running: &mut Running,
+        bell: &Arc<Bell>,
+        inherits: bool,
+    ) -> Result<Watching, ToolError> {
         let verdict = witness::Verdict::default();
         let ringer = Arc::clone(bell);
         let stop = Arc::new(AtomicBool::new(false));
@@ -180,6 +186,7 @@ impl Holder {
             keeper: running.keeper().as_raw_nonzero().get(),
             verdict: Arc::clone(&verdict),
             end: Box::new(move || ringer.ring()),
+            inherits,
             stop: Arc::clone(&stop),
         };
         let listener = move || socket.as_ref().and_then(confine::receive);

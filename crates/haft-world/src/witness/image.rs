@@ -76,10 +76,7 @@ fn opened(fd: OwnedFd) -> Result<(Node, Bytes), Errno> {
         _ => return Ok((Node::Special, Bytes::None)),
     }
     let size = u64::try_from(stat.st_size).unwrap_or(0);
-    let attributes = match rustix::fs::flistxattr(&fd, &mut [0_u8; 0]) {
-        Ok(1..) => xattrs(&fd),
-        _ => Vec::new(),
-    };
+    let attributes = xattrs(&fd);
     let node = |hash: String, size| {
         Node::File(FileNode {
             hash,
@@ -96,14 +93,12 @@ fn opened(fd: OwnedFd) -> Result<(Node, Bytes), Errno> {
         let hash = blake3::hash(&bytes).to_hex().to_string();
         return Ok((node(hash, bytes.len() as u64), Bytes::Small(bytes)));
     }
-    if size > LARGEST {
-        return Ok((node(String::new(), size), Bytes::TooMany));
-    }
     let mut hasher = blake3::Hasher::new();
     let error = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
     hasher.update_reader(&mut file).map_err(error)?;
     file.seek(SeekFrom::Start(0)).map_err(error)?;
-    Ok((node(hasher.finalize().to_hex().to_string(), hasher.count()), Bytes::Large(file)))
+    let bytes = if size > LARGEST { Bytes::TooMany } else { Bytes::Large(file) };
+    Ok((node(hasher.finalize().to_hex().to_string(), hasher.count()), bytes))
 }
 
 /// Reads a file of about `size` bytes; one that has exactly so many takes one call.

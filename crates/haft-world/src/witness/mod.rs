@@ -75,6 +75,8 @@ pub(crate) struct Setting {
     pub(crate) verdict: Verdict,
     /// Ends the command.
     pub(crate) end: Box<dyn Fn() + Send>,
+    /// Whether the command has Haft's own streams.
+    pub(crate) inherits: bool,
     /// Says that nobody waits for what is left.
     pub(crate) stop: Arc<AtomicBool>,
 }
@@ -141,6 +143,7 @@ fn watch(listener: Option<OwnedFd>, setting: Setting) -> Result<Seen, ToolError>
         network: setting.reach,
         ports: Vec::new(),
         terminals: Vec::new(),
+        inherits: setting.inherits,
         stop: setting.stop,
     };
     supervisor.run();

@@ -224,7 +224,7 @@ impl Dirs {
         let fd = open(path)?;
         let path = where_is(&fd)?;
         let (area, new) = (judge.area(&path), judge.is_new(&path));
-        let made = new && judge.is_made(&path);
+        let made = judge.is_made(&path);
         let dir = Rc::new(Dir { fd, path, area, new, made });
         if self.known.len() >= MOST_KNOWN {
             self.known.clear();

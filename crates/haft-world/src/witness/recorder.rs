@@ -23,8 +23,12 @@ pub(super) struct Recorder {
     journal: Arc<dyn Journal>,
     /// What stood at a path before it was first touched. What lies below a directory that was not there is not in it.
     touched: HashMap<PathBuf, Node>,
+    /// What stood in files with several names, by file: one name's change is all of theirs.
+    linked: HashMap<(u64, u64), (Node, Option<Vec<u8>>)>,
     /// Files that were opened for writing; some may be written still.
     opened: Vec<PathBuf>,
+    /// Directories that the command made before the last move.
+    made: Vec<PathBuf>,
     /// Where directories stood that were moved away.
     moved_away: Vec<PathBuf>,
     changes: Vec<Change>,
@@ -37,7 +41,9 @@ impl Recorder {
         Self {
             journal,
             touched: HashMap::new(),
+            linked: HashMap::new(),
             opened: Vec::new(),
+            made: Vec::new(),
             moved_away: Vec::new(),
             changes: Vec::new(),
             losses: Vec::new(),
@@ -57,7 +63,8 @@ impl Recorder {
 
     /// Whether the command made the directory at `path` where there never was one.
     pub(super) fn is_made(&self, path: &Path) -> bool {
-        self.is_new(path) && !self.moved_away.iter().any(|away| path.starts_with(away))
+        let made = self.made.iter().any(|made| path.starts_with(made)) || self.is_new(path);
+        made && !self.moved_away.iter().any(|away| path.starts_with(away))
     }
 
     /// Whether nothing stood at `path`, as far as the command touched it.
@@ -75,7 +82,23 @@ impl Recorder {
         if self.touched.contains_key(&path) {
             return Ok(());
         }
-        let (node, bytes) = image::look(&spot.dir.fd, &spot.name)?;
+        let (mut node, mut bytes) = image::look(&spot.dir.fd, &spot.name)?;
+        if let Some(file) = node.as_file().and_then(|file| file.linked) {
+            match (self.linked.get(&file), &bytes) {
+                (Some((before, Some(kept))), _) => {
+                    // It was touched under another name already.
+                    node = before.clone();
+                    bytes = Bytes::Small(kept.clone());
+                }
+                (Some(_), _) => {}
+                (None, Bytes::Small(kept)) => {
+                    self.linked.insert(file, (node.clone(), Some(kept.clone())));
+                }
+                (None, _) => {
+                    self.linked.insert(file, (node.clone(), None));
+                }
+            }
+        }
         let image = match &bytes {
             Bytes::None => Image::None,
             Bytes::Small(bytes) => Image::Small(bytes),
@@ -172,6 +195,7 @@ impl Recorder {
             let made = before == Node::Absent && matches!(after, Node::Dir { .. });
             if made && let Some(dir) = parents.open(parent) {
                 self.inside(dir, name, &path);
+                self.made.push(path.clone());
             }
             let same_file = before.same_as(&after)
                 && before

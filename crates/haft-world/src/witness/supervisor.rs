@@ -71,6 +71,8 @@ pub(super) struct Supervisor {
     pub(super) ports: Vec<u16>,
     /// The terminals that this command made.
     pub(super) terminals: Vec<u32>,
+    /// Whether the command has Haft's own streams.
+    pub(super) inherits: bool,
     /// Whether nobody waits for what is left.
     pub(super) stop: Arc<AtomicBool>,
 }

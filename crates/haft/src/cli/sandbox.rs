@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use haft_runtime::CallOptions;
 use haft_tool::{
-    Call, Cancel, Effect, Exit as Ended, Finished, JsonSchema, Output, Planning, RunRequest, SideEffect,
-    Tool, ToolError, World, json,
+    Call, Cancel, Effect, ErrorKind, Exit as Ended, Finished, JsonSchema, Output, Planning, RunRequest,
+    SideEffect, Tool, ToolError, Verdict, World, json,
 };
 use serde::Deserialize;
 
@@ -45,6 +45,13 @@ pub(super) fn run(args: &args::Sandbox) -> Done {
         return Ok(Exit::Other(u8::try_from(number).unwrap_or(u8::MAX)));
     }
     screen::error(&result.output.as_text());
+    // What shells say of a program that is not there, or is none.
+    let allowed = receipt.decision.as_ref().is_some_and(|decision| decision.verdict == Verdict::Allow);
+    match result.output.error_kind {
+        Some(ErrorKind::FileNotFound) => return Ok(Exit::Other(127)),
+        Some(ErrorKind::PermissionDenied) if allowed => return Ok(Exit::Other(126)),
+        _ => {}
+    }
     Ok(result.output.error_kind.map_or(Exit::Done, code))
 }
 
@@ -103,9 +110,9 @@ impl Tool for Command {
         }));
         Ok(match done.exit {
             Ended::Code(0) => output,
-            Ended::TimedOut => output.failed(haft_tool::ErrorKind::Timeout),
-            Ended::Cancelled => output.failed(haft_tool::ErrorKind::Interrupted),
-            _ => output.failed(haft_tool::ErrorKind::ExecutionFailed),
+            Ended::TimedOut => output.failed(ErrorKind::Timeout),
+            Ended::Cancelled => output.failed(ErrorKind::Interrupted),
+            _ => output.failed(ErrorKind::ExecutionFailed),
         })
     }
 }

@@ -87,6 +87,7 @@ impl Supervisor {
         let (old, new) = (from.path(), to.path());
         let counts = |name: &str| new.components().any(|part| part.as_os_str().eq_ignore_ascii_case(name));
         let made = self.recorder.is_made(&new) || (!to.exists() && self.recorder.was_never(&new));
+        let was_made = self.recorder.is_made(&old);
         if made && !counts(".git") && !counts(".claude") && !counts(".config") {
             return Ok(());
         }
@@ -104,7 +105,7 @@ impl Supervisor {
                 let below = below
                     .join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(name.to_bytes()));
                 let place = new.join(&below);
-                let was = self.places.guard(&old.join(&below), from.dir.made);
+                let was = self.places.guard(&old.join(&below), was_made);
                 let is = self.places.guard(&place, made);
                 let kind = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode;
                 let kind = FileType::from_raw_mode(kind);

@@ -67,6 +67,10 @@ impl Supervisor {
             None => match self.spot_of(&held) {
                 Ok(spot) => spot,
                 Err(_) if kind == FileType::CharacterDevice => return Ok(Answer::Done(0)),
+                // It may get a name later.
+                Err(_) if matches!(wish.act, Act::Mode(mode) if mode & 0o6000 != 0) => {
+                    return Err(Errno::PERM);
+                }
                 Err(_) => return Ok(act(&held, kind, &wish.act).into()),
             },
         };

@@ -150,6 +150,8 @@ impl Supervisor {
         }
         self.refuse_any_guard("link", &source)?;
         self.refuse_any_guard("create", &spot)?;
+        // What is written under the new name is written under the old one, too.
+        self.touch(&source)?;
         self.touch(&spot)?;
         let (from, to) = (&source.dir.fd, &spot.dir.fd);
         Ok(rustix::fs::linkat(from, &source.name, to, spot.word(), AtFlags::empty()).into())

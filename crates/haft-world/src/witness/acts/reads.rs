@@ -67,6 +67,12 @@ impl Supervisor {
         }
         let spot = self.spot_of(fd).map_err(|_| Errno::ACCESS)?;
         if is_for_writing(flags) {
+            if self.inherits && is_own_stream(&stat, flags) {
+                // Whoever started Haft gave it to the command; open again it is nothing new.
+                let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+                let fd = rustix::fs::open(path, (flags - OFlags::CREATE) | OFlags::CLOEXEC, Mode::empty())?;
+                return Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) });
+            }
             if !self.may_change("write", &spot) {
                 return Err(Errno::ACCESS);
             }
@@ -84,6 +90,17 @@ impl Supervisor {
         let fd = if is_for_writing(flags) { open() } else { self.rights.without(open) }?;
         Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
     }
+}
+
+/// Whether this is one of Haft's own streams, opened for no more than it is.
+fn is_own_stream(stat: &rustix::fs::Stat, flags: OFlags) -> bool {
+    let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+    streams.iter().any(|stream| {
+        let own = rustix::fs::fstat(stream).map(|own| (own.st_dev, own.st_ino));
+        let access = rustix::fs::fcntl_getfl(stream).map(|own| own & OFlags::ACCMODE);
+        own == Ok((stat.st_dev, stat.st_ino))
+            && access.is_ok_and(|own| own == OFlags::RDWR || own == flags & OFlags::ACCMODE)
+    })
 }
 
 /// Opens a pipe again without waiting for its other end, which the program holds itself.

@@ -13,7 +13,7 @@ use crate::witness::notify::{Call, last_error};
 use crate::witness::paths::Found;
 use crate::witness::places::Area;
 use crate::witness::supervisor::{Answer, Supervisor};
-use crate::witness::target::Target;
+use crate::witness::target::{Target, place};
 
 /// No address is longer.
 const LONGEST: u64 = 128;
@@ -123,8 +123,14 @@ impl Supervisor {
                 self.refuse_any_guard("create", &spot)?;
                 self.touch(&spot)?;
                 self.with_umask_of(call);
-                let held = format!("/proc/self/fd/{}", spot.dir.fd.as_raw_fd());
-                Ok(bind(&socket, &path_address(&Path::new(&held).join(&spot.name))?).into())
+                if path.starts_with(b"/proc/") {
+                    return Err(Errno::ACCESS);
+                }
+                // The socket keeps the name as the program gave it. The kernel looks for it once more, and finds the
+                // same: no sandboxed program changes a name while this thread has its turn.
+                let here = place(&Target::of(call).base(libc::AT_FDCWD))?;
+                rustix::process::fchdir(&here)?;
+                Ok(bind(&socket, &raw).into())
             }
         }
     }
