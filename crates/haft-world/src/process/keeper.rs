@@ -38,9 +38,10 @@ enum Phase {
 }
 
 /// Keeps the tree until all of it is gone, reports and exits.
-pub(super) fn keep(command: Pid, control: BorrowedFd<'_>, report: BorrowedFd<'_>) -> ! {
+pub(super) fn keep(command: Pid, control: BorrowedFd<'_>, report: BorrowedFd<'_>, terminal: bool) -> ! {
     let mut keeper = Keeper {
         command,
+        terminal,
         control: Some(control),
         status: None,
         asked: None,
@@ -62,6 +63,8 @@ pub(super) fn keep(command: Pid, control: BorrowedFd<'_>, report: BorrowedFd<'_>
 
 struct Keeper<'a> {
     command: Pid,
+    /// Whether the command has the terminal: nobody could make it go on if it were stopped there.
+    terminal: bool,
     /// None once Haft has gone.
     control: Option<BorrowedFd<'a>>,
     /// The command's wait status, once it has ended.
@@ -95,7 +98,12 @@ impl Keeper<'_> {
     /// Collects the dead; false when nobody is left.
     fn reap(&mut self) -> bool {
         loop {
-            match rustix::process::wait(WaitOptions::NOHANG) {
+            let stopped = if self.terminal { WaitOptions::UNTRACED } else { WaitOptions::empty() };
+            match rustix::process::wait(WaitOptions::NOHANG | stopped) {
+                Ok(Some((child, status))) if status.stopped() => {
+                    let _ = rustix::process::kill_process_group(child, Signal::CONT);
+                    let _ = rustix::process::kill_process(child, Signal::CONT);
+                }
                 Ok(Some((child, status))) if child == self.command => self.status = Some(status.as_raw()),
                 Ok(Some(_)) => {
                     let by_us = matches!(self.phase, Phase::Ending(_) | Phase::Killing(_));

@@ -107,8 +107,11 @@ impl LocalProcesses {
         let ringer = Arc::clone(&bell);
         let _listening = self.cancel.on_cancel(move || ringer.ring());
 
-        let streams =
-            if request.inherit { Streams::Inherited } else { Streams::Captured { merge: request.merge } };
+        let streams = if request.inherit {
+            Streams::Inherited { terminal: is_foreground() }
+        } else {
+            Streams::Captured { merge: request.merge }
+        };
         let confinement = held.as_ref().map(|(_, held)| held.confinement.clone());
         let mut running = Running::start(launch, streams, confinement)?;
         let watching = match held {
@@ -217,6 +220,11 @@ impl Watching {
         let verdict = self.verdict.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok((denials, verdict))
     }
+}
+
+/// Whether Haft has a terminal to give away.
+fn is_foreground() -> bool {
+    rustix::termios::tcgetpgrp(rustix::stdio::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
 fn finished(exit: Exit, stdout: Capture, stderr: Capture, elapsed: Duration, left_behind: u32) -> Finished {

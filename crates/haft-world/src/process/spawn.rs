@@ -35,8 +35,18 @@ const KEEPER: i32 = -10;
 pub(super) enum Streams {
     /// Pipes to Haft: two, or one for both.
     Captured { merge: bool },
-    /// What Haft's own are, terminal included.
-    Inherited,
+    /// What Haft's own are; a terminal goes to the command until it ends.
+    Inherited { terminal: bool },
+}
+
+impl Streams {
+    fn inherited(self) -> bool {
+        matches!(self, Self::Inherited { .. })
+    }
+
+    fn terminal(self) -> bool {
+        self == Self::Inherited { terminal: true }
+    }
 }
 
 /// What keeper and command work from; it stays as long as the keeper lives.
@@ -76,7 +86,7 @@ impl Running {
         confinement: Option<Confinement>,
     ) -> Result<Self, ToolError> {
         let pipe = || sys::pipe().map_err(|error| launch.not_started(Step::Pipes, error));
-        let captured = streams != Streams::Inherited;
+        let captured = !streams.inherited();
         let merge = streams == Streams::Captured { merge: true };
         let (stdout, stdout_far_end) = if captured { Some(pipe()?) } else { None }.unzip();
         let (stderr, stderr_far_end) = if !captured || merge { None } else { Some(pipe()?) }.unzip();
@@ -158,6 +168,11 @@ impl Drop for Running {
         drop(self.control.take());
         self.wake();
         while let Err(Errno::INTR) = rustix::process::waitpid(Some(self.keeper), WaitOptions::empty()) {}
+        if self.work.ends.streams.terminal() {
+            let mask = sys::block_signals();
+            let _ = rustix::termios::tcsetpgrp(rustix::stdio::stdin(), rustix::process::getpgrp());
+            sys::restore_signals(&mask);
+        }
     }
 }
 
@@ -182,7 +197,7 @@ extern "C" fn become_keeper(work: *mut c_void) -> c_int {
         Ok(null) => null,
         Err(error) => fail(ends.report, Step::Pipes, error),
     };
-    let stdin = if ends.streams == Streams::Inherited { 0 } else { null.as_raw_fd() };
+    let stdin = if ends.streams.inherited() { 0 } else { null.as_raw_fd() };
     let witness = ends.witness.unwrap_or(null.as_raw_fd());
     let rules = work.confinement.as_ref().map_or(null.as_raw_fd(), |confinement| confinement.ruleset);
     // SAFETY: this is a fresh fork, and what it uses from here on is among the seven.
@@ -203,7 +218,7 @@ extern "C" fn become_keeper(work: *mut c_void) -> c_int {
             unsafe { sys::close_standard() };
             // SAFETY: nor for what only the command needs.
             unsafe { sys::close([WITNESS, RULES]) };
-            keeper::keep(command, sys::placed(CONTROL), sys::placed(REPORT))
+            keeper::keep(command, sys::placed(CONTROL), sys::placed(REPORT), work.ends.streams.terminal())
         }
         Err(error) => fail(REPORT, Step::Fork, error),
     }
@@ -214,8 +229,8 @@ fn stand_apart(streams: Streams) -> Result<(), Errno> {
     for fd in [CONTROL, REPORT, WITNESS, RULES] {
         rustix::io::fcntl_setfd(sys::placed(fd), FdFlags::CLOEXEC)?;
     }
-    // A program that talks to a person stays with its terminal, and stops and goes on with Haft.
-    if streams != Streams::Inherited {
+    // A program that talks to a person stays with its terminal.
+    if !streams.terminal() {
         rustix::process::setsid()?;
     }
     sys::notice_children();
@@ -259,8 +274,10 @@ extern "C" fn become_command(work: *mut c_void) -> c_int {
 /// The seam between fork and exec: all that confines a command is done here, in its own process.
 fn prepare(work: &Work) -> Result<(), (Step, Errno)> {
     let keeping = |error| (Step::Keeper, error);
-    if work.ends.streams != Streams::Inherited {
-        rustix::process::setpgid(None, None).map_err(keeping)?;
+    rustix::process::setpgid(None, None).map_err(keeping)?;
+    if work.ends.streams.terminal() {
+        // Signals are still held back, so this does not stop a process in the background.
+        let _ = rustix::termios::tcsetpgrp(sys::placed(0), rustix::process::getpid());
     }
     #[cfg(target_os = "linux")]
     {

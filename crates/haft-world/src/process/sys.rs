@@ -59,7 +59,7 @@ pub(super) fn notice_children() {
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         action.sa_sigaction = noticed as *const () as libc::sighandler_t;
-        action.sa_flags = libc::SA_NOCLDSTOP;
+        action.sa_flags = 0;
         libc::sigaction(libc::SIGCHLD, &raw const action, ptr::null_mut());
     }
 }
