@@ -110,6 +110,7 @@ impl Processes for ScopedProcesses {
     fn run(&self, request: &RunRequest) -> Result<Finished, ToolError> {
         if self.runs {
             if let Some(journal) = &self.unwatched {
+                journal.enforced("off: nobody held the command to its scope".to_owned());
                 journal.not_reversible("what the command changed was not watched".to_owned());
             }
             self.local.run(request)

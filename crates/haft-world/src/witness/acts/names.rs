@@ -135,13 +135,13 @@ impl Supervisor {
             }
             Found::Spot(spot) => spot,
         };
+        let spot = self.new_spot(call, new_base, new)?;
         match FileType::from_raw_mode(source.stat()?.st_mode) {
             FileType::Directory => return Err(Errno::PERM),
             FileType::Symlink if source.slash => return Err(Errno::PERM),
             _ if source.slash => return Err(Errno::NOTDIR),
             _ => {}
         }
-        let spot = self.new_spot(call, new_base, new)?;
         if !self.may_change("link", &source) {
             return Err(Errno::ACCESS);
         }

@@ -19,7 +19,8 @@ impl Supervisor {
         flags: u32,
     ) -> Result<Answer, Errno> {
         let flags = RenameFlags::from_bits(flags).ok_or(Errno::INVAL)?;
-        if flags.contains(RenameFlags::WHITEOUT) {
+        let both = RenameFlags::EXCHANGE | RenameFlags::NOREPLACE;
+        if flags.contains(RenameFlags::WHITEOUT) || flags.contains(both) {
             return Err(Errno::INVAL);
         }
         let from = self.spot(call, old_base, old)?;
