@@ -33,7 +33,9 @@ impl LocalFiles {
     pub(super) fn observe_path(&self, path: &Path) -> Result<Node, ToolError> {
         let place = match self.place_to_look_at(path) {
             // Where a file stands above it, there is nothing.
-            Err(_) if has_file_above(path) => return Ok(Node::Absent),
+            Err(error) if error.message.ends_with("is not a directory") && self.root_of(path).is_some() => {
+                return Ok(Node::Absent);
+            }
             place => place?,
         };
         if !place.missing.is_empty() {
@@ -62,12 +64,6 @@ impl LocalFiles {
         self.refuse_secret_place(path, &place, contained.is_some())?;
         Ok(place)
     }
-}
-
-/// Whether one of the names above `path` is that of a plain file.
-fn has_file_above(path: &Path) -> bool {
-    let kind = |above: &Path| rustix::fs::lstat(above).map(|stat| FileType::from_raw_mode(stat.st_mode));
-    path.ancestors().skip(1).any(|above| kind(above) == Ok(FileType::RegularFile))
 }
 
 /// What stands under a name, as it was seen.

@@ -18,13 +18,18 @@ use crate::journal::{Before, Image, Journal};
 /// More changes than this are not listed.
 const MOST_CHANGES: usize = 2_000_000;
 
+/// Device and number.
+type FileId = (u64, u64);
+/// What a file was when it was first touched, and its bytes if they are few.
+type FirstSeen = (Node, Option<Vec<u8>>);
+
 /// The witness's notes on one command.
 pub(super) struct Recorder {
     journal: Arc<dyn Journal>,
     /// What stood at a path before it was first touched. What lies below a directory that was not there is not in it.
     touched: HashMap<PathBuf, Node>,
     /// What stood in files with several names, by file: one name's change is all of theirs.
-    linked: HashMap<(u64, u64), (Node, Option<Vec<u8>>)>,
+    linked: HashMap<FileId, FirstSeen>,
     /// Files that were opened for writing; some may be written still.
     opened: Vec<PathBuf>,
     /// Directories that the command made before the last move.

@@ -1,0 +1,118 @@
+//! What the scope refuses is told: what, where, which rule, and how to allow it.
+
+use std::os::unix::fs::MetadataExt as _;
+
+use crate::stage::{Stage, User};
+
+struct Refusal {
+    script: &'static str,
+    /// Words that the line of refusal must have.
+    says: &'static [&'static str],
+}
+
+const TABLE: &[Refusal] = &[
+    Refusal { script: "echo x > ../outside/new", says: &["Refused: write", "outside/new"] },
+    Refusal { script: "rm ../outside/there", says: &["Refused:", "outside/there"] },
+    Refusal { script: "mkdir ../outside/dir", says: &["Refused:", "outside/dir"] },
+    Refusal { script: "mv mine ../outside/moved", says: &["Refused:", "outside/moved"] },
+    Refusal { script: "chmod 777 ../outside/there", says: &["Refused:", "outside/there"] },
+    Refusal { script: "echo x > .mcp.json", says: &["Refused: write", ".mcp.json", "protected"] },
+    Refusal {
+        script: "mkdir .vscode && echo x > .vscode/tasks.json",
+        says: &["Refused:", ".vscode", "protected"],
+    },
+    Refusal { script: "cat .env", says: &["Refused: read", ".env"] },
+    Refusal { script: "kill -9 $PPID", says: &["Refused: signal"] },
+    Refusal { script: "exec 3<>/dev/tcp/127.0.0.1/9", says: &["Refused: connect", "127.0.0.1"] },
+    Refusal {
+        script: "git init -q; git config core.fsmonitor ./x",
+        says: &["Refused:", "config", "fsmonitor"],
+    },
+];
+
+#[test]
+fn each_refusal_is_told() {
+    let mut failures = String::new();
+    for user in User::all() {
+        for refusal in TABLE {
+            let stage = Stage::new(*user);
+            stage.file("outside/there", "x");
+            stage.file("work/mine", "x");
+            stage.file("work/.env", "x");
+            let ran = stage.inside(refusal.script);
+            let told = ran.stderr.lines().any(|line| refusal.says.iter().all(|word| line.contains(word)));
+            if !told || ran.code == 0 {
+                let Refusal { script, says } = refusal;
+                failures.push_str(&format!(
+                    "{} `{script}` (exit {}) says {:?}, not {says:?}\n",
+                    user.word(),
+                    ran.code,
+                    ran.stderr
+                ));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+/// What is refused again and again is told once.
+#[test]
+fn a_thousand_refusals_are_few_lines() {
+    let stage = Stage::new(User::Me);
+    let ran = stage.inside("for i in $(seq 1000); do echo x > ../outside/new; done 2>/dev/null; true");
+    let lines = ran.stderr.lines().filter(|line| line.contains("Refused")).count();
+    assert!((1..=20).contains(&lines), "{lines} lines: {}", ran.stderr);
+}
+
+/// Exit codes, both streams and standard input pass.
+#[test]
+fn the_command_looks_as_if_it_ran_alone() {
+    for user in User::all() {
+        let stage = Stage::new(*user);
+        for code in [0, 1, 2, 3, 42, 124, 126, 127, 255] {
+            assert_eq!(stage.inside(&format!("exit {code}")).code, code, "{}", user.word());
+        }
+        let ran = stage.inside("echo out; echo err >&2; exit 3");
+        assert_eq!((ran.code, ran.stdout.as_str()), (3, "out\n"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("err\n"), "{}", ran.stderr);
+        let mut command = stage.sandboxed(&[], "cat; wc -c < /dev/null");
+        stage.file("outside/input", "from outside\n");
+        command.stdin(std::fs::File::open(stage.path("outside/input")).unwrap());
+        assert_eq!(stage.run(&mut command).stdout, "from outside\n0\n");
+        assert_eq!(stage.inside("kill -TERM $$").code, 143);
+        let mut command = stage.command(crate::stage::haft());
+        assert_eq!(stage.run(command.args(["sandbox", "--", "/nonexistent/program"])).code, 127);
+    }
+}
+
+/// In the common folder for temporary files a command makes what it likes and leaves alone what is there.
+#[test]
+fn what_others_have_in_the_temporary_folder_stays() {
+    for user in User::all() {
+        let stage = Stage::new(*user);
+        let (old, new) = (format!("/tmp/{}-old", stage.mark()), format!("/tmp/{}-new", stage.mark()));
+        assert_eq!(stage.unheld(&format!("echo old > {old}")).code, 0);
+        let ran = stage.inside(&format!(
+            "echo x > {old}; echo x >> {old}; rm -f {old}; mv {old} {new}; chmod 777 {old}; echo new > {new} && cat {new}"
+        ));
+        let (kept, mode) = (std::fs::read_to_string(&old).unwrap(), std::fs::metadata(&old).unwrap().mode());
+        for path in [&old, &new] {
+            let _ = std::fs::remove_file(path);
+        }
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "new\n"), "{}: {}", user.word(), ran.stderr);
+        assert_eq!((kept.as_str(), mode & 0o777), ("old\n", 0o644), "{}", user.word());
+        assert!(ran.stderr.contains(&format!("Refused: write {old}")), "{}: {}", user.word(), ran.stderr);
+    }
+}
+
+/// A sandbox inside of a sandbox cannot be had, and nothing runs without one.
+#[test]
+fn a_sandbox_in_a_sandbox_fails_clearly() {
+    for user in User::all() {
+        let stage = Stage::new(*user);
+        let ran = stage.inside(&format!("{} sandbox -- touch ran; exit $?", crate::stage::haft()));
+        assert_ne!(ran.code, 0, "{}: {}{}", user.word(), ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains("error: "), "{}: {}", user.word(), ran.stderr);
+        assert!(!stage.path("work/ran").exists(), "{}", user.word());
+    }
+}
