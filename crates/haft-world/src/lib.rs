@@ -18,6 +18,7 @@ mod journal;
 mod network;
 mod process;
 mod sandbox;
+mod sweep;
 mod tasks;
 mod witness;
 mod world;

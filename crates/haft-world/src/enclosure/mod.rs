@@ -91,6 +91,7 @@ impl Enclosure {
         scope: &Scope,
         environment: &Environment,
         terminal: Option<&Path>,
+        witness: bool,
     ) -> Result<Held, ToolError> {
         let abi = sandbox::kernel::abi().unwrap_or(0);
         let ground = self.ground(scope, environment)?;
@@ -105,16 +106,20 @@ impl Enclosure {
         if let Some(terminal) = terminal {
             devices.extend([terminal.to_owned(), PathBuf::from("/dev/tty")]);
         }
+        // Without a witness the program writes by itself, and what lies inside a root cannot be taken from it.
+        let blocked = |root: &&PathBuf| scope.blocked.iter().any(|blocked| root.starts_with(blocked));
+        let roots = scope.roots.iter().filter(|root| !blocked(root));
+        let write: Vec<PathBuf> = if witness { Vec::new() } else { roots.cloned().collect() };
         let open_network = scope.network == Network::All;
         let grants = Grants {
             unread: &ground.unread,
-            write: &[],
+            write: &write,
             devices: &devices,
             scratch: &own,
             tcp: open_network,
         };
         let ruleset = self.rulesets.get(&grants)?;
-        let plan = Plan { witness: true, reads, signals: abi < SCOPES_SIGNALS, open_network };
+        let plan = Plan { witness, reads, signals: abi < SCOPES_SIGNALS, open_network };
         let refused = Arc::default();
         let (proxy, reach) = proxy(&scope.network, &refused)?;
         let mut environment = ground.home.environment(environment, ground.scratch.path());
@@ -125,7 +130,7 @@ impl Enclosure {
             ruleset: ruleset.as_raw_fd(),
             program: program(plan),
             limits: self.limits,
-            witness: true,
+            witness,
         };
         Ok(Held {
             confinement,
@@ -139,7 +144,7 @@ impl Enclosure {
             shared: Arc::clone(&self.shared),
             reach,
             refused,
-            how: how(abi, &scope.network),
+            how: how(abi, &scope.network, witness),
             _ruleset: ruleset,
             _proxy: proxy,
             _scratch: Arc::clone(&ground.scratch),
@@ -215,11 +220,12 @@ fn proxy(network: &Network, refused: &Arc<Mutex<Vec<Denial>>>) -> Result<(Option
 }
 
 /// How a command is held, in a few words for its receipt.
-fn how(abi: u32, network: &Network) -> String {
+fn how(abi: u32, network: &Network, witness: bool) -> String {
     let network = match network {
         Network::None => "no network".to_owned(),
         Network::All => "all of the network".to_owned(),
         Network::Domains(list) => format!("network: {}", list.join(", ")),
     };
-    format!("Landlock {abi}, seccomp, witness; {network}")
+    let witness = if witness { "witness" } else { "no witness: guarded names are not held" };
+    format!("Landlock {abi}, seccomp, {witness}; {network}")
 }

@@ -34,12 +34,13 @@ use haft_tool::{Cancel, Capture, Denial, Exit, Finished, Processes, RunRequest, 
 pub(crate) use confine::Confinement;
 pub use environment::Environment;
 use launch::Launch;
-use report::{Ended, Report};
+use report::{Ended, Report, Step};
 use spawn::{Running, Streams};
 use watch::{Bell, Hear, Watched};
 
 use crate::Journal;
 use crate::enclosure::{Enclosure, Held};
+use crate::sweep::Sweep;
 use crate::witness::{self, Seen, Setting, Witness};
 
 /// Commands on this machine, each of which ends with everything it started.
@@ -89,16 +90,33 @@ impl LocalProcesses {
     }
 
     fn run_and(&self, request: &RunRequest, hear: Option<Hear<'_>>) -> Result<Finished, ToolError> {
+        match self.attempt(request, hear, true)? {
+            Some(done) => Ok(done),
+            // The kernel, or a container around Haft, reports no calls: what changed is found by comparing.
+            None => self
+                .attempt(request, hear, false)?
+                .ok_or_else(|| ToolError::internal("a command without a witness cannot miss one")),
+        }
+    }
+
+    /// Runs the command; nothing if a witness was asked for that cannot be had.
+    fn attempt(
+        &self,
+        request: &RunRequest,
+        hear: Option<Hear<'_>>,
+        witness: bool,
+    ) -> Result<Option<Finished>, ToolError> {
         let started = Instant::now();
         if self.cancel.is_cancelled() {
-            return Ok(finished(Exit::Cancelled, Capture::default(), Capture::default(), Duration::ZERO, 0));
+            let nothing = Capture::default();
+            return Ok(Some(finished(Exit::Cancelled, nothing.clone(), nothing, Duration::ZERO, 0)));
         }
         let cwd = match &request.cwd {
             Some(cwd) => self.workspace.join(cwd),
             None => self.workspace.clone(),
         };
         let held = match &self.holder {
-            Some(holder) => Some((holder, holder.hold(&self.environment, request.inherit)?)),
+            Some(holder) => Some((holder, holder.hold(&self.environment, request.inherit, witness)?)),
             None => None,
         };
         let environment = held.as_ref().map_or(&*self.environment, |(_, held)| &held.environment);
@@ -113,9 +131,13 @@ impl LocalProcesses {
             Streams::Captured { merge: request.merge }
         };
         let confinement = held.as_ref().map(|(_, held)| held.confinement.clone());
+        let sweep = match &held {
+            Some((holder, _)) if !witness => Some(Sweep::of(&holder.scope.roots)),
+            _ => None,
+        };
         let mut running = Running::start(launch, streams, confinement)?;
         let watching = match held {
-            Some((holder, held)) => Some(holder.watch(held, &mut running, &bell, request.inherit)?),
+            Some((holder, held)) => Some(holder.watch(held, &mut running, &bell, request.inherit, sweep)?),
             None => None,
         };
         let deadline = started.checked_add(request.timeout);
@@ -123,6 +145,7 @@ impl LocalProcesses {
         let seen = watching.map(Watching::finish).transpose()?;
         let Watched { report, stdout, stderr, asked } = watched;
         let mut done = match report {
+            Some(Report::NotStarted { step: Step::Filter, .. }) if witness => return Ok(None),
             Some(Report::NotStarted { step, error }) => return Err(running.not_started(step, error)),
             Some(Report::Ended(ended)) if ended.survivors > 0 => {
                 return Err(not_ended(&ended, stdout, stderr));
@@ -144,7 +167,7 @@ impl LocalProcesses {
             }
             done.exhausted = exhausted;
         }
-        Ok(done)
+        Ok(Some(done))
     }
 }
 
@@ -155,11 +178,11 @@ impl Processes for LocalProcesses {
 }
 
 impl Holder {
-    fn hold(&self, environment: &Environment, inherit: bool) -> Result<Held, ToolError> {
+    fn hold(&self, environment: &Environment, inherit: bool, witness: bool) -> Result<Held, ToolError> {
         let terminal =
             if inherit { rustix::termios::ttyname(rustix::stdio::stdin(), Vec::new()).ok() } else { None };
         let terminal = terminal.map(|name| PathBuf::from(OsString::from_vec(name.into_bytes())));
-        self.enclosure.hold(&self.scope, environment, terminal.as_deref())
+        self.enclosure.hold(&self.scope, environment, terminal.as_deref(), witness)
     }
 
     /// Puts the witness to work.
@@ -169,6 +192,7 @@ impl Holder {
         running: &mut Running,
         bell: &Arc<Bell>,
         inherits: bool,
+        sweep: Option<Sweep>,
     ) -> Result<Watching, ToolError> {
         let verdict = witness::Verdict::default();
         let ringer = Arc::clone(bell);
@@ -194,13 +218,15 @@ impl Holder {
         };
         let listener = move || socket.as_ref().and_then(confine::receive);
         let witness = Witness::start(listener, setting)?;
-        Ok(Watching { witness, verdict, stop, held, journal: Arc::clone(&self.journal) })
+        Ok(Watching { witness, sweep, verdict, stop, held, journal: Arc::clone(&self.journal) })
     }
 }
 
 /// A command with its witness.
 struct Watching {
     witness: Witness,
+    /// What is compared where there is no witness.
+    sweep: Option<Sweep>,
     verdict: witness::Verdict,
     stop: Arc<AtomicBool>,
     held: Held,
@@ -211,7 +237,10 @@ impl Watching {
     /// Writes down what the command changed; gives what it was refused and why it was ended, if Haft did.
     fn finish(self) -> Result<(Vec<Denial>, Option<String>), ToolError> {
         self.stop.store(true, Ordering::SeqCst);
-        let Seen { changes, losses, mut denials } = self.witness.finish()?;
+        let Seen { mut changes, mut losses, mut denials } = self.witness.finish()?;
+        if let Some(sweep) = self.sweep {
+            (changes, losses) = sweep.finish();
+        }
         self.journal.witnessed(changes)?;
         for loss in losses {
             self.journal.not_reversible(loss);

@@ -88,6 +88,14 @@ pub(crate) struct Seen {
     pub(crate) denials: Vec<Denial>,
 }
 
+/// What stands at a path now, with the hash of its bytes.
+pub(crate) fn look_at(path: &std::path::Path) -> Option<haft_tool::Node> {
+    let parent = path.parent()?;
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
+    let dir = rustix::fs::open(parent, flags, rustix::fs::Mode::empty()).ok()?;
+    image::look(&dir, path.file_name()?).ok().map(|(node, _)| node)
+}
+
 /// The witness of one command, at work.
 pub(crate) struct Witness(JoinHandle<Result<Seen, ToolError>>);
 

@@ -1,7 +1,7 @@
 //! The kernel's side of the witness: calls that wait for an answer, and the ways to answer them.
 
 use std::mem;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -14,7 +14,6 @@ const SET_FLAGS: libc::c_ulong = 0x4008_2104;
 
 const SYNC_WAKE_UP: u64 = 1;
 const CONTINUE: u32 = 1;
-const ADD_AND_SEND: u32 = 2;
 
 /// A call that waits for its answer.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +97,7 @@ impl Listener {
             // SAFETY: the kernel wants the memory zeroed, and all-zero is a valid notification.
             let mut notification: Notification = unsafe { mem::zeroed() };
             match self.control(RECEIVE, (&raw mut notification).cast()) {
-                Ok(()) => {
+                Ok(_) => {
                     return Arrived::Call(Call {
                         id: notification.id,
                         thread: notification.pid.cast_signed(),
@@ -134,19 +133,25 @@ impl Listener {
     }
 
     /// Gives the caller a descriptor of ours and answers with its number there.
-    pub(super) fn hand_over(&self, call: u64, fd: RawFd, close_on_exec: bool) {
+    ///
+    /// Ours is closed before the caller goes on: a program that is still open for writing cannot be executed.
+    pub(super) fn hand_over(&self, call: u64, fd: OwnedFd, close_on_exec: bool) {
         let mut descriptor = Descriptor {
             id: call,
-            flags: ADD_AND_SEND,
-            srcfd: fd.cast_unsigned(),
+            flags: 0,
+            srcfd: fd.as_raw_fd().cast_unsigned(),
             newfd: 0,
             newfd_flags: if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 },
         };
         loop {
             match self.control(ADD_DESCRIPTOR, (&raw mut descriptor).cast()) {
                 Err(Errno::INTR) => {}
+                Ok(number) => {
+                    drop(fd);
+                    return self.answer(call, Ok(number.into()));
+                }
                 // Nobody waits any more.
-                Ok(()) | Err(Errno::NOENT | Errno::INPROGRESS) => return,
+                Err(Errno::NOENT | Errno::INPROGRESS) => return,
                 Err(error) => return self.answer(call, Err(error)),
             }
         }
@@ -158,10 +163,10 @@ impl Listener {
     }
 
     #[expect(unsafe_code, reason = "ioctl has no safe wrapper")]
-    fn control(&self, request: libc::c_ulong, argument: *mut libc::c_void) -> Result<(), Errno> {
+    fn control(&self, request: libc::c_ulong, argument: *mut libc::c_void) -> Result<i32, Errno> {
         // SAFETY: each request is called with the structure that it wants, alive for the call.
         let result = unsafe { libc::ioctl(self.0.as_raw_fd(), request, argument) };
-        if result < 0 { Err(last_error()) } else { Ok(()) }
+        if result < 0 { Err(last_error()) } else { Ok(result) }
     }
 }
 

@@ -123,8 +123,7 @@ impl Supervisor {
             Answer::Done(value) => self.listener.answer(call.id, Ok(value)),
             Answer::Fail(error) => self.listener.answer(call.id, Err(error)),
             Answer::Descriptor { fd, close_on_exec } => {
-                use std::os::fd::AsRawFd;
-                self.listener.hand_over(call.id, fd.as_raw_fd(), close_on_exec);
+                self.listener.hand_over(call.id, fd, close_on_exec);
             }
             Answer::Later => {}
         }
