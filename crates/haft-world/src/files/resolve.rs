@@ -248,8 +248,12 @@ mod tests {
 
     fn by_kernel(root: &Root, path: &Path, within: ResolveFlags) -> Came {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        match rustix::fs::openat2(&root.fd, path, flags, Mode::empty(), within | ResolveFlags::NO_MAGICLINKS)
-        {
+        let within = within | ResolveFlags::NO_MAGICLINKS;
+        // The kernel gives up when anything on the machine is renamed meanwhile.
+        let opened =
+            std::iter::repeat_with(|| rustix::fs::openat2(&root.fd, path, flags, Mode::empty(), within))
+                .find(|opened| !matches!(opened, Err(Errno::AGAIN)));
+        match opened.unwrap() {
             Ok(fd) => Came::To(rustix::fs::fstat(&fd).unwrap().st_ino),
             Err(Errno::NOENT | Errno::NOTDIR) => Came::Nowhere,
             Err(Errno::XDEV | Errno::LOOP) => Came::Out,

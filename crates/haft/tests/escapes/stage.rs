@@ -223,11 +223,17 @@ impl Stage {
     }
 }
 
-/// Where stages are set up: not below the folders for temporary files, which commands have for themselves.
+/// Where stages are set up: not below the folders for temporary files, which commands have for themselves, and not in
+/// this project, to which cargo would add what the workloads make.
 fn base() -> &'static Path {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let temporary = ["/tmp", "/var/tmp"].iter().any(|temporary| target.starts_with(temporary));
-    if temporary && User::is_root() { Path::new("/opt") } else { target }
+    static BASE: OnceLock<PathBuf> = OnceLock::new();
+    BASE.get_or_init(|| {
+        if User::is_root() {
+            return PathBuf::from("/opt");
+        }
+        let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_dir());
+        home.unwrap_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")))
+    })
 }
 
 /// The built program.

@@ -66,7 +66,7 @@ async fn victim() {
     let haft = builder(&folder.join("work"), &folder.join("home")).build().unwrap();
     for (number, rest) in [
         "sleep 9999",
-        "setsid -f sleep 9999 >/dev/null 2>&1; (setsid sh -c '(sleep 9999 &) &' &); touch up2; trap '' TERM INT HUP; while :; do sleep 9999; done",
+        "setsid -f sleep 9999 >/dev/null 2>&1; (setsid sh -c '(sleep 9999 &) &' &); trap '' TERM INT HUP; while :; do sleep 9999; done",
         "python3 -c 'import ctypes,os,time; ctypes.CDLL(None).prctl(1,0); os.setsid() if os.fork() == 0 else 0; time.sleep(9999)'",
     ]
     .into_iter()
