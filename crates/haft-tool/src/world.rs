@@ -271,6 +271,25 @@ pub struct Finished {
     pub exhausted: Option<String>,
 }
 
+impl Finished {
+    /// What else there is to say, one line each: what it was refused, why it was ended, what it left running. At most
+    /// `refusals` are told one by one.
+    pub fn facts(&self, refusals: usize) -> Vec<String> {
+        let mut lines: Vec<String> = self.denials.iter().take(refusals).map(Denial::line).collect();
+        if self.denials.len() > refusals {
+            lines.push(format!("Refused: {} more", self.denials.len() - refusals));
+        }
+        lines.extend(self.exhausted.iter().map(|why| format!("Ended, with all that it had started: {why}")));
+        if self.left_behind > 0 {
+            lines.push(format!(
+                "{} process(es) still running in the background were ended with the command",
+                self.left_behind
+            ));
+        }
+        lines
+    }
+}
+
 /// Something that a command tried and the scope refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denial {

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use haft_tool::{Denial, Exit, Finished, RunRequest, TaskClass, TaskInfo, ToolError, World};
+use haft_tool::{Exit, Finished, RunRequest, TaskClass, TaskInfo, ToolError, World};
 
 /// How much of a stream is kept in memory and in the ledger; the caller sees less.
 const KEEP_BYTES: usize = 8 << 20;
+
+/// The most refusals that a model is told of, one line each.
+pub(crate) const MOST_REFUSALS: usize = 10;
 
 /// The longest argument that Linux passes to a program.
 const MOST_COMMAND_BYTES: usize = 128 * 1024 - 1;
@@ -25,25 +28,6 @@ pub(crate) fn check(command: &str) -> Result<(), ToolError> {
         )));
     }
     Ok(())
-}
-
-/// The most refusals that a model is told of, one line each.
-const MOST_LINES: usize = 10;
-
-/// What else there is to say about a command, one line each: what it was refused, and why it was ended.
-pub(crate) fn facts(done: &Finished) -> Vec<String> {
-    let mut lines: Vec<String> = done.denials.iter().take(MOST_LINES).map(Denial::line).collect();
-    if done.denials.len() > MOST_LINES {
-        lines.push(format!("Refused: {} more", done.denials.len() - MOST_LINES));
-    }
-    lines.extend(done.exhausted.iter().map(|why| format!("Ended, with all that it had started: {why}")));
-    if done.left_behind > 0 {
-        lines.push(format!(
-            "{} process(es) still running in the background were ended with the command",
-            done.left_behind
-        ));
-    }
-    lines
 }
 
 /// Runs `command` by `shell -c` in the workspace.

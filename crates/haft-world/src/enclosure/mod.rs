@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use haft_tool::{Denial, Network, Scope, ToolError};
+use haft_tool::{Network, Scope, ToolError};
 
 use crate::Environment;
 use crate::network::{Domains, Proxy};
 use crate::process::Confinement;
 use crate::sandbox::{self, Found, Grants, Limits, Names, Ruleset, Rulesets, Searches};
-use crate::witness::{Plan, Reach, Shared, program};
+use crate::witness::{Denials, Places, Plan, Reach, Shared, program};
 use home::Home;
 use scratch::Scratch;
 
@@ -60,17 +60,10 @@ struct Ground {
 pub(crate) struct Held {
     pub(crate) confinement: Confinement,
     pub(crate) environment: Environment,
-    pub(crate) scratch: Vec<PathBuf>,
-    pub(crate) temps: Vec<PathBuf>,
-    pub(crate) devices: Vec<PathBuf>,
-    pub(crate) secrets: Names,
-    pub(crate) unread: Vec<PathBuf>,
-    /// Whether the witness opens files for reading, too.
-    pub(crate) reads: bool,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) places: Places,
     pub(crate) reach: Reach,
     /// What the proxy refused.
-    pub(crate) refused: Arc<Mutex<Vec<Denial>>>,
+    pub(crate) refused: Arc<Mutex<Denials>>,
     /// How the kernel holds the command, for the receipt.
     pub(crate) how: String,
     // Kept alive while the command runs.
@@ -88,7 +81,7 @@ impl Enclosure {
     /// Gets everything ready that holds a command to `scope`. `terminal` is what it may talk to a person through.
     pub(crate) fn hold(
         &self,
-        scope: &Scope,
+        scope: &Arc<Scope>,
         environment: &Environment,
         terminal: Option<&Path>,
         witness: bool,
@@ -135,13 +128,16 @@ impl Enclosure {
         Ok(Held {
             confinement,
             environment,
-            scratch: own,
-            temps: ground.temps.clone(),
-            devices,
-            secrets: ground.names.clone(),
-            unread: ground.unread.clone(),
-            reads,
-            shared: Arc::clone(&self.shared),
+            places: Places {
+                scope: Arc::clone(scope),
+                scratch: own,
+                temps: ground.temps.clone(),
+                devices,
+                secrets: ground.names.clone(),
+                unread: ground.unread.clone(),
+                reads,
+                shared: Arc::clone(&self.shared),
+            },
             reach,
             refused,
             how: how(abi, &scope.network, witness),
@@ -198,7 +194,7 @@ impl Enclosure {
     }
 }
 
-fn proxy(network: &Network, refused: &Arc<Mutex<Vec<Denial>>>) -> Result<(Option<Proxy>, Reach), ToolError> {
+fn proxy(network: &Network, refused: &Arc<Mutex<Denials>>) -> Result<(Option<Proxy>, Reach), ToolError> {
     let list = match network {
         Network::None => return Ok((None, Reach::None)),
         Network::All => return Ok((None, Reach::All)),
@@ -206,14 +202,9 @@ fn proxy(network: &Network, refused: &Arc<Mutex<Vec<Denial>>>) -> Result<(Option
     };
     let refused = Arc::clone(refused);
     let proxy = Proxy::start(Domains::parse(list)?, move |no| {
+        let allow = no.allow.map(|entry| format!("--network {entry}"));
         let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = format!("{}:{}", no.host, no.port);
-        if let Some(known) = refused.iter_mut().find(|known| known.place == place) {
-            known.times = known.times.saturating_add(1);
-        } else if refused.len() < 100 {
-            let allow = no.allow.map(|entry| format!("--network {entry}"));
-            refused.push(Denial { what: "connect".to_owned(), place, rule: no.why, allow, times: 1 });
-        }
+        refused.add("connect", format!("{}:{}", no.host, no.port), no.why, allow);
     })?;
     let reach = Reach::Proxy(proxy.address());
     Ok((Some(proxy), reach))

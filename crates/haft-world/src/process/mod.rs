@@ -200,14 +200,7 @@ impl Holder {
         let socket = running.witness.take();
         self.journal.enforced(held.how.clone());
         let setting = Setting {
-            scope: Arc::clone(&self.scope),
-            scratch: held.scratch.clone(),
-            temps: held.temps.clone(),
-            devices: held.devices.clone(),
-            secrets: held.secrets.clone(),
-            unread: held.unread.clone(),
-            reads: held.reads,
-            shared: Arc::clone(&held.shared),
+            places: held.places.clone(),
             reach: held.reach,
             journal: Arc::clone(&self.journal),
             keeper: running.keeper().as_raw_nonzero().get(),
@@ -245,7 +238,8 @@ impl Watching {
         for loss in losses {
             self.journal.not_reversible(loss);
         }
-        denials.append(&mut self.held.refused.lock().unwrap_or_else(PoisonError::into_inner));
+        let refused = std::mem::take(&mut *self.held.refused.lock().unwrap_or_else(PoisonError::into_inner));
+        denials.extend(refused.into_list());
         let verdict = self.verdict.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok((denials, verdict))
     }

@@ -9,6 +9,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::sandbox::Limits;
+
 /// How many processes and threads a command may have at once.
 const MOST: usize = 2_000;
 /// How often processes are counted, which costs next to nothing.
@@ -40,7 +42,7 @@ pub(super) struct Census {
 impl Census {
     /// Counts what is below `keeper`; calls `end` when it is too much.
     pub(super) fn new(keeper: i32, verdict: Verdict, end: Box<dyn Fn() + Send>) -> Self {
-        let (most_memory, next) = (memory_total() / 4 * 3, Instant::now() + COUNT);
+        let (most_memory, next) = (Limits::default().memory, Instant::now() + COUNT);
         let (next_count, next) = (next, next + FIRST);
         Self {
             keeper,
@@ -184,12 +186,4 @@ fn memory_of(process: i32) -> u64 {
     let mut pages = statm.split_ascii_whitespace().skip(1).map(|pages| pages.parse::<u64>().unwrap_or(0));
     let (resident, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
     resident.saturating_sub(shared) * 4096
-}
-
-fn memory_total() -> u64 {
-    let Ok(text) = fs::read_to_string("/proc/meminfo") else { return u64::MAX / 4 };
-    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    total
-        .and_then(|total| total.trim().strip_suffix(" kB")?.parse::<u64>().ok())
-        .map_or(u64::MAX / 4, |kb| kb * 1024)
 }

@@ -26,27 +26,24 @@ mod target;
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 
-use haft_tool::{Change, Denial, Scope, ToolError};
+use haft_tool::{Change, Denial, ToolError};
 
 use census::Census;
 pub(crate) use census::Verdict;
-use denials::Denials;
+pub(crate) use denials::Denials;
 pub(crate) use filter::{Plan, program};
 use notify::Listener;
 use paths::Dirs;
-use places::Places;
-pub(crate) use places::Shared;
+pub(crate) use places::{Places, Shared};
 use recorder::Recorder;
 use supervisor::Supervisor;
 use target::Umasks;
 
 use crate::journal::Journal;
-use crate::sandbox::Names;
 
 /// What a command may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,15 +56,7 @@ pub(crate) enum Reach {
 
 /// What the witness of a command needs to know.
 pub(crate) struct Setting {
-    pub(crate) scope: Arc<Scope>,
-    pub(crate) scratch: Vec<PathBuf>,
-    pub(crate) temps: Vec<PathBuf>,
-    pub(crate) devices: Vec<PathBuf>,
-    pub(crate) secrets: Names,
-    pub(crate) unread: Vec<PathBuf>,
-    /// Whether files are opened for reading, too, on the program's behalf.
-    pub(crate) reads: bool,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) places: Places,
     pub(crate) reach: Reach,
     pub(crate) journal: Arc<dyn Journal>,
     /// The process below which all of the command's are found.
@@ -121,17 +110,7 @@ impl Witness {
 
 fn watch(listener: Option<OwnedFd>, setting: Setting) -> Result<Seen, ToolError> {
     let recorder = Recorder::new(setting.journal);
-    let shared = Arc::clone(&setting.shared);
-    let places = Places {
-        scope: setting.scope,
-        scratch: setting.scratch,
-        temps: setting.temps,
-        devices: setting.devices,
-        secrets: setting.secrets,
-        unread: setting.unread,
-        reads: setting.reads,
-        shared: setting.shared,
-    };
+    let shared = Arc::clone(&setting.places.shared);
     let Some(listener) = listener else {
         return Ok(Seen { changes: Vec::new(), losses: Vec::new(), denials: Vec::new() });
     };
@@ -140,7 +119,7 @@ fn watch(listener: Option<OwnedFd>, setting: Setting) -> Result<Seen, ToolError>
     come_first();
     let mut supervisor = Supervisor {
         listener: Arc::new(Listener::new(listener)),
-        places,
+        places: setting.places,
         recorder,
         denials: Denials::default(),
         dirs: Dirs::default(),

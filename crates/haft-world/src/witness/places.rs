@@ -60,16 +60,21 @@ impl Shared {
 }
 
 /// The scope, as the witness asks about it.
-pub(super) struct Places {
-    pub(super) scope: Arc<Scope>,
-    pub(super) scratch: Vec<PathBuf>,
-    pub(super) temps: Vec<PathBuf>,
-    pub(super) devices: Vec<PathBuf>,
-    pub(super) secrets: Names,
-    pub(super) unread: Vec<PathBuf>,
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    pub(crate) scope: Arc<Scope>,
+    /// Directories of the session's own.
+    pub(crate) scratch: Vec<PathBuf>,
+    /// Temporary directories that all share.
+    pub(crate) temps: Vec<PathBuf>,
+    pub(crate) devices: Vec<PathBuf>,
+    /// Names that are not read, wherever they are.
+    pub(crate) secrets: Names,
+    /// Paths that are not read.
+    pub(crate) unread: Vec<PathBuf>,
     /// Whether all files are opened by the witness, because secrets lie among files that come and go.
-    pub(super) reads: bool,
-    pub(super) shared: Arc<Shared>,
+    pub(crate) reads: bool,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Places {

@@ -104,22 +104,7 @@ impl Recorder {
                 }
             }
         }
-        let image = match &bytes {
-            Bytes::None => Image::None,
-            Bytes::Small(bytes) => Image::Small(bytes),
-            Bytes::Large(file) => Image::Large(file),
-            Bytes::TooMany => {
-                self.losses.push(format!("{} was too large to be kept", path.display()));
-                Image::None
-            }
-        };
-        if let Err(error) = self.journal.witness(&Before { path: &path, node: &node, bytes: image }) {
-            // A change that could not be taken back is not made.
-            self.error.get_or_insert(error);
-            return Err(Errno::IO);
-        }
-        self.touched.insert(path, node);
-        Ok(())
+        self.keep(path, node, &bytes)
     }
 
     /// Notes that a file is open for writing.
@@ -171,15 +156,27 @@ impl Recorder {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
         let Ok(dir) = open_dir(parent) else { return };
         let Ok((node, bytes)) = image::look(&dir, name) else { return };
-        let image = match &bytes {
+        // What could not be kept is told when all is done.
+        let _ = self.keep(path.to_owned(), node, &bytes);
+    }
+
+    /// Keeps what stands at `path`; a change that could not be taken back is not made.
+    fn keep(&mut self, path: PathBuf, node: Node, bytes: &Bytes) -> Result<(), Errno> {
+        let image = match bytes {
+            Bytes::None => Image::None,
             Bytes::Small(bytes) => Image::Small(bytes),
             Bytes::Large(file) => Image::Large(file),
-            Bytes::None | Bytes::TooMany => Image::None,
+            Bytes::TooMany => {
+                self.losses.push(format!("{} was too large to be kept", path.display()));
+                Image::None
+            }
         };
-        if let Err(error) = self.journal.witness(&Before { path, node: &node, bytes: image }) {
+        if let Err(error) = self.journal.witness(&Before { path: &path, node: &node, bytes: image }) {
             self.error.get_or_insert(error);
+            return Err(Errno::IO);
         }
-        self.touched.insert(path.to_owned(), node);
+        self.touched.insert(path, node);
+        Ok(())
     }
 
     /// Compares what stood at each touched path with what stands there now.

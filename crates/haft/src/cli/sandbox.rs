@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use haft_runtime::CallOptions;
 use haft_tool::{
-    Call, Cancel, Effect, ErrorKind, Exit as Ended, Finished, JsonSchema, Output, Planning, RunRequest,
-    SideEffect, Tool, ToolError, Verdict, World, json,
+    Call, Cancel, Effect, ErrorKind, Exit as Ended, JsonSchema, Output, Planning, RunRequest, SideEffect,
+    Tool, ToolError, Verdict, World, json,
 };
 use serde::Deserialize;
 
@@ -95,7 +95,7 @@ impl Tool for Command {
             inherit: true,
             keep_bytes: 0,
         })?;
-        let facts = facts(&done);
+        let facts = done.facts(usize::MAX);
         let (exit, said) = match done.exit {
             Ended::Code(number) => (number, format!("Exit code {number}")),
             Ended::Signal(signal) => (SIGNALLED + signal, format!("Ended by signal {signal}")),
@@ -115,13 +115,4 @@ impl Tool for Command {
             _ => output.failed(ErrorKind::ExecutionFailed),
         })
     }
-}
-
-fn facts(done: &Finished) -> Vec<String> {
-    let mut facts: Vec<String> = done.denials.iter().map(haft_tool::Denial::line).collect();
-    facts.extend(done.exhausted.iter().map(|why| format!("Ended, with all that it had started: {why}")));
-    if done.left_behind > 0 {
-        facts.push(format!("{} process(es) left in the background were ended", done.left_behind));
-    }
-    facts
 }

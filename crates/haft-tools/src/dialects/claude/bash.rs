@@ -64,7 +64,7 @@ impl Tool for Bash {
             }
             Exit::Cancelled => (Some(ErrorKind::Interrupted), Some("Cancelled".to_owned())),
         };
-        let facts = shell::facts(&done);
+        let facts = done.facts(shell::MOST_REFUSALS);
         let total = done.stdout.total;
         let mut text: Text = done.stdout.into_text();
         let end = if text.missing_bytes > 0 { &mut text.tail } else { &mut text.head };

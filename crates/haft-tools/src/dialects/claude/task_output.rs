@@ -89,7 +89,7 @@ fn text(read: &TaskRead, output: &str, still: Option<String>) -> String {
         lines.extend(read.error.iter().map(|error| error.message.clone()));
         if let Some(finished) = &read.finished {
             lines.push(shell::ending(finished.exit).unwrap_or_else(|| "(completed)".to_owned()));
-            lines.extend(shell::facts(finished));
+            lines.extend(finished.facts(shell::MOST_REFUSALS));
         }
     }
     let mut text = String::new();
