@@ -16,6 +16,8 @@ mod effect;
 mod error;
 mod execution;
 mod guard;
+mod host;
+mod http;
 mod output;
 mod path_text;
 mod receipt;
@@ -34,6 +36,11 @@ pub use effect::{Effect, SideEffect, conflicts};
 pub use error::{ErrorKind, ToolError};
 pub use execution::{Execution, Outcome, Progress, now_ms};
 pub use guard::{GUARDED_DIRECTORIES, GUARDED_FILES, Guard, guarded};
+pub use host::{
+    AgentOrder, AgentReport, Choice, Completion, Host, Hosted, Message, ModelRole, NoHost, PlanReady,
+    Resource, UserQuestion,
+};
+pub use http::{Http, HttpRequest, HttpResponse, NoHttp, Redirects};
 pub use output::{Content, Output, Text};
 pub use path_text::{path_from_text, path_to_text};
 pub use receipt::{Decision, Receipt, State, Verdict};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cancel, FileNode, Node, Progress, Tasks, Text, ToolError};
+use crate::{Cancel, FileNode, Host, Http, NoHost, NoHttp, Node, Progress, Tasks, Text, ToolError};
 
 /// What `plan` may know: nothing but where the call stands.
 #[derive(Debug, Clone)]
@@ -65,6 +65,14 @@ pub trait World: Send + Sync {
     fn processes(&self) -> &dyn Processes;
     /// The commands that live on after their call.
     fn tasks(&self) -> &dyn Tasks;
+    /// The network.
+    fn http(&self) -> &dyn Http {
+        &NoHttp
+    }
+    /// Whoever runs the tools.
+    fn host(&self) -> &dyn Host {
+        &NoHost
+    }
     /// Tells whoever watches how far the call has come.
     fn progress(&self, progress: Progress);
     /// Whether the result is still wanted.

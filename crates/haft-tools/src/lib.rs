@@ -7,3 +7,6 @@
 
 pub mod dialects;
 mod ops;
+mod settings;
+
+pub use settings::Settings;

@@ -36,10 +36,10 @@ pub use haft_runtime::{
     UndoPreview, Watch,
 };
 pub use haft_tool::*;
-pub use haft_tools::dialects;
+pub use haft_tools::{Settings, dialects};
 pub use haft_world::Environment;
 
 /// The `claude` dialect: the tools of Claude Code, under its names.
 pub fn claude() -> Dialect {
-    dialects::claude::dialect()
+    dialects::claude::dialect(&Settings::default())
 }

@@ -1,16 +1,24 @@
 //! The vocabularies that models know. Each dialect lists all its tools in one place.
 
 pub mod claude;
+pub mod clawft;
+pub mod loom;
+pub mod omega;
 
 use haft_tool::Dialect;
 
-/// The names of all dialects, the default first.
-pub const NAMES: &[&str] = &["claude"];
+use crate::Settings;
 
-/// The dialect of that name.
-pub fn by_name(name: &str) -> Option<Dialect> {
+/// The names of all dialects, the default first.
+pub const NAMES: &[&str] = &["claude", "loom", "omega", "clawft"];
+
+/// The dialect of that name, its tools set up as `settings` say.
+pub fn by_name(name: &str, settings: &Settings) -> Option<Dialect> {
     match name {
-        "claude" => Some(claude::dialect()),
+        "claude" => Some(claude::dialect(settings)),
+        "loom" => Some(loom::dialect(settings)),
+        "omega" => Some(omega::dialect(settings)),
+        "clawft" => Some(clawft::dialect(settings)),
         _ => None,
     }
 }

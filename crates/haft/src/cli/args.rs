@@ -321,7 +321,7 @@ impl Workspace {
 
 impl Dialect {
     pub(super) fn load(&self) -> Result<haft_tool::Dialect, ToolError> {
-        haft_tools::dialects::by_name(&self.dialect).ok_or_else(|| {
+        haft_tools::dialects::by_name(&self.dialect, &haft_tools::Settings::default()).ok_or_else(|| {
             ToolError::new(ErrorKind::NotFound, format!("there is no dialect {:?}", self.dialect))
         })
     }

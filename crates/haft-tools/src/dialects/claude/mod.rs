@@ -13,10 +13,13 @@ use std::sync::Arc;
 
 use haft_tool::{Dialect, Reads};
 
+use crate::Settings;
+
 pub use task_output::notice;
 
 /// The dialect and all its tools.
-pub fn dialect() -> Dialect {
+pub fn dialect(settings: &Settings) -> Dialect {
+    let _ = settings;
     Dialect {
         name: "claude",
         tools: vec![
