@@ -179,6 +179,8 @@ fn reading(session: &str) -> Receipt {
         undoes: Vec::new(),
         full_output: None,
         enforcement: None,
+        denials: Vec::new(),
+        notes: Default::default(),
     }
 }
 

@@ -69,6 +69,8 @@ fn slim(receipt: &Receipt, input: Value, changes: Vec<Change>) -> Receipt {
         undoes: receipt.undoes.clone(),
         full_output: receipt.full_output.clone(),
         enforcement: receipt.enforcement.clone(),
+        denials: receipt.denials.clone(),
+        notes: receipt.notes.clone(),
         id: receipt.id,
         state: receipt.state,
         error_kind: receipt.error_kind,

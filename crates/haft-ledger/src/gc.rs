@@ -290,6 +290,7 @@ impl Collection {
         for delete in [
             "DELETE FROM refs WHERE receipt = ?1",
             "DELETE FROM pending WHERE receipt = ?1",
+            "DELETE FROM notes WHERE receipt = ?1",
             "DELETE FROM undoes WHERE target = ?1",
             "DELETE FROM undoes WHERE undo = ?1",
             "DELETE FROM receipts WHERE id = ?1",

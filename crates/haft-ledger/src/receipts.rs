@@ -145,6 +145,8 @@ mod tests {
             undoes: Vec::new(),
             full_output: None,
             enforcement: None,
+            denials: Vec::new(),
+            notes: Default::default(),
         };
         let change = Change::new("/w/d", Node::Absent, Node::Dir { mode: 0o755 });
         ledger.begin(&mut receipt).unwrap();

@@ -96,6 +96,9 @@ pub(crate) fn finished(
     }
     if receipt.state == State::Completed {
         mark_undone(conn, receipt)?;
+        for name in receipt.notes.keys() {
+            run(conn, sql::SET_NOTE, params![receipt.session, name, receipt.id])?;
+        }
     }
     Ok(seq)
 }

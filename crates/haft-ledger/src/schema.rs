@@ -8,11 +8,11 @@ use crate::fault::{Attempt, damaged};
 use crate::home::Home;
 
 /// The version of the tables below, kept in `user_version`.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// "HAFT", so that a foreign database is never taken for a ledger.
 const APPLICATION: i64 = 0x4841_4654;
 
-/// Version 1.
+/// The tables of version 1.
 ///
 /// `receipts` is the index of the event log: the receipt itself stands in the event `(session, last_seq)`.
 /// Its numbers only grow, because gc never forgets the newest; AUTOINCREMENT would cost every call a page more.
@@ -94,6 +94,17 @@ CREATE TABLE refs (
 CREATE INDEX refs_by_hash ON refs (hash);
 ";
 
+/// What version 2 adds: which receipt holds a session's newest note of a name.
+const NOTES: &str = "
+CREATE TABLE notes (
+  session TEXT NOT NULL,
+  name TEXT NOT NULL,
+  receipt INTEGER NOT NULL,
+  PRIMARY KEY (session, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX notes_by_receipt ON notes (receipt);
+";
+
 /// Makes sure that the database has the tables of this version; costs one small read when it has.
 pub(crate) fn ensure(conn: &Connection, home: &Home) -> Attempt<()> {
     if version(conn)? == VERSION {
@@ -104,6 +115,9 @@ pub(crate) fn ensure(conn: &Connection, home: &Home) -> Attempt<()> {
     match version(conn)? {
         VERSION => Ok(()),
         0 => create(conn, home),
+        1 => Ok(conn.execute_batch(&format!(
+            "BEGIN IMMEDIATE; {NOTES} PRAGMA user_version = {VERSION}; COMMIT;"
+        ))?),
         newer if newer > VERSION => Err(ToolError::new(
             ErrorKind::ExecutionFailed,
             format!(
@@ -146,7 +160,7 @@ fn create(conn: &Connection, home: &Home) -> Attempt<()> {
         .into());
     }
     conn.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
+        "BEGIN IMMEDIATE; {TABLES} {NOTES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
     ))?;
     home.sync_names()?;
     Ok(())

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use haft_tool::{ToolError, now_ms, path_from_text, path_to_text};
-use rusqlite::{Row, params};
+use haft_tool::{ToolError, Value, now_ms, path_from_text, path_to_text};
+use rusqlite::{OptionalExtension, Row, params};
 
 use crate::Ledger;
 use crate::db::{Survives, run};
 use crate::fault::unknown;
 use crate::owner::Owner;
+use crate::query::first;
 use crate::sql::{self, int};
 
 /// Crockford's base32: no letter in it can be taken for a digit.
@@ -76,6 +77,16 @@ impl Ledger {
                 "several sessions begin with {id_or_prefix:?}; type more characters of the id"
             ))),
         }
+    }
+
+    /// What a session noted last under a name.
+    pub fn note(&self, session: &str, name: &str) -> Result<Option<Value>, ToolError> {
+        self.db.read(|conn| {
+            let mut noted = conn.prepare_cached(sql::NOTED_IN)?;
+            let id: Option<i64> = noted.query_row([session, name], |row| row.get(0)).optional()?;
+            let receipt = id.map(|id| first(conn, sql::RECEIPT, [id])).transpose()?.flatten();
+            Ok(receipt.and_then(|mut receipt| receipt.notes.remove(name)))
+        })
     }
 
     /// At most `limit` sessions, newest first.

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use haft_tool::{Decision, Effect, Scope, Verdict};
+use haft_tool::{Decision, Effect, Sandbox, Scope, Verdict};
 
-use crate::Mode;
+use crate::{Mode, reach};
+use crate::places::{leads_out, needs_a_grant};
 use crate::rule::{Behavior, Rule, Rules};
 
 /// What is in force for a session.
@@ -40,7 +41,7 @@ pub enum Decided {
     Deny(Decision),
 }
 
-/// Decides. Pure and total: deny rules first, then what is protected, then ask rules, then the mode.
+/// Decides. Pure and total: deny rules first, then what is protected or blocked, then ask rules, then the mode.
 pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
     let Request { tool, effects } = request;
     if let Some(rule) = policy.rules.any(Behavior::Deny, tool, effects) {
@@ -55,6 +56,15 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
             return deny(why, None);
         }
     }
+    for effect in effects {
+        if let Effect::Write { path } = effect
+            && policy.scope.is_write_blocked(path)
+            && policy.rules.granting(tool, effect).is_none()
+        {
+            let why = format!("writes to {} are denied: it is blocked, and no rule names it", path.display());
+            return deny(why, None);
+        }
+    }
     let mutates = effects.iter().any(Effect::mutates);
     if policy.mode == Mode::Plan && mutates {
         return deny(format!("{tool} would change something, and in plan mode nothing may change"), None);
@@ -63,6 +73,7 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
     let mut scope = policy.scope.clone();
     scope.writes = effects.iter().any(|effect| matches!(effect, Effect::Write { .. }));
     scope.runs = effects.iter().any(|effect| matches!(effect, Effect::Run { .. }));
+    scope.reach = reach::of(tool, effects, policy);
     let mut question: Option<(String, Option<&Rule>)> = None;
     let mut allowed_by: Option<&Rule> = None;
     if let Some(rule) = policy.rules.any(Behavior::Ask, tool, effects) {
@@ -76,10 +87,13 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
                 question.get_or_insert((why, None));
             }
         }
-        if let Effect::Write { path } = effect
-            && policy.scope.root_of(path).is_none()
-        {
-            scope.grants.push(path.clone());
+        match effect {
+            Effect::Read { path } | Effect::Write { path } if needs_a_grant(tool, effect, policy) => {
+                scope.grants.push(path.clone());
+            }
+            Effect::Configure { .. } => open_config(&mut scope),
+            Effect::Unsandboxed => scope.sandbox = Sandbox::Off,
+            _ => {}
         }
     }
     match (question, policy.mode) {
@@ -98,7 +112,7 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
 }
 
 /// How one effect stands, ask rules and deny rules apart.
-enum Standing<'a> {
+pub(crate) enum Standing<'a> {
     Fine,
     Ruled(&'a Rule),
     Ask(String),
@@ -110,15 +124,16 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
         // Reads outside the scope are refused by the World itself, in the words of the dialect.
         Effect::Read { .. } | Effect::Ask => Standing::Fine,
         _ if bypass => Standing::Fine,
+        // So are writes, where the dialect knows nothing outside its roots.
+        Effect::Write { .. } if leads_out(tool, effect, policy) => Standing::Fine,
         Effect::Write { path } => {
-            let blocked = policy.scope.blocked.iter().any(|blocked| path.starts_with(blocked));
             if let Some(guard) = policy.scope.guard(path) {
                 return match policy.rules.granting(tool, effect) {
                     Some(rule) => Standing::Ruled(rule),
                     None => Standing::Ask(format!("{}: {}", path.display(), guard.reason())),
                 };
             }
-            if policy.scope.root_of(path).is_none() || blocked {
+            if policy.scope.root_of(path).is_none() || policy.scope.is_write_blocked(path) {
                 // Naming the tool is not naming the path: only a rule with a path widens the scope.
                 return match policy.rules.granting(tool, effect) {
                     Some(rule) => Standing::Ruled(rule),
@@ -139,15 +154,38 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
                 Standing::Ask(format!("what a command changes cannot be taken back; it would run: {command}"))
             }
         },
-        Effect::Reach { host } => match policy.rules.allowing(tool, effect) {
+        Effect::Reach { host } => reach::standing(tool, effect, host, policy),
+        // Settings say what later calls may do, so naming the tool is not enough here either.
+        Effect::Configure { setting } => match policy.rules.granting(tool, effect) {
             Some(rule) => Standing::Ruled(rule),
-            None => Standing::Ask(format!("it would reach {host}")),
+            None => Standing::Ask(format!("it would change the setting {setting}")),
+        },
+        Effect::Unsandboxed if policy.scope.sandbox == Sandbox::Off => Standing::Fine,
+        Effect::Unsandboxed => match policy.rules.granting(tool, effect) {
+            Some(rule) => Standing::Ruled(rule),
+            None => Standing::Ask(
+                "nobody would hold the command to the scope, and what it changes could not be taken back".to_owned(),
+            ),
+        },
+        Effect::Send { channel } => match policy.rules.allowing(tool, effect) {
+            Some(rule) => Standing::Ruled(rule),
+            None => Standing::Ask(format!("it would send a message by {channel}")),
         },
         Effect::Spawn { agent } => match policy.rules.allowing(tool, effect) {
             Some(rule) => Standing::Ruled(rule),
             None if policy.mode == Mode::Scoped => Standing::Fine,
             None => Standing::Ask(format!("it would start the agent {agent}")),
         },
+    }
+}
+
+/// Lets the call write the user's settings, which nothing else may touch.
+fn open_config(scope: &mut Scope) {
+    if let Some(file) = scope.config.clone() {
+        scope.protected.retain(|protected| *protected != file);
+        scope.grants.push(file.clone());
+        scope.unguarded.push(file);
+        scope.writes = true;
     }
 }
 

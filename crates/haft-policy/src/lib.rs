@@ -8,10 +8,12 @@
 mod command;
 mod decide;
 mod mode;
+mod places;
 mod preset;
+mod reach;
 mod rule;
 
 pub use decide::{Decided, Policy, Request, decide};
 pub use mode::Mode;
-pub use preset::{BLOCKLIST, Preset};
+pub use preset::Preset;
 pub use rule::{Behavior, Rule, Rules};

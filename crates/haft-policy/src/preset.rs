@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use haft_tool::{Sandbox, Scope};
+use haft_tool::{BLOCKLIST, Sandbox, Scope};
 
 /// What commands and tools may write, in one word.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,24 +23,6 @@ pub enum Preset {
     /// Whatever the user may; nobody holds commands to anything.
     Off,
 }
-
-/// What Omega never lets be written, by whole names of directories.
-pub const BLOCKLIST: &[&str] = &[
-    "/System",
-    "/bin",
-    "/sbin",
-    "/usr/bin",
-    "/usr/sbin",
-    "/usr/lib",
-    "/usr/libexec",
-    "/private/etc",
-    "/Library",
-    "/etc",
-    "/boot",
-    "/proc",
-    "/sys",
-    "/dev",
-];
 
 impl Preset {
     /// Every preset, with its name.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
+use haft_tool::net::{Authority, Domains};
 use haft_tool::{Effect, ToolError};
 
 use crate::command;
@@ -31,8 +32,13 @@ pub struct Rule {
 #[derive(Debug, Clone)]
 enum Specifier {
     Path(GlobMatcher),
+    /// What a tool of any dialect touches, paths or commands: the effect tells which is meant.
+    Either(GlobMatcher, String),
     Command(String),
-    Host(String),
+    /// The hosts, and how a list of hosts writes them.
+    Host(Domains, Vec<String>),
+    /// `Bash(unsandboxed)`: commands that nobody holds to the scope.
+    Unsandboxed,
 }
 
 /// Tools whose effects are read paths, and those whose effects are written ones.
@@ -56,18 +62,39 @@ impl Rule {
         let specifier = match specifier.map(str::trim) {
             None | Some("*" | "") => None,
             Some(host) if host.starts_with("domain:") => {
-                Some(Specifier::Host(host["domain:".len()..].to_lowercase()))
+                let entries = with_below(&host["domain:".len()..]);
+                let domains = Domains::parse(&entries)
+                    .map_err(|error| bad(&format!("is no rule: {}", error.message)))?;
+                Some(Specifier::Host(domains, entries))
             }
             Some(pattern) if READERS.contains(&tool) || WRITERS.contains(&tool) => {
                 Some(Specifier::Path(path_pattern(pattern, workspace).map_err(|why| bad(&why))?))
             }
-            Some(command) => Some(Specifier::Command(command.to_owned())),
+            Some("unsandboxed") => Some(Specifier::Unsandboxed),
+            Some(text) => Some(match path_pattern(text, workspace) {
+                Ok(paths) => Specifier::Either(paths, text.to_owned()),
+                Err(_) => Specifier::Command(text.to_owned()),
+            }),
         };
         Ok(Self {
             behavior,
             tool: tool.to_owned(),
             specifier,
             text: text.to_owned(),
+            origin: origin.to_owned(),
+        })
+    }
+
+    /// Lets `tool` touch one path outside the roots; `origin` says who wants it so.
+    pub fn grant(tool: &str, path: &Path, origin: &str) -> Result<Self, ToolError> {
+        let pattern = globset::escape(&path.to_string_lossy());
+        let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
+        let glob = glob.map_err(|error| ToolError::invalid_path(format!("{origin}: {error}")))?;
+        Ok(Self {
+            behavior: Behavior::Allow,
+            tool: tool.to_owned(),
+            specifier: Some(Specifier::Path(glob.compile_matcher())),
+            text: format!("{tool}(/{})", path.display()),
             origin: origin.to_owned(),
         })
     }
@@ -99,20 +126,39 @@ impl Rule {
         }
         match (&self.specifier, effect) {
             (None, _) => true,
-            (Some(Specifier::Path(glob)), Effect::Read { path } | Effect::Write { path }) => {
-                path.ancestors().any(|path| glob.is_match(path))
+            (
+                Some(Specifier::Path(glob) | Specifier::Either(glob, _)),
+                Effect::Read { path } | Effect::Write { path },
+            ) => path.ancestors().any(|path| glob.is_match(path)),
+            (Some(Specifier::Command(pattern) | Specifier::Either(_, pattern)), Effect::Run { command }) => {
+                match self.behavior {
+                    Behavior::Allow => command::covers(pattern, command),
+                    Behavior::Ask | Behavior::Deny => command::touches(pattern, command),
+                }
             }
-            (Some(Specifier::Command(pattern)), Effect::Run { command }) => match self.behavior {
-                Behavior::Allow => command::covers(pattern, command),
-                Behavior::Ask | Behavior::Deny => command::touches(pattern, command),
-            },
-            (Some(Specifier::Host(domain)), Effect::Reach { host }) => {
-                let host = host.to_lowercase();
-                host == *domain || host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
+            (Some(Specifier::Unsandboxed), Effect::Unsandboxed) => true,
+            (Some(Specifier::Command(name) | Specifier::Either(_, name)), Effect::Send { channel }) => {
+                name == channel
+            }
+            // The name of a setting, or the beginning of one: `Config(tools.*)`.
+            (Some(Specifier::Command(name) | Specifier::Either(_, name)), Effect::Configure { setting }) => {
+                let whole = name.strip_suffix('*').map(|beginning| setting.starts_with(beginning));
+                whole.unwrap_or(setting == name)
+            }
+            (Some(Specifier::Host(domains, _)), Effect::Reach { host }) => {
+                Authority::parse(host).is_ok_and(|place| place.is_named_in(domains))
             }
             _ => false,
         }
     }
+}
+
+/// A domain and everything below it; an address and `*.domain` stand for themselves.
+fn with_below(domain: &str) -> Vec<String> {
+    let alone = domain.starts_with("*.")
+        || Authority::parse(domain).is_ok_and(|place| matches!(place.peer, haft_tool::net::Peer::Address(_)));
+    let below = (!alone).then(|| format!("*.{domain}"));
+    std::iter::once(domain.to_owned()).chain(below).collect()
 }
 
 /// `//abs`, `~/home`, `/from-the-workspace`, `a/b` from the workspace, `*.env` at any depth.
@@ -160,6 +206,22 @@ impl Rules {
     /// The rule that allows this effect by naming it, not by naming the tool alone.
     pub(crate) fn granting(&self, tool: &str, effect: &Effect) -> Option<&Rule> {
         self.of(Behavior::Allow).find(|rule| rule.specifier.is_some() && rule.matches(tool, effect))
+    }
+
+    /// The rule that allows `tool` whatever it touches.
+    pub(crate) fn trusting(&self, tool: &str) -> Option<&Rule> {
+        self.of(Behavior::Allow).find(|rule| rule.specifier.is_none() && rule.names(tool))
+    }
+
+    /// The hosts that rules deny `tool` or ask about, as a list of hosts writes them.
+    pub(crate) fn held_back(&self, tool: &str) -> Vec<String> {
+        let held = self.0.iter().filter(|rule| rule.behavior != Behavior::Allow && rule.names(tool));
+        held.filter_map(|rule| match &rule.specifier {
+            Some(Specifier::Host(_, entries)) => Some(entries.clone()),
+            _ => None,
+        })
+        .flatten()
+        .collect()
     }
 
     /// The rule that takes `tool` away as a whole, so that it need not be offered.

@@ -125,3 +125,15 @@ fn a_rule_that_cannot_be_read_says_where_it_stands() {
     let error = Rule::parse(Behavior::Deny, "Bash(rm", "haft.toml:3", Path::new("/w")).unwrap_err();
     assert_eq!(error.message, "haft.toml:3: the rule \"Bash(rm\" has no closing parenthesis");
 }
+
+#[test]
+fn a_message_is_sent_when_a_rule_or_the_user_says_so() {
+    let send = || Effect::Send { channel: "slack".into() };
+    assert_eq!(verdict("message", send(), &policy(Mode::Scoped, &[])), "ask: it would send a message by slack");
+    let named = policy(Mode::Scoped, &[(Behavior::Allow, "message(slack)")]);
+    assert!(verdict("message", send(), &named).ends_with("[message(slack) (test:1)]"));
+    assert!(verdict("message", Effect::Send { channel: "telegram".into() }, &named).starts_with("ask"));
+    let denied = policy(Mode::BypassPermissions, &[(Behavior::Deny, "message(slack)")]);
+    assert!(verdict("message", send(), &denied).starts_with("deny"));
+    assert!(verdict("message", send(), &policy(Mode::Plan, &[])).starts_with("deny"));
+}

@@ -1,16 +1,22 @@
 //! The only place where text is cut: on character boundaries, once, with true counts.
 
+mod json;
+
 use std::borrow::Cow;
 
 use serde::Serialize;
+
+pub use json::{JsonBound, cut_list, cut_string};
 
 use crate::Text;
 
 /// Which part of a text survives the cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// The beginning: for files and lists.
+    /// The beginning, up to the end of a line where one is near: for files and lists.
     Head,
+    /// The beginning, to the very last character that fits.
+    First,
     /// The beginning and the end: for commands, whose last words matter most.
     HeadAndTail,
 }
@@ -37,11 +43,13 @@ pub struct Bound {
     pub keep: Keep,
     /// The words in place of what is missing.
     pub notice: fn(&Cut) -> String,
+    /// For results that are one JSON value: how that is cut, instead of its text.
+    pub json: Option<JsonBound>,
 }
 
 impl Default for Bound {
     fn default() -> Self {
-        Self { max_chars: 30_000, keep: Keep::HeadAndTail, notice: plain_notice }
+        Self { max_chars: 30_000, keep: Keep::HeadAndTail, notice: plain_notice, json: None }
     }
 }
 
@@ -69,6 +77,12 @@ impl Bound {
         self
     }
 
+    /// A bound for results that are one JSON value, whose compact text may have `max_bytes` bytes.
+    #[must_use]
+    pub fn json(max_bytes: usize) -> Self {
+        Self { json: Some(JsonBound { max_bytes, strings: None }), ..Self::default() }
+    }
+
     /// Whether `text` would be cut.
     pub fn cuts(&self, text: &Text) -> bool {
         text.missing_bytes > 0
@@ -88,6 +102,11 @@ impl Bound {
         let total_chars = held as u64 + text.missing_bytes;
         let (head, tail) = match (self.keep, text.missing_bytes) {
             (Keep::Head, _) => (first_chars(&text.head, self.max_chars), ""),
+            (Keep::First, _) => {
+                let end =
+                    text.head.char_indices().nth(self.max_chars).map_or(text.head.len(), |(end, _)| end);
+                (&text.head[..end], "")
+            }
             (Keep::HeadAndTail, 0) => {
                 let all =
                     if text.tail.is_empty() { &text.head } else { &format!("{}{}", text.head, text.tail) };
@@ -116,7 +135,8 @@ impl Bound {
         let shown_chars = (head.chars().count() + tail.chars().count()) as u64;
         let cut = Cut { total_chars, total_bytes, shown_chars, rest };
         let notice = (self.notice)(&cut);
-        let gap = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+        let whole_line = (head.is_empty() || head.ends_with('\n')) && self.keep != Keep::First;
+        let gap = if whole_line { "" } else { "\n" };
         let shown = if tail.is_empty() {
             format!("{head}{gap}{notice}")
         } else {
@@ -185,6 +205,13 @@ mod tests {
         assert_eq!(cut.unwrap().shown_chars, 4);
         let (text, _) = bound(2, Keep::Head).apply("日本語".into(), Some("read on".into()));
         assert_eq!(text, "日本\n[... 1 of 3 characters not shown (9 bytes in all); read on ...]");
+    }
+
+    #[test]
+    fn the_first_characters_are_just_those() {
+        let (text, cut) = bound(4, Keep::First).apply("äb\n\ncd".into(), None);
+        assert_eq!(text, "äb\n\n\n[... 2 of 6 characters not shown (7 bytes in all) ...]");
+        assert_eq!(cut.unwrap().shown_chars, 4);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
+use std::time::{Duration, Instant};
 
 type Listener = Box<dyn Fn() + Send>;
 
@@ -59,6 +60,20 @@ impl Cancel {
             }
         }
         CancelGuard { cancel: self.clone(), key }
+    }
+
+    /// Blocks for `time`, or until somebody asks to stop; whether somebody did.
+    pub fn wait(&self, time: Duration) -> bool {
+        let waiting = std::thread::current();
+        let _guard = self.on_cancel(move || waiting.unpark());
+        let start = Instant::now();
+        while let Some(left) = time.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
+            if self.is_cancelled() {
+                return true;
+            }
+            std::thread::park_timeout(left);
+        }
+        self.is_cancelled()
     }
 
     /// Waits until somebody asks to stop.
@@ -117,5 +132,15 @@ mod tests {
         assert_eq!(heard.load(Ordering::SeqCst), 1);
         let _late = cancel.on_cancel(hear(&heard));
         assert_eq!(heard.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn a_blocking_wait_ends_with_its_time_or_with_the_cancellation() {
+        let cancel = Cancel::new();
+        assert!(!cancel.wait(Duration::from_millis(1)));
+        let other = cancel.clone();
+        let asker = std::thread::spawn(move || other.cancel());
+        assert!(cancel.wait(Duration::from_hours(1)));
+        asker.join().unwrap();
     }
 }

@@ -27,8 +27,13 @@ pub enum Effect {
     },
     /// Reaches a host over the network.
     Reach {
-        /// The host's name or address.
+        /// The host's name or address, with its port unless that is one of the web's: `example.com`, `10.0.0.5:8080`.
         host: String,
+    },
+    /// Sends a message to people elsewhere, which nothing takes back.
+    Send {
+        /// The channel.
+        channel: String,
     },
     /// Starts an agent.
     Spawn {
@@ -37,12 +42,19 @@ pub enum Effect {
     },
     /// Waits for the user.
     Ask,
+    /// Changes one of the user's settings.
+    Configure {
+        /// Its name.
+        setting: String,
+    },
+    /// Runs its command with nobody holding it to the scope.
+    Unsandboxed,
 }
 
 impl Effect {
     /// Whether this effect can change anything.
     pub fn mutates(&self) -> bool {
-        matches!(self, Self::Write { .. } | Self::Run { .. } | Self::Spawn { .. })
+        !matches!(self, Self::Read { .. } | Self::Reach { .. } | Self::Ask)
     }
 
     /// Whether the order of the two effects could matter.
@@ -54,8 +66,8 @@ impl Effect {
             (Self::Run { .. } | Self::Spawn { .. }, _) | (_, Self::Run { .. } | Self::Spawn { .. }) => true,
             (Self::Write { path: a }, Self::Write { path: b } | Self::Read { path: b })
             | (Self::Read { path: a }, Self::Write { path: b }) => overlap(a, b),
-            // Two questions at once would talk over each other.
-            (Self::Ask, Self::Ask) => true,
+            // Two questions at once would talk over each other, and what is told in two messages has an order.
+            (Self::Ask, Self::Ask) | (Self::Send { .. }, Self::Send { .. }) | (Self::Configure { .. }, Self::Configure { .. }) => true,
             _ => false,
         }
     }

@@ -24,12 +24,20 @@ pub struct Progress {
     /// Files, bytes or whatever the tool counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units_processed: Option<u64>,
+    /// What the call has written since the last report, or the newest part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
 }
 
 impl Progress {
     /// Only a status line.
     pub fn message(message: impl Into<String>) -> Self {
         Self { message: Some(message.into()), ..Self::default() }
+    }
+
+    /// Only what the call has written.
+    pub fn output(output: impl Into<String>) -> Self {
+        Self { output: Some(output.into()), ..Self::default() }
     }
 }
 

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Output, ToolError};
+use crate::{Configuration, Output, ToolError};
 
 /// What a host is doing. Dropping it gives it up.
 pub type Hosted<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolError>> + Send + 'a>>;
@@ -184,6 +184,11 @@ pub trait Host: Send + Sync {
     fn send<'a>(&'a self, message: &'a Message) -> Hosted<'a, ()> {
         let _ = message;
         nobody("no channels are set up here; name one in haft.toml under [channels]")
+    }
+
+    /// What the user has set, if there is a file for it.
+    fn configuration(&self) -> Option<&dyn Configuration> {
+        None
     }
 
     /// Hears of something that watchers may want to show, for example a new list of todos.

@@ -30,6 +30,26 @@ impl Text {
     pub fn total_bytes(&self) -> u64 {
         (self.head.len() + self.tail.len()) as u64 + self.missing_bytes
     }
+
+    /// This text with another one after it, on a line of its own.
+    #[must_use]
+    pub fn then(mut self, next: Self) -> Self {
+        let end = if self.missing_bytes > 0 { &mut self.tail } else { &mut self.head };
+        if !end.is_empty() && !end.ends_with('\n') && next.total_bytes() > 0 {
+            end.push('\n');
+        }
+        if next.missing_bytes > 0 && self.missing_bytes > 0 {
+            // There is room for one gap: what lies between two of them becomes part of it.
+            let between = (self.tail.len() + next.head.len()) as u64;
+            let missing_bytes = self.missing_bytes + between + next.missing_bytes;
+            return Self { head: self.head, missing_bytes, tail: next.tail };
+        }
+        end.push_str(&next.head);
+        if next.missing_bytes > 0 {
+            (self.missing_bytes, self.tail) = (next.missing_bytes, next.tail);
+        }
+        self
+    }
 }
 
 impl From<String> for Text {
@@ -81,6 +101,11 @@ impl Output {
         Self { content: vec![Content::Text { text: text.into() }], structured: None, error_kind: None }
     }
 
+    /// A result of one JSON value: its compact text for the model, the value for programs.
+    pub fn json(value: Value) -> Self {
+        Self::text(value.to_string()).with_structured(value)
+    }
+
     /// The same result with a value for programs.
     #[must_use]
     pub fn with_structured(mut self, value: Value) -> Self {
@@ -127,5 +152,24 @@ impl Output {
 impl From<ToolError> for Output {
     fn from(error: ToolError) -> Self {
         Self { structured: error.details, ..Self::text(error.message).failed(error.kind) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(head: &str, missing_bytes: u64, tail: &str) -> Text {
+        Text { head: head.into(), missing_bytes, tail: tail.into() }
+    }
+
+    #[test]
+    fn one_text_after_another_loses_no_count() {
+        assert_eq!(text("a", 0, "").then(text("b", 0, "")), text("a\nb", 0, ""));
+        assert_eq!(text("a\n", 0, "").then(text("b", 5, "c")), text("a\nb", 5, "c"));
+        assert_eq!(text("a", 5, "b").then(text("c", 0, "")), text("a", 5, "b\nc"));
+        assert_eq!(text("a", 5, "b").then(text("c", 7, "d")), text("a", 15, "d"));
+        assert_eq!(text("", 0, "").then(text("b", 0, "")), text("b", 0, ""));
+        assert_eq!(text("a", 0, "").then(text("", 0, "")), text("a", 0, ""));
     }
 }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::{Change, Effect, ErrorKind, Reversible};
+use crate::{Change, Denial, Effect, ErrorKind, Reversible};
 
 /// How a call ended, or that it has not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,4 +107,10 @@ pub struct Receipt {
     /// How the kernel held the call to its scope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<String>,
+    /// What the scope refused to its commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denials: Vec<Denial>,
+    /// What it noted for the later calls of its session.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub notes: Map<String, Value>,
 }

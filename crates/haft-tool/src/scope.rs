@@ -29,6 +29,19 @@ pub enum Network {
     All,
 }
 
+/// What a call itself may reach; its commands are held to [`Network`]. Hosts are written as [`net`](crate::net) reads them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reach {
+    /// Hosts that were let through. A name among them leads to public addresses only, an address may be any.
+    pub hosts: Vec<String>,
+    /// Hosts whose names may lead to any address, because the user's own configuration names them.
+    pub inner: Vec<String>,
+    /// Whether every other public host may be reached too.
+    pub public: bool,
+    /// Hosts that are not reached whatever else is said.
+    pub never: Vec<String>,
+}
+
 /// Who holds a command to the scope.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,17 +62,20 @@ pub struct Scope {
     pub workspace: PathBuf,
     /// Directories whose whole contents may be read and written.
     pub roots: Vec<PathBuf>,
-    /// Single paths outside the roots that may be written because a rule or the user said so.
+    /// Single paths outside the roots that may be touched because a rule or the user said so.
     pub grants: Vec<PathBuf>,
     /// Where the call may read.
     pub reads: Reads,
     /// Paths that nothing may read or write, whatever else is said: the ledger, the configuration.
     pub protected: Vec<PathBuf>,
+    /// The file of the user's settings: one of the protected paths, which only a call that said so may change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<PathBuf>,
     /// Whether the call may write at all.
     pub writes: bool,
     /// Whether the call may start processes.
     pub runs: bool,
-    /// Paths inside the roots that are not written all the same.
+    /// Paths that are not written, inside the roots or outside, unless a rule names them.
     pub blocked: Vec<PathBuf>,
     /// Guarded places (see [`guarded`](crate::guarded)) that may be written because a rule or the user said so.
     pub unguarded: Vec<PathBuf>,
@@ -67,6 +83,10 @@ pub struct Scope {
     pub secrets: Vec<String>,
     /// What commands may reach.
     pub network: Network,
+    /// Hosts that the user's own configuration names, as `host` or `host:port`: tools reach them without a question.
+    pub endpoints: Vec<String>,
+    /// What the call itself may reach.
+    pub reach: Reach,
     /// Who holds commands to all this.
     pub sandbox: Sandbox,
 }
@@ -101,6 +121,24 @@ pub const SECRETS: &[&str] = &[
     "~/.gemini/oauth_creds.json",
 ];
 
+/// What Omega never lets be written, by whole names of directories.
+pub const BLOCKLIST: &[&str] = &[
+    "/System",
+    "/bin",
+    "/sbin",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/usr/libexec",
+    "/private/etc",
+    "/Library",
+    "/etc",
+    "/boot",
+    "/proc",
+    "/sys",
+    "/dev",
+];
+
 impl Scope {
     /// A scope that reads everything and may change nothing but the workspace.
     pub fn of(workspace: impl Into<PathBuf>) -> Self {
@@ -111,12 +149,15 @@ impl Scope {
             grants: Vec::new(),
             reads: Reads::Everywhere,
             protected: Vec::new(),
+            config: None,
             writes: false,
             runs: false,
             blocked: Vec::new(),
             unguarded: Vec::new(),
             secrets: SECRETS.iter().map(|secret| (*secret).to_owned()).collect(),
             network: Network::None,
+            endpoints: Vec::new(),
+            reach: Reach::default(),
             sandbox: Sandbox::On,
         }
     }
@@ -130,6 +171,11 @@ impl Scope {
     pub fn guard(&self, path: &Path) -> Option<Guard> {
         let granted = || self.unguarded.iter().any(|granted| path.starts_with(granted));
         guarded(path).filter(|_| !granted())
+    }
+
+    /// Whether `path` is never written: it is or lies in a blocked or a protected path.
+    pub fn is_write_blocked(&self, path: &Path) -> bool {
+        self.is_protected(path) || self.blocked.iter().any(|blocked| path.starts_with(blocked))
     }
 
     /// Whether `path` is or lies in a protected path.

@@ -1,6 +1,7 @@
 //! One definition of a tool, and its erased form behind one registration line.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -9,7 +10,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Bound, Effect, Output, Planning, Reads, SideEffect, ToolError, World, schema_of};
+use crate::{
+    Bound, Effect, ErrorKind, Output, Planning, Reads, SideEffect, ToolError, World, close_names, schema_of,
+};
 
 /// A tool: its name, its typed input, its effects and how to perform it.
 ///
@@ -41,6 +44,11 @@ pub trait Tool: Send + Sync + 'static {
     /// How much of the result the caller sees.
     fn bound(&self) -> Bound {
         Bound::default()
+    }
+
+    /// Whether a number beyond the range that the schema shows is taken as the nearest one inside it, not refused.
+    fn clamps(&self) -> bool {
+        false
     }
 }
 
@@ -78,6 +86,10 @@ pub trait AnyTool: Send + Sync {
     fn definition(&self) -> Definition;
     /// How much of the result the caller sees.
     fn bound(&self) -> Bound;
+    /// See [`Tool::clamps`].
+    fn clamps(&self) -> bool {
+        false
+    }
     /// Turns arguments that fit the schema into a call that can be performed.
     fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, ToolError>;
 }
@@ -108,6 +120,10 @@ impl<T: Tool> AnyTool for T {
 
     fn bound(&self) -> Bound {
         Tool::bound(self)
+    }
+
+    fn clamps(&self) -> bool {
+        Tool::clamps(self)
     }
 
     fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, ToolError> {
@@ -146,6 +162,10 @@ pub struct Dialect {
     pub any_case: bool,
     /// Where its tools may read.
     pub reads: Reads,
+    /// Where its tools never write, whatever the scope says.
+    pub blocked: &'static [&'static str],
+    /// Files outside the workspace that one of its tools keeps, because the user's settings say so.
+    pub keeps: Vec<(&'static str, PathBuf)>,
 }
 
 impl std::fmt::Debug for Dialect {
@@ -156,6 +176,27 @@ impl std::fmt::Debug for Dialect {
 }
 
 impl Dialect {
+    /// The same dialect with only these of its tools, in this order, by any of their names.
+    pub fn only<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Result<Self, ToolError> {
+        let mut chosen = Vec::new();
+        for name in names {
+            let wire = self.canonical(name);
+            let found = self.tools.iter().find(|tool| tool.name() == wire).ok_or_else(|| {
+                let all = || self.tools.iter().map(|tool| tool.name());
+                let hint = match close_names(name, all()).as_slice() {
+                    [] => format!("there are: {}", all().collect::<Vec<_>>().join(", ")),
+                    near => format!("did you mean {}?", near.join(" or ")),
+                };
+                let known = format!("the dialect {} has no tool {name:?}; {hint}", self.name);
+                ToolError::new(ErrorKind::NotFound, known)
+            })?;
+            chosen.push(Arc::clone(found));
+        }
+        self.keeps.retain(|(keeper, _)| chosen.iter().any(|tool| tool.name() == *keeper));
+        self.tools = chosen;
+        Ok(self)
+    }
+
     /// The name on the wire that `name` stands for, itself if it is none of this dialect's.
     pub fn canonical(&self, name: &str) -> String {
         let same = |known: &str| if self.any_case { known.eq_ignore_ascii_case(name) } else { known == name };

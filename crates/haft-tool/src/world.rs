@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cancel, FileNode, Host, Http, NoHost, NoHttp, Node, Progress, Tasks, Text, ToolError};
+use crate::{Cancel, FileNode, Host, Http, NoHost, NoHttp, NoNotes, Node, Notes, Progress, Tasks, Text, ToolError};
 
 /// What `plan` may know: nothing but where the call stands.
 #[derive(Debug, Clone)]
@@ -72,6 +72,10 @@ pub trait World: Send + Sync {
     /// Whoever runs the tools.
     fn host(&self) -> &dyn Host {
         &NoHost
+    }
+    /// What the session keeps between its calls.
+    fn notes(&self) -> &dyn Notes {
+        &NoNotes
     }
     /// Tells whoever watches how far the call has come.
     fn progress(&self, progress: Progress);
@@ -185,8 +189,12 @@ pub trait Files: Send + Sync {
     fn kind(&self, path: &Path) -> Result<FileKind, ToolError>;
     /// Opens a regular file for reading. Anything else is an error, never a hang.
     fn open(&self, path: &Path) -> Result<OpenFile, ToolError>;
+    /// The first `most` entries of a directory by name, and how many it has in all.
+    fn list_first(&self, path: &Path, most: usize) -> Result<(Vec<DirEntry>, u64), ToolError>;
     /// The entries of a directory, sorted by name.
-    fn list(&self, path: &Path) -> Result<Vec<DirEntry>, ToolError>;
+    fn list(&self, path: &Path) -> Result<Vec<DirEntry>, ToolError> {
+        self.list_first(path, usize::MAX).map(|(entries, _)| entries)
+    }
     /// Replaces a file's bytes by what `edit` makes of them (`None`: there is no file yet), atomically and recorded.
     ///
     /// Mode, owner and extended attributes stay; missing parent directories are made; no other writer's bytes get lost.

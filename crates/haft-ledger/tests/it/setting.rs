@@ -96,6 +96,8 @@ pub(crate) fn call(session: &str) -> Receipt {
         undoes: Vec::new(),
         full_output: None,
         enforcement: None,
+        denials: Vec::new(),
+        notes: Default::default(),
     }
 }
 

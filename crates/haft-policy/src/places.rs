@@ -1,0 +1,29 @@
+//! What policy knows of paths outside the roots.
+
+use haft_tool::{Effect, Reads};
+
+use crate::Policy;
+
+/// Whether a write leaves the roots of a dialect that is held to them, and no rule names its path. The World refuses
+/// it, in the words of the dialect.
+pub(crate) fn leads_out(tool: &str, effect: &Effect, policy: &Policy) -> bool {
+    let outside = matches!(effect, Effect::Write { path } if policy.scope.root_of(path).is_none());
+    outside && policy.scope.reads == Reads::Roots && policy.rules.granting(tool, effect).is_none()
+}
+
+/// Whether the World must be told of a path, because the roots alone do not let it be touched.
+pub(crate) fn needs_a_grant(tool: &str, effect: &Effect, policy: &Policy) -> bool {
+    match effect {
+        Effect::Write { path } => {
+            let outside = policy.scope.root_of(path).is_none() || policy.scope.is_write_blocked(path);
+            outside && !leads_out(tool, effect, policy)
+        }
+        // Where only the roots are read, a rule that names a path opens just that.
+        Effect::Read { path } => {
+            policy.scope.reads == Reads::Roots
+                && policy.scope.root_of(path).is_none()
+                && policy.rules.granting(tool, effect).is_some()
+        }
+        _ => false,
+    }
+}
