@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, Node, ToolError};
+use haft_tool::{Change, Denial, Node, ToolError};
 
 /// The bytes of a file before it changes.
 #[derive(Debug, Clone, Copy)]
@@ -72,4 +72,7 @@ pub trait Journal: Send + Sync {
 
     /// Says how the kernel held the call to its scope.
     fn enforced(&self, how: String);
+
+    /// Says what the scope refused to the call's command.
+    fn refused(&self, denials: &[Denial]);
 }

@@ -14,7 +14,9 @@ mod ambient;
 mod enclosure;
 mod files;
 mod hash;
+mod http;
 mod journal;
+mod live;
 mod network;
 mod process;
 mod sandbox;
@@ -27,6 +29,7 @@ pub use ambient::{read_bounded, read_named};
 pub use enclosure::Enclosure;
 pub use files::{LocalFiles, Root, containment, remove_leftovers};
 pub use hash::hash;
+pub use http::Web;
 pub use journal::{Before, Image, Intent, Journal};
 pub use process::{Environment, LocalProcesses};
 #[cfg(target_os = "linux")]

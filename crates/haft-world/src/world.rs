@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use haft_tool::{
-    Cancel, Files, Finished, Planning, Processes, Progress, RunRequest, Sandbox, Scope, Tasks, ToolError,
-    World,
+    Cancel, Files, Finished, Host, Http, Notes, Planning, Processes, Progress, RunRequest, Sandbox, Scope, Tasks,
+    ToolError, World,
 };
 
+use crate::http::{Door, Web};
+use crate::live::Live;
 use crate::process::{Environment, LocalProcesses};
 use crate::tasks::{Desk, TaskBook, TaskRoom};
 use crate::{Enclosure, Journal, LocalFiles, Root};
@@ -29,6 +31,10 @@ pub struct Ground {
     pub enclosure: Arc<Enclosure>,
     /// Where they live on.
     pub tasks: Arc<TaskRoom>,
+    /// The network, as its tools reach it.
+    pub web: Arc<Web>,
+    /// Whoever runs its tools.
+    pub host: Arc<dyn Host>,
 }
 
 /// The World of one call on this machine.
@@ -37,20 +43,23 @@ pub struct LocalWorld {
     files: LocalFiles,
     processes: ScopedProcesses,
     tasks: Desk,
+    http: Door,
+    host: Arc<dyn Host>,
+    notes: Arc<dyn Notes>,
     cancel: Cancel,
     watcher: Option<Watcher>,
 }
 
 impl LocalWorld {
     /// The World that `scope` describes, on the session's ground; what it changes goes to `page`.
-    pub fn new<Page: Journal + TaskBook + 'static>(
+    pub fn new<Page: Journal + TaskBook + Notes + 'static>(
         ground: Ground,
         scope: &Arc<Scope>,
         page: &Arc<Page>,
         cancel: Cancel,
         watcher: Option<Watcher>,
     ) -> Self {
-        let Ground { planning, roots, environment, enclosure, tasks: room } = ground;
+        let Ground { planning, roots, environment, enclosure, tasks: room, web, host } = ground;
         let journal: Arc<dyn Journal> = Arc::<Page>::clone(page);
         let files = LocalFiles::new(Arc::clone(scope), roots, Arc::clone(&journal), cancel.clone());
         let mut local = LocalProcesses::new(scope.workspace.clone(), environment, cancel.clone());
@@ -64,9 +73,11 @@ impl LocalWorld {
             reader: SESSION.to_owned(),
             cancel: cancel.clone(),
         };
+        let http = Door::new(web, scope.reach.clone(), cancel.clone());
         let unwatched = (scope.sandbox == Sandbox::Off).then_some(journal);
-        let processes = ScopedProcesses { runs: scope.runs, local, unwatched };
-        Self { planning, files, processes, tasks, cancel, watcher }
+        let processes = ScopedProcesses { runs: scope.runs, local, unwatched, watcher: watcher.clone() };
+        let notes: Arc<dyn Notes> = Arc::<Page>::clone(page);
+        Self { planning, files, processes, tasks, http, host, notes, cancel, watcher }
     }
 }
 
@@ -87,6 +98,18 @@ impl World for LocalWorld {
         &self.tasks
     }
 
+    fn http(&self) -> &dyn Http {
+        &self.http
+    }
+
+    fn host(&self) -> &dyn Host {
+        self.host.as_ref()
+    }
+
+    fn notes(&self) -> &dyn Notes {
+        self.notes.as_ref()
+    }
+
     fn progress(&self, progress: Progress) {
         if let Some(watcher) = &self.watcher {
             watcher(progress);
@@ -104,6 +127,8 @@ struct ScopedProcesses {
     local: LocalProcesses,
     /// Who is told of commands that nobody watches.
     unwatched: Option<Arc<dyn Journal>>,
+    /// Who sees what a command writes while it runs.
+    watcher: Option<Watcher>,
 }
 
 impl Processes for ScopedProcesses {
@@ -113,7 +138,13 @@ impl Processes for ScopedProcesses {
                 journal.enforced("off: nobody held the command to its scope".to_owned());
                 journal.not_reversible("what the command changed was not watched".to_owned());
             }
-            self.local.run(request)
+            match &self.watcher {
+                Some(watcher) if !request.inherit => {
+                    let live = Live::to(watcher);
+                    self.local.run_heard(request, &|bytes| live.hear(bytes))
+                }
+                _ => self.local.run(request),
+            }
         } else {
             Err(ToolError::denied("this call may not start processes"))
         }

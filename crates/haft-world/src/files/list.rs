@@ -12,15 +12,22 @@ use rustix::io::Errno;
 use super::{LocalFiles, kind};
 
 impl LocalFiles {
-    /// The entries of a directory, sorted by name.
-    pub(super) fn list_dir(&self, path: &Path) -> Result<Vec<DirEntry>, ToolError> {
+    /// The first `most` entries of a directory by name, and how many it has. Only those are looked at one by one.
+    pub(super) fn list_dir(&self, path: &Path, most: usize) -> Result<(Vec<DirEntry>, u64), ToolError> {
         if self.kind_of(path)? != FileKind::Dir {
             return Err(ToolError::invalid_path(format!("{} is not a directory", path.display())));
         }
         let (fd, _) = self.open_any(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
         let mut listing = Listing::default();
         listing.read(&fd).map_err(|error| ToolError::io(path.display(), &error.into()))?;
-        let entry = |(name, _, _): (&CStr, u64, FileType)| {
+        let mut names: Vec<&CStr> = listing.entries().map(|(name, _, _)| name).collect();
+        let total = names.len() as u64;
+        if most < names.len() {
+            names.select_nth_unstable(most);
+            names.truncate(most);
+        }
+        names.sort_unstable();
+        let entry = |name: &CStr| {
             // An entry that vanished meanwhile is no longer an entry.
             let stat = rustix::fs::statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
             Some(DirEntry {
@@ -29,9 +36,7 @@ impl LocalFiles {
                 size: u64::try_from(stat.st_size).unwrap_or(0),
             })
         };
-        let mut entries: Vec<DirEntry> = listing.entries().filter_map(entry).collect();
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(entries)
+        Ok((names.into_iter().filter_map(entry).collect(), total))
     }
 }
 

@@ -84,8 +84,8 @@ impl Files for LocalFiles {
         self.open_regular(path)
     }
 
-    fn list(&self, path: &Path) -> Result<Vec<DirEntry>, ToolError> {
-        self.list_dir(path)
+    fn list_first(&self, path: &Path, most: usize) -> Result<(Vec<DirEntry>, u64), ToolError> {
+        self.list_dir(path, most)
     }
 
     fn update(&self, path: &Path, edit: &mut Edit<'_>) -> Result<Written, ToolError> {

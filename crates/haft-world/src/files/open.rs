@@ -11,7 +11,7 @@ use haft_tool::{ErrorKind, FileKind, OpenFile, Reads, ToolError};
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::resolve::{Leaf, Place, below, outside, resolve};
+use super::resolve::{Leaf, Place, below, resolve};
 use super::root::{Root, tells_about_a_process, true_path};
 use super::{LocalFiles, special};
 
@@ -53,7 +53,7 @@ impl LocalFiles {
                 let root = self.filesystem()?;
                 open_in(&root, std::slice::from_ref(&root), path, flags)?
             }
-            None => return Err(outside(path)),
+            None => self.open_granted(path, flags)?,
         };
         let stat = rustix::fs::fstat(&fd).map_err(|error| ToolError::io(path.display(), &error.into()))?;
         if contained.is_none() || self.overlap {
@@ -66,6 +66,17 @@ impl LocalFiles {
         }
         self.refuse_alias(path, &stat)?;
         Ok((fd, stat))
+    }
+
+    /// Opens a path outside the roots that the scope names.
+    fn open_granted(&self, path: &Path, flags: OFlags) -> Result<(OwnedFd, Option<PathBuf>), ToolError> {
+        let place = self.granted_place(path)?;
+        if !place.missing.is_empty() {
+            return Err(open_error(path, Errno::NOENT));
+        }
+        let fd = rustix::fs::openat(&place.parent, &place.name, flags | OFlags::NOFOLLOW, Mode::empty())
+            .map_err(|error| open_error(path, error))?;
+        Ok((fd, Some(place.path())))
     }
 
     /// Refuses what no call may see at `real`, where `fd` or its parent is open.

@@ -43,6 +43,13 @@ impl LocalFiles {
             None => self.granted_place(path)?,
         };
         self.refuse_secret_place(path, &place, contained.is_some())?;
+        let granted = self.scope.grants.iter().any(|grant| grant == path);
+        if !granted && self.scope.is_write_blocked(&place.path()) {
+            return Err(ToolError::denied(format!(
+                "writes to {} are denied: it is blocked, and no rule names it",
+                place.path().display()
+            )));
+        }
         Ok(place)
     }
 

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::address::not_public;
-use super::domains::{Domains, entry_for};
-use super::host::Host;
+use haft_tool::net::{Domains, Peer, entry_for, not_public};
+
 use super::proxy::Place;
 use super::wait::{Bell, Ear, Stop, bell};
 
@@ -21,7 +20,7 @@ const CONNECT: Duration = Duration::from_secs(15);
 const TRIES: usize = 8;
 
 /// Finds the addresses of a name.
-pub(super) type Lookup = Arc<dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync>;
+pub(crate) type Lookup = Arc<dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync>;
 
 /// A connection that a command asked for and the list of domains does not allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,11 +93,11 @@ impl Gate {
     }
 
     /// Connects to `host` as a client wrote it; also gives the host as it was understood.
-    pub(super) fn reach(&self, host: &[u8], port: u16, place: &Place) -> Result<(TcpStream, Host), Failure> {
+    pub(super) fn reach(&self, host: &[u8], port: u16, place: &Place) -> Result<(TcpStream, Peer), Failure> {
         if place.in_vain() {
             return Err(Failure::Busy);
         }
-        let host = Host::parse(host).map_err(|why| self.refuse(shown(host), port, why, None))?;
+        let host = Peer::parse(host).map_err(|why| self.refuse(shown(host), port, why, None))?;
         self.domains
             .judge(&host, port)
             .map_err(|why| self.refuse(host.to_string(), port, why, Some(entry_for(&host, port))))?;
@@ -111,7 +110,7 @@ impl Gate {
         match self.wait_for(dial, place)? {
             Ok(stream) => Ok((stream, host)),
             Err(Missed::NotPublic(address, what)) => {
-                let inner = Host::from(address);
+                let inner = Peer::from(address);
                 let why = format!("it leads to {inner}, {what}");
                 Err(self.refuse(host.to_string(), port, why, Some(entry_for(&inner, port))))
             }
@@ -179,7 +178,7 @@ enum Missed {
 struct Dial {
     domains: Arc<Domains>,
     lookup: Lookup,
-    host: Host,
+    host: Peer,
     port: u16,
 }
 
@@ -208,8 +207,8 @@ impl Dial {
     fn addresses(&self) -> Result<Vec<IpAddr>, Missed> {
         let name = match &self.host {
             // The list names this very address.
-            Host::Address(address) => return Ok(vec![*address]),
-            Host::Name(name) => name,
+            Peer::Address(address) => return Ok(vec![*address]),
+            Peer::Name(name) => name,
         };
         let mut found = Vec::new();
         let mut refused = None;
@@ -232,7 +231,7 @@ impl Dial {
 }
 
 /// The machine's own resolver.
-pub(super) fn system_lookup(name: &str) -> io::Result<Vec<IpAddr>> {
+pub(crate) fn system_lookup(name: &str) -> io::Result<Vec<IpAddr>> {
     // The final dot keeps the resolver from trying the name below the network's own domains first; without the dot
     // are only the names of the hosts file.
     let addresses = (format!("{name}."), 0).to_socket_addrs().or_else(|_| (name, 0).to_socket_addrs())?;

@@ -2,10 +2,10 @@
 
 use super::client::{Client, Head};
 use super::gate::{Failure, Gate};
-use super::host::{Host, split_port};
 use super::proxy::Place;
 use super::tunnel::Body;
 use super::wait::Stop;
+use haft_tool::net::{Peer, split_port};
 
 /// The longest request head.
 const HEAD: usize = 64 * 1024;
@@ -118,7 +118,7 @@ impl<'a> Request<'a> {
 
 impl Forward<'_> {
     /// The head as the server gets it: for the host that was checked, and for this one request.
-    fn head(&self, host: &Host, port: u16) -> Vec<u8> {
+    fn head(&self, host: &Peer, port: u16) -> Vec<u8> {
         let port = if port == 80 { String::new() } else { format!(":{port}") };
         let named: Vec<&[u8]> =
             self.values(b"connection").flat_map(|list| list.split(|b| *b == b',')).collect();

@@ -1,14 +1,11 @@
 //! The listed domains of a sandboxed command: a loopback proxy that Haft runs for one call.
 //!
-//! Everything a command sends is hostile. A host is read once, into one form ([`host`]); the list is asked about that
-//! form ([`domains`]); the addresses it has now are checked one by one ([`address`]), and the one that passed is the
+//! Everything a command sends is hostile. A host is read once, into one form ([`Peer`](haft_tool::net::Peer)); the list is
+//! asked about that form ([`Domains`]); the addresses it has now are checked one by one, and the one that passed is the
 //! one connected to ([`gate`]). So no second spelling, second lookup or second answer can lead elsewhere.
 
-mod address;
 mod client;
-mod domains;
 mod gate;
-mod host;
 mod http;
 mod proxy;
 mod socks;
@@ -17,5 +14,6 @@ mod tests;
 mod tunnel;
 mod wait;
 
-pub(crate) use domains::Domains;
+pub(crate) use gate::{Lookup, system_lookup};
+pub(crate) use haft_tool::net::Domains;
 pub(crate) use proxy::Proxy;

@@ -12,10 +12,10 @@ use haft_tool::ToolError;
 use rustix::event::PollFlags;
 
 use super::client::Client;
-use super::domains::Domains;
 use super::gate::{Gate, Lookup, Refused, system_lookup};
 use super::wait::{Bell, Stop, bell};
 use super::{http, socks};
+use haft_tool::net::Domains;
 
 /// How many connections there may be at once.
 const PLACES: usize = 64;

@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::client::Client;
 use super::gate::{Failure, Gate};
-use super::host::Host;
 use super::proxy::Place;
 use super::tunnel::Body;
 use super::wait::Stop;
+use haft_tool::net::Peer;
 
 /// The first byte of a client that speaks SOCKS5.
 pub(super) const FIVE: u8 = 5;
@@ -100,7 +100,7 @@ fn listen(client: &mut Client) -> Result<Asked, Stop> {
 /// An address as text, so that it is read and judged by the same code as one that came as text.
 fn address(bytes: Result<IpAddr, Vec<u8>>) -> Vec<u8> {
     let address = bytes.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
-    Host::from(address).to_string().into_bytes()
+    Peer::from(address).to_string().into_bytes()
 }
 
 fn shown(host: &[u8]) -> String {

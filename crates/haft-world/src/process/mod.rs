@@ -240,6 +240,7 @@ impl Watching {
         }
         let refused = std::mem::take(&mut *self.held.refused.lock().unwrap_or_else(PoisonError::into_inner));
         denials.extend(refused.into_list());
+        self.journal.refused(&denials);
         let verdict = self.verdict.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok((denials, verdict))
     }

@@ -4,6 +4,7 @@ use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 const RECEIVE: libc::c_ulong = 0xc050_2100;
@@ -14,6 +15,7 @@ const SET_FLAGS: libc::c_ulong = 0x4008_2104;
 
 const SYNC_WAKE_UP: u64 = 1;
 const CONTINUE: u32 = 1;
+const AND_ANSWER: u32 = 2;
 
 /// A call that waits for its answer.
 #[derive(Debug, Clone, Copy)]
@@ -134,11 +136,13 @@ impl Listener {
 
     /// Gives the caller a descriptor of ours and answers with its number there.
     ///
-    /// Ours is closed before the caller goes on: a program that is still open for writing cannot be executed.
+    /// Both in one step, unless it could be a program that is being written: nobody can execute it while ours is open,
+    /// so that is closed before the caller goes on.
     pub(super) fn hand_over(&self, call: u64, fd: OwnedFd, close_on_exec: bool) {
+        let apart = is_program_being_written(&fd);
         let mut descriptor = Descriptor {
             id: call,
-            flags: 0,
+            flags: if apart { 0 } else { AND_ANSWER },
             srcfd: fd.as_raw_fd().cast_unsigned(),
             newfd: 0,
             newfd_flags: if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 },
@@ -146,12 +150,12 @@ impl Listener {
         loop {
             match self.control(ADD_DESCRIPTOR, (&raw mut descriptor).cast()) {
                 Err(Errno::INTR) => {}
-                Ok(number) => {
+                Ok(number) if apart => {
                     drop(fd);
                     return self.answer(call, Ok(number.into()));
                 }
-                // Nobody waits any more.
-                Err(Errno::NOENT | Errno::INPROGRESS) => return,
+                // Done, or nobody waits any more.
+                Ok(_) | Err(Errno::NOENT | Errno::INPROGRESS) => return,
                 Err(error) => return self.answer(call, Err(error)),
             }
         }
@@ -168,6 +172,13 @@ impl Listener {
         let result = unsafe { libc::ioctl(self.0.as_raw_fd(), request, argument) };
         if result < 0 { Err(last_error()) } else { Ok(result) }
     }
+}
+
+/// Making it executable later is a call of its own, which waits until ours is closed.
+fn is_program_being_written(fd: &OwnedFd) -> bool {
+    let executable = rustix::fs::fstat(fd).is_ok_and(|stat| stat.st_mode & 0o111 != 0);
+    executable
+        && rustix::fs::fcntl_getfl(fd).is_ok_and(|flags| flags.intersects(OFlags::WRONLY | OFlags::RDWR))
 }
 
 fn ptr_of(response: &Response) -> *mut libc::c_void {

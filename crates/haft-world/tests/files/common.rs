@@ -76,6 +76,8 @@ impl Journal for Recording {
     }
 
     fn enforced(&self, _how: String) {}
+
+    fn refused(&self, _denials: &[haft_tool::Denial]) {}
 }
 
 fn bytes_of(image: &Image<'_>) -> Option<Vec<u8>> {

@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use super::super::host::Host;
 use super::*;
+use haft_tool::net::Peer;
 
 /// A server that gives each request head to a channel, answers and hangs up.
 fn listening_server() -> (u16, mpsc::Receiver<String>) {
@@ -104,7 +104,7 @@ fn a_name_that_leads_to_an_inner_address_is_refused_unless_that_address_is_liste
         assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
         let refused = run.only_refused();
         assert!(refused.why.starts_with("it leads to "), "{refused}");
-        assert_eq!(refused.allow, Some(Host::from(inner.parse::<IpAddr>().unwrap()).to_string()));
+        assert_eq!(refused.allow, Some(Peer::from(inner.parse::<IpAddr>().unwrap()).to_string()));
     }
 }
 

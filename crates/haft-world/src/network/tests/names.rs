@@ -6,11 +6,11 @@ use std::ptr;
 
 use proptest::prelude::*;
 
-use super::super::host::Host;
 use super::*;
+use haft_tool::net::Peer;
 
 fn parse(text: &str) -> Option<String> {
-    Host::parse(text.as_bytes()).ok().map(|host| host.to_string())
+    Peer::parse(text.as_bytes()).ok().map(|host| host.to_string())
 }
 
 /// What the C library takes `text` for, if it is an IPv4 address without any lookup.
@@ -106,7 +106,7 @@ fn what_some_resolver_could_read_in_its_own_way_is_no_host() {
     ] {
         assert_eq!(parse(text), None, "{text:?}");
     }
-    assert_eq!(Host::parse(b"\xffexample.com").ok(), None);
+    assert_eq!(Peer::parse(b"\xffexample.com").ok(), None);
 }
 
 #[test]
@@ -191,8 +191,8 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused_and_read_the_same_again(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        if let Ok(host) = Host::parse(&bytes) {
-            prop_assert_eq!(Host::parse(host.to_string().as_bytes()), Ok(host));
+        if let Ok(host) = Peer::parse(&bytes) {
+            prop_assert_eq!(Peer::parse(host.to_string().as_bytes()), Ok(host));
         }
     }
 
@@ -200,22 +200,22 @@ proptest! {
     fn what_the_c_library_takes_for_an_address_is_that_address_and_never_a_name(
         text in "[0-9a-fxX.]{1,14}|(0x?)?[0-7]{1,12}(\\.(0x?)?[0-9a-f]{1,4}){0,4}\\.?"
     ) {
-        match (Host::parse(text.as_bytes()), address_to_c(&text)) {
-            (Ok(Host::Name(name)), there) => {
+        match (Peer::parse(text.as_bytes()), address_to_c(&text)) {
+            (Ok(Peer::Name(name)), there) => {
                 prop_assert_eq!(there, None, "{}", text);
                 prop_assert_eq!(address_to_c(&name), None, "{}", name);
             }
-            (Ok(Host::Address(IpAddr::V4(here))), Some(there)) => prop_assert_eq!(here, there, "{}", text),
+            (Ok(Peer::Address(IpAddr::V4(here))), Some(there)) => prop_assert_eq!(here, there, "{}", text),
             _ => {}
         }
     }
 
     #[test]
     fn a_name_is_plain_and_no_spelling_of_it_escapes_the_list(text in "[a-zA-Z0-9_.-]{1,40}") {
-        if let Ok(Host::Name(name)) = Host::parse(text.as_bytes()) {
+        if let Ok(Peer::Name(name)) = Peer::parse(text.as_bytes()) {
             prop_assert!(name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.')), "{}", name);
             let list = domains(&[&name]);
-            let local = Host::parse(name.as_bytes()).unwrap().is_localhost();
+            let local = Peer::parse(name.as_bytes()).unwrap().is_localhost();
             prop_assert_eq!(list.allows(&text, 443), !local);
             let (upper, dotted) = (name.to_uppercase(), format!("{name}."));
             prop_assert_eq!(list.allows(&upper, 443), !local);
