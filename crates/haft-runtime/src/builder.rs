@@ -6,7 +6,10 @@ use std::sync::atomic::AtomicU64;
 
 use haft_ledger::{Ledger, NewSession};
 use haft_policy::{Behavior, Mode, Policy, Preset, Rule, Rules};
-use haft_tool::{AnyTool, Dialect, ErrorKind, Network, Planning, Reads, Sandbox, Scope, Tool, ToolError};
+use haft_tool::net::Authority;
+use haft_tool::{
+    AnyTool, Dialect, ErrorKind, Host, Network, NoHost, Planning, Reads, Sandbox, Scope, Tool, ToolError,
+};
 use haft_world::{Enclosure, Environment, Root, TaskRoom};
 
 use crate::runtime::Inner;
@@ -27,14 +30,17 @@ pub struct Builder {
     directories: Vec<PathBuf>,
     home: Option<PathBuf>,
     dialect: Option<Dialect>,
+    others: Vec<Dialect>,
     tools: Vec<Arc<dyn AnyTool>>,
     only: Option<Vec<String>>,
     rules: Vec<(Behavior, String, String)>,
     mode: Mode,
     asker: Option<Arc<dyn Asker>>,
+    host: Option<Arc<dyn Host>>,
     environment: Option<Environment>,
     cache: Option<PathBuf>,
     network: Network,
+    endpoints: Vec<String>,
     sandbox: Preset,
     writable: Vec<PathBuf>,
     readable: Vec<String>,
@@ -66,6 +72,13 @@ impl Builder {
     /// The tools of a dialect, and its ways.
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
+        self
+    }
+
+    /// The tools of one more dialect, which keep its ways beside those of the first. See [`Dialect::only`] for a part
+    /// of them.
+    pub fn also(mut self, dialect: Dialect) -> Self {
+        self.others.push(dialect);
         self
     }
 
@@ -109,6 +122,13 @@ impl Builder {
         self
     }
 
+    /// Whoever runs the tools, for what they need beyond a machine; nobody if nothing is said. The file of its
+    /// settings is protected.
+    pub fn host(mut self, host: Arc<dyn Host>) -> Self {
+        self.host = Some(host);
+        self
+    }
+
     /// What commands see of the environment; a scrubbed copy of this process's if nothing is said.
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = Some(environment);
@@ -124,6 +144,13 @@ impl Builder {
     /// What commands may reach; nothing if nothing is said.
     pub fn network(mut self, network: Network) -> Self {
         self.network = network;
+        self
+    }
+
+    /// One host, as `host` or `host:port`, that the user's own configuration names: tools that are set up to use it reach it
+    /// without a question, also where it is a private address.
+    pub fn endpoint(mut self, host: impl Into<String>) -> Self {
+        self.endpoints.push(host.into());
         self
     }
 
@@ -198,10 +225,17 @@ impl Builder {
             .as_ref()
             .map_or(("none", Reads::Everywhere), |dialect| (dialect.name, dialect.reads.clone()));
         let mut registry = self.dialect.as_ref().map(Registry::of).unwrap_or_default();
+        for dialect in &self.others {
+            registry.add(dialect)?;
+        }
         for tool in self.tools {
             registry.register(tool);
         }
+        let dialects = || self.dialect.iter().chain(&self.others);
         let mut rules = Rules::default();
+        for (tool, path) in dialects().flat_map(|dialect| &dialect.keeps) {
+            rules.push(Rule::grant(tool, path, "the settings of the tool")?);
+        }
         for (behavior, text, origin) in &self.rules {
             rules.push(Rule::parse(*behavior, text, origin, &workspace.path)?);
         }
@@ -221,8 +255,21 @@ impl Builder {
             reads,
             protected: vec![home.clone()],
             network: self.network,
+            endpoints: listed(&self.endpoints)?,
             ..Scope::of(workspace.path.clone())
         });
+        scope.blocked.extend(dialects().flat_map(|dialect| dialect.blocked).map(PathBuf::from));
+        for root in &scope.roots {
+            if !roots.iter().any(|held| held.path == *root) {
+                roots.push(Arc::new(Root::open(root)?));
+            }
+        }
+        let host = self.host.unwrap_or_else(|| Arc::new(NoHost));
+        if let Some(configuration) = host.configuration() {
+            let file = resolved(configuration.file())?;
+            scope.protected.push(file.clone());
+            scope.config = Some(file);
+        }
         scope.secrets.retain(|secret| !self.readable.contains(secret));
         for path in &self.writable {
             let path = resolved(&planning.workspace.join(path))?;
@@ -251,8 +298,10 @@ impl Builder {
                 environment: Arc::new(self.environment.unwrap_or_else(Environment::inherited)),
                 enclosure: Arc::new(Enclosure::new(self.cache.or_else(cache_from_env))),
                 tasks: Arc::new(tasks),
+                web: Arc::default(),
                 news,
                 asker: self.asker.unwrap_or_else(|| Arc::new(Nobody)),
+                host,
                 asking: tokio::sync::Mutex::new(()),
                 schedule: Schedule::default(),
                 book: Arc::new(Book::new(home, new, self.session)),
@@ -281,6 +330,22 @@ fn resolved(home: &Path) -> Result<PathBuf, ToolError> {
             _ => return Ok(home.to_owned()),
         }
     }
+}
+
+/// Endpoints as a list of hosts writes them.
+fn listed(endpoints: &[String]) -> Result<Vec<String>, ToolError> {
+    let read = |endpoint: &String| {
+        Authority::parse(endpoint).map_err(|why| {
+            ToolError::invalid_arguments(format!("the configured host {endpoint:?} cannot be reached: {why}"))
+        })
+    };
+    Ok(endpoints
+        .iter()
+        .map(read)
+        .collect::<Result<Vec<_>, _>>()?
+        .iter()
+        .flat_map(Authority::entries)
+        .collect())
 }
 
 /// Where commands keep their caches if nobody says otherwise.

@@ -3,11 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-use haft_tool::{AnyTool, Definition, Dialect, ErrorKind, ToolError, close_names};
+use haft_tool::{AnyTool, Definition, Dialect, ErrorKind, Reads, ToolError, close_names};
 
 /// A tool and its definition, which is made when it is first wanted.
 pub(crate) struct Entry {
     pub(crate) tool: Arc<dyn AnyTool>,
+    /// Where it may read, if its dialect is another than the runtime's.
+    pub(crate) reads: Option<Reads>,
     definition: OnceLock<Definition>,
 }
 
@@ -41,10 +43,29 @@ impl Registry {
         registry
     }
 
+    /// Adds the tools of another dialect, which keep its ways. A name that is taken is an error.
+    pub fn add(&mut self, dialect: &Dialect) -> Result<(), ToolError> {
+        for tool in &dialect.tools {
+            let name = tool.name();
+            if self.by_name.contains_key(&self.key(name)) {
+                return Err(ToolError::invalid_arguments(format!(
+                    "there are two tools called {name:?} now; leave out {name} or {}:{name}",
+                    dialect.name
+                )));
+            }
+            self.put(Arc::clone(tool), Some(dialect.reads.clone()));
+        }
+        Ok(())
+    }
+
     /// Adds a tool. One of the same name is replaced, keeps its place, and is given back.
     pub fn register(&mut self, tool: Arc<dyn AnyTool>) -> Option<Arc<dyn AnyTool>> {
+        self.put(tool, None)
+    }
+
+    fn put(&mut self, tool: Arc<dyn AnyTool>, reads: Option<Reads>) -> Option<Arc<dyn AnyTool>> {
         let key = self.key(tool.name());
-        let entry = Arc::new(Entry { tool, definition: OnceLock::new() });
+        let entry = Arc::new(Entry { tool, reads, definition: OnceLock::new() });
         if let Some(at) = self.by_name.get(&key) {
             let old = std::mem::replace(&mut self.entries[*at], entry);
             return Some(Arc::clone(&old.tool));

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use haft_ledger::Ledger;
 use haft_policy::Policy;
 use haft_tool::{
-    Arguments, Call, Cancel, Definition, Execution, Output, Planning, Receipt, ToolError, now_ms,
+    Arguments, Call, Cancel, Definition, Execution, Host, Output, Planning, Receipt, ToolError, now_ms,
 };
-use haft_world::{Enclosure, Environment, Root, TaskRoom};
+use haft_world::{Enclosure, Environment, Root, TaskRoom, Web};
 use tokio::runtime::Handle;
 
 use crate::schedule::Schedule;
@@ -35,8 +35,10 @@ pub(crate) struct Inner {
     pub(crate) environment: Arc<Environment>,
     pub(crate) enclosure: Arc<Enclosure>,
     pub(crate) tasks: Arc<TaskRoom>,
+    pub(crate) web: Arc<Web>,
     pub(crate) news: Arc<News>,
     pub(crate) asker: Arc<dyn Asker>,
+    pub(crate) host: Arc<dyn Host>,
     pub(crate) asking: tokio::sync::Mutex<()>,
     pub(crate) schedule: Schedule,
     pub(crate) book: Arc<Book>,

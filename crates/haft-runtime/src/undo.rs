@@ -9,8 +9,8 @@ use std::time::Instant;
 use haft_ledger::undo::{Conflict, Step, UndoPlan, plan};
 use haft_ledger::{Ledger, Look, Query};
 use haft_tool::{
-    Call, Cancel, Effect, ErrorKind, Files, JsonSchema, Node, Output, Planning, Reads, Receipt, Restore,
-    Scope, SideEffect, Tool, ToolError, World, json, now_ms,
+    Call, Cancel, Denial, Effect, ErrorKind, Files, JsonSchema, Node, Output, Planning, Reads, Receipt,
+    Restore, Scope, SideEffect, Tool, ToolError, World, json, now_ms,
 };
 use haft_world::{Before, Intent, Journal, LocalFiles};
 use serde::Deserialize;
@@ -107,7 +107,8 @@ impl Runtime {
         let ids: Vec<i64> = preview.receipts.iter().map(|receipt| receipt.id).collect();
         let arguments = json!({"calls": ids, "force": force});
         let number = now_ms();
-        let tool = Undo { ledger: self.ledger()?, steps: Mutex::new(preview.steps.clone()) };
+        let config = self.inner.policy.scope.config.clone();
+        let tool = Undo { ledger: self.ledger()?, steps: Mutex::new(preview.steps.clone()), config };
         let walk = Walk {
             inner: Arc::clone(&self.inner),
             call: Call::new(format!("undo_{number}"), "Undo", arguments),
@@ -136,7 +137,10 @@ impl Runtime {
 
     fn observer(&self) -> LocalFiles {
         // What a call was once granted outside the roots has to be looked at to be put back.
-        let scope = Scope { reads: Reads::Everywhere, ..self.inner.policy.scope.clone() };
+        let mut scope = Scope { reads: Reads::Everywhere, ..self.inner.policy.scope.clone() };
+        if let Some(config) = &scope.config {
+            scope.protected.retain(|protected| protected != config);
+        }
         LocalFiles::new(Arc::new(scope), self.inner.roots.clone(), Arc::new(NoChange), Cancel::new())
     }
 }
@@ -185,6 +189,8 @@ impl Journal for NoChange {
         Ok(())
     }
     fn enforced(&self, _how: String) {}
+
+    fn refused(&self, _denials: &[Denial]) {}
 }
 
 fn chosen(ledger: &Ledger, target: &Target, workspace: &Path) -> Result<Vec<Receipt>, ToolError> {
@@ -254,6 +260,8 @@ const MOST_EFFECTS: usize = 100;
 struct Undo {
     ledger: Ledger,
     steps: Mutex<Vec<Step>>,
+    /// The user's settings, which are not a file like others.
+    config: Option<PathBuf>,
 }
 
 impl Tool for Undo {
@@ -281,7 +289,11 @@ impl Tool for Undo {
         let (inside, outside): (BTreeSet<_>, BTreeSet<_>) =
             paths.into_iter().partition(|path| many && path.starts_with(&planning.workspace));
         let whole = (!inside.is_empty()).then_some(planning.workspace.as_path());
-        Ok(whole.into_iter().chain(outside).map(|path| Effect::Write { path: path.to_owned() }).collect())
+        let effect = |path: &Path| match &self.config {
+            Some(config) if config == path => Effect::Configure { setting: "*".to_owned() },
+            _ => Effect::Write { path: path.to_owned() },
+        };
+        Ok(whole.into_iter().chain(outside).map(effect).collect())
     }
 
     async fn perform(&self, _input: Input, world: &dyn World) -> Result<Output, ToolError> {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use haft_policy::{Decided, Mode, Policy, Request, decide};
 use haft_tool::{
     AnyTool, Arguments, Call, Cancel, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared,
-    Progress, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
+    Progress, Reads, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
 };
 use haft_world::{Ground, LocalWorld, Watcher};
 
@@ -36,6 +36,8 @@ struct Understood {
     tool: Arc<dyn AnyTool>,
     prepared: Box<dyn Prepared>,
     coerced: Vec<String>,
+    /// Where its tool may read, if that is not where the others may.
+    reads: Option<Reads>,
 }
 
 /// A call that has been understood and has its place in the order.
@@ -85,7 +87,7 @@ impl Walk {
         let effects = receipt.effects.clone();
 
         // decide
-        let decided = self.decide(&effects);
+        let decided = self.decide(&effects, understood.reads.clone());
         let ticket = Arc::new(self.inner.schedule.enter(&effects));
         let page = Arc::new(Page::new(self.inner.book(), receipt));
         Ok(Started { walk: self, understood, effects, decided, page, ticket })
@@ -114,7 +116,7 @@ impl Started {
     /// The steps that may wait.
     pub(crate) async fn go(self) -> CallResult {
         let Self { walk, understood, effects, decided, page, ticket } = self;
-        let Understood { tool, prepared, coerced } = understood;
+        let Understood { tool, prepared, coerced, .. } = understood;
 
         // ask
         let (scope, decision) = walk.ask(decided, &effects).await;
@@ -140,24 +142,29 @@ impl Started {
 impl Walk {
     fn decode(&mut self) -> Result<(Understood, Value), ToolError> {
         let raw = std::mem::replace(&mut self.call.arguments, Arguments::Json(Value::Null));
-        let (tool, decoded) = if let Some(tool) = &self.tool {
-            (Arc::clone(tool), decode::check(&tool.definition(), decode::parse(raw)?)?)
+        let (tool, decoded, reads) = if let Some(tool) = &self.tool {
+            (Arc::clone(tool), decode::check(&tool.definition(), decode::parse(raw)?, tool.clamps())?, None)
         } else {
             let entry = self.inner.registry.find(&self.call.tool)?;
-            (Arc::clone(&entry.tool), decode::check(entry.definition(), decode::parse(raw)?)?)
+            let decoded = decode::check(entry.definition(), decode::parse(raw)?, entry.tool.clamps())?;
+            (Arc::clone(&entry.tool), decoded, entry.reads.clone())
         };
         let input = kept_input(&decoded.arguments);
         let prepared = unbroken(|| Arc::clone(&tool).prepare(decoded.arguments))?;
-        Ok((Understood { tool, prepared, coerced: decoded.coerced }, input))
+        Ok((Understood { tool, prepared, coerced: decoded.coerced, reads }, input))
     }
 
-    fn decide(&self, effects: &[Effect]) -> Decided {
+    fn decide(&self, effects: &[Effect], reads: Option<Reads>) -> Decided {
         let request = Request { tool: &self.call.tool, effects };
-        if self.undoes.is_empty() {
-            return decide(request, &self.inner.policy);
+        if !self.undoes.is_empty() {
+            // The user asked for the undo itself, and it only goes where a call has been.
+            let policy = self.inner.policy.clone();
+            let scope = Scope { reads: Reads::Everywhere, blocked: Vec::new(), ..policy.scope };
+            return decide(request, &Policy { mode: Mode::BypassPermissions, scope, ..policy });
         }
-        // The user asked for the undo itself.
-        decide(request, &Policy { mode: Mode::BypassPermissions, ..self.inner.policy.clone() })
+        let Some(reads) = reads else { return decide(request, &self.inner.policy) };
+        let policy = self.inner.policy.clone();
+        decide(request, &Policy { scope: Scope { reads, ..policy.scope }, ..policy })
     }
 
     /// The scope, if the call may run, and why.
@@ -211,6 +218,8 @@ impl Walk {
             environment: Arc::clone(&inner.environment),
             enclosure: Arc::clone(&inner.enclosure),
             tasks: Arc::clone(&inner.tasks),
+            web: Arc::clone(&inner.web),
+            host: Arc::clone(&inner.host),
         };
         Arc::new(LocalWorld::new(ground, &Arc::new(scope), page, self.cancel.clone(), watcher))
     }
@@ -290,6 +299,8 @@ impl Walk {
             undoes: self.undoes.clone(),
             full_output: None,
             enforcement: None,
+            denials: Vec::new(),
+            notes: serde_json::Map::new(),
         }
     }
 

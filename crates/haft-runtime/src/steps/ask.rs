@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use haft_tool::net::Authority;
 use haft_tool::{Decision, Effect, Verdict};
 
 /// What somebody is asked.
@@ -51,9 +52,16 @@ impl Asker for Nobody {
 
 /// How the user could allow this without being asked.
 pub(crate) fn how_to_allow(question: &Question) -> String {
-    let rule = question.effects.iter().find_map(|effect| match effect {
+    // What a later effect asks for is more than the tool's name, which an earlier one may be content with.
+    let rule = question.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Configure { setting } => Some(format!("{}({setting})", question.tool)),
+        Effect::Unsandboxed => Some(format!("{}(unsandboxed)", question.tool)),
         Effect::Write { path } => Some(format!("{}(/{})", question.tool, path.display())),
         Effect::Run { .. } => Some(question.tool.clone()),
+        Effect::Reach { host } => {
+            let host = Authority::parse(host).map_or_else(|_| host.clone(), |place| place.peer.to_string());
+            Some(format!("{}(domain:{host})", question.tool))
+        }
         _ => None,
     });
     let rule = rule.unwrap_or_else(|| question.tool.clone());

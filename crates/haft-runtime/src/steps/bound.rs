@@ -10,6 +10,9 @@ pub(crate) fn worth_keeping(output: &Output, bound: Bound, side_effect: SideEffe
     if matches!(side_effect, SideEffect::None | SideEffect::ReadOnly) {
         return None;
     }
+    if let (Some(json), Some(value)) = (bound.json, &output.structured) {
+        return json.cuts(value).then(|| value.to_string());
+    }
     let mut kept: Option<String> = None;
     for piece in &output.content {
         if let Content::Text { text } = piece
@@ -21,8 +24,18 @@ pub(crate) fn worth_keeping(output: &Output, bound: Bound, side_effect: SideEffe
     kept
 }
 
-/// Cuts each text of the output once.
+/// Cuts each text of the output once, or the one JSON value that it is.
 pub(crate) fn bound(mut output: Output, bound: Bound, receipt: &Receipt) -> Output {
+    let failed = output.is_error();
+    if let (Some(json), Some(value)) = (bound.json, &mut output.structured) {
+        let cut = json.apply(value);
+        if cut && !failed {
+            output.content = vec![Content::Text { text: value.to_string().into() }];
+        }
+        if !failed {
+            return output;
+        }
+    }
     for piece in &mut output.content {
         if let Content::Text { text } = piece {
             let rest =

@@ -29,9 +29,13 @@ pub(crate) fn parse(arguments: Arguments) -> Result<Value, ToolError> {
     }
 }
 
-/// Holds the arguments to the schema.
-pub(crate) fn check(definition: &Definition, mut arguments: Value) -> Result<Decoded, ToolError> {
-    let mut check = Check { problems: Vec::new(), coerced: Vec::new() };
+/// Holds the arguments to the schema; numbers out of range are brought into it if the tool `clamps`.
+pub(crate) fn check(
+    definition: &Definition,
+    mut arguments: Value,
+    clamps: bool,
+) -> Result<Decoded, ToolError> {
+    let mut check = Check { problems: Vec::new(), coerced: Vec::new(), clamps };
     check.value(&definition.input_schema, &mut arguments, "");
     if check.problems.is_empty() {
         return Ok(Decoded { arguments, coerced: check.coerced });
@@ -44,6 +48,7 @@ pub(crate) fn check(definition: &Definition, mut arguments: Value) -> Result<Dec
 struct Check {
     problems: Vec<String>,
     coerced: Vec<String>,
+    clamps: bool,
 }
 
 impl Check {
@@ -139,7 +144,7 @@ impl Check {
 
     fn any(&mut self, options: &[Value], value: &mut Value, field: &str) {
         for option in options {
-            let mut attempt = Self { problems: Vec::new(), coerced: Vec::new() };
+            let mut attempt = Self { problems: Vec::new(), coerced: Vec::new(), clamps: false };
             let mut candidate = value.clone();
             attempt.value(option, &mut candidate, field);
             if attempt.problems.is_empty() && attempt.coerced.is_empty() {
@@ -154,14 +159,20 @@ impl Check {
         self.problem(field, &format!("expected {}, got {}", kinds.join(" or "), described(value)));
     }
 
-    fn range(&mut self, schema: &Map<String, Value>, value: &Value, field: &str) {
+    fn range(&mut self, schema: &Map<String, Value>, value: &mut Value, field: &str) {
         let Some(number) = value.as_f64() else { return };
-        let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
-        if let Some(least) = limit("minimum").filter(|least| number < *least) {
-            self.problem(field, &format!("expected at least {least}, got {value}"));
-        }
-        if let Some(most) = limit("maximum").filter(|most| number > *most) {
-            self.problem(field, &format!("expected at most {most}, got {value}"));
+        for (name, least) in [("minimum", true), ("maximum", false)] {
+            let Some(limit) = schema.get(name) else { continue };
+            let Some(edge) = limit.as_f64() else { continue };
+            if (least && number >= edge) || (!least && number <= edge) {
+                continue;
+            }
+            if self.clamps {
+                *value = limit.clone();
+            } else {
+                let side = if least { "least" } else { "most" };
+                self.problem(field, &format!("expected at {side} {edge}, got {value}"));
+            }
         }
     }
 
@@ -257,7 +268,8 @@ mod tests {
 
     fn said(arguments: Value) -> String {
         let (name, description, side_effect) = ("T".to_owned(), String::new(), haft_tool::SideEffect::None);
-        match check(&Definition { name, description, input_schema: schema(), side_effect }, arguments) {
+        let definition = Definition { name, description, input_schema: schema(), side_effect };
+        match check(&definition, arguments, false) {
             Ok(decoded) => format!("{} {:?}", decoded.arguments, decoded.coerced),
             Err(error) => error.message,
         }
@@ -310,6 +322,18 @@ mod tests {
             "T: all: expected true or false, got the string \"yes\""
         );
         assert_eq!(said(json!({"file_path": "x", "all": 1})), "T: all: expected true or false, got 1");
+    }
+
+    #[test]
+    fn a_tool_that_clamps_gets_the_nearest_number_in_range() {
+        let (name, description, side_effect) = ("T".to_owned(), String::new(), haft_tool::SideEffect::None);
+        let definition = Definition { name, description, input_schema: schema(), side_effect };
+        for (sent, taken) in [("-7", 1), ("0", 1), ("1", 1), ("10", 10), ("11", 10), ("1e15", 10)] {
+            let limit: Value = serde_json::from_str(sent).unwrap();
+            let decoded = check(&definition, json!({"file_path": "x", "limit": limit}), true).unwrap();
+            assert_eq!(decoded.arguments["limit"], taken, "{sent}");
+        }
+        assert!(check(&definition, json!({"file_path": "x", "limit": "many"}), true).is_err());
     }
 
     #[test]

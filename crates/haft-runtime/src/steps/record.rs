@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use haft_ledger::{Bytes, Ledger, NewSession, Spool};
-use haft_tool::{Change, Decision, ErrorKind, Receipt, Reversible, Text, ToolError, Value, now_ms};
+use haft_tool::{Change, Decision, Denial, ErrorKind, Notes, Receipt, Reversible, Text, ToolError, Value, now_ms};
 use haft_world::{Before, Image, Intent, Journal, hash};
 
 /// Strings longer than this are named in a receipt, not repeated.
@@ -58,6 +58,8 @@ struct Done {
     /// Whether a command's changes were witnessed, so that they can be taken back.
     witnessed: bool,
     enforcement: Option<String>,
+    denials: Vec<Denial>,
+    notes: serde_json::Map<String, Value>,
 }
 
 /// One call's page: what it meant to change, what it did change, what will not come back.
@@ -144,9 +146,11 @@ impl Page {
         let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
         self.close()?;
         receipt.session.clone_from(session);
-        let Done { changes, losses, witnessed, enforcement } = std::mem::take(&mut *self.done());
+        let Done { changes, losses, witnessed, enforcement, denials, notes } = std::mem::take(&mut *self.done());
         receipt.changes = changes;
         receipt.enforcement = enforcement;
+        receipt.denials = denials;
+        receipt.notes = notes;
         if witnessed {
             receipt.reversible = Reversible::Yes;
         }
@@ -253,6 +257,25 @@ impl Journal for Page {
 
     fn enforced(&self, how: String) {
         self.done().enforcement = Some(how);
+    }
+
+    fn refused(&self, denials: &[Denial]) {
+        self.done().denials.extend_from_slice(denials);
+    }
+}
+
+impl Notes for Page {
+    fn note(&self, name: &str) -> Result<Option<Value>, ToolError> {
+        if let Some(own) = self.done().notes.get(name) {
+            return Ok(Some(own.clone()));
+        }
+        let (ledger, session) = self.book.open()?;
+        ledger.note(session, name)
+    }
+
+    fn take_note(&self, name: &str, note: Value) -> Result<(), ToolError> {
+        self.done().notes.insert(name.to_owned(), note);
+        Ok(())
     }
 }
 

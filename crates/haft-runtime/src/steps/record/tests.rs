@@ -41,6 +41,8 @@ fn stage() -> Stage {
         undoes: Vec::new(),
         full_output: None,
         enforcement: None,
+        denials: Vec::new(),
+        notes: Default::default(),
     };
     let page = Page::new(runtime.inner.book(), receipt);
     Stage { _held: held, root, runtime, page }
