@@ -7,6 +7,6 @@
 
 pub mod dialects;
 mod ops;
-mod settings;
+pub mod settings;
 
 pub use settings::Settings;

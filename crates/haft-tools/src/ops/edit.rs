@@ -11,10 +11,24 @@ use super::text::{Charset, Decoded, decode, encode};
 /// Which of several matches is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// There must be exactly one.
+    /// There must be exactly one, unless the caller asks for all.
     Only,
+    /// There must be exactly one, and nothing else can be asked for.
+    Once,
+    /// The first one, however many there are.
+    First,
     /// All of them.
     All,
+}
+
+/// What to replace, and by what, both taken literally.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) old: &'a str,
+    pub(crate) new: &'a str,
+    pub(crate) which: Which,
+    /// What the caller calls the old text.
+    pub(crate) field: &'static str,
 }
 
 /// What an edit made of a file.
@@ -23,33 +37,44 @@ pub(crate) struct Edited {
     pub(crate) bytes: Vec<u8>,
     pub(crate) old_text: String,
     pub(crate) spans: Vec<Span>,
+    /// How often the old text was there.
+    pub(crate) found: usize,
     /// What the caller should know besides.
     pub(crate) notes: Vec<String>,
 }
 
-/// Replaces `old` by `new`, both taken literally.
-pub(crate) fn replace(
-    bytes: &[u8],
-    path: &Path,
-    old: &str,
-    new: &str,
-    which: Which,
-) -> Result<Edited, ToolError> {
-    let Some(decoded) = decode(bytes) else {
-        return Err(ToolError::failed(format!("{} is not a text file; nothing was changed", path.display())));
-    };
+/// Replaces text in a file's bytes.
+pub(crate) fn replace(bytes: &[u8], path: &Path, wanted: &Wanted<'_>) -> Result<Edited, ToolError> {
+    let decoded = decode(bytes).ok_or_else(|| no_text(path))?;
     let mut notes = Vec::new();
-    let spans = find(&decoded.text, old, new, &mut notes);
-    match (spans.len(), which) {
-        (0, _) => return Err(not_found(path, &decoded.text, old)),
+    let mut spans = find(&decoded.text, wanted.old, wanted.new, &mut notes);
+    let found = spans.len();
+    match (found, wanted.which) {
+        (0, _) => return Err(not_found(path, &decoded.text, wanted)),
         (1, _) | (_, Which::All) => {}
-        (count, Which::Only) => return Err(ambiguous(path, &decoded.text, &spans, count)),
+        (_, Which::First) => spans.truncate(1),
+        (count, Which::Only | Which::Once) => {
+            return Err(ambiguous(path, &decoded.text, &spans, count, wanted));
+        }
     }
     let bytes = splice(bytes, path, &decoded, &spans)?;
     if decoded.charset != Charset::Utf8 {
         notes.push(format!("the file is {}, and stays so", decoded.charset.name()));
     }
-    Ok(Edited { bytes, old_text: decoded.text, spans, notes })
+    Ok(Edited { bytes, old_text: decoded.text, spans, found, notes })
+}
+
+/// Puts `new` behind all the text of a file's bytes.
+pub(crate) fn append(bytes: &[u8], path: &Path, new: &str) -> Result<Vec<u8>, ToolError> {
+    let decoded = decode(bytes).ok_or_else(|| no_text(path))?;
+    let end = decoded.text.len();
+    let crlf = !new.contains('\r') && only_crlf(&decoded.text);
+    let new = if crlf { new.replace('\n', "\r\n") } else { new.to_owned() };
+    splice(bytes, path, &decoded, &[Span { start: end, end, new }])
+}
+
+fn no_text(path: &Path) -> ToolError {
+    ToolError::failed(format!("{} is not a text file; nothing was changed", path.display()))
 }
 
 /// The places to replace. Line breaks in `old` also match the file's own kind, and `new` is given that kind.
@@ -112,8 +137,9 @@ fn splice(bytes: &[u8], path: &Path, decoded: &Decoded, spans: &[Span]) -> Resul
     Ok(made)
 }
 
-fn not_found(path: &Path, text: &str, old: &str) -> ToolError {
-    let mut message = format!("old_string was not found in {}.", path.display());
+fn not_found(path: &Path, text: &str, wanted: &Wanted<'_>) -> ToolError {
+    let Wanted { old, field, .. } = wanted;
+    let mut message = format!("{field} was not found in {}.", path.display());
     if old.contains('\r') && !text.contains('\r') {
         message.push_str(" It has carriage returns (CRLF); the file has none.");
     }
@@ -126,7 +152,7 @@ fn not_found(path: &Path, text: &str, old: &str) -> ToolError {
     ToolError::new(ErrorKind::TargetNotFound, message)
 }
 
-fn ambiguous(path: &Path, text: &str, spans: &[Span], count: usize) -> ToolError {
+fn ambiguous(path: &Path, text: &str, spans: &[Span], count: usize, wanted: &Wanted<'_>) -> ToolError {
     let mut lines = Vec::new();
     let (mut line, mut counted) = (1, 0);
     for span in spans.iter().take(10) {
@@ -135,10 +161,12 @@ fn ambiguous(path: &Path, text: &str, spans: &[Span], count: usize) -> ToolError
         lines.push(line.to_string());
     }
     let more = if count > lines.len() { ", …" } else { "" };
+    let field = wanted.field;
+    let all = if wanted.which == Which::Only { ", or set replace_all" } else { "" };
     ToolError::new(
         ErrorKind::TargetNotFound,
         format!(
-            "old_string was found {count} times in {}, at lines {}{more}. Give more of the text around the one you mean, or set replace_all.",
+            "{field} was found {count} times in {}, at lines {}{more}. Give more of the text around the one you mean{all}.",
             path.display(),
             lines.join(", ")
         ),
@@ -150,7 +178,7 @@ mod tests {
     use super::*;
 
     fn edit(file: &[u8], old: &str, new: &str, which: Which) -> Result<Vec<u8>, String> {
-        replace(file, Path::new("/f"), old, new, which)
+        replace(file, Path::new("/f"), &Wanted { old, new, which, field: "old_string" })
             .map(|edited| edited.bytes)
             .map_err(|error| error.message)
     }
@@ -160,6 +188,22 @@ mod tests {
         assert_eq!(edit(b"a b c", "b", "$& $1 \\1 $$", Which::Only).unwrap(), b"a $& $1 \\1 $$ c");
         assert_eq!(edit(b"aXbXc", "X", "", Which::All).unwrap(), b"abc");
         assert_eq!(edit(b"aaaa", "aa", "b", Which::All).unwrap(), b"bb");
+    }
+
+    #[test]
+    fn the_first_of_several_is_replaced_where_that_is_asked_for() {
+        assert_eq!(edit(b"x y x", "x", "z", Which::First).unwrap(), b"z y x");
+        let said = edit(b"x y x", "x", "z", Which::Once).unwrap_err();
+        assert!(said.ends_with("at lines 1, 1. Give more of the text around the one you mean."), "{said}");
+    }
+
+    #[test]
+    fn what_is_appended_takes_the_files_ways() {
+        let after = |file: &[u8], new| append(file, Path::new("/f"), new).unwrap();
+        assert_eq!(after(b"", "a\n"), b"a\n");
+        assert_eq!(after(b"a\r\n", "b\n"), b"a\r\nb\r\n");
+        assert_eq!(after(b"\xff\xfea\0", "b"), b"\xff\xfea\0b\0");
+        assert!(append(b"\x7fELF\0\0a", Path::new("/f"), "x").is_err());
     }
 
     #[test]

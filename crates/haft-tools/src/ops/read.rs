@@ -1,4 +1,4 @@
-//! Reading a file: as text by lines, or as a picture.
+//! Reading a file: as text by lines, as a picture, as the pages of a PDF or the cells of a notebook.
 
 use std::io::Read;
 use std::path::Path;
@@ -7,6 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use haft_tool::{Cancel, ErrorKind, OpenFile, ToolError, World};
 
+use super::notebook::{self, Shown};
+use super::pdf::{self, Pages};
 use super::text::{Charset, decode};
 
 /// How much of a line is held; callers show less.
@@ -16,14 +18,27 @@ const MOST_WHOLE_BYTES: u64 = 256 << 20;
 /// After this many bytes the count of a file's lines is given up.
 const MOST_COUNTED_BYTES: u64 = 4 << 30;
 /// The largest picture that providers take.
-const MOST_IMAGE_BYTES: u64 = 5 << 20;
+pub(crate) const MOST_IMAGE_BYTES: u64 = 5 << 20;
+/// A PDF or a notebook is held in memory as a whole.
+const MOST_DOCUMENT_BYTES: u64 = 128 << 20;
 const CHUNK: usize = 256 * 1024;
 
 /// What a file turned out to be.
 pub(crate) enum Opened {
     Text(Lines),
     Image { media_type: &'static str, data: String, bytes: u64 },
-    Pdf,
+    Pdf { pages: Pages, lines: Lines, bytes: u64 },
+    Notebook { shown: Shown, lines: Lines },
+}
+
+/// Which part of a file is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part<'a> {
+    /// The first line, counted from 1.
+    pub(crate) first: u64,
+    pub(crate) limit: u64,
+    /// The pages of a PDF.
+    pub(crate) pages: Option<&'a str>,
 }
 
 /// Some lines of a text file.
@@ -45,8 +60,9 @@ pub(crate) struct Line {
     pub(crate) unseen: u64,
 }
 
-/// Opens `path` and reads `limit` lines from line `first` (counted from 1).
-pub(crate) fn read(world: &dyn World, path: &Path, first: u64, limit: u64) -> Result<Opened, ToolError> {
+/// Opens `path` and reads a part of it.
+pub(crate) fn read(world: &dyn World, path: &Path, part: Part<'_>) -> Result<Opened, ToolError> {
+    let Part { first, limit, pages } = part;
     let OpenFile { mut file, size, .. } = world.files().open(path)?;
     let failed = |error: &std::io::Error| ToolError::io(format!("read {}", path.display()), error);
     let mut start = Vec::new();
@@ -61,8 +77,23 @@ pub(crate) fn read(world: &dyn World, path: &Path, first: u64, limit: u64) -> Re
         file.take(MOST_IMAGE_BYTES).read_to_end(&mut start).map_err(|error| failed(&error))?;
         return Ok(Opened::Image { media_type, bytes: start.len() as u64, data: STANDARD.encode(&start) });
     }
-    if start.starts_with(b"%PDF-") {
-        return Ok(Opened::Pdf);
+    if start.starts_with(b"%PDF-") || is_named(path, "pdf") && !plain_utf8(&start) {
+        let bytes = whole(start, file, size, path)?;
+        let pages = pdf::read(&bytes, pages, &path.display().to_string(), world.cancelled())?;
+        let lines = lines_of(&pages.text, first, limit);
+        return Ok(Opened::Pdf { pages, lines, bytes: bytes.len() as u64 });
+    }
+    if pages.is_some() {
+        return Err(ToolError::invalid_arguments(format!("pages: {} is not a PDF", path.display())));
+    }
+    if is_named(path, "ipynb") {
+        let bytes = whole(start, file, size, path)?;
+        if let Some(shown) = notebook::show(&bytes) {
+            let lines = lines_of(&shown.text, first, limit);
+            return Ok(Opened::Notebook { shown, lines });
+        }
+        // What is no notebook may still be text that somebody has to repair.
+        return as_text(&bytes, path, first, limit);
     }
     let rest = file.take(size.max(MOST_WHOLE_BYTES).saturating_sub(start.len() as u64));
     if plain_utf8(&start) {
@@ -76,10 +107,39 @@ pub(crate) fn read(world: &dyn World, path: &Path, first: u64, limit: u64) -> Re
         return Ok(Opened::Text(taker.finish(None)));
     }
     rest.take(MOST_WHOLE_BYTES).read_to_end(&mut start).map_err(|error| failed(&error))?;
-    let Some(decoded) = decode(&start) else {
+    as_text(&start, path, first, limit)
+}
+
+/// All of a file, of which `start` has been read.
+fn whole(mut start: Vec<u8>, rest: impl Read, size: u64, path: &Path) -> Result<Vec<u8>, ToolError> {
+    if size > MOST_DOCUMENT_BYTES {
         return Err(ToolError::failed(format!(
-            "{} is a binary file ({size} bytes), not text",
+            "{} has {size} bytes; documents up to {MOST_DOCUMENT_BYTES} bytes can be read. Split it first.",
             path.display()
+        )));
+    }
+    rest.take(MOST_DOCUMENT_BYTES)
+        .read_to_end(&mut start)
+        .map_err(|error| ToolError::io(format!("read {}", path.display()), &error))?;
+    Ok(start)
+}
+
+fn is_named(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension))
+}
+
+fn lines_of(text: &str, first: u64, limit: u64) -> Lines {
+    let mut taker = Taker::new(first, limit);
+    taker.feed(text.as_bytes());
+    taker.finish(None)
+}
+
+fn as_text(bytes: &[u8], path: &Path, first: u64, limit: u64) -> Result<Opened, ToolError> {
+    let Some(decoded) = decode(bytes) else {
+        return Err(ToolError::failed(format!(
+            "{} is a binary file ({} bytes), not text",
+            path.display(),
+            bytes.len()
         )));
     };
     let mut taker = Taker::new(first, limit);
@@ -202,7 +262,7 @@ impl Taker {
     }
 }
 
-fn image_type(start: &[u8]) -> Option<&'static str> {
+pub(crate) fn image_type(start: &[u8]) -> Option<&'static str> {
     match start {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),

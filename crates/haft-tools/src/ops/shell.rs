@@ -1,8 +1,11 @@
 //! Running a shell command, to its end or in the background.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use haft_tool::{Exit, Finished, RunRequest, TaskClass, TaskInfo, ToolError, World};
+use haft_tool::{
+    Capture, Exit, Finished, RunRequest, TaskClass, TaskInfo, Text, ToolError, World, cut_string,
+};
 
 /// How much of a stream is kept in memory and in the ledger; the caller sees less.
 const KEEP_BYTES: usize = 8 << 20;
@@ -39,6 +42,46 @@ pub(crate) fn run(
     merge: bool,
 ) -> Result<Finished, ToolError> {
     world.processes().run(&request(shell, command, timeout, merge))
+}
+
+/// Runs a program of these words, its two streams apart, in `cwd` or else in the workspace.
+pub(crate) fn run_apart(
+    world: &dyn World,
+    argv: Vec<String>,
+    cwd: Option<PathBuf>,
+    timeout: Duration,
+) -> Result<Finished, ToolError> {
+    let request = RunRequest { argv, cwd, timeout, merge: false, inherit: false, keep_bytes: KEEP_BYTES };
+    world.processes().run(&request)
+}
+
+/// What a command wrote, with a word about what was not kept of it.
+pub(crate) fn written(capture: Capture) -> String {
+    let total = capture.total;
+    let Text { mut head, missing_bytes, tail } = capture.into_text();
+    if missing_bytes > 0 {
+        head.push_str(&format!("\n[... {missing_bytes} bytes were not kept ...]\n{tail}"));
+        return cut_string(head, total);
+    }
+    head
+}
+
+/// What a command wrote to standard error, and then what else there is to say of it.
+pub(crate) fn errors(done: &mut Finished) -> String {
+    let mut text = written(std::mem::take(&mut done.stderr));
+    for fact in done.facts(MOST_REFUSALS) {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("haft: {fact}\n"));
+    }
+    text
+}
+
+/// Seconds as callers write them, fractions too.
+pub(crate) fn seconds(seconds: f64) -> Duration {
+    // Whoever asks for longer than there is time means forever.
+    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)
 }
 
 /// Starts `command` by `shell -c` in the workspace and leaves it running.

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use haft_tool::{
     Effect, ErrorKind, Exit, JsonSchema, Output, Planning, SideEffect, Text, Tool, ToolError, World, json,
+    path_to_text,
 };
 use serde::Deserialize;
 
 use crate::ops::shell;
+use crate::ops::write::write;
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
 const MOST_TIMEOUT_MS: u64 = 600_000;
@@ -25,6 +27,22 @@ pub(super) struct Input {
     description: Option<String>,
     /// Leave it running and return at once with a task id.
     run_in_background: Option<bool>,
+    /// Run it without the sandbox; the user has to allow that.
+    #[serde(rename = "dangerouslyDisableSandbox")]
+    disable_sandbox: Option<bool>,
+    #[serde(rename = "_simulatedSedEdit")]
+    simulated: Option<SimulatedEdit>,
+}
+
+/// What a client that has worked out the command's edit sends with it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(description = "")]
+struct SimulatedEdit {
+    #[serde(rename = "filePath")]
+    path: String,
+    #[serde(rename = "newContent")]
+    content: String,
 }
 
 pub(super) struct Bash;
@@ -40,12 +58,19 @@ impl Tool for Bash {
         SideEffect::Mutating
     }
 
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        if let Some(edit) = &input.simulated {
+            return Ok(vec![Effect::Write { path: planning.only_absolute("filePath", &edit.path)? }]);
+        }
         shell::check(&input.command)?;
-        Ok(vec![Effect::Run { command: input.command.clone() }])
+        let free = (input.disable_sandbox == Some(true)).then_some(Effect::Unsandboxed);
+        Ok(std::iter::once(Effect::Run { command: input.command.clone() }).chain(free).collect())
     }
 
     async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        if let Some(edit) = &input.simulated {
+            return write_instead(edit, world);
+        }
         if input.run_in_background == Some(true) {
             return leave_running(&input, world);
         }
@@ -93,6 +118,14 @@ impl Tool for Bash {
             None => output,
         })
     }
+}
+
+fn write_instead(edit: &SimulatedEdit, world: &dyn World) -> Result<Output, ToolError> {
+    let path = world.planning().only_absolute("filePath", &edit.path)?;
+    let wrote = write(world, &path, &edit.content)?;
+    let said = format!("Wrote {} as the command would have", wrote.written.path.display());
+    Ok(Output::text(said)
+        .with_structured(json!({"filePath": path_to_text(&wrote.written.path), "bytes": wrote.bytes})))
 }
 
 fn leave_running(input: &Input, world: &dyn World) -> Result<Output, ToolError> {

@@ -6,7 +6,7 @@ use haft_tool::{
 };
 use serde::Deserialize;
 
-use crate::ops::edit::{Edited, Which, replace};
+use crate::ops::edit::{Edited, Wanted, Which, replace};
 use crate::ops::hunk::{Hunk, hunks};
 
 /// How many blocks of the diff are shown.
@@ -63,7 +63,8 @@ impl Tool for Edit {
                 let message = format!("{} does not exist; to make a new file use Write", path.display());
                 return Err(ToolError::new(ErrorKind::FileNotFound, message));
             };
-            let mut edited = replace(bytes, &path, &input.old_string, &input.new_string, which)?;
+            let (old, new, field) = (&input.old_string, &input.new_string, "old_string");
+            let mut edited = replace(bytes, &path, &Wanted { old, new, which, field })?;
             let bytes = std::mem::take(&mut edited.bytes);
             done = Some(edited);
             Ok(bytes)

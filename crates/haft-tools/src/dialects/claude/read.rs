@@ -1,4 +1,4 @@
-//! `Read`: a file's lines, numbered; pictures as pictures.
+//! `Read`: a file's lines, numbered; pictures as pictures; the text of PDFs and notebooks.
 
 use std::fmt::Write;
 
@@ -8,12 +8,12 @@ use haft_tool::{
 };
 use serde::Deserialize;
 
-use crate::ops::read::{Lines, Opened, read};
+use crate::ops::read::{Lines, Opened, Part, read};
 
 const DEFAULT_LINES: u64 = 2_000;
 const MOST_LINE_CHARS: usize = 2_000;
 
-/// Read a file. Text comes as numbered lines, at most 2000 unless `limit` says otherwise; PNG, JPEG, GIF and WebP come as pictures.
+/// Read a file: text, a PDF or a notebook as numbered lines, at most 2000 unless `limit` says otherwise; PNG, JPEG, GIF and WebP as pictures.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -25,7 +25,7 @@ pub(super) struct Input {
     /// How many lines to read.
     #[schemars(range(min = 1))]
     limit: Option<u64>,
-    /// Pages of a PDF, for example "1-5".
+    /// Pages of a PDF, at most 20, for example "1-5" or "2,7". Default: the first 20.
     pages: Option<String>,
 }
 
@@ -49,7 +49,9 @@ impl Tool for Read {
     async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let path = world.planning().only_absolute("file_path", &input.file_path)?;
         let first = input.offset.unwrap_or(1).max(1);
-        let opened = match read(world, &path, first, input.limit.unwrap_or(DEFAULT_LINES)) {
+        let limit = input.limit.unwrap_or(DEFAULT_LINES);
+        let part = Part { first, limit, pages: input.pages.as_deref() };
+        let opened = match read(world, &path, part) {
             Err(error) if error.kind == ErrorKind::FileNotFound => {
                 return Err(with_near_names(error, &path, world));
             }
@@ -59,9 +61,6 @@ impl Tool for Read {
             other => other?,
         };
         match opened {
-            Opened::Text(_) if input.pages.is_some() => {
-                Err(ToolError::invalid_arguments(format!("pages: {} is not a PDF", path.display())))
-            }
             Opened::Text(lines) => Ok(shown(&lines, first).with_structured(json!({
                 "type": "text",
                 "file": {
@@ -72,14 +71,30 @@ impl Tool for Read {
             Opened::Image { media_type, data, bytes } => Ok(Output {
                 content: vec![Content::Image { media_type: media_type.to_owned(), data }],
                 structured: Some(
-                    json!({"type": "image", "file": {"filePath": path_to_text(&path), "bytes": bytes, "mediaType": media_type}}),
+                    json!({"type": "image", "file": {"filePath": path_to_text(&path), "originalSize": bytes, "type": media_type}}),
                 ),
                 error_kind: None,
             }),
-            Opened::Pdf => Err(ToolError::failed(format!(
-                "{} is a PDF, which Read cannot show; turn it into text first, for example with pdftotext",
-                path.display()
-            ))),
+            Opened::Pdf { pages, lines, bytes } => {
+                let mut output = shown(&lines, first).with_structured(json!({
+                    "type": "pdf",
+                    "file": {
+                        "filePath": path_to_text(&path), "originalSize": bytes,
+                        "pages": pages.numbers, "totalPages": pages.total,
+                        "numLines": lines.lines.len(), "startLine": first, "totalLines": lines.total,
+                    },
+                }));
+                output.content.extend(pages.scans);
+                Ok(output)
+            }
+            Opened::Notebook { shown: notebook, lines } => {
+                let mut output = shown(&lines, first).with_structured(json!({
+                    "type": "notebook",
+                    "file": {"filePath": path_to_text(&path), "cells": notebook.cells},
+                }));
+                output.content.extend(notebook.pictures);
+                Ok(output)
+            }
         }
     }
 

@@ -1,11 +1,41 @@
-//! The `loom` dialect: the tools of Loom.
+//! The `loom` dialect: the tools of Loom. Each answers with one JSON object.
 
-use haft_tool::{Dialect, Reads};
+mod bash;
+mod edit_file;
+mod list_files;
+mod oracle;
+mod read_file;
+mod web_search;
+
+use std::sync::Arc;
+
+use haft_tool::{Bound, Dialect, Reads};
 
 use crate::Settings;
 
+/// Loom has no limit for a whole result; this is what a call may hold.
+const MOST_BYTES: usize = 64 << 20;
+
 /// The dialect and all its tools.
 pub fn dialect(settings: &Settings) -> Dialect {
-    let _ = settings;
-    Dialect { name: "loom", tools: Vec::new(), aliases: &[], any_case: false, reads: Reads::Roots }
+    Dialect {
+        name: "loom",
+        tools: vec![
+            Arc::new(read_file::ReadFile),
+            Arc::new(list_files::ListFiles),
+            Arc::new(edit_file::EditFile),
+            Arc::new(oracle::Oracle::new(&settings.loom)),
+            Arc::new(bash::Bash),
+            Arc::new(web_search::WebSearch::new(settings)),
+        ],
+        aliases: &[],
+        any_case: false,
+        reads: Reads::Roots,
+        blocked: &[],
+        keeps: Vec::new(),
+    }
+}
+
+fn limit() -> Bound {
+    Bound::json(MOST_BYTES)
 }

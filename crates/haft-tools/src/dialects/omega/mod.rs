@@ -1,11 +1,33 @@
 //! The `omega` dialect: the four tools of Omega, their names in any case.
 
-use haft_tool::{Dialect, Reads};
+mod bash;
+mod edit;
+mod read;
+mod write;
+
+use std::sync::Arc;
+
+use haft_tool::{BLOCKLIST, Bound, Dialect, Keep, Reads};
 
 use crate::Settings;
 
 /// The dialect and all its tools.
-pub fn dialect(settings: &Settings) -> Dialect {
-    let _ = settings;
-    Dialect { name: "omega", tools: Vec::new(), aliases: &[], any_case: true, reads: Reads::Everywhere }
+pub fn dialect(_settings: &Settings) -> Dialect {
+    Dialect {
+        name: "omega",
+        tools: vec![Arc::new(bash::Bash), Arc::new(read::Read), Arc::new(write::Write), Arc::new(edit::Edit)],
+        aliases: &[],
+        any_case: true,
+        reads: Reads::Everywhere,
+        blocked: BLOCKLIST,
+        keeps: Vec::new(),
+    }
+}
+
+/// How Omega cuts a text: its `truncate_output`.
+pub fn limit(max_chars: usize) -> Bound {
+    let notice = |cut: &haft_tool::Cut| {
+        format!("... (output truncated: {} total chars, showing first {})", cut.total_chars, cut.shown_chars)
+    };
+    Bound { max_chars, keep: Keep::First, notice, ..Bound::default() }
 }

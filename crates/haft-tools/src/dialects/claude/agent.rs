@@ -1,0 +1,102 @@
+//! `Agent`: another agent for a task of its own.
+
+use haft_tool::{AgentOrder, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json};
+use serde::{Deserialize, Serialize};
+
+/// Have another agent do a task and report back. It sees nothing of this conversation, so the prompt must say everything.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The task in 3 to 5 words.
+    description: String,
+    /// The task, and what to report.
+    prompt: String,
+    /// The kind of agent.
+    subagent_type: String,
+    /// The caller's own if left out.
+    model: Option<Model>,
+    /// ID of an agent to go on with.
+    resume: Option<String>,
+    /// Return at once; read it with TaskOutput.
+    run_in_background: Option<bool>,
+    /// The most rounds it may take.
+    #[schemars(range(min = 1))]
+    max_turns: Option<u32>,
+    name: Option<String>,
+    team_name: Option<String>,
+    /// Its permission mode.
+    mode: Option<PermissionMode>,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Model {
+    Sonnet,
+    Opus,
+    Haiku,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+enum PermissionMode {
+    AcceptEdits,
+    BypassPermissions,
+    Default,
+    Delegate,
+    DontAsk,
+    Plan,
+}
+
+pub(super) struct Agent;
+
+impl Tool for Agent {
+    type Input = Input;
+
+    fn name(&self) -> &'static str {
+        "Agent"
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::Spawns
+    }
+
+    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        for (field, text) in [("prompt", &input.prompt), ("subagent_type", &input.subagent_type)] {
+            if text.trim().is_empty() {
+                return Err(ToolError::invalid_arguments(format!("{field}: it is empty")));
+            }
+        }
+        Ok(vec![Effect::Spawn { agent: input.subagent_type.clone() }])
+    }
+
+    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let order = AgentOrder {
+            description: input.description,
+            prompt: input.prompt,
+            kind: input.subagent_type,
+            model: word(input.model.as_ref())?,
+            resume: input.resume,
+            background: input.run_in_background.unwrap_or(false),
+            max_turns: input.max_turns,
+            name: input.name,
+            team: input.team_name,
+            mode: word(input.mode.as_ref())?,
+        };
+        let report = world.host().agent(&order).await?;
+        let (status, text) = match &report.said {
+            Some(said) if said.is_empty() => ("completed", format!("(agent {} said nothing)", report.id)),
+            Some(said) => ("completed", said.clone()),
+            None => ("async_launched", format!("Agent running in background with ID: {}", report.id)),
+        };
+        Ok(Output::text(text).with_structured(json!({
+            "status": status, "agentId": report.id, "description": order.description,
+            "totalTurns": report.turns, "totalTokens": report.tokens,
+        })))
+    }
+}
+
+/// The word on the wire, which is also the host's.
+fn word(value: Option<&impl Serialize>) -> Result<Option<String>, ToolError> {
+    let value = value.map(serde_json::to_value).transpose()?;
+    Ok(value.and_then(|value| value.as_str().map(str::to_owned)))
+}

@@ -1,0 +1,69 @@
+//! `ExitPlanMode`: the plan is ready; may the work begin?
+
+use haft_tool::{Effect, JsonSchema, Output, PlanReady, Planning, SideEffect, Tool, ToolError, World, json};
+use serde::{Deserialize, Serialize};
+
+/// In plan mode: say that your plan is ready and ask the user to approve it. Not for questions; use AskUserQuestion.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Input {
+    /// The plan, in Markdown.
+    plan: Option<String>,
+    /// What the plan needs to be allowed.
+    #[serde(rename = "allowedPrompts")]
+    allowed_prompts: Option<Vec<AllowedPrompt>>,
+    #[serde(rename = "pushToRemote")]
+    push_to_remote: Option<bool>,
+    #[serde(rename = "remoteSessionId")]
+    #[expect(dead_code, reason = "accepted, because clients send it")]
+    remote_session_id: Option<String>,
+    #[serde(rename = "remoteSessionUrl")]
+    #[expect(dead_code, reason = "accepted, because clients send it")]
+    remote_session_url: Option<String>,
+    #[serde(rename = "remoteSessionTitle")]
+    #[expect(dead_code, reason = "accepted, because clients send it")]
+    remote_session_title: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AllowedPrompt {
+    tool: PromptTool,
+    /// For example "run tests".
+    prompt: String,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+enum PromptTool {
+    Bash,
+}
+
+pub(super) struct ExitPlanMode;
+
+impl Tool for ExitPlanMode {
+    type Input = Input;
+
+    fn name(&self) -> &'static str {
+        "ExitPlanMode"
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::Blocking
+    }
+
+    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        if input.push_to_remote == Some(true) {
+            return Err(ToolError::invalid_arguments("pushToRemote: there is no remote session to push to"));
+        }
+        Ok(vec![Effect::Ask])
+    }
+
+    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let allow = input.allowed_prompts.unwrap_or_default().into_iter();
+        let allow: Vec<_> = allow
+            .map(|AllowedPrompt { tool: PromptTool::Bash, prompt }| ("Bash".to_owned(), prompt))
+            .collect();
+        let plan = PlanReady { plan: input.plan, allow };
+        let answer = world.host().plan_ready(&plan).await?;
+        Ok(Output::text(answer).with_structured(json!({"plan": plan.plan, "approved": true})))
+    }
+}

@@ -1,0 +1,46 @@
+//! `ListMcpResources`: what connected servers offer to read.
+
+use haft_tool::{Effect, JsonSchema, Output, Planning, Resource, SideEffect, Tool, ToolError, World, json};
+use serde::Deserialize;
+
+/// List the resources of connected MCP servers.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// Only this server's.
+    server: Option<String>,
+}
+
+pub(super) struct ListMcpResources;
+
+impl Tool for ListMcpResources {
+    type Input = Input;
+
+    fn name(&self) -> &'static str {
+        "ListMcpResources"
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::ReadOnly
+    }
+
+    fn plan(&self, _input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        Ok(Vec::new())
+    }
+
+    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let all = world.host().resources(input.server.as_deref()).await?;
+        let text = match all.as_slice() {
+            [] => "No resources".to_owned(),
+            all => all.iter().map(line).collect(),
+        };
+        Ok(Output::text(text).with_structured(json!({"resources": all})))
+    }
+}
+
+fn line(resource: &Resource) -> String {
+    let Resource { server, uri, name, description, media_type } = resource;
+    let about = description.as_ref().map(|about| format!(": {about}")).unwrap_or_default();
+    let kind = media_type.as_ref().map(|kind| format!(" ({kind})")).unwrap_or_default();
+    format!("{server}  {uri}  {name}{kind}{about}\n")
+}

@@ -1,0 +1,69 @@
+//! `TodoWrite`: the session's list of todos.
+
+use haft_tool::{Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json};
+use serde::{Deserialize, Serialize};
+
+/// What the session keeps the list under.
+const TODOS: &str = "todos";
+
+/// Keep a list of todos for work of several steps; each call replaces the whole list. Have one item in progress, and mark items completed as soon as they are.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    todos: Vec<Todo>,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Todo {
+    /// For example "Run the tests".
+    #[schemars(length(min = 1))]
+    content: String,
+    status: Status,
+    /// For example "Running the tests".
+    #[schemars(length(min = 1))]
+    #[serde(rename = "activeForm")]
+    active_form: String,
+}
+
+#[derive(Deserialize, Serialize, JsonSchema, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Pending,
+    InProgress,
+    Completed,
+}
+
+pub(super) struct TodoWrite;
+
+impl Tool for TodoWrite {
+    type Input = Input;
+
+    fn name(&self) -> &'static str {
+        "TodoWrite"
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::Mutating
+    }
+
+    fn plan(&self, _input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        Ok(Vec::new())
+    }
+
+    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let old = world.notes().note(TODOS)?.unwrap_or_else(|| json!([]));
+        let new = serde_json::to_value(&input.todos)?;
+        world.notes().take_note(TODOS, new.clone())?;
+        let facts = json!({"oldTodos": old, "newTodos": new});
+        world.host().tell(TODOS, &facts);
+        let count = |status: Status| input.todos.iter().filter(|todo| todo.status == status).count();
+        let text = format!(
+            "The list has {} pending, {} in progress, {} completed",
+            count(Status::Pending),
+            count(Status::InProgress),
+            count(Status::Completed)
+        );
+        Ok(Output::text(text).with_structured(facts))
+    }
+}

@@ -1,0 +1,57 @@
+//! `memory_write`: something to remember.
+
+use haft_tool::{
+    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json, path_to_text,
+};
+use serde::Deserialize;
+
+use crate::ops::memory::Memory;
+
+/// Write to your memory, which outlives sessions.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// What to remember.
+    content: String,
+    /// Add to what is there (default), or replace it.
+    mode: Option<Mode>,
+}
+
+#[derive(Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    Append,
+    Overwrite,
+}
+
+pub(super) struct MemoryWrite {
+    pub(super) memory: Memory,
+}
+
+impl Tool for MemoryWrite {
+    type Input = Input;
+
+    fn name(&self) -> &'static str {
+        super::MEMORY_WRITE
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::Mutating
+    }
+
+    fn plan(&self, _input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        self.memory.effects(|path| Effect::Write { path })
+    }
+
+    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let append = input.mode != Some(Mode::Overwrite);
+        let path = self.memory.write(world, &input.content, append)?;
+        let mode = if append { "append" } else { "overwrite" };
+        let message = format!("Successfully wrote {} bytes to memory (mode: {mode})", input.content.len());
+        Ok(Output::json(json!({"message": message, "path": path_to_text(&path)})))
+    }
+
+    fn bound(&self) -> Bound {
+        super::limit()
+    }
+}

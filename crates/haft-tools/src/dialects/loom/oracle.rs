@@ -1,0 +1,96 @@
+//! `oracle`: a second opinion from another model.
+
+use haft_tool::{
+    Bound, Completion, Effect, JsonSchema, ModelRole, Output, Planning, SideEffect, Tool, ToolError, World,
+    json,
+};
+use serde::Deserialize;
+
+use crate::ops::api::host_of;
+use crate::ops::oracle::{self, Question};
+use crate::settings::LoomServer;
+
+/// Ask another model for advice: hard reasoning, a review, special knowledge. It sees only what you write here.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The question or task, with everything needed to answer it.
+    query: String,
+    /// Which model.
+    model: Option<String>,
+    /// The most tokens to answer with (default 512).
+    #[schemars(range(min = 16, max = 4096))]
+    max_tokens: Option<i64>,
+    /// How freely it answers (default 0.2).
+    #[schemars(range(min = 0.0, max = 2.0))]
+    temperature: Option<f64>,
+    /// How it should answer, instead of short and exact.
+    system_prompt: Option<String>,
+}
+
+pub(super) struct Oracle {
+    server: LoomServer,
+}
+
+impl Oracle {
+    pub(super) fn new(server: &LoomServer) -> Self {
+        Self { server: server.clone() }
+    }
+}
+
+impl Tool for Oracle {
+    type Input = Input;
+
+    fn name(&self) -> &'static str {
+        "oracle"
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::Network
+    }
+
+    fn clamps(&self) -> bool {
+        true
+    }
+
+    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        if input.query.trim().is_empty() {
+            return Err(ToolError::invalid_arguments("query: expected a question, got an empty text"));
+        }
+        Ok(vec![Effect::Reach { host: host_of(&self.server.at("/")?) }])
+    }
+
+    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let max_tokens = input.max_tokens.unwrap_or(512).clamp(16, 4096);
+        let system =
+            input.system_prompt.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(oracle::SYSTEM);
+        // A host with an oracle of its own is closer than a server that nobody named.
+        let answer = if self.server.server_url.is_none() && world.host().has_model(ModelRole::Oracle) {
+            let completion = Completion {
+                role: ModelRole::Oracle,
+                system: Some(system.to_owned()),
+                prompt: input.query,
+                max_tokens: u32::try_from(max_tokens).unwrap_or(512),
+            };
+            let said = world.host().complete(&completion).await?;
+            json!({
+                "message": {"role": "assistant", "content": said},
+                "tool_calls": [], "usage": null, "finish_reason": "stop",
+            })
+        } else {
+            let question = Question {
+                query: &input.query,
+                model: input.model.as_deref().filter(|model| !model.is_empty()),
+                max_tokens,
+                temperature: input.temperature.unwrap_or(0.2).clamp(0.0, 2.0),
+                system,
+            };
+            oracle::ask(world, &self.server, &question)?
+        };
+        Ok(Output::json(answer))
+    }
+
+    fn bound(&self) -> Bound {
+        super::limit()
+    }
+}

@@ -1,0 +1,61 @@
+//! `edit`: the first occurrence of one text for another.
+
+use haft_tool::{Effect, ErrorKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World};
+use serde::Deserialize;
+
+use crate::ops::edit::{Wanted, Which, replace};
+
+/// Replace the first occurrence of a text in a file.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// Its path.
+    file_path: String,
+    /// The exact text to replace.
+    old_string: String,
+    /// The new text.
+    new_string: String,
+}
+
+pub(super) struct Edit;
+
+impl Tool for Edit {
+    type Input = Input;
+
+    fn name(&self) -> &'static str {
+        "edit"
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::Mutating
+    }
+
+    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        if input.old_string.is_empty() {
+            return Err(ToolError::invalid_arguments(
+                "old_string: it is empty; to make a new file use write",
+            ));
+        }
+        Ok(vec![Effect::Write { path: planning.absolute(&input.file_path)? }])
+    }
+
+    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let path = world.planning().absolute(&input.file_path)?;
+        let (old, new) = (&input.old_string, &input.new_string);
+        let wanted = Wanted { old, new, which: Which::First, field: "old_string" };
+        let (mut found, mut notes) = (0, Vec::new());
+        let written = world.files().update(&path, &mut |current| {
+            let Some(bytes) = current else {
+                let message = format!("{} does not exist; to make a new file use write", path.display());
+                return Err(ToolError::new(ErrorKind::FileNotFound, message));
+            };
+            let edited = replace(bytes, &path, &wanted)?;
+            (found, notes) = (edited.found, edited.notes);
+            Ok(edited.bytes)
+        })?;
+        let times =
+            if found == 1 { "1 occurrence".to_owned() } else { format!("the first of {found} occurrences") };
+        let notes: String = notes.iter().map(|note| format!("; {note}")).collect();
+        Ok(Output::text(format!("Edited {}: replaced {times}{notes}", written.path.display())))
+    }
+}
