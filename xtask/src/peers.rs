@@ -56,6 +56,44 @@ pub(crate) fn debian(name: &str, package: &str) -> Option<PathBuf> {
     })
 }
 
+/// The types of Claude's tools as their maker published them, in the version that the source documents know. Only this one
+/// file of the package is kept.
+pub(crate) fn sdk_types() -> Result<PathBuf, String> {
+    const PACKAGE: &str = "claude-agent-sdk";
+    const VERSION: &str = "0.2.38";
+    const FILE: &str = "sdk-tools.d.ts";
+    let root = cache().join(format!("{PACKAGE}-{VERSION}"));
+    let types = root.join(FILE);
+    if types.is_file() {
+        return Ok(types);
+    }
+    println!("fetching the types of {PACKAGE} {VERSION} …");
+    let npm = debian("npm", "npm").ok_or("npm is needed to fetch the published types; install it")?;
+    std::fs::create_dir_all(&root).map_err(|error| format!("{}: {error}", root.display()))?;
+    let package = format!("@anthropic-ai/{PACKAGE}@{VERSION}");
+    done(Command::new(npm).args(["pack", "--silent", &package, "--pack-destination"]).arg(&root))?;
+    let packed = root.join(format!("anthropic-ai-{PACKAGE}-{VERSION}.tgz"));
+    let member = format!("package/{FILE}");
+    done(
+        Command::new("tar")
+            .arg("-xzf")
+            .arg(&packed)
+            .arg("-C")
+            .arg(&root)
+            .args(["--strip-components=1", &member]),
+    )?;
+    std::fs::remove_file(&packed).map_err(|error| format!("{}: {error}", packed.display()))?;
+    Ok(types)
+}
+
+fn done(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{command:?} ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr)))
+}
+
 fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(|path| path.is_file())
 }

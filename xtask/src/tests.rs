@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::peers::{DENY, NEXTEST, RIPGREP};
+use crate::peers::{DENY, NEXTEST, RIPGREP, sdk_types};
 use crate::{Done, tidy};
 
 pub(crate) fn run() -> Done {
@@ -30,13 +30,14 @@ pub(crate) fn run() -> Done {
     advisories(&deny)?;
     step("documentation tests", Command::new("cargo").args(["test", "--quiet", "--doc", "--workspace"]))?;
     step("example", Command::new("cargo").args(["run", "--quiet", "-p", "haft", "--example", "own_tool"]))?;
-    let (rg, nextest) = (RIPGREP.find()?, NEXTEST.find()?);
+    let (rg, nextest, types) = (RIPGREP.find()?, NEXTEST.find()?, sdk_types()?);
     step(
         "tests",
         Command::new(nextest)
             .args(["nextest", "run", "--workspace", "--no-fail-fast"])
             .args(["--status-level", "slow", "--final-status-level", "fail"])
-            .env("HAFT_RG", rg),
+            .env("HAFT_RG", rg)
+            .env("HAFT_SDK_TYPES", types),
     )?;
     println!("== all good");
     Ok(())

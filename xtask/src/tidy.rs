@@ -52,8 +52,17 @@ fn source(name: &str, text: &str, problems: &mut Vec<String>) {
 
 /// Dependencies point downward only.
 fn crates(root: &Path, problems: &mut Vec<String>) -> Done {
-    const DOWNWARD: [&str; 7] =
-        ["haft-tool", "haft-policy", "haft-world", "haft-ledger", "haft-tools", "haft-runtime", "haft"];
+    const DOWNWARD: [&str; 9] = [
+        "haft-tool",
+        "haft-pdf",
+        "haft-policy",
+        "haft-world",
+        "haft-ledger",
+        "haft-bus",
+        "haft-tools",
+        "haft-runtime",
+        "haft",
+    ];
     let architecture = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap_or_default();
     for (height, name) in DOWNWARD.iter().enumerate() {
         let manifest = root.join("crates").join(name).join("Cargo.toml");

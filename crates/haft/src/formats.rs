@@ -1,6 +1,6 @@
-//! Tool definitions in the envelope of each provider, as they are sent.
+//! Tool definitions and results in the envelope of each provider, as they are sent.
 
-use haft_tool::{Definition, SideEffect, Value, json};
+use haft_tool::{Content, Definition, Output, SideEffect, Value, json};
 
 /// Whose envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -42,5 +42,55 @@ pub fn definitions(format: Format, definitions: &[Definition]) -> Value {
                 "annotations": {"readOnlyHint": read_only, "openWorldHint": tool.side_effect == SideEffect::Network},
             })
         })}),
+    }
+}
+
+/// One result as it goes back to a model, in that provider's message or block. Where a wire knows no failure, the text
+/// begins with `Error: `.
+pub fn result(format: Format, call_id: &str, tool: &str, output: &Output) -> Value {
+    let text = output.as_text();
+    let flagged = if output.is_error() && !text.starts_with("Error: ") {
+        format!("Error: {text}")
+    } else {
+        text.clone()
+    };
+    match format {
+        Format::Haft => json!(output),
+        Format::Openai => json!({"role": "tool", "tool_call_id": call_id, "content": flagged}),
+        Format::Ollama => {
+            json!({"role": "tool", "tool_call_id": call_id, "tool_name": tool, "content": flagged})
+        }
+        Format::Anthropic => {
+            let block = |piece: &Content| match piece {
+                Content::Text { text } => {
+                    json!({"type": "text", "text": format!("{}{}", text.head, text.tail)})
+                }
+                Content::Image { media_type, data } => json!({
+                    "type": "image", "source": {"type": "base64", "media_type": media_type, "data": data},
+                }),
+            };
+            let content: Vec<Value> = output.content.iter().map(block).collect();
+            json!({"type": "tool_result", "tool_use_id": call_id, "content": content, "is_error": output.is_error()})
+        }
+        Format::Gemini => {
+            let key = if output.is_error() { "error" } else { "output" };
+            json!({"functionResponse": {"id": call_id, "name": tool, "response": {key: text}}})
+        }
+        Format::Mcp => {
+            let block = |piece: &Content| match piece {
+                Content::Text { text } => {
+                    json!({"type": "text", "text": format!("{}{}", text.head, text.tail)})
+                }
+                Content::Image { media_type, data } => {
+                    json!({"type": "image", "mimeType": media_type, "data": data})
+                }
+            };
+            let content: Vec<Value> = output.content.iter().map(block).collect();
+            let mut all = json!({"content": content, "isError": output.is_error()});
+            if let Some(structured @ Value::Object(_)) = &output.structured {
+                all["structuredContent"] = structured.clone();
+            }
+            all
+        }
     }
 }

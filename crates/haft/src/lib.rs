@@ -26,11 +26,14 @@
 //! # }).unwrap();
 //! ```
 
+pub mod choice;
 pub mod cli;
+pub mod config;
 pub mod formats;
+pub mod host;
 
 pub use haft_ledger::{Ledger, Query};
-pub use haft_policy::{Behavior, Mode};
+pub use haft_policy::{Behavior, Mode, Preset};
 pub use haft_runtime::{
     Answer, Asker, Builder, CallOptions, CallResult, Nobody, Question, Registry, Runtime, Target,
     UndoPreview, Watch,
@@ -42,4 +45,19 @@ pub use haft_world::Environment;
 /// The `claude` dialect: the tools of Claude Code, under its names.
 pub fn claude() -> Dialect {
     dialects::claude::dialect(&Settings::default())
+}
+
+/// The `loom` dialect: the tools of Loom.
+pub fn loom() -> Dialect {
+    dialects::loom::dialect(&Settings::default())
+}
+
+/// The `omega` dialect: the tools of Omega, their names in any case.
+pub fn omega() -> Dialect {
+    dialects::omega::dialect(&Settings::default())
+}
+
+/// The `clawft` dialect: the tools of clawft.
+pub fn clawft() -> Dialect {
+    dialects::clawft::dialect(&Settings::default())
 }

@@ -60,11 +60,21 @@ async fn section_3_1_each_tool_has_name_description_schema_and_side_effect() {
         "Read read_only",
         "Write mutating",
         "Edit mutating",
+        "NotebookEdit mutating",
         "Glob read_only",
         "Grep read_only",
         "Bash mutating",
         "TaskOutput read_only",
         "TaskStop mutating",
+        "TodoWrite mutating",
+        "WebFetch network",
+        "WebSearch network",
+        "Agent spawns",
+        "AskUserQuestion blocking",
+        "ExitPlanMode blocking",
+        "Config mutating",
+        "ListMcpResources read_only",
+        "ReadMcpResource read_only",
     ];
     assert_eq!(kinds, expected);
 }
@@ -162,7 +172,7 @@ async fn section_4_2_read_shows_pictures_and_names_what_it_cannot_show() {
         [Content::Image { media_type: "image/png".into(), data: "iVBORw0KGgpyZXN0".into() }]
     );
     let pdf = house.file("a.pdf", "%PDF-1.7\n");
-    assert!(house.fails("Read", json!({"file_path": pdf, "pages": "1-5"})).await.1.contains("is a PDF"));
+    assert!(house.fails("Read", json!({"file_path": pdf, "pages": "1-5"})).await.1.contains("is a broken PDF"));
     let text = house.file("a.txt", "x");
     assert_eq!(
         house.fails("Read", json!({"file_path": text, "pages": "1"})).await.0,

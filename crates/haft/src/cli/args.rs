@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
 use haft_policy::{Mode, Preset};
-use haft_runtime::{Builder, Runtime};
-use haft_tool::{ErrorKind, Network, ToolError};
 
 use crate::formats::Format;
 
@@ -39,6 +37,7 @@ pub(super) enum Command {
     Undo(Undo),
     Redo(Redo),
     Gc(Gc),
+    Config(Config),
     Doctor(Doctor),
     /// See what Haft does: real calls on a sample project, then undo. Needs no key and no network.
     Demo,
@@ -67,6 +66,9 @@ pub(super) struct Call {
     /// Print the whole result as JSON: content, `is_error`, `error_kind`, structured, receipt.
     #[arg(long)]
     pub(super) json: bool,
+    /// Print the result as it goes back to a model of this provider.
+    #[arg(long, value_enum, conflicts_with = "json")]
+    pub(super) format: Option<Format>,
     /// Go on with an earlier session instead of starting one.
     #[arg(long, value_name = "ID")]
     pub(super) session: Option<String>,
@@ -105,45 +107,18 @@ pub(super) struct Scope {
     /// One more folder that may be changed; may be given several times.
     #[arg(long = "add-dir", value_name = "DIR")]
     pub(super) directories: Vec<PathBuf>,
-    /// What may be written: workspace, read-only, sandbox, rx, rwx, or off for no sandbox at all.
-    #[arg(long, value_name = "PRESET", default_value_t = Preset::Workspace)]
-    pub(super) sandbox: Preset,
-    /// What commands may reach: none, all, or domains, for example `crates.io,*.npmjs.org`.
-    #[arg(long, value_name = "DOMAINS", value_delimiter = ',', default_value = "none")]
-    pub(super) network: Vec<String>,
+    /// What may be written: workspace, read-only, sandbox, rx, rwx, or off for no sandbox at all [default: workspace].
+    #[arg(long, value_name = "PRESET")]
+    pub(super) sandbox: Option<Preset>,
+    /// What may be reached: none, all, or domains, for example `crates.io,*.npmjs.org` [default: none].
+    #[arg(long, value_name = "DOMAINS", value_delimiter = ',')]
+    pub(super) network: Option<Vec<String>>,
     /// One path that may be written although it is guarded or outside; may be given several times.
     #[arg(long, value_name = "PATH")]
     pub(super) allow_write: Vec<PathBuf>,
     /// One entry of the list of secrets that commands may read, for example .env; may be given several times.
     #[arg(long, value_name = "SECRET")]
     pub(super) allow_read: Vec<String>,
-}
-
-impl Scope {
-    /// The builder with this scope.
-    pub(super) fn configure(&self, mut builder: Builder) -> Result<Builder, ToolError> {
-        for directory in &self.directories {
-            builder = builder.add_directory(directory);
-        }
-        for path in &self.allow_write {
-            builder = builder.allow_write(path);
-        }
-        for secret in &self.allow_read {
-            builder = builder.allow_read(secret);
-        }
-        let words: Vec<&str> = self.network.iter().map(|word| word.trim()).collect();
-        let network = match words.as_slice() {
-            ["none"] => Network::None,
-            ["all"] => Network::All,
-            list if list.iter().any(|word| matches!(*word, "none" | "all" | "")) => {
-                return Err(ToolError::invalid_arguments(
-                    "--network: none and all stand alone; or name domains, with commas between them",
-                ));
-            }
-            list => Network::Domains(list.iter().map(|word| (*word).to_owned()).collect()),
-        };
-        Ok(builder.sandbox(self.sandbox).network(network))
-    }
 }
 
 /// Print the tools and their definitions.
@@ -156,6 +131,8 @@ pub(super) struct Tools {
     pub(super) tool: Option<String>,
     #[command(flatten)]
     pub(super) dialect: Dialect,
+    #[command(flatten)]
+    pub(super) workspace: Workspace,
 }
 
 /// List what was done, newest first.
@@ -247,6 +224,47 @@ pub(super) struct Gc {
     pub(super) dry_run: bool,
 }
 
+/// See and change what is set: `haft.toml`, and what counts more.
+#[derive(Debug, Args)]
+#[command(after_help = "Your own file is $HAFT_CONFIG, else haft/haft.toml in $XDG_CONFIG_HOME or ~/.config. A project may \
+have a haft.toml too; it chooses what yours leaves open (dialect, offer) and may ask and deny more (permissions.ask, \
+permissions.deny), and nothing else.\n\
+Variables count more than files: HAFT_DIALECT, HAFT_OFFER, HAFT_PERMISSION_MODE, HAFT_SANDBOX, HAFT_NETWORK. Flags count \
+most.")]
+pub(super) struct Config {
+    #[command(subcommand)]
+    pub(super) action: ConfigAction,
+    #[command(flatten)]
+    pub(super) workspace: Workspace,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigAction {
+    /// Print every setting with its value and where that comes from, or those below KEY.
+    Show {
+        /// A setting or a table, for example `tools.web_search`.
+        key: Option<String>,
+        /// Print them as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print one value.
+    Get {
+        /// The setting.
+        key: String,
+    },
+    /// Set one value in your own file. The change is recorded; `haft undo` takes it back.
+    Set {
+        /// The setting.
+        key: String,
+        /// The value: a word, a number, true, false, or a list with commas.
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+    },
+    /// Print where your own file is, whether it exists or not.
+    Path,
+}
+
 /// Check what Haft needs on this machine, and say what to do about what is missing.
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
@@ -270,9 +288,12 @@ pub(super) struct Workspace {
 
 #[derive(Debug, Args)]
 pub(super) struct Dialect {
-    /// The vocabulary of the tools.
-    #[arg(long, value_name = "D", default_value = "claude", value_parser = clap::builder::PossibleValuesParser::new(haft_tools::dialects::NAMES.iter().copied()))]
-    pub(super) dialect: String,
+    /// The vocabulary of the tools [default: claude].
+    #[arg(long, value_name = "D", value_parser = clap::builder::PossibleValuesParser::new(haft_tools::dialects::NAMES.iter().copied()))]
+    pub(super) dialect: Option<String>,
+    /// Only these tools, also of other dialects: `Read,loom:bash,omega:*`.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(super) tools: Option<Vec<String>>,
 }
 
 #[derive(Debug, Args)]
@@ -287,9 +308,9 @@ pub(super) struct At {
 
 #[derive(Debug, Args)]
 pub(super) struct Rules {
-    /// How much runs without a question: scoped, default, acceptEdits, plan, dontAsk, bypassPermissions.
-    #[arg(long, value_name = "MODE", default_value_t = Mode::Scoped)]
-    pub(super) permission_mode: Mode,
+    /// How much runs without a question: scoped (the default), default, acceptEdits, plan, dontAsk, bypassPermissions.
+    #[arg(long, value_name = "MODE")]
+    pub(super) permission_mode: Option<Mode>,
     /// Rules that allow, for example 'Bash(git *)' or 'Write(//etc/hosts)'; may be given several times.
     #[arg(
         long = "allowedTools",
@@ -306,23 +327,4 @@ pub(super) struct Rules {
         value_delimiter = ','
     )]
     pub(super) disallowed: Vec<String>,
-}
-
-impl Workspace {
-    /// A runtime's beginnings in this workspace.
-    pub(super) fn builder(&self) -> Builder {
-        let builder = Runtime::builder().door("cli");
-        match &self.workspace {
-            Some(path) => builder.workspace(path),
-            None => builder,
-        }
-    }
-}
-
-impl Dialect {
-    pub(super) fn load(&self) -> Result<haft_tool::Dialect, ToolError> {
-        haft_tools::dialects::by_name(&self.dialect, &haft_tools::Settings::default()).ok_or_else(|| {
-            ToolError::new(ErrorKind::NotFound, format!("there is no dialect {:?}", self.dialect))
-        })
-    }
 }

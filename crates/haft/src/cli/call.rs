@@ -4,38 +4,34 @@ use std::io::IsTerminal;
 use std::mem::ManuallyDrop;
 use std::path::Path;
 
-use haft_policy::Behavior;
 use haft_runtime::{CallOptions, CallResult};
-use haft_tool::{Arguments, Call, Cancel, Content, ToolError, Value, json};
+use haft_tool::{Arguments, Call, Cancel, Content, Message, Receipt, SideEffect, ToolError, Value, json};
 use haft_world::{read_bounded, read_named};
 
 use super::args;
 use super::exit::{Exit, code};
 use super::screen::{self, BAD, FAINT, painted};
+use super::setup::Setup;
 use super::{Done, terminal};
+use crate::formats::{self, Format};
 
 /// The most bytes that arguments may have; a call that needs more wants a file, not an argument.
 const MOST_ARGUMENT_BYTES: u64 = 64 << 20;
 
 pub(super) fn run(args: args::Call) -> Done {
     let arguments = read_arguments(&args.arguments)?;
-    let builder = args.at.workspace.builder().dialect(args.at.dialect.load()?);
-    let mut builder = args.at.scope.configure(builder)?;
-    for rule in args.rules.allowed {
-        builder = builder.allow(rule, "--allowedTools");
-    }
-    for rule in args.rules.disallowed {
-        builder = builder.rule(Behavior::Deny, rule, "--disallowedTools");
-    }
+    let setup = Setup::load(&args.at.workspace)?;
+    let choice = setup.choice(&args.at.dialect)?;
+    let named = choice.registry()?.get(&args.tool).map(|tool| (tool.name().to_owned(), tool.side_effect()));
+    let builder = choice.into_builder(setup.builder());
+    let mut builder = setup.rules(&args.rules, setup.scope(&args.at.scope, builder)?);
     if let Some(session) = args.session {
         builder = builder.session(session);
     }
-    let tool = args.at.dialect.load()?.canonical(&args.tool);
-    if is_a_name(&tool) {
+    if let Some((tool, _)) = &named {
         builder = builder.allow(tool, "named on the command line");
     }
-    let builder = builder.permission_mode(args.rules.permission_mode).asker(terminal::asker());
-    let builder = builder.no_tasks(
+    let builder = builder.asker(terminal::asker()).no_tasks(
         "`haft call` ends with its one call, and everything it has started with it; run the command in the \
          foreground, or make the call from a program that stays, through the library",
     );
@@ -44,22 +40,29 @@ pub(super) fn run(args: args::Call) -> Done {
 
     let cancel = Cancel::new();
     let call = Call::new("call_1", &args.tool, arguments);
-    let waiting = terminal::Waiting::on(&args.tool);
+    // A tool that waits for the person has the terminal to itself.
+    let blocks = named.is_some_and(|(_, side_effect)| side_effect == SideEffect::Blocking);
+    let waiting = if blocks { terminal::Waiting::silent() } else { terminal::Waiting::on(&args.tool) };
     let options = CallOptions { cancel: cancel.clone(), watch: waiting.watch() };
     let result = terminal::wait(&cancel, runtime.run(call, options))?;
     drop(waiting);
     runtime.tidy();
-    if args.json {
-        screen::result(&as_json(&result).to_string());
-    } else {
-        show(&result);
+    match args.format {
+        Some(Format::Haft) => screen::result(&as_json(&result).to_string()),
+        Some(format) => {
+            let Receipt { call_id, tool, .. } = &result.receipt;
+            screen::result(&formats::result(format, call_id, tool, &result.output).to_string());
+        }
+        None if args.json => screen::result(&as_json(&result).to_string()),
+        None => show(&result),
     }
-    Ok(result.output.error_kind.map_or(Exit::Done, code))
-}
-
-/// A rule can only be made of what could be a tool's name.
-fn is_a_name(tool: &str) -> bool {
-    !tool.is_empty() && tool.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
+    let lost = setup.host.close();
+    for lost in &lost {
+        let Message { channel, chat_id, .. } = &lost.message;
+        screen::error(&format!("the message to {channel} {chat_id} did not arrive: {}", lost.error.message));
+    }
+    let done = if lost.is_empty() { Exit::Done } else { Exit::Failed };
+    Ok(result.output.error_kind.map_or(done, code))
 }
 
 fn read_arguments(given: &str) -> Result<Arguments, ToolError> {

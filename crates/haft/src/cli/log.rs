@@ -10,7 +10,7 @@ use super::screen::{self, BAD, FAINT, GOOD, NAME, NOTE, painted};
 use super::{Done, args};
 
 pub(super) fn run(args: &args::Log) -> Done {
-    let runtime = args.workspace.builder().build()?;
+    let runtime = args.workspace.builder()?.build()?;
     runtime.recover()?;
     let ledger = runtime.ledger()?;
     let session = args.session.as_ref().map(|id| ledger.session(id)).transpose()?.map(|session| session.id);
@@ -81,8 +81,10 @@ pub(super) fn summary(receipt: &Receipt) -> String {
         }
         Some(Effect::Run { command }) => command.replace('\n', " ⏎ "),
         Some(Effect::Reach { host }) => host.clone(),
+        Some(Effect::Send { channel }) => channel.clone(),
         Some(Effect::Spawn { agent }) => agent.clone(),
-        Some(Effect::Ask) | None => String::new(),
+        Some(Effect::Configure { setting }) => setting.clone(),
+        Some(Effect::Ask | Effect::Unsandboxed) | None => String::new(),
     };
     let undone = &receipt.undoes;
     let what = receipt.input.get("pattern").and_then(|pattern| pattern.as_str());

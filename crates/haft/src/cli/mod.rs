@@ -3,6 +3,7 @@
 mod args;
 mod call;
 mod complete;
+mod config;
 mod demo;
 mod diff;
 mod doctor;
@@ -10,11 +11,13 @@ mod exit;
 mod gc;
 mod log;
 mod sandbox;
-mod screen;
+pub(crate) mod screen;
+mod setup;
 mod show;
 mod terminal;
 mod tools;
 mod undo;
+mod waiting;
 
 use std::process::ExitCode;
 
@@ -43,6 +46,7 @@ pub fn main() -> ExitCode {
         Command::Undo(args) => undo::undo(&args),
         Command::Redo(args) => undo::redo(&args),
         Command::Gc(args) => gc::run(&args),
+        Command::Config(args) => config::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Demo => demo::run(),
         Command::Completion(args) => Ok(complete::completion(&args)),

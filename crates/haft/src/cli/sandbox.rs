@@ -12,13 +12,15 @@ use serde::Deserialize;
 
 use super::exit::{Exit, code};
 use super::screen::{self, FAINT, NOTE, painted};
+use super::setup::Setup;
 use super::{Done, args, terminal};
 
 /// What a shell says of a program that a signal ended.
 const SIGNALLED: i32 = 128;
 
 pub(super) fn run(args: &args::Sandbox) -> Done {
-    let builder = args.scope.configure(args.workspace.builder())?.tool(Command);
+    let setup = Setup::load(&args.workspace)?;
+    let builder = setup.scope(&args.scope, setup.builder())?.tool(Command);
     let builder = builder.allow(Command::NAME, "named on the command line").asker(terminal::asker());
     // This process ends with the command, and the kernel takes everything down faster than we could.
     let runtime = ManuallyDrop::new(builder.build()?);

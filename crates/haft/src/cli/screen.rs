@@ -6,21 +6,21 @@ use std::time::{Duration, SystemTime};
 
 use anstyle::{AnsiColor, Style};
 
-pub(super) const GOOD: Style = AnsiColor::Green.on_default();
-pub(super) const BAD: Style = AnsiColor::Red.on_default();
-pub(super) const NOTE: Style = AnsiColor::Yellow.on_default();
-pub(super) const NAME: Style = AnsiColor::Cyan.on_default();
-pub(super) const FAINT: Style = Style::new().dimmed();
-pub(super) const BOLD: Style = Style::new().bold();
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+pub(crate) const NOTE: Style = AnsiColor::Yellow.on_default();
+pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
+pub(crate) const FAINT: Style = Style::new().dimmed();
+pub(crate) const BOLD: Style = Style::new().bold();
 
 /// Writes to standard output; a reader that has gone away is not an error.
-pub(super) fn out(text: &str) {
+pub(crate) fn out(text: &str) {
     let mut out = anstream::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// Writes a result to standard output as it is, or without control characters if a person is looking.
-pub(super) fn result(text: &str) {
+pub(crate) fn result(text: &str) {
     let mut out = std::io::stdout().lock();
     let text = if std::io::stdout().is_terminal() { harmless(text) } else { Cow::Borrowed(text) };
     let end = if text.ends_with('\n') { "" } else { "\n" };
@@ -28,23 +28,23 @@ pub(super) fn result(text: &str) {
 }
 
 /// Writes a line to standard error.
-pub(super) fn note(text: &str) {
+pub(crate) fn note(text: &str) {
     let mut err = anstream::stderr().lock();
     let _ = writeln!(err, "{text}");
 }
 
 /// Writes an error to standard error.
-pub(super) fn error(text: &str) {
+pub(crate) fn error(text: &str) {
     note(&format!("{}: {}", painted(BAD, "error"), harmless(text)));
 }
 
 /// `text` in a colour.
-pub(super) fn painted(style: Style, text: &str) -> String {
+pub(crate) fn painted(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
 /// Text that cannot move the cursor, set a title or fill a clipboard.
-pub(super) fn harmless(text: &str) -> Cow<'_, str> {
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     let bad = |c: char| c.is_control() && c != '\n' && c != '\t';
     if text.contains(bad) {
         return Cow::Owned(text.chars().map(|c| if bad(c) { '\u{fffd}' } else { c }).collect());
@@ -53,7 +53,7 @@ pub(super) fn harmless(text: &str) -> Cow<'_, str> {
 }
 
 /// Bytes in the unit that reads best.
-pub(super) fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let mut unit = 0;
     let mut whole = count;
@@ -65,7 +65,7 @@ pub(super) fn bytes(count: u64) -> String {
 }
 
 /// How long ago, in the unit that reads best.
-pub(super) fn ago(at_ms: u64) -> String {
+pub(crate) fn ago(at_ms: u64) -> String {
     let at = SystemTime::UNIX_EPOCH + Duration::from_millis(at_ms);
     let seconds = SystemTime::now().duration_since(at).unwrap_or_default().as_secs();
     match seconds {
@@ -77,7 +77,7 @@ pub(super) fn ago(at_ms: u64) -> String {
 }
 
 /// Microseconds in the unit that reads best.
-pub(super) fn took(microseconds: u64) -> String {
+pub(crate) fn took(microseconds: u64) -> String {
     match microseconds {
         0..=9_999 => format!("{}.{} ms", microseconds / 1_000, microseconds % 1_000 / 100),
         10_000..=9_999_999 => format!("{} ms", microseconds / 1_000),

@@ -17,6 +17,8 @@ pub(super) const MOST_SHOWN_BYTES: u64 = 16 << 20;
 pub(super) const MOST_DIFFS: usize = 10;
 /// More changes than this are only counted.
 pub(super) const MOST_LINES: usize = 50;
+/// More refusals than this are counted, not listed.
+const MOST_DENIALS: usize = 10;
 
 pub(super) fn run(args: &args::Show) -> Done {
     let ledger = Ledger::open(Ledger::home_from_env()?)?;
@@ -104,6 +106,12 @@ fn head(receipt: &Receipt, undone: Option<i64>) -> String {
     row("reversible", &format!("{}{why}", receipt.reversible.word()));
     if let Some(how) = &receipt.enforcement {
         row("enforcement", how);
+    }
+    for denial in receipt.denials.iter().take(MOST_DENIALS) {
+        row("refused", denial.line().trim_start_matches("Refused: "));
+    }
+    if receipt.denials.len() > MOST_DENIALS {
+        row("refused", &format!("{} more; see --json", receipt.denials.len() - MOST_DENIALS));
     }
     if !receipt.undoes.is_empty() {
         row("takes back", &receipt.undoes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));

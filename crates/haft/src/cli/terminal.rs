@@ -4,15 +4,13 @@ use std::future::Future;
 use std::io::{BufRead, IsTerminal, Write};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::Duration;
 
-use haft_runtime::{Answer, Asker, Nobody, Question, Watch};
-use haft_tool::{Cancel, Execution, ToolError};
+use haft_runtime::{Answer, Asker, Nobody, Question};
+use haft_tool::{Cancel, ToolError};
 
 use super::exit::Exit;
 use super::screen::{self, NOTE, painted};
+pub(super) use super::waiting::Waiting;
 
 /// Whether a person can be asked.
 pub(super) fn is_there() -> bool {
@@ -99,56 +97,4 @@ async fn stop_signal() -> Stop {
         std::task::Poll::Pending => terminate.poll_recv(cx).map(|_| Stop::Terminate),
     })
     .await
-}
-
-/// A line on the screen that says how long a call has been running; gone when dropped.
-pub(super) struct Waiting {
-    running: Arc<AtomicBool>,
-    stop: Option<Sender<()>>,
-}
-
-impl Waiting {
-    /// Gets ready to show the line, if somebody is looking.
-    pub(super) fn on(what: &str) -> Self {
-        let running = Arc::new(AtomicBool::new(false));
-        if !std::io::stderr().is_terminal() {
-            return Self { running, stop: None };
-        }
-        let (stop, stopped) = channel::<()>();
-        let what = screen::harmless(what).into_owned();
-        let seen = Arc::clone(&running);
-        std::thread::spawn(move || {
-            let mut seconds = 0;
-            while stopped.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-                // While somebody is being asked, the question has the line.
-                if seen.load(Ordering::Relaxed) {
-                    seconds += 1;
-                    let mut err = anstream::stderr().lock();
-                    let _ = write!(err, "\r{what} … {seconds}s (Ctrl-C stops it)\x1b[K")
-                        .and_then(|()| err.flush());
-                }
-            }
-            if seconds > 0 {
-                let mut err = anstream::stderr().lock();
-                let _ = write!(err, "\r\x1b[K").and_then(|()| err.flush());
-            }
-        });
-        Self { running, stop: Some(stop) }
-    }
-
-    /// Hears when the call starts to run, which is when the line may show.
-    pub(super) fn watch(&self) -> Option<Watch> {
-        self.stop.as_ref()?;
-        let running = Arc::clone(&self.running);
-        Some(Arc::new(move |execution| {
-            running.store(matches!(execution, Execution::Running { .. }), Ordering::Relaxed);
-        }))
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.running.store(false, Ordering::Relaxed);
-        drop(self.stop.take());
-    }
 }

@@ -1,17 +1,18 @@
 //! `haft tools`: the tools and their definitions.
 
 use std::fmt::Write;
+use std::io::IsTerminal;
 
-use haft_runtime::Registry;
 use haft_tool::{Definition, ErrorKind, ToolError, Value};
 
 use super::exit::Exit;
 use super::screen::{self, BOLD, FAINT, NAME, painted};
+use super::setup::Setup;
 use super::{Done, args};
 use crate::formats;
 
 pub(super) fn run(args: &args::Tools) -> Done {
-    let registry = Registry::of(&args.dialect.load()?);
+    let registry = Setup::load(&args.workspace)?.choice(&args.dialect)?.registry()?;
     let mut definitions = registry.definitions();
     if let Some(name) = &args.tool {
         let Some(tool) = registry.get(name) else {
@@ -26,7 +27,9 @@ pub(super) fn run(args: &args::Tools) -> Done {
     match args.format {
         Some(format) => {
             let value = formats::definitions(format, &definitions);
-            screen::result(&serde_json::to_string_pretty(&value)?);
+            // A person reads it; a program gets it as it is sent, byte for byte.
+            let people = std::io::stdout().is_terminal();
+            screen::result(&if people { serde_json::to_string_pretty(&value)? } else { value.to_string() });
         }
         None => screen::out(&listed(&definitions)),
     }

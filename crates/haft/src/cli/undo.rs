@@ -27,7 +27,7 @@ pub(super) fn undo(args: &args::Undo) -> Done {
         }
         (None, None) => (Target::Last, None),
     };
-    let builder = args.how.workspace.builder();
+    let builder = args.how.workspace.builder()?;
     let runtime = match workspace {
         Some(workspace) => builder.workspace(workspace).build()?,
         None => builder.build()?,
@@ -36,7 +36,7 @@ pub(super) fn undo(args: &args::Undo) -> Done {
 }
 
 pub(super) fn redo(args: &args::Redo) -> Done {
-    take_back(&args.how.workspace.builder().build()?, &Target::LastUndo, &args.how, "Redo")
+    take_back(&args.how.workspace.builder()?.build()?, &Target::LastUndo, &args.how, "Redo")
 }
 
 fn take_back(runtime: &Runtime, target: &Target, how: &How, word: &str) -> Done {

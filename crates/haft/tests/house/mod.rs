@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+pub(crate) mod terminal;
+
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,6 +16,7 @@ use tempfile::TempDir;
 pub(crate) struct House {
     folder: TempDir,
     home: TempDir,
+    config: TempDir,
 }
 
 /// What came out of a run.
@@ -25,7 +28,8 @@ pub(crate) struct Ran {
 
 impl House {
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() }
+        let new = || tempfile::tempdir().unwrap();
+        Self { folder: new(), home: new(), config: new() }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -34,6 +38,11 @@ impl House {
 
     pub(crate) fn home(&self) -> &Path {
         self.home.path()
+    }
+
+    /// Where the user's settings are, if there are any.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.config.path().join("haft.toml")
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -51,6 +60,7 @@ impl House {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_haft"));
         command.args(args).current_dir(self.root()).env("HAFT_HOME", self.home()).stdin(Stdio::null());
+        command.env("HAFT_CONFIG", self.config());
         command
     }
 

@@ -1,0 +1,110 @@
+//! What every command that makes calls starts from: the settings, the host, and the flags above them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haft_runtime::{Builder, Runtime};
+use haft_tool::ToolError;
+
+use super::args::{Dialect, Rules, Scope, Workspace};
+use super::screen::{self, NOTE, painted};
+use super::terminal;
+use crate::choice::Choice;
+use crate::config::{Config, NetworkWords, user_file};
+use crate::host::CommandLine;
+
+/// The settings that count here, and who runs the tools.
+pub(super) struct Setup {
+    pub(super) config: Config,
+    pub(super) host: Arc<CommandLine>,
+    workspace: PathBuf,
+}
+
+impl Setup {
+    /// Reads the settings and says what is strange in them.
+    pub(super) fn load(at: &Workspace) -> Result<Self, ToolError> {
+        let workspace = at.folder()?;
+        let config = Config::load(&workspace)?;
+        for warning in &config.warnings {
+            screen::note(&format!("{}: {}", painted(NOTE, "note"), screen::harmless(warning)));
+        }
+        let host = Arc::new(CommandLine::new(&config, &workspace, terminal::is_there()));
+        Ok(Self { config, host, workspace })
+    }
+
+    /// A runtime's beginnings: the workspace, the host, the rules of the settings and what they let tools reach.
+    pub(super) fn builder(&self) -> Builder {
+        let mut builder = beginning().workspace(&self.workspace).host(Arc::clone(&self.host) as _);
+        for (behavior, rule, origin) in self.config.rules() {
+            builder = builder.rule(behavior, rule, origin);
+        }
+        for host in self.config.values.tools.endpoints() {
+            builder = builder.endpoint(host);
+        }
+        builder
+    }
+
+    /// The builder with this scope.
+    pub(super) fn scope(&self, flags: &Scope, mut builder: Builder) -> Result<Builder, ToolError> {
+        for directory in &flags.directories {
+            builder = builder.add_directory(directory);
+        }
+        for path in &flags.allow_write {
+            builder = builder.allow_write(path);
+        }
+        for secret in &flags.allow_read {
+            builder = builder.allow_read(secret);
+        }
+        let values = &self.config.values;
+        let network = flags.network.clone().map(NetworkWords).or_else(|| values.network.clone());
+        let network = network.map(|words| words.network()).transpose()?.unwrap_or_default();
+        let sandbox = flags.sandbox.or(values.sandbox).unwrap_or_default();
+        Ok(builder.sandbox(sandbox).network(network))
+    }
+
+    /// The builder with these rules.
+    pub(super) fn rules(&self, flags: &Rules, mut builder: Builder) -> Builder {
+        for rule in &flags.allowed {
+            builder = builder.allow(rule, "--allowedTools");
+        }
+        for rule in &flags.disallowed {
+            builder = builder.rule(haft_policy::Behavior::Deny, rule, "--disallowedTools");
+        }
+        let mode = flags.permission_mode.or(self.config.values.permission_mode);
+        builder.permission_mode(mode.unwrap_or_default())
+    }
+
+    /// The tools that are offered.
+    pub(super) fn choice(&self, flags: &Dialect) -> Result<Choice, ToolError> {
+        let values = &self.config.values;
+        let set = values.dialect.as_ref().map(|name| name.as_str());
+        let dialect = flags.dialect.as_deref().or(set).unwrap_or(haft_tools::dialects::NAMES[0]);
+        // Tools that were chosen for another dialect are not meant when this one is named.
+        let offer = values.offer.as_deref().filter(|_| flags.dialect.is_none());
+        Choice::new(dialect, flags.tools.as_deref().or(offer), &values.tools)
+    }
+}
+
+impl Workspace {
+    /// The folder that was named, or the current one.
+    pub(super) fn folder(&self) -> Result<PathBuf, ToolError> {
+        let here =
+            || std::env::current_dir().map_err(|error| ToolError::io("find the current directory", &error));
+        match &self.workspace {
+            Some(path) if path.is_absolute() => Ok(path.clone()),
+            Some(path) => Ok(here()?.join(path)),
+            None => here(),
+        }
+    }
+
+    /// A runtime's beginnings for commands that make no calls of their own: the settings are protected, not read.
+    pub(super) fn builder(&self) -> Result<Builder, ToolError> {
+        let workspace = self.folder()?;
+        let host = CommandLine::settings_only(user_file()?.as_deref(), &workspace);
+        Ok(beginning().workspace(workspace).host(Arc::new(host)))
+    }
+}
+
+fn beginning() -> Builder {
+    Runtime::builder().door("cli")
+}

@@ -1,0 +1,77 @@
+//! The command line as a host: a person who answers, the user's settings, and channels for messages.
+
+mod bus;
+mod terminal;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use haft_bus::{ChannelSettings, Undelivered};
+use haft_tool::{Configuration, Host, Hosted, Message, NoHost, PlanReady, ToolError, UserQuestion};
+
+use crate::config::{Config, Live};
+use bus::Channels;
+
+/// The host of the commands that make calls.
+pub struct CommandLine {
+    settings: Option<Live>,
+    /// Whether somebody sits at the terminal.
+    person: bool,
+    channels: Channels,
+}
+
+impl CommandLine {
+    /// A host with the settings and channels of `config`; `person` says whether somebody can be asked.
+    pub fn new(config: &Config, workspace: &Path, person: bool) -> Self {
+        let settings = config.path().map(|path| Live::new(path.to_owned(), workspace.to_owned()));
+        Self { settings, person, channels: Channels::new(config.values.channels.clone()) }
+    }
+
+    /// A host that only knows where the settings are, so that they are protected and can be put back.
+    pub fn settings_only(path: Option<&Path>, workspace: &Path) -> Self {
+        let settings = path.map(|path| Live::new(path.to_owned(), workspace.to_owned()));
+        Self { settings, person: false, channels: Channels::new(BTreeMap::<String, ChannelSettings>::new()) }
+    }
+
+    /// Waits until every message has been delivered, and tells of those that were not.
+    pub fn close(&self) -> Vec<Undelivered> {
+        self.channels.close()
+    }
+}
+
+impl Host for CommandLine {
+    fn ask<'a>(&'a self, questions: &'a [UserQuestion]) -> Hosted<'a, Vec<Vec<String>>> {
+        if !self.person {
+            return NoHost.ask(questions);
+        }
+        let questions = questions.to_vec();
+        Box::pin(async move { at_the_terminal(move || terminal::ask(&questions)).await })
+    }
+
+    fn plan_ready<'a>(&'a self, plan: &'a PlanReady) -> Hosted<'a, String> {
+        if !self.person {
+            return NoHost.plan_ready(plan);
+        }
+        let plan = plan.clone();
+        Box::pin(async move { at_the_terminal(move || terminal::approve(&plan)).await })
+    }
+
+    fn send<'a>(&'a self, message: &'a Message) -> Hosted<'a, ()> {
+        if self.channels.is_empty() {
+            return NoHost.send(message);
+        }
+        Box::pin(async move { self.channels.send(message) })
+    }
+
+    fn configuration(&self) -> Option<&dyn Configuration> {
+        self.settings.as_ref().map(|settings| settings as &dyn Configuration)
+    }
+}
+
+/// Waits for a person on a thread of its own, so that Ctrl-C is heard meanwhile.
+async fn at_the_terminal<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err(ToolError::internal("the terminal could not be read")))
+}

@@ -1,0 +1,144 @@
+//! The same through the program: at a terminal, without one, and from one process to the next.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+
+use haft::{Value, json};
+
+use crate::house::House;
+use crate::house::terminal::Terminal;
+use crate::{question, todo};
+
+#[test]
+fn a_later_process_of_the_session_sees_the_old_todos() {
+    let house = House::new();
+    let write = |todos: Value, more: &[&str]| -> Value {
+        let arguments = json!({"todos": todos}).to_string();
+        let ran = house.haft(&[&["call", "TodoWrite", &arguments, "--json"], more].concat());
+        serde_json::from_str(&ran.stdout).unwrap()
+    };
+    let first = write(json!([todo("look", "pending")]), &[]);
+    let session = first["receipt"]["session"].as_str().unwrap();
+    let second = write(json!([]), &["--session", session]);
+    assert_eq!(second["structured"]["oldTodos"], json!([todo("look", "pending")]));
+    assert_eq!(write(json!([]), &[])["structured"]["oldTodos"], json!([]), "another session has its own");
+}
+
+#[test]
+fn a_person_at_the_terminal_answers_by_number_by_several_or_in_their_own_words() {
+    let house = House::new();
+    let questions = [question("Which?", false), question("Which ones?", true), question("Else?", false)];
+    let arguments = json!({"questions": questions}).to_string();
+    let mut terminal = Terminal::run(house.command(&["call", "AskUserQuestion", &arguments]));
+    terminal.sees("[Colour] Which?");
+    terminal.sees("2) Blue  it is Blue");
+    terminal.sees("One of them (1-2), or your own words: ");
+    terminal.types("7");
+    terminal.sees("There are only the numbers 1 to 2.");
+    terminal.types("2");
+    terminal.sees("Some of them, with commas (1-2), or your own words: ");
+    terminal.types("1,2");
+    terminal.sees("Else?");
+    terminal.sees("your own words: ");
+    terminal.types("rather green");
+    terminal.sees("rather green");
+    let (code, said) = terminal.ends();
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("Which?\n  Blue\nWhich ones?\n  Red, Blue\nElse?\n  rather green\n"), "{said}");
+}
+
+#[test]
+fn ctrl_c_ends_a_question_and_the_end_of_input_too() {
+    let house = House::new();
+    let arguments = json!({"questions": [question("Which?", false)]}).to_string();
+    for key in ["\u{3}", "\u{4}"] {
+        let mut terminal = Terminal::run(house.command(&["call", "AskUserQuestion", &arguments]));
+        terminal.sees("your own words: ");
+        terminal.press(key);
+        assert_eq!(terminal.ends().0, 130, "{key:?}");
+    }
+    let ran = house.haft(&["call", "AskUserQuestion", &arguments]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stdout.contains("nobody is here to answer"), "{}", ran.stdout);
+}
+
+#[test]
+fn leaving_the_sandbox_needs_a_rule_or_the_persons_yes() {
+    let house = House::new();
+    let arguments = json!({"command": "echo free > out", "dangerouslyDisableSandbox": true}).to_string();
+    let ran = house.haft(&["call", "Bash", &arguments]);
+    assert_eq!((ran.code, house.path("out").exists()), (3, false));
+    assert!(ran.stdout.contains("Bash(unsandboxed)"), "{}", ran.stdout);
+    let ran = house.haft(&["call", "Bash", &arguments, "--allowedTools", "Bash(echo *)"]);
+    assert_eq!(ran.code, 3, "a rule for the command is not one for the sandbox");
+    let ran = house.haft(&["call", "Bash", &arguments, "--json", "--allowedTools", "Bash(unsandboxed)"]);
+    let value: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.code, house.read("out").as_str()), (0, "free\n"));
+    assert!(value["receipt"]["enforcement"].as_str().unwrap().starts_with("off"), "{}", value["receipt"]);
+    assert_ne!(value["receipt"]["reversible"], "yes");
+    let held = json!({"command": "true", "dangerouslyDisableSandbox": false}).to_string();
+    let ran = house.haft(&["call", "Bash", &held, "--json"]);
+    let value: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert!(!value["receipt"]["enforcement"].as_str().unwrap().starts_with("off"), "{}", value["receipt"]);
+    let mut terminal = Terminal::run(house.command(&["call", "Bash", &arguments]));
+    terminal.sees("nobody would hold the command to the scope");
+    terminal.types("n");
+    assert_eq!(terminal.ends().0, 3);
+}
+
+#[test]
+fn an_edit_that_a_client_has_worked_out_is_written_instead_of_run() {
+    let house = House::new();
+    house.write("a.txt", "old\n");
+    let edit = json!({"filePath": house.path("a.txt"), "newContent": "new\n"});
+    let ran = house
+        .call("Bash", &json!({"command": "sed -i s/old/new/ a.txt; touch ran", "_simulatedSedEdit": edit}));
+    assert_eq!((ran.code, house.read("a.txt").as_str(), house.path("ran").exists()), (0, "new\n", false));
+    assert_eq!(house.haft(&["undo", "--yes"]).code, 0);
+    assert_eq!(house.read("a.txt"), "old\n");
+    let edit = json!({"filePath": "/etc/haft-host-test", "newContent": ""});
+    assert_eq!(house.call("Bash", &json!({"command": "x", "_simulatedSedEdit": edit})).code, 3);
+}
+
+#[test]
+fn messages_go_out_by_the_channels_of_the_file() {
+    let house = House::new();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    std::fs::write(
+        house.config(),
+        format!("[channels.ops]\nkind = \"webhook\"\nurl = \"http://127.0.0.1:{port}/in\"\n[channels.here]\nkind = \"log\"\n"),
+    )
+    .unwrap();
+    let heard = std::thread::spawn(move || {
+        let (mut stream, _) = server.accept().unwrap();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let (mut head, mut length) = (String::new(), 0);
+        while !head.ends_with("\r\n\r\n") {
+            let start = head.len();
+            reader.read_line(&mut head).unwrap();
+            if let Some(value) = head[start..].to_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+        String::from_utf8(body).unwrap()
+    });
+    let send = |channel: &str| {
+        let arguments = json!({"channel": channel, "chat_id": "42", "content": "it is done"}).to_string();
+        house.haft(&["call", "message", &arguments, "--dialect", "clawft"])
+    };
+    let ran = send("ops");
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert!(heard.join().unwrap().contains("it is done"));
+    let ran = send("here");
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("here 42: it is done"), "{}", ran.stderr);
+    let ran = send("nowhere");
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    let ran = send("ops");
+    assert_eq!(ran.code, 1, "nobody listens any more: {}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("did not arrive"), "{}", ran.stderr);
+}

@@ -1,0 +1,119 @@
+//! `Read` on PDFs and pictures.
+
+use haft::json;
+use serde_json::Value;
+
+use crate::house::House;
+use crate::writer::{HELVETICA, Writer, book, stream};
+
+fn written(house: &House, name: &str, bytes: &[u8]) -> String {
+    std::fs::write(house.path(name), bytes).unwrap();
+    house.path(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn pages_come_as_numbered_lines_under_a_heading_each() {
+    let house = House::new();
+    let path = written(&house, "book.pdf", &book(3).file());
+    let ran = house.call("Read", &json!({"file_path": path, "pages": "3,1"}));
+    let expected = "     1\t--- page 3 of 3 ---
+     2\tThis is page 3.
+     3\tIt has a second line.
+     4\t
+     5\t--- page 1 of 3 ---
+     6\tThis is page 1.
+     7\tIt has a second line.
+";
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, expected), "{}", ran.stderr);
+    let ran = house.call("Read", &json!({"file_path": path, "pages": "3", "offset": 2, "limit": 1}));
+    assert_eq!(ran.stdout, "     2\tThis is page 3.\n(lines 2 to 2 of 3; read on with offset 3)\n");
+}
+
+#[test]
+fn without_pages_a_long_document_gives_its_first_twenty_and_says_so() {
+    let house = House::new();
+    let path = written(&house, "book.pdf", &book(45).modern_file());
+    let ran = house.haft(&["call", "Read", &json!({"file_path": path}).to_string(), "--json"]);
+    let value: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let text = value["content"].as_str().unwrap();
+    assert!(text.contains("This is page 20.") && !text.contains("This is page 21."), "{text}");
+    assert!(text.ends_with("(pages 1 to 20 of 45; read on with pages \"21-40\")\n"), "{text}");
+    let file = &value["structured"]["file"];
+    assert_eq!(value["structured"]["type"], "pdf");
+    assert_eq!((&file["totalPages"], file["pages"].as_array().unwrap().len()), (&json!(45), 20));
+}
+
+#[test]
+fn what_cannot_be_read_is_told_apart() {
+    let house = House::new();
+    let sealed = concat!(env!("CARGO_MANIFEST_DIR"), "/../haft-pdf/tests/reads/sealed/aes-256-password.pdf");
+    let sealed = written(&house, "sealed.pdf", &std::fs::read(sealed).unwrap());
+    let broken = written(&house, "broken.pdf", b"%PDF-1.7\n1 0 obj <<>> endobj");
+    let other = written(&house, "other.pdf", b"\x7fELF\0\0\0\0");
+    let good = written(&house, "good.pdf", &book(3).file());
+    let text = written(&house, "text.txt", b"%PDF is how PDFs begin");
+    let cases = [
+        (json!({"file_path": sealed}), 1, "opens only with a password"),
+        (json!({"file_path": broken}), 1, "is a broken PDF: no page can be found in it"),
+        (json!({"file_path": other}), 1, "is not a PDF, whatever its name says"),
+        (json!({"file_path": good, "pages": "4"}), 2, "has 3 pages, 1 to 3; 4 is not among them"),
+        (json!({"file_path": good, "pages": "one"}), 2, "expected page numbers like"),
+        (json!({"file_path": text, "pages": "1"}), 2, "is not a PDF"),
+    ];
+    for (arguments, code, told) in cases {
+        let ran = house.call("Read", &arguments);
+        assert_eq!(ran.code, code, "{arguments}: {}", ran.stdout);
+        assert!((ran.stdout + &ran.stderr).contains(told), "{arguments}: {told}");
+    }
+    let ran = house.call("Read", &json!({"file_path": text}));
+    assert_eq!(ran.stdout, "     1\t%PDF is how PDFs begin\n");
+}
+
+#[test]
+fn a_scanned_page_comes_as_its_picture() {
+    let house = House::new();
+    let mut writer = Writer::document(HELVETICA, &["/P Do".to_owned(), String::new()]);
+    let picture = writer.add(stream(b"\xff\xd8\xff\xe0 a scan", "/Subtype/Image/Filter/DCTDecode"));
+    let pages = String::from_utf8(writer.objects[1].clone()).unwrap();
+    writer.objects[1] =
+        pages.replace("/Font<<", &format!("/XObject<</P {picture} 0 R>>/Font<<")).into_bytes();
+    let path = written(&house, "scan.pdf", &writer.file());
+    let ran = house.haft(&["call", "Read", &json!({"file_path": path}).to_string(), "--json"]);
+    assert!(ran.stdout.contains("no text: the page is a scan, shown as picture 1"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("the page is empty"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("image/jpeg"), "{}", ran.stdout);
+}
+
+#[test]
+fn one_page_of_many_costs_little_memory_and_a_bomb_no_more() {
+    let house = House::new();
+    let path = written(&house, "book.pdf", &book(300).file());
+    let arguments = json!({"file_path": path, "pages": "200"}).to_string();
+    let (ran, peak) = house.peak(&["call", "Read", &arguments]);
+    assert!(ran.stdout.contains("This is page 200."), "{}", ran.stderr);
+    assert!(peak < 128 << 10, "{peak} KiB");
+
+    let mut writer = Writer::document(HELVETICA, &[String::new()]);
+    writer.objects[3] = crate::writer::packed(&vec![b' '; 300 << 20], "");
+    let path = written(&house, "bomb.pdf", &writer.file());
+    let (ran, peak) = house.peak(&["call", "Read", &json!({"file_path": path}).to_string()]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(peak < 256 << 10, "{peak} KiB");
+}
+
+#[test]
+fn a_picture_goes_by_its_content_and_up_to_a_size() {
+    let house = House::new();
+    let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
+    let small = written(&house, "not-a.txt", &png);
+    let ran = house.haft(&["call", "Read", &json!({"file_path": small}).to_string(), "--json"]);
+    let value: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(value["structured"]["type"], "image");
+    assert_eq!(value["structured"]["file"]["type"], "image/png");
+    png.resize(50 << 20, 0);
+    let ran = house.call("Read", &json!({"file_path": written(&house, "large.png", &png)}));
+    assert_eq!(ran.code, 1);
+    assert!(
+        (ran.stdout + &ran.stderr).contains("is a picture of 52428800 bytes; pictures up to 5242880 bytes")
+    );
+}
