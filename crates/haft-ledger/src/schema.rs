@@ -115,9 +115,8 @@ pub(crate) fn ensure(conn: &Connection, home: &Home) -> Attempt<()> {
     match version(conn)? {
         VERSION => Ok(()),
         0 => create(conn, home),
-        1 => Ok(conn.execute_batch(&format!(
-            "BEGIN IMMEDIATE; {NOTES} PRAGMA user_version = {VERSION}; COMMIT;"
-        ))?),
+        1 => Ok(conn
+            .execute_batch(&format!("BEGIN IMMEDIATE; {NOTES} PRAGMA user_version = {VERSION}; COMMIT;"))?),
         newer if newer > VERSION => Err(ToolError::new(
             ErrorKind::ExecutionFailed,
             format!(

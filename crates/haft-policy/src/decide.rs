@@ -4,9 +4,9 @@ use std::path::Path;
 
 use haft_tool::{Decision, Effect, Sandbox, Scope, Verdict};
 
-use crate::{Mode, reach};
 use crate::places::{leads_out, needs_a_grant};
 use crate::rule::{Behavior, Rule, Rules};
+use crate::{Mode, reach};
 
 /// What is in force for a session.
 #[derive(Debug, Clone)]
@@ -164,7 +164,8 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
         Effect::Unsandboxed => match policy.rules.granting(tool, effect) {
             Some(rule) => Standing::Ruled(rule),
             None => Standing::Ask(
-                "nobody would hold the command to the scope, and what it changes could not be taken back".to_owned(),
+                "nobody would hold the command to the scope, and what it changes could not be taken back"
+                    .to_owned(),
             ),
         },
         Effect::Send { channel } => match policy.rules.allowing(tool, effect) {

@@ -129,7 +129,10 @@ fn a_rule_that_cannot_be_read_says_where_it_stands() {
 #[test]
 fn a_message_is_sent_when_a_rule_or_the_user_says_so() {
     let send = || Effect::Send { channel: "slack".into() };
-    assert_eq!(verdict("message", send(), &policy(Mode::Scoped, &[])), "ask: it would send a message by slack");
+    assert_eq!(
+        verdict("message", send(), &policy(Mode::Scoped, &[])),
+        "ask: it would send a message by slack"
+    );
     let named = policy(Mode::Scoped, &[(Behavior::Allow, "message(slack)")]);
     assert!(verdict("message", send(), &named).ends_with("[message(slack) (test:1)]"));
     assert!(verdict("message", Effect::Send { channel: "telegram".into() }, &named).starts_with("ask"));

@@ -218,7 +218,7 @@ impl Builder {
             None => Ledger::home_from_env()?,
         };
         let home = resolved(&home)?;
-        refuse_ledger_inside(&roots, &home)?;
+        refuse_inside(&roots, &home, "the ledger", "HAFT_HOME to a directory")?;
 
         let (dialect_name, reads) = self
             .dialect
@@ -267,6 +267,8 @@ impl Builder {
         let host = self.host.unwrap_or_else(|| Arc::new(NoHost));
         if let Some(configuration) = host.configuration() {
             let file = resolved(configuration.file())?;
+            // A preset that takes in everything leaves it to the protection alone.
+            refuse_inside(&roots[..=self.directories.len()], &file, "the settings", "HAFT_CONFIG to a file")?;
             scope.protected.push(file.clone());
             scope.config = Some(file);
         }
@@ -356,15 +358,15 @@ fn cache_from_env() -> Option<PathBuf> {
         .or_else(|| absolute("HOME").map(|home| home.join(".cache/haft")))
 }
 
-/// A ledger that calls could write to would prove nothing.
-fn refuse_ledger_inside(roots: &[Arc<Root>], home: &Path) -> Result<(), ToolError> {
-    match roots.iter().find(|root| home.starts_with(&root.path)) {
+/// A ledger that calls could write to would prove nothing, and settings that they could move away would hold nothing.
+fn refuse_inside(roots: &[Arc<Root>], path: &Path, what: &str, elsewhere: &str) -> Result<(), ToolError> {
+    match roots.iter().find(|root| path.starts_with(&root.path)) {
         None => Ok(()),
         Some(root) => Err(ToolError::new(
             ErrorKind::InvalidPath,
             format!(
-                "the ledger {} lies inside {}, which calls may change; choose a narrower workspace or set HAFT_HOME to a directory outside it",
-                home.display(),
+                "{what} {} lies inside {}, which calls may change; choose a narrower workspace or set {elsewhere} outside it",
+                path.display(),
                 root.path.display()
             ),
         )),

@@ -67,7 +67,9 @@ impl Effect {
             (Self::Write { path: a }, Self::Write { path: b } | Self::Read { path: b })
             | (Self::Read { path: a }, Self::Write { path: b }) => overlap(a, b),
             // Two questions at once would talk over each other, and what is told in two messages has an order.
-            (Self::Ask, Self::Ask) | (Self::Send { .. }, Self::Send { .. }) | (Self::Configure { .. }, Self::Configure { .. }) => true,
+            (Self::Ask, Self::Ask)
+            | (Self::Send { .. }, Self::Send { .. })
+            | (Self::Configure { .. }, Self::Configure { .. }) => true,
             _ => false,
         }
     }

@@ -56,6 +56,11 @@ pub const GUARDED_FILES: &[&str] = &[
 
 /// Whether `path` is guarded, judged by its words alone.
 pub fn guarded(path: &Path) -> Option<Guard> {
+    // Asked before each file that a command writes, and nearly every path is told by its dots.
+    let dotted = path.iter().any(|name| name.as_encoded_bytes().first() == Some(&b'.'));
+    if !dotted && !path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("haft.toml")) {
+        return None;
+    }
     let names: Vec<&str> = path.components().map(|part| part.as_os_str().to_str().unwrap_or("\0")).collect();
     for (at, name) in names.iter().enumerate() {
         let rest = &names[at + 1..];
@@ -118,6 +123,7 @@ mod tests {
         }
         for path in [
             "/w/haft.toml",
+            "/w/a/Haft.toml",
             "/w/.haft/x",
             "/w/.mcp.json",
             "/w/.claude/settings.local.json",

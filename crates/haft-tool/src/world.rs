@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cancel, FileNode, Host, Http, NoHost, NoHttp, NoNotes, Node, Notes, Progress, Tasks, Text, ToolError};
+use crate::{
+    Cancel, FileNode, Host, Http, NoHost, NoHttp, NoNotes, Node, Notes, Progress, Tasks, Text, ToolError,
+};
 
 /// What `plan` may know: nothing but where the call stands.
 #[derive(Debug, Clone)]

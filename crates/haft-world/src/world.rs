@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_tool::{
-    Cancel, Files, Finished, Host, Http, Notes, Planning, Processes, Progress, RunRequest, Sandbox, Scope, Tasks,
-    ToolError, World,
+    Cancel, Files, Finished, Host, Http, Notes, Planning, Processes, Progress, RunRequest, Sandbox, Scope,
+    Tasks, ToolError, World,
 };
 
 use crate::http::{Door, Web};

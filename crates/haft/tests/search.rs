@@ -16,7 +16,7 @@ use support::{Server, answer};
 const FOUND: &str = r#"{"query":"rust","results":[{"title":"Rust","url":"https://www.rust-lang.org/","snippet":"A language","content":"A language"}]}"#;
 
 fn call(house: &House, dialect: &str, tool: &str, arguments: &Value, env: &[(&str, &str)]) -> (Ran, Value) {
-    let config = house.home().join("haft.toml");
+    let config = house.path("of-the-user.toml");
     let arguments = arguments.to_string();
     let mut command = house.command(&["call", "--dialect", dialect, "--json", tool, &arguments]);
     for name in [
@@ -30,13 +30,13 @@ fn call(house: &House, dialect: &str, tool: &str, arguments: &Value, env: &[(&st
         command.env_remove(name);
     }
     let ran: Ran = command.env("HAFT_CONFIG", config).envs(env.iter().copied()).output().unwrap().into();
-    let value = serde_json::from_str(&ran.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {} {}", ran.stdout, ran.stderr));
+    assert!(ran.stdout.starts_with('{'), "{}{}", ran.stdout, ran.stderr);
+    let value = serde_json::from_str(&ran.stdout).unwrap();
     (ran, value)
 }
 
 fn configure(house: &House, text: &str) {
-    std::fs::write(house.home().join("haft.toml"), text).unwrap();
+    std::fs::write(house.path("of-the-user.toml"), text).unwrap();
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn an_unknown_channel_and_one_that_refuses_are_both_told() {
     let unknown = json!({"channel": "slak", "chat_id": "C1", "content": "hi"});
     let (ran, value) = call(&house, "clawft", "message", &unknown, &[]);
     assert_ne!(ran.code, 0);
-    assert!(value["content"][0]["text"].to_string().contains("did you mean"), "{value}");
+    assert!(value["content"].to_string().contains("did you mean"), "{value}");
     let known = json!({"channel": "slack", "chat_id": "C1", "content": "hi"});
     let (ran, _) = call(&house, "clawft", "message", &known, &[]);
     assert!(ran.stderr.contains("channel_not_found") && !ran.stderr.contains("xoxb-9"), "{}", ran.stderr);

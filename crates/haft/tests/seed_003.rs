@@ -172,7 +172,9 @@ async fn section_4_2_read_shows_pictures_and_names_what_it_cannot_show() {
         [Content::Image { media_type: "image/png".into(), data: "iVBORw0KGgpyZXN0".into() }]
     );
     let pdf = house.file("a.pdf", "%PDF-1.7\n");
-    assert!(house.fails("Read", json!({"file_path": pdf, "pages": "1-5"})).await.1.contains("is a broken PDF"));
+    assert!(
+        house.fails("Read", json!({"file_path": pdf, "pages": "1-5"})).await.1.contains("is a broken PDF")
+    );
     let text = house.file("a.txt", "x");
     assert_eq!(
         house.fails("Read", json!({"file_path": text, "pages": "1"})).await.0,

@@ -127,6 +127,15 @@ pub(crate) fn packed(bytes: &[u8], dict: &str) -> Vec<u8> {
     stream(&packer.finish().unwrap(), &format!("/Filter/FlateDecode{dict}"))
 }
 
+/// A small stream that holds this many MiB of blanks. A test's own memory would count as that of its children.
+pub(crate) fn bomb(mebibytes: usize) -> Vec<u8> {
+    let mut packer = ZlibEncoder::new(Vec::new(), Compression::best());
+    for _ in 0..mebibytes {
+        packer.write_all(&vec![b' '; 1 << 20]).unwrap();
+    }
+    stream(&packer.finish().unwrap(), "/Filter/FlateDecode")
+}
+
 pub(crate) fn stream(bytes: &[u8], dict: &str) -> Vec<u8> {
     let mut made = format!("<<{dict}/Length {}>>\nstream\n", bytes.len()).into_bytes();
     made.extend_from_slice(bytes);

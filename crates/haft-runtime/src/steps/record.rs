@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use haft_ledger::{Bytes, Ledger, NewSession, Spool};
-use haft_tool::{Change, Decision, Denial, ErrorKind, Notes, Receipt, Reversible, Text, ToolError, Value, now_ms};
+use haft_tool::{
+    Change, Decision, Denial, ErrorKind, Notes, Receipt, Reversible, Text, ToolError, Value, now_ms,
+};
 use haft_world::{Before, Image, Intent, Journal, hash};
 
 /// Strings longer than this are named in a receipt, not repeated.
@@ -146,7 +148,8 @@ impl Page {
         let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
         self.close()?;
         receipt.session.clone_from(session);
-        let Done { changes, losses, witnessed, enforcement, denials, notes } = std::mem::take(&mut *self.done());
+        let Done { changes, losses, witnessed, enforcement, denials, notes } =
+            std::mem::take(&mut *self.done());
         receipt.changes = changes;
         receipt.enforcement = enforcement;
         receipt.denials = denials;

@@ -16,6 +16,7 @@ mod denials;
 mod filter;
 mod image;
 mod notify;
+mod pairing;
 mod paths;
 mod places;
 mod recorder;
@@ -124,6 +125,7 @@ fn watch(listener: Option<OwnedFd>, setting: Setting) -> Result<Seen, ToolError>
         denials: Denials::default(),
         dirs: Dirs::default(),
         umasks: Umasks::default(),
+        pairing: pairing::Pairing::default(),
         umask: None,
         rights: rights::Rights::now(),
         census: Census::new(setting.keeper, setting.verdict, setting.end),

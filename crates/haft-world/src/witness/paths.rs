@@ -100,6 +100,32 @@ pub(super) trait Judge {
 #[derive(Debug, Default)]
 pub(super) struct Dirs {
     known: HashMap<(Base, Vec<u8>), (Rc<Dir>, Instant)>,
+    threads: Threads,
+}
+
+/// Where threads are asked about: to find that again each time would take longer than the question.
+#[derive(Debug, Default)]
+struct Threads {
+    known: HashMap<i32, OwnedFd>,
+}
+
+impl Threads {
+    /// What relative paths start from.
+    fn stat(&mut self, target: Target, base: i32) -> Result<rustix::fs::Stat, Errno> {
+        let word = if base == libc::AT_FDCWD { "cwd".into() } else { format!("fd/{base}") };
+        let ask = |thread: &OwnedFd| rustix::fs::statat(thread, &word, AtFlags::empty());
+        if let Some(stat) = self.known.get(&target.thread()).and_then(|thread| ask(thread).ok()) {
+            return Ok(stat);
+        }
+        // The number may have passed to another thread.
+        let thread = place(&format!("/proc/{}", target.thread()))?;
+        let stat = ask(&thread)?;
+        if self.known.len() >= MOST_KNOWN {
+            self.known.clear();
+        }
+        self.known.insert(target.thread(), thread);
+        Ok(stat)
+    }
 }
 
 impl Dirs {
@@ -195,13 +221,12 @@ impl Dirs {
                 open_below(CWD, path, ResolveFlags::NO_MAGICLINKS)
             });
         }
-        let start = target.base(base);
-        let stat = rustix::fs::stat(start.as_str()).map_err(|error| match error {
+        let stat = self.threads.stat(target, base).map_err(|error| match error {
             Errno::NOENT => Errno::BADF,
             error => error,
         })?;
         self.known_or(Base::Directory(stat.st_dev, stat.st_ino), path, judge, |path| {
-            let start = place(&start)?;
+            let start = place(&target.base(base))?;
             let path = if path.is_empty() { b"." } else { path };
             open_below(&start, path, ResolveFlags::NO_MAGICLINKS)
         })
@@ -262,6 +287,9 @@ fn split(path: &[u8]) -> (&[u8], &[u8], bool) {
 
 /// The path with `/proc/self` meaning the program and not Haft; nothing if it does not start so.
 fn in_own_proc(path: &[u8], target: Target) -> Option<Vec<u8>> {
+    if !path.starts_with(b"/proc/") && !path.starts_with(b"/dev/") {
+        return None;
+    }
     let thread = target.thread();
     let rewritten = |rest: &[u8], start: String| {
         (rest.is_empty() || rest[0] == b'/').then(|| [start.as_bytes(), rest].concat())

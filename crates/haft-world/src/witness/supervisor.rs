@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use super::census::Census;
 use super::denials::Denials;
 use super::notify::{Arrived, Call, Listener};
+use super::pairing::Pairing;
 use super::paths::{Dirs, Found, Judge, Spot};
 use super::places::{Area, Places};
 use super::recorder::Recorder;
@@ -62,6 +63,7 @@ pub(super) struct Supervisor {
     pub(super) denials: Denials,
     pub(super) dirs: Dirs,
     pub(super) umasks: Umasks,
+    pub(super) pairing: Pairing,
     /// The umask that this thread has now.
     pub(super) umask: Option<rustix::fs::Mode>,
     pub(super) census: Census,
@@ -123,7 +125,8 @@ impl Supervisor {
             Answer::Done(value) => self.listener.answer(call.id, Ok(value)),
             Answer::Fail(error) => self.listener.answer(call.id, Err(error)),
             Answer::Descriptor { fd, close_on_exec } => {
-                self.listener.hand_over(call.id, fd, close_on_exec);
+                let held = self.pairing.hold(call.thread);
+                self.listener.hand_over(call.id, fd, close_on_exec, held);
             }
             Answer::Later => {}
         }

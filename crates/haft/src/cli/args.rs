@@ -226,11 +226,13 @@ pub(super) struct Gc {
 
 /// See and change what is set: `haft.toml`, and what counts more.
 #[derive(Debug, Args)]
-#[command(after_help = "Your own file is $HAFT_CONFIG, else haft/haft.toml in $XDG_CONFIG_HOME or ~/.config. A project may \
+#[command(
+    after_help = "Your own file is $HAFT_CONFIG, else haft/haft.toml in $XDG_CONFIG_HOME or ~/.config. A project may \
 have a haft.toml too; it chooses what yours leaves open (dialect, offer) and may ask and deny more (permissions.ask, \
 permissions.deny), and nothing else.\n\
 Variables count more than files: HAFT_DIALECT, HAFT_OFFER, HAFT_PERMISSION_MODE, HAFT_SANDBOX, HAFT_NETWORK. Flags count \
-most.")]
+most."
+)]
 pub(super) struct Config {
     #[command(subcommand)]
     pub(super) action: ConfigAction,

@@ -13,16 +13,16 @@ async fn omegas_bash_runs_through_bash_for_120_seconds() {
     let run = ear.run();
     assert_eq!(run.argv, ["bash", "-c", "[[ x ]] && echo \"$x\""]);
     assert!(run.cwd.is_none(), "in the workspace");
-    assert_eq!(run.timeout, Duration::from_secs(120));
+    assert_eq!(run.timeout, Duration::from_mins(2));
 }
 
 #[tokio::test]
 async fn claudes_bash_has_120_seconds_unless_told_otherwise() {
     let (claude, ear) = heard("claude", &Settings::default());
     claude.call("Bash", json!({"command": "true"})).await;
-    assert_eq!(ear.run().timeout, Duration::from_secs(120));
+    assert_eq!(ear.run().timeout, Duration::from_mins(2));
     claude.call("Bash", json!({"command": "true", "timeout": 600_000})).await;
-    assert_eq!(ear.run().timeout, Duration::from_secs(600));
+    assert_eq!(ear.run().timeout, Duration::from_mins(10));
 }
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn looms_bash_runs_through_sh_for_60_seconds_and_at_most_300() {
     let run = ear.run();
     assert_eq!(run.argv, ["sh", "-c", command], "nothing is escaped");
     assert_eq!((run.merge, run.cwd), (false, None));
-    assert_eq!(run.timeout, Duration::from_secs(60));
+    assert_eq!(run.timeout, Duration::from_mins(1));
     for (asked, taken) in [(-5, 1), (0, 1), (1, 1), (299, 299), (300, 300), (301, 300), (100_000, 300)] {
         loom.call("bash", json!({"command": "true", "timeout_secs": asked})).await;
         assert_eq!(ear.run().timeout, Duration::from_secs(taken), "{asked}");
@@ -63,12 +63,12 @@ async fn clawfts_spawn_runs_a_program_for_60_seconds() {
     let run = ear.run();
     assert_eq!(run.argv, ["echo", "$HOME", "a b"], "no shell");
     assert!(run.cwd.is_none());
-    assert_eq!(run.timeout, Duration::from_secs(60));
+    assert_eq!(run.timeout, Duration::from_mins(1));
     let example = json!({"command": "cargo", "args": ["test", "--release"], "description": "Run tests", "timeout": 120});
     clawft.call("spawn", example).await;
     let run = ear.run();
     assert_eq!(run.argv, ["cargo", "test", "--release"]);
-    assert_eq!(run.timeout, Duration::from_secs(120));
+    assert_eq!(run.timeout, Duration::from_mins(2));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The same through the program: at a terminal, without one, and from one process to the next.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 
 use haft::{Value, json};
@@ -110,21 +110,15 @@ fn messages_go_out_by_the_channels_of_the_file() {
         format!("[channels.ops]\nkind = \"webhook\"\nurl = \"http://127.0.0.1:{port}/in\"\n[channels.here]\nkind = \"log\"\n"),
     )
     .unwrap();
+    // Takes the first message, and will not have the second.
     let heard = std::thread::spawn(move || {
-        let (mut stream, _) = server.accept().unwrap();
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
-        let (mut head, mut length) = (String::new(), 0);
-        while !head.ends_with("\r\n\r\n") {
-            let start = head.len();
-            reader.read_line(&mut head).unwrap();
-            if let Some(value) = head[start..].to_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).unwrap();
-        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
-        String::from_utf8(body).unwrap()
+        ["200 OK", "400 Bad Request"].map(|status| {
+            let (mut stream, _) = server.accept().unwrap();
+            let body = body(&mut BufReader::new(stream.try_clone().unwrap()));
+            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            stream.write_all(answer.as_bytes()).unwrap();
+            body
+        })
     });
     let send = |channel: &str| {
         let arguments = json!({"channel": channel, "chat_id": "42", "content": "it is done"}).to_string();
@@ -132,13 +126,28 @@ fn messages_go_out_by_the_channels_of_the_file() {
     };
     let ran = send("ops");
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
-    assert!(heard.join().unwrap().contains("it is done"));
     let ran = send("here");
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stderr.contains("here 42: it is done"), "{}", ran.stderr);
     let ran = send("nowhere");
-    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.code, 2, "{}{}", ran.stdout, ran.stderr);
     let ran = send("ops");
-    assert_eq!(ran.code, 1, "nobody listens any more: {}{}", ran.stdout, ran.stderr);
-    assert!(ran.stderr.contains("did not arrive"), "{}", ran.stderr);
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("the message to ops 42 did not arrive"), "{}", ran.stderr);
+    assert!(heard.join().unwrap().iter().all(|body| body.contains("it is done")));
+}
+
+/// What a request carries.
+fn body(from: &mut impl BufRead) -> String {
+    let (mut head, mut length) = (String::new(), 0);
+    while !head.ends_with("\r\n\r\n") {
+        let start = head.len();
+        from.read_line(&mut head).unwrap();
+        if let Some(value) = head[start..].to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    from.read_exact(&mut body).unwrap();
+    String::from_utf8(body).unwrap()
 }

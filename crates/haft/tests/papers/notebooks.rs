@@ -231,6 +231,6 @@ fn an_edit_is_recorded_and_can_be_undone() {
     let arguments = json!({"notebook_path": house.path("a.ipynb"), "cell_id": "b2c4", "new_source": "x"});
     assert_eq!(house.call("NotebookEdit", &arguments).code, 0);
     assert_ne!(house.read("a.ipynb"), NOTEBOOK);
-    assert_eq!(house.haft(&["undo"]).code, 0);
+    assert_eq!(house.haft(&["undo", "--yes"]).code, 0);
     assert_eq!(house.read("a.ipynb"), NOTEBOOK);
 }

@@ -4,7 +4,7 @@ use haft::json;
 use serde_json::Value;
 
 use crate::house::House;
-use crate::writer::{HELVETICA, Writer, book, stream};
+use crate::writer::{HELVETICA, Writer, bomb, book, stream};
 
 fn written(house: &House, name: &str, bytes: &[u8]) -> String {
     std::fs::write(house.path(name), bytes).unwrap();
@@ -94,7 +94,7 @@ fn one_page_of_many_costs_little_memory_and_a_bomb_no_more() {
     assert!(peak < 128 << 10, "{peak} KiB");
 
     let mut writer = Writer::document(HELVETICA, &[String::new()]);
-    writer.objects[3] = crate::writer::packed(&vec![b' '; 300 << 20], "");
+    writer.objects[3] = bomb(300);
     let path = written(&house, "bomb.pdf", &writer.file());
     let (ran, peak) = house.peak(&["call", "Read", &json!({"file_path": path}).to_string()]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -104,14 +104,15 @@ fn one_page_of_many_costs_little_memory_and_a_bomb_no_more() {
 #[test]
 fn a_picture_goes_by_its_content_and_up_to_a_size() {
     let house = House::new();
-    let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
+    let png = b"\x89PNG\r\n\x1a\n".to_vec();
     let small = written(&house, "not-a.txt", &png);
     let ran = house.haft(&["call", "Read", &json!({"file_path": small}).to_string(), "--json"]);
     let value: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(value["structured"]["type"], "image");
     assert_eq!(value["structured"]["file"]["type"], "image/png");
-    png.resize(50 << 20, 0);
-    let ran = house.call("Read", &json!({"file_path": written(&house, "large.png", &png)}));
+    let large = written(&house, "large.png", &png);
+    std::fs::File::options().write(true).open(&large).unwrap().set_len(50 << 20).unwrap();
+    let ran = house.call("Read", &json!({"file_path": large}));
     assert_eq!(ran.code, 1);
     assert!(
         (ran.stdout + &ran.stderr).contains("is a picture of 52428800 bytes; pictures up to 5242880 bytes")

@@ -64,7 +64,7 @@ fn defined(dialect: &str) -> Vec<Definition> {
     haft.build().unwrap().definitions()
 }
 
-/// What a provider in OpenAI's format is sent.
+/// How many bytes a provider is sent in the commonest format.
 fn as_sent(dialect: &str) -> usize {
     definitions(Format::Openai, &defined(dialect)).to_string().len()
 }

@@ -15,7 +15,7 @@ pub(crate) fn array(items: &Value, least: Option<u64>, most: Option<u64>) -> Val
 }
 
 /// An object; `rest` is the shape of further members, null where there may be none.
-pub(crate) fn object(fields: BTreeMap<String, Value>, mut required: Vec<String>, rest: Value) -> Value {
+pub(crate) fn object(fields: &BTreeMap<String, Value>, mut required: Vec<String>, rest: &Value) -> Value {
     required.sort();
     json!({"fields": fields, "required": required, "rest": rest})
 }
@@ -87,9 +87,9 @@ fn of_type(kind: &str, schema: &Value) -> Value {
                 _ => json!("unknown"),
             };
             object(
-                fields.map(|(name, field)| (name.clone(), of_schema(field))).collect(),
+                &fields.map(|(name, field)| (name.clone(), of_schema(field))).collect(),
                 required.map(|name| name.as_str().unwrap().to_owned()).collect(),
-                rest,
+                &rest,
             )
         }
         other => json!(other),

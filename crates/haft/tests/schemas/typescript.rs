@@ -142,6 +142,6 @@ impl Reader {
             }
             self.expect(";");
         }
-        object(fields, required, rest)
+        object(&fields, required, &rest)
     }
 }

@@ -11,20 +11,18 @@ pub(super) struct Input {
     description: String,
     /// The task, and what to report.
     prompt: String,
-    /// The kind of agent.
     subagent_type: String,
     /// The caller's own if left out.
     model: Option<Model>,
     /// ID of an agent to go on with.
     resume: Option<String>,
-    /// Return at once; read it with TaskOutput.
+    /// Return at once; read it with `TaskOutput`.
     run_in_background: Option<bool>,
     /// The most rounds it may take.
     #[schemars(range(min = 1))]
     max_turns: Option<u32>,
     name: Option<String>,
     team_name: Option<String>,
-    /// Its permission mode.
     mode: Option<PermissionMode>,
 }
 

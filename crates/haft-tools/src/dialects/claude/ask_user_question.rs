@@ -8,7 +8,7 @@ use haft_tool::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Ask the user to choose, where you cannot find out or decide yourself. They can always answer in their own words.
+/// Ask the user to choose where you cannot find out or decide yourself. They can always answer in their own words.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -22,12 +22,10 @@ pub(super) struct Input {
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Question {
-    #[schemars(length(min = 1))]
     question: String,
     /// One or two words.
-    #[schemars(length(min = 1, max = 12))]
+    #[schemars(length(max = 12))]
     header: String,
     #[schemars(length(min = 2, max = 4))]
     options: Vec<Answer>,
@@ -37,16 +35,13 @@ struct Question {
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Answer {
-    #[schemars(length(min = 1))]
     label: String,
     /// What it means to choose this.
     description: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Metadata {
     #[expect(dead_code, reason = "accepted, because clients send it")]
     source: Option<String>,
@@ -70,6 +65,9 @@ impl Input {
             self.questions[..at].iter().any(|earlier| earlier.question == question.question)
         };
         for (at, question) in self.questions.iter().enumerate() {
+            if question.question.trim().is_empty() {
+                return Err(ToolError::invalid_arguments(format!("questions[{at}].question: it is empty")));
+            }
             if twice(at, question) {
                 return Err(ToolError::invalid_arguments(format!(
                     "questions[{at}]: {:?} is asked twice",

@@ -18,7 +18,6 @@ const MOST_TIMEOUT_MS: u64 = 600_000;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The command.
     command: String,
     /// Milliseconds until it is ended (default 120000; none in the background).
     #[schemars(range(min = 1, max = 600_000))]
@@ -36,7 +35,6 @@ pub(super) struct Input {
 
 /// What a client that has worked out the command's edit sends with it.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 #[schemars(description = "")]
 struct SimulatedEdit {
     #[serde(rename = "filePath")]

@@ -3,7 +3,7 @@
 use haft_tool::{Effect, JsonSchema, Output, PlanReady, Planning, SideEffect, Tool, ToolError, World, json};
 use serde::{Deserialize, Serialize};
 
-/// In plan mode: say that your plan is ready and ask the user to approve it. Not for questions; use AskUserQuestion.
+/// In plan mode: say that your plan is ready and ask the user to approve it. Not for questions; use `AskUserQuestion`.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Input {
     /// The plan, in Markdown.
@@ -25,7 +25,6 @@ pub(super) struct Input {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct AllowedPrompt {
     tool: PromptTool,
     /// For example "run tests".

@@ -11,21 +11,20 @@ use crate::ops::grep::{Query, Tell};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The regular expression.
     pattern: String,
-    /// Absolute path of the file or directory to search; the workspace if left out.
+    /// Absolute path to search; the workspace if left out.
     path: Option<String>,
     /// Only files that match, for example `*.{ts,tsx}`.
     glob: Option<String>,
-    /// What to show: matching lines, files with matches (default), or matches per file.
+    /// What to show: lines, files (default), or matches per file.
     output_mode: Option<OutputMode>,
-    /// Lines to show before each match.
+    /// Lines before each match.
     #[serde(rename = "-B")]
     before: Option<u32>,
-    /// Lines to show after each match.
+    /// Lines after each match.
     #[serde(rename = "-A")]
     after: Option<u32>,
-    /// Lines to show around each match.
+    /// Lines around each match.
     #[serde(rename = "-C")]
     around: Option<u32>,
     /// The same as -C.
@@ -36,7 +35,7 @@ pub(super) struct Input {
     /// Ignore case.
     #[serde(rename = "-i")]
     ignore_case: Option<bool>,
-    /// Show only the matching part of a line.
+    /// Only the matching part of a line.
     #[serde(rename = "-o")]
     only_matching: Option<bool>,
     /// Only files of a type, for example `rust` or `py`.

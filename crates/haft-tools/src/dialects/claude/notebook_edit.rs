@@ -19,7 +19,6 @@ pub(super) struct Input {
     cell_id: Option<String>,
     /// Needed by insert.
     cell_type: Option<CellType>,
-    /// replace if not given.
     #[serde(default)]
     edit_mode: Mode,
 }

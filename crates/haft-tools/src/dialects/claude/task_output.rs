@@ -17,7 +17,6 @@ const MOST_BYTES: usize = 28_000;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The task's ID.
     task_id: String,
     /// Whether to wait for its end (default true).
     block: Option<bool>,

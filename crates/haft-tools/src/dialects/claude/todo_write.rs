@@ -14,14 +14,11 @@ pub(super) struct Input {
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Todo {
     /// For example "Run the tests".
-    #[schemars(length(min = 1))]
     content: String,
     status: Status,
     /// For example "Running the tests".
-    #[schemars(length(min = 1))]
     #[serde(rename = "activeForm")]
     active_form: String,
 }
@@ -47,7 +44,14 @@ impl Tool for TodoWrite {
         SideEffect::Mutating
     }
 
-    fn plan(&self, _input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        for (at, todo) in input.todos.iter().enumerate() {
+            for (field, text) in [("content", &todo.content), ("activeForm", &todo.active_form)] {
+                if text.trim().is_empty() {
+                    return Err(ToolError::invalid_arguments(format!("todos[{at}].{field}: it is empty")));
+                }
+            }
+        }
         Ok(Vec::new())
     }
 

@@ -68,7 +68,7 @@ pub(crate) fn edit(bytes: &[u8], what: &str, change: Change<'_>) -> Result<Edite
     let (bytes, cell, kind) = match change {
         Change::Replace { cell, source, to } => {
             let place = find(cell, &cells)?;
-            let kind = to.map(CellType::name).unwrap_or(cells[place].kind).to_owned();
+            let kind = to.map_or_else(|| cells[place].kind.to_owned(), |to| to.name().to_owned());
             (sheet.replace(place, &cells[place], &kind, source), cells[place].id.clone(), kind)
         }
         Change::Insert { after, source, kind } => {

@@ -1,6 +1,7 @@
 //! Opening, and cutting by name.
 
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 
 use haft_tool::Guard;
@@ -84,19 +85,13 @@ impl Supervisor {
         if spot.slash {
             return Ok(self.let_go(Errno::ISDIR));
         }
-        if self.places.is_device(&path) {
-            let fd = open_here(spot, flags, Mode::empty())?;
-            return Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) });
-        }
-        if path == std::path::Path::new("/dev/tty") {
-            // Shells try it to find out whether somebody is there.
-            return Ok(self.let_go(Errno::NXIO));
-        }
         if Self::is_scratch(spot) && !self.places.reads {
             return Ok(Answer::GoOn);
         }
-        if path.starts_with("/dev/pts") || path == std::path::Path::new("/dev/ptmx") {
-            return self.open_terminal(spot, flags);
+        if spot.dir.path.starts_with("/dev")
+            && let Some(answer) = self.open_device(spot, &path, flags)
+        {
+            return answer;
         }
         if spot.dir.new && spot.dir.area == Area::Root && flags.contains(OFlags::CREATE) {
             // Most files in new directories are new, too, and then there is nothing to look at before.
@@ -147,6 +142,23 @@ impl Supervisor {
         Ok(Answer::Descriptor { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) })
     }
 
+    /// Opens what programs need of `/dev`; nothing if it is none of that.
+    fn open_device(&mut self, spot: &Spot, path: &Path, flags: OFlags) -> Option<Result<Answer, Errno>> {
+        if self.places.is_device(path) {
+            let close_on_exec = flags.contains(OFlags::CLOEXEC);
+            let opened = open_here(spot, flags, Mode::empty());
+            return Some(opened.map(|fd| Answer::Descriptor { fd, close_on_exec }));
+        }
+        if path == Path::new("/dev/tty") {
+            // Shells try it to find out whether somebody is there.
+            return Some(Ok(self.let_go(Errno::NXIO)));
+        }
+        if path.starts_with("/dev/pts") || path == Path::new("/dev/ptmx") {
+            return Some(self.open_terminal(spot, flags));
+        }
+        None
+    }
+
     /// Makes a file in a directory that the command made.
     fn create(&mut self, call: &Call, spot: &Spot, flags: OFlags, mode: Mode) -> Result<Answer, Errno> {
         self.may_write_guarded(spot, false)?;
@@ -176,7 +188,7 @@ impl Supervisor {
                 rustix::fs::openat(&dir, &name, ours, Mode::empty())
             });
             match opened {
-                Ok(fd) => listener.hand_over(id, fd, flags.contains(OFlags::CLOEXEC)),
+                Ok(fd) => listener.hand_over(id, fd, flags.contains(OFlags::CLOEXEC), None),
                 Err(error) => listener.answer(id, Err(error)),
             }
         });
