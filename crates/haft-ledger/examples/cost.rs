@@ -180,7 +180,7 @@ fn reading(session: &str) -> Receipt {
         full_output: None,
         enforcement: None,
         denials: Vec::new(),
-        notes: Default::default(),
+        notes: serde_json::Map::default(),
     }
 }
 

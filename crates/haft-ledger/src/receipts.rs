@@ -146,7 +146,7 @@ mod tests {
             full_output: None,
             enforcement: None,
             denials: Vec::new(),
-            notes: Default::default(),
+            notes: serde_json::Map::default(),
         };
         let change = Change::new("/w/d", Node::Absent, Node::Dir { mode: 0o755 });
         ledger.begin(&mut receipt).unwrap();

@@ -23,7 +23,9 @@ impl House {
 }
 
 fn json_of(ran: &Ran) -> Value {
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}{}", ran.stdout, ran.stderr))
+    let value = serde_json::from_str(&ran.stdout);
+    assert!(value.is_ok(), "{}{}", ran.stdout, ran.stderr);
+    value.unwrap()
 }
 
 #[test]

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 fn names(house: &House, args: &[&str]) -> Vec<String> {
     let ran = house.haft(&[&["tools", "--format", "haft"], args].concat());
-    let all: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let all: Value = serde_json::from_str(&ran.stdout).unwrap();
     all.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 

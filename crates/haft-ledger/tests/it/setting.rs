@@ -97,7 +97,7 @@ pub(crate) fn call(session: &str) -> Receipt {
         full_output: None,
         enforcement: None,
         denials: Vec::new(),
-        notes: Default::default(),
+        notes: serde_json::Map::default(),
     }
 }
 

@@ -10,7 +10,7 @@ use super::args::{Dialect, Rules, Scope, Workspace};
 use super::screen::{self, NOTE, painted};
 use super::terminal;
 use crate::choice::Choice;
-use crate::config::{Config, NetworkWords, user_file};
+use crate::config::{Config, DialectName, NetworkWords, user_file};
 use crate::host::CommandLine;
 
 /// The settings that count here, and who runs the tools.
@@ -77,7 +77,7 @@ impl Setup {
     /// The tools that are offered.
     pub(super) fn choice(&self, flags: &Dialect) -> Result<Choice, ToolError> {
         let values = &self.config.values;
-        let set = values.dialect.as_ref().map(|name| name.as_str());
+        let set = values.dialect.as_ref().map(DialectName::as_str);
         let dialect = flags.dialect.as_deref().or(set).unwrap_or(haft_tools::dialects::NAMES[0]);
         // Tools that were chosen for another dialect are not meant when this one is named.
         let offer = values.offer.as_deref().filter(|_| flags.dialect.is_none());

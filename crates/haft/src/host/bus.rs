@@ -12,7 +12,7 @@ use haft_world::Web;
 use crate::cli::screen;
 
 /// How long a program that is done waits for slow servers.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(super) struct Channels {
     settings: BTreeMap<String, ChannelSettings>,

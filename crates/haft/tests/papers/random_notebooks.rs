@@ -36,15 +36,14 @@ fn cell(dice: &mut Dice, place: usize, minor: usize) -> Value {
 /// The notebook as text, in one of the ways that programs write JSON.
 fn written(notebook: &Value, dice: &mut Dice) -> String {
     let indent = [" ", "  ", "\t"][dice.roll(3)];
-    let text = match dice.roll(4) {
-        0 => notebook.to_string(),
-        _ => {
-            let mut bytes = Vec::new();
-            let style = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
-            let mut writer = serde_json::Serializer::with_formatter(&mut bytes, style);
-            serde::Serialize::serialize(notebook, &mut writer).unwrap();
-            String::from_utf8(bytes).unwrap()
-        }
+    let text = if dice.roll(4) == 0 {
+        notebook.to_string()
+    } else {
+        let mut bytes = Vec::new();
+        let style = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
+        let mut writer = serde_json::Serializer::with_formatter(&mut bytes, style);
+        serde::Serialize::serialize(notebook, &mut writer).unwrap();
+        String::from_utf8(bytes).unwrap()
     };
     let text = if dice.roll(4) == 0 { text.replace('\n', "\r\n") } else { text };
     if dice.roll(2) == 0 { text + "\n" } else { text }

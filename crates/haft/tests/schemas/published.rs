@@ -95,6 +95,9 @@ fn compare(place: &str, theirs: &Value, ours: &Value, differences: &mut Vec<Stri
             }
         }
         (a, b) if a == b => {}
+        // An inner object may have members more: saying in each that it must not would cost bytes in every request.
+        (Value::Null, rest)
+            if place.matches('/').count() > 2 && place.ends_with("/rest") && rest == "unknown" => {}
         (a, b) => differences.push(format!("{place}: {a}, {b}")),
     }
 }

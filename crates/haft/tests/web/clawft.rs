@@ -18,7 +18,9 @@ fn fetch(server: &Server, arguments: &Value) -> Value {
         "--network",
         &entry,
     ]);
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}{}", ran.stdout, ran.stderr))
+    let value = serde_json::from_str(&ran.stdout);
+    assert!(value.is_ok(), "{}{}", ran.stdout, ran.stderr);
+    value.unwrap()
 }
 
 #[test]

@@ -15,9 +15,9 @@ fn call(dialect: &str, tool: &str, url: &str, more: &[&str]) -> (i32, Value) {
     let arguments = arguments.to_string();
     let args = [&["call", tool, &arguments, "--dialect", dialect, "--json"], more].concat();
     let ran = House::new().command(&args).env_remove("HTTP_PROXY").env_remove("http_proxy").output().unwrap();
-    let value = serde_json::from_slice(&ran.stdout)
-        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&ran.stderr)));
-    (ran.status.code().unwrap(), value)
+    let value = serde_json::from_slice(&ran.stdout);
+    assert!(value.is_ok(), "{}", String::from_utf8_lossy(&ran.stderr));
+    (ran.status.code().unwrap(), value.unwrap())
 }
 
 #[test]

@@ -11,7 +11,9 @@ use crate::server::{Server, answer, page};
 fn fetch(house: &House, server: &Server, arguments: &Value) -> Value {
     let ran =
         house.haft(&["call", "WebFetch", &arguments.to_string(), "--json", "--network", &server.entry()]);
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}{}", ran.stdout, ran.stderr))
+    let value = serde_json::from_str(&ran.stdout);
+    assert!(value.is_ok(), "{}{}", ran.stdout, ran.stderr);
+    value.unwrap()
 }
 
 fn ask(url: &str) -> Value {
@@ -145,10 +147,9 @@ async fn where_there_is_a_small_model_it_answers_the_prompt() {
         );
         assert_eq!(result.output.structured.unwrap()["result"], json!("It is about cats."));
     }
-    let asked = small.asked.lock().unwrap();
+    let asked = std::mem::take(&mut *small.asked.lock().unwrap());
     assert_eq!(asked.len(), 2);
     assert!(asked[0].prompt.contains("Cats are fine.") && asked[0].prompt.ends_with("What is it about?"));
     assert_eq!(server.asked.try_iter().count(), 1, "the second page came from the cache");
-    drop(asked);
     runtime.shutdown().await;
 }

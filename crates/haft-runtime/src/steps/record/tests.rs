@@ -42,7 +42,7 @@ fn stage() -> Stage {
         full_output: None,
         enforcement: None,
         denials: Vec::new(),
-        notes: Default::default(),
+        notes: serde_json::Map::default(),
     };
     let page = Page::new(runtime.inner.book(), receipt);
     Stage { _held: held, root, runtime, page }
