@@ -74,6 +74,19 @@ fn a_ledger_of_a_newer_version_is_left_alone() {
 }
 
 #[test]
+fn a_ledger_of_the_first_version_is_brought_up_to_date_with_all_it_holds() {
+    let set = setting();
+    let old = set.wrote("a", b"before", b"after");
+    set.meddle("DROP TABLE notes; PRAGMA user_version = 1");
+    let ledger = Ledger::open(set.home()).unwrap();
+    assert_eq!(ledger.receipt(old.id).unwrap(), old);
+    let mut noting = set.call();
+    noting.notes.insert("todos".into(), haft_tool::json!(["look"]));
+    ledger.finish(&mut noting).unwrap();
+    assert_eq!(ledger.note(&set.session, "todos").unwrap(), Some(haft_tool::json!(["look"])));
+}
+
+#[test]
 fn what_is_no_ledger_is_told_and_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");

@@ -230,3 +230,23 @@ fn only_a_completed_undo_counts() {
     assert_eq!(set.ledger.next_to_undo(Path::new("/w")).unwrap().unwrap().id, wrote.id);
     assert!(set.ledger.next_to_redo(Path::new("/w")).unwrap().is_none());
 }
+
+#[test]
+fn a_session_finds_the_newest_note_of_a_call_that_ended_well() {
+    let set = setting();
+    let noted = |state: State, note: &str| {
+        let mut receipt = set.call();
+        receipt.state = state;
+        receipt.notes.insert("todos".into(), json!(note));
+        set.ledger.finish(&mut receipt).unwrap();
+    };
+    let note = |session: &str| set.ledger.note(session, "todos").unwrap();
+    assert_eq!(note(&set.session), None);
+    noted(State::Completed, "one");
+    noted(State::Completed, "two");
+    noted(State::Failed, "three");
+    set.read();
+    assert_eq!(note(&set.session), Some(json!("two")));
+    let other = set.ledger.start_session(&new_session("/w")).unwrap();
+    assert_eq!(note(&other), None);
+}
