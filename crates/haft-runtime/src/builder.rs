@@ -236,6 +236,10 @@ impl Builder {
         for (tool, path) in dialects().flat_map(|dialect| &dialect.keeps) {
             rules.push(Rule::grant(tool, path, "the settings of the tool")?);
         }
+        for (tool, host) in dialects().flat_map(|dialect| &dialect.asks) {
+            let rule = format!("{tool}(domain:{host})");
+            rules.push(Rule::parse(Behavior::Allow, &rule, "the dialect itself", &workspace.path)?);
+        }
         for (behavior, text, origin) in &self.rules {
             rules.push(Rule::parse(*behavior, text, origin, &workspace.path)?);
         }

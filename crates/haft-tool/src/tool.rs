@@ -166,6 +166,8 @@ pub struct Dialect {
     pub blocked: &'static [&'static str],
     /// Files outside the workspace that one of its tools keeps, because the user's settings say so.
     pub keeps: Vec<(&'static str, PathBuf)>,
+    /// Hosts that one of its tools asks if nobody names another, as `host` or `host:port`.
+    pub asks: Vec<(&'static str, &'static str)>,
 }
 
 impl std::fmt::Debug for Dialect {

@@ -282,6 +282,18 @@ fn show_tells_what_a_command_was_refused() {
 }
 
 #[test]
+fn no_command_moves_the_directory_around_the_ledger() {
+    let (house, above) = (House::new(), tempfile::tempdir().unwrap());
+    let (inside, moved) = (above.path().join("in"), above.path().join("out"));
+    let command =
+        ["sandbox", "--sandbox", "rwx", "--", "mv", inside.to_str().unwrap(), moved.to_str().unwrap()];
+    let ran = house.command(&command).env("HAFT_HOME", inside.join("ledger")).output().unwrap();
+    assert!(!ran.status.success());
+    assert!(inside.join("ledger").is_dir() && !moved.exists());
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("Refused: move"), "{ran:?}");
+}
+
+#[test]
 fn a_session_is_gone_on_with_and_undone_as_a_whole() {
     let house = House::new();
     house.write("a.txt", "0\n");

@@ -17,13 +17,16 @@ pub struct LoomServer {
 }
 
 impl LoomServer {
+    /// Where it is if nothing is said.
+    pub(crate) const DEFAULT: &'static str = "127.0.0.1:8080";
+
     /// Statuses after which it is asked again.
     pub(crate) const RETRIED: &'static [u16] = &[408, 429, 502, 503, 504];
 
     /// A path on the server.
     pub(crate) fn at(&self, path: &str) -> Result<Url, ToolError> {
-        let server = self.server_url.as_deref().unwrap_or("http://127.0.0.1:8080");
-        let mut url = address("tools.loom.server_url (LOOM_SERVER_URL)", server)?;
+        let server = self.server_url.clone().unwrap_or_else(|| format!("http://{}", Self::DEFAULT));
+        let mut url = address("tools.loom.server_url (LOOM_SERVER_URL)", &server)?;
         url.set_path(&format!("{}{path}", url.path().trim_end_matches('/')));
         Ok(url)
     }

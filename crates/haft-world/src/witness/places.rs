@@ -144,6 +144,12 @@ impl Places {
         named || self.scope.is_protected(path) || self.unread.iter().any(|unread| path.starts_with(unread))
     }
 
+    /// Whether something below `path` may not be read or written.
+    pub(super) fn holds_untouchable(&self, path: &Path) -> bool {
+        let untouchable = self.scope.protected.iter().chain(&self.scope.blocked).chain(&self.unread);
+        untouchable.into_iter().any(|inner| inner.starts_with(path))
+    }
+
     pub(super) fn is_device(&self, path: &Path) -> bool {
         self.devices.iter().any(|device| device == path)
     }

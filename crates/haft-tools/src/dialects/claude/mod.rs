@@ -56,5 +56,6 @@ pub fn dialect(settings: &Settings) -> Dialect {
         reads: Reads::Everywhere,
         blocked: &[],
         keeps: Vec::new(),
+        asks: Vec::new(),
     }
 }

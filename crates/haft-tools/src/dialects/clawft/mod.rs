@@ -52,6 +52,7 @@ pub fn dialect(settings: &Settings) -> Dialect {
         reads: Reads::Roots,
         blocked: &[],
         keeps,
+        asks: Vec::new(),
     }
 }
 

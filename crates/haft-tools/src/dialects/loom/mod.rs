@@ -12,6 +12,7 @@ use std::sync::Arc;
 use haft_tool::{Bound, Dialect, Reads};
 
 use crate::Settings;
+use crate::settings::LoomServer;
 
 /// Loom has no limit for a whole result; this is what a call may hold.
 const MOST_BYTES: usize = 64 << 20;
@@ -33,6 +34,7 @@ pub fn dialect(settings: &Settings) -> Dialect {
         reads: Reads::Roots,
         blocked: &[],
         keeps: Vec::new(),
+        asks: vec![("oracle", LoomServer::DEFAULT), ("web_search", LoomServer::DEFAULT)],
     }
 }
 

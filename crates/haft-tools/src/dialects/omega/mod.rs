@@ -21,6 +21,7 @@ pub fn dialect(_settings: &Settings) -> Dialect {
         reads: Reads::Everywhere,
         blocked: BLOCKLIST,
         keeps: Vec::new(),
+        asks: Vec::new(),
     }
 }
 

@@ -37,6 +37,9 @@ impl Supervisor {
         if !self.may_change("move", &from) || !self.may_change("move", &to) {
             return Err(Errno::ACCESS);
         }
+        for spot in [&from, &to] {
+            self.may_be_renamed(spot)?;
+        }
         if (from.dir.area == Area::Root) != (to.dir.area == Area::Root) {
             // A move across is a copy and a removal, each of which is witnessed as what it is.
             return Err(Errno::XDEV);
@@ -77,6 +80,17 @@ impl Supervisor {
             self.dirs.forget();
         }
         Ok(rename(&from, &to, flags).into())
+    }
+
+    /// What may not be touched is known by its path, so the directories above it keep their names.
+    fn may_be_renamed(&mut self, spot: &Spot) -> Result<(), Errno> {
+        let path = spot.path();
+        if !self.places.holds_untouchable(&path) {
+            return Ok(());
+        }
+        let rule = "something in it may not be touched, and would be under another name";
+        self.denials.add("move", path.display().to_string(), rule, None);
+        Err(Errno::ACCESS)
     }
 
     /// Settings stay where they are, also with the directory around them.
