@@ -112,9 +112,16 @@ impl Seen<'_> {
         }
     }
 
-    /// What lies in a directory that the command made is the command's too.
-    fn made_below(&mut self, at: usize, dir: PathBuf, known: &HashSet<PathBuf>) {
-        let mut todo = vec![dir];
+    /// What lies in a directory that the command made is the command's too: what is there now, and what was there until
+    /// the command itself changed it later.
+    fn made_below(&mut self, at: usize, top: PathBuf, known: &HashSet<PathBuf>) {
+        let mut found: HashSet<PathBuf> = known.clone();
+        for path in self.past.told_later(at) {
+            if path != top && path.starts_with(&top) && found.insert(path.clone()) {
+                self.made(at, path);
+            }
+        }
+        let mut todo = vec![top];
         while let Some(dir) = todo.pop() {
             let Some(now) = self.past.now(at, &dir) else { continue };
             let names = match self.look.names(&now) {
@@ -125,20 +132,25 @@ impl Seen<'_> {
                 }
             };
             for path in names.into_iter().map(|name| dir.join(name)) {
-                if known.contains(&path) {
-                    continue;
-                }
-                match self.end(at, &path) {
-                    None | Some(Node::Absent) => {}
-                    Some(after) => {
-                        if matches!(after, Node::Dir { .. }) {
-                            todo.push(path.clone());
-                        }
-                        self.aftermath.changes.push(Change::new(path, Node::Absent, after));
-                    }
+                let is_new = !known.contains(&path);
+                let is_dir = if found.insert(path.clone()) {
+                    self.made(at, path.clone())
+                } else {
+                    is_new && matches!(self.end(at, &path), Some(Node::Dir { .. }))
+                };
+                if is_dir {
+                    todo.push(path);
                 }
             }
         }
+    }
+
+    /// Notes that the command made what stood at `path` when a stretch ended; whether that was a directory.
+    fn made(&mut self, at: usize, path: PathBuf) -> bool {
+        let Some(after) = self.end(at, &path).filter(|after| *after != Node::Absent) else { return false };
+        let is_dir = matches!(after, Node::Dir { .. });
+        self.aftermath.changes.push(Change::new(path, Node::Absent, after));
+        is_dir
     }
 
     /// What stood at a path when a stretch ended, if it can be seen.

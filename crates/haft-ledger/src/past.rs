@@ -27,6 +27,12 @@ impl Move {
         }
         (!path.starts_with(&self.to)).then_some(path)
     }
+
+    /// Where what is at `path` after the move was before it; nothing if the move has left nothing there.
+    fn back<'p>(&self, path: Cow<'p, Path>) -> Option<Cow<'p, Path>> {
+        let turned = Self { from: self.to.clone(), to: self.from.clone() };
+        turned.through(path)
+    }
 }
 
 /// The stretches of a history, oldest first.
@@ -87,6 +93,26 @@ impl Past {
         let mut path = Cow::Borrowed(path);
         for moved in self.moves[stretch..].iter().flatten() {
             path = moved.through(path)?;
+        }
+        Some(path.into_owned())
+    }
+
+    /// What is written down of later stretches, each with the path that it had when `stretch` ended.
+    pub(crate) fn told_later(&self, stretch: usize) -> Vec<PathBuf> {
+        let mut told = Vec::new();
+        for (later, begin) in self.begins.iter().enumerate().skip(stretch + 1) {
+            let stood = begin.iter().filter(|(_, node)| **node != Node::Absent);
+            told.extend(stood.filter_map(|(path, _)| self.earlier(stretch, later, path)));
+        }
+        told
+    }
+
+    /// Where what stands at `path` when the stretch `later` begins was when `stretch` ended; nothing if the place was
+    /// another's then.
+    fn earlier(&self, stretch: usize, later: usize, path: &Path) -> Option<PathBuf> {
+        let mut path = Cow::Borrowed(path);
+        for moved in self.moves[stretch..later].iter().rev().flatten() {
+            path = moved.back(path)?;
         }
         Some(path.into_owned())
     }

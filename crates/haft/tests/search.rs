@@ -16,7 +16,6 @@ use support::{Server, answer};
 const FOUND: &str = r#"{"query":"rust","results":[{"title":"Rust","url":"https://www.rust-lang.org/","snippet":"A language","content":"A language"}]}"#;
 
 fn call(house: &House, dialect: &str, tool: &str, arguments: &Value, env: &[(&str, &str)]) -> (Ran, Value) {
-    let config = house.path("of-the-user.toml");
     let arguments = arguments.to_string();
     let mut command = house.command(&["call", "--dialect", dialect, "--json", tool, &arguments]);
     for name in [
@@ -29,14 +28,14 @@ fn call(house: &House, dialect: &str, tool: &str, arguments: &Value, env: &[(&st
     ] {
         command.env_remove(name);
     }
-    let ran: Ran = command.env("HAFT_CONFIG", config).envs(env.iter().copied()).output().unwrap().into();
+    let ran: Ran = command.envs(env.iter().copied()).output().unwrap().into();
     assert!(ran.stdout.starts_with('{'), "{}{}", ran.stdout, ran.stderr);
     let value = serde_json::from_str(&ran.stdout).unwrap();
     (ran, value)
 }
 
 fn configure(house: &House, text: &str) {
-    std::fs::write(house.path("of-the-user.toml"), text).unwrap();
+    std::fs::write(house.config(), text).unwrap();
 }
 
 #[test]

@@ -146,6 +146,29 @@ proptest! {
 
 }
 
+/// Lets a command do its deeds and Haft die with it, and takes back what the next recovery finds.
+fn recovered_and_taken_back(start: &[Deed], deeds: &[Deed]) {
+    let start = start.iter().fold(Tree::new(), |tree, deed| done(&tree, deed));
+    let set = setting();
+    let mut receipt = set.call();
+    set.ledger.begin(&mut receipt).unwrap();
+    let mut spool = set.ledger.spool(receipt.id).unwrap();
+    let mut witness = Witness::default();
+    let now = deeds.iter().fold(start.clone(), |tree, deed| witness.watch(&tree, deed, Some(&mut spool)));
+    drop(spool);
+    set.meddle("UPDATE running SET owner = '1 1 another-boot -'");
+    let recovered = set.ledger.recover(&mut Model(&now)).unwrap();
+    assert_eq!(recovered.len(), 1);
+    let receipt = set.ledger.receipt(receipt.id).unwrap();
+    assert_eq!(receipt.state, State::Interrupted);
+    let plan = planned(&[receipt], &now);
+    assert!(plan.conflicts.is_empty(), "{:?}", plan.conflicts);
+    let mut tree = now.clone();
+    plan.steps.iter().for_each(|step| perform(&mut tree, step));
+    assert_eq!(&tree, &start);
+    assert_eq!(std::fs::read_dir(set.home().join("spool")).unwrap().count(), 0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
@@ -154,26 +177,14 @@ proptest! {
         start in prop::collection::vec(open_deed(), 0..20),
         deeds in prop::collection::vec(open_deed(), 1..20),
     ) {
-        let start = start.iter().fold(Tree::new(), |tree, deed| done(&tree, deed));
-        let set = setting();
-        let mut receipt = set.call();
-        set.ledger.begin(&mut receipt).unwrap();
-        let mut spool = set.ledger.spool(receipt.id).unwrap();
-        let mut witness = Witness::default();
-        let now = deeds.iter().fold(start.clone(), |tree, deed| witness.watch(&tree, deed, Some(&mut spool)));
-        drop(spool);
-        set.meddle("UPDATE running SET owner = '1 1 another-boot -'");
-        let recovered = set.ledger.recover(&mut Model(&now)).unwrap();
-        prop_assert_eq!(recovered.len(), 1);
-        let receipt = set.ledger.receipt(receipt.id).unwrap();
-        prop_assert_eq!(receipt.state, State::Interrupted);
-        let plan = planned(&[receipt], &now);
-        prop_assert!(plan.conflicts.is_empty(), "{:?}", plan.conflicts);
-        let mut tree = now.clone();
-        plan.steps.iter().for_each(|step| perform(&mut tree, step));
-        prop_assert_eq!(&tree, &start);
-        prop_assert_eq!(std::fs::read_dir(set.home().join("spool")).unwrap().count(), 0);
+        recovered_and_taken_back(&start, &deeds);
     }
+}
+
+#[test]
+fn what_a_dead_command_made_before_a_move_and_removed_behind_it_is_not_in_the_way() {
+    let deeds = [Deed::MakeDir(2, 0o755), Deed::Write(4, 0), Deed::Rename(0, 5), Deed::Remove(2)];
+    recovered_and_taken_back(&[Deed::MakeDir(0, 0o755)], &deeds);
 }
 
 /// A call that changed /w/a/f, moved /w/a to /w/b and changed /w/b/f again.
