@@ -1,6 +1,6 @@
 //! What a command changed whose Haft died with it: told from what the spool has and from what stands there now.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -32,16 +32,20 @@ pub(crate) fn aftermath(records: Vec<Record<'_>>, look: &mut dyn Look) -> Afterm
     let begins = stretches.iter().map(|stretch| stretch.iter().cloned().collect()).collect();
     let past = Past::new(begins, moves.iter().cloned().map(Some).collect());
     let mut seen = Seen { past, look, aftermath: Aftermath::default() };
-    let mut moves = moves.into_iter();
-    for (at, stretch) in stretches.into_iter().enumerate() {
-        seen.stretch(at, stretch);
-        if let Some(moved) = moves.next() {
+    let (mut parts, mut behind) = (Vec::new(), BTreeSet::new());
+    // From the last to the first, because each needs to know what the ones behind it tell.
+    for (at, stretch) in stretches.into_iter().enumerate().rev() {
+        behind = seen.past.told_behind(at, behind);
+        seen.stretch(at, stretch, &behind);
+        if let Some(moved) = moves.get(at) {
             let before = seen.end(at, &moved.from).unwrap_or(Node::Dir { mode: 0o755 });
-            let change = Change::new(moved.from, before, Node::Absent);
-            seen.aftermath.changes.push(Change { moved_to: Some(moved.to), ..change });
+            let change = Change::new(&moved.from, before, Node::Absent);
+            seen.aftermath.changes.push(Change { moved_to: Some(moved.to.clone()), ..change });
         }
+        parts.push(std::mem::take(&mut seen.aftermath.changes));
     }
-    seen.aftermath
+    let changes = parts.into_iter().rev().flatten().collect();
+    Aftermath { changes, ..seen.aftermath }
 }
 
 type Stretch = Vec<(PathBuf, Node)>;
@@ -98,7 +102,7 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    fn stretch(&mut self, at: usize, stretch: Stretch) {
+    fn stretch(&mut self, at: usize, stretch: Stretch, behind: &BTreeSet<PathBuf>) {
         let known: HashSet<PathBuf> = stretch.iter().map(|(path, _)| path.clone()).collect();
         for (path, before) in stretch {
             let Some(after) = self.end(at, &path) else { continue };
@@ -107,19 +111,17 @@ impl Seen<'_> {
                 self.aftermath.changes.push(Change::new(&path, before, after));
             }
             if made {
-                self.made_below(at, path, &known);
+                self.made_below(at, path, &known, behind);
             }
         }
     }
 
     /// What lies in a directory that the command made is the command's too: what is there now, and what was there until
     /// the command itself changed it later.
-    fn made_below(&mut self, at: usize, top: PathBuf, known: &HashSet<PathBuf>) {
-        let mut found: HashSet<PathBuf> = known.clone();
-        for path in self.past.told_later(at) {
-            if path != top && path.starts_with(&top) && found.insert(path.clone()) {
-                self.made(at, path);
-            }
+    fn made_below(&mut self, at: usize, top: PathBuf, known: &HashSet<PathBuf>, behind: &BTreeSet<PathBuf>) {
+        let told = behind.range(top.clone()..).take_while(|path| path.starts_with(&top));
+        for path in told.filter(|path| **path != top && !known.contains(*path)) {
+            self.made(at, path.clone());
         }
         let mut todo = vec![top];
         while let Some(dir) = todo.pop() {
@@ -132,11 +134,13 @@ impl Seen<'_> {
                 }
             };
             for path in names.into_iter().map(|name| dir.join(name)) {
-                let is_new = !known.contains(&path);
-                let is_dir = if found.insert(path.clone()) {
-                    self.made(at, path.clone())
+                if known.contains(&path) {
+                    continue;
+                }
+                let is_dir = if behind.contains(&path) {
+                    matches!(self.end(at, &path), Some(Node::Dir { .. }))
                 } else {
-                    is_new && matches!(self.end(at, &path), Some(Node::Dir { .. }))
+                    self.made(at, path.clone())
                 };
                 if is_dir {
                     todo.push(path);

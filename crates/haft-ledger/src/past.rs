@@ -3,7 +3,7 @@
 //! A history is cut into stretches at the moves: between two moves every path means one place.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use haft_tool::{Node, ToolError};
@@ -29,9 +29,9 @@ impl Move {
     }
 
     /// Where what is at `path` after the move was before it; nothing if the move has left nothing there.
-    fn back<'p>(&self, path: Cow<'p, Path>) -> Option<Cow<'p, Path>> {
+    fn back(&self, path: PathBuf) -> Option<PathBuf> {
         let turned = Self { from: self.to.clone(), to: self.from.clone() };
-        turned.through(path)
+        turned.through(Cow::Owned(path)).map(Cow::into_owned)
     }
 }
 
@@ -97,24 +97,16 @@ impl Past {
         Some(path.into_owned())
     }
 
-    /// What is written down of later stretches, each with the path that it had when `stretch` ended.
-    pub(crate) fn told_later(&self, stretch: usize) -> Vec<PathBuf> {
-        let mut told = Vec::new();
-        for (later, begin) in self.begins.iter().enumerate().skip(stretch + 1) {
-            let stood = begin.iter().filter(|(_, node)| **node != Node::Absent);
-            told.extend(stood.filter_map(|(path, _)| self.earlier(stretch, later, path)));
+    /// Everything that is written down of the stretches behind this one, under the names it had when this one ended;
+    /// `later` is the same for the next stretch.
+    pub(crate) fn told_behind(&self, stretch: usize, mut later: BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+        let Some(begin) = self.begins.get(stretch + 1) else { return later };
+        let stood = begin.iter().filter(|(_, node)| **node != Node::Absent);
+        later.extend(stood.map(|(path, _)| path.clone()));
+        match &self.moves[stretch] {
+            Some(moved) => later.into_iter().filter_map(|path| moved.back(path)).collect(),
+            None => later,
         }
-        told
-    }
-
-    /// Where what stands at `path` when the stretch `later` begins was when `stretch` ended; nothing if the place was
-    /// another's then.
-    fn earlier(&self, stretch: usize, later: usize, path: &Path) -> Option<PathBuf> {
-        let mut path = Cow::Borrowed(path);
-        for moved in self.moves[stretch..later].iter().rev().flatten() {
-            path = moved.back(path)?;
-        }
-        Some(path.into_owned())
     }
 
     /// What is written down of `path` at the beginning of a stretch.

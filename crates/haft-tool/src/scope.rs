@@ -121,7 +121,7 @@ pub const SECRETS: &[&str] = &[
     "~/.gemini/oauth_creds.json",
 ];
 
-/// What Omega never lets be written, by whole names of directories.
+/// The directories of a system that are written only where a rule names them, in scopes that block them.
 pub const BLOCKLIST: &[&str] = &[
     "/System",
     "/bin",
