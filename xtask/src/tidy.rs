@@ -52,7 +52,7 @@ fn source(name: &str, text: &str, problems: &mut Vec<String>) {
 
 /// Dependencies point downward only.
 fn crates(root: &Path, problems: &mut Vec<String>) -> Done {
-    const DOWNWARD: [&str; 9] = [
+    const DOWNWARD: [&str; 10] = [
         "haft-tool",
         "haft-pdf",
         "haft-policy",
@@ -61,6 +61,7 @@ fn crates(root: &Path, problems: &mut Vec<String>) -> Done {
         "haft-bus",
         "haft-tools",
         "haft-runtime",
+        "haft-mcp",
         "haft",
     ];
     let architecture = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap_or_default();

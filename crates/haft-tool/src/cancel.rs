@@ -46,11 +46,20 @@ impl Cancel {
 
     /// Runs `listener` once on cancellation (at once, if that has happened), until the guard is dropped.
     pub fn on_cancel(&self, listener: impl Fn() + Send + 'static) -> CancelGuard {
+        CancelGuard { cancel: self.clone(), key: self.listen(Box::new(listener)) }
+    }
+
+    /// Runs `listener` once on cancellation, however long that takes.
+    pub fn then(&self, listener: impl Fn() + Send + 'static) {
+        self.listen(Box::new(listener));
+    }
+
+    fn listen(&self, listener: Listener) -> u64 {
         let key = {
             let mut held = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
             held.0 += 1;
             let key = held.0;
-            held.1.insert(key, Box::new(listener));
+            held.1.insert(key, listener);
             key
         };
         if self.is_cancelled() {
@@ -59,7 +68,7 @@ impl Cancel {
                 listener();
             }
         }
-        CancelGuard { cancel: self.clone(), key }
+        key
     }
 
     /// Blocks for `time`, or until somebody asks to stop; whether somebody did.

@@ -1,0 +1,115 @@
+//! A baton that goes from thread to thread: whoever has it reads.
+//!
+//! While its holder is busy the baton lies there. The holder takes it up again if it still lies there; if that takes too
+//! long, one of those who stand by does. To lay it down and take it up costs no wake-up.
+
+use std::os::fd::OwnedFd;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use haft_tool::ToolError;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+
+use super::peer::lock;
+
+/// How long the baton lies before another takes it.
+const MOMENT: Duration = Duration::from_millis(2);
+/// How many stand by at most; who comes in addition may go home.
+const MOST_STANDING_BY: usize = 4;
+
+/// The baton and those who wait for it.
+pub(super) struct Relay<T> {
+    lying: Mutex<Option<T>>,
+    /// Goes off when the baton has been lying for too long.
+    alarm: OwnedFd,
+    /// Held by the one who waits for the alarm.
+    watching: Mutex<()>,
+    standing_by: AtomicUsize,
+    closed: AtomicBool,
+}
+
+impl<T> Relay<T> {
+    /// A relay whose baton lies there for the first who comes.
+    pub(super) fn new(baton: T) -> Result<Self, ToolError> {
+        let alarm = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
+            .map_err(|error| ToolError::io("set up a timer", &error.into()))?;
+        let relay = Self {
+            lying: Mutex::new(Some(baton)),
+            alarm,
+            watching: Mutex::new(()),
+            standing_by: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+        };
+        relay.ring_in(Duration::from_nanos(1));
+        Ok(relay)
+    }
+
+    /// Waits for the baton; none when there is no use in waiting.
+    pub(super) fn stand_by(&self) -> Option<T> {
+        if self.standing_by.fetch_add(1, Ordering::SeqCst) >= MOST_STANDING_BY {
+            self.standing_by.fetch_sub(1, Ordering::SeqCst);
+            return None;
+        }
+        let baton = self.wait();
+        self.standing_by.fetch_sub(1, Ordering::SeqCst);
+        baton
+    }
+
+    fn wait(&self) -> Option<T> {
+        let _the_one_who_watches = lock(&self.watching);
+        let mut rings = [0; 8];
+        loop {
+            if self.closed.load(Ordering::SeqCst) {
+                return None;
+            }
+            match rustix::io::read(&self.alarm, &mut rings) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return None,
+            }
+            if self.closed.load(Ordering::SeqCst) {
+                // The next one who watches shall hear it, too.
+                self.ring_in(Duration::from_nanos(1));
+                return None;
+            }
+            let baton = lock(&self.lying).take();
+            if baton.is_some() {
+                return baton;
+            }
+        }
+    }
+
+    /// Whether nobody would take the baton.
+    pub(super) fn nobody_stands_by(&self) -> bool {
+        self.standing_by.load(Ordering::SeqCst) == 0
+    }
+
+    /// Lays the baton down, for a moment or for the next who comes.
+    pub(super) fn put_down(&self, baton: T, for_a_moment: bool) {
+        *lock(&self.lying) = Some(baton);
+        self.ring_in(if for_a_moment { MOMENT } else { Duration::from_nanos(1) });
+    }
+
+    /// Takes the baton if it still lies there.
+    pub(super) fn pick_up(&self) -> Option<T> {
+        lock(&self.lying).take()
+    }
+
+    /// Sends everybody home.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.ring_in(Duration::from_nanos(1));
+    }
+
+    fn ring_in(&self, time: Duration) {
+        let nanoseconds = i64::from(time.subsec_nanos());
+        let once = Itimerspec {
+            it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
+            it_value: Timespec { tv_sec: 0, tv_nsec: nanoseconds },
+        };
+        // It can only fail for times or descriptors that are none.
+        let _ = timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once);
+    }
+}

@@ -1,0 +1,184 @@
+//! The one way in for messages from clients.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
+use haft_tool::Cancel;
+use serde_json::{Value, json};
+
+use super::asking::Parked;
+use super::exchange::{Exchange, Level, Route, progress_token};
+use super::hub::Hub;
+use super::methods;
+use super::peer::{Outbox, Peer};
+use super::service::Service;
+use crate::wire::{INVALID_REQUEST, Id, Message, RpcError, Version, meta};
+
+/// Answers clients with what a service offers.
+pub struct Server {
+    pub(super) service: Arc<dyn Service>,
+    pub(super) hub: Hub,
+    parked: Parked,
+}
+
+impl Server {
+    /// A server of `service`.
+    pub fn new(service: Arc<dyn Service>) -> Self {
+        let hub = Hub::default();
+        service.listen(&hub);
+        Self { service, hub, parked: Parked::default() }
+    }
+
+    /// What is served.
+    pub fn service(&self) -> &Arc<dyn Service> {
+        &self.service
+    }
+
+    /// Tells listeners that there will be no more news.
+    pub fn close(&self) {
+        self.hub.close();
+    }
+
+    /// Deals with one message, and returns when that is done; what there is to say goes to `outbox`. `cancel` is what the
+    /// transport cancels when the client is gone.
+    pub fn handle(&self, peer: &Arc<Peer>, message: Message, outbox: &Arc<dyn Outbox>, cancel: &Cancel) {
+        match message {
+            Message::Request { id, method, params } => {
+                let asked = Request { id: id.clone(), method, params };
+                if let Err(error) = self.request(peer, asked, outbox, cancel) {
+                    outbox.send(&Message::response(id, Err(error)));
+                }
+            }
+            Message::Notification { method, params } => {
+                if method == "notifications/cancelled"
+                    && let Some(id) = params.get("requestId").and_then(Id::read)
+                {
+                    peer.cancel(&id);
+                }
+            }
+            Message::Response { id: Some(id), outcome } => peer.answered(&id, outcome),
+            Message::Response { id: None, .. } => {}
+        }
+    }
+
+    /// An error is one that kept the request from being begun; every other answer is sent from here.
+    fn request(
+        &self,
+        peer: &Arc<Peer>,
+        request: Request,
+        outbox: &Arc<dyn Outbox>,
+        cancel: &Cancel,
+    ) -> Result<(), RpcError> {
+        let Request { id, method, mut params } = request;
+        let spoken = Spoken::of(peer, &method, &params)?;
+        let route = Route { id: id.clone(), outbox: Arc::clone(outbox), progress: progress_token(&params) };
+        if method == "subscriptions/listen" && spoken.version.is_modern() {
+            return self.listen(peer, route, &params, cancel);
+        }
+        peer.begin(&id, cancel)?;
+        let may_ask = spoken.version.is_modern() && methods::may_ask(&method);
+        if may_ask && let Some(state) = params.get("requestState").cloned() {
+            let state = state.as_str().unwrap_or_default();
+            let resumed = self.parked.resume(state, &method, &params, &peer.principal, route, cancel);
+            return resumed.inspect_err(|_| peer.done(&id));
+        }
+        let given = params.get_mut("inputResponses").map(Value::take).unwrap_or_default();
+        let exchange = Exchange {
+            peer: Arc::clone(peer),
+            version: spoken.version,
+            client: spoken.client,
+            capabilities: spoken.capabilities,
+            level: spoken.level,
+            cancel: cancel.clone(),
+            route: Mutex::new(route),
+            links: Mutex::default(),
+            parking: may_ask.then(|| self.parked.for_request(&method, &params)),
+            given,
+        };
+        let answer = || methods::answer(self, &exchange, &method, params);
+        let outcome = catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| {
+            Err(RpcError::internal(format!("{method} broke down; this is a fault of the server")))
+        });
+        exchange.reply(outcome);
+        Ok(())
+    }
+
+    /// A request that stays until somebody ends it.
+    fn listen(
+        &self,
+        peer: &Arc<Peer>,
+        route: Route,
+        params: &Value,
+        cancel: &Cancel,
+    ) -> Result<(), RpcError> {
+        let (filter, agreed) = methods::filter(self, params)?;
+        peer.begin(&route.id, cancel)?;
+        let told = json!({"_meta": {meta::SUBSCRIPTION: route.id}, "notifications": agreed});
+        let number = self.hub.join(route.id.clone(), filter, Arc::clone(&route.outbox));
+        route.outbox.send(&Message::notification("notifications/subscriptions/acknowledged", told));
+        let (hub, peer, id) = (self.hub.clone(), Arc::clone(peer), route.id);
+        // Nobody waits here meanwhile; whoever ends it takes it off the list.
+        cancel.then(move || {
+            hub.part(number);
+            peer.done(&id);
+        });
+        Ok(())
+    }
+}
+
+/// A request as it came.
+struct Request {
+    id: Id,
+    method: String,
+    params: Value,
+}
+
+/// In which words a request is written, and what its client can do.
+struct Spoken {
+    version: Version,
+    client: Value,
+    capabilities: Value,
+    level: Option<Level>,
+}
+
+impl Spoken {
+    fn of(peer: &Peer, method: &str, params: &Value) -> Result<Self, RpcError> {
+        if let Some(version) = meta::get(params, meta::VERSION) {
+            return Self::for_itself(version, params);
+        }
+        if method == "server/discover" {
+            return Err(RpcError::params(format!("_meta must have {:?}", meta::VERSION)));
+        }
+        let known = peer.known();
+        let version = match known.version {
+            Some(version) => version,
+            // Nothing has been agreed on yet, and these two need nothing.
+            None if matches!(method, "initialize" | "ping") => Version::NEWEST_HANDSHAKE,
+            None => {
+                return Err(RpcError::new(
+                    INVALID_REQUEST,
+                    format!(
+                        "Invalid request: {method:?} before \"initialize\", and without {:?} in _meta",
+                        meta::VERSION
+                    ),
+                ));
+            }
+        };
+        let (client, capabilities) = (known.client.clone(), known.capabilities.clone());
+        Ok(Self { version, client, capabilities, level: known.level })
+    }
+
+    /// A request of the new era brings everything along.
+    fn for_itself(version: &Value, params: &Value) -> Result<Self, RpcError> {
+        let word = version.as_str().unwrap_or_default();
+        let version = Version::parse(word).filter(|version| version.is_modern());
+        let version = version.ok_or_else(|| RpcError::version(word))?;
+        let capabilities = meta::get(params, meta::CAPABILITIES).filter(|value| value.is_object());
+        let capabilities = capabilities.cloned().ok_or_else(|| {
+            RpcError::params(format!("_meta must have {:?}, an object", meta::CAPABILITIES))
+        })?;
+        let client = meta::get(params, meta::CLIENT).cloned().unwrap_or_default();
+        let level = meta::get(params, meta::LOG_LEVEL).and_then(Value::as_str).and_then(Level::parse);
+        Ok(Self { version, client, capabilities, level })
+    }
+}

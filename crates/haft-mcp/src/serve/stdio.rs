@@ -1,0 +1,261 @@
+//! One client over standard input and output.
+//!
+//! Whoever reads a request answers it, on the same thread: to wake another one costs more than most answers. So that a long
+//! answer does not keep the next request waiting, somebody stands by to go on reading ([`Relay`]): at once for what is
+//! known to take long, after a moment for the rest.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use haft_tool::{Cancel, ToolError};
+use serde_json::Value;
+
+use super::peer::{Outbox, Peer, lock};
+use super::relay::Relay;
+use super::server::Server;
+use crate::wire::{INVALID_REQUEST, Incoming, Line, Lines, Message, PARSE, RpcError};
+
+/// The longest line that is read; arguments of a call are never longer.
+const MOST_LINE_BYTES: usize = 64 << 20;
+/// The most requests under way at once.
+const MOST_AT_ONCE: usize = 256;
+/// How long what is under way may take when the client has said its last.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Serves whoever is at the other end of these two until they leave.
+pub fn serve_stdio(server: &Arc<Server>, input: OwnedFd, output: OwnedFd) -> Result<(), ToolError> {
+    let peer = Peer::new("stdio");
+    let outbox: Arc<dyn Outbox> = Arc::new(Pipe { output, writing: Mutex::new(true) });
+    peer.hear_at(Some(Arc::clone(&outbox)));
+    let connection = Arc::new(Connection {
+        server: Arc::clone(server),
+        peer,
+        outbox,
+        relay: Relay::new(Inlet { input, lines: Lines::new(MOST_LINE_BYTES) })?,
+        under_way: AtomicUsize::new(0),
+        ended: Mutex::new(false),
+        end: Condvar::new(),
+    });
+    connection.hire()?;
+    connection.hire()?;
+    connection.until_the_end();
+    connection.server.close();
+    Ok(())
+}
+
+/// Where requests come from.
+struct Inlet {
+    input: OwnedFd,
+    lines: Lines,
+}
+
+impl Inlet {
+    /// The next line; none when there will be no more.
+    fn next(&mut self) -> Option<Line> {
+        loop {
+            if let Some(line) = self.lines.take() {
+                return Some(line);
+            }
+            match self.lines.read_from(&mut Descriptor(&self.input)) {
+                Ok(0) | Err(_) => return self.lines.rest(),
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+struct Descriptor<'a>(&'a OwnedFd);
+
+impl std::io::Read for Descriptor<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            match rustix::io::read(self.0, &mut *buffer) {
+                Err(rustix::io::Errno::INTR) => {}
+                done => return Ok(done?),
+            }
+        }
+    }
+}
+
+/// Where answers go: whole lines, one at a time.
+struct Pipe {
+    output: OwnedFd,
+    /// Whether anybody reads them still.
+    writing: Mutex<bool>,
+}
+
+impl Outbox for Pipe {
+    fn send(&self, message: &Message) -> bool {
+        let line = message.to_line();
+        let mut open = lock(&self.writing);
+        let mut rest = line.as_slice();
+        while *open && !rest.is_empty() {
+            match rustix::io::write(&self.output, rest) {
+                Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => *open = false,
+            }
+        }
+        *open
+    }
+}
+
+struct Connection {
+    server: Arc<Server>,
+    peer: Arc<Peer>,
+    outbox: Arc<dyn Outbox>,
+    relay: Relay<Inlet>,
+    under_way: AtomicUsize,
+    ended: Mutex<bool>,
+    end: Condvar,
+}
+
+impl Connection {
+    /// One more thread to read and to answer.
+    fn hire(self: &Arc<Self>) -> Result<(), ToolError> {
+        let connection = Arc::clone(self);
+        let started = std::thread::Builder::new().name("mcp".to_owned()).spawn(move || connection.work());
+        started.map(drop).map_err(|error| ToolError::io("start a thread", &error))
+    }
+
+    /// A thread's whole life: stand by, read, answer, stand by again.
+    fn work(self: &Arc<Self>) {
+        while let Some(mut inlet) = self.relay.stand_by() {
+            if self.relay.nobody_stands_by() && self.hire().is_err() {
+                // Then requests are answered one after the other, which is slower and not wrong.
+            }
+            loop {
+                let Some(line) = inlet.next() else { return self.close() };
+                let Some((message, quick)) = self.understand(line) else { continue };
+                self.under_way.fetch_add(1, Ordering::SeqCst);
+                self.relay.put_down(inlet, quick);
+                self.server.handle(&self.peer, message, &self.outbox, &Cancel::new());
+                self.finished();
+                match self.relay.pick_up() {
+                    Some(still_here) => inlet = still_here,
+                    None => break,
+                }
+            }
+        }
+    }
+
+    /// One message out of a line, and whether it will be dealt with at once. What makes no sense is answered here.
+    fn understand(self: &Arc<Self>, line: Line) -> Option<(Message, bool)> {
+        let refuse = |error: RpcError| {
+            self.outbox.send(&Message::Response { id: None, outcome: Err(error) });
+        };
+        let bytes = match line {
+            Line::Whole(bytes) => bytes,
+            Line::TooLong => {
+                let why = format!("Parse error: a line has more than {MOST_LINE_BYTES} bytes");
+                refuse(RpcError::new(PARSE, why));
+                return None;
+            }
+        };
+        let message = match Incoming::read(&bytes) {
+            Ok(Incoming::One(message)) => message,
+            Ok(Incoming::Batch(all)) => {
+                self.batch(all);
+                return None;
+            }
+            Err(error) => {
+                refuse(error);
+                return None;
+            }
+        };
+        let quick = match &message {
+            Message::Request { id, method, params } => {
+                if self.under_way.load(Ordering::SeqCst) >= MOST_AT_ONCE {
+                    let why =
+                        format!("{MOST_AT_ONCE} requests are under way, and there may be no more at once");
+                    let error = RpcError::new(INVALID_REQUEST, why);
+                    self.outbox.send(&Message::response(id.clone(), Err(error)));
+                    return None;
+                }
+                self.is_quick(method, params)
+            }
+            _ => true,
+        };
+        Some((message, quick))
+    }
+
+    /// Several messages at once, answered one after the other; nobody else waits for them.
+    fn batch(self: &Arc<Self>, all: Vec<Result<Message, RpcError>>) {
+        let connection = Arc::clone(self);
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+        let work = move || {
+            for message in all {
+                match message {
+                    Ok(message) => {
+                        connection.server.handle(
+                            &connection.peer,
+                            message,
+                            &connection.outbox,
+                            &Cancel::new(),
+                        );
+                    }
+                    Err(error) => {
+                        connection.outbox.send(&Message::Response { id: None, outcome: Err(error) });
+                    }
+                }
+            }
+            connection.finished();
+        };
+        if std::thread::Builder::new().name("mcp-batch".to_owned()).spawn(work).is_err() {
+            self.finished();
+        }
+    }
+
+    fn is_quick(&self, method: &str, params: &Value) -> bool {
+        self.server.service().is_quick(method, params)
+    }
+
+    /// The client has said its last.
+    fn close(&self) {
+        *lock(&self.ended) = true;
+        self.relay.close();
+        self.end.notify_all();
+    }
+
+    fn finished(&self) {
+        self.under_way.fetch_sub(1, Ordering::SeqCst);
+        if *lock(&self.ended) {
+            self.end.notify_all();
+        }
+    }
+
+    /// Returns when the client has said its last and has its answers, or had time enough for them.
+    fn until_the_end(&self) {
+        let mut ended = lock(&self.ended);
+        while !*ended {
+            ended = self.end.wait(ended).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        let mut limit = Instant::now() + GRACE;
+        let mut asked_to_stop = false;
+        while self.under_way.load(Ordering::SeqCst) > 0 {
+            let left = limit.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                if asked_to_stop {
+                    return;
+                }
+                self.peer.leave();
+                (asked_to_stop, limit) = (true, Instant::now() + GRACE);
+                continue;
+            }
+            let woken = self.end.wait_timeout(ended, left);
+            ended = woken.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// Haft's own standard input and output, for a protocol that needs both to itself.
+pub fn stdio() -> Result<(OwnedFd, OwnedFd), ToolError> {
+    let own = |fd: std::os::fd::BorrowedFd<'_>| {
+        fd.as_fd()
+            .try_clone_to_owned()
+            .map_err(|error| ToolError::io("take over standard input and output", &error))
+    };
+    Ok((own(rustix::stdio::stdin())?, own(rustix::stdio::stdout())?))
+}
