@@ -113,8 +113,8 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn whole(text: &str) -> Option<Line> {
-        Some(Line::Whole(text.as_bytes().to_vec()))
+    fn whole(text: &str) -> Line {
+        Line::Whole(text.as_bytes().to_vec())
     }
 
     #[test]
@@ -124,10 +124,10 @@ mod tests {
             assert_eq!(lines.take(), None);
             lines.push(piece.as_bytes());
         }
-        assert_eq!(lines.take(), whole("ab"));
-        assert_eq!(lines.take(), whole("cd"));
+        assert_eq!(lines.take(), Some(whole("ab")));
+        assert_eq!(lines.take(), Some(whole("cd")));
         assert_eq!(lines.take(), None);
-        assert_eq!(lines.rest(), whole("ef"));
+        assert_eq!(lines.rest(), Some(whole("ef")));
         assert_eq!(lines.rest(), None);
     }
 
@@ -142,10 +142,10 @@ mod tests {
             assert!(lines.held.capacity() < 100_000);
         }
         lines.push(b"\nab\n");
-        assert_eq!(lines.take(), whole("ab"));
+        assert_eq!(lines.take(), Some(whole("ab")));
         lines.push(b"0123456789a\nok\n");
         assert_eq!(lines.take(), Some(Line::TooLong));
-        assert_eq!(lines.take(), whole("ok"));
+        assert_eq!(lines.take(), Some(whole("ok")));
         assert_eq!(lines.take(), None);
     }
 }
