@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use haft_ledger::undo::{Conflict, Step, UndoPlan, plan};
 use haft_ledger::{Ledger, Look, Query};
@@ -109,16 +108,8 @@ impl Runtime {
         let number = now_ms();
         let config = self.inner.policy.scope.config.clone();
         let tool = Undo { ledger: self.ledger()?, steps: Mutex::new(preview.steps.clone()), config };
-        let walk = Walk {
-            inner: Arc::clone(&self.inner),
-            call: Call::new(format!("undo_{number}"), "Undo", arguments),
-            cancel: options.cancel,
-            watch: options.watch,
-            tool: Some(Arc::new(tool)),
-            undoes: ids,
-            started_at: number,
-            start: Instant::now(),
-        };
+        let call = Call::new(format!("undo_{number}"), "Undo", arguments);
+        let walk = Walk { undoes: ids, ..self.walk(call, options, Some(Arc::new(tool))) };
         Ok(self.send(walk).await)
     }
 
