@@ -5,5 +5,6 @@
 //!
 //! What must never live here: a tool, a decision about a call, a way to the machine.
 
+pub mod hands;
 pub mod serve;
 pub mod wire;

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use haft_ledger::Ledger;
 use haft_policy::Policy;
 use haft_tool::{
-    AnyTool, Arguments, Call, Cancel, Definition, Execution, Host, Output, Planning, Receipt, ToolError, now_ms,
+    AnyTool, Arguments, Call, Cancel, Definition, Execution, Host, Output, Planning, Receipt, ToolError,
+    now_ms,
 };
 use haft_world::{Enclosure, Environment, Root, TaskRoom, Web};
 use tokio::runtime::Handle;
@@ -220,16 +221,18 @@ impl Runtime {
         self.inner.enclosure.tidy();
     }
 
+    /// Ends every task, and removes what commands left in the session's own directories.
+    pub fn end(&self) {
+        self.inner.tasks.end_all();
+        self.inner.enclosure.tidy();
+    }
+
     /// Waits until every call that was made has ended, ends every task, and lets go of everything.
     pub async fn shutdown(self) {
         // A place behind every other: it conflicts with all that touch anything.
         let last = self.inner.schedule.enter(&[haft_tool::Effect::Run { command: String::new() }]);
         last.turn().await;
-        let inner = Arc::clone(&self.inner);
-        let ended = tokio::task::spawn_blocking(move || {
-            inner.tasks.end_all();
-            inner.enclosure.tidy();
-        });
+        let ended = tokio::task::spawn_blocking(move || self.end());
         // If Tokio is shutting down itself, the last one who lets go of the runtime ends them.
         let _ = ended.await;
     }

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use haft_policy::{Decided, Mode, Policy, Request, decide};
 use haft_tool::{
-    AnyTool, Arguments, Call, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared,
-    Progress, Reads, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
+    AnyTool, Arguments, Call, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared, Progress,
+    Reads, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
 };
 use haft_world::{Ground, LocalWorld, Watcher};
 
@@ -125,7 +125,9 @@ impl Started {
         let performed = match scope {
             None if walk.options.cancel.is_cancelled() => Err(interrupted()),
             None => Err(denied(&decision)),
-            Some(_) if unless_cancelled(ticket.turn(), &walk.options.cancel).await.is_none() => Err(interrupted()),
+            Some(_) if unless_cancelled(ticket.turn(), &walk.options.cancel).await.is_none() => {
+                Err(interrupted())
+            }
             Some(scope) => match walk.begin(&page, &effects) {
                 Err(error) => Err(error),
                 Ok(()) => perform(prepared, walk.world(scope, &page)).await,

@@ -64,7 +64,12 @@ fn legacy(server: &Server, exchange: &Arc<Exchange>, method: &str, params: Value
     }
 }
 
-fn common(server: &Server, exchange: &Arc<Exchange>, method: &str, mut params: Value) -> Result<Value, RpcError> {
+fn common(
+    server: &Server,
+    exchange: &Arc<Exchange>,
+    method: &str,
+    mut params: Value,
+) -> Result<Value, RpcError> {
     let service = &server.service;
     let offers = service.offers();
     let cursor = |params: &Value| match params.get("cursor") {
