@@ -143,11 +143,8 @@ fn form(
     let ask = Ask { key: key.to_owned(), method: "elicitation/create", params };
     let answer = exchange.ask(&[ask])?.pop().unwrap_or_default();
     let accepted = answer.get("action").and_then(Value::as_str) == Some("accept");
-    Ok(if accepted {
-        Some(answer.get("content").and_then(Value::as_object).cloned().unwrap_or_default())
-    } else {
-        None
-    })
+    let content = || answer.get("content").and_then(Value::as_object).cloned().unwrap_or_default();
+    Ok(accepted.then(content))
 }
 
 fn unanswered(why: &Unanswered) -> String {

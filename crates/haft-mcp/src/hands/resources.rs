@@ -128,7 +128,7 @@ struct ListFiles;
 impl Tool for ListFiles {
     type Input = Nothing;
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "resources/list"
     }
 
@@ -172,7 +172,7 @@ struct ReadFile;
 impl Tool for ReadFile {
     type Input = OnePath;
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "resources/read"
     }
 
