@@ -23,6 +23,7 @@ mod process;
 mod sandbox;
 mod sweep;
 mod tasks;
+mod vault;
 mod witness;
 mod world;
 
@@ -33,9 +34,11 @@ pub use files::{LocalFiles, Root, containment, remove_leftovers};
 pub use hash::hash;
 pub use http::Web;
 pub use journal::{Before, Image, Intent, Journal};
+pub use network::{Heard, Loopback};
 pub use process::{Environment, LocalProcesses};
 #[cfg(target_os = "linux")]
 pub use sandbox::probe;
 pub use sandbox::{Layer, Level, Status, profile as seatbelt_profile};
 pub use tasks::{OnTaskEnd, TaskBook, TaskEnd, TaskPage, TaskRoom};
+pub use vault::{Turn, Vault};
 pub use world::{Ground, LocalWorld, Watcher};

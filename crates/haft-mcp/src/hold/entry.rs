@@ -253,7 +253,9 @@ impl Entry {
     /// The host that it is reached at, if it is no process.
     pub fn host(&self) -> Option<String> {
         match &self.way {
-            Way::Http { url, .. } => Authority::parse(url).ok().and_then(|place| place.entries().into_iter().next()),
+            Way::Http { url, .. } => {
+                Authority::parse(url).ok().and_then(|place| place.entries().into_iter().next())
+            }
             Way::Process { .. } => None,
         }
     }

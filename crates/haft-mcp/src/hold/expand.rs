@@ -38,7 +38,11 @@ mod tests {
             "EMPTY" => Some(String::new()),
             _ => None,
         };
-        assert_eq!(expand("x${A}y${A}", &var).as_deref(), Ok("x${B}y${B}"), "what was put in is not looked at again");
+        assert_eq!(
+            expand("x${A}y${A}", &var).as_deref(),
+            Ok("x${B}y${B}"),
+            "what was put in is not looked at again"
+        );
         assert_eq!(expand("${B:-b}${EMPTY:-e}${EMPTY}", &var).as_deref(), Ok("be"));
         assert_eq!(expand("$A {A} }", &var).as_deref(), Ok("$A {A} }"));
         assert!(expand("${B}", &var).is_err_and(|why| why.contains("B")));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use haft_tool::{ToolError, now_ms};
-use haft_world::{PrivateFile, hash};
+use haft_world::{Vault, hash};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ impl Trust {
 
     /// What is known of a server; nothing if it is new, or is no longer what it was.
     pub fn known(&self, entry: &Entry) -> Result<Known, ToolError> {
-        match self.file(entry).read(MOST_BYTES)? {
+        match self.file(entry).read()? {
             // What cannot be read any more has to be asked again.
             Some(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
             None => Ok(Known::default()),
@@ -54,12 +54,14 @@ impl Trust {
 
     /// Writes down what is known of a server.
     pub fn keep(&self, entry: &Entry, known: &Known) -> Result<(), ToolError> {
-        self.file(entry).replace(&serde_json::to_vec(known)?)
+        let bytes = serde_json::to_vec(known)?;
+        self.file(entry).update(|_| Ok(((), Some(bytes))))
     }
 
     /// Forgets a server; whether there was anything to forget.
     pub fn forget(&self, entry: &Entry) -> Result<bool, ToolError> {
-        self.file(entry).remove()
+        let nothing = serde_json::to_vec(&Known::default())?;
+        self.file(entry).update(|old| Ok((old.is_some(), old.map(|_| nothing))))
     }
 
     /// The user has said yes to this server, with these grants. Its tools will be looked at anew.
@@ -68,8 +70,8 @@ impl Trust {
         self.keep(entry, &known)
     }
 
-    fn file(&self, entry: &Entry) -> PrivateFile {
-        PrivateFile::new(self.directory.join(format!("{}.json", identity(entry))))
+    fn file(&self, entry: &Entry) -> Vault {
+        Vault::new(&self.directory, format!("{}.json", identity(entry)), MOST_BYTES)
     }
 }
 
@@ -86,5 +88,8 @@ pub fn identity(entry: &Entry) -> String {
 
 /// The tools that are not as the user has seen them: new, changed.
 pub fn changed<'a>(known: &Known, now: &'a BTreeMap<String, Value>) -> Vec<&'a str> {
-    now.iter().filter(|(name, tool)| known.tools.get(*name) != Some(tool)).map(|(name, _)| name.as_str()).collect()
+    now.iter()
+        .filter(|(name, tool)| known.tools.get(*name) != Some(tool))
+        .map(|(name, _)| name.as_str())
+        .collect()
 }

@@ -1,0 +1,13 @@
+//! Who may ask a server that does not answer everybody.
+
+use super::ClientError;
+
+/// Gets the tokens for one server.
+pub trait Authorize: Send + Sync {
+    /// The token at hand, if there is one. Costs nothing and waits for nobody.
+    fn token(&self) -> Option<String>;
+
+    /// The server turned a request down with `status` and these `WWW-Authenticate` headers: another token, which may
+    /// take a person's answer to get.
+    fn challenged(&self, status: u16, challenges: &[String]) -> Result<String, ClientError>;
+}
