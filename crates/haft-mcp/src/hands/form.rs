@@ -44,9 +44,10 @@ pub fn result(done: &CallResult, version: Version) -> Value {
 }
 
 /// A result's pieces.
-fn output(output: &Output, version: Version) -> Value {
+pub fn output(output: &Output, version: Version) -> Value {
     let block = |piece: &Content| match piece {
         Content::Text { text } => json!({"type": "text", "text": format!("{}{}", text.head, text.tail)}),
+        Content::Block { block, .. } => block.clone(),
         Content::Image { media_type, data } => json!({"type": "image", "mimeType": media_type, "data": data}),
     };
     let content: Vec<Value> = output.content.iter().map(block).collect();

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::serve::{Cached, Exchange, Identity, Level, Offers, Page, Service};
 use crate::wire::RpcError;
-pub use form::{definition, result};
+pub use form::{definition, output, result};
 use sessions::Sessions;
 
 /// How many tools or resources are on a page.
@@ -92,7 +92,7 @@ impl Service for Hands {
 
     fn call(&self, name: &str, arguments: Value, exchange: &Arc<Exchange>) -> Result<Value, RpcError> {
         let runtime = self.runtime(exchange)?;
-        if !runtime.registry().is_allowed(name) || runtime.registry().get(name).is_none() {
+        if !runtime.knows(name) {
             return Err(RpcError::params(format!(
                 "Unknown tool: {name:?}; tools/list has those that there are"
             )));
