@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::peers::mcp::Mcp;
 use crate::peers::{DENY, NEXTEST, RIPGREP, sdk_types};
-use crate::{Done, tidy};
+use crate::{Done, conformance, tidy};
 
 pub(crate) fn run() -> Done {
     step("format", Command::new("cargo").args(["fmt", "--all", "--check"]))?;
@@ -41,6 +41,8 @@ pub(crate) fn run() -> Done {
             .env("HAFT_SDK_TYPES", types)
             .envs(mcp.variables()),
     )?;
+    println!("== conformance");
+    conformance::run(&[])?;
     println!("== all good");
     Ok(())
 }

@@ -2,12 +2,15 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::Value;
+
+use super::suite::end;
 
 const PACKAGE: &str = "haft-mcp";
 const SERVER: &str = "conformance-server";
@@ -51,6 +54,7 @@ impl Fixtures {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
+            .process_group(0)
             .spawn()
             .map_err(failed)?;
         let stdout = child.stdout.take();
@@ -81,8 +85,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if self.ended().is_none() {
+            end(&mut self.child);
+        }
     }
 }
 

@@ -27,6 +27,7 @@ pub(super) struct Outcome {
     pub(super) passed: usize,
     pub(super) failed: usize,
     pub(super) problems: Vec<String>,
+    warnings: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -51,27 +52,29 @@ impl Outcome {
             "{word} {} {} {}: {} of {checks} checks\n",
             job.leg, job.revision, job.scenario, self.passed
         );
-        for problem in &self.problems {
-            line.push_str(&format!("       {}\n", problem.replace('\n', "\n       ")));
+        let warnings = self.warnings.iter().map(|warning| format!("(only a warning) {warning}"));
+        for said in self.problems.iter().cloned().chain(warnings) {
+            line.push_str(&format!("       {}\n", said.replace('\n', "\n       ")));
         }
         line
     }
 
-    /// A check that only warns is a problem too: the suite itself judges a scenario that is run alone like that.
+    /// What a side should do and does not is told, and not held against it; the suite judges servers like that.
     fn of(checks: Vec<Check>) -> Self {
         let mut outcome = Self::default();
         for check in checks {
+            let said = format!("{}: {}", check.name, check.error_message.unwrap_or(check.description));
             match check.status.as_str() {
                 "SUCCESS" => outcome.passed += 1,
-                "FAILURE" | "WARNING" => {
-                    outcome.failed += usize::from(check.status == "FAILURE");
-                    let why = check.error_message.unwrap_or(check.description);
-                    outcome.problems.push(format!("{}: {why}", check.name));
+                "FAILURE" => {
+                    outcome.failed += 1;
+                    outcome.problems.push(said);
                 }
+                "WARNING" => outcome.warnings.push(said),
                 _ => {}
             }
         }
-        if outcome.passed == 0 && outcome.problems.is_empty() {
+        if outcome.passed + outcome.failed == 0 {
             outcome.problems.push("nothing was checked".to_owned());
         }
         outcome
@@ -134,10 +137,10 @@ impl Suite {
         };
         match status {
             None => outcome.problems.push(format!("no end within {} s", END.as_secs())),
-            // The suite's own judgement sees what no check tells, such as a client that fails or does not end.
+            // The suite sees more than its checks tell: a client that fails or does not end, and for clients warnings count.
             Some(status) if !status.success() && outcome.good() => {
                 let why = match job.leg {
-                    Leg::Client => "the client failed or did not end",
+                    Leg::Client => "the client failed, did not end or was warned",
                     Leg::Server => "the suite failed",
                 };
                 outcome.problems.push(format!("{why}; see {}", folder.join("suite.log").display()));
@@ -150,19 +153,23 @@ impl Suite {
 
 /// None when it had to be ended, with whatever it had started.
 fn wait(mut child: Child) -> Result<Option<ExitStatus>, String> {
-    let end = Instant::now() + END;
+    let limit = Instant::now() + END;
     loop {
         match child.try_wait().map_err(|error| error.to_string())? {
             Some(status) => return Ok(Some(status)),
-            None if Instant::now() < end => std::thread::sleep(Duration::from_millis(10)),
+            None if Instant::now() < limit => std::thread::sleep(Duration::from_millis(10)),
             None => {
-                let group = format!("-{}", child.id());
-                let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
-                child.wait().map_err(|error| error.to_string())?;
+                end(&mut child);
                 return Ok(None);
             }
         }
     }
+}
+
+/// Ends a program that leads a process group, and all that it started. It must not have been waited for.
+pub(super) fn end(child: &mut Child) {
+    let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
+    let _ = child.wait();
 }
 
 /// The suite puts its findings into a folder with the time in its name, deeper for scenarios with a slash in theirs.
@@ -198,13 +205,22 @@ mod tests {
     fn only_a_scenario_whose_checks_all_succeed_is_good() {
         assert!(of(&["SUCCESS", "INFO", "SUCCESS"]).good());
         assert_eq!(of(&["SUCCESS", "FAILURE"]).problems, ["Ping: answers"]);
-        assert!(!of(&["SUCCESS", "WARNING"]).good());
+    }
+
+    #[test]
+    fn a_warning_is_told_and_not_held_against_a_scenario() {
+        let outcome = of(&["SUCCESS", "WARNING"]);
+        assert!(outcome.good());
+        let job = Job { leg: Leg::Server, revision: "2026-07-28", scenario: "ping".to_owned() };
+        let line = outcome.line(&job);
+        assert!(line.starts_with("ok   server 2026-07-28 ping: 1 of 1 checks\n"), "{line}");
+        assert!(line.contains("(only a warning) Ping: answers"), "{line}");
     }
 
     #[test]
     fn a_scenario_that_checked_nothing_is_not_good() {
         assert!(!of(&[]).good());
-        assert!(!of(&["INFO", "SKIPPED"]).good());
+        assert!(!of(&["INFO", "SKIPPED", "WARNING"]).good());
     }
 
     #[test]
