@@ -163,7 +163,7 @@ impl Runtime {
         }
     }
 
-    fn go_here(walk: Walk) -> CallResult {
+    pub(crate) fn go_here(walk: Walk) -> CallResult {
         let cancel = walk.options.cancel.clone();
         let started = match walk.start() {
             Ok(started) => started,

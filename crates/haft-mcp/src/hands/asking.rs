@@ -4,13 +4,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use haft_runtime::{Answer, Asker, Nobody, Question};
+use haft_runtime::{Answer, Asker, Nobody, Question, Runtime};
 use haft_tool::{
     AgentOrder, AgentReport, Completion, Configuration, Host, Hosted, Message, ModelRole, NoHost, Output,
     PlanReady, Resource, ToolError, UserQuestion,
 };
 use serde_json::{Map, Value, json};
 
+use super::past;
 use crate::serve::{Ask, Exchange, Unanswered};
 use crate::wire::Version;
 
@@ -48,6 +49,7 @@ impl Asker for Client {
 pub(super) struct ClientHost {
     pub(super) exchange: Arc<Exchange>,
     pub(super) host: Arc<dyn Host>,
+    pub(super) runtime: Runtime,
 }
 
 impl Host for ClientHost {
@@ -110,6 +112,14 @@ impl Host for ClientHost {
 
     fn send<'a>(&'a self, message: &'a Message) -> Hosted<'a, ()> {
         self.host.send(message)
+    }
+
+    fn log(&self, limit: usize) -> Hosted<'_, Value> {
+        Box::pin(async move { past::log(&self.runtime, limit) })
+    }
+
+    fn undo(&self, call: Option<i64>) -> Hosted<'_, Output> {
+        Box::pin(async move { past::undo(&self.runtime, call) })
     }
 
     fn configuration(&self) -> Option<&dyn Configuration> {

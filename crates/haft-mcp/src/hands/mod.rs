@@ -2,14 +2,16 @@
 
 mod asking;
 mod form;
+mod past;
 mod resources;
 mod sessions;
+mod skills;
 
 use std::sync::Arc;
 
 use haft_runtime::{CallOptions, Runtime, Watch};
 use haft_tool::{Call, Execution, Host, SideEffect, ToolError};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::serve::{Cached, Exchange, Identity, Level, Offers, Page, Service};
 use crate::wire::RpcError;
@@ -46,7 +48,7 @@ impl Hands {
         self.sessions.get(&exchange.session()).map_err(|error| RpcError::internal(error.message))
     }
 
-    fn options(&self, exchange: &Arc<Exchange>) -> CallOptions {
+    fn options(&self, runtime: &Runtime, exchange: &Arc<Exchange>) -> CallOptions {
         CallOptions {
             cancel: exchange.cancel().clone(),
             watch: exchange.wants_progress().then(|| watch(exchange)),
@@ -54,6 +56,7 @@ impl Hands {
             host: Some(Arc::new(asking::ClientHost {
                 exchange: Arc::clone(exchange),
                 host: Arc::clone(&self.host),
+                runtime: runtime.clone(),
             })),
         }
     }
@@ -70,7 +73,7 @@ impl Service for Hands {
     }
 
     fn offers(&self) -> Offers {
-        Offers { resources: true, logging: true, ..Offers::default() }
+        Offers { resources: true, prompts: true, logging: true, ..Offers::default() }
     }
 
     fn is_quick(&self, method: &str, params: &Value) -> bool {
@@ -80,7 +83,7 @@ impl Service for Hands {
                 // Where it takes long all the same, somebody else goes on reading after a moment.
                 matches!(side_effect, SideEffect::None | SideEffect::ReadOnly)
             }),
-            "resources/list" | "resources/read" | "prompts/get" => false,
+            "resources/list" | "resources/read" | "prompts/list" | "prompts/get" => false,
             _ => true,
         }
     }
@@ -98,7 +101,7 @@ impl Service for Hands {
             )));
         }
         let call = Call::new(format!("mcp_{}", exchange.id()), name, arguments);
-        let done = runtime.run_here(call, self.options(exchange));
+        let done = runtime.run_here(call, self.options(&runtime, exchange));
         for denial in &done.receipt.denials {
             exchange.log(Level::Notice, "haft", &json!(denial));
         }
@@ -107,7 +110,7 @@ impl Service for Hands {
 
     fn resources(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {
         let runtime = self.runtime(exchange)?;
-        let all = resources::list(&runtime, self.options(exchange))?;
+        let all = resources::list(&runtime, self.options(&runtime, exchange))?;
         Page::of(all, cursor, PAGE, Cached::default())
     }
 
@@ -115,9 +118,28 @@ impl Service for Hands {
         Page::of(resources::templates(), cursor, PAGE, Cached { ttl_ms: 3_600_000, public: true })
     }
 
+    fn prompts(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {
+        let runtime = self.runtime(exchange)?;
+        let all = skills::all(&runtime, self.options(&runtime, exchange))?;
+        Page::of(all.iter().map(skills::Skill::listed).collect(), cursor, PAGE, Cached::default())
+    }
+
+    fn prompt(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+        exchange: &Arc<Exchange>,
+    ) -> Result<Value, RpcError> {
+        let runtime = self.runtime(exchange)?;
+        let all = skills::all(&runtime, self.options(&runtime, exchange))?;
+        let found = all.iter().find(|skill| skill.name == name);
+        let found = found.ok_or_else(|| RpcError::params(format!("There is no prompt {name:?}")))?;
+        Ok(found.prompt(arguments.get("arguments").and_then(Value::as_str)))
+    }
+
     fn read(&self, uri: &str, exchange: &Arc<Exchange>) -> Result<(Vec<Value>, Cached), RpcError> {
         let runtime = self.runtime(exchange)?;
-        let contents = resources::read(&runtime, uri, self.options(exchange), exchange.version())?;
+        let contents = resources::read(&runtime, uri, self.options(&runtime, exchange), exchange.version())?;
         Ok((contents, Cached::default()))
     }
 }

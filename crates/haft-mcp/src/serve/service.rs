@@ -133,7 +133,7 @@ pub trait Service: Send + Sync {
         &self,
         name: &str,
         arguments: &Map<String, Value>,
-        exchange: &Exchange,
+        exchange: &Arc<Exchange>,
     ) -> Result<Value, RpcError> {
         let _ = (arguments, exchange);
         Err(RpcError::params(format!("There is no prompt {name:?}")))

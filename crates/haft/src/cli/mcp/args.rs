@@ -23,4 +23,7 @@ pub(super) struct Serve {
     pub(super) at: At,
     #[command(flatten)]
     pub(super) rules: Rules,
+    /// Offer `haft_log` and `haft_undo` too, so that the client's model can see and take back what was done.
+    #[arg(long)]
+    pub(super) ledger_tools: bool,
 }

@@ -21,7 +21,10 @@ pub(super) fn run(args: Serve) -> Done {
     let make = {
         let setup = Arc::clone(&setup);
         move || {
-            let builder = setup.choice(&args.at.dialect)?.into_builder(setup.builder()).door("mcp");
+            let mut builder = setup.choice(&args.at.dialect)?.into_builder(setup.builder()).door("mcp");
+            if args.ledger_tools {
+                builder = builder.also(haft_tools::dialects::ledger::dialect());
+            }
             setup.rules(&args.rules, setup.scope(&args.at.scope, builder)?).build()
         }
     };
