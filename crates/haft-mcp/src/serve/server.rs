@@ -133,6 +133,11 @@ impl Server {
     }
 }
 
+/// Whether a request says everything that one of the new era has to say about itself.
+pub(super) fn speaks_for_itself(version: &Value, params: &Value) -> Result<(), RpcError> {
+    Spoken::for_itself(version, params).map(drop)
+}
+
 /// A request as it came.
 struct Request {
     id: Id,
