@@ -58,7 +58,9 @@ fn told(answers: &[Value]) -> String {
     answers
         .iter()
         .map(|answer| match (answer.get("action").and_then(Value::as_str), answer.pointer("/content/text")) {
-            (Some(action), _) => format!("Elicitation completed: action={action}, content={}", answer["content"]),
+            (Some(action), _) => {
+                format!("Elicitation completed: action={action}, content={}", answer["content"])
+            }
             (None, Some(text)) => format!("LLM response: {}", text.as_str().unwrap_or_default()),
             (None, None) => format!("Answered: {answer}"),
         })

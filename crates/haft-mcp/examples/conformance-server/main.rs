@@ -33,7 +33,12 @@ struct Fixtures {
 impl Service for Fixtures {
     fn identity(&self) -> Identity {
         let instructions = Some("Fixtures for the conformance suite; nothing here does anything.".to_owned());
-        Identity { name: "haft-conformance", title: "Haft's conformance server", version: "1.0.0", instructions }
+        Identity {
+            name: "haft-conformance",
+            title: "Haft's conformance server",
+            version: "1.0.0",
+            instructions,
+        }
     }
 
     fn offers(&self) -> Offers {
@@ -78,14 +83,22 @@ impl Service for Fixtures {
         Page::of(prompts::all(), cursor, PAGE, LISTS)
     }
 
-    fn prompt(&self, name: &str, arguments: &Map<String, Value>, exchange: &Exchange) -> Result<Value, RpcError> {
+    fn prompt(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+        exchange: &Exchange,
+    ) -> Result<Value, RpcError> {
         prompts::get(name, arguments, exchange)
     }
 
     fn complete(&self, params: &Value, _: &Exchange) -> Result<(Vec<String>, usize), RpcError> {
         let begun = params.pointer("/argument/value").and_then(Value::as_str).unwrap_or_default();
-        let fitting: Vec<String> =
-            ["paris", "park", "party"].into_iter().filter(|word| word.starts_with(begun)).map(str::to_owned).collect();
+        let fitting: Vec<String> = ["paris", "park", "party"]
+            .into_iter()
+            .filter(|word| word.starts_with(begun))
+            .map(str::to_owned)
+            .collect();
         let total = fitting.len();
         Ok((fitting, total))
     }
@@ -102,7 +115,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let server = Arc::new(Server::new(Arc::new(Fixtures { hub: OnceLock::new() })));
-    let running = serve_http(server, HttpOptions::new(address, Vec::new())).map_err(|error| error.as_text())?;
+    let running =
+        serve_http(server, HttpOptions::new(address, Vec::new())).map_err(|error| error.as_text())?;
     let mut out = std::io::stdout();
     writeln!(out, "listening on {}", running.url())?;
     out.flush()?;

@@ -9,19 +9,25 @@ use crate::content::{image, resource, text};
 
 pub(crate) fn all() -> Vec<Value> {
     let argument = |name: &str| json!({"name": name, "description": "Any text", "required": true});
-    let listed = |name: &str, what: &str, arguments: Vec<Value>| {
-        json!({"name": name, "description": what, "arguments": arguments})
-    };
+    let listed = |name: &str, what: &str, arguments: Vec<Value>| json!({"name": name, "description": what, "arguments": arguments});
     vec![
         listed("test_simple_prompt", "Says one thing", vec![]),
-        listed("test_prompt_with_arguments", "Says what it is told", vec![argument("arg1"), argument("arg2")]),
+        listed(
+            "test_prompt_with_arguments",
+            "Says what it is told",
+            vec![argument("arg1"), argument("arg2")],
+        ),
         listed("test_prompt_with_embedded_resource", "Brings a resource", vec![argument("resourceUri")]),
         listed("test_prompt_with_image", "Brings an image", vec![]),
         listed("test_input_required_result_prompt", "Asks before it says anything", vec![]),
     ]
 }
 
-pub(crate) fn get(name: &str, arguments: &Map<String, Value>, exchange: &Exchange) -> Result<Value, RpcError> {
+pub(crate) fn get(
+    name: &str,
+    arguments: &Map<String, Value>,
+    exchange: &Exchange,
+) -> Result<Value, RpcError> {
     let given = |argument: &str| {
         let given = arguments.get(argument).and_then(Value::as_str);
         given.ok_or_else(|| RpcError::params(format!("{argument} must be given, a string")))

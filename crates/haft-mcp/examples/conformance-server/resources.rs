@@ -10,9 +10,7 @@ const TEXT: &str = "test://static-text";
 const BINARY: &str = "test://static-binary";
 
 pub(crate) fn all() -> Vec<Value> {
-    let listed = |uri: &str, name: &str, what: &str, kind: &str| {
-        json!({"uri": uri, "name": name, "description": what, "mimeType": kind})
-    };
+    let listed = |uri: &str, name: &str, what: &str, kind: &str| json!({"uri": uri, "name": name, "description": what, "mimeType": kind});
     vec![
         listed(TEXT, "static-text", "Text that stays the same", "text/plain"),
         listed(BINARY, "static-binary", "A picture that stays the same", "image/png"),

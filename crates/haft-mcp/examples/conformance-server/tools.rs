@@ -51,7 +51,9 @@ pub(crate) fn call(
             exchange.log(Level::Info, "conformance", &json!("Heard by whoever wants it"));
             said("Logged once.")
         }
-        "test_error_handling" => json!({"isError": true, "content": [text("This fails whenever it is called")]}),
+        "test_error_handling" => {
+            json!({"isError": true, "content": [text("This fails whenever it is called")]})
+        }
         "test_tool_with_progress" => {
             for percent in [0.0, 50.0, 100.0] {
                 exchange.progress(percent, Some(100.0), None);

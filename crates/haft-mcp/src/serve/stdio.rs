@@ -272,7 +272,8 @@ impl Connection {
 }
 
 fn too_many() -> RpcError {
-    let why = format!("{MOST_AT_ONCE} requests are under way, and there may be no more at once; wait for one");
+    let why =
+        format!("{MOST_AT_ONCE} requests are under way, and there may be no more at once; wait for one");
     RpcError::new(INVALID_REQUEST, why)
 }
 

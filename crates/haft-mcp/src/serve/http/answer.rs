@@ -91,9 +91,10 @@ fn respond(status: StatusCode, kind: Option<HeaderValue>, content: Content) -> R
 }
 
 /// Why a request is not dealt with.
-#[derive(Debug)]
-pub(super) struct Refusal {
-    pub(super) status: StatusCode,
+pub(super) struct Refusal(Box<Reasons>);
+
+struct Reasons {
+    status: StatusCode,
     error: RpcError,
     id: Option<Id>,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -105,7 +106,7 @@ impl Refusal {
     }
 
     pub(super) fn error(status: StatusCode, error: RpcError) -> Self {
-        Self { status, error, id: None, headers: Vec::new() }
+        Self(Box::new(Reasons { status, error, id: None, headers: Vec::new() }))
     }
 
     /// Too much is going on; later it may work.
@@ -115,12 +116,12 @@ impl Refusal {
 
     /// In answer to that request.
     pub(super) fn to(mut self, id: &Id) -> Self {
-        self.id = Some(id.clone());
+        self.0.id = Some(id.clone());
         self
     }
 
     pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.push((name, value));
+        self.0.headers.push((name, value));
         self
     }
 
@@ -130,9 +131,10 @@ impl Refusal {
     }
 
     pub(super) fn into_response(self) -> Response<Answer> {
-        let message = Message::Response { id: self.id, outcome: Err(self.error) };
-        let mut response = whole(self.status, Some(JSON), message.to_line().into());
-        response.headers_mut().extend(self.headers);
+        let Reasons { status, error, id, headers } = *self.0;
+        let message = Message::Response { id, outcome: Err(error) };
+        let mut response = whole(status, Some(JSON), message.to_line().into());
+        response.headers_mut().extend(headers);
         response
     }
 }

@@ -56,7 +56,9 @@ impl Door {
         let sessions = Sessions::new(&limits);
         let calls = Arc::new(Semaphore::new(limits.calls));
         if limits.connections == 0 || limits.calls == 0 || limits.sessions == 0 {
-            return Err(ToolError::invalid_arguments("every limit of an HTTP server must be at least 1".to_owned()));
+            return Err(ToolError::invalid_arguments(
+                "every limit of an HTTP server must be at least 1".to_owned(),
+            ));
         }
         Ok(Self { server, limits, sessions, bodies: Bodies::new(), calls, guard, metadata })
     }

@@ -88,7 +88,9 @@ impl Guard {
                 found = Some(principal);
             }
         }
-        found.cloned().ok_or_else(|| self.challenge("The token is none of this server's", Some("invalid_token")))
+        found
+            .cloned()
+            .ok_or_else(|| self.challenge("The token is none of this server's", Some("invalid_token")))
     }
 
     fn challenge(&self, why: &str, error: Option<&str>) -> Refusal {
@@ -140,7 +142,8 @@ fn metadata_address(resource: &str) -> Option<String> {
 
 /// Whether this is a path where clients look for metadata.
 pub(super) fn is_metadata_path(path: &str) -> bool {
-    path.strip_prefix("/.well-known/oauth-protected-resource").is_some_and(|rest| rest.is_empty() || rest == PATH)
+    path.strip_prefix("/.well-known/oauth-protected-resource")
+        .is_some_and(|rest| rest.is_empty() || rest == PATH)
 }
 
 #[cfg(test)]
@@ -159,7 +162,10 @@ mod tests {
     #[test]
     fn metadata_is_found_before_the_path_of_what_it_is_about() {
         let found = metadata_address("https://tools.example.com/mcp");
-        assert_eq!(found.as_deref(), Some("https://tools.example.com/.well-known/oauth-protected-resource/mcp"));
+        assert_eq!(
+            found.as_deref(),
+            Some("https://tools.example.com/.well-known/oauth-protected-resource/mcp")
+        );
         let found = metadata_address("https://tools.example.com");
         assert_eq!(found.as_deref(), Some("https://tools.example.com/.well-known/oauth-protected-resource"));
     }

@@ -80,7 +80,12 @@ pub(super) fn accept(headers: &HeaderMap, method: &Method) -> Result<(), Refusal
 }
 
 /// Whether the headers of a request of the new era say what its body says.
-pub(super) fn agree(headers: &HeaderMap, version: &str, method: &str, params: &Value) -> Result<(), RpcError> {
+pub(super) fn agree(
+    headers: &HeaderMap,
+    version: &str,
+    method: &str,
+    params: &Value,
+) -> Result<(), RpcError> {
     expect(VERSION, one(headers, VERSION)?, version)?;
     expect(METHOD, one(headers, METHOD)?, method)?;
     let named = match method {

@@ -55,7 +55,12 @@ pub(super) fn open(options: &HttpOptions) -> Result<(Runtime, TcpListener, Socke
 }
 
 /// Serves whoever comes until it is stopped.
-pub(super) fn run(runtime: Runtime, listener: TcpListener, door: &Arc<Door>, mut stopped: watch::Receiver<bool>) {
+pub(super) fn run(
+    runtime: Runtime,
+    listener: TcpListener,
+    door: &Arc<Door>,
+    mut stopped: watch::Receiver<bool>,
+) {
     runtime.block_on(async {
         let sweeping = tokio::spawn(sweep(Arc::clone(door)));
         let mut connections = JoinSet::new();
@@ -73,6 +78,7 @@ pub(super) fn run(runtime: Runtime, listener: TcpListener, door: &Arc<Door>, mut
                 Err(_) => sleep(Duration::from_millis(50)).await,
             }
         }
+        drop(listener);
         sweeping.abort();
         door.server.close();
         door.sessions.close();

@@ -14,12 +14,7 @@ pub(super) fn agree(headers: &HeaderMap, schema: &Value, arguments: &Value) -> R
     search(headers, schema, Some(arguments), MOST_DEPTH)
 }
 
-fn search(
-    headers: &HeaderMap,
-    schema: &Value,
-    value: Option<&Value>,
-    depth: usize,
-) -> Result<(), RpcError> {
+fn search(headers: &HeaderMap, schema: &Value, value: Option<&Value>, depth: usize) -> Result<(), RpcError> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object).filter(|_| depth > 0) else {
         return Ok(());
     };
@@ -37,8 +32,12 @@ fn compare(headers: &HeaderMap, header: &str, value: Option<&Value>) -> Result<(
     let given = one(headers, header)?.map(|given| decode(header, given)).transpose()?;
     let (given, value) = match (given, value) {
         (None, None) => return Ok(()),
-        (Some(_), None) => return Err(mismatch(format!("{header} is there, and the body has no such argument"))),
-        (None, Some(_)) => return Err(mismatch(format!("{header} is missing, and the body has the argument"))),
+        (Some(_), None) => {
+            return Err(mismatch(format!("{header} is there, and the body has no such argument")));
+        }
+        (None, Some(_)) => {
+            return Err(mismatch(format!("{header} is missing, and the body has the argument")));
+        }
         (Some(given), Some(value)) => (given, value),
     };
     let same = match value {

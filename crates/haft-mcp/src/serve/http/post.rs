@@ -21,7 +21,7 @@ use super::stream::{Manner, Opening, Reader, Speaker, Stream};
 use crate::serve::peer::{Outbox, Peer};
 use crate::serve::server::{self, Server};
 use crate::wire::{
-    HEADER_MISMATCH, INVALID_REQUEST, Id, Incoming, METHOD_NOT_FOUND, MISSING_CAPABILITY, Message, RpcError,
+    HEADER_MISMATCH, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, MISSING_CAPABILITY, Message, RpcError,
     UNSUPPORTED_VERSION, Version, meta,
 };
 
@@ -73,7 +73,10 @@ impl Asked<'_> {
                 let refused = |refusal: Refusal| refusal.to(&id);
                 if let Some(version) = meta::get(&params, meta::VERSION) {
                     self.check(version, &method, &params).map_err(refused)?;
-                    return self.modern(Message::Request { id: id.clone(), method, params }).await.map_err(refused);
+                    return self
+                        .modern(Message::Request { id: id.clone(), method, params })
+                        .await
+                        .map_err(refused);
                 }
                 if method == "initialize" {
                     let message = Message::Request { id: id.clone(), method, params };
@@ -84,7 +87,9 @@ impl Asked<'_> {
                     return Err(refused(Refusal::error(StatusCode::BAD_REQUEST, error)));
                 }
                 let session = self.session().map_err(refused)?;
-                self.legacy(&session, Message::Request { id: id.clone(), method, params }).await.map_err(refused)
+                self.legacy(&session, Message::Request { id: id.clone(), method, params })
+                    .await
+                    .map_err(refused)
             }
             Message::Notification { method, params } => {
                 let modern = headers::version(self.headers)?.is_some_and(Version::is_modern);
@@ -133,10 +138,8 @@ impl Asked<'_> {
         let peer = Peer::new(self.principal);
         let headers = is_call(&message).then(|| self.headers.clone());
         self.run(&stream, move |server, outbox| {
-            if let Some(headers) = headers
-                && let Err((id, error)) = mirrored(server, &message, &headers)
-            {
-                outbox.send(&Message::response(id, Err(error)));
+            if let Some(refused) = headers.and_then(|headers| mirrored(server, &message, &headers)) {
+                outbox.send(&refused);
                 return;
             }
             server.handle(&peer, message, outbox, &cancel);
@@ -227,7 +230,10 @@ impl Asked<'_> {
         work: impl FnOnce(&Server, &Arc<dyn Outbox>) + Send + 'static,
     ) -> Result<(), Refusal> {
         let permit = Arc::clone(&self.door.calls).try_acquire_owned().map_err(|_| {
-            Refusal::busy(format!("{} requests are under way, and there may be no more at once", self.door.limits.calls))
+            Refusal::busy(format!(
+                "{} requests are under way, and there may be no more at once",
+                self.door.limits.calls
+            ))
         })?;
         let outbox: Arc<dyn Outbox> = Arc::new(Speaker(Arc::clone(stream)));
         let server = Arc::clone(&self.door.server);
@@ -247,13 +253,13 @@ fn is_call(message: &Message) -> bool {
     matches!(message, Message::Request { method, .. } if method == "tools/call")
 }
 
-/// Whether a call's headers have what its tool wants to see there.
-fn mirrored(server: &Server, message: &Message, headers: &HeaderMap) -> Result<(), (Id, RpcError)> {
-    let Message::Request { id, params, .. } = message else { return Ok(()) };
-    let schema = params.get("name").and_then(Value::as_str).and_then(|name| server.service().schema(name));
-    let Some(schema) = schema else { return Ok(()) };
+/// The answer to a call whose headers have not what its tool wants to see there.
+fn mirrored(server: &Server, message: &Message, headers: &HeaderMap) -> Option<Message> {
+    let Message::Request { id, params, .. } = message else { return None };
+    let schema = server.service().schema(params.get("name")?.as_str()?)?;
     let arguments = params.get("arguments").unwrap_or(&Value::Null);
-    mirrored::agree(headers, &schema, arguments).map_err(|error| (id.clone(), error))
+    let error = mirrored::agree(headers, &schema, arguments).err()?;
+    Some(Message::response(id.clone(), Err(error)))
 }
 
 /// How an answer of the new era is marked for those who do not read it.

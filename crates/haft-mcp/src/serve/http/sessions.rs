@@ -97,7 +97,9 @@ impl Session {
         self.peer.hear_at(None);
         self.peer.leave();
         let all = std::mem::take(&mut *lock(&self.streams));
-        all.values().for_each(|stream| stream.abandon());
+        for stream in all.values() {
+            stream.abandon();
+        }
     }
 }
 
@@ -153,9 +155,12 @@ impl Sessions {
     /// Gives up what nobody has used for too long.
     pub(super) fn sweep(&self, now: Instant) {
         let all: Vec<Arc<Session>> = lock(&self.all).values().cloned().collect();
-        all.iter().for_each(|session| session.sweep(now, self.absence));
-        let unused =
-            |session: &Session| now.saturating_duration_since(*lock(&session.used)) >= self.idle && !session.is_busy();
+        for session in all {
+            session.sweep(now, self.absence);
+        }
+        let unused = |session: &Session| {
+            now.saturating_duration_since(*lock(&session.used)) >= self.idle && !session.is_busy()
+        };
         let mut given_up = Vec::new();
         lock(&self.all).retain(|_, session| {
             let unused = unused(session);
@@ -164,17 +169,24 @@ impl Sessions {
             }
             !unused
         });
-        given_up.iter().for_each(|session| session.end());
+        for session in given_up {
+            session.end();
+        }
     }
 
     /// Ends all of them.
     pub(super) fn close(&self) {
         let all = std::mem::take(&mut *lock(&self.all));
-        all.values().for_each(|session| session.end());
+        for session in all.values() {
+            session.end();
+        }
     }
 }
 
 /// Whether there is such a session that belongs to somebody else is nobody's business.
 fn unknown() -> Refusal {
-    Refusal::new(StatusCode::NOT_FOUND, "There is no such session (any more); begin again with \"initialize\"")
+    Refusal::new(
+        StatusCode::NOT_FOUND,
+        "There is no such session (any more); begin again with \"initialize\"",
+    )
 }

@@ -70,8 +70,15 @@ struct State {
 
 struct Event {
     data: Bytes,
-    /// For an answer: none if it is a result, its code if it is an error.
-    answer: Option<Option<i64>>,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Told,
+    Asked,
+    /// The answer, and its code if it is an error.
+    Answered(Option<i64>),
 }
 
 /// How the response to a request begins.
@@ -137,21 +144,23 @@ impl Stream {
     }
 
     fn say(&self, message: &Message) -> bool {
-        let answer = match message {
-            Message::Response { outcome, .. } => Some(outcome.as_ref().err().map(|error| error.code)),
-            _ => None,
+        let kind = match message {
+            Message::Notification { .. } => Kind::Told,
+            Message::Request { .. } => Kind::Asked,
+            Message::Response { outcome, .. } => {
+                Kind::Answered(outcome.as_ref().err().map(|error| error.code))
+            }
         };
         let mut data = message.to_line();
         data.pop();
         let mut state = self.state();
-        let tells = matches!(message, Message::Notification { .. });
-        if state.ended || (tells && state.unread > MOST_UNREAD) {
+        if state.ended || (kind == Kind::Told && state.unread > MOST_UNREAD) {
             return false;
         }
         state.bytes += data.len();
         state.unread += data.len();
-        state.events.push_back(Event { data: data.into(), answer });
-        if answer.is_some() {
+        state.events.push_back(Event { data: data.into(), kind });
+        if matches!(kind, Kind::Answered(_)) {
             state.missing = state.missing.saturating_sub(1);
             state.ended |= state.missing == 0;
         }
@@ -245,7 +254,9 @@ impl Reader {
 
     fn poll_opening(&mut self, context: &mut Context<'_>) -> Poll<Opening> {
         let mut state = self.stream.state();
-        if let (true, [Event { data, answer: Some(code) }]) = (state.ended, state.events.make_contiguous()) {
+        if let (true, [Event { data, kind: Kind::Answered(code) }]) =
+            (state.ended, state.events.make_contiguous())
+        {
             let opening = Opening::Answer(data.clone(), *code);
             state.next += 1;
             return Poll::Ready(opening);
