@@ -25,11 +25,11 @@ pub(crate) fn resource(uri: &str, kind: &str, text: &str) -> Value {
 }
 
 /// What a call gives.
-pub(crate) fn result(content: Vec<Value>) -> Value {
+pub(crate) fn result(content: &[Value]) -> Value {
     json!({"content": content})
 }
 
 /// What a call gives that has nothing to say but words.
 pub(crate) fn said(words: impl Into<String>) -> Value {
-    result(vec![text(words)])
+    result(&[text(words)])
 }

@@ -37,16 +37,16 @@ const PLAIN: &[(&str, &str)] = &[
 pub(crate) fn all() -> Vec<Value> {
     let mut all: Vec<Value> = PLAIN
         .iter()
-        .map(|(name, what)| tool(name, what, json!({"type": "object", "properties": {}})))
+        .map(|(name, what)| tool(name, what, &json!({"type": "object", "properties": {}})))
         .collect();
-    all.push(tool("test_sampling", "Has the client's model answer", needs_text("prompt")));
-    all.push(tool("test_elicitation", "Asks the client's user", needs_text("message")));
-    all.push(tool("json_schema_2020_12_tool", "Has a schema with everything", everything()));
-    all.push(tool(IN_HEADERS, "Wants its argument in a header as well", in_headers()));
+    all.push(tool("test_sampling", "Has the client's model answer", &needs_text("prompt")));
+    all.push(tool("test_elicitation", "Asks the client's user", &needs_text("message")));
+    all.push(tool("json_schema_2020_12_tool", "Has a schema with everything", &everything()));
+    all.push(tool(IN_HEADERS, "Wants its argument in a header as well", &in_headers()));
     all
 }
 
-fn tool(name: &str, what: &str, schema: Value) -> Value {
+fn tool(name: &str, what: &str, schema: &Value) -> Value {
     json!({"name": name, "description": what, "inputSchema": schema})
 }
 

@@ -30,12 +30,12 @@ pub(crate) fn call(
     };
     Ok(match name {
         "test_simple_text" => said("Nothing but text."),
-        "test_image_content" => result(vec![image()]),
-        "test_audio_content" => result(vec![audio()]),
+        "test_image_content" => result(&[image()]),
+        "test_audio_content" => result(&[audio()]),
         "test_embedded_resource" => {
-            result(vec![resource("test://embedded-resource", "text/plain", "What the resource holds.")])
+            result(&[resource("test://embedded-resource", "text/plain", "What the resource holds.")])
         }
-        "test_multiple_content_types" => result(vec![
+        "test_multiple_content_types" => result(&[
             text("Three kinds:"),
             image(),
             resource("test://mixed-content-resource", "application/json", r#"{"test":"data","value":123}"#),

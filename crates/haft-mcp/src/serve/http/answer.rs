@@ -11,8 +11,8 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 
+use super::reader::Reader;
 use super::seats::Busy;
-use super::stream::Reader;
 use crate::wire::{INVALID_REQUEST, Id, Message, RpcError};
 
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -15,6 +15,7 @@ use super::answer::{Answer, JSON, Refusal, events, whole};
 use super::body::Bodies;
 use super::guard::{Guard, is_metadata_path};
 use super::headers::{self, LAST_EVENT, SESSION};
+use super::reader::Reader;
 use super::seats::{Busy, Seat};
 use super::sessions::{Session, Sessions};
 use super::stream::seen;
@@ -136,7 +137,7 @@ fn listen(
     Ok((events(reader), busy))
 }
 
-fn resume(session: &Session, last: &str, door: &Door) -> Option<super::stream::Reader> {
+fn resume(session: &Session, last: &str, door: &Door) -> Option<Reader> {
     let (stream, number) = seen(last)?;
     session.stream(stream)?.read_from(number, door.limits.heartbeat)
 }

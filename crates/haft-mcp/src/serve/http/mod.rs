@@ -15,6 +15,7 @@ mod headers;
 mod listener;
 mod mirrored;
 mod post;
+mod reader;
 mod seats;
 mod sessions;
 mod stream;
@@ -109,7 +110,7 @@ impl Default for Limits {
             calls: 512,
             sessions: 1024,
             body_bytes: 64 << 20,
-            header_time: Duration::from_secs(15),
+            header_time: Duration::from_secs(30),
             body_time: Duration::from_mins(1),
             patience: Duration::from_secs(2),
             heartbeat: Duration::from_secs(15),

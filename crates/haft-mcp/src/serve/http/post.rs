@@ -15,9 +15,10 @@ use super::body::Whole;
 use super::front::{Door, work};
 use super::headers::{self, SESSION};
 use super::mirrored;
+use super::reader::{Opening, Reader};
 use super::seats::{Busy, Seat};
 use super::sessions::Session;
-use super::stream::{Manner, Opening, Reader, Speaker, Stream};
+use super::stream::{Manner, Speaker, Stream};
 use crate::serve::peer::{Outbox, Peer};
 use crate::serve::server::{self, Server};
 use crate::wire::{

@@ -23,14 +23,12 @@ pub(super) struct Session {
     used: Mutex<Instant>,
     numbers: AtomicU64,
     streams: Mutex<BTreeMap<u64, Arc<Stream>>>,
-    /// The stream for news.
-    standing: Mutex<Option<Arc<Stream>>>,
 }
 
 impl Session {
     fn new(peer: Arc<Peer>) -> Self {
-        let (streams, standing) = (Mutex::default(), Mutex::default());
-        Self { peer, used: Mutex::new(Instant::now()), numbers: AtomicU64::new(0), streams, standing }
+        let used = Mutex::new(Instant::now());
+        Self { peer, used, numbers: AtomicU64::new(0), streams: Mutex::default() }
     }
 
     /// A stream for a request of this client's, or for what belongs to none if there is nothing to cancel.
@@ -52,11 +50,8 @@ impl Session {
     /// A new stream for news, instead of the one there was.
     pub(super) fn listen(&self) -> Arc<Stream> {
         let stream = self.open(None, 1);
+        // The one before ends, because nobody speaks there any more.
         self.peer.hear_at(Some(Arc::new(Speaker(Arc::clone(&stream)))));
-        let before = lock(&self.standing).replace(Arc::clone(&stream));
-        if let Some(before) = before {
-            before.end();
-        }
         stream
     }
 
@@ -86,9 +81,6 @@ impl Session {
             late
         };
         for stream in given_up {
-            if lock(&self.standing).take_if(|standing| Arc::ptr_eq(standing, &stream)).is_some() {
-                self.peer.hear_at(None);
-            }
             stream.abandon();
         }
     }
