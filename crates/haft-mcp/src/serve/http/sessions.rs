@@ -182,3 +182,27 @@ fn unknown() -> Refusal {
         "There is no such session (any more); begin again with \"initialize\"",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_lasts_while_it_is_used_or_something_goes_on_in_it() {
+        let limits =
+            Limits { idle: Duration::from_secs(60), absence: Duration::from_secs(5), ..Limits::default() };
+        let sessions = Sessions::new(&limits);
+        let [idle, busy] = [(); 2].map(|()| sessions.begin(Peer::new("one")).ok().unwrap());
+        let cancel = Cancel::new();
+        let stream = sessions.get(&busy, "one").ok().unwrap().open(Some(cancel.clone()), 1);
+        let now = Instant::now();
+        sessions.sweep(now + Duration::from_secs(30));
+        assert!(sessions.get(&idle, "one").is_ok());
+        sessions.sweep(Instant::now() + Duration::from_secs(60));
+        assert!(sessions.get(&idle, "one").is_err());
+        assert!(sessions.get(&busy, "one").is_ok() && !cancel.is_cancelled());
+        stream.end();
+        sessions.sweep(Instant::now() + Duration::from_secs(60));
+        assert!(sessions.get(&busy, "one").is_err());
+    }
+}
