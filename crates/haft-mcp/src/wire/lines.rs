@@ -96,9 +96,10 @@ impl Lines {
     /// What is left when the stream has ended: a last line without an end.
     pub fn rest(&mut self) -> Option<Line> {
         let rest = self.held.split_off(self.start);
+        // Of a line that was too long this is only the end, and that was told already.
+        let nothing = self.skipping || rest.iter().all(u8::is_ascii_whitespace);
         *self = Self::new(self.most);
-        let blank = rest.iter().all(u8::is_ascii_whitespace);
-        (!blank).then_some(Line::Whole(rest))
+        (!nothing).then_some(Line::Whole(rest))
     }
 
     fn make_room(&mut self) {
@@ -144,6 +145,11 @@ mod tests {
         }
         lines.push(b"\nab\n");
         assert_eq!(lines.take(), Some(whole("ab")));
+        lines.push(&[b'x'; 11]);
+        assert_eq!(lines.take(), Some(Line::TooLong));
+        lines.push(b"and more");
+        assert_eq!(lines.take(), None);
+        assert_eq!(lines.rest(), None);
         lines.push(b"0123456789a\nok\n");
         assert_eq!(lines.take(), Some(Line::TooLong));
         assert_eq!(lines.take(), Some(whole("ok")));
