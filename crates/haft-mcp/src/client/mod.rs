@@ -2,6 +2,7 @@
 
 mod authorize;
 mod error;
+pub mod oauth;
 
 pub use authorize::Authorize;
 pub use error::{ClientError, Trouble};
