@@ -11,6 +11,7 @@
 )]
 
 mod ambient;
+mod companion;
 mod enclosure;
 mod files;
 mod hash;
@@ -27,6 +28,7 @@ mod witness;
 mod world;
 
 pub use ambient::{read_bounded, read_named};
+pub use companion::{Companion, Life, Parting, accompany};
 pub use enclosure::Enclosure;
 pub use files::{LocalFiles, Root, containment, remove_leftovers};
 pub use hash::hash;

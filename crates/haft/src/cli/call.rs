@@ -43,7 +43,7 @@ pub(super) fn run(args: args::Call) -> Done {
     // A tool that waits for the person has the terminal to itself.
     let blocks = named.is_some_and(|(_, side_effect)| side_effect == SideEffect::Blocking);
     let waiting = if blocks { terminal::Waiting::silent() } else { terminal::Waiting::on(&args.tool) };
-    let options = CallOptions { cancel: cancel.clone(), watch: waiting.watch() };
+    let options = CallOptions { cancel: cancel.clone(), watch: waiting.watch(), ..CallOptions::default() };
     let result = terminal::wait(&cancel, runtime.run(call, options))?;
     drop(waiting);
     runtime.tidy();
@@ -101,6 +101,7 @@ fn as_json(result: &CallResult) -> Value {
             Content::Image { media_type, data } => {
                 json!({"type": "image", "mimeType": media_type, "data": data})
             }
+            Content::Block { block, .. } => block.clone(),
         };
         Value::Array(output.content.iter().map(block).collect())
     };
