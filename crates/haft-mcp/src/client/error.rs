@@ -17,6 +17,10 @@ pub enum Trouble {
     Cancelled,
     /// It answered with an error.
     Answered(RpcError),
+    /// It answered with a status of HTTP's that is no success, and no words of the protocol.
+    Status(u16),
+    /// It does not know the session any more.
+    Forgotten,
     /// What it said makes no sense.
     Garbled,
     /// It said more than is listened to.
