@@ -21,7 +21,10 @@ impl Opener for Browser {
             let mut at = Some(url);
             while let Some(url) = at {
                 eprintln!("browser: {url}");
-                at = open(&web, &url).fetch(&HttpRequest { redirects: Redirects::Never, ..HttpRequest::get(url) }).ok().and_then(|r| r.redirect);
+                at = open(&web, &url)
+                    .fetch(&HttpRequest { redirects: Redirects::Never, ..HttpRequest::get(url) })
+                    .ok()
+                    .and_then(|r| r.redirect);
             }
         });
         Ok(())
@@ -70,18 +73,32 @@ impl Client {
         let (mut unknown, mut raised) = (0, 0);
         loop {
             let response = self.post(&headers, &body, token.as_deref())?;
-            let challenges: Vec<String> = response.headers.iter().filter(|(name, _)| name == "www-authenticate").map(|(_, v)| v.clone()).collect();
+            let challenges: Vec<String> = response
+                .headers
+                .iter()
+                .filter(|(name, _)| name == "www-authenticate")
+                .map(|(_, v)| v.clone())
+                .collect();
             match response.status {
                 401 if unknown == 0 => unknown += 1,
                 403 if raised < 2 => raised += 1,
                 200..300 => return Ok(read(&response)),
                 status => return Err(format!("{method}: {status}")),
             }
-            token = Some(self.authorizer.renew(token.as_deref(), response.status, &challenges).map_err(|e| e.message)?);
+            token = Some(
+                self.authorizer
+                    .renew(token.as_deref(), response.status, &challenges)
+                    .map_err(|e| e.message)?,
+            );
         }
     }
 
-    fn post(&self, headers: &[(String, String)], body: &Value, token: Option<&str>) -> Result<HttpResponse, String> {
+    fn post(
+        &self,
+        headers: &[(String, String)],
+        body: &Value,
+        token: Option<&str>,
+    ) -> Result<HttpResponse, String> {
         let mut headers = headers.to_vec();
         if let Some(token) = token {
             headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
@@ -117,8 +134,12 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), String> {
     let url = std::env::args().next_back().ok_or("which server?")?;
-    let context: Value = std::env::var("MCP_CONFORMANCE_CONTEXT").ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-    let modern = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").is_ok_and(|version| version == "2026-07-28");
+    let context: Value = std::env::var("MCP_CONFORMANCE_CONTEXT")
+        .ok()
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .unwrap_or_default();
+    let modern =
+        std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").is_ok_and(|version| version == "2026-07-28");
     let web = Arc::new(Web::default());
     let within = Arc::clone(&web);
     let doors: Doors = Arc::new(move |reach| within.within(reach, Cancel::new()));
@@ -136,7 +157,8 @@ fn run() -> Result<(), String> {
         ..Options::default()
     };
     let browser = Arc::new(Browser(Arc::clone(&web)));
-    let authorizer = Authorizer::new(&url, doors, browser, folder.path(), options).map_err(|error| error.message)?;
+    let authorizer =
+        Authorizer::new(&url, doors, browser, folder.path(), options).map_err(|error| error.message)?;
     let mut client = Client { web, url, modern, authorizer, next: 0 };
     if modern {
         client.send("server/discover", json!({}))?;
