@@ -1,8 +1,8 @@
 //! Building a runtime.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
 use haft_ledger::{Ledger, NewSession};
 use haft_policy::{Behavior, Mode, Policy, Preset, Rule, Rules};
@@ -17,7 +17,7 @@ use crate::schedule::Schedule;
 use crate::steps::ask::{Asker, Nobody};
 use crate::steps::record::Book;
 use crate::tasks::News;
-use crate::{Registry, Runtime};
+use crate::{Registry, Runtime, Source};
 
 /// How much of a task's output is kept on disk unless somebody says otherwise.
 const TASK_BYTES: u64 = 64 << 20;
@@ -32,6 +32,7 @@ pub struct Builder {
     dialect: Option<Dialect>,
     others: Vec<Dialect>,
     tools: Vec<Arc<dyn AnyTool>>,
+    sources: Vec<Arc<dyn Source>>,
     only: Option<Vec<String>>,
     rules: Vec<(Behavior, String, String)>,
     mode: Mode,
@@ -90,6 +91,12 @@ impl Builder {
     /// One more tool whose input type is not known here.
     pub fn any_tool(mut self, tool: Arc<dyn AnyTool>) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// Tools that come and go while the runtime lives. Those of the dialect keep their names.
+    pub fn source(mut self, source: Arc<dyn Source>) -> Self {
+        self.sources.push(source);
         self
     }
 
@@ -298,6 +305,7 @@ impl Builder {
         Ok(Runtime {
             inner: Arc::new(Inner {
                 registry,
+                sources: self.sources,
                 policy: Policy { mode: self.mode, rules, scope, commands_reversible: witnessed },
                 planning,
                 roots,
@@ -312,6 +320,7 @@ impl Builder {
                 schedule: Schedule::default(),
                 book: Arc::new(Book::new(home, new, self.session)),
                 calls: AtomicU64::new(0),
+                companions: Mutex::default(),
             }),
         })
     }

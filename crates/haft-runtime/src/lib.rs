@@ -7,6 +7,7 @@
 //! What must never live here: a tool, a dispatch on a tool's name, a second way around the steps.
 
 mod builder;
+mod companion;
 mod registry;
 mod runtime;
 mod schedule;
@@ -16,7 +17,8 @@ mod undo;
 mod walk;
 
 pub use builder::Builder;
-pub use registry::Registry;
+pub use companion::Order;
+pub use registry::{Registry, Source};
 pub use runtime::{CallOptions, CallResult, Runtime, Watch};
 pub use steps::ask::{Answer, Asker, Nobody, Question};
 pub use undo::{Target, UndoPreview};

@@ -13,7 +13,19 @@ pub(crate) struct Entry {
     definition: OnceLock<Definition>,
 }
 
+/// Tools that come and go while the runtime lives: those of servers.
+pub trait Source: Send + Sync {
+    /// The tools that are known now.
+    fn tools(&self) -> Vec<Arc<dyn AnyTool>>;
+    /// The tool of that name, if it is one of these. It is found at once; who has it may be waited for when it is performed.
+    fn find(&self, name: &str) -> Option<Arc<dyn AnyTool>>;
+}
+
 impl Entry {
+    pub(crate) fn of(tool: Arc<dyn AnyTool>) -> Self {
+        Self { tool, reads: None, definition: OnceLock::new() }
+    }
+
     pub(crate) fn definition(&self) -> &Definition {
         self.definition.get_or_init(|| self.tool.definition())
     }

@@ -4,18 +4,20 @@ use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use haft_ledger::Ledger;
 use haft_policy::Policy;
 use haft_tool::{
-    AnyTool, Arguments, Call, Cancel, Definition, Execution, Host, Output, Planning, Receipt, ToolError, now_ms,
+    AnyTool, Arguments, Call, Cancel, Definition, Execution, Host, Output, Planning, Receipt, ToolError,
+    now_ms,
 };
-use haft_world::{Enclosure, Environment, Root, TaskRoom, Web};
+use haft_world::{Enclosure, Environment, Life, Root, TaskRoom, Web};
 use tokio::runtime::Handle;
 
+use crate::registry::{Entry, Source};
 use crate::schedule::Schedule;
 use crate::steps::ask::Asker;
 use crate::steps::perform::before;
@@ -32,6 +34,7 @@ pub type Watch = Arc<dyn Fn(&Execution) + Send + Sync>;
 
 pub(crate) struct Inner {
     pub(crate) registry: Registry,
+    pub(crate) sources: Vec<Arc<dyn Source>>,
     pub(crate) policy: Policy,
     pub(crate) planning: Planning,
     pub(crate) roots: Vec<Arc<Root>>,
@@ -46,16 +49,36 @@ pub(crate) struct Inner {
     pub(crate) schedule: Schedule,
     pub(crate) book: Arc<Book>,
     pub(crate) calls: AtomicU64,
+    /// The servers that live beside the session.
+    pub(crate) companions: Mutex<Vec<Weak<Life>>>,
 }
 
 impl Inner {
     pub(crate) fn book(&self) -> Arc<Book> {
         Arc::clone(&self.book)
     }
+
+    /// The tool for a call, or what to tell the caller instead. The runtime's own come first: nobody takes their names.
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<Entry>, ToolError> {
+        let own = self.registry.find(name);
+        if own.is_ok() || self.registry.get(name).is_some() || !self.offers(name) {
+            return own;
+        }
+        let found = self.sources.iter().find_map(|source| source.find(name));
+        found.map_or(own, |tool| Ok(Arc::new(Entry::of(tool))))
+    }
+
+    /// Whether a tool that comes from elsewhere is offered.
+    fn offers(&self, name: &str) -> bool {
+        self.registry.get(name).is_none()
+            && self.registry.is_allowed(name)
+            && self.policy.rules.removing(name).is_none()
+    }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.end_companions();
         self.tasks.end_all();
     }
 }
@@ -120,12 +143,12 @@ impl Runtime {
     /// Like [`Runtime::run`], on this thread, which may block: where calls come in on threads of their own, another one would
     /// cost more than most of them.
     pub fn run_here(&self, call: Call, options: CallOptions) -> CallResult {
-        self.go_here(self.walk(call, options, None))
+        Self::go_here(self.walk(call, options, None))
     }
 
     /// Makes a call of a tool that is not offered: what a door needs for itself, by the same eight steps.
     pub fn run_tool(&self, tool: Arc<dyn AnyTool>, call: Call, options: CallOptions) -> CallResult {
-        self.go_here(self.walk(call, options, Some(tool)))
+        Self::go_here(self.walk(call, options, Some(tool)))
     }
 
     pub(crate) fn walk(&self, call: Call, options: CallOptions, tool: Option<Arc<dyn AnyTool>>) -> Walk {
@@ -140,7 +163,7 @@ impl Runtime {
         }
     }
 
-    fn go_here(&self, walk: Walk) -> CallResult {
+    pub(crate) fn go_here(walk: Walk) -> CallResult {
         let cancel = walk.options.cancel.clone();
         let started = match walk.start() {
             Ok(started) => started,
@@ -192,7 +215,17 @@ impl Runtime {
 
     /// The tools that are offered, as callers see them.
     pub fn definitions(&self) -> Vec<Definition> {
-        self.inner.registry.definitions()
+        let mut all = self.inner.registry.definitions();
+        for source in &self.inner.sources {
+            let offered = source.tools().into_iter().filter(|tool| self.inner.offers(tool.name()));
+            all.extend(offered.map(|tool| tool.definition()));
+        }
+        all
+    }
+
+    /// Whether there is a tool of that name, or somebody who may have one.
+    pub fn knows(&self, tool: &str) -> bool {
+        self.inner.find(tool).is_ok()
     }
 
     /// The tools.
@@ -220,16 +253,19 @@ impl Runtime {
         self.inner.enclosure.tidy();
     }
 
+    /// Ends every task, and removes what commands left in the session's own directories.
+    pub fn end(&self) {
+        self.inner.end_companions();
+        self.inner.tasks.end_all();
+        self.inner.enclosure.tidy();
+    }
+
     /// Waits until every call that was made has ended, ends every task, and lets go of everything.
     pub async fn shutdown(self) {
         // A place behind every other: it conflicts with all that touch anything.
         let last = self.inner.schedule.enter(&[haft_tool::Effect::Run { command: String::new() }]);
         last.turn().await;
-        let inner = Arc::clone(&self.inner);
-        let ended = tokio::task::spawn_blocking(move || {
-            inner.tasks.end_all();
-            inner.enclosure.tidy();
-        });
+        let ended = tokio::task::spawn_blocking(move || self.end());
         // If Tokio is shutting down itself, the last one who lets go of the runtime ends them.
         let _ = ended.await;
     }

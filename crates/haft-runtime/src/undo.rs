@@ -83,6 +83,20 @@ impl Runtime {
         force: bool,
         options: CallOptions,
     ) -> Result<CallResult, ToolError> {
+        Ok(self.send(self.undoing(preview, force, options)?).await)
+    }
+
+    /// Like [`Runtime::undo`], on this thread, which may block.
+    pub fn undo_here(
+        &self,
+        preview: &UndoPreview,
+        force: bool,
+        options: CallOptions,
+    ) -> Result<CallResult, ToolError> {
+        Ok(Self::go_here(self.undoing(preview, force, options)?))
+    }
+
+    fn undoing(&self, preview: &UndoPreview, force: bool, options: CallOptions) -> Result<Walk, ToolError> {
         if let Some(conflict) = preview.conflicts.iter().find(|conflict| conflict.blocks_move) {
             let (path, found) = (conflict.path.display(), conflict.found.noun());
             return Err(ToolError::new(
@@ -109,8 +123,7 @@ impl Runtime {
         let config = self.inner.policy.scope.config.clone();
         let tool = Undo { ledger: self.ledger()?, steps: Mutex::new(preview.steps.clone()), config };
         let call = Call::new(format!("undo_{number}"), "Undo", arguments);
-        let walk = Walk { undoes: ids, ..self.walk(call, options, Some(Arc::new(tool))) };
-        Ok(self.send(walk).await)
+        Ok(Walk { undoes: ids, ..self.walk(call, options, Some(Arc::new(tool))) })
     }
 
     /// Marks calls whose process died as interrupted and removes the temporary files they left.

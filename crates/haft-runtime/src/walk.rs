@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use haft_policy::{Decided, Mode, Policy, Request, decide};
 use haft_tool::{
-    AnyTool, Arguments, Call, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared,
-    Progress, Reads, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
+    AnyTool, Arguments, Call, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared, Progress,
+    Reads, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
 };
 use haft_world::{Ground, LocalWorld, Watcher};
 
@@ -125,7 +125,9 @@ impl Started {
         let performed = match scope {
             None if walk.options.cancel.is_cancelled() => Err(interrupted()),
             None => Err(denied(&decision)),
-            Some(_) if unless_cancelled(ticket.turn(), &walk.options.cancel).await.is_none() => Err(interrupted()),
+            Some(_) if unless_cancelled(ticket.turn(), &walk.options.cancel).await.is_none() => {
+                Err(interrupted())
+            }
             Some(scope) => match walk.begin(&page, &effects) {
                 Err(error) => Err(error),
                 Ok(()) => perform(prepared, walk.world(scope, &page)).await,
@@ -144,8 +146,13 @@ impl Walk {
         let (tool, decoded, reads) = if let Some(tool) = &self.tool {
             (Arc::clone(tool), decode::check(&tool.definition(), decode::parse(raw)?, tool.clamps())?, None)
         } else {
-            let entry = self.inner.registry.find(&self.call.tool)?;
-            let decoded = decode::check(entry.definition(), decode::parse(raw)?, entry.tool.clamps())?;
+            let entry = self.inner.find(&self.call.tool)?;
+            let parsed = decode::parse(raw)?;
+            let decoded = if entry.tool.is_foreign() {
+                decode::unchecked(entry.tool.name(), parsed)?
+            } else {
+                decode::check(entry.definition(), parsed, entry.tool.clamps())?
+            };
             (Arc::clone(&entry.tool), decoded, entry.reads.clone())
         };
         let input = kept_input(&decoded.arguments);
@@ -279,7 +286,7 @@ impl Walk {
         CallResult { call_id: self.call.id.clone(), output, receipt }
     }
 
-    fn blank_receipt(&self) -> Receipt {
+    pub(crate) fn blank_receipt(&self) -> Receipt {
         Receipt {
             id: 0,
             session: String::new(),

@@ -22,6 +22,7 @@ mod sessions;
 #[cfg(test)]
 mod setting;
 #[cfg(test)]
+mod slips;
 mod spool;
 #[cfg(test)]
 mod together;

@@ -18,6 +18,7 @@ mod info;
 mod link;
 mod listing;
 mod news;
+pub mod oauth;
 mod options;
 mod patience;
 pub mod portable;

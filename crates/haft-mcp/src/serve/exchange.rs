@@ -86,6 +86,20 @@ impl Exchange {
         &self.peer.principal
     }
 
+    /// The request's own id.
+    pub fn id(&self) -> String {
+        lock(&self.route).id.to_string()
+    }
+
+    /// What all requests of one client have in common: their connection or session, or who sends them.
+    pub fn session(&self) -> String {
+        if !self.version.is_modern() || self.peer.stays() {
+            return self.peer.name();
+        }
+        let name = self.client.get("name").and_then(Value::as_str).unwrap_or_default();
+        format!("{}/{name}", self.peer.principal)
+    }
+
     /// Whether the result is still wanted.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
@@ -108,6 +122,9 @@ impl Exchange {
 
     /// Tells how far the request has come.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        if self.cancel.is_cancelled() {
+            return;
+        }
         let route = lock(&self.route);
         let Some(token) = &route.progress else { return };
         let mut params = json!({"progressToken": token, "progress": number(progress)});
@@ -127,7 +144,7 @@ impl Exchange {
         } else {
             Some(self.peer.known().level.unwrap_or(Level::Info))
         };
-        if wanted.is_some_and(|wanted| level >= wanted) {
+        if wanted.is_some_and(|wanted| level >= wanted) && !self.cancel.is_cancelled() {
             let params = json!({"level": level.word(), "logger": logger, "data": data});
             lock(&self.route).outbox.send(&Message::notification("notifications/message", params));
         }
@@ -143,6 +160,11 @@ impl Exchange {
             None if self.version.is_modern() => Err(Unanswered::Unable("questions about this request")),
             None => questions.iter().map(|question| self.ask_at_once(question)).collect(),
         }
+    }
+
+    /// Has the client hang up and come back for what is still to be said, where it can; nothing is lost meanwhile.
+    pub fn come_back_later(&self) {
+        lock(&self.route).outbox.pause();
     }
 
     pub(super) fn reply(&self, outcome: Result<Value, crate::wire::RpcError>) {

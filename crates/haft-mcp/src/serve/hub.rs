@@ -113,10 +113,13 @@ impl Hub {
         lock(&self.0.peers).push(Arc::downgrade(peer));
     }
 
-    /// A request that stays to listen; gives what ends it.
-    pub(super) fn join(&self, id: Id, filter: Filter, outbox: Arc<dyn Outbox>) -> u64 {
+    /// A request that stays to listen, and the first it hears; gives what ends it.
+    pub(super) fn join(&self, id: Id, filter: Filter, outbox: Arc<dyn Outbox>, first: &Message) -> u64 {
         let number = self.0.numbers.fetch_add(1, Ordering::Relaxed);
-        lock(&self.0.listeners).insert(number, Listener { id, filter, outbox });
+        let mut listeners = lock(&self.0.listeners);
+        // Nobody tells news meanwhile, so that nothing comes before it.
+        outbox.send(first);
+        listeners.insert(number, Listener { id, filter, outbox });
         number
     }
 

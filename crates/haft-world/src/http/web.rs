@@ -35,7 +35,11 @@ impl Default for Web {
 impl Web {
     /// A way out for what is no call of a tool: to these hosts, as the user's configuration names them, and no others.
     pub fn to_hosts(self: &Arc<Self>, hosts: Vec<String>, cancel: Cancel) -> Arc<dyn Http> {
-        let reach = Reach { inner: hosts.clone(), hosts, ..Reach::default() };
+        self.within(Reach { inner: hosts.clone(), hosts, ..Reach::default() }, cancel)
+    }
+
+    /// A way out for what is no call of a tool, as far as `reach` goes.
+    pub fn within(self: &Arc<Self>, reach: Reach, cancel: Cancel) -> Arc<dyn Http> {
         Arc::new(Door::new(Arc::clone(self), reach, cancel))
     }
 

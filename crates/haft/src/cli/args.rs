@@ -30,6 +30,7 @@ pub(super) struct Haft {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     Call(Call),
+    Mcp(super::mcp::Mcp),
     Sandbox(Sandbox),
     Tools(Tools),
     Log(Log),

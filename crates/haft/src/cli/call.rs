@@ -101,6 +101,7 @@ fn as_json(result: &CallResult) -> Value {
             Content::Image { media_type, data } => {
                 json!({"type": "image", "mimeType": media_type, "data": data})
             }
+            Content::Block { block, .. } => block.clone(),
         };
         Value::Array(output.content.iter().map(block).collect())
     };
