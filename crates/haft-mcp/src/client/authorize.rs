@@ -7,7 +7,12 @@ pub trait Authorize: Send + Sync {
     /// The token at hand, if there is one. Costs nothing and waits for nobody.
     fn token(&self) -> Option<String>;
 
-    /// The server turned a request down with `status` and these `WWW-Authenticate` headers: another token, which may
-    /// take a person's answer to get.
-    fn challenged(&self, status: u16, challenges: &[String]) -> Result<String, ClientError>;
+    /// The server turned a request down with `status` and these `WWW-Authenticate` headers: another token than `used`,
+    /// the one that was sent, if there was one. It may take a person's answer to get.
+    fn challenged(
+        &self,
+        used: Option<&str>,
+        status: u16,
+        challenges: &[String],
+    ) -> Result<String, ClientError>;
 }

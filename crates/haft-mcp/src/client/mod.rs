@@ -5,7 +5,6 @@
 //! somebody offers to ([`Handlers`]). [`portable`] makes its tools fit for every provider.
 
 mod authorize;
-
 mod connection;
 mod conversation;
 mod courier;

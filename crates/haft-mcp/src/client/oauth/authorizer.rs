@@ -320,9 +320,13 @@ impl Authorize for Authorizer {
         Some(tokens.access.expose().to_owned())
     }
 
-    fn challenged(&self, status: u16, challenges: &[String]) -> Result<String, ClientError> {
-        let used = self.held().tokens.as_ref().map(|tokens| tokens.access.expose().to_owned());
-        self.renew(used.as_deref(), status, challenges)
+    fn challenged(
+        &self,
+        used: Option<&str>,
+        status: u16,
+        challenges: &[String],
+    ) -> Result<String, ClientError> {
+        self.renew(used, status, challenges)
     }
 }
 

@@ -133,7 +133,7 @@ fn who_opens_no_browser_says_what_to_do_instead() {
         Options::default(),
     )
     .unwrap();
-    let error = authorizer.challenged(401, &[]).unwrap_err();
+    let error = authorizer.challenged(None, 401, &[]).unwrap_err();
     assert!(error.message.contains("sign in first"), "{error}");
 }
 
@@ -285,7 +285,7 @@ fn scopes_are_those_of_the_challenge_or_those_of_the_server_or_none() {
         scene
     };
     let scene = offering(json!(["x"]));
-    scene.authorizer().challenged(401, &challenge("scope=\"other\"")).unwrap();
+    scene.authorizer().challenged(None, 401, &challenge("scope=\"other\"")).unwrap();
     assert_eq!(scene.browser.opened()[0]["scope"], "other");
     let scene = offering(json!(["x"]));
     scene.first().unwrap();

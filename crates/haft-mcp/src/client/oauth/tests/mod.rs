@@ -242,7 +242,7 @@ impl Scene {
 
     /// A first token, or why there is none.
     fn first(&self) -> Result<String, ClientError> {
-        self.authorizer().challenged(401, &[])
+        self.authorizer().challenged(None, 401, &[])
     }
 
     /// Why there is no first token.
