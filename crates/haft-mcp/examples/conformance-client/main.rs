@@ -68,7 +68,7 @@ fn run() -> Done {
     let options = Options { handlers, ..Options::default() };
     let endpoint = Endpoint { url, headers: Vec::new(), http, authorize };
     let client = Client::connect(Transport::Http(endpoint), options)?;
-    eprintln!("{:?}", client.info());
+    eprintln!("{} speaks {}", client.info().name, client.info().version);
     let outcome = perform(&client, &scenario, &context);
     client.close();
     outcome

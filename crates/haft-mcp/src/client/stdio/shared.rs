@@ -66,6 +66,15 @@ impl Shared {
         }
     }
 
+    /// Takes what came behind the last line: a message, or half of one, which is nobody's.
+    pub(super) fn last_line(&self, line: &Line) {
+        if let Line::Whole(bytes) = line
+            && read(bytes).is_ok()
+        {
+            self.line(line);
+        }
+    }
+
     /// What is no message may still be somebody's answer.
     fn not_a_message(&self, bytes: &[u8], why: &str) {
         let value = serde_json::from_slice::<serde_json::Value>(bytes).ok();
