@@ -89,6 +89,17 @@ pub struct Runtime {
     pub(crate) inner: Arc<Inner>,
 }
 
+/// A runtime that somebody else holds.
+#[derive(Clone)]
+pub struct WeakRuntime(Weak<Inner>);
+
+impl WeakRuntime {
+    /// The runtime, if anybody still holds it.
+    pub fn upgrade(&self) -> Option<Runtime> {
+        self.0.upgrade().map(|inner| Runtime { inner })
+    }
+}
+
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Runtime").field("workspace", &self.inner.planning.workspace).finish_non_exhaustive()
@@ -231,6 +242,16 @@ impl Runtime {
     /// The tools.
     pub fn registry(&self) -> &Registry {
         &self.inner.registry
+    }
+
+    /// The same runtime, not held.
+    pub fn downgrade(&self) -> WeakRuntime {
+        WeakRuntime(Arc::downgrade(&self.inner))
+    }
+
+    /// The network of the session.
+    pub fn web(&self) -> &Arc<Web> {
+        &self.inner.web
     }
 
     /// The folder the calls work in.
