@@ -20,8 +20,12 @@ pub trait Source: Send + Sync {
     fn join(&self, runtime: WeakRuntime);
     /// The tools that are known now.
     fn tools(&self) -> Vec<Arc<dyn AnyTool>>;
-    /// The tool of that name, if it is one of these. It is found at once; who has it may be waited for when it is performed.
+    /// The tool of that name, if it is one of these.
     fn find(&self, name: &str) -> Option<Arc<dyn AnyTool>>;
+    /// Whether somebody who is not there yet may have a tool of that name.
+    fn may_have(&self, name: &str) -> bool;
+    /// Waits for those who are not there yet, not for ever. Blocks.
+    fn meet(&self);
 }
 
 impl Entry {
