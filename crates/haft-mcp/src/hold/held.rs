@@ -32,7 +32,7 @@ pub(super) struct Held {
 struct State {
     client: Option<Arc<Client>>,
     /// Its tools that the user has seen, as every provider takes them.
-    tools: Option<Arc<Vec<PortableTool>>>,
+    tools: Option<Arc<[PortableTool]>>,
     /// What was strange about it.
     warnings: Vec<String>,
     failures: u32,
@@ -63,13 +63,13 @@ impl Held {
     }
 
     /// Its tools, as far as they are known without asking it; nothing if it has never been asked.
-    pub(super) fn tools(&self) -> Option<Arc<Vec<PortableTool>>> {
+    pub(super) fn tools(&self) -> Option<Arc<[PortableTool]>> {
         if let Some(tools) = &self.state().tools {
             return Some(Arc::clone(tools));
         }
         let known = self.known().ok().filter(|known| known.seen && known.is_trusted(&self.entry))?;
         let seen = known.tools.iter().filter_map(|(name, pin)| portable(&pinned(name, pin)).ok());
-        let tools = Arc::new(self.offered(seen));
+        let tools: Arc<[PortableTool]> = Arc::from(self.offered(seen));
         self.state().tools = Some(Arc::clone(&tools));
         Some(tools)
     }
@@ -193,7 +193,7 @@ impl Held {
         }
         let mut state = self.state();
         state.warnings = warnings;
-        state.tools = Some(Arc::new(self.offered(good)));
+        state.tools = Some(Arc::from(self.offered(good)));
         Ok(())
     }
 

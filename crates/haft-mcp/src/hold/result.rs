@@ -29,7 +29,7 @@ pub(super) fn piece(block: Value) -> Content {
         Some("text") => Content::Text { text: clean(&word("text").unwrap_or_default(), usize::MAX).into() },
         Some("image") => match (word("mimeType"), word("data")) {
             (Some(media_type), Some(data)) => Content::Image { media_type, data },
-            _ => unknown(block),
+            _ => unknown(&block),
         },
         Some("resource") => {
             let resource = block.get("resource").cloned().unwrap_or_default();
@@ -50,10 +50,10 @@ pub(super) fn piece(block: Value) -> Content {
             let bytes = word("data").unwrap_or_default().len() / 4 * 3;
             Content::Block { instead: format!("[{kind}, about {bytes} bytes]"), block }
         }
-        _ => unknown(block),
+        _ => unknown(&block),
     }
 }
 
-fn unknown(block: Value) -> Content {
+fn unknown(block: &Value) -> Content {
     Content::Text { text: clean(&block.to_string(), usize::MAX).into() }
 }

@@ -41,7 +41,7 @@ impl RemoteTool {
     fn call(&self, arguments: &Value, world: &dyn World) -> Result<Output, ToolError> {
         let client = self.held.client()?;
         // The list may be another one now that somebody has asked for it.
-        let offered = self.held.tools().is_some_and(|tools| tools.iter().any(|tool| *tool == self.tool));
+        let offered = self.held.tools().is_some_and(|tools| tools.contains(&self.tool));
         if !offered {
             let (tool, server) = (&self.tool.name, &self.held.entry.name);
             return Err(ToolError::denied(format!(
