@@ -101,19 +101,24 @@ impl Db {
         if self.slips.end() == self.entered.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let mark = self.writer().write(Survives::Crash, |conn| {
-            let read = |row: &rusqlite::Row<'_>| Ok(Mark { age: row.get(0)?, offset: row.get(1)? });
-            let old = conn.prepare_cached(sql::MARK)?.query_row([], read)?;
-            let (slips, mark) = self.slips.behind(old)?;
-            for slip in &slips {
-                record::entered(conn, slip)?;
+        let mark = loop {
+            let entered = self.writer().write(Survives::Crash, |conn| {
+                let read = |row: &rusqlite::Row<'_>| Ok(Mark { age: row.get(0)?, offset: row.get(1)? });
+                let old = conn.prepare_cached(sql::MARK)?.query_row([], read)?;
+                let (slips, mark, more) = self.slips.behind(old)?;
+                for slip in &slips {
+                    record::entered(conn, slip)?;
+                }
+                if mark != old {
+                    run(conn, sql::SET_MARK, [sql::int(mark.age), sql::int(mark.offset)])?;
+                }
+                Ok((mark, more))
+            });
+            let (mark, more) = entered.map_err(|fault| self.tell(fault))?;
+            if !more {
+                break mark;
             }
-            if mark != old {
-                run(conn, sql::SET_MARK, [sql::int(mark.age), sql::int(mark.offset)])?;
-            }
-            Ok(mark)
-        });
-        let mark = mark.map_err(|fault| self.tell(fault))?;
+        };
         self.entered.store(mark.offset, Ordering::Relaxed);
         self.slips.shorten(mark)
     }

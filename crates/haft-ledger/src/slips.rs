@@ -21,11 +21,13 @@ const MAGIC: [u8; 8] = *b"haftslip";
 /// The magic, the file's age and the number last given out.
 const HEADER: u64 = 24;
 /// A file longer than this is entered even if nobody looks.
-const FULL: u64 = 4 << 20;
+const FULL: u64 = 16 << 20;
 /// A file longer than this is begun anew once all of it is entered.
 const LONG: u64 = 256 << 10;
 /// No slip is longer.
 const MOST_BYTES: usize = 16 << 20;
+/// How much is entered at once, so that a long file takes little memory.
+const PART: u64 = 256 << 10;
 
 /// The session of a slip, told once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,23 +135,28 @@ impl Slips {
         file.metadata().map_or(0, |meta| meta.len())
     }
 
-    /// Everything behind `mark`, and the mark behind that.
-    pub(crate) fn behind(&self, mark: Mark) -> Result<(Vec<Slip>, Mark), ToolError> {
+    /// Some of what is behind `mark`, the mark behind that, and whether there is more.
+    pub(crate) fn behind(&self, mark: Mark) -> Result<(Vec<Slip>, Mark, bool), ToolError> {
         let held = self.held()?;
         let from = if mark.age == held.age { mark.offset.max(HEADER) } else { HEADER };
         let end = held.end().map_err(|error| told(&error))?;
-        let mut bytes = vec![0; usize::try_from(end.saturating_sub(from)).unwrap_or(0)];
-        held.file.read_exact_at(&mut bytes, from).map_err(|error| told(&error))?;
-        let mark = Mark { age: held.age, offset: end };
-        drop(held);
-        let mut slips = Vec::new();
-        let mut rest = bytes.as_slice();
-        // What a loss of power has torn, and everything behind it, is gone.
-        while let Some((slip, next)) = first(rest) {
-            slips.push(slip);
-            rest = next;
+        let mut part = PART;
+        loop {
+            let whole = end.saturating_sub(from) <= part;
+            let mut bytes = vec![0; usize::try_from(end.saturating_sub(from).min(part)).unwrap_or(0)];
+            held.file.read_exact_at(&mut bytes, from).map_err(|error| told(&error))?;
+            let (slips, used) = all(&bytes);
+            let at = |offset| Mark { age: held.age, offset };
+            if whole {
+                // What a loss of power has torn, and everything behind it, is gone.
+                return Ok((slips, at(end), false));
+            }
+            if !slips.is_empty() {
+                return Ok((slips, at(from + used), true));
+            }
+            // One that is longer than the part, or torn.
+            part = if part > MOST_BYTES as u64 { u64::MAX } else { part * 4 };
         }
-        Ok((slips, mark))
     }
 
     /// Begins the file anew if it is long and all of it has been entered.
@@ -240,6 +247,16 @@ fn first(bytes: &[u8]) -> Option<(Slip, &[u8])> {
         return None;
     }
     Some((serde_json::from_slice(body).ok()?, next))
+}
+
+/// The slips that these bytes begin with, and how many of the bytes they are.
+fn all(bytes: &[u8]) -> (Vec<Slip>, u64) {
+    let (mut slips, mut rest) = (Vec::new(), bytes);
+    while let Some((slip, next)) = first(rest) {
+        slips.push(slip);
+        rest = next;
+    }
+    (slips, (bytes.len() - rest.len()) as u64)
 }
 
 fn sum(bytes: &[u8]) -> [u8; 4] {

@@ -23,6 +23,7 @@ mod sessions;
 mod setting;
 #[cfg(test)]
 mod slips;
+#[cfg(test)]
 mod spool;
 #[cfg(test)]
 mod together;
