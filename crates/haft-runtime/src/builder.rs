@@ -10,7 +10,7 @@ use haft_tool::net::Authority;
 use haft_tool::{
     AnyTool, Dialect, ErrorKind, Host, Network, NoHost, Planning, Reads, Sandbox, Scope, Tool, ToolError,
 };
-use haft_world::{Enclosure, Environment, Root, TaskRoom};
+use haft_world::{Enclosure, Environment, Root, TaskRoom, real_named};
 
 use crate::runtime::Inner;
 use crate::schedule::Schedule;
@@ -364,6 +364,10 @@ fn resolved(home: &Path) -> Result<PathBuf, ToolError> {
             "HAFT_HOME: {} is not an absolute path",
             home.display()
         )));
+    }
+    // A file may be a link itself, and then the one that it leads to is meant.
+    if let Ok(real) = real_named(home) {
+        return Ok(real);
     }
     let mut missing = Vec::new();
     let mut here = home;

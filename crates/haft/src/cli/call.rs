@@ -21,6 +21,7 @@ const MOST_ARGUMENT_BYTES: u64 = 64 << 20;
 pub(super) fn run(args: args::Call) -> Done {
     let arguments = read_arguments(&args.arguments)?;
     let setup = Setup::load(&args.at.workspace)?;
+    let (_servers, _warnings) = setup.servers(&args.servers)?;
     let choice = setup.choice(&args.at.dialect)?;
     let named = choice.registry()?.get(&args.tool).map(|tool| (tool.name().to_owned(), tool.side_effect()));
     let builder = choice.into_builder(setup.builder());

@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use haft_mcp::hold::Entry;
 use haft_runtime::{Builder, Runtime};
 use haft_tool::ToolError;
 
-use super::args::{Dialect, Rules, Scope, Workspace};
+use super::args::{Dialect, Rules, Scope, Servers, Workspace};
 use super::screen::{self, NOTE, painted};
 use super::terminal;
 use crate::choice::Choice;
-use crate::config::{Config, DialectName, NetworkWords, user_file};
+use crate::config::{self, Config, DialectName, NetworkWords, user_file};
 use crate::host::CommandLine;
 
 /// The settings that count here, and who runs the tools.
@@ -74,6 +75,24 @@ impl Setup {
         builder.permission_mode(mode.unwrap_or_default())
     }
 
+    /// The MCP servers that may be used here, and what is wrong with the others. Whether they are trusted is not looked up.
+    pub(super) fn servers(&self, flags: &Servers) -> Result<(Vec<Entry>, Vec<String>), ToolError> {
+        let mut found = self.configured(flags)?;
+        let mut entries = Vec::with_capacity(found.all.len());
+        for one in &found.all {
+            match one.entry() {
+                Ok(entry) => entries.extend(entry),
+                Err(why) => found.warnings.push(why),
+            }
+        }
+        Ok((entries, found.warnings))
+    }
+
+    /// Every MCP server that somebody configured, whether it can be used or not.
+    pub(super) fn configured(&self, flags: &Servers) -> Result<config::Servers, ToolError> {
+        self.config.servers(&self.workspace, &flags.mcp_config, flags.strict_mcp_config)
+    }
+
     /// The tools that are offered.
     pub(super) fn choice(&self, flags: &Dialect) -> Result<Choice, ToolError> {
         let values = &self.config.values;
@@ -97,11 +116,12 @@ impl Workspace {
         }
     }
 
-    /// A runtime's beginnings for commands that make no calls of their own: the settings are protected, not read.
+    /// A runtime's beginnings for commands that make no calls of their own: the settings are protected, not read, and the
+    /// folder may be any, the user's home too.
     pub(super) fn builder(&self) -> Result<Builder, ToolError> {
         let workspace = self.folder()?;
         let host = CommandLine::settings_only(user_file()?.as_deref(), &workspace);
-        Ok(beginning().workspace(workspace).host(Arc::new(host)))
+        Ok(beginning().workspace(workspace).host(Arc::new(host)).any_workspace())
     }
 }
 

@@ -12,7 +12,9 @@ use super::{Done, args};
 use crate::formats;
 
 pub(super) fn run(args: &args::Tools) -> Done {
-    let registry = Setup::load(&args.workspace)?.choice(&args.dialect)?.registry()?;
+    let setup = Setup::load(&args.workspace)?;
+    let (_servers, _warnings) = setup.servers(&args.servers)?;
+    let registry = setup.choice(&args.dialect)?.registry()?;
     let mut definitions = registry.definitions();
     if let Some(name) = &args.tool {
         let Some(tool) = registry.get(name) else {

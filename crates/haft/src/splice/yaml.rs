@@ -20,18 +20,17 @@ pub(crate) fn put(text: &str, block: &str, name: &str, value: &Value) -> Result<
             let gap = if text.is_empty() || text.ends_with('\n') { "" } else { line };
             vec![Edit::insert(text.len(), format!("{gap}{block}:{line}{new}"))]
         }
-        Some(found) => match found.children.iter().find(|child| child.name == name) {
-            Some(child) => {
+        Some(found) => {
+            if let Some(child) = found.children.iter().find(|child| child.name == name) {
                 child.is_alone(text)?;
                 vec![Edit { at: child.lines.clone(), with: fitting(&text[child.lines.clone()], new) }]
-            }
-            None => {
+            } else {
                 let at = found.children.last().map_or(found.heading.end, |last| last.lines.end);
                 let gap = if text[..at].ends_with('\n') { "" } else { line };
                 let empty = found.empty.map(Edit::cut);
                 empty.into_iter().chain([Edit::insert(at, format!("{gap}{new}"))]).collect()
             }
-        },
+        }
     };
     let new = applied(text, &edits);
     match understood(&new, block)? {

@@ -1,11 +1,24 @@
 //! `haft mcp`: Haft's tools for any client, and any server's tools for Haft.
 
 mod args;
+mod manage;
 mod serve;
 
 use super::Done;
+use args::Action;
 pub(super) use args::Mcp;
 
 pub(super) fn run(args: Mcp) -> Done {
-    serve::run(args.serve)
+    match args.action {
+        None => serve::run(args.serve),
+        Some(Action::List(args)) => manage::list(&args),
+        Some(Action::Get(args)) => manage::get(&args),
+        Some(Action::Add(args)) => manage::add(*args),
+        Some(Action::AddJson(args)) => manage::add_json(&args),
+        Some(Action::Remove(args)) => manage::remove(&args),
+        Some(Action::Trust(args)) => manage::trust(&args),
+        Some(Action::Untrust(args)) => manage::untrust(&args),
+        Some(Action::Install(args)) => manage::install(&args),
+        Some(Action::Uninstall(args)) => manage::uninstall(&args),
+    }
 }

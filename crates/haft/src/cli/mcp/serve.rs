@@ -17,6 +17,7 @@ taken back with `haft undo`. A refusal says which rule refused and how the user 
 
 pub(super) fn run(args: Serve) -> Done {
     let setup = Arc::new(Setup::load(&args.at.workspace)?);
+    let (_servers, _warnings) = setup.servers(&args.servers)?;
     let host: Arc<dyn Host> = Arc::clone(&setup.host) as _;
     let make = {
         let setup = Arc::clone(&setup);
