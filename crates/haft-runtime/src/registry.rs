@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use crate::runtime::WeakRuntime;
-use haft_tool::{AnyTool, Definition, Dialect, ErrorKind, Reads, ToolError, close_names};
+use haft_tool::{AnyTool, Definition, Dialect, ErrorKind, Output, Reads, Resource, ToolError, close_names};
 
 /// A tool and its definition, which is made when it is first wanted.
 pub(crate) struct Entry {
@@ -26,6 +26,10 @@ pub trait Source: Send + Sync {
     fn may_have(&self, name: &str) -> bool;
     /// Waits for those who are not there yet, not for ever. Blocks.
     fn meet(&self);
+    /// The resources of one who has tools here, or of all. Blocks.
+    fn resources(&self, of: Option<&str>) -> Result<Vec<Resource>, ToolError>;
+    /// What a resource holds. Blocks.
+    fn resource(&self, of: &str, uri: &str) -> Result<Output, ToolError>;
 }
 
 impl Entry {

@@ -344,6 +344,14 @@ impl Source for Servers {
     fn meet(&self) {
         Self::meet(self, MEETING);
     }
+
+    fn resources(&self, of: Option<&str>) -> Result<Vec<Resource>, ToolError> {
+        Self::resources(self, of)
+    }
+
+    fn resource(&self, of: &str, uri: &str) -> Result<Output, ToolError> {
+        Self::resource(self, of, uri)
+    }
 }
 
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

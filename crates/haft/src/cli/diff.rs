@@ -144,6 +144,11 @@ fn lines(sides: &Sides<'_>) -> String {
     if a.len().max(b.len()) > MOST_COMPARED || a.contains('\0') || b.contains('\0') {
         return sizes();
     }
+    texts(a, b)
+}
+
+/// What differs between two texts, line by line.
+pub(super) fn texts(a: &str, b: &str) -> String {
     let diff = TextDiff::from_lines(a, b);
     let mut text = String::new();
     for hunk in diff.unified_diff().context_radius(3).iter_hunks() {

@@ -16,8 +16,9 @@ const INSTRUCTIONS: &str = "Calls work inside the workspace and are held to it b
 taken back with `haft undo`. A refusal says which rule refused and how the user can allow it.";
 
 pub(super) fn run(args: Serve) -> Done {
-    let Serve { at, rules, http, ledger_tools } = args;
+    let Serve { at, rules, http, servers, ledger_tools } = args;
     let setup = Arc::new(Setup::load(&at.workspace)?);
+    let entries = setup.entries(&servers)?;
     let host: Arc<dyn Host> = Arc::clone(&setup.host) as _;
     let make = {
         let setup = Arc::clone(&setup);
@@ -26,7 +27,8 @@ pub(super) fn run(args: Serve) -> Done {
             if ledger_tools {
                 builder = builder.also(haft_tools::dialects::ledger::dialect());
             }
-            setup.rules(&rules, setup.scope(&at.scope, builder)?).build()
+            let builder = setup.rules(&rules, setup.scope(&at.scope, builder)?);
+            setup.holding(entries.clone(), &at.dialect, builder)?.0.build()
         }
     };
     // What is wrong with the settings is said now, and not to the first who calls.
