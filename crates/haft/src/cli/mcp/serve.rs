@@ -35,12 +35,11 @@ pub(super) fn run(args: Serve) -> Done {
     make()?;
     let hands = Arc::new(Hands::new(Box::new(make), host, Some(INSTRUCTIONS.to_owned())));
     let server = Arc::new(Server::new(Arc::clone(&hands) as _));
-    match http.http {
-        Some(at) => http.serve(&server, at)?,
-        None => {
-            let (input, output) = stdio()?;
-            serve_stdio(&server, input, output)?;
-        }
+    if let Some(at) = http.http {
+        http.serve(&server, at)?;
+    } else {
+        let (input, output) = stdio()?;
+        serve_stdio(&server, input, output)?;
     }
     hands.close();
     Ok(Exit::Done)
