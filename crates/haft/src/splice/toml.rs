@@ -76,7 +76,7 @@ pub(crate) fn remove(text: &str, path: &[&str]) -> Result<Option<String>, String
     }
 }
 
-const NOT_UNDERSTOOD: &str = "its layout is not understood well enough to change it; do it by hand";
+const NOT_UNDERSTOOD: &str = "its layout is not understood well enough to change it";
 
 fn checked(text: String, meant: &Value) -> Result<String, String> {
     match said(&text) {

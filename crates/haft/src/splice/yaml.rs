@@ -35,7 +35,7 @@ pub(crate) fn put(text: &str, block: &str, name: &str, value: &Value) -> Result<
     let new = applied(text, &edits);
     match understood(&new, block)? {
         Some(block) if block.children.iter().filter(|child| child.name == name).count() == 1 => Ok(new),
-        _ => Err("its layout is not understood well enough to change it; do it by hand".to_owned()),
+        _ => Err("its layout is not understood well enough to change it".to_owned()),
     }
 }
 

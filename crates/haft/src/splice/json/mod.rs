@@ -48,7 +48,7 @@ pub(crate) fn remove(text: &str, path: &[&str]) -> Result<Option<String>, String
 fn checked(text: String, meant: Option<&Value>) -> Result<String, String> {
     match Plain::of(&text) {
         Ok(plain) if plain.value.as_ref() == meant => Ok(text),
-        _ => Err("its layout is not understood well enough to change it; do it by hand".to_owned()),
+        _ => Err("its layout is not understood well enough to change it".to_owned()),
     }
 }
 

@@ -85,7 +85,7 @@ pub(super) fn head(server: &Server, values: Values) -> String {
                 &format!("only {}", only.iter().map(|name| visible(name)).collect::<Vec<_>>().join(", ")),
             );
         }
-        row("may do", &server.grants().to_string());
+        row("may do", &server.may_do());
         if let Some(at) = server.known.consent {
             row("your yes", &screen::ago(at));
         }
@@ -148,7 +148,7 @@ fn whole(server: &Server) -> Value {
         }
     }
     all["written"] = written;
-    all["your_yes"] = json!(server.known.consent);
+    all["consented_at"] = json!(server.known.consent);
     all["tools"] = json!(server.known.tools.values().collect::<Vec<_>>());
     if let Some(now) = &server.known.pending {
         let Differences { added, changed, gone } = differences(&server.known.tools, now);

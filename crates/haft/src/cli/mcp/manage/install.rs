@@ -7,7 +7,7 @@ use haft_tool::ToolError;
 use haft_world::real_named;
 
 use super::super::super::Done;
-use super::super::super::args::Haft;
+use super::super::super::args::{Command, Haft};
 use super::super::args::{self, EntryAt};
 use super::add::{named, usage};
 use super::clients::{Client, Places};
@@ -18,7 +18,12 @@ pub(in super::super) fn install(args: &args::Install) -> Done {
     let program = program()?;
     let start: Vec<String> = std::iter::once("mcp".to_owned()).chain(args.flags.iter().cloned()).collect();
     let tried = Haft::try_parse_from(std::iter::once("haft").chain(start.iter().map(String::as_str)));
-    tried.map_err(|error| usage("the flags behind --", &error))?;
+    let tried = tried.map_err(|error| usage("the flags behind --", &error))?;
+    if !matches!(tried.command, Command::Mcp(mcp) if mcp.action.is_none()) {
+        return Err(ToolError::invalid_arguments(
+            "the flags behind --: only flags of `haft mcp` belong there",
+        ));
+    }
     let file = file(args.client, &args.entry)?;
     let (client, name) = (args.client, args.entry.name.clone());
     let done = format!("Put {name} into {}; start the program anew to see it", file.display());

@@ -56,7 +56,7 @@ fn about(server: &Server) -> String {
     if server.state == State::Off {
         return origin;
     }
-    format!("{}; {}; {origin}", server.grants(), tools(server))
+    format!("{}; {}; {origin}", server.may_do(), tools(server))
 }
 
 pub(super) fn tools(server: &Server) -> String {

@@ -80,9 +80,10 @@ impl Rewrite {
         let text = old.map(std::str::from_utf8).transpose();
         let text =
             text.map_err(|_| ToolError::failed(format!("{place} is not UTF-8, so it is left alone")))?;
-        let new = (self.splice)(text).map_err(|error| ToolError {
-            message: format!("{place}: {}; it is left as it is", error.message),
-            ..error
+        let new = (self.splice)(text).map_err(|error| {
+            // What the file itself is to blame for has to be put right in it.
+            let next = if error.kind == ErrorKind::ExecutionFailed { "; put that right first" } else { "" };
+            ToolError { message: format!("{place}: {}{next}; nothing was changed", error.message), ..error }
         })?;
         Ok(new.filter(|new| Some(new.as_str()) != text).map(String::into_bytes))
     }

@@ -98,6 +98,14 @@ impl Server {
         self.entry.as_ref().map(|entry| self.known.grants(entry).clone()).unwrap_or_default()
     }
 
+    /// What it may do, in words.
+    pub(super) fn may_do(&self) -> String {
+        match self.transport() {
+            "stdio" => self.grants().to_string(),
+            _ => "runs elsewhere, sees what calls send it".to_owned(),
+        }
+    }
+
     /// How it is reached, in one line, as it was written: variables are not filled in.
     pub(super) fn line(&self) -> String {
         let written = self.written();
