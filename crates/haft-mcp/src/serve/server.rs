@@ -78,7 +78,12 @@ impl Server {
     ) -> Result<(), RpcError> {
         let Request { id, method, mut params } = request;
         let spoken = Spoken::of(peer, &method, &params)?;
-        let route = Route { id: id.clone(), outbox: Arc::clone(outbox), progress: progress_token(&params) };
+        let route = Route {
+            id: id.clone(),
+            outbox: Arc::clone(outbox),
+            progress: progress_token(&params),
+            answered: false,
+        };
         if method == "subscriptions/listen" && spoken.version.is_modern() {
             return self.listen(peer, route, &params, cancel);
         }
