@@ -18,6 +18,8 @@ use crate::wire::{INVALID_REQUEST, Id, Message, RpcError, Version, meta};
 pub struct Server {
     pub(super) service: Arc<dyn Service>,
     pub(super) hub: Hub,
+    /// Who answers, as the wire has it.
+    pub(super) info: Value,
     parked: Parked,
 }
 
@@ -26,7 +28,8 @@ impl Server {
     pub fn new(service: Arc<dyn Service>) -> Self {
         let hub = Hub::default();
         service.listen(&hub);
-        Self { service, hub, parked: Parked::default() }
+        let info = methods::info(&service.identity());
+        Self { service, hub, info, parked: Parked::default() }
     }
 
     /// What is served.
