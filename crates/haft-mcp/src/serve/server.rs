@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::asking::Parked;
 use super::exchange::{Exchange, Level, Route, progress_token};
-use super::hub::Hub;
+use super::hub::{Hub, Listener};
 use super::methods;
 use super::peer::{Outbox, Peer};
 use super::service::Service;
@@ -122,7 +122,9 @@ impl Server {
         peer.begin(&route.id, cancel)?;
         let told = json!({"_meta": {meta::SUBSCRIPTION: route.id}, "notifications": agreed});
         let first = Message::notification("notifications/subscriptions/acknowledged", told);
-        let number = self.hub.join(route.id.clone(), filter, Arc::clone(&route.outbox), &first);
+        let listener =
+            Listener { id: route.id.clone(), filter, outbox: route.outbox, cancel: cancel.clone() };
+        let number = self.hub.join(listener, &first);
         let (hub, peer, id) = (self.hub.clone(), Arc::clone(peer), route.id);
         // Nobody waits here meanwhile; whoever ends it takes it off the list.
         cancel.then(move || {

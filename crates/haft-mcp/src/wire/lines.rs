@@ -68,7 +68,9 @@ impl Lines {
 
     /// What a line without an end so far amounts to: nothing, or too much.
     fn unfinished(&mut self) -> Option<Line> {
-        let long = self.held.len() - self.start > self.most;
+        // A carriage return may turn out to belong to the end.
+        let length = self.held.len() - self.start - usize::from(self.held.ends_with(b"\r"));
+        let long = length > self.most && self.held.len() > self.start;
         if long || self.skipping {
             self.held = Vec::new();
             (self.start, self.searched) = (0, 0);
