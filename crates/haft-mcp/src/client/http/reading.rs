@@ -159,7 +159,11 @@ impl Inner {
         if event.kind != "message" || event.data.trim().is_empty() {
             return Ok(None);
         }
-        let incoming = Incoming::read(event.data.as_bytes()).map_err(|error| {
+        let read = Incoming::read(event.data.as_bytes());
+        if read.is_err() && is_for_another(&event.data, &asked.id) {
+            return Ok(None);
+        }
+        let incoming = read.map_err(|error| {
             ClientError::garbled(format!(
                 "{} sent an event that is no message: {}",
                 self.door.url, error.message
@@ -194,4 +198,10 @@ impl Inner {
             Message::Response { .. } => {}
         }
     }
+}
+
+/// Whether this is JSON, and nothing that could be meant for this request.
+fn is_for_another(data: &str, id: &Id) -> bool {
+    let value = serde_json::from_str::<Value>(data);
+    value.is_ok_and(|value| value.get("id").and_then(Id::read).as_ref() != Some(id))
 }
