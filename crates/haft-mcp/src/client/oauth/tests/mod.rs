@@ -16,7 +16,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use haft_tool::{Http, HttpRequest, HttpResponse, Reach, Redirects, ToolError, Value, json};
+use haft_tool::{Cancel, Http, HttpRequest, HttpResponse, Reach, Redirects, ToolError, Value, json};
 use tempfile::TempDir;
 use url::Url;
 
@@ -135,7 +135,7 @@ impl Http for Door {
 
 fn doors(town: &Arc<Town>) -> Doors {
     let town = Arc::clone(town);
-    Arc::new(move |reach| {
+    Arc::new(move |reach, _cancel| {
         town.reaches.lock().unwrap().push(reach);
         Arc::new(Door(Arc::clone(&town)))
     })
@@ -242,7 +242,7 @@ impl Scene {
 
     /// A first token, or why there is none.
     fn first(&self) -> Result<String, ClientError> {
-        self.authorizer().challenged(401, &[])
+        renew(&self.authorizer(), None, 401, &[])
     }
 
     /// Why there is no first token.
@@ -261,4 +261,14 @@ impl Scene {
 
 fn challenge(words: &str) -> Vec<String> {
     vec![format!("Bearer {words}")]
+}
+
+/// Another token for one that was turned down.
+fn renew(
+    authorizer: &Authorizer,
+    used: Option<&str>,
+    status: u16,
+    challenges: &[String],
+) -> Result<String, ClientError> {
+    authorizer.challenged(used, status, challenges, &Cancel::new())
 }
