@@ -158,11 +158,12 @@ fn token(access: &str, refresh: Option<&str>) -> Value {
 }
 
 type Query = HashMap<String, String>;
+type Answers = dyn Fn(&Query) -> Vec<String> + Send + Sync;
 
 /// A user who goes wherever he is sent, and a browser that goes back with `answers`, one after the other.
 struct Browser {
     opened: Mutex<Vec<Url>>,
-    answers: Box<dyn Fn(&Query) -> Vec<String> + Send + Sync>,
+    answers: Box<Answers>,
     pages: Arc<Mutex<VecDeque<String>>>,
 }
 
