@@ -82,12 +82,12 @@ impl Greeting<'_> {
                     match choose(offered).ok_or_else(|| not_spoken(offered))? {
                         // It may be the one that was just refused, but not twice.
                         modern if modern.is_modern() && first => version = modern,
-                        modern if modern.is_modern() => return Err(error.into()),
+                        modern if modern.is_modern() => return Err((*error).into()),
                         legacy => return Ok(Found::Legacy(legacy)),
                     }
                 }
                 Err(ClientError { kind: Trouble::Answered(error), .. }) if is_modern(&error) => {
-                    return Err(error.into());
+                    return Err((*error).into());
                 }
                 Err(error) => {
                     return match error.kind {

@@ -138,6 +138,8 @@ pub(super) fn weigh(value: &Value) -> usize {
 mod tests {
     use super::*;
 
+    type Page<'a> = &'a dyn Fn(usize) -> Value;
+
     fn limits() -> Limits {
         Limits { list_items: 10, list_pages: 5, list_bytes: 10_000, ..Limits::default() }
     }
@@ -178,7 +180,7 @@ mod tests {
         let more = |page: usize| json!({"tools": tools(10), "nextCursor": page.to_string()});
         let heavy =
             |page: usize| json!({"tools": [{"name": "x".repeat(20_000)}], "nextCursor": page.to_string()});
-        let cases: [(&dyn Fn(usize) -> Value, usize, usize); 7] = [
+        let cases: [(Page<'_>, usize, usize); 7] = [
             (&same, 0, 2),
             (&empty, 0, 2),
             (&new, 0, 5),

@@ -5,7 +5,7 @@
 //! somebody offers to ([`Handlers`]). [`portable`] makes its tools fit for every provider.
 
 mod authorize;
-mod client;
+mod connection;
 mod conversation;
 mod courier;
 mod ear;
@@ -30,7 +30,7 @@ mod waiters;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use authorize::Authorize;
-pub use client::{Client, Transport};
+pub use connection::{Client, Transport};
 pub use error::{ClientError, Trouble};
 pub use handlers::{Elicitation, Elicited, Handlers, Offered, Wanted};
 pub use http::Endpoint;

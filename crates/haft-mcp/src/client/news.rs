@@ -32,6 +32,8 @@ struct State {
     changed: BTreeSet<String>,
     closed: bool,
     listener: u64,
+    /// How often the server has said that it will tell.
+    promised: u64,
 }
 
 impl State {
@@ -64,6 +66,7 @@ impl NewsDesk {
                     state.changed.insert(uri.to_owned());
                 }
             }
+            "notifications/subscriptions/acknowledged" => state.promised += 1,
             _ => return false,
         }
         self.state.1.notify_all();
@@ -83,6 +86,19 @@ impl NewsDesk {
         let _ = std::thread::Builder::new()
             .name("mcp-news".to_owned())
             .spawn(move || tell(&shared, own, &listener));
+    }
+
+    /// How often the server has said that it will tell.
+    pub(super) fn promised(&self) -> u64 {
+        lock(&self.state.0).promised
+    }
+
+    /// Waits until the server has said so more than `before` times, but not for long.
+    pub(super) fn until_promised(&self, before: u64, limit: Duration) {
+        let (state, changed) = &*self.state;
+        let waits = |state: &mut State| state.promised <= before && !state.closed;
+        // Whether it came or did not makes no difference to who waits.
+        drop(changed.wait_timeout_while(lock(state), limit, waits));
     }
 
     pub(super) fn close(&self) {

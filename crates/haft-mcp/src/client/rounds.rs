@@ -21,12 +21,10 @@ pub(super) fn settle<'a>(
     let method = question.method;
     for _ in 0..=conversation.options.limits.rounds {
         let result = conversation.ask(&question, &patience())?;
-        if !conversation.version().is_modern() {
-            return Ok(result);
-        }
+        let modern = conversation.version().is_modern();
         match result.get("resultType").map(|kind| kind.as_str().ok_or(kind)) {
             None | Some(Ok("complete")) => return Ok(result),
-            Some(Ok("input_required")) => answer(conversation, &mut question, &result, cancel)?,
+            Some(Ok("input_required")) if modern => answer(conversation, &mut question, &result, cancel)?,
             Some(other) => {
                 let kind = other.map_or_else(shown, |kind| shown(&Value::from(kind)));
                 return Err(ClientError::garbled(format!(

@@ -13,6 +13,8 @@ use super::{Trouble, lock};
 
 /// The shortest and the longest pause before it is made anew.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
+/// How long the server is waited for to say that it will tell: what changes before that would be missed.
+const BEGIN: Duration = Duration::from_secs(1);
 /// How many resources are watched at most.
 const MOST_WATCHED: usize = 256;
 
@@ -66,9 +68,13 @@ impl Subscription {
         }
         let Some(filter) = self.filter(&state.watched) else { return };
         let conversation = Arc::clone(&self.conversation);
+        let news = &self.conversation.ear.news;
+        let before = news.promised();
         let listen = move || listen(&conversation, &filter, &cancel);
         // Without a thread there are no news; lists are asked for all the same.
-        let _ = std::thread::Builder::new().name("mcp-listener".to_owned()).spawn(listen);
+        if std::thread::Builder::new().name("mcp-listener".to_owned()).spawn(listen).is_ok() {
+            news.until_promised(before, BEGIN);
+        }
     }
 
     /// What there may be news of.

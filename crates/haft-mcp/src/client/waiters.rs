@@ -79,7 +79,7 @@ impl Waiters {
             }
             Message::Response { id: None, .. } => {}
             Message::Notification { method, params } if method == "notifications/progress" => {
-                self.progress(params)
+                self.progress(params);
             }
             Message::Notification { method, params } => ear.note(&method, &params),
             Message::Request { id, method, params } => ear.request(id, method, params),
@@ -89,7 +89,9 @@ impl Waiters {
     /// Something came that may have been anybody's answer.
     pub(super) fn fail_all(&self, error: &ClientError) {
         let open = std::mem::take(&mut lock(&self.0).open);
-        open.values().for_each(|slot| slot.fill(Err(error.clone())));
+        for slot in open.values() {
+            slot.fill(Err(error.clone()));
+        }
     }
 
     /// There will be no more answers. Only the first reason counts.
@@ -99,7 +101,9 @@ impl Waiters {
             let error = state.ended.get_or_insert(error).clone();
             (std::mem::take(&mut state.open), error)
         };
-        open.values().for_each(|slot| slot.fill(Err(error.clone())));
+        for slot in open.values() {
+            slot.fill(Err(error.clone()));
+        }
     }
 }
 
@@ -130,7 +134,9 @@ impl Waiting<'_> {
             let notes = std::mem::take(&mut arrived.progress);
             if !notes.is_empty() {
                 drop(arrived);
-                notes.iter().for_each(|note| patience.hear(note));
+                for note in &notes {
+                    patience.hear(note);
+                }
                 arrived = lock(&self.slot.state);
                 continue;
             }
@@ -189,7 +195,7 @@ mod tests {
         let garbled = ClientError::garbled("?");
         assert_eq!(waited(&waiters, 2, |waiters| waiters.fail_all(&garbled)), Err(garbled));
         assert_eq!(
-            waited(&waiters, 3, |waiters| drop(waiters.answer(&Id::Number(3), Ok(json!(3))))),
+            waited(&waiters, 3, |waiters| assert!(waiters.answer(&Id::Number(3), Ok(json!(3))))),
             Ok(json!(3))
         );
         let ended = ClientError::new(Trouble::Ended, "first");

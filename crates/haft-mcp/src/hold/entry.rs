@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use haft_tool::Network;
-use haft_tool::net::Authority;
+use haft_tool::net::{Authority, Domains};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use url::Url;
 
 use super::expand::expand;
 
@@ -103,6 +104,8 @@ pub struct Entry {
     pub only: Option<Vec<String>>,
     /// Who configured it.
     pub origin: Origin,
+    /// What it may ask for: `roots`, `elicitation`, `sampling`. Nothing, unless the user says so.
+    pub offers: Vec<String>,
     /// The settings of its authorization, as they are.
     pub oauth: Value,
     /// What was written, before anything was put in for variables: what consent is about.
@@ -142,6 +145,8 @@ struct Raw {
     #[serde(default)]
     sandbox: Option<String>,
     #[serde(default)]
+    offers: Vec<String>,
+    #[serde(default)]
     oauth: Value,
 }
 
@@ -153,16 +158,23 @@ enum Words {
 }
 
 impl Words {
-    fn network(self) -> Network {
-        let words = match self {
-            Self::One(word) => vec![word],
+    fn network(self) -> Result<Network, String> {
+        let words: Vec<String> = match self {
+            Self::One(text) => text.split(',').map(|word| word.trim().to_owned()).collect(),
             Self::Many(words) => words,
         };
+        let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
         match words.as_slice() {
-            [] => Network::None,
-            [one] if one == "none" => Network::None,
-            [one] if one == "all" => Network::All,
-            _ => Network::Domains(words),
+            [] => Ok(Network::None),
+            [one] if one == "none" => Ok(Network::None),
+            [one] if one == "all" => Ok(Network::All),
+            list if list.iter().any(|word| word == "none" || word == "all") => {
+                Err("network: none and all stand alone; or name domains".to_owned())
+            }
+            list => match Domains::parse(list) {
+                Ok(_) => Ok(Network::Domains(words)),
+                Err(error) => Err(format!("network: {}", error.message)),
+            },
         }
     }
 }
@@ -208,10 +220,7 @@ impl Entry {
             }
             (_, Some(url)) => {
                 let url = fill(url)?;
-                if !url.starts_with("http://") && !url.starts_with("https://") {
-                    return Err(bad(&format!("{url:?} is no http address")));
-                }
-                Authority::parse(&url).map_err(|why| bad(&format!("{url:?}: {why}")))?;
+                authority(&url).map_err(|why| bad(&format!("{url:?} {why}")))?;
                 Way::Http { url, headers: pairs(&raw.headers)?, sse: kind == "sse" }
             }
             _ => return Err(bad("it has neither a command nor a url")),
@@ -221,8 +230,12 @@ impl Entry {
             Origin::Project(_) => Grants::default(),
             _ => Grants {
                 writes: raw.writes,
-                network: raw.network.map(Words::network).unwrap_or_default(),
-                unheld: raw.sandbox.as_deref() == Some("off"),
+                network: raw.network.map_or(Ok(Network::None), Words::network).map_err(|why| bad(&why))?,
+                unheld: match raw.sandbox.as_deref() {
+                    None | Some("on") => false,
+                    Some("off") => true,
+                    Some(other) => return Err(bad(&format!("sandbox is \"on\" or \"off\", not {other:?}"))),
+                },
             },
         };
         Ok(Some(Self {
@@ -231,6 +244,7 @@ impl Entry {
             grants,
             timeout: raw.timeout.map(Duration::from_millis),
             only: raw.tools,
+            offers: if matches!(origin, Origin::Project(_)) { Vec::new() } else { raw.offers },
             origin,
             oauth: raw.oauth,
             written: written.clone(),
@@ -253,9 +267,7 @@ impl Entry {
     /// The host that it is reached at, if it is no process.
     pub fn host(&self) -> Option<String> {
         match &self.way {
-            Way::Http { url, .. } => {
-                Authority::parse(url).ok().and_then(|place| place.entries().into_iter().next())
-            }
+            Way::Http { url, .. } => authority(url).ok()?.entries().into_iter().next(),
             Way::Process { .. } => None,
         }
     }
@@ -264,6 +276,17 @@ impl Entry {
     pub fn reaches(&self) -> bool {
         matches!(self.way, Way::Http { .. }) || self.grants.reaches()
     }
+}
+
+/// The place that an address names.
+fn authority(url: &str) -> Result<Authority, String> {
+    let url = Url::parse(url).map_err(|error| format!("is no address: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("is no http address".to_owned());
+    }
+    let host = url.host_str().unwrap_or_default();
+    let named = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    Authority::parse(&named).map_err(|why| format!("names no host: {why}"))
 }
 
 /// All entries of a table or of a file's `mcpServers`, by name; and what is wrong with the others.
@@ -283,13 +306,82 @@ pub fn entries(
     (good, bad)
 }
 
-/// The servers of a `.mcp.json`.
-pub fn mcp_json(bytes: &[u8], path: &std::path::Path) -> Result<Map<String, Value>, String> {
-    let value: Value =
-        serde_json::from_slice(bytes).map_err(|error| format!("{}: {error}", path.display()))?;
-    match value.get("mcpServers") {
-        Some(Value::Object(all)) => Ok(all.clone()),
+/// The servers of a `.mcp.json`; `place` says where the bytes come from.
+pub fn mcp_json(bytes: &[u8], place: &str) -> Result<Map<String, Value>, String> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| format!("{place}: {error}"))?;
+    let Value::Object(mut file) = value else {
+        return Err(format!("{place}: expected an object with mcpServers"));
+    };
+    match file.remove("mcpServers") {
+        Some(Value::Object(all)) => Ok(all),
         None => Ok(Map::new()),
-        Some(_) => Err(format!("{}: mcpServers must be an object", path.display())),
+        Some(_) => Err(format!("{place}: mcpServers must be an object")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(written: Value, origin: Origin) -> Result<Option<Entry>, String> {
+        let var = |name: &str| (name == "HOST").then(|| "example.org".to_owned());
+        Entry::read("x", &written, origin, &var)
+    }
+
+    fn mine(written: Value) -> Result<Option<Entry>, String> {
+        read(written, Origin::User("/h/haft.toml".into()))
+    }
+
+    #[test]
+    fn a_command_counts_before_a_url_unless_the_type_says_otherwise() {
+        let both = json!({"command": "c", "args": ["a b", "$(x)"], "url": "https://${HOST}/mcp"});
+        let Way::Process { argv, .. } = mine(both.clone()).unwrap().unwrap().way else { panic!() };
+        assert_eq!(argv, ["c", "a b", "$(x)"], "no shell reads them");
+        let mut http = both;
+        http["type"] = json!("http");
+        let entry = mine(http).unwrap().unwrap();
+        assert_eq!(entry.line(), "https://example.org/mcp");
+        assert_eq!(entry.host().as_deref(), Some("example.org"));
+        assert!(mine(json!({"url": "file:///etc/passwd"})).is_err());
+        assert!(mine(json!({"args": ["x"]})).is_err_and(|why| why.contains("neither")));
+        assert!(mine(json!({"command": "c", "env": {"A": "${MISSING}"}})).is_err());
+        assert_eq!(mine(json!({"enabled": false})), Ok(None), "what is off need not be whole");
+    }
+
+    #[test]
+    fn a_project_grants_itself_nothing() {
+        let greedy = json!({"command": "c", "writes": true, "network": "all", "sandbox": "off"});
+        let project = read(greedy.clone(), Origin::Project("/w/.mcp.json".into())).unwrap().unwrap();
+        assert_eq!(project.grants, Grants::default());
+        assert!(project.needs_consent() && !project.reaches());
+        let own = mine(greedy).unwrap().unwrap();
+        assert!(own.grants.unheld && own.grants.writes && !own.needs_consent());
+    }
+
+    #[test]
+    fn a_grant_that_is_not_understood_is_none() {
+        let network =
+            |words: Value| mine(json!({"command": "c", "network": words})).map(|e| e.unwrap().grants.network);
+        assert_eq!(network(json!("none")), Ok(Network::None));
+        assert_eq!(
+            network(json!("a.org, *.b.org")),
+            Ok(Network::Domains(vec!["a.org".into(), "*.b.org".into()]))
+        );
+        assert!(network(json!(["all", "a.org"])).is_err());
+        assert!(network(json!("http://a.org/x?")).is_err());
+        assert!(mine(json!({"command": "c", "sandbox": "of"})).is_err_and(|why| why.contains("\"of\"")));
+    }
+
+    #[test]
+    fn a_file_that_is_none_says_so() {
+        let servers = |text: &str| mcp_json(text.as_bytes(), "f");
+        assert_eq!(servers("\u{feff}{\"mcpServers\": {\"a\": {}}}").unwrap().len(), 1);
+        assert_eq!(servers("{}"), Ok(Map::new()));
+        for bad in ["", "[]", "{\"mcpServers\": []}", "{\"mcpServers\": {", &"[".repeat(100_000)] {
+            assert!(servers(bad).is_err_and(|why| why.starts_with("f: ")), "{bad:.20}");
+        }
     }
 }

@@ -122,6 +122,9 @@ impl Exchange {
 
     /// Tells how far the request has come.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        if self.cancel.is_cancelled() {
+            return;
+        }
         let route = lock(&self.route);
         let Some(token) = &route.progress else { return };
         let mut params = json!({"progressToken": token, "progress": number(progress)});
@@ -141,7 +144,7 @@ impl Exchange {
         } else {
             Some(self.peer.known().level.unwrap_or(Level::Info))
         };
-        if wanted.is_some_and(|wanted| level >= wanted) {
+        if wanted.is_some_and(|wanted| level >= wanted) && !self.cancel.is_cancelled() {
             let params = json!({"level": level.word(), "logger": logger, "data": data});
             lock(&self.route).outbox.send(&Message::notification("notifications/message", params));
         }
@@ -157,6 +160,11 @@ impl Exchange {
             None if self.version.is_modern() => Err(Unanswered::Unable("questions about this request")),
             None => questions.iter().map(|question| self.ask_at_once(question)).collect(),
         }
+    }
+
+    /// Has the client hang up and come back for what is still to be said, where it can; nothing is lost meanwhile.
+    pub fn come_back_later(&self) {
+        lock(&self.route).outbox.pause();
     }
 
     pub(super) fn reply(&self, outcome: Result<Value, crate::wire::RpcError>) {

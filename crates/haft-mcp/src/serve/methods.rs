@@ -85,7 +85,8 @@ fn common(
         "tools/call" => {
             let arguments = match params.get_mut("arguments").map(Value::take) {
                 None | Some(Value::Null) => json!({}),
-                Some(arguments) => arguments,
+                Some(arguments @ Value::Object(_)) => arguments,
+                Some(_) => return Err(RpcError::params("arguments must be an object")),
             };
             service.call(text(&params, "name")?, arguments, exchange)
         }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::asking::Parked;
 use super::exchange::{Exchange, Level, Route, progress_token};
-use super::hub::Hub;
+use super::hub::{Hub, Listener};
 use super::methods;
 use super::peer::{Outbox, Peer};
 use super::service::Service;
@@ -34,9 +34,16 @@ impl Server {
         &self.service
     }
 
-    /// Tells listeners that there will be no more news.
+    /// Tells listeners that there will be no more news, and requests that wait for answers that none will come.
     pub fn close(&self) {
         self.hub.close();
+        self.parked.leave(None);
+    }
+
+    /// A client will answer no more questions.
+    pub(super) fn left(&self, peer: &Arc<Peer>) {
+        peer.give_up_asking();
+        self.parked.leave(Some(peer));
     }
 
     /// Deals with one message, and returns when that is done; what there is to say goes to `outbox`. `cancel` is what the
@@ -114,8 +121,10 @@ impl Server {
         let (filter, agreed) = methods::filter(self, params)?;
         peer.begin(&route.id, cancel)?;
         let told = json!({"_meta": {meta::SUBSCRIPTION: route.id}, "notifications": agreed});
-        let number = self.hub.join(route.id.clone(), filter, Arc::clone(&route.outbox));
-        route.outbox.send(&Message::notification("notifications/subscriptions/acknowledged", told));
+        let first = Message::notification("notifications/subscriptions/acknowledged", told);
+        let listener =
+            Listener { id: route.id.clone(), filter, outbox: route.outbox, cancel: cancel.clone() };
+        let number = self.hub.join(listener, &first);
         let (hub, peer, id) = (self.hub.clone(), Arc::clone(peer), route.id);
         // Nobody waits here meanwhile; whoever ends it takes it off the list.
         cancel.then(move || {
@@ -124,6 +133,11 @@ impl Server {
         });
         Ok(())
     }
+}
+
+/// Whether a request says everything that one of the new era has to say about itself.
+pub(super) fn speaks_for_itself(version: &Value, params: &Value) -> Result<(), RpcError> {
+    Spoken::for_itself(version, params).map(drop)
 }
 
 /// A request as it came.

@@ -48,11 +48,11 @@ impl Door {
     }
 
     /// Sends and waits for the head of the answer. A server that wants to know who asks is told, if anybody can.
-    pub(super) fn open(&self, sent: Sent<'_>, patience: &Patience<'_>) -> Result<HttpStream, ClientError> {
+    pub(super) fn open(&self, sent: &Sent<'_>, patience: &Patience<'_>) -> Result<HttpStream, ClientError> {
         let mut token = self.authorize.as_ref().and_then(|authorize| authorize.token());
         let (mut url, mut redirects, mut tokens, mut steps) = (sent.url.clone(), 0, 0, 0);
         loop {
-            let stream = self.send(&sent, &url, token.as_deref(), patience)?;
+            let stream = self.send(sent, &url, token.as_deref(), patience)?;
             let challenges = stream.all("www-authenticate");
             match (stream.status, &self.authorize) {
                 (401, Some(authorize)) if tokens < MOST_TOKENS => {

@@ -102,11 +102,13 @@ pub(in crate::client) fn mirror(all: &[Mirrored], arguments: &Value) -> Vec<(Str
 
 /// A value as a header may hold it.
 pub(super) fn encode(text: &str) -> String {
-    let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
-        && !text.starts_with(' ')
-        && !text.ends_with(' ')
-        && !(text.starts_with("=?base64?") && text.ends_with("?="));
-    if plain { text.to_owned() } else { format!("=?base64?{}?=", STANDARD.encode(text)) }
+    let looks_wrapped = text.starts_with("=?base64?") && text.ends_with("?=");
+    let visible = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if visible && !looks_wrapped && text.trim_matches(' ') == text {
+        text.to_owned()
+    } else {
+        format!("=?base64?{}?=", STANDARD.encode(text))
+    }
 }
 
 #[cfg(test)]

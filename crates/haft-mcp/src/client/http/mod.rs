@@ -94,7 +94,7 @@ impl Inner {
         let named = headers.iter().any(|(name, _)| name == "Mcp-Session-Id");
         let body = Some(message.to_line());
         let sent = Sent { method: "POST", url: &self.door.url, headers, body, what };
-        let stream = self.door.open(sent, patience)?;
+        let stream = self.door.open(&sent, patience)?;
         match stream.status {
             200..=299 => Ok(stream),
             404 if named => Err(ClientError::new(

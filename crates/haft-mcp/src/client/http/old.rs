@@ -43,7 +43,7 @@ impl OldStream {
         let headers = vec![("Accept".to_owned(), "text/event-stream".to_owned())];
         let what = "a stream of events";
         let sent = Sent { method: "GET", url: &door.url, headers, body: None, what };
-        let mut stream = door.open(sent, patience)?;
+        let mut stream = door.open(&sent, patience)?;
         let is_stream =
             stream.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         if stream.status != 200 || !is_stream {
@@ -82,7 +82,7 @@ impl OldStream {
         let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
         let body = Some(message.to_line());
         let sent = Sent { method: "POST", url: &self.target, headers, body, what };
-        let stream = self.shared.door.open(sent, patience)?;
+        let stream = self.shared.door.open(&sent, patience)?;
         match stream.status {
             200..=299 => Ok(()),
             _ => Err(self.shared.door.refusal(stream, what, patience)),

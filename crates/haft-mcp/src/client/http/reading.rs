@@ -112,7 +112,7 @@ impl Inner {
             headers.push(("Last-Event-ID".to_owned(), last.to_owned()));
         }
         let sent = Sent { method: "GET", url: &self.door.url, headers, body: None, what };
-        let stream = self.door.open(sent, patience)?;
+        let stream = self.door.open(&sent, patience)?;
         let events = stream.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         match stream.status {
             200 if events => Ok(stream),
@@ -122,10 +122,6 @@ impl Inner {
     }
 
     /// Reads events of one stream; none if it ends without the answer.
-    #[expect(
-        clippy::type_complexity,
-        reason = "an answer, an end or a failure, and the answer may be an error"
-    )]
     fn events(
         &self,
         stream: &mut HttpStream,

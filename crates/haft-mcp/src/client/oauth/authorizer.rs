@@ -152,6 +152,9 @@ impl Authorizer {
 
 impl Authorize for Authorizer {
     fn token(&self) -> Option<String> {
+        if self.flow.fetch.home.is_in_the_clear() {
+            return None;
+        }
         let tokens = {
             let mut held = self.held();
             if !held.loaded {

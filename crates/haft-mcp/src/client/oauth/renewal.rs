@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use haft_tool::Cancel;
+use haft_world::Turn;
 
 use super::authorizer::Authorizer;
 use super::challenge::Challenge;
@@ -46,7 +47,7 @@ impl<'a> Renewal<'a> {
                 self.server()
             )));
         }
-        let _turn = self.of.store.turn(self.flow.limit, &self.flow.fetch.cancel)?;
+        let _turn = self.turn()?;
         let entry = self.of.store.entry()?;
         if let Some(tokens) = entry.as_ref().and_then(|entry| entry.tokens.as_ref()) {
             let newer = used != Some(tokens.access.expose());
@@ -73,7 +74,7 @@ impl<'a> Renewal<'a> {
 
     /// A token that the user is asked for, whatever is at hand.
     pub(super) fn login(&self) -> Result<(), ClientError> {
-        let _turn = self.of.store.turn(self.flow.limit, &self.flow.fetch.cancel)?;
+        let _turn = self.turn()?;
         let (entry, challenge) = (self.of.store.entry()?, Challenge::default());
         let found = self.discover(&challenge, entry.as_ref())?;
         let entry = self.bound(entry, &found)?;
@@ -88,6 +89,17 @@ impl<'a> Renewal<'a> {
             Some(tokens) if tokens.access.expose() != used => Ok(Some(self.of.adopt(tokens))),
             _ => self.refreshed(&mut entry),
         }
+    }
+
+    /// Waits for whoever is at it, if it makes sense to begin at all.
+    fn turn(&self) -> Result<Turn, ClientError> {
+        if self.flow.fetch.home.is_in_the_clear() {
+            return Err(refused(format!(
+                "{} wants a token, which would cross the network in the clear; use https",
+                self.server()
+            )));
+        }
+        self.of.store.turn(self.flow.limit, &self.flow.fetch.cancel)
     }
 
     fn server(&self) -> String {

@@ -93,7 +93,7 @@ pub(super) fn read(shared: &Arc<Shared>, output: &OwnedFd, stop: &OwnedFd) {
         }
     }
     if let Some(line) = lines.rest() {
-        shared.line(&line);
+        shared.last_line(&line);
     }
     shared.ended();
 }

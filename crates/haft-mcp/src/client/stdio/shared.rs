@@ -66,6 +66,15 @@ impl Shared {
         }
     }
 
+    /// Takes what came behind the last line: a message, or half of one, which is nobody's.
+    pub(super) fn last_line(&self, line: &Line) {
+        if let Line::Whole(bytes) = line
+            && read(bytes).is_ok()
+        {
+            self.line(line);
+        }
+    }
+
     /// What is no message may still be somebody's answer.
     fn not_a_message(&self, bytes: &[u8], why: &str) {
         let value = serde_json::from_slice::<serde_json::Value>(bytes).ok();
@@ -100,18 +109,15 @@ impl Shared {
             Some(how) => format!("the server has ended ({how})"),
             None => "the server has closed its output".to_owned(),
         };
-        self.over(Trouble::Ended, how);
+        self.over(Trouble::Ended, &how);
     }
 
     /// The process says more than anybody wants to hear.
     pub(super) fn given_up(&self) {
-        self.over(
-            Trouble::TooMuch,
-            "the server writes a line without end; it is not read any more".to_owned(),
-        );
+        self.over(Trouble::TooMuch, "the server writes a line without end; it is not read any more");
     }
 
-    fn over(&self, kind: Trouble, how: String) {
+    fn over(&self, kind: Trouble, how: &str) {
         let words = self.tail.words(LAST_MOMENT);
         let how = match words.as_str() {
             "" => format!("{how} and said nothing on standard error"),

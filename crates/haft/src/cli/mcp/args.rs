@@ -3,8 +3,9 @@
 use clap::Args;
 
 use super::super::args::{At, Rules};
+use super::http::Http;
 
-/// Serve Haft's tools over MCP, on standard input and output.
+/// Serve Haft's tools over MCP: on standard input and output, or over HTTP.
 ///
 /// Every call is scoped, recorded and reversible, whoever makes it. Where a call needs a yes, the client's user is asked if
 /// the client can ask; if it cannot, the answer is no, with how to allow it beforehand.
@@ -23,6 +24,8 @@ pub(super) struct Serve {
     pub(super) at: At,
     #[command(flatten)]
     pub(super) rules: Rules,
+    #[command(flatten)]
+    pub(super) http: Http,
     /// Offer `haft_log` and `haft_undo` too, so that the client's model can see and take back what was done.
     #[arg(long)]
     pub(super) ledger_tools: bool,

@@ -1,6 +1,7 @@
 //! `haft mcp`: Haft's tools for any client, and any server's tools for Haft.
 
 mod args;
+mod http;
 mod serve;
 
 use super::Done;

@@ -111,3 +111,25 @@ fn a_secret_that_the_user_keeps_elsewhere_is_not_written_down_and_is_still_used(
     let last = scene.forms().pop().unwrap();
     assert_eq!((last["grant_type"].as_str(), last["client_id"].as_str()), ("authorization_code", "another"));
 }
+
+#[test]
+fn no_token_crosses_the_network_in_the_clear() {
+    let scene = Scene::new();
+    scene.first().unwrap();
+    let file = scene.folder.path().join("haft/oauth.json");
+    let text = std::fs::read_to_string(&file)
+        .unwrap()
+        .replace("https://mcp.example.com/mcp", "http://mcp.example.com/mcp");
+    std::fs::write(&file, text).unwrap();
+    let folder = scene.folder.path().join("haft");
+    let clear = Authorizer::new(
+        "http://mcp.example.com/mcp",
+        doors(&scene.town),
+        Browser::willing(),
+        folder,
+        Options::default(),
+    );
+    let clear = clear.unwrap();
+    assert_eq!(clear.token(), None);
+    assert!(renew(&clear, None, 401, &[]).unwrap_err().message.contains("in the clear"));
+}
