@@ -149,6 +149,17 @@ fn a_redirect_is_followed_within_its_origin_and_no_further() {
 }
 
 #[test]
+fn a_host_that_the_door_does_not_reach_can_be_named_as_the_users_own() {
+    let scene = Scene::new();
+    scene.town.fails(HERE, 1, json!({}));
+    let told = scene.refusal();
+    assert!(
+        told.contains("leads to 10.0.0.1; if it is yours, name it") && !told.contains("--network"),
+        "{told}"
+    );
+}
+
+#[test]
 fn the_first_authorization_server_that_can_be_used_is_used() {
     let scene = Scene::new();
     scene.town.says(

@@ -117,6 +117,9 @@ impl Http for Door {
         self.0.asked.lock().unwrap().push(asked.clone());
         let answer = self.0.answers.lock().unwrap().get(&asked.line).map(|answer| answer(&asked));
         let (status, body) = answer.unwrap_or_else(|| (404, "nothing".to_owned()));
+        if status == 1 {
+            return Err(ToolError::denied("it leads to 10.0.0.1; to allow it: --network 10.0.0.1"));
+        }
         if status == 0 {
             return Err(ToolError::failed(format!("{} was not reached", request.url)));
         }

@@ -152,6 +152,21 @@ fn a_registration_is_used_again_with_its_redirect() {
 }
 
 #[test]
+fn a_registration_whose_secret_has_ended_is_made_again() {
+    for (ends, registrations) in [(0, 1), (1, 2), (u64::MAX, 1)] {
+        let scene = Scene::new();
+        scene.town.says(TOKEN, token("one", None));
+        scene.town.says(
+            REGISTER,
+            json!({"client_id": "c", "client_secret": "s", "client_secret_expires_at": ends}),
+        );
+        scene.first().unwrap();
+        renew(&scene.authorizer(), Some("one"), 401, &[]).unwrap();
+        assert_eq!(scene.town.asked(REGISTER).len(), registrations, "{ends}");
+    }
+}
+
+#[test]
 fn an_authorization_server_that_forgot_its_clients_gets_to_know_haft_again_once() {
     let scene = Scene::new();
     scene.town.says(TOKEN, token("one", None));
