@@ -160,7 +160,7 @@ impl Servers {
         let held = self.0.find(name)?;
         let runtime = self.0.ground.runtime()?;
         match self.0.ground.authorizer(&held.entry, &runtime)? {
-            Some(authorizer) => authorizer.login().map_err(|error| held.told(&error)),
+            Some(authorizer) => authorizer.login(&Cancel::new()).map_err(|error| held.told(&error)),
             None => Err(ToolError::invalid_arguments(format!("the server {name} takes no tokens from Haft"))),
         }
     }
