@@ -33,6 +33,7 @@ impl Authorize for Tokens {
         used: Option<&str>,
         status: u16,
         challenges: &[String],
+        _cancel: &Cancel,
     ) -> Result<String, ClientError> {
         self.0.lock().unwrap().push((used.map(str::to_owned), status, challenges.to_vec()));
         Ok(format!("token-{}", self.told().len()))
