@@ -338,8 +338,9 @@ mod tests {
     #[test]
     fn a_command_counts_before_a_url_unless_the_type_says_otherwise() {
         let both = json!({"command": "c", "args": ["a b", "$(x)"], "url": "https://${HOST}/mcp"});
-        let Way::Process { argv, .. } = mine(both.clone()).unwrap().unwrap().way else { panic!() };
-        assert_eq!(argv, ["c", "a b", "$(x)"], "no shell reads them");
+        let way = mine(both.clone()).unwrap().unwrap().way;
+        let read = matches!(&way, Way::Process { argv, .. } if argv == &["c", "a b", "$(x)"]);
+        assert!(read, "no shell reads them: {way:?}");
         let mut http = both;
         http["type"] = json!("http");
         let entry = mine(http).unwrap().unwrap();
