@@ -113,7 +113,7 @@ impl Line {
     }
 }
 
-fn tool(name: &str, arguments: &haft::Value) -> impl Fn(usize) -> String {
+fn tool(name: &str, arguments: &haft::Value) -> impl Fn(usize) -> String + use<> {
     let params = json!({"name": name, "arguments": arguments}).to_string();
     move |id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{params}}}\n")
 }
