@@ -47,16 +47,21 @@ impl Line {
 
     /// Reads until so many lines have come.
     fn lines(&mut self, mut count: usize) -> Done {
-        let mut buffer = [0; 64 << 10];
         while count > 0 {
-            let read = self.output.read(&mut buffer).map_err(|error| error.to_string())?;
+            self.held.resize(64 << 10, 0);
+            let read = self.output.read(&mut self.held).map_err(|error| error.to_string())?;
             if read == 0 {
                 return Err("the server ended".to_owned());
             }
-            self.held = buffer[..read].to_vec();
-            count = count.saturating_sub(self.held.iter().filter(|byte| **byte == b'\n').count());
+            self.held.truncate(read);
+            count = count.saturating_sub(self.ends());
         }
         Ok(())
+    }
+
+    /// How many lines ended in what was read last.
+    fn ends(&self) -> usize {
+        self.held.split(|byte| *byte == b'\n').count() - 1
     }
 
     fn ask(&mut self, line: &str) -> Done {
@@ -95,9 +100,9 @@ impl Line {
             self.send(lines.as_bytes())?;
             sent += more;
             self.lines(1)?;
-            answered += self.held.iter().filter(|byte| **byte == b'\n').count();
+            answered += self.ends();
         }
-        Ok(start.elapsed().as_secs_f64() * 1e3 / all as f64)
+        Ok(start.elapsed().as_secs_f64() * 1e3 / f64::from(u32::try_from(all).unwrap_or(u32::MAX)))
     }
 
     /// The memory that it has now, in KiB.
