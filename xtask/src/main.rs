@@ -11,6 +11,7 @@
 #![allow(clippy::disallowed_methods, reason = "it builds, measures and checks the project itself")]
 
 mod bench;
+mod conformance;
 mod peers;
 mod tests;
 mod tidy;
@@ -21,13 +22,16 @@ const HELP: &str = "\
 cargo xtask test            check format, lints, licences and tidiness, then run every test (installs what they need)
 cargo xtask tidy            only the rules that no other tool checks
 cargo xtask bench [NAME…]   measure against ripgrep, fd and cat; prints a table, writes target/bench.json
-                            names: grep glob files start dispatch ledger";
+                            names: grep glob files start dispatch ledger
+cargo xtask conformance [server|client] [--scenario NAME]
+                            MCP's official suite, both sides, every scored scenario of 2025-11-25 and 2026-07-28";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     let done = match args.next().as_deref() {
         Some("test") => tests::run(),
         Some("tidy") => tidy::run(),
+        Some("conformance") => conformance::run(&args.collect::<Vec<_>>()),
         Some("bench") => bench::run(&args.collect::<Vec<_>>()),
         _ => {
             eprintln!("{HELP}");

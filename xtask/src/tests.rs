@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::peers::mcp::Mcp;
 use crate::peers::{DENY, NEXTEST, RIPGREP, sdk_types};
-use crate::{Done, tidy};
+use crate::{Done, conformance, tidy};
 
 pub(crate) fn run() -> Done {
     step("format", Command::new("cargo").args(["fmt", "--all", "--check"]))?;
@@ -30,15 +31,18 @@ pub(crate) fn run() -> Done {
     advisories(&deny)?;
     step("documentation tests", Command::new("cargo").args(["test", "--quiet", "--doc", "--workspace"]))?;
     step("example", Command::new("cargo").args(["run", "--quiet", "-p", "haft", "--example", "own_tool"]))?;
-    let (rg, nextest, types) = (RIPGREP.find()?, NEXTEST.find()?, sdk_types()?);
+    let (rg, nextest, types, mcp) = (RIPGREP.find()?, NEXTEST.find()?, sdk_types()?, Mcp::find()?);
     step(
         "tests",
         Command::new(nextest)
             .args(["nextest", "run", "--workspace", "--no-fail-fast"])
             .args(["--status-level", "slow", "--final-status-level", "fail"])
             .env("HAFT_RG", rg)
-            .env("HAFT_SDK_TYPES", types),
+            .env("HAFT_SDK_TYPES", types)
+            .envs(mcp.variables()),
     )?;
+    println!("== conformance");
+    conformance::run(&[])?;
     println!("== all good");
     Ok(())
 }

@@ -1,9 +1,12 @@
 //! MCP both ways and both eras: whatever a [`serve::Service`] offers for any client, and any server's tools for Haft.
 //!
 //! `wire` is what both sides say: messages, revisions, errors. `serve` answers clients over stdio and HTTP. What is served
-//! is behind the `Service` trait; the protocol knows nothing of it.
+//! is behind the `Service` trait; the protocol knows nothing of it. `client` asks servers, and believes none of them.
 //!
 //! What must never live here: a tool, a decision about a call, a way to the machine.
 
+pub mod client;
+pub mod hands;
+pub mod hold;
 pub mod serve;
 pub mod wire;

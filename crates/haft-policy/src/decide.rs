@@ -168,6 +168,12 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
                     .to_owned(),
             ),
         },
+        Effect::Serve { server, reaches, .. } => match policy.rules.allowing(tool, effect) {
+            Some(rule) => Standing::Ruled(rule),
+            // What it does stays inside the scope that it is held to.
+            None if policy.mode == Mode::Scoped && !reaches => Standing::Fine,
+            None => Standing::Ask(format!("it would have the server {server} do something")),
+        },
         Effect::Send { channel } => match policy.rules.allowing(tool, effect) {
             Some(rule) => Standing::Ruled(rule),
             None => Standing::Ask(format!("it would send a message by {channel}")),

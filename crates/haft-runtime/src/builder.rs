@@ -1,8 +1,8 @@
 //! Building a runtime.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
 use haft_ledger::{Ledger, NewSession};
 use haft_policy::{Behavior, Mode, Policy, Preset, Rule, Rules};
@@ -10,14 +10,14 @@ use haft_tool::net::Authority;
 use haft_tool::{
     AnyTool, Dialect, ErrorKind, Host, Network, NoHost, Planning, Reads, Sandbox, Scope, Tool, ToolError,
 };
-use haft_world::{Enclosure, Environment, Root, TaskRoom};
+use haft_world::{Enclosure, Environment, Root, TaskRoom, real_named};
 
 use crate::runtime::Inner;
 use crate::schedule::Schedule;
 use crate::steps::ask::{Asker, Nobody};
 use crate::steps::record::Book;
 use crate::tasks::News;
-use crate::{Registry, Runtime};
+use crate::{Registry, Runtime, Source};
 
 /// How much of a task's output is kept on disk unless somebody says otherwise.
 const TASK_BYTES: u64 = 64 << 20;
@@ -32,6 +32,7 @@ pub struct Builder {
     dialect: Option<Dialect>,
     others: Vec<Dialect>,
     tools: Vec<Arc<dyn AnyTool>>,
+    sources: Vec<Arc<dyn Source>>,
     only: Option<Vec<String>>,
     rules: Vec<(Behavior, String, String)>,
     mode: Mode,
@@ -48,6 +49,8 @@ pub struct Builder {
     no_tasks: Option<String>,
     session: Option<String>,
     door: Option<String>,
+    granted: Vec<(String, PathBuf, String)>,
+    any_workspace: bool,
 }
 
 impl Builder {
@@ -93,6 +96,12 @@ impl Builder {
         self
     }
 
+    /// Tools that come and go while the runtime lives. Those of the dialect keep their names.
+    pub fn source(mut self, source: Arc<dyn Source>) -> Self {
+        self.sources.push(source);
+        self
+    }
+
     /// Offers only these tools.
     pub fn only(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.only = Some(names.into_iter().collect());
@@ -113,6 +122,24 @@ impl Builder {
     /// How much runs without a question.
     pub fn permission_mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Lets `tool` change one path, wherever it lies; `origin` is cited in decisions.
+    pub fn grant(
+        mut self,
+        tool: impl Into<String>,
+        path: impl Into<PathBuf>,
+        origin: impl Into<String>,
+    ) -> Self {
+        self.granted.push((tool.into(), path.into(), origin.into()));
+        self
+    }
+
+    /// Calls change nothing but what is granted path by path, so that the workspace may be any folder: the user's home too,
+    /// where the ledger and the settings lie.
+    pub fn any_workspace(mut self) -> Self {
+        self.any_workspace = true;
         self
     }
 
@@ -218,7 +245,9 @@ impl Builder {
             None => Ledger::home_from_env()?,
         };
         let home = resolved(&home)?;
-        refuse_inside(&roots, &home, "the ledger", "HAFT_HOME to a directory")?;
+        if !self.any_workspace {
+            refuse_inside(&roots, &home, "the ledger", "HAFT_HOME to a directory")?;
+        }
 
         let (dialect_name, reads) = self
             .dialect
@@ -239,6 +268,9 @@ impl Builder {
         for (tool, host) in dialects().flat_map(|dialect| &dialect.asks) {
             let rule = format!("{tool}(domain:{host})");
             rules.push(Rule::parse(Behavior::Allow, &rule, "the dialect itself", &workspace.path)?);
+        }
+        for (tool, path, origin) in &self.granted {
+            rules.push(Rule::grant(tool, path, origin)?);
         }
         for (behavior, text, origin) in &self.rules {
             rules.push(Rule::parse(*behavior, text, origin, &workspace.path)?);
@@ -262,6 +294,9 @@ impl Builder {
             endpoints: listed(&self.endpoints)?,
             ..Scope::of(workspace.path.clone())
         });
+        if self.any_workspace {
+            scope.blocked.push("/".into());
+        }
         scope.blocked.extend(dialects().flat_map(|dialect| dialect.blocked).map(PathBuf::from));
         for root in &scope.roots {
             if !roots.iter().any(|held| held.path == *root) {
@@ -272,7 +307,10 @@ impl Builder {
         if let Some(configuration) = host.configuration() {
             let file = resolved(configuration.file())?;
             // A preset that takes in everything leaves it to the protection alone.
-            refuse_inside(&roots[..=self.directories.len()], &file, "the settings", "HAFT_CONFIG to a file")?;
+            if !self.any_workspace {
+                let roots = &roots[..=self.directories.len()];
+                refuse_inside(roots, &file, "the settings", "HAFT_CONFIG to a file")?;
+            }
             scope.protected.push(file.clone());
             scope.config = Some(file);
         }
@@ -295,9 +333,10 @@ impl Builder {
         if let Some(why) = self.no_tasks {
             tasks.close(why);
         }
-        Ok(Runtime {
+        let runtime = Runtime {
             inner: Arc::new(Inner {
                 registry,
+                sources: self.sources,
                 policy: Policy { mode: self.mode, rules, scope, commands_reversible: witnessed },
                 planning,
                 roots,
@@ -312,8 +351,13 @@ impl Builder {
                 schedule: Schedule::default(),
                 book: Arc::new(Book::new(home, new, self.session)),
                 calls: AtomicU64::new(0),
+                companions: Mutex::default(),
             }),
-        })
+        };
+        for source in &runtime.inner.sources {
+            source.join(runtime.downgrade());
+        }
+        Ok(runtime)
     }
 }
 
@@ -324,6 +368,10 @@ fn resolved(home: &Path) -> Result<PathBuf, ToolError> {
             "HAFT_HOME: {} is not an absolute path",
             home.display()
         )));
+    }
+    // A file may be a link itself, and then the one that it leads to is meant.
+    if let Ok(real) = real_named(home) {
+        return Ok(real);
     }
     let mut missing = Vec::new();
     let mut here = home;

@@ -7,16 +7,19 @@
 //! What must never live here: a tool, a dispatch on a tool's name, a second way around the steps.
 
 mod builder;
+mod companion;
 mod registry;
 mod runtime;
 mod schedule;
+mod sourced;
 mod steps;
 mod tasks;
 mod undo;
 mod walk;
 
 pub use builder::Builder;
-pub use registry::Registry;
-pub use runtime::{CallOptions, CallResult, Runtime, Watch};
+pub use companion::Order;
+pub use registry::{Registry, Source};
+pub use runtime::{CallOptions, CallResult, Runtime, Watch, WeakRuntime, block_on};
 pub use steps::ask::{Answer, Asker, Nobody, Question};
 pub use undo::{Target, UndoPreview};

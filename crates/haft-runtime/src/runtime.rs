@@ -1,26 +1,33 @@
 //! The runtime: the one way in.
 
 use std::fmt;
-use std::sync::Arc;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use haft_ledger::Ledger;
 use haft_policy::Policy;
 use haft_tool::{
-    Arguments, Call, Cancel, Definition, Execution, Host, Output, Planning, Receipt, ToolError, now_ms,
+    AnyTool, Arguments, Call, Cancel, Definition, Execution, Host, Output, Planning, Receipt, ToolError,
+    now_ms,
 };
-use haft_world::{Enclosure, Environment, Root, TaskRoom, Web};
+use haft_world::{Enclosure, Environment, Life, Root, TaskRoom, Web};
 use tokio::runtime::Handle;
 
+use crate::registry::{Entry, Source};
 use crate::schedule::Schedule;
 use crate::steps::ask::Asker;
 use crate::steps::perform::before;
 use crate::steps::record::Book;
 use crate::tasks::News;
-use crate::walk::Walk;
+use crate::walk::{Lifeline, Walk};
 use crate::{Builder, Registry};
 
+/// How long servers that nobody has met may take when one of their tools is called.
+const MEETING: Duration = Duration::from_secs(30);
 /// How long a cancelled call may take to stop before it is given up.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -29,6 +36,7 @@ pub type Watch = Arc<dyn Fn(&Execution) + Send + Sync>;
 
 pub(crate) struct Inner {
     pub(crate) registry: Registry,
+    pub(crate) sources: Vec<Arc<dyn Source>>,
     pub(crate) policy: Policy,
     pub(crate) planning: Planning,
     pub(crate) roots: Vec<Arc<Root>>,
@@ -43,16 +51,44 @@ pub(crate) struct Inner {
     pub(crate) schedule: Schedule,
     pub(crate) book: Arc<Book>,
     pub(crate) calls: AtomicU64,
+    /// The servers that live beside the session.
+    pub(crate) companions: Mutex<Vec<Weak<Life>>>,
 }
 
 impl Inner {
     pub(crate) fn book(&self) -> Arc<Book> {
         Arc::clone(&self.book)
     }
+
+    /// The tool for a call, or what to tell the caller instead. The runtime's own come first: nobody takes their names.
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<Entry>, ToolError> {
+        let own = self.registry.find(name);
+        if own.is_ok() || self.registry.get(name).is_some() || !self.offers(name) {
+            return own;
+        }
+        let found = self.sources.iter().find_map(|source| source.find(name));
+        found.map_or(own, |tool| Ok(Arc::new(Entry::of(tool))))
+    }
+
+    /// Who may have a tool that nobody knows yet.
+    fn strangers(&self, tool: &str) -> Vec<Arc<dyn Source>> {
+        if self.sources.is_empty() || self.find(tool).is_ok() {
+            return Vec::new();
+        }
+        self.sources.iter().filter(|source| source.may_have(tool)).map(Arc::clone).collect()
+    }
+
+    /// Whether a tool that comes from elsewhere is offered.
+    fn offers(&self, name: &str) -> bool {
+        self.registry.get(name).is_none()
+            && self.registry.is_allowed(name)
+            && self.policy.rules.removing(name).is_none()
+    }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.end_companions();
         self.tasks.end_all();
     }
 }
@@ -61,6 +97,17 @@ impl Drop for Inner {
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) inner: Arc<Inner>,
+}
+
+/// A runtime that somebody else holds.
+#[derive(Clone)]
+pub struct WeakRuntime(Weak<Inner>);
+
+impl WeakRuntime {
+    /// The runtime, if anybody still holds it.
+    pub fn upgrade(&self) -> Option<Runtime> {
+        self.0.upgrade().map(|inner| Runtime { inner })
+    }
 }
 
 impl fmt::Debug for Runtime {
@@ -76,6 +123,10 @@ pub struct CallOptions {
     pub cancel: Cancel,
     /// Hears where the call stands.
     pub watch: Option<Watch>,
+    /// Who answers this call's questions, if not whoever answers the others.
+    pub asker: Option<Arc<dyn Asker>>,
+    /// Who runs this call's tool, if not whoever runs the others.
+    pub host: Option<Arc<dyn Host>>,
 }
 
 /// The one result of a call.
@@ -107,23 +158,61 @@ impl Runtime {
     ///
     /// Dropping the future cancels the call; its receipt is written all the same.
     pub async fn run(&self, call: Call, options: CallOptions) -> CallResult {
-        self.send(Walk {
+        for source in self.inner.strangers(&call.tool) {
+            // If Tokio is shutting down, the call will hear of it.
+            let _ = tokio::task::spawn_blocking(move || source.meet(MEETING)).await;
+        }
+        self.send(self.walk(call, options, None)).await
+    }
+
+    /// Like [`Runtime::run`], on this thread, which may block: where calls come in on threads of their own, another one would
+    /// cost more than most of them.
+    pub fn run_here(&self, call: Call, options: CallOptions) -> CallResult {
+        for source in self.inner.strangers(&call.tool) {
+            source.meet(MEETING);
+        }
+        Self::go_here(self.walk(call, options, None))
+    }
+
+    /// Makes a call of a tool that is not offered: what a door needs for itself, by the same eight steps.
+    pub fn run_tool(&self, tool: Arc<dyn AnyTool>, call: Call, options: CallOptions) -> CallResult {
+        Self::go_here(self.walk(call, options, Some(tool)))
+    }
+
+    pub(crate) fn walk(&self, call: Call, options: CallOptions, tool: Option<Arc<dyn AnyTool>>) -> Walk {
+        Walk {
             inner: Arc::clone(&self.inner),
             call,
-            cancel: options.cancel,
-            watch: options.watch,
-            tool: None,
+            options,
+            tool,
             undoes: Vec::new(),
             started_at: now_ms(),
             start: Instant::now(),
-        })
-        .await
+        }
+    }
+
+    pub(crate) fn go_here(walk: Walk) -> CallResult {
+        let cancel = walk.options.cancel.clone();
+        let started = match walk.start() {
+            Ok(started) => started,
+            Err(result) => return *result,
+        };
+        let lifeline = Mutex::new(Some(started.lifeline()));
+        // Whoever cancels wants no result; what is left to do is to close the page of a call that does not stop.
+        let _listening = cancel.on_cancel(move || {
+            let lifeline = lifeline.lock().unwrap_or_else(PoisonError::into_inner).take();
+            std::thread::spawn(move || {
+                patience();
+                lifeline.and_then(Lifeline::pull)
+            });
+        });
+        block_on(started.go())
     }
 
     /// Sends a call on its way on a thread of its own, where a tool may block and where the call reaches its end
     /// whatever its caller does.
     pub(crate) async fn send(&self, walk: Walk) -> CallResult {
-        let cancel = walk.cancel.clone();
+        let cancel = walk.options.cancel.clone();
         let started = match walk.start() {
             Ok(started) => started,
             Err(result) => return *result,
@@ -154,12 +243,48 @@ impl Runtime {
 
     /// The tools that are offered, as callers see them.
     pub fn definitions(&self) -> Vec<Definition> {
-        self.inner.registry.definitions()
+        let mut all = self.inner.registry.definitions();
+        for source in &self.inner.sources {
+            let offered = source.tools().into_iter().filter(|tool| self.inner.offers(tool.name()));
+            all.extend(offered.map(|tool| tool.definition()));
+        }
+        all
+    }
+
+    /// Waits for the servers that nobody has met yet, so long at most. Blocks.
+    pub fn meet(&self, limit: Duration) {
+        for source in &self.inner.sources {
+            source.meet(limit);
+        }
+    }
+
+    /// Has `told` called whenever the tools are others.
+    pub fn on_tools_change(&self, told: impl Fn() + Send + Sync + 'static) {
+        let told: Arc<dyn Fn() + Send + Sync> = Arc::new(told);
+        for source in &self.inner.sources {
+            let told = Arc::clone(&told);
+            source.on_change(Box::new(move || told()));
+        }
+    }
+
+    /// Whether there is a tool of that name, or somebody who may have one.
+    pub fn knows(&self, tool: &str) -> bool {
+        self.inner.find(tool).is_ok() || !self.inner.strangers(tool).is_empty()
     }
 
     /// The tools.
     pub fn registry(&self) -> &Registry {
         &self.inner.registry
+    }
+
+    /// The same runtime, not held.
+    pub fn downgrade(&self) -> WeakRuntime {
+        WeakRuntime(Arc::downgrade(&self.inner))
+    }
+
+    /// The network of the session.
+    pub fn web(&self) -> &Arc<Web> {
+        &self.inner.web
     }
 
     /// The folder the calls work in.
@@ -182,16 +307,19 @@ impl Runtime {
         self.inner.enclosure.tidy();
     }
 
+    /// Ends every task, and removes what commands left in the session's own directories.
+    pub fn end(&self) {
+        self.inner.end_companions();
+        self.inner.tasks.end_all();
+        self.inner.enclosure.tidy();
+    }
+
     /// Waits until every call that was made has ended, ends every task, and lets go of everything.
     pub async fn shutdown(self) {
         // A place behind every other: it conflicts with all that touch anything.
         let last = self.inner.schedule.enter(&[haft_tool::Effect::Run { command: String::new() }]);
         last.turn().await;
-        let inner = Arc::clone(&self.inner);
-        let ended = tokio::task::spawn_blocking(move || {
-            inner.tasks.end_all();
-            inner.enclosure.tidy();
-        });
+        let ended = tokio::task::spawn_blocking(move || self.end());
         // If Tokio is shutting down itself, the last one who lets go of the runtime ends them.
         let _ = ended.await;
     }
@@ -220,9 +348,35 @@ async fn given_up(cancel: &Cancel) {
     let (tell, told) = tokio::sync::oneshot::channel();
     // A thread and not Tokio's timer, which the caller's runtime may not have.
     std::thread::spawn(move || {
-        let (_open, never) = std::sync::mpsc::channel::<()>();
-        let _ = never.recv_timeout(PATIENCE);
+        patience();
         let _ = tell.send(());
     });
     let _ = told.await;
+}
+
+fn patience() {
+    let (_open, never) = std::sync::mpsc::channel::<()>();
+    let _ = never.recv_timeout(PATIENCE);
+}
+
+/// Waits for `work` on this thread, which may block.
+pub fn block_on<T>(work: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    if let Ok(handle) = Handle::try_current() {
+        return handle.block_on(work);
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut work = pin!(work);
+    loop {
+        match work.as_mut().poll(&mut context) {
+            Poll::Ready(done) => return done,
+            Poll::Pending => std::thread::park(),
+        }
+    }
 }

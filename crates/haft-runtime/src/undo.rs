@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use haft_ledger::undo::{Conflict, Step, UndoPlan, plan};
 use haft_ledger::{Ledger, Look, Query};
@@ -84,6 +83,20 @@ impl Runtime {
         force: bool,
         options: CallOptions,
     ) -> Result<CallResult, ToolError> {
+        Ok(self.send(self.undoing(preview, force, options)?).await)
+    }
+
+    /// Like [`Runtime::undo`], on this thread, which may block.
+    pub fn undo_here(
+        &self,
+        preview: &UndoPreview,
+        force: bool,
+        options: CallOptions,
+    ) -> Result<CallResult, ToolError> {
+        Ok(Self::go_here(self.undoing(preview, force, options)?))
+    }
+
+    fn undoing(&self, preview: &UndoPreview, force: bool, options: CallOptions) -> Result<Walk, ToolError> {
         if let Some(conflict) = preview.conflicts.iter().find(|conflict| conflict.blocks_move) {
             let (path, found) = (conflict.path.display(), conflict.found.noun());
             return Err(ToolError::new(
@@ -109,17 +122,8 @@ impl Runtime {
         let number = now_ms();
         let config = self.inner.policy.scope.config.clone();
         let tool = Undo { ledger: self.ledger()?, steps: Mutex::new(preview.steps.clone()), config };
-        let walk = Walk {
-            inner: Arc::clone(&self.inner),
-            call: Call::new(format!("undo_{number}"), "Undo", arguments),
-            cancel: options.cancel,
-            watch: options.watch,
-            tool: Some(Arc::new(tool)),
-            undoes: ids,
-            started_at: number,
-            start: Instant::now(),
-        };
-        Ok(self.send(walk).await)
+        let call = Call::new(format!("undo_{number}"), "Undo", arguments);
+        Ok(Walk { undoes: ids, ..self.walk(call, options, Some(Arc::new(tool))) })
     }
 
     /// Marks calls whose process died as interrupted and removes the temporary files they left.

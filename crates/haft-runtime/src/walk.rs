@@ -5,13 +5,14 @@ use std::time::Instant;
 
 use haft_policy::{Decided, Mode, Policy, Request, decide};
 use haft_tool::{
-    AnyTool, Arguments, Call, Cancel, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared,
-    Progress, Reads, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
+    AnyTool, Arguments, Call, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared, Progress,
+    Reads, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
 };
 use haft_world::{Ground, LocalWorld, Watcher};
 
-use crate::runtime::{CallResult, Inner, Watch};
+use crate::runtime::{CallOptions, CallResult, Inner, Watch};
 use crate::schedule::Ticket;
+use crate::sourced::Sourced;
 use crate::steps::ask::{Answer, Question, answered};
 use crate::steps::perform::{interrupted, perform, unbroken, unless_cancelled};
 use crate::steps::record::{Page, abandoned, kept_input};
@@ -21,9 +22,8 @@ use crate::steps::{bound, decode};
 pub(crate) struct Walk {
     pub(crate) inner: Arc<Inner>,
     pub(crate) call: Call,
-    pub(crate) cancel: Cancel,
-    pub(crate) watch: Option<Watch>,
-    /// The tool, where it is not one of the registry's: undo.
+    pub(crate) options: CallOptions,
+    /// The tool, where it is not one of the registry's: undo, or what a door needs for itself.
     pub(crate) tool: Option<Arc<dyn AnyTool>>,
     /// The calls that this one takes back; the user asked for it, so nothing else needs to be asked.
     pub(crate) undoes: Vec<i64>,
@@ -107,7 +107,7 @@ impl Started {
             call: Call::new(&self.walk.call.id, &self.walk.call.tool, Value::Null),
             start: self.walk.start,
             started_at: self.walk.started_at,
-            watch: self.walk.watch.clone(),
+            watch: self.walk.options.watch.clone(),
             page: Arc::clone(&self.page),
             ticket: Arc::clone(&self.ticket),
         }
@@ -124,9 +124,11 @@ impl Started {
 
         // perform
         let performed = match scope {
-            None if walk.cancel.is_cancelled() => Err(interrupted()),
+            None if walk.options.cancel.is_cancelled() => Err(interrupted()),
             None => Err(denied(&decision)),
-            Some(_) if unless_cancelled(ticket.turn(), &walk.cancel).await.is_none() => Err(interrupted()),
+            Some(_) if unless_cancelled(ticket.turn(), &walk.options.cancel).await.is_none() => {
+                Err(interrupted())
+            }
             Some(scope) => match walk.begin(&page, &effects) {
                 Err(error) => Err(error),
                 Ok(()) => perform(prepared, walk.world(scope, &page)).await,
@@ -145,8 +147,13 @@ impl Walk {
         let (tool, decoded, reads) = if let Some(tool) = &self.tool {
             (Arc::clone(tool), decode::check(&tool.definition(), decode::parse(raw)?, tool.clamps())?, None)
         } else {
-            let entry = self.inner.registry.find(&self.call.tool)?;
-            let decoded = decode::check(entry.definition(), decode::parse(raw)?, entry.tool.clamps())?;
+            let entry = self.inner.find(&self.call.tool)?;
+            let parsed = decode::parse(raw)?;
+            let decoded = if entry.tool.is_foreign() {
+                decode::unchecked(entry.tool.name(), parsed)?
+            } else {
+                decode::check(entry.definition(), parsed, entry.tool.clamps())?
+            };
             (Arc::clone(&entry.tool), decoded, entry.reads.clone())
         };
         let input = kept_input(&decoded.arguments);
@@ -176,7 +183,8 @@ impl Walk {
                 let (tool, reason) = (self.call.tool.clone(), decision.reason.clone());
                 let question = Question { tool, effects: effects.to_vec(), reason };
                 let _one_at_a_time = self.inner.asking.lock().await;
-                let answer = unless_cancelled(self.inner.asker.ask(&question), &self.cancel).await;
+                let asker = self.options.asker.as_ref().unwrap_or(&self.inner.asker);
+                let answer = unless_cancelled(asker.ask(&question), &self.options.cancel).await;
                 let answer =
                     answer.unwrap_or_else(|| Answer::Deny { why: "cancelled while asking".to_owned() });
                 let decision = answered(decision, answer);
@@ -197,7 +205,7 @@ impl Walk {
     }
 
     fn world(&self, scope: Scope, page: &Arc<Page>) -> Arc<LocalWorld> {
-        let watcher: Option<Watcher> = self.watch.clone().map(|watch| {
+        let watcher: Option<Watcher> = self.options.watch.clone().map(|watch| {
             let (call_id, tool_name, started_at) =
                 (self.call.id.clone(), self.call.tool.clone(), self.started_at);
             let watcher: Watcher = Arc::new(move |progress: Progress| {
@@ -212,6 +220,10 @@ impl Walk {
             watcher
         });
         let inner = &self.inner;
+        let mut host = Arc::clone(self.options.host.as_ref().unwrap_or(&inner.host));
+        if !inner.sources.is_empty() {
+            host = Arc::new(Sourced { host, sources: inner.sources.clone() });
+        }
         let ground = Ground {
             planning: inner.planning.clone(),
             roots: inner.roots.clone(),
@@ -219,9 +231,9 @@ impl Walk {
             enclosure: Arc::clone(&inner.enclosure),
             tasks: Arc::clone(&inner.tasks),
             web: Arc::clone(&inner.web),
-            host: Arc::clone(&inner.host),
+            host,
         };
-        Arc::new(LocalWorld::new(ground, &Arc::new(scope), page, self.cancel.clone(), watcher))
+        Arc::new(LocalWorld::new(ground, &Arc::new(scope), page, self.options.cancel.clone(), watcher))
     }
 
     /// The last three steps, which every call reaches whatever became of it.
@@ -279,7 +291,7 @@ impl Walk {
         CallResult { call_id: self.call.id.clone(), output, receipt }
     }
 
-    fn blank_receipt(&self) -> Receipt {
+    pub(crate) fn blank_receipt(&self) -> Receipt {
         Receipt {
             id: 0,
             session: String::new(),
@@ -306,7 +318,7 @@ impl Walk {
 
     /// Tells whoever watches where the call stands; nobody watching costs nothing.
     fn tell(&self, execution: impl FnOnce(String, String) -> Execution) {
-        if let Some(watch) = &self.watch {
+        if let Some(watch) = &self.options.watch {
             watch(&execution(self.call.id.clone(), self.call.tool.clone()));
         }
     }

@@ -40,6 +40,15 @@ pub enum Effect {
         /// Which kind of agent.
         agent: String,
     },
+    /// Has a server of somebody else's do something.
+    Serve {
+        /// The server.
+        server: String,
+        /// Whether what it does can leave this machine, or its scope.
+        reaches: bool,
+        /// Whether it may change files of the workspace.
+        writes: bool,
+    },
     /// Waits for the user.
     Ask,
     /// Changes one of the user's settings.
@@ -57,13 +66,22 @@ impl Effect {
         !matches!(self, Self::Read { .. } | Self::Reach { .. } | Self::Ask)
     }
 
+    /// Whether it may touch any file.
+    fn touches_any(&self) -> bool {
+        matches!(self, Self::Run { .. } | Self::Spawn { .. } | Self::Serve { writes: true, .. })
+    }
+
+    /// Whether it touches no file at all.
+    fn touches_none(&self) -> bool {
+        matches!(self, Self::Reach { .. } | Self::Ask | Self::Serve { writes: false, .. })
+    }
+
     /// Whether the order of the two effects could matter.
     fn conflicts_with(&self, other: &Self) -> bool {
         match (self, other) {
             // A command or an agent may touch any file, so only what touches none may run beside it.
-            (Self::Run { .. } | Self::Spawn { .. }, Self::Reach { .. } | Self::Ask)
-            | (Self::Reach { .. } | Self::Ask, Self::Run { .. } | Self::Spawn { .. }) => false,
-            (Self::Run { .. } | Self::Spawn { .. }, _) | (_, Self::Run { .. } | Self::Spawn { .. }) => true,
+            (a, b) if a.touches_any() && b.touches_none() || a.touches_none() && b.touches_any() => false,
+            (a, b) if a.touches_any() || b.touches_any() => true,
             (Self::Write { path: a }, Self::Write { path: b } | Self::Read { path: b })
             | (Self::Read { path: a }, Self::Write { path: b }) => overlap(a, b),
             // Two questions at once would talk over each other, and what is told in two messages has an order.

@@ -186,6 +186,18 @@ pub trait Host: Send + Sync {
         nobody("no channels are set up here; name one in haft.toml under [channels]")
     }
 
+    /// The last calls that were recorded here, the newest first.
+    fn log(&self, limit: usize) -> Hosted<'_, Value> {
+        let _ = limit;
+        nobody("the ledger cannot be seen from here; `haft log` shows it")
+    }
+
+    /// Takes a call back; the last one that changed something if none is named.
+    fn undo(&self, call: Option<i64>) -> Hosted<'_, Output> {
+        let _ = call;
+        nobody("calls cannot be taken back from here; `haft undo` does it")
+    }
+
     /// What the user has set, if there is a file for it.
     fn configuration(&self) -> Option<&dyn Configuration> {
         None

@@ -65,7 +65,7 @@ impl From<&str> for Text {
 }
 
 /// One piece of a result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Content {
     /// Words for the model.
@@ -79,6 +79,13 @@ pub enum Content {
         media_type: String,
         /// The picture's bytes in base64, as every wire wants them.
         data: String,
+    },
+    /// A piece that only some wires know: sound, a resource, a link to one.
+    Block {
+        /// What the other wires show instead.
+        instead: String,
+        /// The piece, as MCP has it.
+        block: Value,
     },
 }
 
@@ -138,6 +145,7 @@ impl Output {
                     let bytes = data.len() / 4 * 3;
                     all.push_str(&format!("[{media_type}, about {bytes} bytes]"));
                 }
+                Content::Block { instead, .. } => all.push_str(instead),
             }
         }
         all

@@ -90,6 +90,10 @@ pub trait AnyTool: Send + Sync {
     fn clamps(&self) -> bool {
         false
     }
+    /// Whether it is somebody else's, who holds the arguments to a schema of their own.
+    fn is_foreign(&self) -> bool {
+        false
+    }
     /// Turns arguments that fit the schema into a call that can be performed.
     fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, ToolError>;
 }

@@ -11,6 +11,7 @@
 )]
 
 mod ambient;
+mod companion;
 mod enclosure;
 mod files;
 mod hash;
@@ -22,18 +23,22 @@ mod process;
 mod sandbox;
 mod sweep;
 mod tasks;
+mod vault;
 mod witness;
 mod world;
 
-pub use ambient::{read_bounded, read_named};
+pub use ambient::{read_bounded, read_named, real_named};
+pub use companion::{Companion, Life, Parting, accompany};
 pub use enclosure::Enclosure;
 pub use files::{LocalFiles, Root, containment, remove_leftovers};
 pub use hash::hash;
 pub use http::Web;
 pub use journal::{Before, Image, Intent, Journal};
+pub use network::{Heard, Loopback};
 pub use process::{Environment, LocalProcesses};
 #[cfg(target_os = "linux")]
 pub use sandbox::probe;
 pub use sandbox::{Layer, Level, Status, profile as seatbelt_profile};
 pub use tasks::{OnTaskEnd, TaskBook, TaskEnd, TaskPage, TaskRoom};
+pub use vault::{Turn, Vault};
 pub use world::{Ground, LocalWorld, Watcher};

@@ -1,6 +1,7 @@
 //! Tool definitions and results in the envelope of each provider, as they are sent.
 
-use haft_tool::{Content, Definition, Output, SideEffect, Value, json};
+use haft_mcp::wire::Version;
+use haft_tool::{Content, Definition, Output, Value, json};
 
 /// Whose envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -35,13 +36,7 @@ pub fn definitions(format: Format, definitions: &[Definition]) -> Value {
         Format::Gemini => json!([{"functionDeclarations": each(|tool| {
             json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.input_schema})
         })}]),
-        Format::Mcp => json!({"tools": each(|tool| {
-            let read_only = matches!(tool.side_effect, SideEffect::None | SideEffect::ReadOnly);
-            json!({
-                "name": tool.name, "description": tool.description, "inputSchema": tool.input_schema,
-                "annotations": {"readOnlyHint": read_only, "openWorldHint": tool.side_effect == SideEffect::Network},
-            })
-        })}),
+        Format::Mcp => json!({"tools": each(haft_mcp::hands::definition)}),
     }
 }
 
@@ -65,6 +60,7 @@ pub fn result(format: Format, call_id: &str, tool: &str, output: &Output) -> Val
                 Content::Text { text } => {
                     json!({"type": "text", "text": format!("{}{}", text.head, text.tail)})
                 }
+                Content::Block { instead, .. } => json!({"type": "text", "text": instead}),
                 Content::Image { media_type, data } => json!({
                     "type": "image", "source": {"type": "base64", "media_type": media_type, "data": data},
                 }),
@@ -76,21 +72,6 @@ pub fn result(format: Format, call_id: &str, tool: &str, output: &Output) -> Val
             let key = if output.is_error() { "error" } else { "output" };
             json!({"functionResponse": {"id": call_id, "name": tool, "response": {key: text}}})
         }
-        Format::Mcp => {
-            let block = |piece: &Content| match piece {
-                Content::Text { text } => {
-                    json!({"type": "text", "text": format!("{}{}", text.head, text.tail)})
-                }
-                Content::Image { media_type, data } => {
-                    json!({"type": "image", "mimeType": media_type, "data": data})
-                }
-            };
-            let content: Vec<Value> = output.content.iter().map(block).collect();
-            let mut all = json!({"content": content, "isError": output.is_error()});
-            if let Some(structured @ Value::Object(_)) = &output.structured {
-                all["structuredContent"] = structured.clone();
-            }
-            all
-        }
+        Format::Mcp => haft_mcp::hands::output(output, Version::NEWEST_HANDSHAKE),
     }
 }

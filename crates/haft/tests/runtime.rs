@@ -157,7 +157,7 @@ async fn a_cancelled_call_gives_a_result_and_a_receipt_at_any_moment() {
     let haft = house.builder().allow("Bash", "test").build().unwrap();
     for moment in 0..20 {
         let cancel = Cancel::new();
-        let options = CallOptions { cancel: cancel.clone(), watch: None };
+        let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
         let call = Call::new("c", "Bash", json!({"command": "sleep 600"}));
         let stop = async {
             for _ in 0..moment * moment {
@@ -443,7 +443,7 @@ async fn a_tool_that_does_not_stop_is_given_up_and_can_change_nothing_more() {
     let haft = house.builder().tool(stuck).build().unwrap();
     let cancel = Cancel::new();
     cancel.cancel();
-    let options = CallOptions { cancel, watch: None };
+    let options = CallOptions { cancel, ..CallOptions::default() };
     let result = haft.run(Call::new("c", "Stuck", json!({})), options).await;
     assert_eq!(result.receipt.state, State::Interrupted);
     go_on.send(()).unwrap_or_default();

@@ -50,11 +50,11 @@ impl Service for Fixtures {
         let _ = self.hub.set(hub.clone());
     }
 
-    fn tools(&self, cursor: Option<&str>, _: &Exchange) -> Result<Page, RpcError> {
+    fn tools(&self, cursor: Option<&str>, _: &Arc<Exchange>) -> Result<Page, RpcError> {
         Page::of(listed::all(), cursor, PAGE, LISTS)
     }
 
-    fn call(&self, name: &str, arguments: Value, exchange: &Exchange) -> Result<Value, RpcError> {
+    fn call(&self, name: &str, arguments: Value, exchange: &Arc<Exchange>) -> Result<Value, RpcError> {
         tools::call(self.hub.get(), name, &arguments, exchange)
     }
 
@@ -62,15 +62,15 @@ impl Service for Fixtures {
         (name == listed::IN_HEADERS).then(listed::in_headers)
     }
 
-    fn resources(&self, cursor: Option<&str>, _: &Exchange) -> Result<Page, RpcError> {
+    fn resources(&self, cursor: Option<&str>, _: &Arc<Exchange>) -> Result<Page, RpcError> {
         Page::of(resources::all(), cursor, PAGE, LISTS)
     }
 
-    fn templates(&self, cursor: Option<&str>, _: &Exchange) -> Result<Page, RpcError> {
+    fn templates(&self, cursor: Option<&str>, _: &Arc<Exchange>) -> Result<Page, RpcError> {
         Page::of(resources::templates(), cursor, PAGE, LISTS)
     }
 
-    fn read(&self, uri: &str, exchange: &Exchange) -> Result<(Vec<Value>, Cached), RpcError> {
+    fn read(&self, uri: &str, exchange: &Arc<Exchange>) -> Result<(Vec<Value>, Cached), RpcError> {
         let part = resources::read(uri).ok_or_else(|| RpcError::no_resource(uri, exchange.version()))?;
         Ok((vec![part], LISTS))
     }
@@ -79,7 +79,7 @@ impl Service for Fixtures {
         uri == resources::WATCHED
     }
 
-    fn prompts(&self, cursor: Option<&str>, _: &Exchange) -> Result<Page, RpcError> {
+    fn prompts(&self, cursor: Option<&str>, _: &Arc<Exchange>) -> Result<Page, RpcError> {
         Page::of(prompts::all(), cursor, PAGE, LISTS)
     }
 
@@ -87,12 +87,12 @@ impl Service for Fixtures {
         &self,
         name: &str,
         arguments: &Map<String, Value>,
-        exchange: &Exchange,
+        exchange: &Arc<Exchange>,
     ) -> Result<Value, RpcError> {
         prompts::get(name, arguments, exchange)
     }
 
-    fn complete(&self, params: &Value, _: &Exchange) -> Result<(Vec<String>, usize), RpcError> {
+    fn complete(&self, params: &Value, _: &Arc<Exchange>) -> Result<(Vec<String>, usize), RpcError> {
         let begun = params.pointer("/argument/value").and_then(Value::as_str).unwrap_or_default();
         let fitting: Vec<String> = ["paris", "park", "party"]
             .into_iter()

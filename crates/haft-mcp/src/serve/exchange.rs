@@ -88,6 +88,20 @@ impl Exchange {
         &self.peer.principal
     }
 
+    /// The request's own id.
+    pub fn id(&self) -> String {
+        lock(&self.route).id.to_string()
+    }
+
+    /// What all requests of one client have in common: their connection or session, or who sends them.
+    pub fn session(&self) -> String {
+        if !self.version.is_modern() || self.peer.stays() {
+            return self.peer.name();
+        }
+        let name = self.client.get("name").and_then(Value::as_str).unwrap_or_default();
+        format!("{}/{name}", self.peer.principal)
+    }
+
     /// Whether the result is still wanted.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel

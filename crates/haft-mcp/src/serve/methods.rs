@@ -1,5 +1,7 @@
 //! The methods, and what each of them gives.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::exchange::{Exchange, Level};
@@ -16,7 +18,7 @@ pub(super) fn may_ask(method: &str) -> bool {
 /// The result of one request.
 pub(super) fn answer(
     server: &Server,
-    exchange: &Exchange,
+    exchange: &Arc<Exchange>,
     method: &str,
     params: Value,
 ) -> Result<Value, RpcError> {
@@ -28,14 +30,14 @@ pub(super) fn answer(
     Ok(if exchange.version().is_modern() { complete(result, &server.info) } else { result })
 }
 
-fn modern(server: &Server, exchange: &Exchange, method: &str, params: Value) -> Result<Value, RpcError> {
+fn modern(server: &Server, exchange: &Arc<Exchange>, method: &str, params: Value) -> Result<Value, RpcError> {
     match method {
         "server/discover" => Ok(discover(server)),
         _ => common(server, exchange, method, params),
     }
 }
 
-fn legacy(server: &Server, exchange: &Exchange, method: &str, params: Value) -> Result<Value, RpcError> {
+fn legacy(server: &Server, exchange: &Arc<Exchange>, method: &str, params: Value) -> Result<Value, RpcError> {
     match method {
         "initialize" => Ok(initialize(server, exchange, &params)),
         "ping" => Ok(json!({})),
@@ -62,7 +64,12 @@ fn legacy(server: &Server, exchange: &Exchange, method: &str, params: Value) -> 
     }
 }
 
-fn common(server: &Server, exchange: &Exchange, method: &str, mut params: Value) -> Result<Value, RpcError> {
+fn common(
+    server: &Server,
+    exchange: &Arc<Exchange>,
+    method: &str,
+    mut params: Value,
+) -> Result<Value, RpcError> {
     let service = &server.service;
     let offers = service.offers();
     let cursor = |params: &Value| match params.get("cursor") {
@@ -119,7 +126,7 @@ fn common(server: &Server, exchange: &Exchange, method: &str, mut params: Value)
     }
 }
 
-fn initialize(server: &Server, exchange: &Exchange, params: &Value) -> Value {
+fn initialize(server: &Server, exchange: &Arc<Exchange>, params: &Value) -> Value {
     let asked = params.get("protocolVersion").and_then(Value::as_str).and_then(Version::parse);
     let version = asked.filter(|version| !version.is_modern()).unwrap_or(Version::NEWEST_HANDSHAKE);
     let first = {
@@ -219,7 +226,7 @@ pub(super) fn filter(server: &Server, params: &Value) -> Result<(Filter, Value),
     Ok((filter, Value::Object(agreed)))
 }
 
-fn list(name: &str, page: Page, exchange: &Exchange) -> Value {
+fn list(name: &str, page: Page, exchange: &Arc<Exchange>) -> Value {
     let mut result = json!({ name: page.items });
     if let Some(next) = page.next {
         result["nextCursor"] = json!(next);
@@ -227,7 +234,7 @@ fn list(name: &str, page: Page, exchange: &Exchange) -> Value {
     with_cache(result, page.cached, exchange)
 }
 
-fn with_cache(mut result: Value, cached: Cached, exchange: &Exchange) -> Value {
+fn with_cache(mut result: Value, cached: Cached, exchange: &Arc<Exchange>) -> Value {
     if exchange.version().is_modern() {
         result["ttlMs"] = json!(cached.ttl_ms);
         result["cacheScope"] = json!(if cached.public { "public" } else { "private" });

@@ -19,10 +19,13 @@ pub trait Outbox: Send + Sync {
     fn pause(&self) {}
 }
 
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
 /// A client: one connection, one session, or one request of those who need neither.
 pub struct Peer {
     /// Who it is, as far as the transport made sure of that.
     pub principal: String,
+    number: u64,
     /// Where it hears what belongs to no request of its own, if anywhere.
     standing: Mutex<Option<Arc<dyn Outbox>>>,
     known: Mutex<Known>,
@@ -46,12 +49,23 @@ impl Peer {
     pub fn new(principal: impl Into<String>) -> Arc<Self> {
         Arc::new(Self {
             principal: principal.into(),
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             standing: Mutex::default(),
             known: Mutex::default(),
             in_flight: Mutex::default(),
             waiting: Mutex::default(),
             asked: AtomicU64::new(0),
         })
+    }
+
+    /// Whether it is there for longer than one request.
+    pub(super) fn stays(&self) -> bool {
+        lock(&self.standing).is_some() || self.known().version.is_some()
+    }
+
+    /// A name that no other client has.
+    pub(super) fn name(&self) -> String {
+        format!("{}/{}", self.principal, self.number)
     }
 
     /// The revision that was agreed on, if there was a handshake.

@@ -98,7 +98,7 @@ impl Server {
             return resumed.inspect_err(|_| peer.done(&id));
         }
         let given = params.get_mut("inputResponses").map(Value::take).unwrap_or_default();
-        let exchange = Exchange {
+        let exchange = Arc::new(Exchange {
             peer: Arc::clone(peer),
             version: spoken.version,
             client: spoken.client,
@@ -109,7 +109,7 @@ impl Server {
             links: Mutex::default(),
             parking: may_ask.then(|| self.parked.for_request(&method, &params)),
             given,
-        };
+        });
         let answer = || methods::answer(self, &exchange, &method, params);
         let outcome = catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| {
             Err(RpcError::internal(format!("{method} broke down; this is a fault of the server")))

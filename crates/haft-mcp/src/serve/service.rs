@@ -1,5 +1,7 @@
 //! What is served.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::{Exchange, Hub};
@@ -92,10 +94,10 @@ pub trait Service: Send + Sync {
     }
 
     /// The tools, always in the same order.
-    fn tools(&self, cursor: Option<&str>, exchange: &Exchange) -> Result<Page, RpcError>;
+    fn tools(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError>;
 
     /// Calls a tool. A call that fails is a result that says so; an error is for callers that could not be understood.
-    fn call(&self, name: &str, arguments: Value, exchange: &Exchange) -> Result<Value, RpcError>;
+    fn call(&self, name: &str, arguments: Value, exchange: &Arc<Exchange>) -> Result<Value, RpcError>;
 
     /// The schema of a tool's arguments, if it wants to have any of them in headers as well (`x-mcp-header`).
     fn schema(&self, name: &str) -> Option<Value> {
@@ -104,19 +106,19 @@ pub trait Service: Send + Sync {
     }
 
     /// The resources.
-    fn resources(&self, cursor: Option<&str>, exchange: &Exchange) -> Result<Page, RpcError> {
+    fn resources(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {
         let _ = (cursor, exchange);
         Ok(Page::default())
     }
 
     /// The shapes of addresses that lead to resources.
-    fn templates(&self, cursor: Option<&str>, exchange: &Exchange) -> Result<Page, RpcError> {
+    fn templates(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {
         let _ = (cursor, exchange);
         Ok(Page::default())
     }
 
     /// What a resource holds: its parts, as the wire has them.
-    fn read(&self, uri: &str, exchange: &Exchange) -> Result<(Vec<Value>, Cached), RpcError> {
+    fn read(&self, uri: &str, exchange: &Arc<Exchange>) -> Result<(Vec<Value>, Cached), RpcError> {
         Err(RpcError::no_resource(uri, exchange.version()))
     }
 
@@ -127,7 +129,7 @@ pub trait Service: Send + Sync {
     }
 
     /// The prompts.
-    fn prompts(&self, cursor: Option<&str>, exchange: &Exchange) -> Result<Page, RpcError> {
+    fn prompts(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {
         let _ = (cursor, exchange);
         Ok(Page::default())
     }
@@ -137,14 +139,14 @@ pub trait Service: Send + Sync {
         &self,
         name: &str,
         arguments: &Map<String, Value>,
-        exchange: &Exchange,
+        exchange: &Arc<Exchange>,
     ) -> Result<Value, RpcError> {
         let _ = (arguments, exchange);
         Err(RpcError::params(format!("There is no prompt {name:?}")))
     }
 
     /// Suggestions for an argument: the values, and how many there are in all.
-    fn complete(&self, params: &Value, exchange: &Exchange) -> Result<(Vec<String>, usize), RpcError> {
+    fn complete(&self, params: &Value, exchange: &Arc<Exchange>) -> Result<(Vec<String>, usize), RpcError> {
         let _ = (params, exchange);
         Ok((Vec::new(), 0))
     }

@@ -18,6 +18,8 @@ pub struct Lines {
     searched: usize,
     /// Whether the line under way is too long, and is being thrown away to its end.
     skipping: bool,
+    /// Where reads go first; made once, because clearing it would cost more than most reads.
+    buffer: Vec<u8>,
 }
 
 /// What a stream of lines gives.
@@ -32,7 +34,7 @@ pub enum Line {
 impl Lines {
     /// Lines of at most `most` bytes.
     pub fn new(most: usize) -> Self {
-        Self { most, held: Vec::new(), start: 0, searched: 0, skipping: false }
+        Self { most, held: Vec::new(), start: 0, searched: 0, skipping: false, buffer: Vec::new() }
     }
 
     /// The next line, if all of it is here already.
@@ -86,12 +88,11 @@ impl Lines {
 
     /// Takes whatever `from` has now, waiting for the first byte; how much that was.
     pub fn read_from(&mut self, from: &mut impl Read) -> io::Result<usize> {
+        self.buffer.resize(STEP, 0);
+        let read = from.read(&mut self.buffer)?;
         self.make_room();
-        let old = self.held.len();
-        self.held.resize(old + STEP, 0);
-        let read = from.read(&mut self.held[old..]);
-        self.held.truncate(old + read.as_ref().map_or(0, |count| *count));
-        read
+        self.held.extend_from_slice(self.buffer.get(..read).unwrap_or_default());
+        Ok(read)
     }
 
     /// What is left when the stream has ended: a last line without an end.

@@ -113,13 +113,13 @@ impl Service for Toys {
         self.0.hub.set(hub.clone()).map_err(drop).unwrap();
     }
 
-    fn tools(&self, cursor: Option<&str>, _: &Exchange) -> Result<Page, RpcError> {
+    fn tools(&self, cursor: Option<&str>, _: &Arc<Exchange>) -> Result<Page, RpcError> {
         let names = ["echo", "hold", "talk", "later", "ask", "large", "fall", "routed"];
         let all = names.iter().map(|name| json!({"name": name, "inputSchema": {"type": "object"}}));
         Page::of(all.collect(), cursor, 100, Cached::default())
     }
 
-    fn call(&self, name: &str, arguments: Value, exchange: &Exchange) -> Result<Value, RpcError> {
+    fn call(&self, name: &str, arguments: Value, exchange: &Arc<Exchange>) -> Result<Value, RpcError> {
         Ok(match name {
             "echo" | "routed" => said(&arguments.to_string()),
             "hold" => self.hold(exchange),
@@ -149,7 +149,7 @@ impl Service for Toys {
         })
     }
 
-    fn read(&self, uri: &str, exchange: &Exchange) -> Result<(Vec<Value>, Cached), RpcError> {
+    fn read(&self, uri: &str, exchange: &Arc<Exchange>) -> Result<(Vec<Value>, Cached), RpcError> {
         match uri {
             "toys://one" => Ok((vec![json!({"uri": uri, "text": "one"})], Cached::default())),
             _ => Err(RpcError::no_resource(uri, exchange.version())),
@@ -160,7 +160,7 @@ impl Service for Toys {
         uri == "toys://one"
     }
 
-    fn prompt(&self, name: &str, _: &Map<String, Value>, _: &Exchange) -> Result<Value, RpcError> {
+    fn prompt(&self, name: &str, _: &Map<String, Value>, _: &Arc<Exchange>) -> Result<Value, RpcError> {
         Err(RpcError::params(format!("There is no prompt {name:?}")))
     }
 }

@@ -29,6 +29,14 @@ pub(crate) fn parse(arguments: Arguments) -> Result<Value, ToolError> {
     }
 }
 
+/// Takes the arguments as they are, for a tool whose owner holds them to a schema that may say anything.
+pub(crate) fn unchecked(name: &str, arguments: Value) -> Result<Decoded, ToolError> {
+    if arguments.is_object() {
+        return Ok(Decoded { arguments, coerced: Vec::new() });
+    }
+    Err(ToolError::invalid_arguments(format!("{name}: expected an object")))
+}
+
 /// Holds the arguments to the schema; numbers out of range are brought into it if the tool `clamps`.
 pub(crate) fn check(
     definition: &Definition,

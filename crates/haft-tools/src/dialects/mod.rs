@@ -2,6 +2,7 @@
 
 pub mod claude;
 pub mod clawft;
+pub mod ledger;
 pub mod loom;
 pub mod omega;
 

@@ -7,6 +7,7 @@
 mod client;
 mod gate;
 mod http;
+mod loopback;
 mod proxy;
 mod socks;
 #[cfg(test)]
@@ -16,4 +17,5 @@ mod wait;
 
 pub(crate) use gate::{Lookup, system_lookup};
 pub(crate) use haft_tool::net::Domains;
+pub use loopback::{Heard, Loopback};
 pub(crate) use proxy::Proxy;

@@ -23,6 +23,7 @@ mod sys;
 mod watch;
 
 use std::ffi::OsString;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +37,7 @@ pub use environment::Environment;
 use launch::Launch;
 use report::{Ended, Report, Step};
 use spawn::{Running, Streams};
+pub(crate) use sys::pipe;
 use watch::{Bell, Hear, Watched};
 
 use crate::Journal;
@@ -86,15 +88,29 @@ impl LocalProcesses {
 
     /// Runs a command to its end; `hear` gets what it writes, as it comes.
     pub(crate) fn run_heard(&self, request: &RunRequest, hear: Hear<'_>) -> Result<Finished, ToolError> {
-        self.run_and(request, Some(hear))
+        self.run_and(request, streams(request), Some(hear))
     }
 
-    fn run_and(&self, request: &RunRequest, hear: Option<Hear<'_>>) -> Result<Finished, ToolError> {
-        match self.attempt(request, hear, true)? {
+    /// Runs a command to its end; its input, output and errors are these.
+    pub(crate) fn run_between(
+        &self,
+        request: &RunRequest,
+        ends: &[OwnedFd; 3],
+    ) -> Result<Finished, ToolError> {
+        self.run_and(request, Streams::Given(ends.each_ref().map(AsRawFd::as_raw_fd)), None)
+    }
+
+    fn run_and(
+        &self,
+        request: &RunRequest,
+        streams: Streams,
+        hear: Option<Hear<'_>>,
+    ) -> Result<Finished, ToolError> {
+        match self.attempt(request, streams, hear, true)? {
             Some(done) => Ok(done),
             // The kernel, or a container around Haft, reports no calls: what changed is found by comparing.
             None => self
-                .attempt(request, hear, false)?
+                .attempt(request, streams, hear, false)?
                 .ok_or_else(|| ToolError::internal("a command without a witness cannot miss one")),
         }
     }
@@ -103,6 +119,7 @@ impl LocalProcesses {
     fn attempt(
         &self,
         request: &RunRequest,
+        streams: Streams,
         hear: Option<Hear<'_>>,
         witness: bool,
     ) -> Result<Option<Finished>, ToolError> {
@@ -125,11 +142,6 @@ impl LocalProcesses {
         let ringer = Arc::clone(&bell);
         let _listening = self.cancel.on_cancel(move || ringer.ring());
 
-        let streams = if request.inherit {
-            Streams::Inherited { terminal: is_foreground() }
-        } else {
-            Streams::Captured { merge: request.merge }
-        };
         let confinement = held.as_ref().map(|(_, held)| held.confinement.clone());
         let sweep = match &held {
             Some((holder, _)) if !witness => Some(Sweep::of(&holder.scope.roots)),
@@ -173,7 +185,15 @@ impl LocalProcesses {
 
 impl Processes for LocalProcesses {
     fn run(&self, request: &RunRequest) -> Result<Finished, ToolError> {
-        self.run_and(request, None)
+        self.run_and(request, streams(request), None)
+    }
+}
+
+fn streams(request: &RunRequest) -> Streams {
+    if request.inherit {
+        Streams::Inherited { terminal: is_foreground() }
+    } else {
+        Streams::Captured { merge: request.merge }
     }
 }
 

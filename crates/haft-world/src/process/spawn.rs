@@ -37,11 +37,13 @@ pub(super) enum Streams {
     Captured { merge: bool },
     /// What Haft's own are; a terminal goes to the command until it ends.
     Inherited { terminal: bool },
+    /// Pipes that somebody else holds the other ends of: input, output, errors.
+    Given([RawFd; 3]),
 }
 
 impl Streams {
-    fn inherited(self) -> bool {
-        matches!(self, Self::Inherited { .. })
+    fn captured(self) -> bool {
+        matches!(self, Self::Captured { .. })
     }
 
     fn terminal(self) -> bool {
@@ -86,7 +88,7 @@ impl Running {
         confinement: Option<Confinement>,
     ) -> Result<Self, ToolError> {
         let pipe = || sys::pipe().map_err(|error| launch.not_started(Step::Pipes, error));
-        let captured = !streams.inherited();
+        let captured = streams.captured();
         let merge = streams == Streams::Captured { merge: true };
         let (stdout, stdout_far_end) = if captured { Some(pipe()?) } else { None }.unzip();
         let (stderr, stderr_far_end) = if !captured || merge { None } else { Some(pipe()?) }.unzip();
@@ -101,10 +103,14 @@ impl Running {
         for read in [stdout.as_ref(), stderr.as_ref(), Some(&report)].into_iter().flatten() {
             rustix::io::ioctl_fionbio(read, true).map_err(|error| launch.not_started(Step::Pipes, error))?;
         }
+        let [_, out, err] = match streams {
+            Streams::Given(given) => given,
+            _ => [0, 1, 2],
+        };
         let ends = FarEnds {
             streams,
-            stdout: stdout_far_end.as_ref().map_or(1, AsRawFd::as_raw_fd),
-            stderr: stderr_far_end.as_ref().or(stdout_far_end.as_ref()).map_or(2, AsRawFd::as_raw_fd),
+            stdout: stdout_far_end.as_ref().map_or(out, AsRawFd::as_raw_fd),
+            stderr: stderr_far_end.as_ref().or(stdout_far_end.as_ref()).map_or(err, AsRawFd::as_raw_fd),
             control: control_far_end.as_raw_fd(),
             report: report_far_end.as_raw_fd(),
             witness: witness_far_end.as_ref().map(AsRawFd::as_raw_fd),
@@ -197,7 +203,11 @@ extern "C" fn become_keeper(work: *mut c_void) -> c_int {
         Ok(null) => null,
         Err(error) => fail(ends.report, Step::Pipes, error),
     };
-    let stdin = if ends.streams.inherited() { 0 } else { null.as_raw_fd() };
+    let stdin = match ends.streams {
+        Streams::Captured { .. } => null.as_raw_fd(),
+        Streams::Inherited { .. } => 0,
+        Streams::Given([input, ..]) => input,
+    };
     let witness = ends.witness.unwrap_or(null.as_raw_fd());
     let rules = work.confinement.as_ref().map_or(null.as_raw_fd(), |confinement| confinement.ruleset);
     // SAFETY: this is a fresh fork, and what it uses from here on is among the seven.

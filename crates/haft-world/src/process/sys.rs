@@ -195,7 +195,7 @@ pub(super) fn socket_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
 }
 
 /// A pipe that no executed program inherits: where to read, where to write.
-pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     #[cfg(target_os = "linux")]
     return rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
     #[cfg(not(target_os = "linux"))]

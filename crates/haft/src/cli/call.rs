@@ -21,15 +21,18 @@ const MOST_ARGUMENT_BYTES: u64 = 64 << 20;
 pub(super) fn run(args: args::Call) -> Done {
     let arguments = read_arguments(&args.arguments)?;
     let setup = Setup::load(&args.at.workspace)?;
+    let entries = setup.entries(&args.servers)?;
     let choice = setup.choice(&args.at.dialect)?;
     let named = choice.registry()?.get(&args.tool).map(|tool| (tool.name().to_owned(), tool.side_effect()));
-    let builder = choice.into_builder(setup.builder());
+    let (builder, servers) =
+        setup.holding(entries, &args.at.dialect, choice.into_builder(setup.builder()))?;
     let mut builder = setup.rules(&args.rules, setup.scope(&args.at.scope, builder)?);
     if let Some(session) = args.session {
         builder = builder.session(session);
     }
-    if let Some((tool, _)) = &named {
-        builder = builder.allow(tool, "named on the command line");
+    let named_tool = named.as_ref().map_or(args.tool.as_str(), |(tool, _)| tool);
+    if named.is_some() || !servers.is_empty() {
+        builder = builder.allow(named_tool, "named on the command line");
     }
     let builder = builder.asker(terminal::asker()).no_tasks(
         "`haft call` ends with its one call, and everything it has started with it; run the command in the \
@@ -43,9 +46,10 @@ pub(super) fn run(args: args::Call) -> Done {
     // A tool that waits for the person has the terminal to itself.
     let blocks = named.is_some_and(|(_, side_effect)| side_effect == SideEffect::Blocking);
     let waiting = if blocks { terminal::Waiting::silent() } else { terminal::Waiting::on(&args.tool) };
-    let options = CallOptions { cancel: cancel.clone(), watch: waiting.watch() };
+    let options = CallOptions { cancel: cancel.clone(), watch: waiting.watch(), ..CallOptions::default() };
     let result = terminal::wait(&cancel, runtime.run(call, options))?;
     drop(waiting);
+    servers.close();
     runtime.tidy();
     match args.format {
         Some(Format::Haft) => screen::result(&as_json(&result).to_string()),
@@ -101,6 +105,7 @@ fn as_json(result: &CallResult) -> Value {
             Content::Image { media_type, data } => {
                 json!({"type": "image", "mimeType": media_type, "data": data})
             }
+            Content::Block { block, .. } => block.clone(),
         };
         Value::Array(output.content.iter().map(block).collect())
     };

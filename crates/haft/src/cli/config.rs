@@ -64,7 +64,7 @@ fn set(args: &args::Config, key: &str, value: &str) -> Done {
     let builder = choice.into_builder(setup.builder()).allow(format!("{TOOL}({key})"), "haft config set");
     let runtime = ManuallyDrop::new(builder.build()?);
     let cancel = Cancel::new();
-    let options = CallOptions { cancel: cancel.clone(), watch: None };
+    let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
     let call = Call::new("call_1", TOOL, json!({"setting": key, "value": value}));
     let result = terminal::wait(&cancel, runtime.run(call, options))?;
     let text = result.output.as_text();

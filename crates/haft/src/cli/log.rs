@@ -83,6 +83,7 @@ pub(super) fn summary(receipt: &Receipt) -> String {
         Some(Effect::Reach { host }) => host.clone(),
         Some(Effect::Send { channel }) => channel.clone(),
         Some(Effect::Spawn { agent }) => agent.clone(),
+        Some(Effect::Serve { server, .. }) => server.clone(),
         Some(Effect::Configure { setting }) => setting.clone(),
         Some(Effect::Ask | Effect::Unsandboxed) | None => String::new(),
     };

@@ -10,6 +10,7 @@ mod doctor;
 mod exit;
 mod gc;
 mod log;
+mod mcp;
 mod sandbox;
 pub(crate) mod screen;
 mod setup;
@@ -39,6 +40,7 @@ pub fn main() -> ExitCode {
     };
     let done = match haft.command {
         Command::Call(args) => call::run(args),
+        Command::Mcp(args) => mcp::run(args),
         Command::Sandbox(args) => sandbox::run(&args),
         Command::Tools(args) => tools::run(&args),
         Command::Log(args) => log::run(&args),

@@ -27,7 +27,7 @@ pub(super) fn run(args: &args::Sandbox) -> Done {
     let cancel = Cancel::new();
     let arguments = json!({"command": args.command, "timeout_ms": args.timeout});
     let call = Call::new("call_1", Command::NAME, arguments);
-    let options = CallOptions { cancel: cancel.clone(), watch: None };
+    let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
     let result = terminal::wait_with_child(&cancel, runtime.run(call, options))?;
     runtime.tidy();
 

@@ -73,7 +73,7 @@ fn take_back(runtime: &Runtime, target: &Target, how: &How, word: &str) -> Done 
         return Ok(Exit::Denied);
     }
     let cancel = Cancel::new();
-    let options = CallOptions { cancel: cancel.clone(), watch: None };
+    let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
     let result = terminal::wait(&cancel, runtime.undo(&preview, how.force, options))??;
     match result.output.error_kind {
         None => {

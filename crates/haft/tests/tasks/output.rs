@@ -94,7 +94,10 @@ async fn a_cancelled_call_stops_waiting_and_its_reader_misses_nothing() {
             tell.send(()).unwrap();
         }
     });
-    let (haft, options) = (stage.haft.clone(), CallOptions { cancel: cancel.clone(), watch: Some(watch) });
+    let (haft, options) = (
+        stage.haft.clone(),
+        CallOptions { cancel: cancel.clone(), watch: Some(watch), ..CallOptions::default() },
+    );
     let call = Call::new("waiting", "TaskOutput", json!({"task_id": id, "timeout": 600_000}));
     let waiting = tokio::spawn(async move { haft.run(call, options).await });
     told.recv().unwrap();

@@ -3,6 +3,7 @@
 
 mod bounds;
 mod http;
+mod loopback;
 mod names;
 mod socks;
 

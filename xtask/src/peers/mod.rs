@@ -1,5 +1,9 @@
 //! The programs that tests and benches compare Haft with, installed once for this user.
 
+pub(crate) mod mcp;
+
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -49,11 +53,44 @@ impl Peer {
 
 /// A program from Debian's packages, installed if this machine lets us.
 pub(crate) fn debian(name: &str, package: &str) -> Option<PathBuf> {
-    on_path(name).or_else(|| {
-        println!("installing {package} …");
-        let done = Command::new("apt-get").args(["install", "-y", "-qq", package]).output();
-        done.is_ok_and(|done| done.status.success()).then(|| on_path(name)).flatten()
-    })
+    on_path(name).or_else(|| apt(package).then(|| on_path(name)).flatten())
+}
+
+fn apt(package: &str) -> bool {
+    println!("installing {package} …");
+    done(Command::new("apt-get").args(["install", "-y", "-qq", package])).is_ok()
+}
+
+/// The folder that `install` has filled, once for this user and these pins. A mark laid down last tells a whole install from one
+/// that was interrupted, which is begun anew. (Not a rename at the end: a virtual environment's programs name their own place.)
+/// `install` is given a lock to pass on as its programs' stdin: one that outlives us is waited for, not installed over.
+fn installed(
+    name: &str,
+    pins: &[&str],
+    install: impl FnOnce(&Path, &File) -> Result<(), String>,
+) -> Result<PathBuf, String> {
+    // Should Rust hash differently one day, everything is installed once more.
+    let mut hasher = DefaultHasher::new();
+    pins.hash(&mut hasher);
+    let root = cache().join(format!("{name}-{:016x}", hasher.finish()));
+    let mark = root.join("installed");
+    if mark.is_file() {
+        return Ok(root);
+    }
+    let failed = |error: std::io::Error| format!("{}: {error}", root.display());
+    fs::create_dir_all(cache()).map_err(failed)?;
+    let lock = File::create(root.with_extension("lock")).map_err(failed)?;
+    lock.lock().map_err(failed)?;
+    if !mark.is_file() {
+        println!("installing {} …", pins.join(" "));
+        if root.exists() {
+            fs::remove_dir_all(&root).map_err(failed)?;
+        }
+        fs::create_dir_all(&root).map_err(failed)?;
+        install(&root, &lock)?;
+        fs::write(&mark, pins.join("\n")).map_err(failed)?;
+    }
+    Ok(root)
 }
 
 /// The types of Claude's tools as their maker published them, in the version that the source documents know. Only this one
@@ -69,7 +106,7 @@ pub(crate) fn sdk_types() -> Result<PathBuf, String> {
     }
     println!("fetching the types of {PACKAGE} {VERSION} …");
     let npm = debian("npm", "npm").ok_or("npm is needed to fetch the published types; install it")?;
-    std::fs::create_dir_all(&root).map_err(|error| format!("{}: {error}", root.display()))?;
+    fs::create_dir_all(&root).map_err(|error| format!("{}: {error}", root.display()))?;
     let package = format!("@anthropic-ai/{PACKAGE}@{VERSION}");
     done(Command::new(npm).args(["pack", "--silent", &package, "--pack-destination"]).arg(&root))?;
     let packed = root.join(format!("anthropic-ai-{PACKAGE}-{VERSION}.tgz"));
@@ -82,7 +119,7 @@ pub(crate) fn sdk_types() -> Result<PathBuf, String> {
             .arg(&root)
             .args(["--strip-components=1", &member]),
     )?;
-    std::fs::remove_file(&packed).map_err(|error| format!("{}: {error}", packed.display()))?;
+    fs::remove_file(&packed).map_err(|error| format!("{}: {error}", packed.display()))?;
     Ok(types)
 }
 

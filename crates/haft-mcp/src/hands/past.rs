@@ -1,0 +1,47 @@
+//! The ledger for clients that were given its tools.
+
+use haft_ledger::Query;
+use haft_runtime::{CallOptions, Runtime, Target};
+use haft_tool::{ErrorKind, Output, ToolError};
+use serde_json::{Value, json};
+
+/// The most changed paths that one line of the log names.
+const MOST_PATHS: usize = 20;
+
+/// The last calls in this workspace, the newest first.
+pub(super) fn log(runtime: &Runtime, limit: usize) -> Result<Value, ToolError> {
+    let query = Query { workspace: Some(runtime.workspace().to_owned()), limit, ..Query::default() };
+    let entries = runtime.ledger()?.entries(&query)?;
+    let line = |entry: &haft_ledger::Entry| {
+        let receipt = &entry.receipt;
+        let paths = receipt.changes.iter().take(MOST_PATHS).map(|change| change.path.display().to_string());
+        json!({
+            "call": receipt.id,
+            "tool": receipt.tool,
+            "state": receipt.state,
+            "at": receipt.started_at,
+            "changes": entry.changes,
+            "paths": paths.collect::<Vec<_>>(),
+            "undone_by": entry.undone_by,
+        })
+    };
+    Ok(json!({"calls": entries.iter().map(line).collect::<Vec<_>>()}))
+}
+
+/// Takes a call of this workspace back.
+pub(super) fn undo(runtime: &Runtime, call: Option<i64>) -> Result<Output, ToolError> {
+    let target = match call {
+        None => Target::Last,
+        Some(id) if runtime.ledger()?.receipt(id)?.workspace == runtime.workspace() => Target::Call(id),
+        Some(id) => {
+            let why = format!("call {id} belongs to another workspace; take it back there");
+            return Err(ToolError::new(ErrorKind::TargetNotFound, why));
+        }
+    };
+    let preview = runtime.undo_preview(&target)?;
+    if let ([], Some((id, why))) = (preview.steps.as_slice(), preview.blocked.first()) {
+        return Err(ToolError::failed(format!("call {id} cannot be taken back: {why}")));
+    }
+    let done = runtime.undo_here(&preview, false, CallOptions::default())?;
+    Ok(done.output)
+}
