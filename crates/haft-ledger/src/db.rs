@@ -1,17 +1,20 @@
 //! The connections: one that writes, one that reads, and the shape of a transaction.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use haft_tool::ToolError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Params};
+use rustix::fs::FlockOperation;
 
 use crate::fault::{Attempt, Fault};
 use crate::home::Home;
 use crate::packs::Packs;
-use crate::schema;
+use crate::slips::{Mark, Slips};
+use crate::{record, schema, sql};
 
 /// How long a write waits for another process. Writers hold the lock for microseconds, a collection for less than
 /// a second, so whoever waits longer has met a process that hangs.
@@ -47,12 +50,16 @@ struct Writer {
 pub(crate) struct Db {
     home: Home,
     packs: Packs,
+    slips: Arc<Slips>,
+    /// How far this process knows the slips to be entered.
+    entered: AtomicU64,
     writer: Mutex<Writer>,
     reader: Mutex<Option<Connection>>,
 }
 
 impl Db {
-    pub(crate) fn open(home: Home) -> Result<Self, ToolError> {
+    /// Opens the database of a home; `slips` are those of the same home, if they are open already.
+    pub(crate) fn open(home: Home, slips: Option<Arc<Slips>>) -> Result<Self, ToolError> {
         let tell = |fault: Fault| fault.tell(home.database());
         let log_is_long = home.log_bytes() > LOG_BYTES_AT_START;
         let conn = connect(home.database()).map_err(|error| tell(error.into()))?;
@@ -63,8 +70,57 @@ impl Db {
              PRAGMA cache_size = -{MOST_CACHED_KIB}"
         ))
         .map_err(|error| tell(error.into()))?;
+        let slips = if let Some(slips) = slips {
+            slips
+        } else {
+            let _lock = home.lock(FlockOperation::LockExclusive)?;
+            let last = || {
+                let last = conn.query_row(sql::LAST_RECEIPT, [], |row| row.get::<_, u64>(0));
+                last.map_err(|error| tell(error.into()))
+            };
+            Arc::new(Slips::begin(home.dir(), last)?)
+        };
         let writer = Writer { conn, survives: Survives::Crash, log_is_long };
-        Ok(Self { home, packs: Packs::default(), writer: Mutex::new(writer), reader: Mutex::new(None) })
+        Ok(Self {
+            home,
+            packs: Packs::default(),
+            slips,
+            entered: AtomicU64::new(0),
+            writer: Mutex::new(writer),
+            reader: Mutex::new(None),
+        })
+    }
+
+    /// Where calls that changed nothing are written down first, and where all calls get their numbers.
+    pub(crate) fn slips(&self) -> &Arc<Slips> {
+        &self.slips
+    }
+
+    /// Enters the slips that nobody has entered yet.
+    pub(crate) fn enter_slips(&self) -> Result<(), ToolError> {
+        if self.slips.end() == self.entered.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mark = loop {
+            let entered = self.writer().write(Survives::Crash, |conn| {
+                let read = |row: &rusqlite::Row<'_>| Ok(Mark { age: row.get(0)?, offset: row.get(1)? });
+                let old = conn.prepare_cached(sql::MARK)?.query_row([], read)?;
+                let (slips, mark, more) = self.slips.behind(old)?;
+                for slip in &slips {
+                    record::entered(conn, slip)?;
+                }
+                if mark != old {
+                    run(conn, sql::SET_MARK, [sql::int(mark.age), sql::int(mark.offset)])?;
+                }
+                Ok((mark, more))
+            });
+            let (mark, more) = entered.map_err(|fault| self.tell(fault))?;
+            if !more {
+                break mark;
+            }
+        };
+        self.entered.store(mark.offset, Ordering::Relaxed);
+        self.slips.shorten(mark)
     }
 
     pub(crate) fn home(&self) -> &Home {
@@ -90,11 +146,13 @@ impl Db {
         survives: Survives,
         work: impl FnOnce(&Connection) -> Attempt<T>,
     ) -> Result<T, ToolError> {
+        self.enter_slips()?;
         self.writer().write(survives, work).map_err(|fault| self.tell(fault))
     }
 
     /// Runs `work` in a write transaction and takes everything back.
     pub(crate) fn rehearse<T>(&self, work: impl FnOnce(&Connection) -> Attempt<T>) -> Result<T, ToolError> {
+        self.enter_slips()?;
         let writer = self.writer();
         let rehearsed =
             Transaction::begin(&writer.conn, "BEGIN IMMEDIATE").and_then(|_open| work(&writer.conn));
@@ -108,6 +166,7 @@ impl Db {
 
     /// Runs `work` on one unmoving view of the database.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Attempt<T>) -> Result<T, ToolError> {
+        self.enter_slips()?;
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let open = || {
             let conn = connect(self.home.database())?;
@@ -204,7 +263,7 @@ mod tests {
 
     fn db() -> (tempfile::TempDir, Db) {
         let dir = tempfile::tempdir().unwrap();
-        let db = Db::open(Home::prepare(&dir.path().join("home")).unwrap()).unwrap();
+        let db = Db::open(Home::prepare(&dir.path().join("home")).unwrap(), None).unwrap();
         (dir, db)
     }
 

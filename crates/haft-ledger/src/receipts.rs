@@ -30,7 +30,9 @@ impl Ledger {
         if receipt.id != 0 {
             return Err(ToolError::internal(format!("call {} has begun already", receipt.id)));
         }
-        let begun = self.db.write(Survives::Crash, |conn| record::started(conn, receipt, Expected::Any));
+        let begun = self
+            .db
+            .write(Survives::Crash, |conn| record::started(conn, self.db.slips(), receipt, Expected::Any));
         unnumber(begun, receipt, 0).map(drop)
     }
 
@@ -53,7 +55,7 @@ impl Ledger {
         let number = receipt.id;
         let written = self.db.write(Survives::PowerLoss, |conn| {
             if receipt.id == 0 {
-                record::started(conn, receipt, Expected::Any)?;
+                record::started(conn, self.db.slips(), receipt, Expected::Any)?;
             }
             let mut n: i64 =
                 conn.prepare_cached(sql::NEXT_PENDING)?.query_row([receipt.id], |row| row.get(0))?;
@@ -93,9 +95,9 @@ impl Ledger {
     /// A call that has not begun gets its number here: one that only reads costs a single commit.
     pub fn finish(&self, receipt: &mut Receipt) -> Result<(), ToolError> {
         let number = receipt.id;
-        let finished = self
-            .db
-            .write(Survives::Crash, |conn| record::finished(conn, receipt, Expected::Any, &HashSet::new()));
+        let finished = self.db.write(Survives::Crash, |conn| {
+            record::finished(conn, self.db.slips(), receipt, Expected::Any, &HashSet::new())
+        });
         unnumber(finished, receipt, number).map(drop)
     }
 }

@@ -8,7 +8,7 @@ use crate::fault::{Attempt, damaged};
 use crate::home::Home;
 
 /// The version of the tables below, kept in `user_version`.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 /// "HAFT", so that a foreign database is never taken for a ledger.
 const APPLICATION: i64 = 0x4841_4654;
 
@@ -105,6 +105,12 @@ CREATE TABLE notes (
 CREATE INDEX notes_by_receipt ON notes (receipt);
 ";
 
+/// What version 3 adds: up to where the slips have been entered.
+const SLIPS: &str = "
+CREATE TABLE slips (age INTEGER NOT NULL, offset INTEGER NOT NULL) STRICT;
+INSERT INTO slips VALUES (0, 0);
+";
+
 /// Makes sure that the database has the tables of this version; costs one small read when it has.
 pub(crate) fn ensure(conn: &Connection, home: &Home) -> Attempt<()> {
     if version(conn)? == VERSION {
@@ -115,8 +121,11 @@ pub(crate) fn ensure(conn: &Connection, home: &Home) -> Attempt<()> {
     match version(conn)? {
         VERSION => Ok(()),
         0 => create(conn, home),
-        1 => Ok(conn
-            .execute_batch(&format!("BEGIN IMMEDIATE; {NOTES} PRAGMA user_version = {VERSION}; COMMIT;"))?),
+        1 => Ok(conn.execute_batch(&format!(
+            "BEGIN IMMEDIATE; {NOTES} {SLIPS} PRAGMA user_version = {VERSION}; COMMIT;"
+        ))?),
+        2 => Ok(conn
+            .execute_batch(&format!("BEGIN IMMEDIATE; {SLIPS} PRAGMA user_version = {VERSION}; COMMIT;"))?),
         newer if newer > VERSION => Err(ToolError::new(
             ErrorKind::ExecutionFailed,
             format!(
@@ -159,7 +168,7 @@ fn create(conn: &Connection, home: &Home) -> Attempt<()> {
         .into());
     }
     conn.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {TABLES} {NOTES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
+        "BEGIN IMMEDIATE; {TABLES} {NOTES} {SLIPS} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
     ))?;
     home.sync_names()?;
     Ok(())

@@ -333,7 +333,7 @@ impl Builder {
         if let Some(why) = self.no_tasks {
             tasks.close(why);
         }
-        Ok(Runtime {
+        let runtime = Runtime {
             inner: Arc::new(Inner {
                 registry,
                 sources: self.sources,
@@ -353,7 +353,11 @@ impl Builder {
                 calls: AtomicU64::new(0),
                 companions: Mutex::default(),
             }),
-        })
+        };
+        for source in &runtime.inner.sources {
+            source.join(runtime.downgrade());
+        }
+        Ok(runtime)
     }
 }
 

@@ -2,8 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use haft_tool::{AnyTool, Definition, Dialect, ErrorKind, Reads, ToolError, close_names};
+use crate::runtime::WeakRuntime;
+use haft_tool::{AnyTool, Definition, Dialect, ErrorKind, Output, Reads, Resource, ToolError, close_names};
 
 /// A tool and its definition, which is made when it is first wanted.
 pub(crate) struct Entry {
@@ -15,10 +17,22 @@ pub(crate) struct Entry {
 
 /// Tools that come and go while the runtime lives: those of servers.
 pub trait Source: Send + Sync {
+    /// Hears which runtime its tools are for, before anybody asks for them.
+    fn join(&self, runtime: WeakRuntime);
     /// The tools that are known now.
     fn tools(&self) -> Vec<Arc<dyn AnyTool>>;
-    /// The tool of that name, if it is one of these. It is found at once; who has it may be waited for when it is performed.
+    /// The tool of that name, if it is one of these.
     fn find(&self, name: &str) -> Option<Arc<dyn AnyTool>>;
+    /// Whether somebody who is not there yet may have a tool of that name.
+    fn may_have(&self, name: &str) -> bool;
+    /// Waits for those who are not there yet, so long at most. Blocks.
+    fn meet(&self, limit: Duration);
+    /// Has `told` called whenever the tools are others.
+    fn on_change(&self, told: Box<dyn Fn() + Send + Sync>);
+    /// The resources of one who has tools here, or of all. Blocks.
+    fn resources(&self, of: Option<&str>) -> Result<Vec<Resource>, ToolError>;
+    /// What a resource holds. Blocks.
+    fn resource(&self, of: &str, uri: &str) -> Result<Output, ToolError>;
 }
 
 impl Entry {

@@ -26,6 +26,8 @@ use crate::tasks::News;
 use crate::walk::{Lifeline, Walk};
 use crate::{Builder, Registry};
 
+/// How long servers that nobody has met may take when one of their tools is called.
+const MEETING: Duration = Duration::from_secs(30);
 /// How long a cancelled call may take to stop before it is given up.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -68,6 +70,14 @@ impl Inner {
         found.map_or(own, |tool| Ok(Arc::new(Entry::of(tool))))
     }
 
+    /// Who may have a tool that nobody knows yet.
+    fn strangers(&self, tool: &str) -> Vec<Arc<dyn Source>> {
+        if self.sources.is_empty() || self.find(tool).is_ok() {
+            return Vec::new();
+        }
+        self.sources.iter().filter(|source| source.may_have(tool)).map(Arc::clone).collect()
+    }
+
     /// Whether a tool that comes from elsewhere is offered.
     fn offers(&self, name: &str) -> bool {
         self.registry.get(name).is_none()
@@ -87,6 +97,17 @@ impl Drop for Inner {
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) inner: Arc<Inner>,
+}
+
+/// A runtime that somebody else holds.
+#[derive(Clone)]
+pub struct WeakRuntime(Weak<Inner>);
+
+impl WeakRuntime {
+    /// The runtime, if anybody still holds it.
+    pub fn upgrade(&self) -> Option<Runtime> {
+        self.0.upgrade().map(|inner| Runtime { inner })
+    }
 }
 
 impl fmt::Debug for Runtime {
@@ -137,12 +158,19 @@ impl Runtime {
     ///
     /// Dropping the future cancels the call; its receipt is written all the same.
     pub async fn run(&self, call: Call, options: CallOptions) -> CallResult {
+        for source in self.inner.strangers(&call.tool) {
+            // If Tokio is shutting down, the call will hear of it.
+            let _ = tokio::task::spawn_blocking(move || source.meet(MEETING)).await;
+        }
         self.send(self.walk(call, options, None)).await
     }
 
     /// Like [`Runtime::run`], on this thread, which may block: where calls come in on threads of their own, another one would
     /// cost more than most of them.
     pub fn run_here(&self, call: Call, options: CallOptions) -> CallResult {
+        for source in self.inner.strangers(&call.tool) {
+            source.meet(MEETING);
+        }
         Self::go_here(self.walk(call, options, None))
     }
 
@@ -223,14 +251,40 @@ impl Runtime {
         all
     }
 
+    /// Waits for the servers that nobody has met yet, so long at most. Blocks.
+    pub fn meet(&self, limit: Duration) {
+        for source in &self.inner.sources {
+            source.meet(limit);
+        }
+    }
+
+    /// Has `told` called whenever the tools are others.
+    pub fn on_tools_change(&self, told: impl Fn() + Send + Sync + 'static) {
+        let told: Arc<dyn Fn() + Send + Sync> = Arc::new(told);
+        for source in &self.inner.sources {
+            let told = Arc::clone(&told);
+            source.on_change(Box::new(move || told()));
+        }
+    }
+
     /// Whether there is a tool of that name, or somebody who may have one.
     pub fn knows(&self, tool: &str) -> bool {
-        self.inner.find(tool).is_ok()
+        self.inner.find(tool).is_ok() || !self.inner.strangers(tool).is_empty()
     }
 
     /// The tools.
     pub fn registry(&self) -> &Registry {
         &self.inner.registry
+    }
+
+    /// The same runtime, not held.
+    pub fn downgrade(&self) -> WeakRuntime {
+        WeakRuntime(Arc::downgrade(&self.inner))
+    }
+
+    /// The network of the session.
+    pub fn web(&self) -> &Arc<Web> {
+        &self.inner.web
     }
 
     /// The folder the calls work in.
@@ -305,8 +359,8 @@ fn patience() {
     let _ = never.recv_timeout(PATIENCE);
 }
 
-/// Waits for `work` on this thread.
-fn block_on<T>(work: impl Future<Output = T>) -> T {
+/// Waits for `work` on this thread, which may block.
+pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {

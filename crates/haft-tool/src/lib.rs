@@ -19,6 +19,7 @@ mod execution;
 mod guard;
 mod host;
 mod http;
+mod http_stream;
 pub mod net;
 mod notes;
 mod output;
@@ -47,6 +48,7 @@ pub use host::{
     Resource, UserQuestion,
 };
 pub use http::{Http, HttpRequest, HttpResponse, NoHttp, Redirects};
+pub use http_stream::{HttpBody, HttpStream, HttpStreams, StreamRequest};
 pub use notes::{NoNotes, Notes};
 pub use output::{Content, Output, Text};
 pub use path_text::{path_from_text, path_to_text};

@@ -77,7 +77,8 @@ fn a_ledger_of_a_newer_version_is_left_alone() {
 fn a_ledger_of_the_first_version_is_brought_up_to_date_with_all_it_holds() {
     let set = setting();
     let old = set.wrote("a", b"before", b"after");
-    set.meddle("DROP TABLE notes; PRAGMA user_version = 1");
+    set.meddle("DROP TABLE notes; DROP TABLE slips; PRAGMA user_version = 1");
+    fs::remove_file(set.home().join("slips")).unwrap();
     let ledger = Ledger::open(set.home()).unwrap();
     assert_eq!(ledger.receipt(old.id).unwrap(), old);
     let mut noting = set.call();

@@ -22,6 +22,8 @@ mod sessions;
 #[cfg(test)]
 mod setting;
 #[cfg(test)]
+mod slips;
+#[cfg(test)]
 mod spool;
 #[cfg(test)]
 mod together;

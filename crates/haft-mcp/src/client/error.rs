@@ -16,7 +16,11 @@ pub enum Trouble {
     /// Nobody wants the answer any more.
     Cancelled,
     /// It answered with an error.
-    Answered(RpcError),
+    Answered(Box<RpcError>),
+    /// It answered with a status of HTTP's that is no success, and no words of the protocol.
+    Status(u16),
+    /// It does not know the session any more.
+    Forgotten,
     /// What it said makes no sense.
     Garbled,
     /// It said more than is listened to.
@@ -82,6 +86,6 @@ impl std::error::Error for ClientError {}
 
 impl From<RpcError> for ClientError {
     fn from(error: RpcError) -> Self {
-        Self { message: error.to_string(), kind: Trouble::Answered(error) }
+        Self { message: error.to_string(), kind: Trouble::Answered(Box::new(error)) }
     }
 }

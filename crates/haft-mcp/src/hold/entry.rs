@@ -104,6 +104,8 @@ pub struct Entry {
     pub only: Option<Vec<String>>,
     /// Who configured it.
     pub origin: Origin,
+    /// What it may ask for: `roots`, `elicitation`, `sampling`. Nothing, unless the user says so.
+    pub offers: Vec<String>,
     /// The settings of its authorization, as they are.
     pub oauth: Value,
     /// What was written, before anything was put in for variables: what consent is about.
@@ -142,6 +144,8 @@ struct Raw {
     network: Option<Words>,
     #[serde(default)]
     sandbox: Option<String>,
+    #[serde(default)]
+    offers: Vec<String>,
     #[serde(default)]
     oauth: Value,
 }
@@ -240,6 +244,7 @@ impl Entry {
             grants,
             timeout: raw.timeout.map(Duration::from_millis),
             only: raw.tools,
+            offers: if matches!(origin, Origin::Project(_)) { Vec::new() } else { raw.offers },
             origin,
             oauth: raw.oauth,
             written: written.clone(),

@@ -2,7 +2,16 @@
 
 mod entry;
 mod expand;
+mod ground;
+mod held;
+mod offers;
+mod process;
+mod result;
+mod servers;
+mod tool;
 mod trust;
 
 pub use entry::{Entry, Grants, Origin, Way, entries, mcp_json};
+pub use ground::OnChange;
+pub use servers::{Naming, Servers, Setup, Trial, with_prefix, without_prefix};
 pub use trust::{Known, Trust, changed, identity};

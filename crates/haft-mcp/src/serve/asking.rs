@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use haft_tool::Cancel;
 use serde_json::{Map, Value, json};
 
 use super::exchange::{Exchange, Route};
-use super::peer::lock;
+use super::peer::{Peer, lock};
 use crate::wire::{Message, RpcError};
 
 /// How long a client may take to answer.
@@ -62,6 +62,7 @@ struct Waiting {
     /// What the request was, so that nobody comes back with another.
     fingerprint: Value,
     principal: String,
+    peer: Weak<Peer>,
     resume: Sender<Return>,
 }
 
@@ -107,7 +108,13 @@ impl Parked {
         waiting.resume.send(back).map_err(|_| unknown())
     }
 
-    fn park(&self, parking: &Parking, principal: &str) -> Result<(String, Receiver<Return>), RpcError> {
+    /// Lets go of those whose client will not come back: of one client, or of all.
+    pub(super) fn leave(&self, of: Option<&Arc<Peer>>) {
+        let gone = |peer: &Weak<Peer>| of.is_none_or(|of| std::ptr::eq(peer.as_ptr(), Arc::as_ptr(of)));
+        lock(&self.0).retain(|_, waiting| !gone(&waiting.peer));
+    }
+
+    fn park(&self, parking: &Parking, peer: &Arc<Peer>) -> Result<(String, Receiver<Return>), RpcError> {
         let mut bytes = [0; 24];
         getrandom::fill(&mut bytes).map_err(|error| RpcError::internal(format!("no randomness: {error}")))?;
         let state: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -116,8 +123,9 @@ impl Parked {
             return Err(RpcError::internal("Too many requests wait for answers; answer those first"));
         }
         let (resume, resumed) = channel();
-        let (fingerprint, principal) = (parking.fingerprint.clone(), principal.to_owned());
-        all.insert(state.clone(), Waiting { fingerprint, principal, resume });
+        let (fingerprint, principal) = (parking.fingerprint.clone(), peer.principal.clone());
+        let peer = Arc::downgrade(peer);
+        all.insert(state.clone(), Waiting { fingerprint, principal, peer, resume });
         Ok((state, resumed))
     }
 }
@@ -137,8 +145,7 @@ impl Parking {
                 .iter()
                 .map(|ask| (ask.key.clone(), json!({"method": ask.method, "params": ask.params})))
                 .collect();
-            let (state, resumed) =
-                self.parked.park(self, exchange.principal()).map_err(Unanswered::Refused)?;
+            let (state, resumed) = self.parked.park(self, &exchange.peer).map_err(Unanswered::Refused)?;
             exchange.reply(Ok(json!({
                 "resultType": "input_required", "inputRequests": requests, "requestState": state,
             })));

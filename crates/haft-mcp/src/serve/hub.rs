@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use haft_tool::Cancel;
 use serde_json::{Value, json};
 
 use super::peer::{Outbox, Peer, lock};
@@ -64,10 +65,13 @@ impl Filter {
     }
 }
 
-struct Listener {
-    id: Id,
-    filter: Filter,
-    outbox: Arc<dyn Outbox>,
+/// A request that stays to listen.
+pub(super) struct Listener {
+    pub(super) id: Id,
+    pub(super) filter: Filter,
+    pub(super) outbox: Arc<dyn Outbox>,
+    /// What ends it.
+    pub(super) cancel: Cancel,
 }
 
 #[derive(Default)]
@@ -113,10 +117,13 @@ impl Hub {
         lock(&self.0.peers).push(Arc::downgrade(peer));
     }
 
-    /// A request that stays to listen; gives what ends it.
-    pub(super) fn join(&self, id: Id, filter: Filter, outbox: Arc<dyn Outbox>) -> u64 {
+    /// Takes in a listener, and tells it the first it hears; gives the number by which it leaves.
+    pub(super) fn join(&self, listener: Listener, first: &Message) -> u64 {
         let number = self.0.numbers.fetch_add(1, Ordering::Relaxed);
-        lock(&self.0.listeners).insert(number, Listener { id, filter, outbox });
+        let mut listeners = lock(&self.0.listeners);
+        // Nobody tells news meanwhile, so that nothing comes before it.
+        listener.outbox.send(first);
+        listeners.insert(number, listener);
         number
     }
 
@@ -131,6 +138,7 @@ impl Hub {
         for listener in all.into_values() {
             let result = json!({"resultType": "complete", "_meta": {meta::SUBSCRIPTION: listener.id}});
             listener.outbox.send(&Message::response(listener.id, Ok(result)));
+            listener.cancel.cancel();
         }
     }
 }

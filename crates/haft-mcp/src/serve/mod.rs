@@ -5,6 +5,7 @@
 
 mod asking;
 mod exchange;
+mod http;
 mod hub;
 mod methods;
 mod peer;
@@ -15,6 +16,7 @@ mod stdio;
 
 pub use asking::{Ask, Unanswered};
 pub use exchange::{Exchange, Level};
+pub use http::{HttpOptions, Limits, ResourceMetadata, Running, Token, serve_http};
 pub use hub::{Hub, News};
 pub use peer::{Outbox, Peer};
 pub use server::Server;

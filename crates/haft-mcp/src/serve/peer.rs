@@ -14,6 +14,9 @@ use crate::wire::{Id, Message, RpcError, Version};
 pub trait Outbox: Send + Sync {
     /// Sends a message; whether it was still wanted.
     fn send(&self, message: &Message) -> bool;
+
+    /// Has the client come back for the rest, if the transport knows how.
+    fn pause(&self) {}
 }
 
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -91,7 +94,11 @@ impl Peer {
     pub fn leave(&self) {
         let all = std::mem::take(&mut *lock(&self.in_flight));
         all.values().for_each(Cancel::cancel);
-        // Whoever waits for an answer hears that none will come.
+        self.give_up_asking();
+    }
+
+    /// Lets whoever waits for an answer know that none will come.
+    pub(super) fn give_up_asking(&self) {
         lock(&self.waiting).clear();
     }
 

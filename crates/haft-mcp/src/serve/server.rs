@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::asking::Parked;
 use super::exchange::{Exchange, Level, Route, progress_token};
-use super::hub::Hub;
+use super::hub::{Hub, Listener};
 use super::methods;
 use super::peer::{Outbox, Peer};
 use super::service::Service;
@@ -18,6 +18,8 @@ use crate::wire::{INVALID_REQUEST, Id, Message, RpcError, Version, meta};
 pub struct Server {
     pub(super) service: Arc<dyn Service>,
     pub(super) hub: Hub,
+    /// Who answers, as the wire has it.
+    pub(super) info: Value,
     parked: Parked,
 }
 
@@ -26,7 +28,8 @@ impl Server {
     pub fn new(service: Arc<dyn Service>) -> Self {
         let hub = Hub::default();
         service.listen(&hub);
-        Self { service, hub, parked: Parked::default() }
+        let info = methods::info(&service.identity());
+        Self { service, hub, info, parked: Parked::default() }
     }
 
     /// What is served.
@@ -34,9 +37,16 @@ impl Server {
         &self.service
     }
 
-    /// Tells listeners that there will be no more news.
+    /// Tells listeners that there will be no more news, and requests that wait for answers that none will come.
     pub fn close(&self) {
         self.hub.close();
+        self.parked.leave(None);
+    }
+
+    /// A client will answer no more questions.
+    pub(super) fn left(&self, peer: &Arc<Peer>) {
+        peer.give_up_asking();
+        self.parked.leave(Some(peer));
     }
 
     /// Deals with one message, and returns when that is done; what there is to say goes to `outbox`. `cancel` is what the
@@ -71,7 +81,12 @@ impl Server {
     ) -> Result<(), RpcError> {
         let Request { id, method, mut params } = request;
         let spoken = Spoken::of(peer, &method, &params)?;
-        let route = Route { id: id.clone(), outbox: Arc::clone(outbox), progress: progress_token(&params) };
+        let route = Route {
+            id: id.clone(),
+            outbox: Arc::clone(outbox),
+            progress: progress_token(&params),
+            answered: false,
+        };
         if method == "subscriptions/listen" && spoken.version.is_modern() {
             return self.listen(peer, route, &params, cancel);
         }
@@ -114,8 +129,10 @@ impl Server {
         let (filter, agreed) = methods::filter(self, params)?;
         peer.begin(&route.id, cancel)?;
         let told = json!({"_meta": {meta::SUBSCRIPTION: route.id}, "notifications": agreed});
-        let number = self.hub.join(route.id.clone(), filter, Arc::clone(&route.outbox));
-        route.outbox.send(&Message::notification("notifications/subscriptions/acknowledged", told));
+        let first = Message::notification("notifications/subscriptions/acknowledged", told);
+        let listener =
+            Listener { id: route.id.clone(), filter, outbox: route.outbox, cancel: cancel.clone() };
+        let number = self.hub.join(listener, &first);
         let (hub, peer, id) = (self.hub.clone(), Arc::clone(peer), route.id);
         // Nobody waits here meanwhile; whoever ends it takes it off the list.
         cancel.then(move || {
@@ -124,6 +141,11 @@ impl Server {
         });
         Ok(())
     }
+}
+
+/// Whether a request says everything that one of the new era has to say about itself.
+pub(super) fn speaks_for_itself(version: &Value, params: &Value) -> Result<(), RpcError> {
+    Spoken::for_itself(version, params).map(drop)
 }
 
 /// A request as it came.

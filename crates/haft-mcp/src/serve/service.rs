@@ -99,6 +99,12 @@ pub trait Service: Send + Sync {
     /// Calls a tool. A call that fails is a result that says so; an error is for callers that could not be understood.
     fn call(&self, name: &str, arguments: Value, exchange: &Arc<Exchange>) -> Result<Value, RpcError>;
 
+    /// The schema of a tool's arguments, if it wants to have any of them in headers as well (`x-mcp-header`).
+    fn schema(&self, name: &str) -> Option<Value> {
+        let _ = name;
+        None
+    }
+
     /// The resources.
     fn resources(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {
         let _ = (cursor, exchange);

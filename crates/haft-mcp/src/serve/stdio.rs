@@ -10,12 +10,14 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use haft_tool::{Cancel, ToolError};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use serde_json::Value;
 
 use super::peer::{Outbox, Peer, lock};
 use super::relay::Relay;
 use super::server::Server;
-use crate::wire::{INVALID_REQUEST, Incoming, Line, Lines, Message, PARSE, RpcError};
+use crate::wire::{INVALID_REQUEST, Incoming, Line, Lines, Message, PARSE, RpcError, Version};
 
 /// The longest line that is read; arguments of a call are never longer.
 const MOST_LINE_BYTES: usize = 64 << 20;
@@ -72,10 +74,19 @@ impl std::io::Read for Descriptor<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         loop {
             match rustix::io::read(self.0, &mut *buffer) {
-                Err(rustix::io::Errno::INTR) => {}
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => wait_for(self.0, PollFlags::IN)?,
                 done => return Ok(done?),
             }
         }
+    }
+}
+
+/// Somebody else may have made the descriptor one that does not wait by itself; it is theirs as well as ours.
+fn wait_for(descriptor: &OwnedFd, event: PollFlags) -> std::io::Result<()> {
+    match poll(&mut [PollFd::new(descriptor, event)], None) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -94,7 +105,8 @@ impl Outbox for Pipe {
         while *open && !rest.is_empty() {
             match rustix::io::write(&self.output, rest) {
                 Ok(count) => rest = rest.get(count..).unwrap_or_default(),
-                Err(rustix::io::Errno::INTR) => {}
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => *open = wait_for(&self.output, PollFlags::OUT).is_ok(),
                 Err(_) => *open = false,
             }
         }
@@ -157,7 +169,14 @@ impl Connection {
         let message = match Incoming::read(&bytes) {
             Ok(Incoming::One(message)) => message,
             Ok(Incoming::Batch(all)) => {
-                self.batch(all);
+                if self.peer.version() != Some(Version::V2025_03_26) {
+                    let why = "Invalid request: a batch, which only revision 2025-03-26 has";
+                    refuse(RpcError::new(INVALID_REQUEST, why));
+                } else if self.is_full() {
+                    refuse(too_many());
+                } else {
+                    self.batch(all);
+                }
                 return None;
             }
             Err(error) => {
@@ -167,11 +186,8 @@ impl Connection {
         };
         let quick = match &message {
             Message::Request { id, method, params } => {
-                if self.under_way.load(Ordering::SeqCst) >= MOST_AT_ONCE {
-                    let why =
-                        format!("{MOST_AT_ONCE} requests are under way, and there may be no more at once");
-                    let error = RpcError::new(INVALID_REQUEST, why);
-                    self.outbox.send(&Message::response(id.clone(), Err(error)));
+                if self.is_full() {
+                    self.outbox.send(&Message::response(id.clone(), Err(too_many())));
                     return None;
                 }
                 self.is_quick(method, params)
@@ -208,6 +224,10 @@ impl Connection {
         }
     }
 
+    fn is_full(&self) -> bool {
+        self.under_way.load(Ordering::SeqCst) >= MOST_AT_ONCE
+    }
+
     fn is_quick(&self, method: &str, params: &Value) -> bool {
         self.server.service().is_quick(method, params)
     }
@@ -232,6 +252,7 @@ impl Connection {
         while !*ended {
             ended = self.end.wait(ended).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
+        self.server.left(&self.peer);
         let mut limit = Instant::now() + GRACE;
         let mut asked_to_stop = false;
         while self.under_way.load(Ordering::SeqCst) > 0 {
@@ -248,6 +269,12 @@ impl Connection {
             ended = woken.unwrap_or_else(std::sync::PoisonError::into_inner).0;
         }
     }
+}
+
+fn too_many() -> RpcError {
+    let why =
+        format!("{MOST_AT_ONCE} requests are under way, and there may be no more at once; wait for one");
+    RpcError::new(INVALID_REQUEST, why)
 }
 
 /// Haft's own standard input and output, for a protocol that needs both to itself.

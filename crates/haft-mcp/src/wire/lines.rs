@@ -18,6 +18,8 @@ pub struct Lines {
     searched: usize,
     /// Whether the line under way is too long, and is being thrown away to its end.
     skipping: bool,
+    /// Where reads go first; made once, because clearing it would cost more than most reads.
+    buffer: Vec<u8>,
 }
 
 /// What a stream of lines gives.
@@ -32,7 +34,7 @@ pub enum Line {
 impl Lines {
     /// Lines of at most `most` bytes.
     pub fn new(most: usize) -> Self {
-        Self { most, held: Vec::new(), start: 0, searched: 0, skipping: false }
+        Self { most, held: Vec::new(), start: 0, searched: 0, skipping: false, buffer: Vec::new() }
     }
 
     /// The next line, if all of it is here already.
@@ -66,7 +68,9 @@ impl Lines {
 
     /// What a line without an end so far amounts to: nothing, or too much.
     fn unfinished(&mut self) -> Option<Line> {
-        let long = self.held.len() - self.start > self.most;
+        // A carriage return may turn out to belong to the end.
+        let length = self.held.len() - self.start - usize::from(self.held.ends_with(b"\r"));
+        let long = length > self.most && self.held.len() > self.start;
         if long || self.skipping {
             self.held = Vec::new();
             (self.start, self.searched) = (0, 0);
@@ -84,20 +88,20 @@ impl Lines {
 
     /// Takes whatever `from` has now, waiting for the first byte; how much that was.
     pub fn read_from(&mut self, from: &mut impl Read) -> io::Result<usize> {
+        self.buffer.resize(STEP, 0);
+        let read = from.read(&mut self.buffer)?;
         self.make_room();
-        let old = self.held.len();
-        self.held.resize(old + STEP, 0);
-        let read = from.read(&mut self.held[old..]);
-        self.held.truncate(old + read.as_ref().map_or(0, |count| *count));
-        read
+        self.held.extend_from_slice(self.buffer.get(..read).unwrap_or_default());
+        Ok(read)
     }
 
     /// What is left when the stream has ended: a last line without an end.
     pub fn rest(&mut self) -> Option<Line> {
         let rest = self.held.split_off(self.start);
+        // Of a line that was too long this is only the end, and that was told already.
+        let nothing = self.skipping || rest.iter().all(u8::is_ascii_whitespace);
         *self = Self::new(self.most);
-        let blank = rest.iter().all(u8::is_ascii_whitespace);
-        (!blank).then_some(Line::Whole(rest))
+        (!nothing).then_some(Line::Whole(rest))
     }
 
     fn make_room(&mut self) {
@@ -143,6 +147,11 @@ mod tests {
         }
         lines.push(b"\nab\n");
         assert_eq!(lines.take(), Some(whole("ab")));
+        lines.push(&[b'x'; 11]);
+        assert_eq!(lines.take(), Some(Line::TooLong));
+        lines.push(b"and more");
+        assert_eq!(lines.take(), None);
+        assert_eq!(lines.rest(), None);
         lines.push(b"0123456789a\nok\n");
         assert_eq!(lines.take(), Some(Line::TooLong));
         assert_eq!(lines.take(), Some(whole("ok")));

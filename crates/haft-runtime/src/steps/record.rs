@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use haft_ledger::{Bytes, Ledger, NewSession, Spool};
+use haft_ledger::{Bytes, Daybook, Ledger, NewSession, Spool};
 use haft_tool::{
     Change, Decision, Denial, ErrorKind, Notes, Receipt, Reversible, Text, ToolError, Value, now_ms,
 };
@@ -13,18 +13,21 @@ use haft_world::{Before, Image, Intent, Journal, hash};
 /// Strings longer than this are named in a receipt, not repeated.
 const LONGEST_STRING: usize = 4 * 1024;
 
-/// The ledger and this runtime's session in it; both are opened when they are first needed.
+/// The ledger and this runtime's session in it; each is opened when it is first needed. Calls that change nothing need only
+/// the daybook.
 pub(crate) struct Book {
     home: PathBuf,
     new: NewSession,
     resumed: Option<String>,
+    daybook: OnceLock<Daybook>,
     opened: OnceLock<(Ledger, String)>,
     opening: Mutex<()>,
 }
 
 impl Book {
     pub(crate) fn new(home: PathBuf, new: NewSession, resumed: Option<String>) -> Self {
-        Self { home, new, resumed, opened: OnceLock::new(), opening: Mutex::new(()) }
+        let (daybook, opened, opening) = (OnceLock::new(), OnceLock::new(), Mutex::new(()));
+        Self { home, new, resumed, daybook, opened, opening }
     }
 
     fn open(&self) -> Result<&(Ledger, String), ToolError> {
@@ -33,12 +36,22 @@ impl Book {
         }
         let _one = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if self.opened.get().is_none() {
-            let ledger = Ledger::open(&self.home)?;
-            let session = match &self.resumed {
-                Some(id) => ledger.session(id)?.id,
-                None => ledger.start_session(&self.new)?,
+            let opened = match (&self.resumed, self.daybook.get()) {
+                (None, Some(daybook)) => (daybook.ledger()?, daybook.session().to_owned()),
+                (Some(id), _) => {
+                    let ledger = Ledger::open(&self.home)?;
+                    let id = ledger.session(id)?.id;
+                    (ledger, id)
+                }
+                (None, _) => {
+                    let ledger = Ledger::open(&self.home)?;
+                    let daybook = ledger.start(&self.new)?;
+                    let id = daybook.session().to_owned();
+                    let _ = self.daybook.set(daybook);
+                    (ledger, id)
+                }
             };
-            let _ = self.opened.set((ledger, session));
+            let _ = self.opened.set(opened);
         }
         self.opened.get().ok_or_else(|| ToolError::internal("the ledger did not open"))
     }
@@ -48,7 +61,45 @@ impl Book {
     }
 
     pub(crate) fn session(&self) -> Result<&str, ToolError> {
-        self.open().map(|(_, session)| session.as_str())
+        match self.daybook()? {
+            Some(daybook) => Ok(daybook.session()),
+            None => self.open().map(|(_, session)| session.as_str()),
+        }
+    }
+
+    /// Where calls that change nothing are written down; nothing if the session goes on with an earlier one.
+    fn daybook(&self) -> Result<Option<&Daybook>, ToolError> {
+        if self.resumed.is_some() {
+            return Ok(None);
+        }
+        if let Some(daybook) = self.daybook.get() {
+            return Ok(Some(daybook));
+        }
+        {
+            let _one = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.daybook.get().is_none()
+                && let Some(daybook) = Daybook::open(&self.home, &self.new)?
+            {
+                let _ = self.daybook.set(daybook);
+            }
+        }
+        if self.daybook.get().is_none() {
+            // There is no ledger here yet, so one is made.
+            self.open()?;
+        }
+        Ok(self.daybook.get())
+    }
+
+    /// Writes down a call that changed nothing.
+    fn note(self: &Arc<Self>, receipt: &mut Receipt) -> Result<bool, ToolError> {
+        let Some(daybook) = self.daybook()? else { return Ok(false) };
+        daybook.session().clone_into(&mut receipt.session);
+        if daybook.note(receipt)? {
+            let book = Arc::clone(self);
+            // Nobody waits for it; if it comes to nothing, whoever looks next does it.
+            std::thread::spawn(move || book.ledger().and_then(Ledger::enter_slips));
+        }
+        Ok(true)
     }
 }
 
@@ -144,8 +195,20 @@ impl Page {
         end: impl FnOnce(&mut Receipt),
         full_output: Option<&str>,
     ) -> Result<Receipt, ToolError> {
-        let (ledger, session) = self.book.open()?;
         let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
+        if receipt.id == 0 && full_output.is_none() && receipt.undoes.is_empty() && self.did_nothing() {
+            self.close()?;
+            end(&mut receipt);
+            if self.book.note(&mut receipt)? {
+                return Ok(receipt.clone());
+            }
+            // A session that goes on with an earlier one writes everything where that one did.
+            let (ledger, session) = self.book.open()?;
+            receipt.session.clone_from(session);
+            ledger.finish(&mut receipt)?;
+            return Ok(receipt.clone());
+        }
+        let (ledger, session) = self.book.open()?;
         self.close()?;
         receipt.session.clone_from(session);
         let Done { changes, losses, witnessed, enforcement, denials, notes } =
@@ -171,6 +234,14 @@ impl Page {
         // The list may be long, and nobody needs a second copy.
         let changes = std::mem::take(&mut receipt.changes);
         Ok(Receipt { changes, ..receipt.clone() })
+    }
+
+    /// Whether there is nothing to tell but that it ran.
+    fn did_nothing(&self) -> bool {
+        let done = self.done();
+        let Done { changes, losses, witnessed, enforcement, denials, notes } = &*done;
+        let told = changes.is_empty() && losses.is_empty() && denials.is_empty() && notes.is_empty();
+        told && !witnessed && enforcement.is_none() && self.spool().is_none()
     }
 
     fn done(&self) -> MutexGuard<'_, Done> {

@@ -65,7 +65,9 @@ pub(crate) fn read(world: &dyn World, path: &Path, part: Part<'_>) -> Result<Ope
     let Part { first, limit, pages } = part;
     let OpenFile { mut file, size, .. } = world.files().open(path)?;
     let failed = |error: &std::io::Error| ToolError::io(format!("read {}", path.display()), error);
-    let mut start = Vec::new();
+    // One byte more than it has shows its end in the same read.
+    let room = usize::try_from(size).unwrap_or(CHUNK).saturating_add(1).min(CHUNK);
+    let mut start = Vec::with_capacity(room);
     file.by_ref().take(CHUNK as u64).read_to_end(&mut start).map_err(|error| failed(&error))?;
     if let Some(media_type) = image_type(&start) {
         if size > MOST_IMAGE_BYTES {
@@ -165,6 +167,9 @@ enum Stopped {
 
 fn stream(taker: &mut Taker, start: &[u8], mut rest: impl Read, cancel: &Cancel) -> Result<(), Stopped> {
     taker.feed(start);
+    if start.len() < CHUNK {
+        return Ok(());
+    }
     let mut buffer = vec![0; CHUNK];
     let mut counted = 0;
     loop {

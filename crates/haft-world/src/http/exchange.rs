@@ -72,9 +72,41 @@ pub(super) fn headers(given: &[(String, String)]) -> Result<HeaderMap, ToolError
     Ok(headers)
 }
 
-/// Sends the request, if `limits` let it.
+/// A client, and the proxy that is on its way.
+#[derive(Clone)]
+pub(super) struct Reached {
+    pub(super) client: Client,
+    pub(super) proxy: Option<String>,
+}
+
+/// Sends the request, if `limits` let it. Its connection is not kept for later requests, whose addresses would have been
+/// checked for another call.
 pub(super) async fn send(web: &Web, limits: &Limits, ask: &Ask) -> Result<Answer, ToolError> {
-    let Ask { method, address, headers, body } = ask;
+    let reached = reach(web, limits, &ask.address, 0).await?;
+    let response = ask.send(&reached).await?;
+    Ok(Answer { response, proxy: reached.proxy })
+}
+
+impl Ask {
+    pub(super) async fn send(&self, reached: &Reached) -> Result<reqwest::Response, ToolError> {
+        let Self { method, address, headers, body } = self;
+        let mut request =
+            reached.client.request(method.clone(), address.url.clone()).headers(headers.clone());
+        if let Some(body) = body {
+            request = request.body(body.clone());
+        }
+        let sent = request.send().await;
+        sent.map_err(|error| failure::of(&error, &address.place(), reached.proxy.as_deref()))
+    }
+}
+
+/// A client for this address, if `limits` let anybody reach it, that keeps as many connections as that.
+pub(super) async fn reach(
+    web: &Web,
+    limits: &Limits,
+    address: &Address,
+    keep: usize,
+) -> Result<Reached, ToolError> {
     let way = limits.judge(address)?;
     let via = via(web.proxies(), address)?;
     let proxy = via.as_ref().map(|via| format!("{}:{}", via.host, via.port));
@@ -100,14 +132,8 @@ pub(super) async fn send(web: &Web, limits: &Limits, ask: &Ask) -> Result<Answer
             Pinned { name, addresses: at(address.port, limits.sift(address, found)?) }
         }
     };
-    let client = client(web, address, pinned, via)?;
-    let mut request = client.request(method.clone(), address.url.clone()).headers(headers.clone());
-    if let Some(body) = body {
-        request = request.body(body.clone());
-    }
-    let sent = request.send().await;
-    let response = sent.map_err(|error| failure::of(&error, &address.place(), proxy.as_deref()))?;
-    Ok(Answer { response, proxy })
+    let client = client(web, address, pinned, via, keep)?;
+    Ok(Reached { client, proxy })
 }
 
 impl Answer {
@@ -125,12 +151,7 @@ impl Answer {
     /// Reads the body, bounded in what is kept and in what is read at all.
     pub(super) async fn read(mut self, address: &Address, keep: usize) -> Result<HttpResponse, ToolError> {
         let status = self.response.status();
-        let headers = self.response.headers().iter();
-        let headers = headers
-            .map(|(name, value)| {
-                (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
-            })
-            .collect();
+        let headers = pairs(self.response.headers());
         let most = MOST_READ.max(keep as u64);
         let (mut body, mut total_bytes, mut more) = (Vec::new(), 0_u64, false);
         loop {
@@ -159,14 +180,25 @@ impl Answer {
     }
 }
 
-/// A client for one request: it knows the addresses that were checked and no others. Connections are not kept for later
-/// requests, whose addresses would have been checked for another call.
-fn client(web: &Web, address: &Address, pinned: Pinned, via: Option<Via>) -> Result<Client, ToolError> {
+/// The headers of an answer.
+pub(super) fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
+}
+
+/// A client that knows the addresses that were checked and no others.
+fn client(
+    web: &Web,
+    address: &Address,
+    pinned: Pinned,
+    via: Option<Via>,
+    keep: usize,
+) -> Result<Client, ToolError> {
     let mut builder = Client::builder()
         .user_agent(NAME)
         .redirect(redirect::Policy::none())
         .referer(false)
-        .pool_max_idle_per_host(0)
+        .pool_max_idle_per_host(keep)
         .connect_timeout(CONNECT)
         .dns_resolver(Arc::new(pinned))
         .tls_backend_preconfigured(web.tls()?)

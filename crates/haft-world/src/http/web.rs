@@ -3,13 +3,14 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use haft_tool::{Cancel, Http, Reach, ToolError};
+use haft_tool::{Cancel, Http, HttpStreams, Reach, ToolError};
 use hyper_util::client::proxy::matcher::Matcher;
 use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use super::cache::Cache;
 use super::door::Door;
+use super::streams::Streams;
 use crate::network::{Lookup, system_lookup};
 
 /// The network of a session: what its requests share. Making one costs nothing; the first request sets it up.
@@ -40,6 +41,12 @@ impl Web {
     /// A way out for what is no call of a tool, as far as `reach` goes.
     pub fn within(self: &Arc<Self>, reach: Reach, cancel: Cancel) -> Arc<dyn Http> {
         Arc::new(Door::new(Arc::clone(self), reach, cancel))
+    }
+
+    /// The same for conversations: answers are read as they come, and connections are kept.
+    pub fn streams_to(self: &Arc<Self>, hosts: Vec<String>) -> Arc<dyn HttpStreams> {
+        let reach = Reach { inner: hosts.clone(), hosts, ..Reach::default() };
+        Arc::new(Streams::new(Arc::clone(self), reach))
     }
 
     /// A network with its own resolver and proxies.

@@ -105,7 +105,7 @@ pub(super) struct Sandbox {
 }
 
 /// What may be touched.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct Scope {
     /// One more folder that may be changed; may be given several times.
     #[arg(long = "add-dir", value_name = "DIR")]

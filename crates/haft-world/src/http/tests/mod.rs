@@ -3,6 +3,7 @@
 
 mod bodies;
 mod caching;
+mod conversations;
 mod refusals;
 mod travels;
 

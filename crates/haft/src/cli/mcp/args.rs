@@ -3,9 +3,10 @@
 use clap::{Args, Parser, Subcommand};
 
 use super::super::args::{At, Rules, Servers, Workspace};
+use super::http::Http;
 use super::manage;
 
-/// Serve Haft's tools over MCP, on standard input and output; or manage the MCP servers that Haft itself uses.
+/// Serve Haft's tools over MCP, on standard input and output or over HTTP; or manage the MCP servers that Haft itself uses.
 ///
 /// Every call is scoped, recorded and reversible, whoever makes it. Where a call needs a yes, the client's user is asked if
 /// the client can ask; if it cannot, the answer is no, with how to allow it beforehand.
@@ -30,6 +31,8 @@ pub(super) struct Serve {
     #[command(flatten)]
     pub(super) rules: Rules,
     #[command(flatten)]
+    pub(super) http: Http,
+    #[command(flatten)]
     pub(super) servers: Servers,
     /// Offer `haft_log` and `haft_undo` too, so that the client's model can see and take back what was done.
     #[arg(long)]
@@ -45,6 +48,10 @@ pub(super) enum Action {
     Remove(Remove),
     Trust(Trust),
     Untrust(Untrust),
+    Test(Test),
+    Call(Box<CallTool>),
+    Login(Login),
+    Logout(Login),
     Install(Install),
     Uninstall(Uninstall),
 }
@@ -69,6 +76,52 @@ pub(super) struct Get {
     /// Print it as JSON.
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) workspace: Workspace,
+    #[command(flatten)]
+    pub(super) servers: Servers,
+}
+
+/// Connect to an MCP server and say what it is: its era, what it offers, its tools, what is wrong with them, how fast it is.
+#[derive(Debug, Args)]
+pub(super) struct Test {
+    /// The server's name, from `haft mcp list`.
+    pub(super) name: String,
+    /// Print it as JSON.
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) workspace: Workspace,
+    #[command(flatten)]
+    pub(super) servers: Servers,
+}
+
+/// Call one tool of an MCP server, by its own name there.
+#[derive(Debug, Args)]
+pub(super) struct CallTool {
+    /// The server's name, from `haft mcp list`.
+    pub(super) server: String,
+    /// The tool's name, from `haft mcp get`.
+    pub(super) tool: String,
+    /// The arguments: a JSON object, @FILE, or - for standard input.
+    #[arg(value_name = "JSON|@FILE|-", default_value = "{}", allow_hyphen_values = true)]
+    pub(super) arguments: String,
+    /// Print the whole result as JSON: content, `is_error`, `error_kind`, structured, receipt.
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) at: At,
+    #[command(flatten)]
+    pub(super) rules: Rules,
+    #[command(flatten)]
+    pub(super) servers: Servers,
+}
+
+/// Get tokens for an MCP server that wants you to log in, or forget them.
+#[derive(Debug, Args)]
+pub(super) struct Login {
+    /// The server's name, from `haft mcp list`.
+    pub(super) name: String,
     #[command(flatten)]
     pub(super) workspace: Workspace,
     #[command(flatten)]

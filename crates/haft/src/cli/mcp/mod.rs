@@ -1,8 +1,10 @@
 //! `haft mcp`: Haft's tools for any client, and any server's tools for Haft.
 
 mod args;
+mod http;
 mod manage;
 mod serve;
+mod try_out;
 
 use super::Done;
 use args::Action;
@@ -18,6 +20,10 @@ pub(super) fn run(args: Mcp) -> Done {
         Some(Action::Remove(args)) => manage::remove(&args),
         Some(Action::Trust(args)) => manage::trust(&args),
         Some(Action::Untrust(args)) => manage::untrust(&args),
+        Some(Action::Test(args)) => try_out::test(&args),
+        Some(Action::Call(args)) => try_out::call(*args),
+        Some(Action::Login(args)) => try_out::login(&args),
+        Some(Action::Logout(args)) => try_out::logout(&args),
         Some(Action::Install(args)) => manage::install(&args),
         Some(Action::Uninstall(args)) => manage::uninstall(&args),
     }

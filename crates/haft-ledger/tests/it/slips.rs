@@ -1,0 +1,141 @@
+//! Calls that changed nothing: written down at once, entered later, in order, once.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use haft_ledger::{Daybook, Ledger, Query};
+use haft_tool::State;
+
+use crate::setting::{call, new_session, setting};
+
+const HOME: &str = "HAFT_TEST_SLIPS_HOME";
+
+fn ids(ledger: &Ledger) -> Vec<i64> {
+    let all = Query { limit: 100_000, ..Query::default() };
+    ledger.receipts(&all).unwrap().iter().rev().map(|receipt| receipt.id).collect()
+}
+
+#[test]
+fn a_slip_has_its_number_at_once_and_is_found_by_whoever_looks() {
+    let set = setting();
+    let daybook = Daybook::open(&set.home(), &new_session("/w")).unwrap().unwrap();
+    let mut first = call(daybook.session());
+    first.state = State::Completed;
+    daybook.note(&mut first).unwrap();
+    let wrote = set.wrote("a", b"before", b"after");
+    let mut second = call(daybook.session());
+    second.state = State::Failed;
+    daybook.note(&mut second).unwrap();
+    assert!(first.id < wrote.id && wrote.id < second.id, "numbers come in the order of the calls");
+
+    let other = Ledger::open(set.home()).unwrap();
+    assert_eq!(other.receipt(first.id).unwrap(), first);
+    assert_eq!(other.receipt(second.id).unwrap(), second);
+    assert_eq!(other.session(daybook.session()).unwrap().calls, 2);
+    assert_eq!(ids(&other), [first.id, wrote.id, second.id]);
+    assert_eq!(ids(&set.ledger), ids(&other), "once, whoever looks first");
+}
+
+#[test]
+fn a_home_without_a_ledger_has_no_daybook_yet() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(Daybook::open(&dir.path().join("home"), &new_session("/w")).unwrap().is_none());
+}
+
+#[test]
+fn slips_of_many_threads_and_of_a_ledger_beside_them_are_all_there_once() {
+    let set = setting();
+    let home = set.home();
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let home = home.clone();
+            std::thread::spawn(move || {
+                let daybook = Daybook::open(&home, &new_session("/w")).unwrap().unwrap();
+                let mut mine = Vec::new();
+                for _ in 0..500 {
+                    let mut receipt = call(daybook.session());
+                    receipt.state = State::Completed;
+                    // Long enough for the file to be begun anew several times.
+                    receipt.call_id = "x".repeat(1_000);
+                    daybook.note(&mut receipt).unwrap();
+                    mine.push(receipt.id);
+                }
+                assert!(mine.is_sorted());
+                mine
+            })
+        })
+        .collect();
+    let looking = Arc::new(Ledger::open(&home).unwrap());
+    while threads.iter().any(|thread| !thread.is_finished()) {
+        looking.enter_slips().unwrap();
+    }
+    let told: Vec<i64> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+    let told: BTreeSet<i64> = told.into_iter().collect();
+    assert_eq!(told.len(), 2_000);
+    assert_eq!(ids(&looking).into_iter().collect::<BTreeSet<_>>(), told);
+    assert!(fs::metadata(home.join("slips")).unwrap().len() < 1 << 20, "what was entered makes room");
+}
+
+#[test]
+fn what_is_torn_takes_nothing_that_came_before_with_it() {
+    let set = setting();
+    let daybook = Daybook::open(&set.home(), &new_session("/w")).unwrap().unwrap();
+    let mut kept = call(daybook.session());
+    kept.state = State::Completed;
+    daybook.note(&mut kept).unwrap();
+    let slips = set.home().join("slips");
+    let mut bytes = fs::read(&slips).unwrap();
+    bytes.extend_from_slice(&[200, 0, 0, 0, 1, 2, 3, 4, b'{']);
+    fs::write(&slips, bytes).unwrap();
+    assert_eq!(ids(&set.ledger), [kept.id]);
+    let mut next = call(daybook.session());
+    next.state = State::Completed;
+    daybook.note(&mut next).unwrap();
+    assert_eq!(ids(&set.ledger), [kept.id, next.id]);
+}
+
+/// Writes slips until it is killed. It is the victim of the test below, which starts it.
+#[test]
+fn victim() {
+    let Some(home) = std::env::var_os(HOME) else { return };
+    let daybook = Daybook::open(home.as_ref(), &new_session("/w")).unwrap().unwrap();
+    let mut out = std::io::stdout();
+    loop {
+        let mut receipt = call(daybook.session());
+        receipt.state = State::Completed;
+        daybook.note(&mut receipt).unwrap();
+        writeln!(out, "\nslip {}", receipt.id).unwrap();
+    }
+}
+
+#[test]
+fn a_slip_that_was_acknowledged_survives_a_kill() {
+    let set = setting();
+    let mut told = BTreeSet::new();
+    for round in 0..20 {
+        let mut victim = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "slips::victim", "--nocapture", "--test-threads=1"])
+            .env(HOME, set.home())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(victim.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let heard = |line: String| line.strip_prefix("slip ").and_then(|id| id.parse::<i64>().ok());
+        let mut wanted = round * 7;
+        while wanted > 0 {
+            if let Some(id) = heard(lines.next().unwrap()) {
+                told.insert(id);
+                wanted -= 1;
+            }
+        }
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        told.extend(lines.filter_map(heard));
+        let there: BTreeSet<i64> = ids(&set.ledger).into_iter().collect();
+        assert!(told.is_subset(&there), "round {round}");
+    }
+}

@@ -1,0 +1,65 @@
+//! Logging in where the suite wants it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_mcp::client::Authorize;
+use haft_mcp::client::oauth::{Authorizer, Doors, Opener, Options, Registered};
+use haft_tool::{Cancel, Http, HttpRequest, Reach, Redirects, Secret, ToolError};
+use haft_world::Web;
+use serde_json::Value;
+use tempfile::TempDir;
+use url::Url;
+
+use crate::Done;
+
+/// Goes where it is sent and says yes, as the suite's authorization server does at once.
+struct Browser(Arc<Web>);
+
+impl Opener for Browser {
+    fn open(&self, url: &Url) -> Result<(), ToolError> {
+        let (web, url) = (Arc::clone(&self.0), url.to_string());
+        std::thread::spawn(move || {
+            let mut at = Some(url);
+            while let Some(url) = at {
+                eprintln!("browser: {url}");
+                let request = HttpRequest { redirects: Redirects::Never, ..HttpRequest::get(url) };
+                at = open(&web, &request.url).fetch(&request).ok().and_then(|response| response.redirect);
+            }
+        });
+        Ok(())
+    }
+}
+
+/// The entries that let a server on this machine through.
+pub(crate) fn hosts(url: &str) -> Vec<String> {
+    let port = Url::parse(url).ok().and_then(|url| url.port()).unwrap_or(80);
+    vec![format!("127.0.0.1:{port}"), format!("[::1]:{port}")]
+}
+
+fn open(web: &Arc<Web>, url: &str) -> Arc<dyn Http> {
+    let hosts = hosts(url);
+    web.within(Reach { inner: hosts.clone(), hosts, ..Reach::default() }, Cancel::new())
+}
+
+/// Who gets tokens for the server at `url`, and where they are kept for as long as this run.
+pub(crate) fn authorize(web: &Arc<Web>, url: &str, context: &Value) -> Done<(Arc<dyn Authorize>, TempDir)> {
+    let within = Arc::clone(web);
+    let doors: Doors = Arc::new(move |reach, cancel| within.within(reach, cancel));
+    let registered = context["client_id"].as_str().map(|id| Registered {
+        id: id.to_owned(),
+        secret: context["client_secret"].as_str().map(Secret::new),
+        issuer: None,
+        redirect: None,
+    });
+    let options = Options {
+        registered,
+        document: Url::parse("https://conformance-test.local/client-metadata.json").ok(),
+        limit: Duration::from_secs(20),
+        ..Options::default()
+    };
+    let folder = tempfile::tempdir()?;
+    let browser = Arc::new(Browser(Arc::clone(web)));
+    let authorizer = Authorizer::new(url, doors, browser, folder.path(), options)?;
+    Ok((Arc::new(authorizer), folder))
+}

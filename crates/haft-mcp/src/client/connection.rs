@@ -1,0 +1,268 @@
+//! One connection to one server, as the rest of Haft sees it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use haft_tool::Cancel;
+use serde_json::{Map, Value, json};
+
+use super::conversation::{Conversation, Question};
+use super::ear::Ear;
+use super::http::old::OldStream;
+use super::http::{Endpoint, Streamable, headers};
+use super::link::Link;
+use super::listing::{self, Listing};
+use super::patience::Patience;
+use super::stdio::{Pipes, Stdio};
+use super::subscription::Subscription;
+use super::things::{self, Prompt, Resource, ServerTool, Template};
+use super::{CallOptions, ClientError, Limits, Options, ServerInfo, Trouble, lock, rounds};
+use crate::serve::News;
+use crate::wire::{HEADER_MISMATCH, METHOD_NOT_FOUND};
+
+/// How a server is reached.
+pub enum Transport {
+    /// A process, over its standard input and output.
+    Stdio(Pipes),
+    /// An address.
+    Http(Endpoint),
+}
+
+/// One connection to one server. All of it blocks, and none of it for ever; several threads may ask at once.
+pub struct Client {
+    conversation: Arc<Conversation>,
+    subscription: Subscription,
+}
+
+impl Client {
+    /// Finds out who is there. A process is ended if that fails.
+    pub fn connect(transport: Transport, options: Options) -> Result<Self, ClientError> {
+        let conversation = match transport {
+            Transport::Stdio(pipes) => {
+                let ear = Arc::new(Ear::new(options.handlers.clone()));
+                let link: Arc<dyn Link> = Arc::new(Stdio::new(pipes, &options.limits, &ear)?);
+                Conversation::begin(link, ear, options, false)?
+            }
+            Transport::Http(endpoint) => over_http(endpoint, options)?,
+        };
+        let conversation = Arc::new(conversation);
+        Ok(Self { subscription: Subscription::new(&conversation), conversation })
+    }
+
+    /// Who the server says it is.
+    pub fn info(&self) -> ServerInfo {
+        self.conversation.info()
+    }
+
+    /// Its tools, in its order. Of several with one name the first is kept.
+    pub fn tools(&self) -> Result<Listing<ServerTool>, ClientError> {
+        // A server that has tools and does not declare them is asked all the same.
+        let listed = match self.list("tools/list", "tools") {
+            Err(ClientError { kind: Trouble::Answered(error), .. })
+                if error.code == METHOD_NOT_FOUND && !self.info().declares("tools") =>
+            {
+                Listing::default()
+            }
+            listed => listed?,
+        };
+        let all = listed.read(ServerTool::read);
+        let mut tools = Listing { items: Vec::new(), warnings: all.warnings };
+        let mut marks = std::collections::HashMap::new();
+        let mirrors = self.mirrors();
+        for tool in all.items {
+            let name = listing::shown(&Value::from(tool.name.as_str()));
+            if marks.contains_key(&tool.name) {
+                tools.warn(format!("a second tool named {name} is left out"));
+                continue;
+            }
+            match if mirrors { headers::mirrored(&tool.input_schema) } else { Ok(Vec::new()) } {
+                Ok(found) => {
+                    marks.insert(tool.name.clone(), found);
+                    tools.items.push(tool);
+                }
+                Err(why) => tools.warn(format!("the tool {name} is left out: {why}")),
+            }
+        }
+        *lock(&self.conversation.mirrored) = marks;
+        Ok(tools)
+    }
+
+    /// Its resources; none if it declares none.
+    pub fn resources(&self) -> Result<Listing<Resource>, ClientError> {
+        self.list_declared("resources", "resources/list", "resources", "resource")
+    }
+
+    /// Its templates of resources; none if it declares no resources.
+    pub fn templates(&self) -> Result<Listing<Template>, ClientError> {
+        self.list_declared("resources", "resources/templates/list", "resourceTemplates", "template")
+    }
+
+    /// Its prompts; none if it declares none.
+    pub fn prompts(&self) -> Result<Listing<Prompt>, ClientError> {
+        self.list_declared("prompts", "prompts/list", "prompts", "prompt")
+    }
+
+    /// What is in a resource: the list of its contents, as the wire has it.
+    pub fn read(&self, uri: &str, cancel: &Cancel) -> Result<Value, ClientError> {
+        let mut result =
+            self.settle(Question::new("resources/read", json!({"uri": uri})), &CallOptions::new(cancel))?;
+        match result.get_mut("contents").map(Value::take) {
+            Some(contents @ Value::Array(_)) => Ok(contents),
+            _ => Err(ClientError::garbled("the server's answer to `resources/read` has no contents")),
+        }
+    }
+
+    /// A prompt with its arguments filled in, as the wire has it.
+    pub fn prompt(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+        cancel: &Cancel,
+    ) -> Result<Value, ClientError> {
+        let params = json!({"name": name, "arguments": arguments});
+        let result = self.settle(Question::new("prompts/get", params), &CallOptions::new(cancel))?;
+        if result.get("messages").is_none_or(|messages| !messages.is_array()) {
+            return Err(ClientError::garbled("the server's answer to `prompts/get` has no messages"));
+        }
+        Ok(result)
+    }
+
+    /// Calls a tool; its result as the wire has it, an object whose `content`, if there is any, is a list. A result that
+    /// says `isError` is a result. A call that fails is never made again here: nobody knows how far it came.
+    pub fn call(
+        &self,
+        name: &str,
+        arguments: &Value,
+        options: &CallOptions<'_>,
+    ) -> Result<Value, ClientError> {
+        let params = json!({"name": name, "arguments": arguments});
+        let question = || {
+            let marks = self.marks(name);
+            Question {
+                headers: headers::mirror(&marks, arguments),
+                ..Question::new("tools/call", params.clone())
+            }
+        };
+        if self.mirrors() && !lock(&self.conversation.mirrored).contains_key(name) {
+            // Which arguments go along as headers is in the list, which nobody has asked for yet.
+            self.tools()?;
+        }
+        let mut outcome = self.settle(question(), options);
+        if let Err(ClientError { kind: Trouble::Answered(error), .. }) = &outcome
+            && error.code == HEADER_MISMATCH
+            && self.mirrors()
+        {
+            // The list has changed, and the call was refused before it began.
+            self.tools()?;
+            outcome = self.settle(question(), options);
+        }
+        let result = outcome?;
+        if !things::is_tool_result(&result) {
+            let shown = listing::shown(&result);
+            return Err(ClientError::garbled(format!(
+                "the result has not the shape of a tool's result: {shown}"
+            )));
+        }
+        Ok(result)
+    }
+
+    /// Has `listener` told, on a thread of its own, what has changed; many changes at once are told as one.
+    pub fn on_news(&self, listener: impl Fn(News) + Send + 'static) {
+        self.conversation.ear.news.listen(Box::new(listener));
+        self.subscription.begin();
+    }
+
+    /// Asks to be told when this resource changes.
+    pub fn watch(&self, uri: &str) -> Result<(), ClientError> {
+        if self.info().version.is_modern() {
+            self.subscription.watch(uri);
+            return Ok(());
+        }
+        let limit = self.limits().list;
+        let cancel = Cancel::new();
+        let (cancel, _guards) = self.conversation.linked(&cancel);
+        let question = Question::new("resources/subscribe", json!({"uri": uri}));
+        self.conversation.ask(&question, &Patience::of(limit, &cancel)).map(drop)
+    }
+
+    /// Ends the connection, and the server if it is a process of ours. To end it twice is to end it once.
+    pub fn close(&self) {
+        self.subscription.end();
+        self.conversation.close();
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.conversation.options.limits
+    }
+
+    /// Whether arguments may have to go along as headers.
+    fn mirrors(&self) -> bool {
+        self.conversation.has_headers && self.conversation.version().is_modern()
+    }
+
+    fn marks(&self, name: &str) -> Vec<headers::Mirrored> {
+        lock(&self.conversation.mirrored).get(name).cloned().unwrap_or_default()
+    }
+
+    fn settle(&self, question: Question, options: &CallOptions<'_>) -> Result<Value, ClientError> {
+        let _during = self.conversation.ear.during_a_call(self.limits().questions);
+        let (cancel, _guards) = self.conversation.linked(options.cancel);
+        let default = if question.method == "tools/call" { self.limits().call } else { self.limits().list };
+        let step = options.timeout.unwrap_or(default);
+        let at_most = options.at_most.unwrap_or(self.limits().call_at_most).max(step);
+        let thinking = &self.conversation.ear.thinking;
+        rounds::settle(&self.conversation, question, &cancel, || {
+            Patience::stretching(step, at_most, &cancel, options.progress).with_questions(thinking)
+        })
+    }
+
+    fn list_declared<T: for<'de> serde::Deserialize<'de>>(
+        &self,
+        capability: &str,
+        method: &'static str,
+        key: &'static str,
+        what: &str,
+    ) -> Result<Listing<T>, ClientError> {
+        if !self.info().declares(capability) {
+            return Ok(Listing::default());
+        }
+        Ok(self.list(method, key)?.read(|item| things::read(what, item)))
+    }
+
+    fn list(
+        &self,
+        method: &'static str,
+        key: &'static str,
+    ) -> Result<Listing<Map<String, Value>>, ClientError> {
+        let until = Instant::now() + self.limits().list;
+        let cancel = Cancel::new();
+        let (cancel, _guards) = self.conversation.linked(&cancel);
+        listing::list(key, self.limits(), |params| {
+            let left = until.saturating_duration_since(Instant::now());
+            self.conversation.ask(&Question::new(method, params), &Patience::of(left, &cancel))
+        })
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Over HTTP a server that knows neither way of asking may be one of the oldest.
+fn over_http(endpoint: Endpoint, options: Options) -> Result<Conversation, ClientError> {
+    let again = endpoint.clone();
+    let ear = Arc::new(Ear::new(options.handlers.clone()));
+    let link: Arc<dyn Link> = Arc::new(Streamable::new(endpoint, &options.limits, &ear)?);
+    let error = match Conversation::begin(link, ear, options.clone(), true) {
+        Err(error) if matches!(error.kind, Trouble::Status(400 | 404 | 405)) => error,
+        outcome => return outcome,
+    };
+    let ear = Arc::new(Ear::new(options.handlers.clone()));
+    let cancel = Cancel::new();
+    let patience = Patience::of(options.limits.connect, &cancel);
+    let Ok(link) = OldStream::open(again, &options.limits, &ear, &patience) else { return Err(error) };
+    let version = Some(crate::wire::Version::NEWEST_HANDSHAKE);
+    Conversation::begin(Arc::new(link), ear, Options { version, ..options }, false)
+}

@@ -1,0 +1,178 @@
+//! Requests to a server that has been greeted: dressed for its era, answered, taken back, and asked again where that is
+//! right.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use haft_tool::{Cancel, CancelGuard};
+use serde_json::{Value, json};
+
+use super::ear::Ear;
+use super::greeting::Greeting;
+use super::http::headers::Mirrored;
+use super::link::{Asked, Link};
+use super::patience::Patience;
+use super::{ClientError, Options, ServerInfo, Trouble, lock};
+use crate::wire::{Id, Version};
+
+/// A conversation with one server.
+pub(super) struct Conversation {
+    pub(super) link: Arc<dyn Link>,
+    pub(super) ear: Arc<Ear>,
+    pub(super) options: Options,
+    ids: AtomicI64,
+    agreed: Mutex<Agreed>,
+    /// Which arguments of which tools go along as headers; what was learned from the last list.
+    pub(super) mirrored: Mutex<HashMap<String, Vec<Mirrored>>>,
+    /// Whether the way has headers at all.
+    pub(super) has_headers: bool,
+    pub(super) closed: Cancel,
+}
+
+struct Agreed {
+    info: ServerInfo,
+    /// How many sessions there have been.
+    sessions: u64,
+}
+
+/// One request, before it is dressed.
+pub(super) struct Question {
+    pub(super) method: &'static str,
+    pub(super) params: Value,
+    pub(super) headers: Vec<(String, String)>,
+}
+
+impl Question {
+    pub(super) fn new(method: &'static str, params: Value) -> Self {
+        Self { method, params, headers: Vec::new() }
+    }
+}
+
+impl Conversation {
+    /// Greets whoever is at the other end of `link`.
+    pub(super) fn begin(
+        link: Arc<dyn Link>,
+        ear: Arc<Ear>,
+        options: Options,
+        has_headers: bool,
+    ) -> Result<Self, ClientError> {
+        let (ids, closed) = (AtomicI64::new(1), Cancel::new());
+        ear.courier.attach(Arc::downgrade(&link));
+        let greeting =
+            Greeting { link: link.as_ref(), ear: &ear, ids: &ids, options: &options, cancel: &closed };
+        let info = match greeting.greet() {
+            Ok(info) => info,
+            Err(error) => {
+                ear.close();
+                link.close();
+                return Err(error);
+            }
+        };
+        if !info.version.is_modern() && ear.offers_something() {
+            link.listen();
+        }
+        let agreed = Mutex::new(Agreed { info, sessions: 1 });
+        Ok(Self { link, ear, options, ids, agreed, mirrored: Mutex::default(), has_headers, closed })
+    }
+
+    pub(super) fn info(&self) -> ServerInfo {
+        lock(&self.agreed).info.clone()
+    }
+
+    pub(super) fn version(&self) -> Version {
+        lock(&self.agreed).info.version
+    }
+
+    /// A cancellation that comes with the caller's, and with the end of the conversation.
+    pub(super) fn linked(&self, other: &Cancel) -> (Cancel, [CancelGuard; 2]) {
+        let linked = Cancel::new();
+        let link = |to: &Cancel| {
+            let linked = linked.clone();
+            to.on_cancel(move || linked.cancel())
+        };
+        let guards = [link(other), link(&self.closed)];
+        (linked, guards)
+    }
+
+    /// Asks, and asks again if the server has forgotten who we are.
+    pub(super) fn ask(&self, question: &Question, patience: &Patience<'_>) -> Result<Value, ClientError> {
+        let sessions = lock(&self.agreed).sessions;
+        match self.ask_once(question, patience) {
+            // It has not looked at the request, so to ask again is to ask once.
+            Err(error) if error.kind == Trouble::Forgotten => {
+                self.begin_anew(sessions, patience)?;
+                self.ask_once(question, patience)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn ask_once(&self, question: &Question, patience: &Patience<'_>) -> Result<Value, ClientError> {
+        let asked = self.dress(question);
+        let outcome = self.link.ask(&asked, patience);
+        let given_up = |error: &ClientError| matches!(error.kind, Trouble::Late | Trouble::Cancelled);
+        match outcome {
+            Err(error) if given_up(&error) => {
+                if let Some(word) = self.link.taken_back(&asked) {
+                    self.ear.courier.send(word);
+                }
+                let closed = error.kind == Trouble::Cancelled && self.closed.is_cancelled();
+                Err(if closed {
+                    ClientError::new(Trouble::Closed, "the connection was closed")
+                } else {
+                    error
+                })
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// The request as this era has it.
+    fn dress(&self, question: &Question) -> Asked {
+        let id = Id::Number(self.ids.fetch_add(1, Ordering::Relaxed));
+        let version = Some(self.version()).filter(|version| version.is_modern());
+        let mut params = question.params.clone();
+        let mut meta = version.map_or_else(|| json!({}), |version| self.greeting().meta(version));
+        if question.method == "tools/call" {
+            meta["progressToken"] = json!(id);
+        }
+        if meta.as_object().is_some_and(|meta| !meta.is_empty()) {
+            params["_meta"] = meta;
+        } else if params.as_object().is_some_and(serde_json::Map::is_empty) {
+            params = Value::Null;
+        }
+        Asked { id, method: question.method, params, version, headers: question.headers.clone() }
+    }
+
+    fn greeting(&self) -> Greeting<'_> {
+        let Self { link, ear, options, ids, closed, .. } = self;
+        Greeting { link: link.as_ref(), ear, ids, options, cancel: closed }
+    }
+
+    /// A new session, unless somebody else has begun one meanwhile.
+    fn begin_anew(&self, sessions: u64, patience: &Patience<'_>) -> Result<(), ClientError> {
+        let mut agreed = lock(&self.agreed);
+        if agreed.sessions != sessions {
+            return Ok(());
+        }
+        let limit = patience.left("initialize")?.min(self.options.limits.connect);
+        let info = self.greeting().initialize(agreed.info.version, Instant::now() + limit)?;
+        *agreed = Agreed { info, sessions: sessions + 1 };
+        Ok(())
+    }
+
+    /// Ends it. To end it twice is to end it once.
+    pub(super) fn close(&self) {
+        self.closed.cancel();
+        self.ear.close();
+        self.link.close();
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

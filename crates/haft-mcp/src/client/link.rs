@@ -1,0 +1,53 @@
+//! A way to one server.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::ClientError;
+use super::patience::Patience;
+use crate::wire::{Id, Message, Version};
+
+/// One request on its way.
+#[derive(Clone)]
+pub(super) struct Asked {
+    pub(super) id: Id,
+    pub(super) method: &'static str,
+    pub(super) params: Value,
+    /// The revision that it is written in, where each request says so itself.
+    pub(super) version: Option<Version>,
+    /// What of the arguments goes along as headers, where there are any.
+    pub(super) headers: Vec<(String, String)>,
+}
+
+impl Asked {
+    pub(super) fn message(&self) -> Message {
+        Message::request(self.id.clone(), self.method, self.params.clone())
+    }
+}
+
+/// A way to one server.
+pub(super) trait Link: Send + Sync {
+    /// Sends a request and waits for its answer.
+    fn ask(&self, asked: &Asked, patience: &Patience<'_>) -> Result<Value, ClientError>;
+
+    /// Sends what has no answer.
+    fn tell(&self, message: &Message, limit: Duration) -> Result<(), ClientError>;
+
+    /// Nobody waits for that answer any more: what to tell the server, if it does not see it by itself.
+    fn taken_back(&self, asked: &Asked) -> Option<Message> {
+        let params = serde_json::json!({"requestId": asked.id, "reason": "nobody waits for it any more"});
+        Some(Message::notification("notifications/cancelled", params))
+    }
+
+    /// A handshake has agreed on this revision.
+    fn agreed(&self, version: Version) {
+        let _ = version;
+    }
+
+    /// Begins to hear what the server says unasked, where that does not come by itself.
+    fn listen(&self) {}
+
+    /// Ends the connection, and whatever is at its other end if it was started for it.
+    fn close(&self);
+}

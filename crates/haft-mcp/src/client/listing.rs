@@ -1,0 +1,228 @@
+//! Lists, page after page, and no further than anybody would read.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use super::portable::clean_line;
+use super::{ClientError, Limits, Trouble};
+
+/// What a server has of something, as far as it was taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listing<T> {
+    /// What it has.
+    pub items: Vec<T>,
+    /// What was wrong with the rest, in words.
+    pub warnings: Vec<String>,
+}
+
+impl<T> Default for Listing<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), warnings: Vec::new() }
+    }
+}
+
+/// How many warnings are kept; more say nothing new.
+const MOST_WARNINGS: usize = 50;
+
+impl<T> Listing<T> {
+    pub(super) fn warn(&mut self, why: impl Into<String>) {
+        if self.warnings.len() < MOST_WARNINGS {
+            self.warnings.push(why.into());
+        }
+    }
+
+    /// The same list of something else; what cannot be read is left out with a warning.
+    pub(super) fn read<U>(self, read: impl Fn(Value) -> Result<U, String>) -> Listing<U>
+    where
+        T: Into<Value>,
+    {
+        let mut all = Listing { items: Vec::new(), warnings: self.warnings };
+        for item in self.items {
+            match read(item.into()) {
+                Ok(item) => all.items.push(item),
+                Err(why) => all.warn(why),
+            }
+        }
+        all
+    }
+}
+
+/// Asks for page after page of `key`, with `ask`.
+pub(super) fn list(
+    key: &str,
+    limits: &Limits,
+    mut ask: impl FnMut(Value) -> Result<Value, ClientError>,
+) -> Result<Listing<Map<String, Value>>, ClientError> {
+    let mut all = Listing::default();
+    let (mut cursor, mut seen, mut bytes) = (None::<String>, HashSet::new(), 0);
+    for page in 1.. {
+        let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
+        let mut result = match ask(params) {
+            Ok(result) => result,
+            Err(error) if page == 1 => return Err(error),
+            Err(error) if error.kind == Trouble::Cancelled => return Err(error),
+            Err(error) => {
+                all.warn(format!("page {page} of {key} could not be had: {error}"));
+                break;
+            }
+        };
+        bytes += weigh(&result);
+        let next = result.get("nextCursor").filter(|next| !next.is_null()).cloned();
+        let items = result.get_mut(key).map(Value::take);
+        let Some(Value::Array(items)) = items else {
+            let why = format!("the server's list of {key} is none");
+            if page == 1 {
+                return Err(ClientError::garbled(why));
+            }
+            all.warn(why);
+            break;
+        };
+        let room = limits.list_items.saturating_sub(all.items.len());
+        let over = items.len().saturating_sub(room);
+        for item in items.into_iter().take(room) {
+            match item {
+                Value::Object(item) => all.items.push(item),
+                other => all.warn(format!("{} among the {key} is left out: it is no object", shown(&other))),
+            }
+        }
+        let Some(next) = next else {
+            if over > 0 {
+                all.warn(format!("{over} {key} beyond the first {} are left out", limits.list_items));
+            }
+            break;
+        };
+        let stop = match next {
+            _ if over > 0 || all.items.len() >= limits.list_items => {
+                Some(format!("{key} beyond the first {} are left out", limits.list_items))
+            }
+            _ if bytes > limits.list_bytes => {
+                Some(format!("{key} beyond {} bytes are left out", limits.list_bytes))
+            }
+            _ if page >= limits.list_pages => {
+                Some(format!("{key} beyond page {} are left out", limits.list_pages))
+            }
+            Value::String(next) if !seen.insert(next.clone()) => {
+                Some(format!("the list of {key} goes in circles; what was seen once is kept"))
+            }
+            Value::String(next) => {
+                cursor = Some(next);
+                None
+            }
+            other => Some(format!("the list of {key} goes on at {}, which is no place", shown(&other))),
+        };
+        if let Some(stop) = stop {
+            all.warn(stop);
+            break;
+        }
+    }
+    Ok(all)
+}
+
+pub(super) fn shown(value: &Value) -> String {
+    clean_line(&value.to_string(), 60)
+}
+
+/// How large a value is, about.
+pub(super) fn weigh(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 4,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() + 2,
+        Value::Array(all) => 2 + all.iter().map(|one| weigh(one) + 1).sum::<usize>(),
+        Value::Object(all) => 2 + all.iter().map(|(key, one)| key.len() + weigh(one) + 4).sum::<usize>(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Page<'a> = &'a dyn Fn(usize) -> Value;
+
+    fn limits() -> Limits {
+        Limits { list_items: 10, list_pages: 5, list_bytes: 10_000, ..Limits::default() }
+    }
+
+    /// Lists pages that `page` makes; how many were asked for.
+    fn listed(page: impl Fn(usize) -> Value) -> (Listing<Map<String, Value>>, usize) {
+        let mut pages = 0;
+        let all = list("tools", &limits(), |_| {
+            pages += 1;
+            Ok(page(pages))
+        });
+        (all.unwrap(), pages)
+    }
+
+    fn tools(count: usize) -> Vec<Value> {
+        (0..count).map(|number| json!({"name": number})).collect()
+    }
+
+    #[test]
+    fn pages_are_put_together() {
+        let (all, pages) = listed(|page| {
+            if page < 3 {
+                json!({"tools": tools(2), "nextCursor": page.to_string()})
+            } else {
+                json!({"tools": tools(1)})
+            }
+        });
+        assert_eq!((all.items.len(), all.warnings.len(), pages), (5, 0, 3));
+    }
+
+    #[test]
+    fn a_list_without_end_ends_with_a_warning() {
+        let same = |_| json!({"tools": [], "nextCursor": "more"});
+        let empty = |_| json!({"tools": [], "nextCursor": ""});
+        let new = |page: usize| json!({"tools": [], "nextCursor": page.to_string()});
+        let number = |_| json!({"tools": tools(1), "nextCursor": 7});
+        let many = |_| json!({"tools": tools(10_000)});
+        let more = |page: usize| json!({"tools": tools(10), "nextCursor": page.to_string()});
+        let heavy =
+            |page: usize| json!({"tools": [{"name": "x".repeat(20_000)}], "nextCursor": page.to_string()});
+        let cases: [(Page<'_>, usize, usize); 7] = [
+            (&same, 0, 2),
+            (&empty, 0, 2),
+            (&new, 0, 5),
+            (&number, 1, 1),
+            (&many, 10, 1),
+            (&more, 10, 1),
+            (&heavy, 1, 1),
+        ];
+        for (at, (page, items, pages)) in cases.into_iter().enumerate() {
+            let (all, asked) = listed(page);
+            assert_eq!(
+                (all.items.len(), asked, all.warnings.len()),
+                (items, pages, 1),
+                "{at}: {:?}",
+                all.warnings
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_entry_is_left_out_and_what_is_no_list_is_an_error() {
+        let (all, _) = listed(|_| json!({"tools": [1, null, {"name": "a"}, [], "x"]}));
+        assert_eq!((all.items.len(), all.warnings.len()), (1, 4));
+        for result in [json!({}), json!({"tools": {}}), json!(7), Value::Null] {
+            let error = list("tools", &limits(), |_| Ok(result.clone())).unwrap_err();
+            assert_eq!(error.kind, Trouble::Garbled, "{result}");
+        }
+    }
+
+    #[test]
+    fn what_came_before_a_failure_is_kept() {
+        let mut pages = 0;
+        let all = list("tools", &limits(), |_| {
+            pages += 1;
+            if pages == 1 {
+                Ok(json!({"tools": tools(2), "nextCursor": "2"}))
+            } else {
+                Err(ClientError::late("late"))
+            }
+        });
+        let all = all.unwrap();
+        assert_eq!((all.items.len(), all.warnings.len()), (2, 1));
+        assert!(list("tools", &limits(), |_| Err(ClientError::late("late"))).is_err());
+    }
+}

@@ -1,0 +1,355 @@
+//! All servers of a session, and their tools as tools of its runtime.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use haft_runtime::{Source, WeakRuntime};
+use haft_tool::{AnyTool, Cancel, ErrorKind, Host, Output, Resource, ToolError};
+use serde_json::Value;
+
+use super::entry::Entry;
+use super::ground::{Ground, OnChange};
+use super::held::Held;
+use super::result::piece;
+use super::tool::RemoteTool;
+use crate::client::oauth::Opener;
+use crate::client::portable::{Names, clean};
+use crate::client::{Client, ServerInfo};
+
+/// What a tool of a server would be called if everything were allowed.
+pub type Naming = fn(server: &str, tool: &str) -> String;
+
+/// `mcp__server__tool`, as most dialects have it.
+pub fn with_prefix(server: &str, tool: &str) -> String {
+    format!("mcp__{server}__{tool}")
+}
+
+/// `server__tool`, as clawft has it.
+pub fn without_prefix(server: &str, tool: &str) -> String {
+    format!("{server}__{tool}")
+}
+
+/// What holding servers needs.
+pub struct Setup {
+    /// Which servers there are.
+    pub entries: Vec<Entry>,
+    /// What their tools are called.
+    pub naming: Naming,
+    /// Where Haft keeps its state.
+    pub home: PathBuf,
+    /// Who answers what servers ask, where that is offered to them.
+    pub host: Arc<dyn Host>,
+    /// Who brings the user to a place to log in.
+    pub opener: Arc<dyn Opener>,
+}
+
+/// All servers of a session. Clones are the same.
+#[derive(Clone)]
+pub struct Servers(Arc<Inner>);
+
+pub(super) struct Inner {
+    held: Vec<Arc<Held>>,
+    naming: Naming,
+    ground: Arc<Ground>,
+    /// Names of the runtime's own tools, which nobody takes.
+    taken: Mutex<BTreeSet<String>>,
+    catalog: Mutex<Option<Arc<Catalog>>>,
+    on_change: Mutex<Vec<OnChange>>,
+}
+
+/// Every tool that is known now, under its name.
+struct Catalog {
+    names: Names,
+    tools: Vec<Arc<RemoteTool>>,
+}
+
+impl Servers {
+    /// These servers. None is started before it is needed.
+    pub fn new(setup: Setup) -> Self {
+        let Setup { entries, naming, home, host, opener } = setup;
+        let ground = Arc::new(Ground::new(home, host, opener));
+        let held = entries.into_iter().map(|entry| Arc::new(Held::new(entry, Arc::clone(&ground)))).collect();
+        let inner = Arc::new(Inner {
+            held,
+            naming,
+            ground,
+            taken: Mutex::default(),
+            catalog: Mutex::default(),
+            on_change: Mutex::default(),
+        });
+        *lock(&inner.ground.servers) = Arc::downgrade(&inner);
+        Self(inner)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.held.is_empty()
+    }
+
+    /// Meets, side by side, every server that is trusted and that nobody has met yet; waits so long at most. Those that take
+    /// longer go on, and are told when they are there.
+    pub fn meet(&self, limit: Duration) {
+        let strangers: Vec<_> =
+            self.0.held.iter().filter(|held| held.is_stranger()).map(Arc::clone).collect();
+        let (met, meeting) = channel();
+        let count = strangers.len();
+        for held in strangers {
+            let (inner, met) = (Arc::clone(&self.0), met.clone());
+            let work = move || {
+                if held.client().is_ok() {
+                    inner.forget_catalog();
+                }
+                // Whoever waited may have gone on.
+                let _ = met.send(());
+            };
+            drop(std::thread::Builder::new().name("mcp-meet".to_owned()).spawn(work));
+        }
+        let until = Instant::now() + limit;
+        for _ in 0..count {
+            if meeting.recv_timeout(until.saturating_duration_since(Instant::now())).is_err() {
+                break;
+            }
+        }
+    }
+
+    /// What was strange about each server so far.
+    pub fn warnings(&self) -> Vec<String> {
+        let told = |held: &Arc<Held>| {
+            let name = held.entry.name.clone();
+            held.warnings().into_iter().map(move |warning| {
+                if warning.contains(&name) { warning } else { format!("the server {name}: {warning}") }
+            })
+        };
+        self.0.held.iter().flat_map(told).collect()
+    }
+
+    /// Connects one server, if it is not, and tells who it is and what it offers.
+    pub fn try_out(&self, name: &str) -> Result<Trial, ToolError> {
+        let held = self.0.find(name)?;
+        let start = Instant::now();
+        let client = held.client()?;
+        let connected = start.elapsed();
+        let tools = held
+            .tools()
+            .map(|tools| tools.iter().map(|tool| tool.name.clone()).collect())
+            .unwrap_or_default();
+        let left_out = held.tools().map(|tools| {
+            let each = tools.iter().filter(|tool| !tool.left_out.is_empty());
+            each.map(|tool| (tool.name.clone(), tool.left_out.clone())).collect()
+        });
+        let count = |listed: Result<usize, crate::client::ClientError>| listed.unwrap_or_default();
+        let start = Instant::now();
+        client.tools().map_err(|error| held.told(&error))?;
+        Ok(Trial {
+            info: client.info(),
+            connected,
+            round_trip: start.elapsed(),
+            tools,
+            left_out: left_out.unwrap_or_default(),
+            resources: count(client.resources().map(|listed| listed.items.len())),
+            prompts: count(client.prompts().map(|listed| listed.items.len())),
+            warnings: held.warnings(),
+        })
+    }
+
+    /// Brings the user to where the server's tokens are given out.
+    pub fn login(&self, name: &str) -> Result<(), ToolError> {
+        let held = self.0.find(name)?;
+        let runtime = self.0.ground.runtime()?;
+        match self.0.ground.authorizer(&held.entry, &runtime)? {
+            Some(authorizer) => authorizer.login(&Cancel::new()).map_err(|error| held.told(&error)),
+            None => Err(ToolError::invalid_arguments(format!("the server {name} takes no tokens from Haft"))),
+        }
+    }
+
+    /// Forgets the tokens of a server.
+    pub fn logout(&self, name: &str) -> Result<(), ToolError> {
+        let held = self.0.find(name)?;
+        let runtime = self.0.ground.runtime()?;
+        match self.0.ground.authorizer(&held.entry, &runtime)? {
+            Some(authorizer) => authorizer.forget().map_err(|error| held.told(&error)),
+            None => Ok(()),
+        }
+    }
+
+    /// What a tool of a server is called here.
+    pub fn name(&self, server: &str, tool: &str) -> Option<String> {
+        self.0.catalog().names.name(server, tool).map(str::to_owned)
+    }
+
+    /// The resources of one server, or of all that can be reached.
+    pub fn resources(&self, server: Option<&str>) -> Result<Vec<Resource>, ToolError> {
+        let chosen = match server {
+            Some(name) => vec![self.0.find(name)?],
+            None => self.0.held.iter().map(Arc::clone).collect(),
+        };
+        let mut all = Vec::new();
+        for held in chosen {
+            let listed =
+                held.client().and_then(|client| client.resources().map_err(|error| held.told(&error)));
+            match listed {
+                Ok(listed) => all.extend(listed.items.into_iter().map(|resource| Resource {
+                    server: held.entry.name.clone(),
+                    uri: resource.uri,
+                    name: clean(&resource.name, 500),
+                    description: resource.description.map(|words| clean(&words, 2_000)),
+                    media_type: resource.mime_type,
+                })),
+                // One that fails does not hide the others, unless it was the one that was asked for.
+                Err(error) if server.is_some() => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(all)
+    }
+
+    /// What a resource of a server holds.
+    pub fn resource(&self, server: &str, uri: &str) -> Result<Output, ToolError> {
+        let held = self.0.find(server)?;
+        let client = held.client()?;
+        let contents = client.read(uri, &Cancel::new()).map_err(|error| held.told(&error))?;
+        let part = |part: &Value| piece(serde_json::json!({"type": "resource", "resource": part}));
+        let content = contents.as_array().into_iter().flatten().map(part).collect();
+        Ok(Output { content, structured: None, error_kind: None })
+    }
+
+    /// Ends every connection, and every server that is a process.
+    pub fn close(&self) {
+        for held in &self.0.held {
+            held.close();
+        }
+    }
+}
+
+/// What came of trying a server out.
+#[derive(Debug, Clone)]
+pub struct Trial {
+    /// Who it says it is, and what it offers.
+    pub info: ServerInfo,
+    /// How long it took until it was there.
+    pub connected: Duration,
+    /// How long one list of its tools took.
+    pub round_trip: Duration,
+    /// Its tools that are offered, by their own names.
+    pub tools: Vec<String>,
+    /// What had to be left out of their schemas.
+    pub left_out: Vec<(String, Vec<String>)>,
+    /// How many resources it lists.
+    pub resources: usize,
+    /// How many prompts.
+    pub prompts: usize,
+    /// What is strange about it.
+    pub warnings: Vec<String>,
+}
+
+impl Inner {
+    fn find(&self, name: &str) -> Result<Arc<Held>, ToolError> {
+        let found = self.held.iter().find(|held| held.entry.name == name);
+        found.map(Arc::clone).ok_or_else(|| {
+            let known: Vec<&str> = self.held.iter().map(|held| held.entry.name.as_str()).collect();
+            let hint = match known.as_slice() {
+                [] => "none is configured; add one with `haft mcp add`".to_owned(),
+                known => format!("there are {}", known.join(", ")),
+            };
+            ToolError::new(ErrorKind::TargetNotFound, format!("there is no server {name:?}; {hint}"))
+        })
+    }
+
+    pub(super) fn look_again(&self, name: &str, client: &Client) {
+        if let Ok(held) = self.find(name)
+            && held.look(client).is_ok()
+        {
+            self.forget_catalog();
+        }
+    }
+
+    fn forget_catalog(&self) {
+        *lock(&self.catalog) = None;
+        for told in lock(&self.on_change).iter() {
+            told();
+        }
+    }
+
+    /// Every tool that is known without asking anybody.
+    fn catalog(&self) -> Arc<Catalog> {
+        let mut catalog = lock(&self.catalog);
+        if let Some(catalog) = &*catalog {
+            return Arc::clone(catalog);
+        }
+        let known: Vec<_> = self.held.iter().filter_map(|held| Some((held, held.tools()?))).collect();
+        let pairs = known.iter().flat_map(|(held, tools)| {
+            tools.iter().map(|tool| (held.entry.name.as_str(), tool.name.as_str()))
+        });
+        let names = Names::new(pairs, self.naming, &lock(&self.taken));
+        let mut tools = Vec::new();
+        for (held, known) in &known {
+            for tool in known.iter() {
+                if let Some(name) = names.name(&held.entry.name, &tool.name) {
+                    tools.push(Arc::new(RemoteTool::new(name, held, tool)));
+                }
+            }
+        }
+        let made = Arc::new(Catalog { names, tools });
+        *catalog = Some(Arc::clone(&made));
+        made
+    }
+
+    /// Whether somebody whom nobody has met yet may have a tool of this name.
+    fn may_be_a_strangers(&self, name: &str) -> bool {
+        self.held.iter().filter(|held| held.is_stranger()).any(|held| {
+            let begins = Names::new([(held.entry.name.as_str(), "x")], self.naming, &BTreeSet::new());
+            let begins =
+                begins.name(&held.entry.name, "x").and_then(|name| name.strip_suffix('x')).map(str::to_owned);
+            begins.is_none_or(|begins| name.starts_with(&begins))
+        })
+    }
+}
+
+impl Source for Servers {
+    fn join(&self, runtime: WeakRuntime) {
+        if let Some(held) = runtime.upgrade() {
+            *lock(&self.0.taken) = held.registry().names().into_iter().collect();
+        }
+        self.0.ground.join(runtime);
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn AnyTool>> {
+        self.0.catalog().tools.iter().map(|tool| Arc::clone(tool) as Arc<dyn AnyTool>).collect()
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<dyn AnyTool>> {
+        if self.0.held.is_empty() {
+            return None;
+        }
+        let catalog = self.0.catalog();
+        let found = catalog.tools.iter().find(|tool| tool.name() == name);
+        found.map(|tool| Arc::clone(tool) as Arc<dyn AnyTool>)
+    }
+
+    fn may_have(&self, name: &str) -> bool {
+        self.0.may_be_a_strangers(name)
+    }
+
+    fn meet(&self, limit: Duration) {
+        Self::meet(self, limit);
+    }
+
+    fn on_change(&self, told: OnChange) {
+        lock(&self.0.on_change).push(told);
+    }
+
+    fn resources(&self, of: Option<&str>) -> Result<Vec<Resource>, ToolError> {
+        Self::resources(self, of)
+    }
+
+    fn resource(&self, of: &str, uri: &str) -> Result<Output, ToolError> {
+        Self::resource(self, of, uri)
+    }
+}
+
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

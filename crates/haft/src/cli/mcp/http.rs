@@ -1,0 +1,97 @@
+//! Serving over HTTP: where, and for whom.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use clap::Args;
+use haft_mcp::serve::{HttpOptions, ResourceMetadata, Server, Token, serve_http};
+use haft_tool::{Cancel, ToolError};
+
+use super::super::screen;
+use super::super::terminal;
+
+#[derive(Debug, Args)]
+pub(super) struct Http {
+    /// Serve over HTTP at this address instead: a port, or ADDRESS:PORT. Without an address only this machine can reach it.
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(super) http: Option<SocketAddr>,
+    /// What clients must send as their bearer token; may be given several times [default: $`HAFT_MCP_TOKEN`, else a new one].
+    #[arg(long, value_name = "TOKEN", requires = "http")]
+    token: Vec<String>,
+    /// Let everybody on this machine in, without a token.
+    #[arg(long, requires = "http", conflicts_with = "token")]
+    no_token: bool,
+    /// Another name that clients may reach this server by, as their `Host` header has it; may be given several times.
+    #[arg(long, value_name = "HOST", requires = "http")]
+    allow_host: Vec<String>,
+    /// A page that may send requests, as its `Origin` header has it; may be given several times.
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    allow_origin: Vec<String>,
+    /// Tell clients that this authorization server gives out tokens; may be given several times.
+    #[arg(long, value_name = "URL", requires = "resource")]
+    authorization_server: Vec<String>,
+    /// The address that clients know this server by, for the metadata of a protected resource.
+    #[arg(long, value_name = "URL", requires = "authorization_server")]
+    resource: Option<String>,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix(':').unwrap_or(text);
+    if let Ok(port) = port.parse::<u16>() {
+        return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    }
+    let text =
+        text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    text.parse().map_err(|_| "expected a port, or ADDRESS:PORT".to_owned())
+}
+
+impl Http {
+    /// Serves until somebody ends it.
+    pub(super) fn serve(&self, server: &Arc<Server>, at: SocketAddr) -> Result<(), ToolError> {
+        let mut options = HttpOptions::new(at, self.tokens()?);
+        options.hosts.clone_from(&self.allow_host);
+        options.origins.clone_from(&self.allow_origin);
+        options.metadata = self.resource.as_ref().map(|resource| ResourceMetadata {
+            resource: resource.clone(),
+            authorization_servers: self.authorization_server.clone(),
+            scopes: Vec::new(),
+        });
+        let made = self.token.is_empty() && std::env::var_os(TOKEN).is_none() && !self.no_token;
+        let shown = options.tokens.first().filter(|_| made).map(|token| token.secret.clone());
+        let running = serve_http(Arc::clone(server), options)?;
+        screen::note(&format!("listening on {}", running.url()));
+        if let Some(token) = shown {
+            screen::note(&format!("clients need the header: Authorization: Bearer {token}"));
+        }
+        let cancel = Cancel::new();
+        let ended = cancel.clone();
+        terminal::wait(&cancel, async move { ended.cancelled().await })?;
+        running.stop();
+        Ok(())
+    }
+
+    fn tokens(&self) -> Result<Vec<Token>, ToolError> {
+        if self.no_token {
+            return Ok(Vec::new());
+        }
+        let mut secrets = self.token.clone();
+        if secrets.is_empty() {
+            secrets.extend(std::env::var(TOKEN).ok().filter(|token| !token.is_empty()));
+        }
+        if secrets.is_empty() {
+            let mut bytes = [0; 24];
+            getrandom::fill(&mut bytes)
+                .map_err(|error| ToolError::internal(format!("no randomness: {error}")))?;
+            secrets.push(bytes.iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+        let several = secrets.len() > 1;
+        let named = |(at, secret)| {
+            let principal = if several { format!("client {}", at + 1) } else { "client".to_owned() };
+            Token { principal, secret }
+        };
+        Ok(secrets.into_iter().enumerate().map(named).collect())
+    }
+}
+
+/// The variable that a token can come from, so that it need not stand on the command line.
+const TOKEN: &str = "HAFT_MCP_TOKEN";
