@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::ear::Ear;
 use super::patience::Patience;
-use super::{ClientError, lock};
+use super::{ClientError, Trouble, lock};
 use crate::wire::{Id, Message};
 
 /// How many notes of progress wait to be heard; of more, the oldest are dropped.
@@ -80,6 +80,14 @@ impl Waiters {
             Message::Response { id: None, .. } => {}
             Message::Notification { method, params } if method == "notifications/progress" => {
                 self.progress(params);
+            }
+            // In the new era only this says that a server stops telling news; in the old one it is about its own questions.
+            Message::Notification { method, params }
+                if method == "notifications/cancelled" && !ear.may_be_asked() =>
+            {
+                if let Some(id) = params.get("requestId").and_then(Id::read) {
+                    self.answer(&id, Err(ClientError::new(Trouble::Ended, "the server has ended it")));
+                }
             }
             Message::Notification { method, params } => ear.note(&method, &params),
             Message::Request { id, method, params } => ear.request(id, method, params),
@@ -164,7 +172,6 @@ mod tests {
     use haft_tool::Cancel;
     use serde_json::json;
 
-    use super::super::Trouble;
     use super::*;
 
     const LONG: Duration = Duration::from_mins(1);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use haft_mcp::client::{Authorize, Client, ClientError, Options, Transport, Trouble};
-use haft_tool::Secret;
+use haft_tool::{Cancel, Secret};
 
 use super::server::{Server, answer, json_answer, plain, said};
 use super::{connect, echo, endpoint, limits};
