@@ -10,7 +10,7 @@ use haft_tool::net::Authority;
 use haft_tool::{
     AnyTool, Dialect, ErrorKind, Host, Network, NoHost, Planning, Reads, Sandbox, Scope, Tool, ToolError,
 };
-use haft_world::{Enclosure, Environment, Root, TaskRoom};
+use haft_world::{Enclosure, Environment, Root, TaskRoom, real_named};
 
 use crate::runtime::Inner;
 use crate::schedule::Schedule;
@@ -49,6 +49,8 @@ pub struct Builder {
     no_tasks: Option<String>,
     session: Option<String>,
     door: Option<String>,
+    granted: Vec<(String, PathBuf, String)>,
+    any_workspace: bool,
 }
 
 impl Builder {
@@ -120,6 +122,24 @@ impl Builder {
     /// How much runs without a question.
     pub fn permission_mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Lets `tool` change one path, wherever it lies; `origin` is cited in decisions.
+    pub fn grant(
+        mut self,
+        tool: impl Into<String>,
+        path: impl Into<PathBuf>,
+        origin: impl Into<String>,
+    ) -> Self {
+        self.granted.push((tool.into(), path.into(), origin.into()));
+        self
+    }
+
+    /// Calls change nothing but what is granted path by path, so that the workspace may be any folder: the user's home too,
+    /// where the ledger and the settings lie.
+    pub fn any_workspace(mut self) -> Self {
+        self.any_workspace = true;
         self
     }
 
@@ -225,7 +245,9 @@ impl Builder {
             None => Ledger::home_from_env()?,
         };
         let home = resolved(&home)?;
-        refuse_inside(&roots, &home, "the ledger", "HAFT_HOME to a directory")?;
+        if !self.any_workspace {
+            refuse_inside(&roots, &home, "the ledger", "HAFT_HOME to a directory")?;
+        }
 
         let (dialect_name, reads) = self
             .dialect
@@ -246,6 +268,9 @@ impl Builder {
         for (tool, host) in dialects().flat_map(|dialect| &dialect.asks) {
             let rule = format!("{tool}(domain:{host})");
             rules.push(Rule::parse(Behavior::Allow, &rule, "the dialect itself", &workspace.path)?);
+        }
+        for (tool, path, origin) in &self.granted {
+            rules.push(Rule::grant(tool, path, origin)?);
         }
         for (behavior, text, origin) in &self.rules {
             rules.push(Rule::parse(*behavior, text, origin, &workspace.path)?);
@@ -269,6 +294,9 @@ impl Builder {
             endpoints: listed(&self.endpoints)?,
             ..Scope::of(workspace.path.clone())
         });
+        if self.any_workspace {
+            scope.blocked.push("/".into());
+        }
         scope.blocked.extend(dialects().flat_map(|dialect| dialect.blocked).map(PathBuf::from));
         for root in &scope.roots {
             if !roots.iter().any(|held| held.path == *root) {
@@ -279,7 +307,10 @@ impl Builder {
         if let Some(configuration) = host.configuration() {
             let file = resolved(configuration.file())?;
             // A preset that takes in everything leaves it to the protection alone.
-            refuse_inside(&roots[..=self.directories.len()], &file, "the settings", "HAFT_CONFIG to a file")?;
+            if !self.any_workspace {
+                let roots = &roots[..=self.directories.len()];
+                refuse_inside(roots, &file, "the settings", "HAFT_CONFIG to a file")?;
+            }
             scope.protected.push(file.clone());
             scope.config = Some(file);
         }
@@ -337,6 +368,10 @@ fn resolved(home: &Path) -> Result<PathBuf, ToolError> {
             "HAFT_HOME: {} is not an absolute path",
             home.display()
         )));
+    }
+    // A file may be a link itself, and then the one that it leads to is meant.
+    if let Ok(real) = real_named(home) {
+        return Ok(real);
     }
     let mut missing = Vec::new();
     let mut here = home;

@@ -11,6 +11,7 @@ mod companion;
 mod registry;
 mod runtime;
 mod schedule;
+mod sourced;
 mod steps;
 mod tasks;
 mod undo;

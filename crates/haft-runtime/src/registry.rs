@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use crate::runtime::WeakRuntime;
-use haft_tool::{AnyTool, Definition, Dialect, ErrorKind, Reads, ToolError, close_names};
+use haft_tool::{AnyTool, Definition, Dialect, ErrorKind, Output, Reads, Resource, ToolError, close_names};
 
 /// A tool and its definition, which is made when it is first wanted.
 pub(crate) struct Entry {
@@ -24,8 +25,14 @@ pub trait Source: Send + Sync {
     fn find(&self, name: &str) -> Option<Arc<dyn AnyTool>>;
     /// Whether somebody who is not there yet may have a tool of that name.
     fn may_have(&self, name: &str) -> bool;
-    /// Waits for those who are not there yet, not for ever. Blocks.
-    fn meet(&self);
+    /// Waits for those who are not there yet, so long at most. Blocks.
+    fn meet(&self, limit: Duration);
+    /// Has `told` called whenever the tools are others.
+    fn on_change(&self, told: Box<dyn Fn() + Send + Sync>);
+    /// The resources of one who has tools here, or of all. Blocks.
+    fn resources(&self, of: Option<&str>) -> Result<Vec<Resource>, ToolError>;
+    /// What a resource holds. Blocks.
+    fn resource(&self, of: &str, uri: &str) -> Result<Output, ToolError>;
 }
 
 impl Entry {

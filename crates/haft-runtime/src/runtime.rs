@@ -26,6 +26,8 @@ use crate::tasks::News;
 use crate::walk::{Lifeline, Walk};
 use crate::{Builder, Registry};
 
+/// How long servers that nobody has met may take when one of their tools is called.
+const MEETING: Duration = Duration::from_secs(30);
 /// How long a cancelled call may take to stop before it is given up.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -158,7 +160,7 @@ impl Runtime {
     pub async fn run(&self, call: Call, options: CallOptions) -> CallResult {
         for source in self.inner.strangers(&call.tool) {
             // If Tokio is shutting down, the call will hear of it.
-            let _ = tokio::task::spawn_blocking(move || source.meet()).await;
+            let _ = tokio::task::spawn_blocking(move || source.meet(MEETING)).await;
         }
         self.send(self.walk(call, options, None)).await
     }
@@ -167,7 +169,7 @@ impl Runtime {
     /// cost more than most of them.
     pub fn run_here(&self, call: Call, options: CallOptions) -> CallResult {
         for source in self.inner.strangers(&call.tool) {
-            source.meet();
+            source.meet(MEETING);
         }
         Self::go_here(self.walk(call, options, None))
     }
@@ -247,6 +249,22 @@ impl Runtime {
             all.extend(offered.map(|tool| tool.definition()));
         }
         all
+    }
+
+    /// Waits for the servers that nobody has met yet, so long at most. Blocks.
+    pub fn meet(&self, limit: Duration) {
+        for source in &self.inner.sources {
+            source.meet(limit);
+        }
+    }
+
+    /// Has `told` called whenever the tools are others.
+    pub fn on_tools_change(&self, told: impl Fn() + Send + Sync + 'static) {
+        let told: Arc<dyn Fn() + Send + Sync> = Arc::new(told);
+        for source in &self.inner.sources {
+            let told = Arc::clone(&told);
+            source.on_change(Box::new(move || told()));
+        }
     }
 
     /// Whether there is a tool of that name, or somebody who may have one.

@@ -12,6 +12,7 @@ use haft_world::{Ground, LocalWorld, Watcher};
 
 use crate::runtime::{CallOptions, CallResult, Inner, Watch};
 use crate::schedule::Ticket;
+use crate::sourced::Sourced;
 use crate::steps::ask::{Answer, Question, answered};
 use crate::steps::perform::{interrupted, perform, unbroken, unless_cancelled};
 use crate::steps::record::{Page, abandoned, kept_input};
@@ -219,6 +220,10 @@ impl Walk {
             watcher
         });
         let inner = &self.inner;
+        let mut host = Arc::clone(self.options.host.as_ref().unwrap_or(&inner.host));
+        if !inner.sources.is_empty() {
+            host = Arc::new(Sourced { host, sources: inner.sources.clone() });
+        }
         let ground = Ground {
             planning: inner.planning.clone(),
             roots: inner.roots.clone(),
@@ -226,7 +231,7 @@ impl Walk {
             enclosure: Arc::clone(&inner.enclosure),
             tasks: Arc::clone(&inner.tasks),
             web: Arc::clone(&inner.web),
-            host: Arc::clone(self.options.host.as_ref().unwrap_or(&inner.host)),
+            host,
         };
         Arc::new(LocalWorld::new(ground, &Arc::new(scope), page, self.options.cancel.clone(), watcher))
     }

@@ -31,6 +31,7 @@ pub mod cli;
 pub mod config;
 pub mod formats;
 pub mod host;
+mod splice;
 
 pub use haft_ledger::{Ledger, Query};
 pub use haft_policy::{Behavior, Mode, Preset};

@@ -45,7 +45,7 @@ fn open(web: &Arc<Web>, url: &str) -> Arc<dyn Http> {
 /// Who gets tokens for the server at `url`, and where they are kept for as long as this run.
 pub(crate) fn authorize(web: &Arc<Web>, url: &str, context: &Value) -> Done<(Arc<dyn Authorize>, TempDir)> {
     let within = Arc::clone(web);
-    let doors: Doors = Arc::new(move |reach| within.within(reach, Cancel::new()));
+    let doors: Doors = Arc::new(move |reach, cancel| within.within(reach, cancel));
     let registered = context["client_id"].as_str().map(|id| Registered {
         id: id.to_owned(),
         secret: context["client_secret"].as_str().map(Secret::new),

@@ -8,18 +8,21 @@ mod sessions;
 mod skills;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use haft_runtime::{CallOptions, Runtime, Watch};
 use haft_tool::{Call, Execution, Host, SideEffect, ToolError};
 use serde_json::{Map, Value, json};
 
-use crate::serve::{Cached, Exchange, Identity, Level, Offers, Page, Service};
+use crate::serve::{Cached, Exchange, Hub, Identity, Level, Offers, Page, Service};
 use crate::wire::RpcError;
 pub use form::{definition, output, result};
 use sessions::Sessions;
 
 /// How many tools or resources are on a page.
 const PAGE: usize = 100;
+/// How long a list of tools waits for servers that nobody has met yet.
+const MEETING: Duration = Duration::from_secs(2);
 /// For how long a list of tools holds; that it changed is told, too.
 const TOOLS_HOLD: Cached = Cached { ttl_ms: 300_000, public: false };
 
@@ -76,6 +79,10 @@ impl Service for Hands {
         Offers { resources: true, prompts: true, logging: true, ..Offers::default() }
     }
 
+    fn listen(&self, hub: &Hub) {
+        self.sessions.tell(hub);
+    }
+
     fn is_quick(&self, method: &str, params: &Value) -> bool {
         let tool = || params.get("name").and_then(Value::as_str).unwrap_or_default();
         match method {
@@ -83,13 +90,16 @@ impl Service for Hands {
                 // Where it takes long all the same, somebody else goes on reading after a moment.
                 matches!(side_effect, SideEffect::None | SideEffect::ReadOnly)
             }),
-            "resources/list" | "resources/read" | "prompts/list" | "prompts/get" => false,
+            "tools/list" | "resources/list" | "resources/read" | "prompts/list" | "prompts/get" => false,
             _ => true,
         }
     }
 
     fn tools(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {
-        let tools = self.runtime(exchange)?.definitions().iter().map(definition).collect();
+        let runtime = self.runtime(exchange)?;
+        // Who takes longer is told when they are there.
+        runtime.meet(MEETING);
+        let tools = runtime.definitions().iter().map(definition).collect();
         Page::of(tools, cursor, PAGE, TOOLS_HOLD)
     }
 

@@ -7,6 +7,7 @@ use haft_runtime::Runtime;
 use haft_tool::{SideEffect, ToolError};
 
 use super::Make;
+use crate::serve::{Hub, News};
 
 /// The most sessions that are held at once; who comes back after that begins a new one.
 const MOST: usize = 64;
@@ -15,6 +16,8 @@ const MOST: usize = 64;
 pub(super) struct Sessions {
     make: Make,
     held: Mutex<Held>,
+    /// Where it is told that tools are others.
+    hub: OnceLock<Hub>,
     /// What kind of thing each tool does; the same in all sessions.
     kinds: OnceLock<HashMap<String, SideEffect>>,
 }
@@ -27,7 +30,13 @@ struct Held {
 
 impl Sessions {
     pub(super) fn new(make: Make) -> Self {
-        Self { make, held: Mutex::default(), kinds: OnceLock::new() }
+        Self { make, held: Mutex::default(), hub: OnceLock::new(), kinds: OnceLock::new() }
+    }
+
+    /// Has clients told at `hub` that tools are others.
+    pub(super) fn tell(&self, hub: &Hub) {
+        // There is one server, and so one place.
+        let _ = self.hub.set(hub.clone());
     }
 
     /// The session of that client.
@@ -40,6 +49,9 @@ impl Sessions {
             }
         } else {
             let runtime = (self.make)()?;
+            if let Some(hub) = self.hub.get().cloned() {
+                runtime.on_tools_change(move || hub.tell(&News::Tools));
+            }
             self.kinds.get_or_init(|| {
                 let kinds = runtime.definitions().into_iter().map(|tool| (tool.name, tool.side_effect));
                 kinds.collect()

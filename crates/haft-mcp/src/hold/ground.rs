@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use haft_runtime::{Runtime, WeakRuntime};
-use haft_tool::{Cancel, Host, ToolError};
+use haft_tool::{Host, ToolError};
 use serde_json::Value;
 use url::Url;
 
@@ -64,7 +64,7 @@ impl Ground {
             return Ok(None);
         }
         let web = Arc::clone(runtime.web());
-        let doors = Arc::new(move |reach| web.within(reach, Cancel::new()));
+        let doors = Arc::new(move |reach, cancel| web.within(reach, cancel));
         let options = options(&entry.oauth, entry);
         let folder = self.home.join("tokens");
         Authorizer::new(url, doors, Arc::clone(&self.opener), folder, options)

@@ -19,9 +19,6 @@ use crate::client::oauth::Opener;
 use crate::client::portable::{Names, clean};
 use crate::client::{Client, ServerInfo};
 
-/// How long servers that nobody has met may take to be met.
-const MEETING: Duration = Duration::from_secs(30);
-
 /// What a tool of a server would be called if everything were allowed.
 pub type Naming = fn(server: &str, tool: &str) -> String;
 
@@ -90,11 +87,6 @@ impl Servers {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.held.is_empty()
-    }
-
-    /// Has `listener` told when the list of tools is another one.
-    pub fn on_change(&self, listener: impl Fn() + Send + Sync + 'static) {
-        lock(&self.0.on_change).push(Box::new(listener));
     }
 
     /// Meets, side by side, every server that is trusted and that nobody has met yet; waits so long at most. Those that take
@@ -168,7 +160,7 @@ impl Servers {
         let held = self.0.find(name)?;
         let runtime = self.0.ground.runtime()?;
         match self.0.ground.authorizer(&held.entry, &runtime)? {
-            Some(authorizer) => authorizer.login().map_err(|error| held.told(&error)),
+            Some(authorizer) => authorizer.login(&Cancel::new()).map_err(|error| held.told(&error)),
             None => Err(ToolError::invalid_arguments(format!("the server {name} takes no tokens from Haft"))),
         }
     }
@@ -341,8 +333,20 @@ impl Source for Servers {
         self.0.may_be_a_strangers(name)
     }
 
-    fn meet(&self) {
-        Self::meet(self, MEETING);
+    fn meet(&self, limit: Duration) {
+        Self::meet(self, limit);
+    }
+
+    fn on_change(&self, told: OnChange) {
+        lock(&self.0.on_change).push(told);
+    }
+
+    fn resources(&self, of: Option<&str>) -> Result<Vec<Resource>, ToolError> {
+        Self::resources(self, of)
+    }
+
+    fn resource(&self, of: &str, uri: &str) -> Result<Output, ToolError> {
+        Self::resource(self, of, uri)
     }
 }
 

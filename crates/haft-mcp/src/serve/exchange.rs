@@ -51,6 +51,8 @@ pub(super) struct Route {
     pub(super) id: Id,
     pub(super) outbox: Arc<dyn Outbox>,
     pub(super) progress: Option<Value>,
+    /// Whether the answer is given, be it a question: then there is nothing more to say until the client comes back.
+    pub(super) answered: bool,
 }
 
 /// One request on its way.
@@ -122,11 +124,8 @@ impl Exchange {
 
     /// Tells how far the request has come.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        if self.cancel.is_cancelled() {
-            return;
-        }
         let route = lock(&self.route);
-        let Some(token) = &route.progress else { return };
+        let Some(token) = route.progress.as_ref().filter(|_| self.is_wanted(&route)) else { return };
         let mut params = json!({"progressToken": token, "progress": number(progress)});
         if let Some(total) = total {
             params["total"] = number(total);
@@ -144,9 +143,10 @@ impl Exchange {
         } else {
             Some(self.peer.known().level.unwrap_or(Level::Info))
         };
-        if wanted.is_some_and(|wanted| level >= wanted) && !self.cancel.is_cancelled() {
+        let route = lock(&self.route);
+        if wanted.is_some_and(|wanted| level >= wanted) && self.is_wanted(&route) {
             let params = json!({"level": level.word(), "logger": logger, "data": data});
-            lock(&self.route).outbox.send(&Message::notification("notifications/message", params));
+            route.outbox.send(&Message::notification("notifications/message", params));
         }
     }
 
@@ -168,12 +168,17 @@ impl Exchange {
     }
 
     pub(super) fn reply(&self, outcome: Result<Value, crate::wire::RpcError>) {
-        let route = lock(&self.route);
+        let mut route = lock(&self.route);
         self.peer.done(&route.id);
-        // A client that has taken its request back wants no answer.
-        if !self.cancel.is_cancelled() {
+        if self.is_wanted(&route) {
             route.outbox.send(&Message::response(route.id.clone(), outcome));
         }
+        route.answered = true;
+    }
+
+    /// Whether anything said about the request is still wanted: not after its answer, and not when it was taken back.
+    fn is_wanted(&self, route: &Route) -> bool {
+        !route.answered && !self.cancel.is_cancelled()
     }
 }
 

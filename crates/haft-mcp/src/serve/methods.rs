@@ -27,7 +27,7 @@ pub(super) fn answer(
     } else {
         legacy(server, exchange, method, params)?
     };
-    Ok(if exchange.version().is_modern() { complete(result) } else { result })
+    Ok(if exchange.version().is_modern() { complete(result, &server.info) } else { result })
 }
 
 fn modern(server: &Server, exchange: &Arc<Exchange>, method: &str, params: Value) -> Result<Value, RpcError> {
@@ -144,7 +144,7 @@ fn initialize(server: &Server, exchange: &Arc<Exchange>, params: &Value) -> Valu
     let mut result = json!({
         "protocolVersion": version.word(),
         "capabilities": capabilities(server, version),
-        "serverInfo": info(&identity),
+        "serverInfo": server.info,
     });
     if let Some(instructions) = identity.instructions {
         result["instructions"] = json!(instructions);
@@ -158,7 +158,6 @@ fn discover(server: &Server) -> Value {
         "supportedVersions": Version::words(),
         "capabilities": capabilities(server, Version::NEWEST),
         "ttlMs": 0, "cacheScope": "private",
-        "_meta": {meta::SERVER: info(&identity)},
     });
     if let Some(instructions) = identity.instructions {
         result["instructions"] = json!(instructions);
@@ -166,7 +165,8 @@ fn discover(server: &Server) -> Value {
     result
 }
 
-fn info(identity: &Identity) -> Value {
+/// Who answers, as the wire has it.
+pub(super) fn info(identity: &Identity) -> Value {
     json!({"name": identity.name, "title": identity.title, "version": identity.version})
 }
 
@@ -242,12 +242,15 @@ fn with_cache(mut result: Value, cached: Cached, exchange: &Arc<Exchange>) -> Va
     result
 }
 
-/// A result of the new era says that it is all there is, unless it says otherwise.
-fn complete(mut result: Value) -> Value {
-    if let Value::Object(fields) = &mut result
-        && !fields.contains_key("resultType")
-    {
-        fields.insert("resultType".to_owned(), json!("complete"));
+/// A result of the new era says that it is all there is, unless it says otherwise, and who it is from.
+fn complete(mut result: Value, info: &Value) -> Value {
+    if let Value::Object(fields) = &mut result {
+        if !fields.contains_key("resultType") {
+            fields.insert("resultType".to_owned(), json!("complete"));
+        }
+        if let Value::Object(about) = fields.entry("_meta").or_insert_with(|| json!({})) {
+            about.entry(meta::SERVER).or_insert_with(|| info.clone());
+        }
     }
     result
 }

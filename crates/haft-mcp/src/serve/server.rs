@@ -18,6 +18,8 @@ use crate::wire::{INVALID_REQUEST, Id, Message, RpcError, Version, meta};
 pub struct Server {
     pub(super) service: Arc<dyn Service>,
     pub(super) hub: Hub,
+    /// Who answers, as the wire has it.
+    pub(super) info: Value,
     parked: Parked,
 }
 
@@ -26,7 +28,8 @@ impl Server {
     pub fn new(service: Arc<dyn Service>) -> Self {
         let hub = Hub::default();
         service.listen(&hub);
-        Self { service, hub, parked: Parked::default() }
+        let info = methods::info(&service.identity());
+        Self { service, hub, info, parked: Parked::default() }
     }
 
     /// What is served.
@@ -78,7 +81,12 @@ impl Server {
     ) -> Result<(), RpcError> {
         let Request { id, method, mut params } = request;
         let spoken = Spoken::of(peer, &method, &params)?;
-        let route = Route { id: id.clone(), outbox: Arc::clone(outbox), progress: progress_token(&params) };
+        let route = Route {
+            id: id.clone(),
+            outbox: Arc::clone(outbox),
+            progress: progress_token(&params),
+            answered: false,
+        };
         if method == "subscriptions/listen" && spoken.version.is_modern() {
             return self.listen(peer, route, &params, cancel);
         }

@@ -11,8 +11,7 @@ use crate::support::{call, modern, request};
 #[test]
 fn a_request_that_is_taken_back_ends_and_has_no_answer() {
     let mut client = introduced("2025-11-25");
-    for id in [json!(7), json!("seven")] {
-        let before = if id == 7 { 0 } else { 1 };
+    for (before, id) in [json!(7), json!("seven")].into_iter().enumerate() {
         client.send(&request(id.clone(), "tools/call", call("hold", json!({}))));
         client.toys.until(|seen| seen.begun == before + 1);
         let cancel = |id: &Value| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});

@@ -10,7 +10,7 @@ use haft_mcp::wire::RpcError;
 use serde_json::{Map, Value, json};
 
 /// Long after anything should have happened; only a test that fails waits for so long.
-pub(crate) const LATER: Duration = Duration::from_secs(60);
+pub(crate) const LATER: Duration = Duration::from_mins(1);
 
 /// What has happened so far.
 #[derive(Debug, Default)]
@@ -138,7 +138,7 @@ impl Service for Toys {
             "large" => {
                 said(&"x".repeat(usize::try_from(arguments["bytes"].as_u64().unwrap_or_default()).unwrap()))
             }
-            "fall" => said(None.unwrap()),
+            "fall" => said(arguments["nothing"].as_str().unwrap()),
             _ => return Err(RpcError::params(format!("There is no tool {name:?}"))),
         })
     }
@@ -175,23 +175,23 @@ pub(crate) fn modern(params: Value) -> Value {
 }
 
 /// The same, of a client that can do this much.
-pub(crate) fn modern_with(mut params: Value, capabilities: Value) -> Value {
+pub(crate) fn modern_with(mut params: Value, capabilities: impl Into<Value>) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": capabilities,
+        "io.modelcontextprotocol/clientCapabilities": capabilities.into(),
         "io.modelcontextprotocol/logLevel": "debug",
     });
     params
 }
 
 /// A request.
-pub(crate) fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
+pub(crate) fn request(id: impl Into<Value>, method: &str, params: impl Into<Value>) -> Value {
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params.into()})
 }
 
 /// A call of a tool.
-pub(crate) fn call(name: &str, arguments: Value) -> Value {
-    json!({"name": name, "arguments": arguments})
+pub(crate) fn call(name: &str, arguments: impl Into<Value>) -> Value {
+    json!({"name": name, "arguments": arguments.into()})
 }
 
 /// How a client of an earlier revision begins.

@@ -77,6 +77,8 @@ pub(super) struct Call {
     pub(super) at: At,
     #[command(flatten)]
     pub(super) rules: Rules,
+    #[command(flatten)]
+    pub(super) servers: Servers,
 }
 
 /// Run any command inside the scope: held by the kernel, recorded, to be taken back.
@@ -103,7 +105,7 @@ pub(super) struct Sandbox {
 }
 
 /// What may be touched.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct Scope {
     /// One more folder that may be changed; may be given several times.
     #[arg(long = "add-dir", value_name = "DIR")]
@@ -134,6 +136,8 @@ pub(super) struct Tools {
     pub(super) dialect: Dialect,
     #[command(flatten)]
     pub(super) workspace: Workspace,
+    #[command(flatten)]
+    pub(super) servers: Servers,
 }
 
 /// List what was done, newest first.
@@ -282,7 +286,7 @@ pub(super) struct Completion {
     pub(super) shell: clap_complete::Shell,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct Workspace {
     /// The folder that calls work in [default: the current one].
     #[arg(long, value_name = "DIR")]
@@ -307,6 +311,17 @@ pub(super) struct At {
     pub(super) scope: Scope,
     #[command(flatten)]
     pub(super) dialect: Dialect,
+}
+
+/// Whose tools there are beside Haft's own.
+#[derive(Debug, Default, Args)]
+pub(super) struct Servers {
+    /// More MCP servers: a file like .mcp.json, or its JSON; may be given several times.
+    #[arg(long, value_name = "FILE|JSON")]
+    pub(super) mcp_config: Vec<String>,
+    /// Only the servers of --mcp-config, none of haft.toml and .mcp.json.
+    #[arg(long)]
+    pub(super) strict_mcp_config: bool,
 }
 
 #[derive(Debug, Args)]

@@ -21,15 +21,18 @@ const MOST_ARGUMENT_BYTES: u64 = 64 << 20;
 pub(super) fn run(args: args::Call) -> Done {
     let arguments = read_arguments(&args.arguments)?;
     let setup = Setup::load(&args.at.workspace)?;
+    let entries = setup.entries(&args.servers)?;
     let choice = setup.choice(&args.at.dialect)?;
     let named = choice.registry()?.get(&args.tool).map(|tool| (tool.name().to_owned(), tool.side_effect()));
-    let builder = choice.into_builder(setup.builder());
+    let (builder, servers) =
+        setup.holding(entries, &args.at.dialect, choice.into_builder(setup.builder()))?;
     let mut builder = setup.rules(&args.rules, setup.scope(&args.at.scope, builder)?);
     if let Some(session) = args.session {
         builder = builder.session(session);
     }
-    if let Some((tool, _)) = &named {
-        builder = builder.allow(tool, "named on the command line");
+    let named_tool = named.as_ref().map_or(args.tool.as_str(), |(tool, _)| tool);
+    if named.is_some() || !servers.is_empty() {
+        builder = builder.allow(named_tool, "named on the command line");
     }
     let builder = builder.asker(terminal::asker()).no_tasks(
         "`haft call` ends with its one call, and everything it has started with it; run the command in the \
@@ -46,6 +49,7 @@ pub(super) fn run(args: args::Call) -> Done {
     let options = CallOptions { cancel: cancel.clone(), watch: waiting.watch(), ..CallOptions::default() };
     let result = terminal::wait(&cancel, runtime.run(call, options))?;
     drop(waiting);
+    servers.close();
     runtime.tidy();
     match args.format {
         Some(Format::Haft) => screen::result(&as_json(&result).to_string()),

@@ -144,12 +144,21 @@ fn lines(sides: &Sides<'_>) -> String {
     if a.len().max(b.len()) > MOST_COMPARED || a.contains('\0') || b.contains('\0') {
         return sizes();
     }
+    texts(a, b)
+}
+
+/// What differs between two texts, line by line.
+pub(super) fn texts(a: &str, b: &str) -> String {
     let diff = TextDiff::from_lines(a, b);
+    // Line ends of the other kind are only worth a sign where they change.
+    let returns = |text: &str| text.contains("\r\n");
+    let end: &[char] =
+        if a.is_empty() || b.is_empty() || returns(a) == returns(b) { &['\n', '\r'] } else { &['\n'] };
     let mut text = String::new();
     for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
         let _ = writeln!(text, "{}", painted(FAINT, &hunk.header().to_string()));
         for change in hunk.iter_changes() {
-            let line = screen::harmless(change.value().trim_end_matches('\n')).into_owned();
+            let line = screen::harmless(change.value().trim_end_matches(end)).into_owned();
             let line = match change.tag() {
                 ChangeTag::Equal => format!(" {line}"),
                 ChangeTag::Delete => painted(BAD, &format!("-{line}")),

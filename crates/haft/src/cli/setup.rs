@@ -3,14 +3,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use haft_ledger::Ledger;
+use haft_mcp::client::oauth::Opener;
+use haft_mcp::hold::{self, Entry};
 use haft_runtime::{Builder, Runtime};
 use haft_tool::ToolError;
+use url::Url;
 
-use super::args::{Dialect, Rules, Scope, Workspace};
+use super::args::{Dialect, Rules, Scope, Servers, Workspace};
 use super::screen::{self, NOTE, painted};
 use super::terminal;
 use crate::choice::Choice;
-use crate::config::{Config, DialectName, NetworkWords, user_file};
+use crate::config::{self, Config, DialectName, NetworkWords, user_file};
 use crate::host::CommandLine;
 
 /// The settings that count here, and who runs the tools.
@@ -74,14 +78,87 @@ impl Setup {
         builder.permission_mode(mode.unwrap_or_default())
     }
 
+    /// The MCP servers that may be used here, and what is wrong with the others. Whether they are trusted is not looked up.
+    pub(super) fn servers(&self, flags: &Servers) -> Result<(Vec<Entry>, Vec<String>), ToolError> {
+        let mut found = self.configured(flags)?;
+        let mut entries = Vec::with_capacity(found.all.len());
+        for one in &found.all {
+            match one.entry() {
+                Ok(entry) => entries.extend(entry),
+                Err(why) => found.warnings.push(why),
+            }
+        }
+        Ok((entries, found.warnings))
+    }
+
+    /// The same, what is wrong with the others said.
+    pub(super) fn entries(&self, flags: &Servers) -> Result<Vec<Entry>, ToolError> {
+        let (entries, warnings) = self.servers(flags)?;
+        for warning in &warnings {
+            screen::note(&format!("{}: {}", painted(NOTE, "note"), screen::harmless(warning)));
+        }
+        Ok(entries)
+    }
+
+    /// The builder with the tools of these servers, named as the dialect has it; and the servers.
+    pub(super) fn holding(
+        &self,
+        entries: Vec<Entry>,
+        dialect: &Dialect,
+        builder: Builder,
+    ) -> Result<(Builder, hold::Servers), ToolError> {
+        let naming: hold::Naming = match self.dialect(dialect) {
+            "clawft" => hold::without_prefix,
+            _ => hold::with_prefix,
+        };
+        let servers = hold::Servers::new(hold::Setup {
+            entries,
+            naming,
+            home: Ledger::home_from_env()?,
+            host: Arc::clone(&self.host) as _,
+            opener: Arc::new(Browser),
+        });
+        if servers.is_empty() {
+            return Ok((builder, servers));
+        }
+        Ok((builder.source(Arc::new(servers.clone())), servers))
+    }
+
+    /// Every MCP server that somebody configured, whether it can be used or not.
+    pub(super) fn configured(&self, flags: &Servers) -> Result<config::Servers, ToolError> {
+        self.config.servers(&self.workspace, &flags.mcp_config, flags.strict_mcp_config)
+    }
+
     /// The tools that are offered.
     pub(super) fn choice(&self, flags: &Dialect) -> Result<Choice, ToolError> {
-        let values = &self.config.values;
-        let set = values.dialect.as_ref().map(DialectName::as_str);
-        let dialect = flags.dialect.as_deref().or(set).unwrap_or(haft_tools::dialects::NAMES[0]);
+        let (values, dialect) = (&self.config.values, self.dialect(flags));
         // Tools that were chosen for another dialect are not meant when this one is named.
         let offer = values.offer.as_deref().filter(|_| flags.dialect.is_none());
         Choice::new(dialect, flags.tools.as_deref().or(offer), &values.tools)
+    }
+}
+
+impl Setup {
+    /// The dialect that counts.
+    fn dialect<'a>(&'a self, flags: &'a Dialect) -> &'a str {
+        let set = self.config.values.dialect.as_ref().map(DialectName::as_str);
+        flags.dialect.as_deref().or(set).unwrap_or(haft_tools::dialects::NAMES[0])
+    }
+}
+
+/// Shows the user where to log in; nobody but the user opens it.
+struct Browser;
+
+impl Opener for Browser {
+    fn open(&self, url: &Url) -> Result<(), ToolError> {
+        if !terminal::is_there() {
+            return Err(ToolError::denied(format!(
+                "{} wants you to log in, and nobody is here to do so: run `haft mcp login NAME` in a terminal",
+                url.host_str().unwrap_or_default()
+            )));
+        }
+        screen::note(&format!("{}: log in at {url}", painted(NOTE, "note")));
+        Ok(())
     }
 }
 
@@ -97,11 +174,12 @@ impl Workspace {
         }
     }
 
-    /// A runtime's beginnings for commands that make no calls of their own: the settings are protected, not read.
+    /// A runtime's beginnings for commands that make no calls of their own: the settings are protected, not read, and the
+    /// folder may be any, the user's home too.
     pub(super) fn builder(&self) -> Result<Builder, ToolError> {
         let workspace = self.folder()?;
         let host = CommandLine::settings_only(user_file()?.as_deref(), &workspace);
-        Ok(beginning().workspace(workspace).host(Arc::new(host)))
+        Ok(beginning().workspace(workspace).host(Arc::new(host)).any_workspace())
     }
 }
 

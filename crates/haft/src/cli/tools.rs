@@ -2,27 +2,36 @@
 
 use std::fmt::Write;
 use std::io::IsTerminal;
+use std::time::Duration;
 
+use haft_mcp::hold::Entry;
 use haft_tool::{Definition, ErrorKind, ToolError, Value};
 
 use super::exit::Exit;
-use super::screen::{self, BOLD, FAINT, NAME, painted};
+use super::screen::{self, BOLD, FAINT, NAME, NOTE, painted};
 use super::setup::Setup;
 use super::{Done, args};
 use crate::formats;
 
 pub(super) fn run(args: &args::Tools) -> Done {
-    let registry = Setup::load(&args.workspace)?.choice(&args.dialect)?.registry()?;
-    let mut definitions = registry.definitions();
+    let setup = Setup::load(&args.workspace)?;
+    let entries = setup.entries(&args.servers)?;
+    let mut definitions = if entries.is_empty() {
+        setup.choice(&args.dialect)?.registry()?.definitions()
+    } else {
+        with_servers(&setup, entries, args)?
+    };
     if let Some(name) = &args.tool {
-        let Some(tool) = registry.get(name) else {
-            let all: Vec<_> = definitions.iter().map(|tool| tool.name.as_str()).collect();
+        let known = setup.choice(&args.dialect)?.registry()?;
+        let wire = known.get(name).map_or(name.as_str(), |tool| tool.name()).to_owned();
+        let all: Vec<String> = definitions.iter().map(|tool| tool.name.clone()).collect();
+        definitions.retain(|definition| definition.name == wire);
+        if definitions.is_empty() {
             return Err(ToolError::new(
                 ErrorKind::NotFound,
                 format!("there is no tool {name:?}; there are: {}", all.join(", ")),
             ));
-        };
-        definitions.retain(|definition| definition.name == tool.name());
+        }
     }
     match args.format {
         Some(format) => {
@@ -35,6 +44,28 @@ pub(super) fn run(args: &args::Tools) -> Done {
     }
     Ok(Exit::Done)
 }
+
+/// The tools of the dialect and of the servers; those whom nobody has met yet are met first.
+fn with_servers(
+    setup: &Setup,
+    entries: Vec<Entry>,
+    args: &args::Tools,
+) -> Result<Vec<Definition>, ToolError> {
+    let builder = setup.choice(&args.dialect)?.into_builder(setup.builder());
+    let (builder, servers) = setup.holding(entries, &args.dialect, builder)?;
+    let runtime = builder.build()?;
+    servers.meet(MEETING);
+    for warning in servers.warnings() {
+        screen::note(&format!("{}: {}", painted(NOTE, "note"), screen::harmless(&warning)));
+    }
+    let definitions = runtime.definitions();
+    servers.close();
+    runtime.end();
+    Ok(definitions)
+}
+
+/// How long servers that nobody has met may take.
+const MEETING: Duration = Duration::from_secs(15);
 
 fn listed(definitions: &[Definition]) -> String {
     let mut text = String::new();

@@ -6,19 +6,23 @@
 
 mod edit;
 mod file;
+mod pinned;
 mod places;
 mod sections;
+mod servers;
 
 use std::path::{Path, PathBuf};
 
 use haft_policy::Behavior;
 use haft_tool::{Configuration, ErrorKind, Setting, ToolError, Value, close_names};
 use haft_tools::Settings;
+use haft_world::real_named;
 use serde_json::Map;
 
 use file::File;
 pub use places::user_file;
 pub use sections::{DialectName, NetworkWords, Permissions, Sections};
+pub use servers::{Configured, PROJECT_SERVERS, Servers};
 
 /// What a project's file may set. All else is only read from the user's own.
 pub const PROJECT_KEYS: &[&str] = &["dialect", "offer", "permissions.ask", "permissions.deny"];
@@ -273,9 +277,9 @@ pub struct Live {
 }
 
 impl Live {
-    /// The settings whose changes go to `path`.
+    /// The settings whose changes go to `path`, or to where it leads if it is a link.
     pub fn new(path: PathBuf, workspace: PathBuf) -> Self {
-        Self { path, workspace }
+        Self { path: real_named(&path).unwrap_or(path), workspace }
     }
 
     fn now(&self) -> Result<Config, ToolError> {

@@ -60,11 +60,13 @@ impl Door {
             match (stream.status, &self.authorize) {
                 (401, Some(authorize)) if tokens < MOST_TOKENS => {
                     tokens += 1;
-                    token = Some(authorize.challenged(token.as_deref(), 401, &challenges)?);
+                    token =
+                        Some(authorize.challenged(token.as_deref(), 401, &challenges, patience.cancel)?);
                 }
                 (403, Some(authorize)) if steps < MOST_STEPS && wants_more(&challenges) => {
                     steps += 1;
-                    token = Some(authorize.challenged(token.as_deref(), 403, &challenges)?);
+                    token =
+                        Some(authorize.challenged(token.as_deref(), 403, &challenges, patience.cancel)?);
                 }
                 (401 | 403, _) => return Err(self.not_allowed(stream, patience)),
                 (301 | 302 | 303 | 307 | 308, _) => {

@@ -1,4 +1,4 @@
-//! One server's tokens: at hand, renewed, or asked for.
+//! One server's tokens, as everybody in this process shares them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -9,25 +9,22 @@ use std::time::{Duration, Instant};
 use haft_tool::Cancel;
 use url::Url;
 
-use super::challenge::Challenge;
-use super::discovery::{Found, discover};
 use super::fetch::{Doors, Fetch};
 use super::flow::Flow;
-use super::grant::{Denied, Grant, Tokens};
+use super::grant::Tokens;
 use super::home::Home;
 use super::opener::Opener;
 use super::registration::Registered;
-use super::scopes::{OFFLINE, Scopes};
+use super::renewal::Renewal;
+use super::scopes::Scopes;
 use super::store::{Entry, Store};
-use super::words::{refused, said};
+use super::words::refused;
 use crate::client::{Authorize, ClientError};
 
 /// A token that ends sooner than this is renewed before it is used.
 const SOON: u64 = 60;
 /// How long a renewal that failed is not tried again unasked.
 const REST: Duration = Duration::from_mins(1);
-/// How long a call waits for somebody else who is renewing.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// How often the user is asked, and within which time: a server that is never content must not keep a browser busy.
 const MOST_FLOWS: usize = 6;
 const FLOWS_IN: Duration = Duration::from_mins(10);
@@ -45,8 +42,6 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// How long the user may take to answer.
     pub limit: Duration,
-    /// Ends every wait.
-    pub cancel: Cancel,
 }
 
 impl Default for Options {
@@ -57,15 +52,14 @@ impl Default for Options {
             name: "Haft".to_owned(),
             hosts: Vec::new(),
             limit: Duration::from_mins(5),
-            cancel: Cancel::new(),
         }
     }
 }
 
 /// Gets, renews and keeps the tokens for one server.
 pub struct Authorizer {
-    flow: Flow,
-    store: Store,
+    pub(super) flow: Flow,
+    pub(super) store: Store,
     held: Mutex<Held>,
 }
 
@@ -89,7 +83,7 @@ impl Authorizer {
         folder: impl Into<PathBuf>,
         options: Options,
     ) -> Result<Self, ClientError> {
-        let Options { registered, document, name, hosts, limit, cancel } = options;
+        let Options { registered, document, name, hosts, limit } = options;
         let home = Home::new(server, hosts)?;
         if let Some(document) = &document
             && (document.scheme() != "https" || document.path() == "/")
@@ -99,18 +93,13 @@ impl Authorizer {
             )));
         }
         let store = Store::new(&folder.into(), home.resource());
-        let flow = Flow { fetch: Fetch::new(doors, home), opener, cancel, limit, name, registered, document };
+        let flow = Flow { fetch: Fetch::new(doors, home), opener, limit, name, registered, document };
         Ok(Self { flow, store, held: Mutex::default() })
     }
 
     /// Asks the user for new tokens, whatever is at hand.
-    pub fn login(&self) -> Result<(), ClientError> {
-        let _turn = self.store.turn(self.flow.limit, &self.flow.cancel)?;
-        let entry = self.store.entry()?;
-        let found = self.discover(&Challenge::default(), entry.as_ref())?;
-        let entry = self.bound(entry, &found)?;
-        let scopes = first_scopes(&found, &Challenge::default());
-        self.ask(&found, &scopes, entry.as_ref()).map(|_| ())
+    pub fn login(&self, cancel: &Cancel) -> Result<(), ClientError> {
+        Renewal::new(self, cancel).login()
     }
 
     /// Forgets tokens and registration, here and on disk.
@@ -119,124 +108,27 @@ impl Authorizer {
         self.store.put(None)
     }
 
-    /// Another token for one that was turned down with `status`; `used` is the one that was sent, if there was one.
-    pub fn renew(
-        &self,
-        used: Option<&str>,
-        status: u16,
-        challenges: &[String],
-    ) -> Result<String, ClientError> {
-        let challenge = Challenge::read(challenges);
-        let wants_more = status == 403 && challenge.error.as_deref() == Some("insufficient_scope");
-        if status != 401 && !wants_more {
-            let words =
-                challenge.error.as_deref().map(|error| format!(": {}", said(error))).unwrap_or_default();
-            let server = self.flow.fetch.home.resource();
-            return Err(refused(format!(
-                "{server} does not allow this ({status}{words}); another token would not help"
-            )));
-        }
-        let _turn = self.store.turn(self.flow.limit, &self.flow.cancel)?;
-        let entry = self.store.entry()?;
-        if let Some(tokens) = entry.as_ref().and_then(|entry| entry.tokens.as_ref()) {
-            let newer = used != Some(tokens.access.expose());
-            let enough = challenge.scopes.as_ref().is_none_or(|wanted| tokens.scopes().cover(wanted));
-            if newer && (enough || !wants_more) {
-                return Ok(self.adopt(tokens.clone()));
-            }
-        }
-        let found = self.discover(&challenge, entry.as_ref())?;
-        let entry = self.bound(entry, &found)?;
-        if !wants_more && let Some(token) = self.refreshed(entry.as_ref())? {
-            return Ok(token);
-        }
-        let scopes = match entry.as_ref().and_then(|entry| entry.tokens.as_ref()) {
-            Some(tokens) if wants_more => self.raise(tokens, &challenge)?,
-            Some(tokens) => tokens.asked.with(&challenge.scopes.clone().unwrap_or_default()),
-            None => first_scopes(&found, &challenge),
-        };
-        self.ask(&found, &scopes, entry.as_ref())
+    /// Takes note of tokens that are good.
+    pub(super) fn adopt(&self, tokens: &Tokens) -> String {
+        let mut held = self.held();
+        (held.loaded, held.tokens, held.rests_until) = (true, Some(tokens.clone()), None);
+        tokens.access.expose().to_owned()
     }
 
-    fn discover(&self, challenge: &Challenge, entry: Option<&Entry>) -> Result<Found, ClientError> {
-        let registered = self.flow.registered.as_ref().and_then(|registered| registered.issuer.as_deref());
-        let known = registered.or_else(|| entry.map(|entry| entry.issuer.as_str()));
-        discover(&self.flow.fetch, challenge, known)
+    /// The same, and keeps them.
+    pub(super) fn keep(&self, entry: &Entry, tokens: Tokens) -> Result<String, ClientError> {
+        let token = self.adopt(&tokens);
+        self.store.put(Some(&Entry { tokens: Some(tokens), ..entry.clone() }))?;
+        Ok(token)
     }
 
-    /// The entry, if it is from who was found: nothing of one authorization server is shown to another.
-    fn bound(&self, entry: Option<Entry>, found: &Found) -> Result<Option<Entry>, ClientError> {
-        let (same, other): (Option<Entry>, Option<Entry>) = match entry {
-            Some(entry) if entry.issuer == found.server.issuer => (Some(entry), None),
-            other => (None, other),
-        };
-        // Registered by hand, and not said where: then where it was used first.
-        if let (Some(other), Some(registered)) = (other, &self.flow.registered)
-            && registered.issuer.is_none()
-            && registered.id == other.client.id
-        {
-            return Err(refused(format!(
-                "the client {} was used with {}, and {} now names {}; if that is right, name it as the client's issuer",
-                said(&registered.id),
-                said(&other.issuer),
-                self.flow.fetch.home.resource(),
-                said(&found.server.issuer)
-            )));
-        }
-        Ok(same)
+    /// Whether these scopes were not asked for yet because a server wanted more.
+    pub(super) fn raises_to(&self, scopes: &Scopes) -> bool {
+        self.held().raised.insert(scopes.to_string())
     }
 
-    /// A token got without the user, if that can be.
-    fn refreshed(&self, entry: Option<&Entry>) -> Result<Option<String>, ClientError> {
-        let Some((entry, old)) = entry.and_then(|entry| Some((entry, entry.tokens.as_ref()?))) else {
-            return Ok(None);
-        };
-        if old.refresh.is_none() {
-            return Ok(None);
-        }
-        let fetch = &self.flow.fetch;
-        let endpoint = fetch.home.admits(&entry.token_endpoint);
-        let endpoint = endpoint.map_err(|why| refused(format!("{}: {why}", said(&entry.token_endpoint))))?;
-        let grant = Grant { fetch, endpoint: &endpoint, client: &entry.client, resource: &entry.resource };
-        match grant.refresh(old) {
-            Ok(tokens) => self.keep(&Entry { tokens: Some(tokens), ..entry.clone() }).map(Some),
-            Err(Denied::Grant(_) | Denied::Client(_)) => {
-                // It will never be taken again, so it is not offered again.
-                let spent = Tokens { refresh: None, ..old.clone() };
-                self.store.put(Some(&Entry { tokens: Some(spent), ..entry.clone() }))?;
-                Ok(None)
-            }
-            Err(Denied::Other(error)) => Err(error),
-        }
-    }
-
-    /// What to ask for when a token was not good for enough: all that was asked before, and what is missing.
-    fn raise(&self, tokens: &Tokens, challenge: &Challenge) -> Result<Scopes, ClientError> {
-        let wanted = challenge.scopes.clone().unwrap_or_default();
-        let scopes = tokens.asked.with(&wanted);
-        let server = self.flow.fetch.home.resource();
-        if tokens.scopes().cover(&wanted) {
-            return Err(refused(format!(
-                "{server} says that the token is not good for this, and names nothing that it lacks ({wanted}); asking again \
-                 would not help"
-            )));
-        }
-        if !self.held().raised.insert(scopes.to_string()) {
-            return Err(refused(format!(
-                "{server} wants {wanted}, which was asked for and not given; somebody with more rights has to sign in"
-            )));
-        }
-        Ok(scopes)
-    }
-
-    /// Asks the user.
-    fn ask(&self, found: &Found, scopes: &Scopes, entry: Option<&Entry>) -> Result<String, ClientError> {
-        self.may_ask()?;
-        let entry = self.flow.run(found, scopes, entry, &|entry| self.store.put(Some(entry)))?;
-        self.keep(&entry)
-    }
-
-    fn may_ask(&self) -> Result<(), ClientError> {
+    /// Whether the user was not asked too often already.
+    pub(super) fn may_ask(&self) -> Result<(), ClientError> {
         let mut held = self.held();
         let now = Instant::now();
         while held.flows.front().is_some_and(|at| now.duration_since(*at) > FLOWS_IN) {
@@ -249,56 +141,24 @@ impl Authorizer {
                 FLOWS_IN.as_secs() / 60
             )));
         }
-        held.flows.push_back(now);
         Ok(())
     }
 
-    /// Keeps an entry with tokens, here and on disk.
-    fn keep(&self, entry: &Entry) -> Result<String, ClientError> {
-        let Some(tokens) = entry.tokens.clone() else {
-            return Err(ClientError::garbled("the authorization server gave no token"));
-        };
-        let token = self.adopt(tokens);
-        self.store.put(Some(entry))?;
-        Ok(token)
-    }
-
-    fn adopt(&self, tokens: Tokens) -> String {
-        let token = tokens.access.expose().to_owned();
-        let mut held = self.held();
-        (held.loaded, held.tokens, held.rests_until) = (true, Some(tokens), None);
-        token
+    /// Counts how often the user is asked.
+    pub(super) fn has_asked(&self) {
+        self.held().flows.push_back(Instant::now());
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// A successor of `used` without the user: somebody else's, or a new one.
-    fn renew_quietly(&self, used: &str) -> Result<Option<String>, ClientError> {
-        let _turn = self.store.turn(PATIENCE, &self.flow.cancel)?;
-        let entry = self.store.entry()?;
-        match entry.as_ref().and_then(|entry| entry.tokens.as_ref()) {
-            Some(tokens) if tokens.access.expose() != used => Ok(Some(self.adopt(tokens.clone()))),
-            _ => self.refreshed(entry.as_ref()),
-        }
-    }
-}
-
-/// What to ask for at first: what the server wants now, or what it says it usually wants; and to be let in again later
-/// where that has a name.
-fn first_scopes(found: &Found, challenge: &Challenge) -> Scopes {
-    let mut scopes = challenge.scopes.clone().or_else(|| found.scopes.clone()).unwrap_or_default();
-    // Alone it would take the place of what an authorization server gives to who names nothing.
-    if !scopes.is_empty() && found.server.scopes.has(OFFLINE) {
-        scopes.add(OFFLINE);
-    }
-    scopes
 }
 
 impl Authorize for Authorizer {
-    /// The token at hand. One that ends soon is renewed first, if that needs nobody's consent.
     fn token(&self) -> Option<String> {
+        if self.flow.fetch.home.is_in_the_clear() {
+            return None;
+        }
         let tokens = {
             let mut held = self.held();
             if !held.loaded {
@@ -313,7 +173,7 @@ impl Authorize for Authorizer {
             }
             tokens
         };
-        if let Ok(Some(token)) = self.renew_quietly(tokens.access.expose()) {
+        if let Ok(Some(token)) = Renewal::new(self, &Cancel::new()).quietly(tokens.access.expose()) {
             return Some(token);
         }
         self.held().rests_until = Some(Instant::now() + REST);
@@ -325,8 +185,9 @@ impl Authorize for Authorizer {
         used: Option<&str>,
         status: u16,
         challenges: &[String],
+        cancel: &Cancel,
     ) -> Result<String, ClientError> {
-        self.renew(used, status, challenges)
+        Renewal::new(self, cancel).challenged(used, status, challenges)
     }
 }
 

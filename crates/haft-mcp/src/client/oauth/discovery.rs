@@ -19,7 +19,8 @@ pub(super) struct Found {
     pub(super) scopes: Option<Scopes>,
 }
 
-/// Finds out who gives out the tokens; of several that can be used, `known` if it is among them.
+/// Finds out who gives out the tokens. If `known` is among them it is that one, also if it is down at the moment: what it
+/// gave out is not to be lost over that.
 pub(super) fn discover(
     fetch: &Fetch,
     challenge: &Challenge,
@@ -29,10 +30,10 @@ pub(super) fn discover(
     let Some(resource) = resource_metadata(fetch, challenge, &mut missed)? else {
         return older(fetch, missed);
     };
-    let mut issuers: Vec<&str> = resource.issuers.iter().map(String::as_str).collect();
-    issuers.sort_by_key(|issuer| Some(*issuer) != known);
+    let is_known = |issuer: &&String| Some(issuer.as_str()) == known;
+    let still = resource.issuers.iter().any(|issuer| is_known(&issuer));
     let mut failed = None;
-    for issuer in issuers {
+    for issuer in resource.issuers.iter().filter(|issuer| !still || is_known(issuer)) {
         match authorization_server(fetch, issuer) {
             Ok(server) => return Ok(Found { server, resource: resource.resource, scopes: resource.scopes }),
             Err(error) => failed = failed.or(Some(error)),

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_tool::{ErrorKind, Http, HttpRequest, HttpResponse, Reach, Redirects, Secret, Value};
+use haft_tool::{Cancel, ErrorKind, Http, HttpRequest, HttpResponse, Reach, Redirects, Secret, Value};
 use url::Url;
 
 use super::home::{Home, same_origin};
-use super::words::{passed_on, said};
+use super::words::{passed_on, refused, said};
 use crate::client::{ClientError, Trouble};
 use crate::wire::Version;
 
@@ -18,15 +18,16 @@ const MOST_BYTES: usize = 256 * 1024;
 /// How many redirects within one origin are followed.
 const MOST_REDIRECTS: usize = 3;
 
-/// Makes a door for what one request may reach. Who gives out a server's tokens is known only when the server has said
-/// so, and it is a stranger who says it.
-pub type Doors = Arc<dyn Fn(Reach) -> Arc<dyn Http> + Send + Sync>;
+/// Makes a door for what one request may reach, or for less. Who gives out a server's tokens is known only when the
+/// server has said so, and it is a stranger who says it.
+pub type Doors = Arc<dyn Fn(Reach, Cancel) -> Arc<dyn Http> + Send + Sync>;
 
 /// The way to everybody who is asked for one server's tokens.
 #[derive(Clone)]
 pub(super) struct Fetch {
     doors: Doors,
     pub(super) home: Home,
+    pub(super) cancel: Cancel,
 }
 
 /// What was found at a place where a document may be.
@@ -41,7 +42,12 @@ pub(super) enum Look {
 
 impl Fetch {
     pub(super) fn new(doors: Doors, home: Home) -> Self {
-        Self { doors, home }
+        Self { doors, home, cancel: Cancel::new() }
+    }
+
+    /// The same for somebody who may lose interest.
+    pub(super) fn until(&self, cancel: &Cancel) -> Self {
+        Self { cancel: cancel.clone(), ..self.clone() }
     }
 
     /// Looks for a document. Redirects are followed within the origin alone.
@@ -127,9 +133,13 @@ impl Fetch {
             cached: false,
             ..request
         };
-        let door = (self.doors)(self.home.reach(url));
+        let door = (self.doors)(self.home.reach(url), self.cancel.clone());
         let response = door.fetch(&request).map_err(|error| match error.kind {
-            ErrorKind::Interrupted => passed_on("authorization", &error),
+            ErrorKind::PermissionDenied => {
+                // How a call is let through is not how a server's host is.
+                let why = error.message.split("; to allow it").next().unwrap_or_default();
+                refused(format!("{url}: {why}; if it is yours, name it among the server's own hosts"))
+            }
             _ => passed_on(url.as_str(), &error),
         })?;
         if response.more || response.total_bytes > MOST_BYTES as u64 {

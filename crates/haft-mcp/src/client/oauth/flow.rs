@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_tool::Cancel;
 use haft_world::Loopback;
 use url::Url;
 
@@ -17,16 +16,16 @@ use super::registration::{Client, Registered};
 use super::scopes::{OFFLINE, Scopes};
 use super::store::Entry;
 use super::words::{passed_on, refused, said};
-use crate::client::ClientError;
+use crate::client::{ClientError, Trouble};
 
 /// Where the browser's answer is taken.
 const PATH: &str = "/callback";
 
 /// What every attempt needs.
+#[derive(Clone)]
 pub(super) struct Flow {
     pub(super) fetch: Fetch,
     pub(super) opener: Arc<dyn Opener>,
-    pub(super) cancel: Cancel,
     /// How long the user may take.
     pub(super) limit: Duration,
     /// How Haft calls itself.
@@ -36,46 +35,69 @@ pub(super) struct Flow {
     pub(super) document: Option<Url>,
 }
 
+/// Who is told what happens on the way.
+pub(super) struct Notes<'a> {
+    /// What to remember if there are no tokens in the end.
+    pub(super) keep: &'a dyn Fn(&Entry) -> Result<(), ClientError>,
+    /// The user is being asked.
+    pub(super) asked: &'a dyn Fn(),
+}
+
 /// Haft as the authorization server knows it, and where it listens.
 struct Ready {
     client: Client,
     redirect: String,
     listener: Loopback,
+    /// Whether it was known before.
+    reused: bool,
 }
 
 impl Flow {
-    /// Gets tokens for `scopes` from who was found. `known` is what is kept of an earlier time with the same one; `keep`
-    /// is told of a new registration before anything else can go wrong.
+    /// Gets tokens for `scopes` from who was found. `known` is what is kept of an earlier time with the same one.
     pub(super) fn run(
         &self,
         found: &Found,
         scopes: &Scopes,
         known: Option<&Entry>,
-        keep: &dyn Fn(&Entry) -> Result<(), ClientError>,
-    ) -> Result<Entry, ClientError> {
-        let mut known = known.map(|entry| entry.client.clone());
+        notes: &Notes<'_>,
+    ) -> Result<(Entry, Tokens), ClientError> {
+        let mut client = known.map(|entry| &entry.client);
         loop {
-            let ready = self.ready(found, scopes, known.as_ref())?;
-            let fresh = known.as_ref() != Some(&ready.client);
-            let mut entry = Entry {
+            let ready = self.ready(found, scopes, client)?;
+            let reused = ready.reused;
+            let entry = Entry {
                 issuer: found.server.issuer.clone(),
                 resource: found.resource.clone(),
                 token_endpoint: found.server.token.to_string(),
                 client: ready.client.clone(),
                 tokens: None,
             };
-            if fresh {
-                keep(&entry)?;
+            // Older tokens may still be good for something, and belong to the older client.
+            if entry.client.redirect.is_some() && known.is_none_or(|entry| entry.tokens.is_none()) {
+                (notes.keep)(&entry)?;
             }
-            match self.attempt(found, scopes, ready) {
-                Ok(tokens) => {
-                    entry.tokens = Some(tokens);
-                    return Ok(entry);
-                }
-                // An authorization server that has forgotten Haft gets to know it again, once.
-                Err(Denied::Client(_)) if !fresh && entry.client.redirect.is_some() => known = None,
-                Err(denied) => return Err(denied.error()),
+            let denied = match self.attempt(found, scopes, ready, notes) {
+                Ok(tokens) => return Ok((entry, tokens)),
+                Err(denied) => denied,
+            };
+            let forgotten = match &denied {
+                Denied::Client(_) => true,
+                // The page that the user saw may have said so; here nothing is heard of it.
+                Denied::Other(error) => error.kind == Trouble::Late,
+                Denied::Grant(_) => false,
+            };
+            if reused
+                && forgotten
+                && let Some(old) = known
+            {
+                let client = Client { redirect: None, ..old.client.clone() };
+                (notes.keep)(&Entry { client, ..old.clone() })?;
             }
+            if !reused || !matches!(denied, Denied::Client(_)) {
+                return Err(denied.error());
+            }
+            // An authorization server that has forgotten Haft gets to know it again, once: what is new is not reused.
+            client = None;
         }
     }
 
@@ -84,33 +106,40 @@ impl Flow {
         if let Some(registered) = &self.registered {
             let client = Client::registered(registered, &found.server)?;
             let (listener, redirect) = listen(registered.redirect.as_ref())?;
-            return Ok(Ready { client, redirect, listener });
+            return Ok(Ready { client, redirect, listener, reused: false });
         }
         if let Some(document) = self.document.as_ref().filter(|_| found.server.takes_documents) {
             let (listener, redirect) = listen(None)?;
-            return Ok(Ready { client: Client::documented(document), redirect, listener });
+            return Ok(Ready { client: Client::documented(document), redirect, listener, reused: false });
         }
         // Few authorization servers let a native program choose its port anew, so the old one is taken if it is free.
         if let Some(client) = known.filter(|client| client.still_good(scopes))
             && let Some(redirect) = client.redirect.as_ref().and_then(|redirect| Url::parse(redirect).ok())
             && let Ok((listener, redirect)) = listen(Some(&redirect))
         {
-            return Ok(Ready { client: client.clone(), redirect, listener });
+            return Ok(Ready { client: client.clone(), redirect, listener, reused: true });
         }
         let (listener, redirect) = listen(None)?;
         let client = Client::register(&self.fetch, &found.server, &self.name, &redirect, scopes)?;
-        Ok(Ready { client, redirect, listener })
+        Ok(Ready { client, redirect, listener, reused: false })
     }
 
-    fn attempt(&self, found: &Found, scopes: &Scopes, ready: Ready) -> Result<Tokens, Denied> {
-        let Ready { client, redirect, listener } = ready;
+    fn attempt(
+        &self,
+        found: &Found,
+        scopes: &Scopes,
+        ready: Ready,
+        notes: &Notes<'_>,
+    ) -> Result<Tokens, Denied> {
+        let Ready { client, redirect, listener, .. } = ready;
         let proof = Proof::new().map_err(Denied::Other)?;
         let url = authorization_url(found, &client, &redirect, scopes, &proof);
         let asking = format!("{} was to be asked for a token", said(&found.server.issuer));
         let failed = |error: &haft_tool::ToolError| Denied::Other(passed_on(&asking, error));
         self.opener.open(&url).map_err(|error| failed(&error))?;
+        (notes.asked)();
         let heard =
-            listener.wait(self.limit, &self.cancel, &|query| judge(query, &proof.state, &found.server));
+            listener.wait(self.limit, &self.fetch.cancel, &|query| judge(query, &proof.state, &found.server));
         let code = heard.map_err(|error| failed(&error))?.map_err(Denied::Other)?;
         let grant = Grant {
             fetch: &self.fetch,

@@ -25,11 +25,13 @@ impl Home {
         let mut url = read(server).map_err(|why| wrong(&why))?;
         url.set_fragment(None);
         let authority = authority(&url).map_err(|why| wrong(&why))?;
-        if url.scheme() == "http" && !is_this_machine(&authority) {
-            return Err(wrong("a token would cross the network in the clear; use https"));
-        }
         Domains::parse(&hosts).map_err(|error| refused(error.message))?;
         Ok(Self { url, authority, hosts })
+    }
+
+    /// Whether a token could be read by others on its way there.
+    pub(super) fn is_in_the_clear(&self) -> bool {
+        self.url.scheme() == "http" && !is_this_machine(&self.authority)
     }
 
     pub(super) fn url(&self) -> &Url {
@@ -144,23 +146,19 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_reached_with_tls_or_on_this_machine() {
-        for server in [
-            "https://mcp.example.com/mcp",
-            "http://localhost:3000/mcp",
-            "http://127.0.0.1/",
-            "http://[::1]:8/x",
+    fn a_token_is_sent_with_tls_or_on_this_machine() {
+        for (server, clear) in [
+            ("https://mcp.example.com/mcp", false),
+            ("http://localhost:3000/mcp", false),
+            ("http://127.0.0.1/", false),
+            ("http://[::1]:8/x", false),
+            ("http://mcp.example.com", true),
+            ("http://10.0.0.5/mcp", true),
+            ("http://127.0.0.1.example.com/mcp", true),
         ] {
-            assert!(Home::new(server, Vec::new()).is_ok(), "{server}");
+            assert_eq!(home(server).is_in_the_clear(), clear, "{server}");
         }
-        for server in [
-            "http://mcp.example.com",
-            "http://10.0.0.5/mcp",
-            "ftp://x",
-            "https://u:p@x.example",
-            "https://",
-            "mcp",
-        ] {
+        for server in ["ftp://x", "https://u:p@x.example", "https://", "mcp"] {
             assert!(Home::new(server, Vec::new()).is_err(), "{server}");
         }
         assert!(Home::new("https://x.example", vec!["not a host".to_owned()]).is_err());

@@ -2,7 +2,7 @@
 //!
 //! A server that turns a request down says who gives out its tokens ([`discovery`]); Haft makes itself known there
 //! ([`registration`]), sends the user there with the browser and takes the answer on loopback ([`flow`]), changes the code
-//! for tokens ([`grant`]) and keeps them for this user alone ([`store`]). [`Authorizer`] puts it together.
+//! for tokens ([`grant`]) and keeps them for this user alone ([`store`]). [`Authorizer`] holds them, [`renewal`] gets others.
 //!
 //! Everything a server or an authorization server says is hostile until it is checked: where it may send Haft and the
 //! browser ([`home`]), for whom a token is, and who gave it out.
@@ -19,6 +19,7 @@ mod metadata;
 mod opener;
 mod proof;
 mod registration;
+mod renewal;
 mod scopes;
 mod store;
 #[cfg(test)]

@@ -92,6 +92,9 @@ pub(super) struct Client {
     /// When its secret ends, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ends: Option<u64>,
+    /// Whether the user registered it.
+    #[serde(default)]
+    pub(super) by_hand: bool,
 }
 
 impl Client {
@@ -106,16 +109,22 @@ impl Client {
             )));
         }
         let method = Method::choose(server.methods.as_deref(), known.secret.is_some());
-        Ok(Self { method, ..Self::public(&known.id, known.secret.clone()) })
+        Ok(Self { method, ..Self::public(&known.id) }.with_secret_of(known))
+    }
+
+    /// The same with the secret that the user keeps elsewhere; it is never written down beside the tokens.
+    pub(super) fn with_secret_of(self, known: &Registered) -> Self {
+        Self { secret: known.secret.clone(), by_hand: true, ..self }
     }
 
     /// The one that a document at `url` describes.
     pub(super) fn documented(url: &Url) -> Self {
-        Self::public(url.as_str(), None)
+        Self::public(url.as_str())
     }
 
-    fn public(id: &str, secret: Option<Secret>) -> Self {
-        Self { id: id.to_owned(), secret, method: Method::None, redirect: None, scopes: None, ends: None }
+    fn public(id: &str) -> Self {
+        let (secret, redirect, scopes, ends) = (None, None, None, None);
+        Self { id: id.to_owned(), secret, method: Method::None, redirect, scopes, ends, by_hand: false }
     }
 
     /// Whether it registered itself and can be used again, to ask for `scopes`.
@@ -209,6 +218,7 @@ impl Client {
             redirect: Some(redirect.to_owned()),
             scopes: wire.scope.map(|scope| Scopes::parse(&scope)),
             ends: wire.client_secret_expires_at.filter(|ends| *ends > 0),
+            by_hand: false,
         })
     }
 }

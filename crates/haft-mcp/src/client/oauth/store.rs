@@ -71,7 +71,11 @@ impl Store {
             let mut contents = self.contents(bytes)?;
             match entry {
                 Some(entry) => {
-                    let value = serde_json::to_value(entry)
+                    let mut entry = entry.clone();
+                    if entry.client.by_hand {
+                        entry.client.secret = None;
+                    }
+                    let value = serde_json::to_value(&entry)
                         .map_err(|error| ToolError::internal(error.to_string()))?;
                     contents.servers.insert(self.server.clone(), value);
                 }

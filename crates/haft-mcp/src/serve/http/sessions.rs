@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_session_lasts_while_it_is_used_or_something_goes_on_in_it() {
         let limits =
-            Limits { idle: Duration::from_secs(60), absence: Duration::from_secs(5), ..Limits::default() };
+            Limits { idle: Duration::from_mins(1), absence: Duration::from_secs(5), ..Limits::default() };
         let sessions = Sessions::new(&limits);
         let [idle, busy] = [(); 2].map(|()| sessions.begin(Peer::new("one")).ok().unwrap());
         let cancel = Cancel::new();
@@ -198,11 +198,11 @@ mod tests {
         let now = Instant::now();
         sessions.sweep(now + Duration::from_secs(30));
         assert!(sessions.get(&idle, "one").is_ok());
-        sessions.sweep(Instant::now() + Duration::from_secs(60));
+        sessions.sweep(Instant::now() + Duration::from_mins(1));
         assert!(sessions.get(&idle, "one").is_err());
         assert!(sessions.get(&busy, "one").is_ok() && !cancel.is_cancelled());
         stream.end();
-        sessions.sweep(Instant::now() + Duration::from_secs(60));
+        sessions.sweep(Instant::now() + Duration::from_mins(1));
         assert!(sessions.get(&busy, "one").is_err());
     }
 }

@@ -16,8 +16,9 @@ const INSTRUCTIONS: &str = "Calls work inside the workspace and are held to it b
 taken back with `haft undo`. A refusal says which rule refused and how the user can allow it.";
 
 pub(super) fn run(args: Serve) -> Done {
-    let Serve { at, rules, http, ledger_tools } = args;
+    let Serve { at, rules, http, servers, ledger_tools } = args;
     let setup = Arc::new(Setup::load(&at.workspace)?);
+    let entries = setup.entries(&servers)?;
     let host: Arc<dyn Host> = Arc::clone(&setup.host) as _;
     let make = {
         let setup = Arc::clone(&setup);
@@ -26,19 +27,19 @@ pub(super) fn run(args: Serve) -> Done {
             if ledger_tools {
                 builder = builder.also(haft_tools::dialects::ledger::dialect());
             }
-            setup.rules(&rules, setup.scope(&at.scope, builder)?).build()
+            let builder = setup.rules(&rules, setup.scope(&at.scope, builder)?);
+            setup.holding(entries.clone(), &at.dialect, builder)?.0.build()
         }
     };
     // What is wrong with the settings is said now, and not to the first who calls.
     make()?;
     let hands = Arc::new(Hands::new(Box::new(make), host, Some(INSTRUCTIONS.to_owned())));
     let server = Arc::new(Server::new(Arc::clone(&hands) as _));
-    match http.http {
-        Some(at) => http.serve(&server, at)?,
-        None => {
-            let (input, output) = stdio()?;
-            serve_stdio(&server, input, output)?;
-        }
+    if let Some(at) = http.http {
+        http.serve(&server, at)?;
+    } else {
+        let (input, output) = stdio()?;
+        serve_stdio(&server, input, output)?;
     }
     hands.close();
     Ok(Exit::Done)

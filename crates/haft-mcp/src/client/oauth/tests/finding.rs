@@ -16,7 +16,7 @@ fn a_server_says_where_it_describes_itself_and_nobody_looks_elsewhere() {
         json!({"resource": SERVER, "authorization_servers": [ISSUER]}),
     );
     let words = challenge("resource_metadata=\"https://mcp.example.com/custom.json\"");
-    assert_eq!(scene.authorizer().challenged(None, 401, &words).unwrap(), "token-1");
+    assert_eq!(renew(&scene.authorizer(), None, 401, &words).unwrap(), "token-1");
     assert_eq!(scene.town.lines()[..2], ["GET https://mcp.example.com/custom.json", HERE]);
 }
 
@@ -112,7 +112,7 @@ fn no_endpoint_leads_to_an_inner_place_or_runs_something() {
 fn no_document_is_fetched_from_an_inner_place() {
     let scene = Scene::new();
     let words = challenge("resource_metadata=\"http://169.254.169.254/latest/meta-data\"");
-    assert_eq!(scene.authorizer().challenged(None, 401, &words).unwrap(), "token-1");
+    assert_eq!(renew(&scene.authorizer(), None, 401, &words).unwrap(), "token-1");
     assert!(scene.town.asked("GET http:").is_empty(), "the usual places do");
     for issuer in [
         "http://localhost:6379",
@@ -146,6 +146,17 @@ fn a_redirect_is_followed_within_its_origin_and_no_further() {
     let scene = Scene::new();
     scene.town.answers(HERE, |_| (302, "/.well-known/oauth-authorization-server".to_owned()));
     assert!(scene.refusal().contains("from redirect to redirect"));
+}
+
+#[test]
+fn a_host_that_the_door_does_not_reach_can_be_named_as_the_users_own() {
+    let scene = Scene::new();
+    scene.town.fails(HERE, 1, json!({}));
+    let told = scene.refusal();
+    assert!(
+        told.contains("leads to 10.0.0.1; if it is yours, name it") && !told.contains("--network"),
+        "{told}"
+    );
 }
 
 #[test]

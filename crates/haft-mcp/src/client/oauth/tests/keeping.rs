@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use haft_tool::json;
+use haft_tool::{Secret, json};
 
+use super::super::Registered;
 use super::super::store::Store;
 use super::*;
 
@@ -86,4 +87,49 @@ fn tokens_that_cannot_be_kept_are_told_of() {
     std::fs::write(scene.folder.path().join("haft"), "a file where the folder should be").unwrap();
     assert!(scene.refusal().contains("haft"));
     assert!(scene.browser.opened().is_empty(), "before anybody is asked");
+}
+
+#[test]
+fn a_secret_that_the_user_keeps_elsewhere_is_not_written_down_and_is_still_used() {
+    let mut scene = Scene::new();
+    let mut document = metadata(ISSUER);
+    document["token_endpoint_auth_methods_supported"] = json!(["client_secret_post"]);
+    scene.town.says(&format!("GET {ISSUER}/.well-known/oauth-authorization-server"), document);
+    let registered = |id: &str, secret: &str| {
+        let secret = Some(Secret::new(secret));
+        Some(Registered { id: id.to_owned(), secret, issuer: None, redirect: None })
+    };
+    scene.options.registered = registered("by-hand", "hush");
+    scene.first().unwrap();
+    assert!(!scene.stored().to_string().contains("hush"));
+    scene.options.registered = registered("by-hand", "changed");
+    renew(&scene.authorizer(), Some("token-1"), 401, &[]).unwrap();
+    let secrets: Vec<_> = scene.forms().iter().map(|form| form["client_secret"].clone()).collect();
+    assert_eq!(secrets, ["hush", "changed"]);
+    scene.options.registered = registered("another", "new");
+    renew(&scene.authorizer(), Some("token-2"), 401, &[]).unwrap();
+    let last = scene.forms().pop().unwrap();
+    assert_eq!((last["grant_type"].as_str(), last["client_id"].as_str()), ("authorization_code", "another"));
+}
+
+#[test]
+fn no_token_crosses_the_network_in_the_clear() {
+    let scene = Scene::new();
+    scene.first().unwrap();
+    let file = scene.folder.path().join("haft/oauth.json");
+    let text = std::fs::read_to_string(&file)
+        .unwrap()
+        .replace("https://mcp.example.com/mcp", "http://mcp.example.com/mcp");
+    std::fs::write(&file, text).unwrap();
+    let folder = scene.folder.path().join("haft");
+    let clear = Authorizer::new(
+        "http://mcp.example.com/mcp",
+        doors(&scene.town),
+        Browser::willing(),
+        folder,
+        Options::default(),
+    );
+    let clear = clear.unwrap();
+    assert_eq!(clear.token(), None);
+    assert!(renew(&clear, None, 401, &[]).unwrap_err().message.contains("in the clear"));
 }

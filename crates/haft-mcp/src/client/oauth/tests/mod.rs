@@ -16,7 +16,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use haft_tool::{Http, HttpRequest, HttpResponse, Reach, Redirects, ToolError, Value, json};
+use haft_tool::{Cancel, Http, HttpRequest, HttpResponse, Reach, Redirects, ToolError, Value, json};
 use tempfile::TempDir;
 use url::Url;
 
@@ -117,6 +117,9 @@ impl Http for Door {
         self.0.asked.lock().unwrap().push(asked.clone());
         let answer = self.0.answers.lock().unwrap().get(&asked.line).map(|answer| answer(&asked));
         let (status, body) = answer.unwrap_or_else(|| (404, "nothing".to_owned()));
+        if status == 1 {
+            return Err(ToolError::denied("it leads to 10.0.0.1; to allow it: --network 10.0.0.1"));
+        }
         if status == 0 {
             return Err(ToolError::failed(format!("{} was not reached", request.url)));
         }
@@ -135,7 +138,7 @@ impl Http for Door {
 
 fn doors(town: &Arc<Town>) -> Doors {
     let town = Arc::clone(town);
-    Arc::new(move |reach| {
+    Arc::new(move |reach, _cancel| {
         town.reaches.lock().unwrap().push(reach);
         Arc::new(Door(Arc::clone(&town)))
     })
@@ -158,11 +161,12 @@ fn token(access: &str, refresh: Option<&str>) -> Value {
 }
 
 type Query = HashMap<String, String>;
+type Answers = dyn Fn(&Query) -> Vec<String> + Send + Sync;
 
 /// A user who goes wherever he is sent, and a browser that goes back with `answers`, one after the other.
 struct Browser {
     opened: Mutex<Vec<Url>>,
-    answers: Box<dyn Fn(&Query) -> Vec<String> + Send + Sync>,
+    answers: Box<Answers>,
     pages: Arc<Mutex<VecDeque<String>>>,
 }
 
@@ -242,7 +246,7 @@ impl Scene {
 
     /// A first token, or why there is none.
     fn first(&self) -> Result<String, ClientError> {
-        self.authorizer().challenged(None, 401, &[])
+        renew(&self.authorizer(), None, 401, &[])
     }
 
     /// Why there is no first token.
@@ -261,4 +265,14 @@ impl Scene {
 
 fn challenge(words: &str) -> Vec<String> {
     vec![format!("Bearer {words}")]
+}
+
+/// Another token for one that was turned down.
+fn renew(
+    authorizer: &Authorizer,
+    used: Option<&str>,
+    status: u16,
+    challenges: &[String],
+) -> Result<String, ClientError> {
+    authorizer.challenged(used, status, challenges, &Cancel::new())
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use haft_tool::{Cancel, json};
+use haft_tool::json;
 use haft_world::Web;
 
 use super::*;
@@ -70,7 +70,7 @@ fn everything(answer: impl Fn(&str) -> (u16, String) + Send + Sync + 'static) ->
 
 fn through_the_door(server: &str, folder: &TempDir) -> Authorizer {
     let web = Arc::new(Web::default());
-    let doors: Doors = Arc::new(move |reach| web.within(reach, Cancel::new()));
+    let doors: Doors = Arc::new(move |reach, cancel| web.within(reach, cancel));
     let issuer = server.to_owned();
     let browser =
         Browser::new(move |query| vec![format!("code=the-code&state={}&iss={issuer}", query["state"])]);
@@ -86,8 +86,8 @@ fn a_token_is_got_and_renewed() {
     });
     let folder = tempfile::tempdir().unwrap();
     let authorizer = through_the_door(&server, &folder);
-    assert_eq!(authorizer.renew(None, 401, &[]).unwrap(), "first");
-    assert_eq!(authorizer.renew(Some("first"), 401, &[]).unwrap(), "second");
+    assert_eq!(renew(&authorizer, None, 401, &[]).unwrap(), "first");
+    assert_eq!(renew(&authorizer, Some("first"), 401, &[]).unwrap(), "second");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_redirect_does_not_carry_a_code_elsewhere() {
         let there = elsewhere.clone();
         let server = everything(move |_| (status, format!("{there}/token")));
         let folder = tempfile::tempdir().unwrap();
-        let told = through_the_door(&server, &folder).renew(None, 401, &[]).unwrap_err().message;
+        let told = renew(&through_the_door(&server, &folder), None, 401, &[]).unwrap_err().message;
         assert!(told.contains("a secret is not taken along") && !told.contains("the-code"), "{told}");
     }
     assert_eq!(visits.load(Ordering::SeqCst), 0);
