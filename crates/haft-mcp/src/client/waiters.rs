@@ -146,14 +146,18 @@ impl Waiting<'_> {
                     patience.hear(note);
                 }
                 arrived = lock(&self.slot.state);
-                continue;
             }
-            if let Some(outcome) = arrived.outcome.take() {
+            // Nothing comes behind an answer, so what came before it has been heard when there is no more.
+            if arrived.progress.is_empty()
+                && let Some(outcome) = arrived.outcome.take()
+            {
                 return outcome;
             }
             let left = patience.left(method)?;
-            let woken = self.slot.changed.wait_timeout(arrived, left);
-            arrived = woken.unwrap_or_else(PoisonError::into_inner).0;
+            if arrived.progress.is_empty() {
+                let woken = self.slot.changed.wait_timeout(arrived, left);
+                arrived = woken.unwrap_or_else(PoisonError::into_inner).0;
+            }
         }
     }
 }
@@ -167,6 +171,7 @@ impl Drop for Waiting<'_> {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
     use haft_tool::Cancel;
@@ -234,6 +239,26 @@ mod tests {
             waiters.progress(json!({"progressToken": 2, "progress": step}));
         }
         assert_eq!(lock(&lock(&waiters.0).open[&Id::Number(2)].state).progress.len(), MOST_NOTES);
+    }
+
+    #[test]
+    fn no_flood_of_progress_keeps_a_wait_from_ending() {
+        let (waiters, stop) = (Waiters::default(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let waiting = waiters.open(&Id::Number(1)).unwrap();
+            scope.spawn(|| {
+                for step in 0_u64.. {
+                    if stop.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    waiters.progress(json!({"progressToken": 1, "progress": step}));
+                }
+            });
+            let (cancel, limit) = (Cancel::new(), Duration::from_millis(50));
+            let late = waiting.wait("test", &Patience::stretching(limit, limit, &cancel, &|_| {}));
+            stop.store(true, Ordering::SeqCst);
+            assert_eq!(late.unwrap_err().kind, Trouble::Late);
+        });
     }
 
     #[test]
