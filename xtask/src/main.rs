@@ -22,7 +22,7 @@ const HELP: &str = "\
 cargo xtask test            check format, lints, licences and tidiness, then run every test (installs what they need)
 cargo xtask tidy            only the rules that no other tool checks
 cargo xtask bench [NAME…]   measure against ripgrep, fd and cat; prints a table, writes target/bench.json
-                            names: grep glob files start dispatch ledger
+                            names: grep glob files start dispatch ledger sandbox mcp
 cargo xtask conformance [server|client] [--scenario NAME]
                             MCP's official suite, both sides, every scored scenario of 2025-11-25 and 2026-07-28
 cargo xtask peers           install the programs that tests of MCP need, and print the variables that name them:

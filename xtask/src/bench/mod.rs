@@ -3,6 +3,7 @@
 mod commands;
 mod files;
 mod ledger;
+mod mcp;
 mod measure;
 mod sample;
 mod sandbox;
@@ -73,7 +74,7 @@ pub(crate) fn run(names: &[String]) -> Done {
         sample: sample::Sample::make(&root.join("target/bench-sample"))?,
         table: Table::default(),
     };
-    let parts: [(&str, Part); 7] = [
+    let parts: [(&str, Part); 8] = [
         ("grep", commands::grep),
         ("glob", commands::glob),
         ("start", commands::start),
@@ -81,6 +82,7 @@ pub(crate) fn run(names: &[String]) -> Done {
         ("dispatch", warm::run),
         ("ledger", ledger::run),
         ("sandbox", sandbox::run),
+        ("mcp", mcp::run),
     ];
     for (name, part) in parts {
         if names.is_empty() || names.iter().any(|wanted| wanted == name) {

@@ -27,7 +27,7 @@ const PYTHON_PACKAGES: [&str; 3] =
 pub(crate) struct Mcp {
     pub(crate) node: PathBuf,
     modules: PathBuf,
-    python: PathBuf,
+    pub(crate) python: PathBuf,
 }
 
 impl Mcp {
@@ -43,7 +43,12 @@ impl Mcp {
 
     /// The conformance suite's script, to be run by `node`.
     pub(crate) fn suite(&self) -> PathBuf {
-        self.modules.join("@modelcontextprotocol/conformance/dist/index.js")
+        self.module("@modelcontextprotocol/conformance/dist/index.js")
+    }
+
+    /// A script of one of the packages, to be run by `node`.
+    pub(crate) fn module(&self, path: &str) -> PathBuf {
+        self.modules.join(path)
     }
 }
 

@@ -18,7 +18,7 @@ use super::subscription::Subscription;
 use super::things::{self, Prompt, Resource, ServerTool, Template};
 use super::{CallOptions, ClientError, Limits, Options, ServerInfo, Trouble, lock, rounds};
 use crate::serve::News;
-use crate::wire::{HEADER_MISMATCH, METHOD_NOT_FOUND};
+use crate::wire::{HEADER_MISMATCH, METHOD_NOT_FOUND, Version};
 
 /// How a server is reached.
 pub enum Transport {
@@ -255,14 +255,14 @@ fn over_http(endpoint: Endpoint, options: Options) -> Result<Conversation, Clien
     let again = endpoint.clone();
     let ear = Arc::new(Ear::new(options.handlers.clone()));
     let link: Arc<dyn Link> = Arc::new(Streamable::new(endpoint, &options.limits, &ear)?);
+    let wanted = options.version.unwrap_or(Version::NEWEST_HANDSHAKE);
     let error = match Conversation::begin(link, ear, options.clone(), true) {
-        Err(error) if matches!(error.kind, Trouble::Status(400 | 404 | 405)) => error,
+        Err(error) if matches!(error.kind, Trouble::Status(400 | 404 | 405)) && !wanted.is_modern() => error,
         outcome => return outcome,
     };
     let ear = Arc::new(Ear::new(options.handlers.clone()));
     let cancel = Cancel::new();
     let patience = Patience::of(options.limits.connect, &cancel);
     let Ok(link) = OldStream::open(again, &options.limits, &ear, &patience) else { return Err(error) };
-    let version = Some(crate::wire::Version::NEWEST_HANDSHAKE);
-    Conversation::begin(Arc::new(link), ear, Options { version, ..options }, false)
+    Conversation::begin(Arc::new(link), ear, Options { version: Some(wanted), ..options }, false)
 }

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use haft_tool::{Cancel, CancelGuard};
 use serde_json::{Value, json};
@@ -16,6 +16,9 @@ use super::link::{Asked, Link};
 use super::patience::Patience;
 use super::{ClientError, Options, ServerInfo, Trouble, lock};
 use crate::wire::{Id, Version};
+
+/// How often somebody who waits for a session looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A conversation with one server.
 pub(super) struct Conversation {
@@ -29,6 +32,8 @@ pub(super) struct Conversation {
     /// Whether the way has headers at all.
     pub(super) has_headers: bool,
     pub(super) closed: Cancel,
+    /// Whether somebody begins a new session.
+    beginning: (Mutex<bool>, Condvar),
 }
 
 struct Agreed {
@@ -74,7 +79,17 @@ impl Conversation {
             link.listen();
         }
         let agreed = Mutex::new(Agreed { info, sessions: 1 });
-        Ok(Self { link, ear, options, ids, agreed, mirrored: Mutex::default(), has_headers, closed })
+        Ok(Self {
+            link,
+            ear,
+            options,
+            ids,
+            agreed,
+            mirrored: Mutex::default(),
+            has_headers,
+            closed,
+            beginning: Default::default(),
+        })
     }
 
     pub(super) fn info(&self) -> ServerInfo {
@@ -153,14 +168,29 @@ impl Conversation {
 
     /// A new session, unless somebody else has begun one meanwhile.
     fn begin_anew(&self, sessions: u64, patience: &Patience<'_>) -> Result<(), ClientError> {
-        let mut agreed = lock(&self.agreed);
-        if agreed.sessions != sessions {
-            return Ok(());
-        }
+        let _turn = self.turn(patience)?;
+        let version = {
+            let agreed = lock(&self.agreed);
+            if agreed.sessions != sessions {
+                return Ok(());
+            }
+            agreed.info.version
+        };
         let limit = patience.left("initialize")?.min(self.options.limits.connect);
-        let info = self.greeting().initialize(agreed.info.version, Instant::now() + limit)?;
-        *agreed = Agreed { info, sessions: sessions + 1 };
+        let info = self.greeting().initialize(version, Instant::now() + limit)?;
+        *lock(&self.agreed) = Agreed { info, sessions: sessions + 1 };
         Ok(())
+    }
+
+    /// Waits until nobody else begins a session.
+    fn turn(&self, patience: &Patience<'_>) -> Result<Turn<'_>, ClientError> {
+        let mut busy = lock(&self.beginning.0);
+        while *busy {
+            let time = patience.left("initialize")?.min(LOOK);
+            busy = self.beginning.1.wait_timeout(busy, time).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *busy = true;
+        Ok(Turn(self))
     }
 
     /// Ends it. To end it twice is to end it once.
@@ -174,5 +204,15 @@ impl Conversation {
 impl Drop for Conversation {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+/// The right to begin a session.
+struct Turn<'a>(&'a Conversation);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.beginning.0) = false;
+        self.0.beginning.1.notify_one();
     }
 }

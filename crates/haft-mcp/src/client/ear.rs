@@ -49,6 +49,10 @@ impl Ear {
         self.may_ask.store(may, Ordering::SeqCst);
     }
 
+    pub(super) fn may_be_asked(&self) -> bool {
+        self.may_ask.load(Ordering::SeqCst)
+    }
+
     /// A call begins: until it ends, the server may ask so many questions.
     pub(super) fn during_a_call(&self, questions: usize) -> DuringACall<'_> {
         self.calls.fetch_add(1, Ordering::SeqCst);
@@ -71,7 +75,7 @@ impl Ear {
 
     /// Takes a request of the server's own. Never waits.
     pub(super) fn request(self: &Arc<Self>, id: Id, method: String, params: Value) {
-        if !self.may_ask.load(Ordering::SeqCst) {
+        if !self.may_be_asked() {
             return;
         }
         if method == "ping" {

@@ -91,9 +91,10 @@ impl Greeting<'_> {
                 }
                 Err(error) => {
                     return match error.kind {
-                        Trouble::Answered(_) | Trouble::Status(_) | Trouble::Garbled => Ok(Found::Strange),
                         Trouble::Late if probing => Ok(Found::Silent),
-                        _ => Err(error),
+                        Trouble::Late | Trouble::Cancelled | Trouble::Unauthorized => Err(error),
+                        // Whatever an old server makes of it; one that is not there is not there for the next question either.
+                        _ => Ok(Found::Strange),
                     };
                 }
             }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::ear::Ear;
 use super::patience::Patience;
-use super::{ClientError, lock};
+use super::{ClientError, Trouble, lock};
 use crate::wire::{Id, Message};
 
 /// How many notes of progress wait to be heard; of more, the oldest are dropped.
@@ -81,6 +81,14 @@ impl Waiters {
             Message::Notification { method, params } if method == "notifications/progress" => {
                 self.progress(params);
             }
+            // In the new era only this says that a server stops telling news; in the old one it is about its own questions.
+            Message::Notification { method, params }
+                if method == "notifications/cancelled" && !ear.may_be_asked() =>
+            {
+                if let Some(id) = params.get("requestId").and_then(Id::read) {
+                    self.answer(&id, Err(ClientError::new(Trouble::Ended, "the server has ended it")));
+                }
+            }
             Message::Notification { method, params } => ear.note(&method, &params),
             Message::Request { id, method, params } => ear.request(id, method, params),
         }
@@ -138,14 +146,18 @@ impl Waiting<'_> {
                     patience.hear(note);
                 }
                 arrived = lock(&self.slot.state);
-                continue;
             }
-            if let Some(outcome) = arrived.outcome.take() {
+            // Nothing comes behind an answer, so what came before it has been heard when there is no more.
+            if arrived.progress.is_empty()
+                && let Some(outcome) = arrived.outcome.take()
+            {
                 return outcome;
             }
             let left = patience.left(method)?;
-            let woken = self.slot.changed.wait_timeout(arrived, left);
-            arrived = woken.unwrap_or_else(PoisonError::into_inner).0;
+            if arrived.progress.is_empty() {
+                let woken = self.slot.changed.wait_timeout(arrived, left);
+                arrived = woken.unwrap_or_else(PoisonError::into_inner).0;
+            }
         }
     }
 }
@@ -159,12 +171,12 @@ impl Drop for Waiting<'_> {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
     use haft_tool::Cancel;
     use serde_json::json;
 
-    use super::super::Trouble;
     use super::*;
 
     const LONG: Duration = Duration::from_mins(1);
@@ -227,6 +239,26 @@ mod tests {
             waiters.progress(json!({"progressToken": 2, "progress": step}));
         }
         assert_eq!(lock(&lock(&waiters.0).open[&Id::Number(2)].state).progress.len(), MOST_NOTES);
+    }
+
+    #[test]
+    fn no_flood_of_progress_keeps_a_wait_from_ending() {
+        let (waiters, stop) = (Waiters::default(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let waiting = waiters.open(&Id::Number(1)).unwrap();
+            scope.spawn(|| {
+                for step in 0_u64.. {
+                    if stop.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    waiters.progress(json!({"progressToken": 1, "progress": step}));
+                }
+            });
+            let (cancel, limit) = (Cancel::new(), Duration::from_millis(50));
+            let late = waiting.wait("test", &Patience::stretching(limit, limit, &cancel, &|_| {}));
+            stop.store(true, Ordering::SeqCst);
+            assert_eq!(late.unwrap_err().kind, Trouble::Late);
+        });
     }
 
     #[test]

@@ -326,46 +326,47 @@ mod tests {
 
     use super::*;
 
-    fn read(written: Value, origin: Origin) -> Result<Option<Entry>, String> {
+    fn read(written: &Value, origin: Origin) -> Result<Option<Entry>, String> {
         let var = |name: &str| (name == "HOST").then(|| "example.org".to_owned());
-        Entry::read("x", &written, origin, &var)
+        Entry::read("x", written, origin, &var)
     }
 
-    fn mine(written: Value) -> Result<Option<Entry>, String> {
+    fn mine(written: &Value) -> Result<Option<Entry>, String> {
         read(written, Origin::User("/h/haft.toml".into()))
     }
 
     #[test]
     fn a_command_counts_before_a_url_unless_the_type_says_otherwise() {
         let both = json!({"command": "c", "args": ["a b", "$(x)"], "url": "https://${HOST}/mcp"});
-        let way = mine(both.clone()).unwrap().unwrap().way;
+        let way = mine(&both).unwrap().unwrap().way;
         let read = matches!(&way, Way::Process { argv, .. } if argv == &["c", "a b", "$(x)"]);
         assert!(read, "no shell reads them: {way:?}");
         let mut http = both;
         http["type"] = json!("http");
-        let entry = mine(http).unwrap().unwrap();
+        let entry = mine(&http).unwrap().unwrap();
         assert_eq!(entry.line(), "https://example.org/mcp");
         assert_eq!(entry.host().as_deref(), Some("example.org"));
-        assert!(mine(json!({"url": "file:///etc/passwd"})).is_err());
-        assert!(mine(json!({"args": ["x"]})).is_err_and(|why| why.contains("neither")));
-        assert!(mine(json!({"command": "c", "env": {"A": "${MISSING}"}})).is_err());
-        assert_eq!(mine(json!({"enabled": false})), Ok(None), "what is off need not be whole");
+        assert!(mine(&json!({"url": "file:///etc/passwd"})).is_err());
+        assert!(mine(&json!({"args": ["x"]})).is_err_and(|why| why.contains("neither")));
+        assert!(mine(&json!({"command": "c", "env": {"A": "${MISSING}"}})).is_err());
+        assert_eq!(mine(&json!({"enabled": false})), Ok(None), "what is off need not be whole");
     }
 
     #[test]
     fn a_project_grants_itself_nothing() {
         let greedy = json!({"command": "c", "writes": true, "network": "all", "sandbox": "off"});
-        let project = read(greedy.clone(), Origin::Project("/w/.mcp.json".into())).unwrap().unwrap();
+        let project = read(&greedy, Origin::Project("/w/.mcp.json".into())).unwrap().unwrap();
         assert_eq!(project.grants, Grants::default());
         assert!(project.needs_consent() && !project.reaches());
-        let own = mine(greedy).unwrap().unwrap();
+        let own = mine(&greedy).unwrap().unwrap();
         assert!(own.grants.unheld && own.grants.writes && !own.needs_consent());
     }
 
     #[test]
     fn a_grant_that_is_not_understood_is_none() {
-        let network =
-            |words: Value| mine(json!({"command": "c", "network": words})).map(|e| e.unwrap().grants.network);
+        let network = |words: Value| {
+            mine(&json!({"command": "c", "network": words})).map(|e| e.unwrap().grants.network)
+        };
         assert_eq!(network(json!("none")), Ok(Network::None));
         assert_eq!(
             network(json!("a.org, *.b.org")),
@@ -373,7 +374,7 @@ mod tests {
         );
         assert!(network(json!(["all", "a.org"])).is_err());
         assert!(network(json!("http://a.org/x?")).is_err());
-        assert!(mine(json!({"command": "c", "sandbox": "of"})).is_err_and(|why| why.contains("\"of\"")));
+        assert!(mine(&json!({"command": "c", "sandbox": "of"})).is_err_and(|why| why.contains("\"of\"")));
     }
 
     #[test]

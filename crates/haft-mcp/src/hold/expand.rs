@@ -45,7 +45,7 @@ mod tests {
         );
         assert_eq!(expand("${B:-b}${EMPTY:-e}${EMPTY}", &var).as_deref(), Ok("be"));
         assert_eq!(expand("$A {A} }", &var).as_deref(), Ok("$A {A} }"));
-        assert!(expand("${B}", &var).is_err_and(|why| why.contains("B")));
+        assert!(expand("${B}", &var).is_err_and(|why| why.contains('B')));
         assert!(expand("${A", &var).is_err());
     }
 }

@@ -132,6 +132,7 @@ impl Servers {
         let start = Instant::now();
         let client = held.client()?;
         let connected = start.elapsed();
+        self.0.forget_catalog();
         let tools = held
             .tools()
             .map(|tools| tools.iter().map(|tool| tool.name.clone()).collect())

@@ -123,15 +123,35 @@ fn read(bytes: &[u8]) -> Known {
     serde_json::from_slice(bytes).unwrap_or_default()
 }
 
+/// What an entry may say without saying what the server is: how it is used, and what its user grants it.
+const HOW: [&str; 7] = ["disabled", "enabled", "network", "sandbox", "timeout", "tools", "writes"];
+
 /// What makes a server the same one: who configured it, its name, and everything that says what it is. Another command,
-/// argument, variable or address is another server.
+/// argument, variable or address is another server; another order of the same words is not.
 pub fn identity(entry: &Entry) -> String {
-    let what = match &entry.way {
-        Way::Process { .. } => json!(["process", &entry.written]),
-        Way::Http { .. } => json!(["http", &entry.written]),
+    let kind = match &entry.way {
+        Way::Process { .. } => "process",
+        Way::Http { .. } => "http",
     };
-    let whole = json!([entry.origin.to_string(), entry.name, what]);
+    let mut what = sorted(&entry.written);
+    if let Value::Object(what) = &mut what {
+        what.retain(|name, _| !HOW.contains(&name.as_str()));
+    }
+    let whole = json!([entry.origin.to_string(), entry.name, [kind, what]]);
     hash(whole.to_string().as_bytes())
+}
+
+/// The value with all names in one order.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members: BTreeMap<&String, Value> =
+                members.iter().map(|(name, value)| (name, sorted(value))).collect();
+            json!(members)
+        }
+        Value::Array(values) => values.iter().map(sorted).collect(),
+        value => value.clone(),
+    }
 }
 
 /// The tools that are not as the user has seen them: new, changed.
@@ -169,6 +189,26 @@ mod tests {
         assert!(!trust.known(&other).unwrap().is_trusted(&other), "another command is another server");
         assert!(trust.forget(&one).unwrap() && !trust.forget(&one).unwrap());
         assert_eq!(trust.known(&one).unwrap(), Known::default());
+    }
+
+    #[test]
+    fn all_that_says_what_a_server_is_makes_it_another_one() {
+        let of = |written: Value| {
+            let entry = Entry::read("x", &written, Origin::Project("/w/.mcp.json".into()), &|_| None);
+            identity(&entry.unwrap().unwrap())
+        };
+        let first = of(json!({"command": "c", "args": ["a", "b"], "env": {"A": "1", "B": "2"}}));
+        let same = json!({"timeout": 5, "env": {"B": "2", "A": "1"}, "tools": ["t"], "args": ["a", "b"], "command": "c"});
+        assert_eq!(first, of(same));
+        for other in [
+            json!({"command": "d", "args": ["a", "b"], "env": {"A": "1", "B": "2"}}),
+            json!({"command": "c", "args": ["b", "a"], "env": {"A": "1", "B": "2"}}),
+            json!({"command": "c", "args": ["a", "b"], "env": {"A": "1", "B": "3"}}),
+            json!({"command": "c", "args": ["a", "b"], "env": {"A": "1", "B": "2"}, "cwd": "/x"}),
+            json!({"command": "c", "args": ["a", "b"], "env": {"A": "1", "B": "2"}, "anything": "else"}),
+        ] {
+            assert_ne!(first, of(other.clone()), "{other}");
+        }
     }
 
     #[test]

@@ -13,6 +13,8 @@ mod every;
 mod launch;
 mod lives;
 mod offers;
+#[path = "../support/process.rs"]
+mod process;
 mod words;
 
 use std::time::Duration;

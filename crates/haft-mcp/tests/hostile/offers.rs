@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use haft_mcp::client::{Client, Elicitation, Elicited, Handlers, Limits, Offered, Options, Trouble, Wanted};
 use haft_mcp::wire::RpcError;
@@ -93,4 +94,27 @@ fn questions_in_results_are_answered_only_if_offered_and_only_so_often() {
     let error = echo(&client, "hi").unwrap_err();
     assert!(error.kind == Trouble::Unable && error.message.contains("sampling/createMessage"), "{error}");
     assert_eq!(asked.0.load(Ordering::SeqCst), 0);
+}
+
+/// Thinks for longer than a call may take.
+struct Slow;
+
+impl Handlers for Slow {
+    fn offered(&self) -> Offered {
+        Offered { forms: true, ..Offered::default() }
+    }
+
+    fn elicit(&self, _: &Elicitation, cancel: &Cancel) -> Result<Elicited, RpcError> {
+        cancel.wait(Duration::from_secs(3));
+        Ok(Elicited::Decline)
+    }
+}
+
+#[test]
+fn a_server_is_not_late_while_its_question_is_thought_about() {
+    let run = Run::new("ask-elicitation", LEGACY);
+    let limits = Limits { call: Duration::from_secs(2), ..generous() };
+    let options = Options { limits, handlers: Some(Arc::new(Slow)), ..Options::default() };
+    let client = Client::connect(run.start(), options).unwrap();
+    assert!(echo(&client, "hi").unwrap().contains("decline"));
 }

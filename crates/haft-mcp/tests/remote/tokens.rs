@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use haft_mcp::client::{Authorize, Client, ClientError, Options, Transport, Trouble};
-use haft_tool::Secret;
+use haft_tool::{Cancel, Secret};
 
 use super::server::{Server, answer, json_answer, plain, said};
 use super::{connect, echo, endpoint, limits};
@@ -33,6 +33,7 @@ impl Authorize for Tokens {
         used: Option<&str>,
         status: u16,
         challenges: &[String],
+        _cancel: &Cancel,
     ) -> Result<String, ClientError> {
         self.0.lock().unwrap().push((used.map(str::to_owned), status, challenges.to_vec()));
         Ok(format!("token-{}", self.told().len()))

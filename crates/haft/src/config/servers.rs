@@ -159,8 +159,6 @@ fn unknown_keys(path: &Path, name: &str, written: &Value) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
     use serde_json::json;
 
     use super::*;
@@ -241,25 +239,5 @@ mod tests {
         let stage = Stage::new("[tools.mcp_servers.a]\ncommand = \"x\"\nnetwrok = \"all\"\n", "");
         let said = stage.servers(&[], false).unwrap().warnings.concat();
         assert!(said.contains("\"a\" has no setting netwrok; did you mean network?"), "{said}");
-    }
-
-    #[test]
-    fn fifty_servers_are_found_at_once() {
-        let many: serde_json::Map<_, _> = (0..50)
-            .map(|n| {
-                (format!("s{n}"), json!({"command": "npx", "args": ["-y", "x"], "env": {"A": "${HOME:-x}"}}))
-            })
-            .collect();
-        let stage = Stage::new("", &json!({"mcpServers": many}).to_string());
-        let workspace = stage.folder.path().join("w");
-        let config = Config::read(Some(stage.folder.path().join("own.toml")), &workspace, &|_| None).unwrap();
-        let took = (0..20).map(|_| {
-            let start = Instant::now();
-            let servers = config.servers(&workspace, &[], false).unwrap();
-            assert_eq!(servers.all.iter().filter(|one| matches!(one.entry(), Ok(Some(_)))).count(), 50);
-            start.elapsed()
-        });
-        // A safety net: the real figure is far below it.
-        assert!(took.min().unwrap() < Duration::from_millis(50));
     }
 }

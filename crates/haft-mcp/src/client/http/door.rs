@@ -22,6 +22,8 @@ const MOST_REFUSAL: usize = 64 << 10;
 /// The way to one server over HTTP.
 pub(super) struct Door {
     pub(super) url: Url,
+    /// The address as errors name it: without its query, which may hold a key.
+    pub(super) shown: String,
     headers: Vec<(String, Secret)>,
     http: Arc<dyn HttpStreams>,
     authorize: Option<Arc<dyn Authorize>>,
@@ -42,9 +44,10 @@ impl Door {
     pub(super) fn new(endpoint: Endpoint, limits: &Limits) -> Result<Self, ClientError> {
         let Endpoint { url, headers, http, authorize } = endpoint;
         let url = Url::parse(&url).map_err(|error| {
-            ClientError::unreachable(format!("`{url}` is no address of a server: {error}"))
+            ClientError::unreachable(format!("the address of the server is none: {error}"))
         })?;
-        Ok(Self { url, headers, http, authorize, limits: limits.clone() })
+        let shown = shown(&url);
+        Ok(Self { url, shown, headers, http, authorize, limits: limits.clone() })
     }
 
     /// Sends and waits for the head of the answer. A server that wants to know who asks is told, if anybody can.
@@ -128,11 +131,13 @@ impl Door {
         match target {
             Some(target) if keeps && count <= MOST_REDIRECTS => Ok(target),
             Some(_) if count > MOST_REDIRECTS => Err(ClientError::unreachable(format!(
-                "{from} leads from redirect to redirect; given up after {MOST_REDIRECTS}"
+                "{} leads from redirect to redirect; given up after {MOST_REDIRECTS}",
+                self.shown
             ))),
             _ => Err(ClientError::unreachable(format!(
-                "{from} redirects to {}, which is not followed; if that is the server, put its address into the \
+                "{} redirects to {}, which is not followed; if that is the server, put its address into the \
                  configuration",
+                self.shown,
                 portable::clean_line(to, 200)
             ))),
         }
@@ -148,7 +153,7 @@ impl Door {
             (401, Some(_)) => "it does not take the token; log in again",
             _ => "what is asked is not allowed to whoever asks",
         };
-        ClientError::unauthorized(format!("{} answered {status}: {what}{said}", self.url))
+        ClientError::unauthorized(format!("{} answered {status}: {what}{said}", self.shown))
     }
 
     /// What an answer that is no success means.
@@ -161,7 +166,7 @@ impl Door {
         let said = told(&body);
         ClientError::new(
             Trouble::Status(status),
-            format!("{} answered `{what}` with status {status}{said}", self.url),
+            format!("{} answered `{what}` with status {status}{said}", self.shown),
         )
     }
 
@@ -183,7 +188,7 @@ impl Door {
             if all.len() > most {
                 return Err(ClientError::too_much(format!(
                     "{} answered `{what}` with more than {most} bytes, the most that is read",
-                    self.url
+                    self.shown
                 )));
             }
         }
@@ -211,6 +216,11 @@ fn broken(kind: Trouble, error: &ToolError, patience: &Patience<'_>, what: &str)
         Err(cancelled) if cancelled.kind == Trouble::Cancelled => cancelled,
         _ => ClientError::new(kind, error.message.clone()),
     }
+}
+
+/// An address without its query.
+fn shown(url: &Url) -> String {
+    url.as_str().split(['?', '#']).next().unwrap_or_default().to_owned()
 }
 
 /// Whether a challenge says that the token is good and does not reach far enough.

@@ -99,7 +99,7 @@ impl Inner {
             200..=299 => Ok(stream),
             404 if named => Err(ClientError::new(
                 Trouble::Forgotten,
-                format!("{} does not know this session any more", self.door.url),
+                format!("{} does not know this session any more", self.door.shown),
             )),
             _ => Err(self.door.refusal(stream, what, patience)),
         }

@@ -95,7 +95,7 @@ fn read_target(url: &Url, data: &str) -> Result<Url, ClientError> {
     let target = url.join(data.trim()).ok().filter(|target| target.origin() == url.origin());
     target.ok_or_else(|| {
         let data = super::super::portable::clean_line(data, 200);
-        ClientError::garbled(format!("{url} wants messages at {data:?}, which is not its own ground"))
+        ClientError::garbled(format!("the server wants messages at {data:?}, which is not its own ground"))
     })
 }
 
@@ -116,7 +116,7 @@ impl Shared {
                         }
                         Err(error) => self.waiters.fail_all(&ClientError::garbled(format!(
                             "{} sent an event that is no message ({}); it may have been the answer",
-                            self.door.url, error.message
+                            self.door.shown, error.message
                         ))),
                     },
                     Ok(Some(_)) => {}
@@ -125,7 +125,7 @@ impl Shared {
                         let most = self.door.limits.message_bytes;
                         return ClientError::too_much(format!(
                             "{} sent an event of more than {most} bytes",
-                            self.door.url
+                            self.door.shown
                         ));
                     }
                 }
@@ -133,7 +133,7 @@ impl Shared {
             match next(&mut stream, "the stream", &patience) {
                 Ok(Some(chunk)) => events.push(&chunk),
                 Ok(None) => {
-                    return ClientError::new(Trouble::Ended, format!("{} ended its stream", self.door.url));
+                    return ClientError::new(Trouble::Ended, format!("{} ended its stream", self.door.shown));
                 }
                 Err(error) => return error,
             }

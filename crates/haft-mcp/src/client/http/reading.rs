@@ -38,7 +38,7 @@ impl Inner {
                 let what = portable::clean_line(&kind, 60);
                 Err(ClientError::garbled(format!(
                     "{} answered `{}` with status {status} and {what:?}, which is neither JSON nor a stream of events",
-                    self.door.url, asked.method
+                    self.door.shown, asked.method
                 )))
             }
         }
@@ -48,7 +48,7 @@ impl Inner {
         let garbled = |why: &str| {
             ClientError::garbled(format!(
                 "the answer of {} to `{}` makes no sense: {why}",
-                self.door.url, asked.method
+                self.door.shown, asked.method
             ))
         };
         let all = match Incoming::read(body).map_err(|error| garbled(&error.message))? {
@@ -116,7 +116,7 @@ impl Inner {
         let events = stream.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         match stream.status {
             200 if events => Ok(stream),
-            200 => Err(ClientError::garbled(format!("{} gave no stream of events", self.door.url))),
+            200 => Err(ClientError::garbled(format!("{} gave no stream of events", self.door.shown))),
             _ => Err(self.door.refusal(stream, what, patience)),
         }
     }
@@ -146,7 +146,7 @@ impl Inner {
         let most = self.door.limits.message_bytes;
         ClientError::too_much(format!(
             "{} sent an event of more than {most} bytes, the most that is read",
-            self.door.url
+            self.door.shown
         ))
     }
 
@@ -166,7 +166,7 @@ impl Inner {
         let incoming = read.map_err(|error| {
             ClientError::garbled(format!(
                 "{} sent an event that is no message: {}",
-                self.door.url, error.message
+                self.door.shown, error.message
             ))
         })?;
         let all = match incoming {

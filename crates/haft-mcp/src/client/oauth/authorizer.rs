@@ -127,7 +127,7 @@ impl Authorizer {
         self.held().raised.insert(scopes.to_string())
     }
 
-    /// Counts how often the user is asked.
+    /// Whether the user was not asked too often already.
     pub(super) fn may_ask(&self) -> Result<(), ClientError> {
         let mut held = self.held();
         let now = Instant::now();
@@ -141,8 +141,12 @@ impl Authorizer {
                 FLOWS_IN.as_secs() / 60
             )));
         }
-        held.flows.push_back(now);
         Ok(())
+    }
+
+    /// Counts how often the user is asked.
+    pub(super) fn has_asked(&self) {
+        self.held().flows.push_back(Instant::now());
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {

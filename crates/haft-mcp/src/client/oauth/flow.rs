@@ -35,6 +35,14 @@ pub(super) struct Flow {
     pub(super) document: Option<Url>,
 }
 
+/// Who is told what happens on the way.
+pub(super) struct Notes<'a> {
+    /// What to remember if there are no tokens in the end.
+    pub(super) keep: &'a dyn Fn(&Entry) -> Result<(), ClientError>,
+    /// The user is being asked.
+    pub(super) asked: &'a dyn Fn(),
+}
+
 /// Haft as the authorization server knows it, and where it listens.
 struct Ready {
     client: Client,
@@ -45,14 +53,13 @@ struct Ready {
 }
 
 impl Flow {
-    /// Gets tokens for `scopes` from who was found. `known` is what is kept of an earlier time with the same one; `keep`
-    /// is told what to remember if there are no tokens.
+    /// Gets tokens for `scopes` from who was found. `known` is what is kept of an earlier time with the same one.
     pub(super) fn run(
         &self,
         found: &Found,
         scopes: &Scopes,
         known: Option<&Entry>,
-        keep: &dyn Fn(&Entry) -> Result<(), ClientError>,
+        notes: &Notes<'_>,
     ) -> Result<(Entry, Tokens), ClientError> {
         let mut client = known.map(|entry| &entry.client);
         loop {
@@ -67,9 +74,9 @@ impl Flow {
             };
             // Older tokens may still be good for something, and belong to the older client.
             if entry.client.redirect.is_some() && known.is_none_or(|entry| entry.tokens.is_none()) {
-                keep(&entry)?;
+                (notes.keep)(&entry)?;
             }
-            let denied = match self.attempt(found, scopes, ready) {
+            let denied = match self.attempt(found, scopes, ready, notes) {
                 Ok(tokens) => return Ok((entry, tokens)),
                 Err(denied) => denied,
             };
@@ -84,7 +91,7 @@ impl Flow {
                 && let Some(old) = known
             {
                 let client = Client { redirect: None, ..old.client.clone() };
-                keep(&Entry { client, ..old.clone() })?;
+                (notes.keep)(&Entry { client, ..old.clone() })?;
             }
             if !reused || !matches!(denied, Denied::Client(_)) {
                 return Err(denied.error());
@@ -117,13 +124,20 @@ impl Flow {
         Ok(Ready { client, redirect, listener, reused: false })
     }
 
-    fn attempt(&self, found: &Found, scopes: &Scopes, ready: Ready) -> Result<Tokens, Denied> {
+    fn attempt(
+        &self,
+        found: &Found,
+        scopes: &Scopes,
+        ready: Ready,
+        notes: &Notes<'_>,
+    ) -> Result<Tokens, Denied> {
         let Ready { client, redirect, listener, .. } = ready;
         let proof = Proof::new().map_err(Denied::Other)?;
         let url = authorization_url(found, &client, &redirect, scopes, &proof);
         let asking = format!("{} was to be asked for a token", said(&found.server.issuer));
         let failed = |error: &haft_tool::ToolError| Denied::Other(passed_on(&asking, error));
         self.opener.open(&url).map_err(|error| failed(&error))?;
+        (notes.asked)();
         let heard =
             listener.wait(self.limit, &self.fetch.cancel, &|query| judge(query, &proof.state, &found.server));
         let code = heard.map_err(|error| failed(&error))?.map_err(Denied::Other)?;

@@ -8,7 +8,7 @@ use haft_world::Turn;
 use super::authorizer::Authorizer;
 use super::challenge::Challenge;
 use super::discovery::{Found, discover};
-use super::flow::Flow;
+use super::flow::{Flow, Notes};
 use super::grant::{Denied, Grant, Tokens};
 use super::registration::Client;
 use super::scopes::{OFFLINE, Scopes};
@@ -188,7 +188,8 @@ impl<'a> Renewal<'a> {
     /// Asks the user.
     fn ask(&self, found: &Found, scopes: &Scopes, entry: Option<&Entry>) -> Result<String, ClientError> {
         self.of.may_ask()?;
-        let (entry, tokens) = self.flow.run(found, scopes, entry, &|entry| self.of.store.put(Some(entry)))?;
+        let notes = Notes { keep: &|entry| self.of.store.put(Some(entry)), asked: &|| self.of.has_asked() };
+        let (entry, tokens) = self.flow.run(found, scopes, entry, &notes)?;
         self.of.keep(&entry, tokens)
     }
 }

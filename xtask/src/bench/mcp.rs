@@ -1,0 +1,297 @@
+//! `haft mcp` against a bare pipe and against the reference server for files; Haft's client against the server itself.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use haft::json;
+use haft_mcp::client::oauth::Opener;
+use haft_mcp::hold::{self, Entry, Origin};
+
+use super::commands::call;
+use super::measure::{Row, alternate, median};
+use super::{Bench, Stage};
+use crate::Done;
+use crate::peers::mcp::Mcp;
+
+/// How many calls are measured, after so many that are not.
+const CALLS: usize = 3_000;
+const WARM_UP: usize = 300;
+/// How many calls are under way at once, and how many there are in all.
+const AT_ONCE: usize = 64;
+const MANY: usize = 20_000;
+
+/// A server over its standard input and output.
+struct Line {
+    child: Child,
+    input: ChildStdin,
+    output: ChildStdout,
+    held: Vec<u8>,
+}
+
+impl Line {
+    fn start(command: &mut Command) -> Result<Self, String> {
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut child = child.map_err(|error| format!("{command:?}: {error}"))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("a child without pipes".to_owned());
+        };
+        Ok(Self { child, input, output, held: Vec::new() })
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Done {
+        self.input.write_all(bytes).map_err(|error| error.to_string())
+    }
+
+    /// Reads until so many lines have come.
+    fn lines(&mut self, mut count: usize) -> Done {
+        while count > 0 {
+            self.held.resize(64 << 10, 0);
+            let read = self.output.read(&mut self.held).map_err(|error| error.to_string())?;
+            if read == 0 {
+                return Err("the server ended".to_owned());
+            }
+            self.held.truncate(read);
+            count = count.saturating_sub(self.ends());
+        }
+        Ok(())
+    }
+
+    /// How many lines ended in what was read last.
+    fn ends(&self) -> usize {
+        self.held.split(|byte| *byte == b'\n').count() - 1
+    }
+
+    fn ask(&mut self, line: &str) -> Done {
+        self.send(line.as_bytes())?;
+        self.lines(1)
+    }
+
+    /// Shakes hands in the older way, which every server here knows.
+    fn greet(&mut self) -> Done {
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"},
+        }});
+        self.ask(&format!("{hello}\n"))?;
+        self.send(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")
+    }
+
+    /// The median of one call after the other, in milliseconds.
+    fn one_by_one(&mut self, request: &dyn Fn(usize) -> String) -> Result<f64, String> {
+        let mut times = Vec::with_capacity(CALLS);
+        for number in 1..=WARM_UP + CALLS {
+            let line = request(number);
+            let start = Instant::now();
+            self.ask(&line)?;
+            times.push(start.elapsed());
+        }
+        Ok(median(&mut times[WARM_UP..]))
+    }
+
+    /// Milliseconds per call with many under way at once.
+    fn many_at_once(&mut self, request: &dyn Fn(usize) -> String, all: usize) -> Result<f64, String> {
+        let start = Instant::now();
+        let (mut sent, mut answered) = (0, 0);
+        while answered < all {
+            let more = (AT_ONCE - (sent - answered)).min(all - sent);
+            let lines: String = (sent..sent + more).map(|number| request(1_000_000 + number)).collect();
+            self.send(lines.as_bytes())?;
+            sent += more;
+            self.lines(1)?;
+            answered += self.ends();
+        }
+        Ok(start.elapsed().as_secs_f64() * 1e3 / f64::from(u32::try_from(all).unwrap_or(u32::MAX)))
+    }
+
+    /// The memory that it has now, in KiB.
+    fn memory(&self) -> Option<i64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.trim().trim_end_matches(" kB").parse().ok()
+    }
+
+    fn end(mut self) {
+        drop(self.input);
+        let _ = self.child.wait();
+    }
+}
+
+fn tool(name: &str, arguments: &haft::Value) -> impl Fn(usize) -> String + use<> {
+    let params = json!({"name": name, "arguments": arguments}).to_string();
+    move |id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{params}}}\n")
+}
+
+fn haft_mcp(haft: &Path, home: &Path, workspace: &Path) -> Command {
+    let mut command = Command::new(haft);
+    command
+        .arg("mcp")
+        .env("HAFT_HOME", home)
+        .env("HAFT_CONFIG", home.join("none.toml"))
+        .current_dir(workspace);
+    command
+}
+
+/// Starts the command and waits for its first answer, several times; milliseconds.
+fn connect(make: &dyn Fn() -> Command, rounds: usize) -> Result<f64, String> {
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        let start = Instant::now();
+        let mut line = Line::start(&mut make())?;
+        line.greet()?;
+        times.push(start.elapsed());
+        line.end();
+    }
+    Ok(median(&mut times))
+}
+
+pub(crate) fn run(bench: &mut Bench) -> Done {
+    let mcp = Mcp::find()?;
+    let stage = Stage::new(bench)?;
+    let workspace = stage.folder.path().to_owned();
+    let home = bench.sample.scratch.join("mcp-home");
+    let file = workspace.join("small.txt");
+    std::fs::write(&file, format!("{}\n", "x".repeat(63)).repeat(16)).map_err(|error| error.to_string())?;
+    let reference = || {
+        let mut command = Command::new(&mcp.node);
+        command.arg(mcp.module("@modelcontextprotocol/server-filesystem/dist/index.js")).arg(&workspace);
+        command
+    };
+    let (haft_read, their_read) =
+        (tool("Read", &json!({"file_path": file})), tool("read_text_file", &json!({"path": file})));
+    let haft_program = bench.haft.clone();
+    let mut row = |case: &str, haft_ms, peer: &str, peer_ms, haft_peak_kib, peer_peak_kib| {
+        bench.table.add(Row {
+            part: "mcp",
+            case: case.to_owned(),
+            haft_ms,
+            peer: peer.to_owned(),
+            peer_ms: Some(peer_ms),
+            ratio: Some(haft_ms / peer_ms),
+            haft_peak_kib,
+            peer_peak_kib,
+        });
+    };
+
+    // Each beside the other, twice, so that a busy moment meets both.
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    let mut memory = None;
+    for _ in 0..3 {
+        let mut cat = Line::start(&mut Command::new("cat"))?;
+        bare.push(Duration::from_secs_f64(cat.one_by_one(&haft_read)? / 1e3));
+        cat.end();
+        let mut haft = Line::start(&mut haft_mcp(&haft_program, &home, &workspace))?;
+        haft.greet()?;
+        ours.push(Duration::from_secs_f64(haft.one_by_one(&haft_read)? / 1e3));
+        memory = haft.memory();
+        haft.end();
+    }
+    let haft_ms = median(&mut ours);
+    row("Read 1 KiB, one by one", haft_ms, "cat", median(&mut bare), memory, None);
+
+    let mut theirs = Line::start(&mut reference())?;
+    theirs.greet()?;
+    let their_ms = theirs.one_by_one(&their_read)?;
+    let their_many = theirs.many_at_once(&their_read, MANY / 10)?;
+    let their_memory = theirs.memory();
+    theirs.end();
+    row("Read 1 KiB, one by one", haft_ms, "filesystem", their_ms, memory, their_memory);
+
+    let mut haft = Line::start(&mut haft_mcp(&haft_program, &home, &workspace))?;
+    haft.greet()?;
+    let many = haft.many_at_once(&haft_read, MANY)?;
+    let memory = haft.memory();
+    haft.end();
+    row("Read 1 KiB, 64 at once", many, "filesystem", their_many, memory, their_memory);
+
+    let ours = connect(&|| haft_mcp(&haft_program, &home, &workspace), 15)?;
+    let theirs = connect(&reference, 5)?;
+    row("connect", ours, "filesystem", theirs, None, None);
+    held(bench, &mcp, &workspace, &home)?;
+    configured(bench, &workspace, &home, &file)
+}
+
+/// What Haft's client adds to a call of a server: the same call, by a bare pipe and by the runtime that holds the server.
+fn held(bench: &mut Bench, mcp: &Mcp, workspace: &Path, home: &Path) -> Done {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no root")?;
+    let script = root.join("crates/haft-mcp/tests/hostile/server.py");
+    let mut bare = Line::start(Command::new(&mcp.python).arg(&script).arg("good"))?;
+    bare.greet()?;
+    let bare_ms = bare.one_by_one(&tool("echo", &json!({"text": "hello"})))?;
+    bare.end();
+
+    let written = json!({"command": mcp.python, "args": [script, "good"]});
+    let entry =
+        Entry::read("local", &written, Origin::Flag, &|_| None)?.ok_or("the server is switched off")?;
+    let servers = hold::Servers::new(hold::Setup {
+        entries: vec![entry],
+        naming: hold::with_prefix,
+        home: home.to_owned(),
+        host: Arc::new(haft::NoHost),
+        opener: Arc::new(Nobody),
+    });
+    let runtime =
+        haft::Runtime::builder().workspace(workspace).home(home).source(Arc::new(servers.clone())).build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let mut times = Vec::with_capacity(CALLS);
+    for number in 0..WARM_UP + CALLS {
+        let call = haft::Call::new(number.to_string(), "mcp__local__echo", json!({"text": "hello"}));
+        let start = Instant::now();
+        let done = runtime.run_here(call, haft::CallOptions::default());
+        times.push(start.elapsed());
+        if done.output.is_error() {
+            return Err(done.output.as_text());
+        }
+    }
+    servers.close();
+    runtime.end();
+    let haft_ms = median(&mut times[WARM_UP..]);
+    bench.table.add(Row {
+        part: "mcp",
+        case: "a server's tool, held and recorded".to_owned(),
+        haft_ms,
+        peer: "bare pipe".to_owned(),
+        peer_ms: Some(bare_ms),
+        ratio: Some(haft_ms / bare_ms),
+        haft_peak_kib: None,
+        peer_peak_kib: None,
+    });
+    Ok(())
+}
+
+/// Nobody is here to log in.
+struct Nobody;
+
+impl Opener for Nobody {
+    fn open(&self, _url: &url::Url) -> Result<(), haft::ToolError> {
+        Err(haft::ToolError::denied("nobody is here"))
+    }
+}
+
+/// What fifty configured servers cost a call that needs none of them.
+fn configured(bench: &mut Bench, workspace: &Path, home: &Path, file: &Path) -> Done {
+    let fifty: String = (0..50)
+        .map(|at| format!("[tools.mcp_servers.server{at}]\ncommand = \"node\"\nargs = [\"server{at}.js\", \"--quiet\"]\n"))
+        .collect();
+    let settings = bench.sample.scratch.join("fifty.toml");
+    std::fs::write(&settings, fifty).map_err(|error| error.to_string())?;
+    let read = json!({"file_path": file});
+    let mut with = call(&bench.haft, home, workspace, "Read", &read);
+    let mut without = call(&bench.haft, home, workspace, "Read", &read);
+    with.env("HAFT_CONFIG", &settings);
+    without.env("HAFT_CONFIG", home.join("none.toml"));
+    let mut ran = alternate(41, &mut [&mut with, &mut without])?;
+    let (with_ms, without_ms) = (median(&mut ran[0].times), median(&mut ran[1].times));
+    bench.table.add(Row {
+        part: "mcp",
+        case: "Read with 50 servers configured".to_owned(),
+        haft_ms: with_ms,
+        peer: "none".to_owned(),
+        peer_ms: Some(without_ms),
+        ratio: Some(with_ms / without_ms),
+        haft_peak_kib: Some(ran[0].peak_kib),
+        peer_peak_kib: Some(ran[1].peak_kib),
+    });
+    Ok(())
+}
