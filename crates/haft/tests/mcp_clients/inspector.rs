@@ -44,7 +44,7 @@ fn looks_around(stage: &Stage, target: &[&str], era: &str) {
     let names = |listed: &Value| -> Vec<String> {
         listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names(&look(&["--method", "tools/list"])["tools"])[..4], ["Read", "Write", "Edit", "Bash"]);
+    assert_eq!(names(&look(&["--method", "tools/list"])["tools"])[..3], ["Read", "Write", "Edit"]);
     let arguments = json!({"file_path": letter, "content": format!("Dear {era},\n")}).to_string();
     let wrote =
         look(&["--method", "tools/call", "--tool-name", "Write", "--tool-args-json", &arguments]);
@@ -116,12 +116,9 @@ fn its_strictest_look_at_the_schemas_of_every_dialect_finds_nothing() {
 }
 
 #[test]
-fn its_strictest_look_does_find_bad_schemas() {
+fn its_strictest_look_does_find_what_is_bad() {
     let hostile = peers::ours("../haft-mcp/tests/hostile/server.py");
-    let seen = inspect(
-        &Stage::new(),
-        &["python3", &hostile, "schema-any-of"],
-        &["--method", "tools/list", "--strict"],
-    );
-    assert!(seen.code == 6 && seen.complaints.contains("odd"), "{}: {}", seen.code, seen.complaints);
+    let target = ["python3", &hostile, "schema-external"];
+    let seen = inspect(&Stage::new(), &target, &["--method", "tools/list", "--strict"]);
+    assert!(seen.complaints.contains("inputSchema.properties.away"), "{}", seen.complaints);
 }

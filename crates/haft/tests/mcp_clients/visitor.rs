@@ -47,8 +47,9 @@ impl Visitor {
         if self.mode == "legacy" { "2025-11-25" } else { MODERN }
     }
 
-    pub(crate) fn is_modern(self) -> bool {
-        self.mode != "legacy"
+    /// The number of that error; the second TypeScript client tells its user the new one in either era.
+    pub(crate) fn hears_of_a_missing_resource(self) -> i64 {
+        if self.mode == "legacy" && self.script != TYPESCRIPT_2.script { -32002 } else { -32602 }
     }
 
     /// Whether it shows each page of a list, and does not turn them by itself.
