@@ -26,7 +26,12 @@ fn question() -> Value {
 fn asks(visitor: Visitor, over: Over) {
     let stage = Stage::new();
     let steps = json!([
-        run("accepted.txt"), run("unticked.txt"), run("declined.txt"), run("cancelled.txt"), question(), question(),
+        run("accepted.txt"),
+        run("unticked.txt"),
+        run("declined.txt"),
+        run("cancelled.txt"),
+        question(),
+        question(),
         question(),
     ]);
     let answers = json!([
@@ -51,7 +56,8 @@ fn asks(visitor: Visitor, over: Over) {
     for silent in &visit.steps[5..7] {
         assert!(silent["isError"] == true && text(silent).contains("did not want to answer"), "{silent}");
     }
-    let verdicts: Vec<Value> = stage.receipts().iter().map(|receipt| receipt["decision"]["verdict"].clone()).collect();
+    let verdicts: Vec<Value> =
+        stage.receipts().iter().map(|receipt| receipt["decision"]["verdict"].clone()).collect();
     assert_eq!(verdicts[..4], [json!("allow"), json!("deny"), json!("deny"), json!("deny")], "{verdicts:?}");
 
     nobody_can_be_asked(visitor, over);

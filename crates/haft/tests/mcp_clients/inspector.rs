@@ -46,16 +46,17 @@ fn looks_around(stage: &Stage, target: &[&str], era: &str) {
     };
     assert_eq!(names(&look(&["--method", "tools/list"])["tools"])[..3], ["Read", "Write", "Edit"]);
     let arguments = json!({"file_path": letter, "content": format!("Dear {era},\n")}).to_string();
-    let wrote =
-        look(&["--method", "tools/call", "--tool-name", "Write", "--tool-args-json", &arguments]);
-    assert!(wrote["isError"] == false && wrote["content"][0]["text"].as_str().unwrap().contains("letter.txt"), "{wrote}");
+    let wrote = look(&["--method", "tools/call", "--tool-name", "Write", "--tool-args-json", &arguments]);
+    assert!(
+        wrote["isError"] == false && wrote["content"][0]["text"].as_str().unwrap().contains("letter.txt"),
+        "{wrote}"
+    );
     assert_eq!(stage.house.read("letter.txt"), format!("Dear {era},\n"));
     let read = look(&["--method", "resources/read", "--uri", &format!("file://{letter}")]);
     assert_eq!(read["contents"][0]["text"], format!("Dear {era},\n"), "{read}");
     assert!(names(&look(&["--method", "resources/list"])["resources"]).contains(&"letter.txt".to_owned()));
-    let prompt = look(&[
-        "--method", "prompts/get", "--prompt-name", "greet", "--prompt-args", "arguments=Ann",
-    ]);
+    let prompt =
+        look(&["--method", "prompts/get", "--prompt-name", "greet", "--prompt-args", "arguments=Ann"]);
     assert_eq!(prompt["messages"][0]["content"]["text"], "Say hello to Ann.", "{prompt}");
     stage.haft(&["undo", "--yes"]);
     assert_eq!(stage.house.read("letter.txt"), "Dear Ann,\n");

@@ -11,11 +11,11 @@ mod peers;
 mod asking;
 mod inspector;
 mod past;
-mod stage;
 mod stopping;
 mod together;
 mod tour;
-mod visitor;
+
+use peers::{stage, visitor};
 
 /// One test for each client, era and way that there is.
 macro_rules! every_client {

@@ -49,7 +49,8 @@ fn stops(visitor: Visitor, over: Over) {
 
     let [stopped, after] = [&visit.steps[0], &visit.steps[1]];
     assert_eq!(stopped["cancelled"], true, "{stopped}");
-    let told: Vec<&str> = stopped["told"].as_array().unwrap().iter().filter_map(|word| word.as_str()).collect();
+    let told: Vec<&str> =
+        stopped["told"].as_array().unwrap().iter().filter_map(|word| word.as_str()).collect();
     assert!(told[0].contains("under way") && told.concat().contains("enough"), "{told:?}");
     assert_eq!(text(after), "gone on\n", "{after}");
     let receipts = stage.receipts();

@@ -1,6 +1,9 @@
 //! Where MCP's own programs are: the clients and servers of other makers.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod stage;
+pub(crate) mod visitor;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

@@ -43,8 +43,7 @@ impl Stage {
 
     pub(crate) fn haft(&self, args: &[&str]) -> String {
         let ran = self.alone(self.house.command(args)).output().unwrap();
-        let (said, complaints) =
-            (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        let (said, complaints) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
         assert!(ran.status.success(), "{args:?}: {said}{complaints}");
         said.into_owned()
     }

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::peers;
-use crate::stage::{Served, Stage};
+use super::stage::{Served, Stage};
+use super::{node, ours, python};
 
 /// The newest revision, which has no handshake.
 pub(crate) const MODERN: &str = "2026-07-28";
@@ -125,9 +125,9 @@ impl Visitor {
     }
 
     fn command(self, stage: &Stage, answers: Option<&Value>, steps: &Value) -> Command {
-        let program: PathBuf = if self.script == PYTHON.script { peers::python() } else { peers::node() };
+        let program: PathBuf = if self.script == PYTHON.script { python() } else { node() };
         let mut command = stage.alone(Command::new(program));
-        command.arg(peers::ours(&format!("tests/clients/{}", self.script))).args(["--mode", self.mode]);
+        command.arg(ours(&format!("tests/clients/{}", self.script))).args(["--mode", self.mode]);
         if let Some(answers) = answers {
             command.args(["--answers", &answers.to_string()]);
         }
