@@ -1,5 +1,6 @@
 //! Files that the user named on the command line, outside any call and any scope.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -25,6 +26,17 @@ pub fn read_named(path: &Path, most: u64) -> Result<Vec<u8>, ToolError> {
             path.display()
         ))
     })
+}
+
+/// The names in a folder the user named, in one order; of more than `most`, some.
+pub fn list_named(path: &Path, most: usize) -> Result<Vec<OsString>, ToolError> {
+    let failed = |error: &std::io::Error| ToolError::io(path.display(), error);
+    let entries = std::fs::read_dir(path).map_err(|error| failed(&error))?;
+    let names: Result<Vec<_>, _> =
+        entries.take(most).map(|entry| entry.map(|entry| entry.file_name())).collect();
+    let mut names = names.map_err(|error| failed(&error))?;
+    names.sort();
+    Ok(names)
 }
 
 /// Where a file that the user named really is, links followed; it need not be there yet.

@@ -1,6 +1,6 @@
-//! The MCP servers that are configured for a workspace: by flags, in the user's file, in the project's `.mcp.json`.
+//! The MCP servers that are configured for a workspace: by flags, in the user's file, in the project's `.mcp.json`, by skills.
 //!
-//! Who is named first counts: flags before the user before the project. Nobody is asked and nothing is started here.
+//! Who is named first counts: flags before the user before the project before skills. Nobody is asked and nothing is started here.
 
 use std::path::Path;
 
@@ -10,6 +10,7 @@ use haft_world::read_named;
 
 use super::Config;
 use super::pinned::unpinned;
+use super::skills;
 
 /// What a project's servers are called in its workspace.
 pub const PROJECT_SERVERS: &str = ".mcp.json";
@@ -85,6 +86,9 @@ impl Config {
         match project_servers(&project) {
             Ok(all) => servers.add_all(&Origin::Project(project), all),
             Err(why) => servers.warnings.push(why),
+        }
+        for (file, all) in skills::servers(workspace, std::env::home_dir().as_deref()) {
+            servers.add_all(&Origin::Project(file), all);
         }
         Ok(servers)
     }

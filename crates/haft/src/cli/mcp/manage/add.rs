@@ -174,7 +174,17 @@ pub(in super::super) fn remove(args: &args::Remove) -> Done {
         // It is taken out where it stands.
         let setup = Setup::load(&place.workspace)?;
         let server = Server::find(&setup, &Servers::default(), &args.name)?;
-        place.project = matches!(server.configured.origin, Origin::Project(_));
+        place.project = match &server.configured.origin {
+            Origin::Project(path) if path.ends_with(PROJECT_SERVERS) => true,
+            Origin::Project(skill) => {
+                return Err(ToolError::invalid_arguments(format!(
+                    "the server {} comes with the skill {}, and goes with it; it is not used before you trust it",
+                    visible(&args.name),
+                    skill.display()
+                )));
+            }
+            Origin::User(_) | Origin::Flag => false,
+        };
     }
     let file = file(&place)?;
     let name = args.name.clone();
