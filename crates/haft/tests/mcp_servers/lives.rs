@@ -54,6 +54,18 @@ fn a_server_that_fails_is_a_warning_with_its_last_words_and_the_others_work() {
 }
 
 #[test]
+fn a_server_with_neither_command_nor_address_is_left_out_with_a_warning() {
+    let rack = Rack::with(&[("empty", json!({"args": ["x"]})), ("good", hostile("good", "-"))]);
+    let tools = rack.haft(&["tools"]);
+    assert!(tools.code == 0 && tools.stdout.contains("mcp__good__echo"), "{}", tools.stderr);
+    assert!(
+        tools.stderr.contains("\"empty\"") && tools.stderr.contains("neither a command nor a url"),
+        "{}",
+        tools.stderr
+    );
+}
+
+#[test]
 fn a_server_that_says_nothing_keeps_nobody_waiting_who_wants_another() {
     let rack = Rack::with(&[("silent", hostile("silent-always", "-")), ("good", hostile("good", "-"))]);
     assert_eq!(rack.call("mcp__good__echo", &echo())["content"], "hi");

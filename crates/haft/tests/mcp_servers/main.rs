@@ -8,6 +8,7 @@ mod house;
 #[path = "../peers/mod.rs"]
 mod peers;
 
+mod far;
 mod known;
 mod lives;
 mod rack;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::peers;
 use crate::peers::visitor::{MODERN, Over, PYTHON, Visitor, text};
 use crate::rack::{Rack, filesystem, hostile, processes};
 
@@ -46,6 +47,36 @@ fn a_projects_server_is_not_even_started_before_its_user_has_said_yes() {
     rack.done(&["mcp", "untrust", "tests"]);
     assert_eq!(rack.call("mcp__tests__echo", &echo())["error_kind"], "permission_denied");
     assert!(processes(&rack.mark()).is_empty());
+}
+
+#[test]
+fn a_skills_server_needs_a_yes_like_a_projects() {
+    let rack = Rack::with(&[]);
+    let script = peers::ours("../haft-mcp/tests/hostile/server.py");
+    let heads = [
+        format!("name: web\ndescription: Looks things up.\nmcp-lines: python3 {script} good -\n"),
+        format!(
+            "name = \"old\"\n[mcp.table]\ncommand = \"python3\"\nargs = [\"{script}\", \"good\"]\nwrites = true\n"
+        ),
+    ];
+    for (folder, head) in [".claude/skills/web", ".haft/skills/old"].into_iter().zip(&heads) {
+        std::fs::create_dir_all(rack.stage.path(folder)).unwrap();
+        rack.stage.house.write(&format!("{folder}/SKILL.md"), &format!("---\n{head}---\nDo it.\n"));
+    }
+    for name in ["lines", "table"] {
+        let tool = format!("mcp__{name}__echo");
+        assert_eq!(rack.call(&tool, &echo())["error_kind"], "permission_denied");
+        let ran = rack.haft(&["mcp", "remove", name, "--yes"]);
+        assert!(ran.code != 0 && ran.stderr.contains("SKILL.md"), "{}", ran.stderr);
+        rack.done(&["mcp", "trust", name, "--yes"]);
+        assert_eq!(said(&rack.call(&tool, &echo())), "hi");
+        let write = json!({"path": rack.stage.path("new.txt")});
+        let refused = rack.call(&format!("mcp__{name}__write"), &write);
+        assert!(refused["is_error"] == true && !rack.stage.has("new.txt"), "{refused}");
+    }
+    let other = rack.stage.house.read(".claude/skills/web/SKILL.md").replace("good -", "grow -");
+    rack.stage.house.write(".claude/skills/web/SKILL.md", &other);
+    assert_eq!(rack.call("mcp__lines__echo", &echo())["error_kind"], "permission_denied");
 }
 
 #[test]
