@@ -37,6 +37,7 @@ pub fn serve_stdio(server: &Arc<Server>, input: OwnedFd, output: OwnedFd) -> Res
         outbox,
         relay: Relay::new(Inlet { input, lines: Lines::new(MOST_LINE_BYTES) })?,
         under_way: AtomicUsize::new(0),
+        processors: std::thread::available_parallelism().map_or(1, Into::into),
         ended: Mutex::new(false),
         end: Condvar::new(),
     });
@@ -120,6 +121,7 @@ struct Connection {
     outbox: Arc<dyn Outbox>,
     relay: Relay<Inlet>,
     under_way: AtomicUsize,
+    processors: usize,
     ended: Mutex<bool>,
     end: Condvar,
 }
@@ -141,8 +143,10 @@ impl Connection {
             loop {
                 let Some(line) = inlet.next() else { return self.close() };
                 let Some((message, quick)) = self.understand(line) else { continue };
-                self.under_way.fetch_add(1, Ordering::SeqCst);
-                self.relay.put_down(inlet, quick);
+                let running = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
+                // Where another request waits already and a processor is free, the two are answered side by side.
+                let alone = running >= self.processors || !inlet.lines.has_more();
+                self.relay.put_down(inlet, quick && alone);
                 self.server.handle(&self.peer, message, &self.outbox, &Cancel::new());
                 self.finished();
                 match self.relay.pick_up() {
