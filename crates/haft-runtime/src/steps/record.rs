@@ -90,7 +90,7 @@ impl Book {
         Ok(self.daybook.get())
     }
 
-    /// Writes down a call that changed nothing.
+    /// Writes down that a call begins, or one that changed nothing; not at all if the session goes on with an earlier one.
     fn note(self: &Arc<Self>, receipt: &mut Receipt) -> Result<bool, ToolError> {
         let Some(daybook) = self.daybook()? else { return Ok(false) };
         daybook.session().clone_into(&mut receipt.session);
@@ -183,8 +183,11 @@ impl Page {
 
     /// Writes down that the call is under way, so that a crash leaves a trace.
     pub(crate) fn begin(&self) -> Result<(), ToolError> {
-        let (ledger, session) = self.book.open()?;
         let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.book.note(&mut receipt)? {
+            return Ok(());
+        }
+        let (ledger, session) = self.book.open()?;
         receipt.session.clone_from(session);
         ledger.begin(&mut receipt)
     }
@@ -196,21 +199,7 @@ impl Page {
         full_output: Option<&str>,
     ) -> Result<Receipt, ToolError> {
         let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
-        if receipt.id == 0 && full_output.is_none() && receipt.undoes.is_empty() && self.did_nothing() {
-            self.close()?;
-            end(&mut receipt);
-            if self.book.note(&mut receipt)? {
-                return Ok(receipt.clone());
-            }
-            // A session that goes on with an earlier one writes everything where that one did.
-            let (ledger, session) = self.book.open()?;
-            receipt.session.clone_from(session);
-            ledger.finish(&mut receipt)?;
-            return Ok(receipt.clone());
-        }
-        let (ledger, session) = self.book.open()?;
         self.close()?;
-        receipt.session.clone_from(session);
         let Done { changes, losses, witnessed, enforcement, denials, notes } =
             std::mem::take(&mut *self.done());
         receipt.changes = changes;
@@ -223,25 +212,32 @@ impl Page {
         if !losses.is_empty() && receipt.reversible == Reversible::Yes {
             receipt.reversible = Reversible::Partly { why: losses.join("; ") };
         }
+        let spool = self.spool().take();
+        let nothing = receipt.changes.is_empty() && receipt.notes.is_empty() && receipt.undoes.is_empty();
+        if nothing && spool.is_none() && full_output.is_none() {
+            end(&mut receipt);
+            if self.book.note(&mut receipt)? {
+                return Ok(receipt.clone());
+            }
+            // A session that goes on with an earlier one writes everything where that one did.
+            let (ledger, session) = self.book.open()?;
+            receipt.session.clone_from(session);
+            ledger.finish(&mut receipt)?;
+            return Ok(receipt.clone());
+        }
+        let (ledger, session) = self.book.open()?;
+        receipt.session.clone_from(session);
         if let Some(text) = full_output {
             receipt.full_output = Some(ledger.keep(text.as_bytes())?);
         }
         end(&mut receipt);
-        match self.spool().take() {
+        match spool {
             Some(spool) => ledger.finish_witnessed(&mut receipt, &spool)?,
             None => ledger.finish(&mut receipt)?,
         }
         // The list may be long, and nobody needs a second copy.
         let changes = std::mem::take(&mut receipt.changes);
         Ok(Receipt { changes, ..receipt.clone() })
-    }
-
-    /// Whether there is nothing to tell but that it ran.
-    fn did_nothing(&self) -> bool {
-        let done = self.done();
-        let Done { changes, losses, witnessed, enforcement, denials, notes } = &*done;
-        let told = changes.is_empty() && losses.is_empty() && denials.is_empty() && notes.is_empty();
-        told && !witnessed && enforcement.is_none() && self.spool().is_none()
     }
 
     fn done(&self) -> MutexGuard<'_, Done> {
