@@ -143,6 +143,10 @@ impl Connection {
             loop {
                 let Some(line) = inlet.next() else { return self.close() };
                 let Some((message, quick)) = self.understand(line) else { continue };
+                if changes_what_follows(&message) {
+                    self.server.handle(&self.peer, message, &self.outbox, &Cancel::new());
+                    continue;
+                }
                 let running = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
                 // Where another request waits already and a processor is free, the two are answered side by side.
                 let alone = running >= self.processors || !inlet.lines.has_more();
@@ -279,6 +283,14 @@ fn too_many() -> RpcError {
     let why =
         format!("{MOST_AT_ONCE} requests are under way, and there may be no more at once; wait for one");
     RpcError::new(INVALID_REQUEST, why)
+}
+
+/// Whether what comes next is understood in the light of this, so that it has to wait; it is never for long.
+fn changes_what_follows(message: &Message) -> bool {
+    match message {
+        Message::Request { method, .. } => matches!(method.as_str(), "initialize" | "logging/setLevel"),
+        Message::Notification { .. } | Message::Response { .. } => true,
+    }
 }
 
 /// Haft's own standard input and output, for a protocol that needs both to itself.
