@@ -24,7 +24,9 @@ cargo xtask tidy            only the rules that no other tool checks
 cargo xtask bench [NAME…]   measure against ripgrep, fd and cat; prints a table, writes target/bench.json
                             names: grep glob files start dispatch ledger sandbox mcp
 cargo xtask conformance [server|client] [--scenario NAME]
-                            MCP's official suite, both sides, every scored scenario of 2025-11-25 and 2026-07-28";
+                            MCP's official suite, both sides, every scored scenario of 2025-11-25 and 2026-07-28
+cargo xtask peers           install the programs that tests of MCP need, and print the variables that name them:
+                            eval \"$(cargo xtask peers)\" before running one of these tests by hand";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(),
         Some("conformance") => conformance::run(&args.collect::<Vec<_>>()),
         Some("bench") => bench::run(&args.collect::<Vec<_>>()),
+        Some("peers") => peers::mcp::tell(),
         _ => {
             eprintln!("{HELP}");
             return ExitCode::from(2);

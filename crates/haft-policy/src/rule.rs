@@ -113,6 +113,14 @@ impl Rule {
             return self.behavior != Behavior::Allow && tool.starts_with(prefix)
                 || prefix.len() > "mcp__".len() && tool.starts_with(prefix);
         }
+        // `mcp__server` names all tools of that server. What it denies may be too much, what it allows may not: there the
+        // effect says whose tool it is.
+        if self.behavior != Behavior::Allow
+            && self.tool.starts_with("mcp__")
+            && tool.strip_prefix(self.tool.as_str()).is_some_and(|rest| rest.starts_with("__"))
+        {
+            return true;
+        }
         // `Edit(path)` covers everything that writes files, `Read(path)` everything that reads them.
         matches!(self.specifier, Some(Specifier::Path(_)))
             && (self.tool == "Edit" && WRITERS.contains(&tool)
@@ -122,7 +130,8 @@ impl Rule {
     /// Whether the rule speaks of this effect of `tool`.
     fn matches(&self, tool: &str, effect: &Effect) -> bool {
         if !self.names(tool) {
-            return false;
+            return matches!(effect, Effect::Serve { server, .. } if self.tool.strip_prefix("mcp__") == Some(server))
+                && self.specifier.is_none();
         }
         match (&self.specifier, effect) {
             (None, _) => true,

@@ -140,3 +140,23 @@ fn a_message_is_sent_when_a_rule_or_the_user_says_so() {
     assert!(verdict("message", send(), &denied).starts_with("deny"));
     assert!(verdict("message", send(), &policy(Mode::Plan, &[])).starts_with("deny"));
 }
+
+#[test]
+fn a_rule_names_a_servers_tool_or_all_of_them_and_nobody_elses() {
+    let serve = |server: &str| Effect::Serve { server: server.to_owned(), reaches: true, writes: false };
+    let allowed = policy(Mode::Scoped, &[(Behavior::Allow, "mcp__a"), (Behavior::Allow, "mcp__b__one")]);
+    assert!(verdict("mcp__a__one", serve("a"), &allowed).starts_with("allow"));
+    assert!(verdict("mcp__b__one", serve("b"), &allowed).starts_with("allow"));
+    assert!(verdict("mcp__b__two", serve("b"), &allowed).starts_with("ask"));
+    assert!(verdict("mcp__ab__one", serve("ab"), &allowed).starts_with("ask"));
+    let other = verdict("mcp__a__b__one", serve("a__b"), &allowed);
+    assert!(other.starts_with("ask"), "a name that looks like a's is not a's: {other}");
+    let denied = policy(Mode::Scoped, &[(Behavior::Deny, "mcp__a"), (Behavior::Allow, "mcp__a__one")]);
+    assert_eq!(
+        verdict("mcp__a__one", serve("a"), &denied),
+        "deny: mcp__a__one is denied by a rule [mcp__a (test:1)]"
+    );
+    assert!(
+        denied.rules.removing("mcp__a__one").is_some() && denied.rules.removing("mcp__ab__one").is_none()
+    );
+}

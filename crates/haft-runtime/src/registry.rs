@@ -25,14 +25,20 @@ pub trait Source: Send + Sync {
     fn find(&self, name: &str) -> Option<Arc<dyn AnyTool>>;
     /// Whether somebody who is not there yet may have a tool of that name.
     fn may_have(&self, name: &str) -> bool;
+    /// Why the tool of that name is not there, if it would be one of these.
+    fn absent(&self, name: &str) -> Option<ToolError>;
     /// Waits for those who are not there yet, so long at most. Blocks.
     fn meet(&self, limit: Duration);
+    /// The same, only for those who may have a tool of that name. Blocks.
+    fn meet_for(&self, name: &str, limit: Duration);
     /// Has `told` called whenever the tools are others.
     fn on_change(&self, told: Box<dyn Fn() + Send + Sync>);
     /// The resources of one who has tools here, or of all. Blocks.
     fn resources(&self, of: Option<&str>) -> Result<Vec<Resource>, ToolError>;
     /// What a resource holds. Blocks.
     fn resource(&self, of: &str, uri: &str) -> Result<Output, ToolError>;
+    /// Lets everybody go, who may take their leave. Blocks.
+    fn close(&self);
 }
 
 impl Entry {

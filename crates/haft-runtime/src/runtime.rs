@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use haft_ledger::Ledger;
 use haft_policy::Policy;
 use haft_tool::{
-    AnyTool, Arguments, Call, Cancel, Definition, Execution, Host, Output, Planning, Receipt, ToolError,
-    now_ms,
+    AnyTool, Arguments, Call, Cancel, Definition, ErrorKind, Execution, Host, Output, Planning, Receipt,
+    ToolError, now_ms,
 };
 use haft_world::{Enclosure, Environment, Life, Root, TaskRoom, Web};
 use tokio::runtime::Handle;
@@ -67,7 +67,15 @@ impl Inner {
             return own;
         }
         let found = self.sources.iter().find_map(|source| source.find(name));
-        found.map_or(own, |tool| Ok(Arc::new(Entry::of(tool))))
+        match found {
+            Some(tool) => Ok(Arc::new(Entry::of(tool))),
+            None => own.map_err(|unknown| self.absent(name).unwrap_or(unknown)),
+        }
+    }
+
+    /// Why a tool of somebody else's is not there.
+    fn absent(&self, name: &str) -> Option<ToolError> {
+        self.sources.iter().find_map(|source| source.absent(name))
     }
 
     /// Who may have a tool that nobody knows yet.
@@ -160,7 +168,8 @@ impl Runtime {
     pub async fn run(&self, call: Call, options: CallOptions) -> CallResult {
         for source in self.inner.strangers(&call.tool) {
             // If Tokio is shutting down, the call will hear of it.
-            let _ = tokio::task::spawn_blocking(move || source.meet(MEETING)).await;
+            let tool = call.tool.clone();
+            let _ = tokio::task::spawn_blocking(move || source.meet_for(&tool, MEETING)).await;
         }
         self.send(self.walk(call, options, None)).await
     }
@@ -169,7 +178,7 @@ impl Runtime {
     /// cost more than most of them.
     pub fn run_here(&self, call: Call, options: CallOptions) -> CallResult {
         for source in self.inner.strangers(&call.tool) {
-            source.meet(MEETING);
+            source.meet_for(&call.tool, MEETING);
         }
         Self::go_here(self.walk(call, options, None))
     }
@@ -267,9 +276,11 @@ impl Runtime {
         }
     }
 
-    /// Whether there is a tool of that name, or somebody who may have one.
+    /// Whether there is a tool of that name, or somebody who may have one, or who has one and may not be used.
     pub fn knows(&self, tool: &str) -> bool {
-        self.inner.find(tool).is_ok() || !self.inner.strangers(tool).is_empty()
+        self.inner.find(tool).is_ok()
+            || !self.inner.strangers(tool).is_empty()
+            || self.inner.absent(tool).is_some_and(|why| why.kind != ErrorKind::NotFound)
     }
 
     /// The tools.
@@ -309,6 +320,9 @@ impl Runtime {
 
     /// Ends every task, and removes what commands left in the session's own directories.
     pub fn end(&self) {
+        for source in &self.inner.sources {
+            source.close();
+        }
         self.inner.end_companions();
         self.inner.tasks.end_all();
         self.inner.enclosure.tidy();

@@ -52,6 +52,14 @@ impl Mcp {
     }
 }
 
+/// Says where they are, in words that a shell takes.
+pub(crate) fn tell() -> Result<(), String> {
+    for (name, path) in Mcp::find()?.variables() {
+        println!("export {name}='{}'", path.display());
+    }
+    Ok(())
+}
+
 /// The package `node` fetches one of these from a script while it is installed; taking it directly needs no script.
 fn node() -> Result<PathBuf, String> {
     let arch = match std::env::consts::ARCH {

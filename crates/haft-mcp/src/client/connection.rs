@@ -172,6 +172,11 @@ impl Client {
         self.subscription.begin();
     }
 
+    /// How often the server has said that its tools are others: whoever has listed them since then knows them.
+    pub fn other_tools(&self) -> u64 {
+        self.conversation.ear.news.other_tools()
+    }
+
     /// Asks to be told when this resource changes.
     pub fn watch(&self, uri: &str) -> Result<(), ClientError> {
         if self.info().version.is_modern() {
@@ -183,6 +188,11 @@ impl Client {
         let (cancel, _guards) = self.conversation.linked(&cancel);
         let question = Question::new("resources/subscribe", json!({"uri": uri}));
         self.conversation.ask(&question, &Patience::of(limit, &cancel)).map(drop)
+    }
+
+    /// Whether it is known that no more answers come: whoever asks would hear of the end.
+    pub fn is_over(&self) -> bool {
+        self.conversation.is_over()
     }
 
     /// Ends the connection, and the server if it is a process of ours. To end it twice is to end it once.

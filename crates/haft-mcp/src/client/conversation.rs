@@ -193,6 +193,10 @@ impl Conversation {
         Ok(Turn(self))
     }
 
+    pub(super) fn is_over(&self) -> bool {
+        self.link.is_over()
+    }
+
     /// Ends it. To end it twice is to end it once.
     pub(super) fn close(&self) {
         self.closed.cancel();

@@ -48,6 +48,11 @@ pub(super) trait Link: Send + Sync {
     /// Begins to hear what the server says unasked, where that does not come by itself.
     fn listen(&self) {}
 
+    /// Whether it is known that no more answers come this way.
+    fn is_over(&self) -> bool {
+        false
+    }
+
     /// Ends the connection, and whatever is at its other end if it was started for it.
     fn close(&self);
 }

@@ -32,6 +32,8 @@ struct State {
     changed: BTreeSet<String>,
     closed: bool,
     listener: u64,
+    /// How often the server has said that its tools are others.
+    other_tools: u64,
     /// How often the server has said that it will tell.
     promised: u64,
 }
@@ -55,7 +57,9 @@ impl NewsDesk {
     pub(super) fn note(&self, method: &str, params: &Value) -> bool {
         let mut state = lock(&self.state.0);
         match method {
-            "notifications/tools/list_changed" => state.tools = true,
+            "notifications/tools/list_changed" => {
+                (state.tools, state.other_tools) = (true, state.other_tools + 1)
+            }
             "notifications/prompts/list_changed" => state.prompts = true,
             "notifications/resources/list_changed" => state.resources = true,
             "notifications/resources/updated" => {
@@ -86,6 +90,11 @@ impl NewsDesk {
         let _ = std::thread::Builder::new()
             .name("mcp-news".to_owned())
             .spawn(move || tell(&shared, own, &listener));
+    }
+
+    /// How often the server has said that its tools are others.
+    pub(super) fn other_tools(&self) -> u64 {
+        lock(&self.state.0).other_tools
     }
 
     /// How often the server has said that it will tell.

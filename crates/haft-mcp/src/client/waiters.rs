@@ -102,6 +102,11 @@ impl Waiters {
         }
     }
 
+    /// Whether there will be no more answers.
+    pub(super) fn is_over(&self) -> bool {
+        lock(&self.0).ended.is_some()
+    }
+
     /// There will be no more answers. Only the first reason counts.
     pub(super) fn end(&self, error: ClientError) {
         let (open, error) = {

@@ -72,12 +72,10 @@ impl Ground {
             .map_err(|error| ToolError::failed(format!("the server {}: {}", entry.name, error.message)))
     }
 
-    /// A server has said that its tools are others now.
-    pub(super) fn changed(&self, name: &str, client: &Client) {
+    /// Looks at a server's tools again if it has said since that they are others.
+    pub(super) fn catch_up(&self, name: &str, client: &Client) -> Result<(), ToolError> {
         let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
-        if let Some(servers) = servers {
-            servers.look_again(name, client);
-        }
+        servers.map_or(Ok(()), |servers| servers.catch_up(name, client))
     }
 }
 

@@ -12,7 +12,7 @@ use super::entry::{Entry, Way};
 use super::ground::Ground;
 use super::offers::Offers;
 use super::process::pipes;
-use super::trust::Known;
+use super::trust::{Known, changed};
 use crate::client::portable::{PortableTool, portable};
 use crate::client::{Client, ClientError, Endpoint, Limits, News, Options, ServerTool, Transport, Trouble};
 
@@ -22,7 +22,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 /// One server.
 pub(super) struct Held {
     pub(super) entry: Entry,
-    ground: Arc<Ground>,
+    pub(super) ground: Arc<Ground>,
     state: Mutex<State>,
     /// Held by the one who connects; others wait for what comes of it.
     connecting: Mutex<()>,
@@ -33,6 +33,8 @@ struct State {
     client: Option<Arc<Client>>,
     /// Its tools that the user has seen, as every provider takes them.
     tools: Option<Arc<[PortableTool]>>,
+    /// How often it had said that its tools are others when they were looked at.
+    heard: u64,
     /// What was strange about it.
     warnings: Vec<String>,
     failures: u32,
@@ -55,11 +57,49 @@ impl Held {
         self.tools().is_none() && self.known().is_ok_and(|known| known.is_trusted(&self.entry))
     }
 
-    /// What was strange about it so far.
+    /// What is strange about it so far, each a sentence that names it.
     pub(super) fn warnings(&self) -> Vec<String> {
+        let name = &self.entry.name;
         let state = self.state();
+        let strange = state.warnings.iter().map(|warning| format!("the server {name}: {warning}"));
         let failure = (!state.failure.is_empty()).then(|| state.failure.clone());
-        state.warnings.iter().cloned().chain(failure).collect()
+        strange.chain(failure).collect()
+    }
+
+    /// Why it may not be used, if its user has not said yes to it.
+    pub(super) fn untrusted(&self) -> Option<ToolError> {
+        let Entry { name, origin, .. } = &self.entry;
+        let trusted = self.known().is_ok_and(|known| known.is_trusted(&self.entry));
+        (!trusted).then(|| {
+            ToolError::denied(format!(
+                "the server {name} comes with {origin}, and nobody has said yes to it: look at it with `haft mcp get {name}` \
+                 and allow it with `haft mcp trust {name}`"
+            ))
+        })
+    }
+
+    /// Why one of its tools is not there.
+    pub(super) fn without(&self, is_meant: impl Fn(&str) -> bool) -> ToolError {
+        if let Some(why) = self.untrusted() {
+            return why;
+        }
+        let name = &self.entry.name;
+        let known = self.known().unwrap_or_default();
+        let waiting = known.pending.as_ref().map(|pending| changed(&known, pending)).unwrap_or_default();
+        if let Some(tool) = waiting.into_iter().find(|tool| is_meant(tool)) {
+            return ToolError::denied(format!(
+                "the tool {tool} of the server {name} is not as you have seen it, and waits for your yes: `haft mcp get {name}` \
+                 shows what changed, `haft mcp trust {name}` allows it"
+            ));
+        }
+        let failure = self.state().failure.clone();
+        if !failure.is_empty() {
+            return ToolError::failed(failure);
+        }
+        let tools = self.tools().unwrap_or_default();
+        let there: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let message = format!("the server {name} has no such tool; it has: {}", there.join(", "));
+        ToolError::new(ErrorKind::NotFound, message)
     }
 
     /// Its tools, as far as they are known without asking it; nothing if it has never been asked.
@@ -77,6 +117,9 @@ impl Held {
     /// The connection, made if there is none.
     pub(super) fn client(&self) -> Result<Arc<Client>, ToolError> {
         let _one_at_a_time = self.connecting.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that has ended by itself was asked nothing yet, so that to ask the next one is to ask once.
+        let over = self.state().client.take_if(|client| client.is_over());
+        drop(over);
         {
             let state = self.state();
             if let Some(client) = &state.client {
@@ -114,11 +157,8 @@ impl Held {
     fn connect(&self) -> Result<Arc<Client>, ToolError> {
         let Entry { name, origin, .. } = &self.entry;
         let known = self.known()?;
-        if !known.is_trusted(&self.entry) {
-            return Err(ToolError::denied(format!(
-                "the server {name} comes with {origin}, and nobody has said yes to it: look at it with `haft mcp get {name}` \
-                 and allow it with `haft mcp trust {name}`"
-            )));
+        if let Some(why) = self.untrusted() {
+            return Err(why);
         }
         let runtime = self.ground.runtime()?;
         let transport = match &self.entry.way {
@@ -162,14 +202,25 @@ impl Held {
             if news == News::Tools
                 && let (Some(client), Some(ground)) = (weak.upgrade(), ground.upgrade())
             {
-                ground.changed(&name, &client);
+                // Whoever calls one of them meanwhile hears of a failure; there is nobody here to tell.
+                let _ = ground.catch_up(&name, &client);
             }
         });
         Ok(client)
     }
 
+    /// Looks at its tools again if it has said since that they are others; whether it has.
+    pub(super) fn catch_up(&self, client: &Client) -> Result<bool, ToolError> {
+        let behind = self.state().heard != client.other_tools();
+        if behind {
+            self.look(client)?;
+        }
+        Ok(behind)
+    }
+
     /// Asks for its tools, and holds back those that are not as the user has seen them.
-    pub(super) fn look(&self, client: &Client) -> Result<(), ToolError> {
+    fn look(&self, client: &Client) -> Result<(), ToolError> {
+        let heard = client.other_tools();
         let listed = client.tools().map_err(|error| self.told(&error))?;
         let now: BTreeMap<String, Value> =
             listed.items.iter().map(|tool| (tool.name.clone(), pin(tool))).collect();
@@ -192,6 +243,7 @@ impl Held {
             ));
         }
         let mut state = self.state();
+        state.heard = heard;
         state.warnings = warnings;
         state.tools = Some(Arc::from(self.offered(good)));
         Ok(())
@@ -199,7 +251,11 @@ impl Held {
 
     fn offered(&self, tools: impl IntoIterator<Item = PortableTool>) -> Vec<PortableTool> {
         let only = self.entry.only.as_ref();
-        tools.into_iter().filter(|tool| only.is_none_or(|only| only.contains(&tool.name))).collect()
+        let offered = tools.into_iter().filter(|tool| only.is_none_or(|only| only.contains(&tool.name)));
+        let mut offered: Vec<_> = offered.collect();
+        // One order, whoever told of them: a model's provider remembers what it has seen as long as it stays the same.
+        offered.sort_by(|a, b| a.name.cmp(&b.name));
+        offered
     }
 
     /// Lets a connection go that came to its end; the next call makes a new one.
@@ -208,6 +264,11 @@ impl Held {
         if state.client.as_ref().is_some_and(|held| Arc::ptr_eq(held, client)) {
             state.client = None;
         }
+    }
+
+    /// Whether there is a connection to end.
+    pub(super) fn is_open(&self) -> bool {
+        self.state().client.is_some()
     }
 
     /// Ends the connection, and the server if it is a process.

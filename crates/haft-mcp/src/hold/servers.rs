@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use haft_runtime::{Source, WeakRuntime};
 use haft_tool::{AnyTool, Cancel, ErrorKind, Host, Output, Resource, ToolError};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::entry::Entry;
 use super::ground::{Ground, OnChange};
@@ -92,8 +92,19 @@ impl Servers {
     /// Meets, side by side, every server that is trusted and that nobody has met yet; waits so long at most. Those that take
     /// longer go on, and are told when they are there.
     pub fn meet(&self, limit: Duration) {
-        let strangers: Vec<_> =
-            self.0.held.iter().filter(|held| held.is_stranger()).map(Arc::clone).collect();
+        self.0.tell(self.0.held.iter().filter_map(|held| held.untrusted()).map(|why| why.message));
+        self.meet_those(|_| true, true, limit);
+    }
+
+    /// The same with those that may have a tool of that name.
+    fn meet_for(&self, name: &str, limit: Duration) {
+        // Whoever asked for the tool hears in its result why it is not there.
+        self.meet_those(|held| self.0.may_be_of(held, name) != Some(false), false, limit);
+    }
+
+    fn meet_those(&self, are_meant: impl Fn(&Held) -> bool, told: bool, limit: Duration) {
+        let strangers = self.0.held.iter().filter(|held| held.is_stranger() && are_meant(held));
+        let strangers: Vec<_> = strangers.map(Arc::clone).collect();
         let (met, meeting) = channel();
         let count = strangers.len();
         for held in strangers {
@@ -101,6 +112,9 @@ impl Servers {
             let work = move || {
                 if held.client().is_ok() {
                     inner.forget_catalog();
+                }
+                if told {
+                    inner.tell(held.warnings());
                 }
                 // Whoever waited may have gone on.
                 let _ = met.send(());
@@ -113,17 +127,6 @@ impl Servers {
                 break;
             }
         }
-    }
-
-    /// What was strange about each server so far.
-    pub fn warnings(&self) -> Vec<String> {
-        let told = |held: &Arc<Held>| {
-            let name = held.entry.name.clone();
-            held.warnings().into_iter().map(move |warning| {
-                if warning.contains(&name) { warning } else { format!("the server {name}: {warning}") }
-            })
-        };
-        self.0.held.iter().flat_map(told).collect()
     }
 
     /// Connects one server, if it is not, and tells who it is and what it offers.
@@ -188,9 +191,10 @@ impl Servers {
             None => self.0.held.iter().map(Arc::clone).collect(),
         };
         let mut all = Vec::new();
-        for held in chosen {
-            let listed =
-                held.client().and_then(|client| client.resources().map_err(|error| held.told(&error)));
+        let listed = side_by_side(&chosen, |held| {
+            held.client().and_then(|client| client.resources().map_err(|error| held.told(&error)))
+        });
+        for (held, listed) in chosen.iter().zip(listed) {
             match listed {
                 Ok(listed) => all.extend(listed.items.into_iter().map(|resource| Resource {
                     server: held.entry.name.clone(),
@@ -212,16 +216,28 @@ impl Servers {
         let held = self.0.find(server)?;
         let client = held.client()?;
         let contents = client.read(uri, &Cancel::new()).map_err(|error| held.told(&error))?;
-        let part = |part: &Value| piece(serde_json::json!({"type": "resource", "resource": part}));
+        let part = |part: &Value| piece(json!({"type": "resource", "resource": part}));
         let content = contents.as_array().into_iter().flatten().map(part).collect();
         Ok(Output { content, ..Output::default() })
     }
 
     /// Ends every connection, and every server that is a process.
     pub fn close(&self) {
-        for held in &self.0.held {
-            held.close();
-        }
+        let open: Vec<_> = self.0.held.iter().filter(|held| held.is_open()).map(Arc::clone).collect();
+        side_by_side(&open, Held::close);
+    }
+}
+
+/// Does the same with each of them, at the same time: one that is slow keeps nobody waiting but whoever waits for all.
+fn side_by_side<T: Send>(held: &[Arc<Held>], work: impl Fn(&Held) -> T + Sync) -> Vec<T> {
+    let work = &work;
+    match held {
+        [one] => vec![work(one)],
+        many => std::thread::scope(|scope| {
+            let started: Vec<_> = many.iter().map(|held| scope.spawn(move || work(held))).collect();
+            let done = started.into_iter().map(std::thread::ScopedJoinHandle::join);
+            done.map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        }),
     }
 }
 
@@ -259,12 +275,14 @@ impl Inner {
         })
     }
 
-    pub(super) fn look_again(&self, name: &str, client: &Client) {
-        if let Ok(held) = self.find(name)
-            && held.look(client).is_ok()
-        {
+    /// Looks at a server's tools again if it has said since that they are others, and tells what came of it.
+    pub(super) fn catch_up(&self, name: &str, client: &Client) -> Result<(), ToolError> {
+        let held = self.find(name)?;
+        if held.catch_up(client)? {
+            self.tell(held.warnings());
             self.forget_catalog();
         }
+        Ok(())
     }
 
     fn forget_catalog(&self) {
@@ -300,12 +318,29 @@ impl Inner {
 
     /// Whether somebody whom nobody has met yet may have a tool of this name.
     fn may_be_a_strangers(&self, name: &str) -> bool {
-        self.held.iter().filter(|held| held.is_stranger()).any(|held| {
-            let begins = Names::new([(held.entry.name.as_str(), "x")], self.naming, &BTreeSet::new());
-            let begins =
-                begins.name(&held.entry.name, "x").and_then(|name| name.strip_suffix('x')).map(str::to_owned);
-            begins.is_none_or(|begins| name.starts_with(&begins))
-        })
+        self.held
+            .iter()
+            .filter(|held| held.is_stranger())
+            .any(|held| self.may_be_of(held, name) != Some(false))
+    }
+
+    /// Whether a tool of this name would be that server's; nothing if its names do not tell.
+    fn may_be_of(&self, held: &Held, name: &str) -> Option<bool> {
+        let begins = self.alone(held, "x");
+        Some(name.starts_with(begins.as_deref()?.strip_suffix('x')?))
+    }
+
+    /// What a tool of a server would be called if there were no other.
+    fn alone(&self, held: &Held, tool: &str) -> Option<String> {
+        let server = held.entry.name.as_str();
+        Names::new([(server, tool)], self.naming, &BTreeSet::new()).name(server, tool).map(str::to_owned)
+    }
+
+    /// Tells whoever runs this what is strange about servers that nobody asked for by name.
+    fn tell(&self, warnings: impl IntoIterator<Item = String>) {
+        for warning in warnings {
+            self.ground.host.tell("server", &json!({"warning": warning}));
+        }
     }
 }
 
@@ -334,8 +369,17 @@ impl Source for Servers {
         self.0.may_be_a_strangers(name)
     }
 
+    fn absent(&self, name: &str) -> Option<ToolError> {
+        let held = self.0.held.iter().find(|held| self.0.may_be_of(held, name) == Some(true))?;
+        Some(held.without(|tool| self.0.alone(held, tool).as_deref() == Some(name)))
+    }
+
     fn meet(&self, limit: Duration) {
         Self::meet(self, limit);
+    }
+
+    fn meet_for(&self, name: &str, limit: Duration) {
+        Self::meet_for(self, name, limit);
     }
 
     fn on_change(&self, told: OnChange) {
@@ -348,6 +392,10 @@ impl Source for Servers {
 
     fn resource(&self, of: &str, uri: &str) -> Result<Output, ToolError> {
         Self::resource(self, of, uri)
+    }
+
+    fn close(&self) {
+        Self::close(self);
     }
 }
 

@@ -40,6 +40,7 @@ impl RemoteTool {
 
     fn call(&self, arguments: &Value, world: &dyn World) -> Result<Output, ToolError> {
         let client = self.held.client()?;
+        self.held.ground.catch_up(&self.held.entry.name, &client)?;
         // The list may be another one now that somebody has asked for it.
         let offered = self.held.tools().is_some_and(|tools| tools.contains(&self.tool));
         if !offered {

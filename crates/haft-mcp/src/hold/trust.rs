@@ -124,7 +124,7 @@ fn read(bytes: &[u8]) -> Known {
 }
 
 /// What an entry may say without saying what the server is: how it is used, and what its user grants it.
-const HOW: [&str; 7] = ["disabled", "enabled", "network", "sandbox", "timeout", "tools", "writes"];
+const HOW: [&str; 8] = ["disabled", "enabled", "network", "offers", "sandbox", "timeout", "tools", "writes"];
 
 /// What makes a server the same one: who configured it, its name, and everything that says what it is. Another command,
 /// argument, variable or address is another server; another order of the same words is not.

@@ -8,7 +8,7 @@ use haft_mcp::hold::Entry;
 use haft_tool::{Definition, ErrorKind, ToolError, Value};
 
 use super::exit::Exit;
-use super::screen::{self, BOLD, FAINT, NAME, NOTE, painted};
+use super::screen::{self, BOLD, FAINT, NAME, painted};
 use super::setup::Setup;
 use super::{Done, args};
 use crate::formats;
@@ -55,11 +55,7 @@ fn with_servers(
     let (builder, servers) = setup.holding(entries, &args.dialect, builder)?;
     let runtime = builder.build()?;
     servers.meet(MEETING);
-    for warning in servers.warnings() {
-        screen::note(&format!("{}: {}", painted(NOTE, "note"), screen::harmless(&warning)));
-    }
     let definitions = runtime.definitions();
-    servers.close();
     runtime.end();
     Ok(definitions)
 }

@@ -26,6 +26,7 @@ const KEYS: &[&str] = &[
     "headers",
     "network",
     "oauth",
+    "offers",
     "sandbox",
     "timeout",
     "tools",

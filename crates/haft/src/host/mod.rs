@@ -3,12 +3,14 @@
 mod bus;
 mod terminal;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use haft_bus::{ChannelSettings, Undelivered};
-use haft_tool::{Configuration, Host, Hosted, Message, NoHost, PlanReady, ToolError, UserQuestion};
+use haft_tool::{Configuration, Host, Hosted, Message, NoHost, PlanReady, ToolError, UserQuestion, Value};
 
+use crate::cli::screen::{self, NOTE, painted};
 use crate::config::{Config, Live};
 use bus::Channels;
 
@@ -18,19 +20,27 @@ pub struct CommandLine {
     /// Whether somebody sits at the terminal.
     person: bool,
     channels: Channels,
+    /// What was said of servers; nobody wants to read it twice.
+    said: Mutex<BTreeSet<String>>,
 }
 
 impl CommandLine {
     /// A host with the settings and channels of `config`; `person` says whether somebody can be asked.
     pub fn new(config: &Config, workspace: &Path, person: bool) -> Self {
         let settings = config.path().map(|path| Live::new(path.to_owned(), workspace.to_owned()));
-        Self { settings, person, channels: Channels::new(config.values.channels.clone()) }
+        Self {
+            settings,
+            person,
+            channels: Channels::new(config.values.channels.clone()),
+            said: Mutex::default(),
+        }
     }
 
     /// A host that only knows where the settings are, so that they are protected and can be put back.
     pub fn settings_only(path: Option<&Path>, workspace: &Path) -> Self {
         let settings = path.map(|path| Live::new(path.to_owned(), workspace.to_owned()));
-        Self { settings, person: false, channels: Channels::new(BTreeMap::<String, ChannelSettings>::new()) }
+        let channels = Channels::new(BTreeMap::<String, ChannelSettings>::new());
+        Self { settings, person: false, channels, said: Mutex::default() }
     }
 
     /// Waits until every message has been delivered, and tells of those that were not.
@@ -65,6 +75,15 @@ impl Host for CommandLine {
 
     fn configuration(&self) -> Option<&dyn Configuration> {
         self.settings.as_ref().map(|settings| settings as &dyn Configuration)
+    }
+
+    fn tell(&self, topic: &str, facts: &Value) {
+        let warning = facts.get("warning").and_then(Value::as_str).filter(|_| topic == "server");
+        let Some(warning) = warning else { return };
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.insert(warning.to_owned()) {
+            screen::note(&format!("{}: {}", painted(NOTE, "note"), screen::harmless(warning)));
+        }
     }
 }
 

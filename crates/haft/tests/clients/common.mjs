@@ -1,11 +1,5 @@
-// What the two TypeScript clients share: the command line, the module folder and the one line of JSON.
-//
-//     client_v1.mjs                  TOOL JSON -- COMMAND [ARG…]
-//     client_v1.mjs --http URL [--token TOKEN] TOOL JSON
-//     client_v2.mjs [--mode auto|legacy|2026-07-28] and the same
-//
-// HAFT_MCP_NODE names the node_modules folder that holds the SDKs. Prints {"protocol", "server", "tools", "result"}; on
-// failure says why on stderr and ends with 1.
+// What the two TypeScript clients share: the command line, the module folder, the steps and the one line of JSON. Use and
+// steps are those of client.py; HAFT_MCP_NODE names the node_modules folder that holds the SDKs.
 
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -29,33 +23,89 @@ function given() {
     const text = { type: 'string' };
     const { values, positionals } = parseArgs({
         args: words.slice(0, cut),
-        options: { http: text, token: text, mode: { ...text, default: 'auto' } },
+        options: { http: text, token: text, answers: text, mode: { ...text, default: 'auto' } },
         allowPositionals: true
     });
     const command = words.slice(cut + 1);
-    if (positionals.length !== 2 || Boolean(values.http) === command.length > 0) {
-        throw new Error('usage: TOOL JSON, and either --http URL or -- COMMAND');
+    if (positionals.length !== 1 || Boolean(values.http) === command.length > 0) {
+        throw new Error('usage: STEPS, and either --http URL or -- COMMAND');
     }
-    return { ...values, tool: positionals[0], arguments: JSON.parse(positionals[1]), command };
+    const answers = values.answers && JSON.parse(values.answers);
+    return { ...values, answers, steps: JSON.parse(positionals[0]), command };
 }
 
-/** `connect` takes the command line and gives `{ client, protocol() }`, connected. */
+async function listed(client, what) {
+    const list = `list${what[0].toUpperCase()}${what.slice(1)}`;
+    const items = [];
+    let [cursor, pages] = [undefined, 0];
+    do {
+        // The second line's client turns the pages by itself unless it is told which.
+        const page = await client[list](cursor === undefined ? {} : { cursor });
+        items.push(...page[what]);
+        cursor = page.nextCursor;
+        pages += 1;
+    } while (cursor !== undefined && pages < PAGES);
+    return { items, pages };
+}
+
+async function called(call, step) {
+    const told = [];
+    const stop = new AbortController();
+    const onprogress = ({ message }) => {
+        told.push(message);
+        if (step.until && message?.includes(step.until)) {
+            stop.abort('enough');
+        }
+    };
+    try {
+        const done = await call({ name: step.call, arguments: step.arguments ?? {} }, { onprogress, signal: stop.signal });
+        return { ...done, told, cancelled: false };
+    } catch (error) {
+        if (stop.signal.aborted) {
+            return { told, cancelled: true };
+        }
+        throw error;
+    }
+}
+
+async function take({ client, call }, step, before) {
+    if (step.list) {
+        return listed(client, step.list);
+    }
+    if (step.call) {
+        return called(call, step);
+    }
+    if (step.read) {
+        const uri = step.read.link_of === undefined
+            ? step.read
+            : before[step.read.link_of].content.find(block => block.type === 'resource_link').uri;
+        return client.readResource({ uri });
+    }
+    return client.getPrompt({ name: step.prompt, arguments: step.arguments });
+}
+
+/** `connect` takes the command line and the user, and gives `{ client, call(params, options), protocol() }`, connected. */
 export async function drive(name, connect) {
     try {
         const wanted = given();
-        const { client, protocol } = await connect(wanted);
-        const tools = [];
-        let cursor;
-        for (let page = 0; page < PAGES && (page === 0 || cursor !== undefined); page++) {
-            const listed = await client.listTools(cursor === undefined ? {} : { cursor });
-            tools.push(...listed.tools.map(tool => tool.name));
-            cursor = listed.nextCursor;
+        const asked = [];
+        const answer = wanted.answers && (params => {
+            asked.push(params);
+            return wanted.answers[asked.length - 1];
+        });
+        const connected = await connect(wanted, answer);
+        const steps = [];
+        for (const step of wanted.steps) {
+            try {
+                steps.push(await take(connected, step, steps));
+            } catch (error) {
+                steps.push({ error: { code: error?.code, message: String(error?.message ?? error) } });
+            }
         }
-        const result = await client.callTool({ name: wanted.tool, arguments: wanted.arguments });
-        const info = client.getServerVersion();
+        const info = connected.client.getServerVersion();
         const server = info ? { name: info.name, version: info.version } : null;
-        const line = JSON.stringify({ protocol: protocol(), server, tools, result });
-        await client.close();
+        const line = JSON.stringify({ protocol: connected.protocol(), server, steps, asked });
+        await connected.client.close();
         console.log(line);
     } catch (error) {
         console.error(`${name}: ${error?.message ?? error}${error?.cause ? ` (${error.cause})` : ''}`);

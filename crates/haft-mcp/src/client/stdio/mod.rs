@@ -117,6 +117,10 @@ impl Link for Stdio {
         self.outlet.write(&message.to_line(), &left)
     }
 
+    fn is_over(&self) -> bool {
+        self.shared.waiters.is_over()
+    }
+
     fn close(&self) {
         let threads = lock(&self.threads).take();
         self.shared.waiters.end(ClientError::new(Trouble::Closed, "the connection to the server was closed"));

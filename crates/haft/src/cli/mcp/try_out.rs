@@ -25,7 +25,6 @@ fn session(at: &args::Workspace, flags: &args::Servers) -> Result<(Runtime, Serv
 pub(super) fn test(args: &Test) -> Done {
     let (runtime, servers) = session(&args.workspace, &args.servers)?;
     let trial = servers.try_out(&args.name);
-    servers.close();
     runtime.end();
     let trial = trial?;
     if args.json {
@@ -110,7 +109,6 @@ pub(super) fn call(args: CallTool) -> Done {
                 })
             }),
         };
-        held.close();
         runtime.end();
         name?
     };
