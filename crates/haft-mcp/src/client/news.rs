@@ -58,7 +58,7 @@ impl NewsDesk {
         let mut state = lock(&self.state.0);
         match method {
             "notifications/tools/list_changed" => {
-                (state.tools, state.other_tools) = (true, state.other_tools + 1)
+                (state.tools, state.other_tools) = (true, state.other_tools + 1);
             }
             "notifications/prompts/list_changed" => state.prompts = true,
             "notifications/resources/list_changed" => state.resources = true,
