@@ -1,5 +1,6 @@
 //! Files that the user named on the command line, outside any call and any scope.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -25,6 +26,15 @@ pub fn read_named(path: &Path, most: u64) -> Result<Vec<u8>, ToolError> {
             path.display()
         ))
     })
+}
+
+/// The first `most` names in a folder, sorted; none if there is no such folder.
+pub fn names_in(folder: &Path, most: usize) -> Vec<OsString> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+    names.sort_unstable();
+    names.truncate(most);
+    names
 }
 
 /// Where a file that the user named really is, links followed; it need not be there yet.

@@ -10,6 +10,7 @@ mod pinned;
 mod places;
 mod sections;
 mod servers;
+mod skills;
 
 use std::path::{Path, PathBuf};
 
