@@ -22,12 +22,14 @@ pub(crate) struct Book {
     daybook: OnceLock<Daybook>,
     opened: OnceLock<(Ledger, String)>,
     opening: Mutex<()>,
+    /// Whether somebody is entering the slips.
+    entering: AtomicBool,
 }
 
 impl Book {
     pub(crate) fn new(home: PathBuf, new: NewSession, resumed: Option<String>) -> Self {
         let (daybook, opened, opening) = (OnceLock::new(), OnceLock::new(), Mutex::new(()));
-        Self { home, new, resumed, daybook, opened, opening }
+        Self { home, new, resumed, daybook, opened, opening, entering: AtomicBool::new(false) }
     }
 
     fn open(&self) -> Result<&(Ledger, String), ToolError> {
@@ -94,10 +96,14 @@ impl Book {
     fn note(self: &Arc<Self>, receipt: &mut Receipt) -> Result<bool, ToolError> {
         let Some(daybook) = self.daybook()? else { return Ok(false) };
         daybook.session().clone_into(&mut receipt.session);
-        if daybook.note(receipt)? {
+        if daybook.note(receipt)? && !self.entering.swap(true, Ordering::SeqCst) {
             let book = Arc::clone(self);
             // Nobody waits for it; if it comes to nothing, whoever looks next does it.
-            std::thread::spawn(move || book.ledger().and_then(Ledger::enter_slips));
+            std::thread::spawn(move || {
+                let entered = book.ledger().and_then(Ledger::enter_slips);
+                book.entering.store(false, Ordering::SeqCst);
+                entered
+            });
         }
         Ok(true)
     }
