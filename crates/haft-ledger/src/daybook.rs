@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use haft_tool::{Receipt, ToolError};
+use haft_tool::{Receipt, State, ToolError};
 
 use crate::db::Db;
 use crate::home::Home;
@@ -34,11 +34,12 @@ impl Daybook {
         &self.opening.id
     }
 
-    /// Writes down a call that changed nothing, and gives it its number. Whether it is time to open the ledger and have
-    /// the slips entered.
+    /// Writes down that a call begins, or that one has ended that changed nothing; one without a number gets it here. Whether it
+    /// is time to open the ledger and have the slips entered.
     pub fn note(&self, receipt: &mut Receipt) -> Result<bool, ToolError> {
         let first = !self.told.swap(true, Ordering::SeqCst);
-        let noted = self.slips.append(first.then_some(&self.opening), receipt);
+        let owner = (receipt.state == State::Running).then_some(self.opening.owner.as_str());
+        let noted = self.slips.append(first.then_some(&self.opening), owner, receipt);
         if first && noted.is_err() {
             self.told.store(false, Ordering::SeqCst);
         }

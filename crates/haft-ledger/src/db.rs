@@ -106,8 +106,8 @@ impl Db {
                 let read = |row: &rusqlite::Row<'_>| Ok(Mark { age: row.get(0)?, offset: row.get(1)? });
                 let old = conn.prepare_cached(sql::MARK)?.query_row([], read)?;
                 let (slips, mark, more) = self.slips.behind(old)?;
-                for slip in &slips {
-                    record::entered(conn, slip)?;
+                for slip in slips {
+                    record::entered(conn, &self.slips, slip)?;
                 }
                 if mark != old {
                     run(conn, sql::SET_MARK, [sql::int(mark.age), sql::int(mark.offset)])?;

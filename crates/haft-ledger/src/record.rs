@@ -147,19 +147,35 @@ fn insert(conn: &Connection, receipt: &Receipt, seq: u64, kind: &str) -> Attempt
 }
 
 /// Enters a slip, unless that was done before.
-pub(crate) fn entered(conn: &Connection, slip: &Slip) -> Attempt<()> {
-    let Slip { session, receipt } = slip;
+pub(crate) fn entered(conn: &Connection, numbers: &Slips, slip: Slip) -> Attempt<()> {
+    let Slip { session, owner, mut receipt } = slip;
     if let Some(new) = session {
         let row = params![new.id, new.workspace, new.dialect, new.door, int(new.at), new.owner];
         run(conn, sql::INSERT_SESSION, row)?;
     }
-    let known = conn.prepare_cached(sql::HAS_RECEIPT)?.exists([receipt.id])?;
-    if known {
-        return Ok(());
+    let mut state = conn.prepare_cached(sql::STATE_OF)?;
+    let known: Option<String> = state.query_row([receipt.id], |row| row.get(0)).optional()?;
+    let running = State::Running.word();
+    match known.as_deref() {
+        None => {
+            let seq = event::next_seq(conn, &receipt.session, Expected::Any)?;
+            insert(conn, &receipt, seq, Kind::Call.word())?;
+            let started = receipt.state == State::Running;
+            let receipt = Cow::Borrowed(&receipt);
+            let id = receipt.id;
+            let event =
+                if started { Event::CallStarted { receipt } } else { Event::CallFinished { receipt } };
+            event::insert(conn, seq, &event)?;
+            if let Some(owner) = owner.filter(|_| started) {
+                run(conn, sql::INSERT_RUNNING, params![id, owner, int(haft_tool::now_ms())])?;
+            }
+            Ok(())
+        }
+        Some(known) if known == running && receipt.state != State::Running => {
+            finished(conn, numbers, &mut receipt, Expected::Any, &HashSet::new()).map(drop)
+        }
+        Some(_) => Ok(()),
     }
-    let seq = event::next_seq(conn, &receipt.session, Expected::Any)?;
-    insert(conn, receipt, seq, Kind::Call.word())?;
-    event::insert(conn, seq, &Event::CallFinished { receipt: Cow::Borrowed(receipt) }).map(drop)
 }
 
 /// Brings up to date which calls are undone, now that `receipt` has taken some back.

@@ -1,4 +1,4 @@
-//! Slips: calls that changed nothing, written down in one step at the end of a file, and entered into the database by whoever
+//! Slips: that a call begins, and calls that changed nothing, written down in one step at the end of a file, and entered into the database by whoever
 //! next looks or writes there.
 //!
 //! A slip survives the death of its process like an entry does, and costs a tenth of one. The file also gives out the
@@ -40,11 +40,14 @@ pub(crate) struct Opening {
     pub(crate) owner: String,
 }
 
-/// One call that changed nothing.
+/// One call that begins, or that has ended and changed nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Slip {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<Opening>,
+    /// Whose process it is in, while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) owner: Option<String>,
     pub(crate) receipt: Receipt,
 }
 
@@ -106,12 +109,20 @@ impl Slips {
         held.next().map_err(|error| told(&error))
     }
 
-    /// Writes a slip, gives its receipt the next number, and says whether the file has become long.
-    pub(crate) fn append(&self, session: Option<&Opening>, receipt: &mut Receipt) -> Result<bool, ToolError> {
+    /// Writes a slip, gives its receipt the next number if it has none, and says whether the file has become long.
+    pub(crate) fn append(
+        &self,
+        session: Option<&Opening>,
+        owner: Option<&str>,
+        receipt: &mut Receipt,
+    ) -> Result<bool, ToolError> {
         let mut held = self.held()?;
-        receipt.id = held.next().map_err(|error| told(&error))?;
+        let number = receipt.id;
+        if number == 0 {
+            receipt.id = held.next().map_err(|error| told(&error))?;
+        }
         let mut slip = vec![0; 8];
-        let written = serde_json::to_writer(&mut slip, &Borrowed { session, receipt });
+        let written = serde_json::to_writer(&mut slip, &Borrowed { session, owner, receipt });
         let body = slip.len() - 8;
         let put = || {
             written.map_err(io::Error::from)?;
@@ -124,7 +135,7 @@ impl Slips {
             held.append(&slip)
         };
         put().map_err(|error| {
-            receipt.id = 0;
+            receipt.id = number;
             told(&error)
         })
     }
@@ -235,6 +246,8 @@ impl Drop for Held<'_> {
 struct Borrowed<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<&'a Opening>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<&'a str>,
     receipt: &'a Receipt,
 }
 

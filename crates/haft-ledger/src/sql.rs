@@ -23,7 +23,7 @@ pub(crate) const NEWEST_SESSIONS: &str = "SELECT s.id, s.workspace, s.dialect, s
 pub(crate) const INSERT_RECEIPT: &str = "INSERT INTO receipts
     (id, session, workspace, started_at, first_seq, last_seq, state, kind, changes)
     VALUES (?8, ?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7)";
-pub(crate) const HAS_RECEIPT: &str = "SELECT 1 FROM receipts WHERE id = ?1";
+pub(crate) const STATE_OF: &str = "SELECT state FROM receipts WHERE id = ?1";
 pub(crate) const LAST_RECEIPT: &str = "SELECT coalesce(max(id), 0) FROM receipts";
 pub(crate) const MARK: &str = "SELECT age, offset FROM slips";
 pub(crate) const SET_MARK: &str = "UPDATE slips SET age = ?1, offset = ?2";
@@ -158,7 +158,7 @@ mod tests {
         macro_rules! named { ($($name:ident)*) => { vec![$((stringify!($name), $name)),*] }; }
         named! {
             LAST_SEQ FORGOTTEN_SEQ INSERT_EVENT READ_EVENTS INSERT_SESSION FIND_SESSION NEWEST_SESSIONS
-            INSERT_RECEIPT HAS_RECEIPT LAST_RECEIPT MARK SET_MARK UPDATE_RECEIPT COUNT_CHANGES KIND_OF INSERT_RUNNING DISOWN IS_RUNNING DELETE_RUNNING ALL_RUNNING
+            INSERT_RECEIPT STATE_OF LAST_RECEIPT MARK SET_MARK UPDATE_RECEIPT COUNT_CHANGES KIND_OF INSERT_RUNNING DISOWN IS_RUNNING DELETE_RUNNING ALL_RUNNING
             GIVE_UP_RECEIPT NEXT_PENDING INSERT_PENDING READ_PENDING DELETE_PENDING INSERT_BLOB READ_BLOB
             HAS_BLOB UNPIN_BLOB INSERT_REF DELETE_REFS SET_NOTE NOTED_IN INSERT_UNDO LIVE_UNDO SET_UNDONE TARGETS_OF UNDONE_BY RECEIPT
             RECEIPTS RECEIPTS_CHANGED RECEIPTS_IN_WORKSPACE RECEIPTS_CHANGED_IN_WORKSPACE RECEIPTS_IN_SESSION

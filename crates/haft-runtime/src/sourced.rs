@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_tool::{
-    AgentOrder, AgentReport, Completion, Configuration, Host, Hosted, Message, ModelRole, Output, PlanReady,
-    Resource, UserQuestion, Value,
+    AgentOrder, AgentReport, Completion, Configuration, Host, Hosted, Logged, Message, ModelRole, Output,
+    PlanReady, Resource, UserQuestion, Value,
 };
 
 use crate::Source;
@@ -59,7 +59,7 @@ impl Host for Sourced {
         self.host.send(message)
     }
 
-    fn log(&self, limit: usize) -> Hosted<'_, Value> {
+    fn log(&self, limit: usize) -> Hosted<'_, Vec<Logged>> {
         self.host.log(limit)
     }
 

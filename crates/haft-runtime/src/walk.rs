@@ -243,7 +243,12 @@ impl Walk {
         performed: Result<Output, ToolError>,
         known: Option<(&Arc<dyn AnyTool>, &Vec<String>)>,
     ) -> CallResult {
+        let its_own = performed.is_ok();
         let mut output = performed.unwrap_or_else(Output::from);
+        output.whole = its_own
+            && output.structured.is_some()
+            && known
+                .is_some_and(|(tool, _)| tool.is_foreign() || (tool.gives().is_some() && !output.is_error()));
         let limits = known.map(|(tool, _)| tool.bound()).unwrap_or_default();
         let side_effect = known.map_or(SideEffect::None, |(tool, _)| tool.side_effect());
         if let Some((_, coerced)) = known

@@ -6,10 +6,30 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Configuration, Output, ToolError};
+use crate::{Configuration, Output, State, ToolError};
+
+/// A line of the log: a call, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Logged {
+    /// Its number.
+    pub call: i64,
+    /// The tool's name.
+    pub tool: String,
+    /// How it ended, or that it has not.
+    pub state: State,
+    /// When it started, in milliseconds since 1970.
+    pub at: u64,
+    /// How many paths it changed.
+    pub changes: u64,
+    /// The first of them.
+    pub paths: Vec<String>,
+    /// The call that took it back.
+    pub undone_by: Option<i64>,
+}
 
 /// What a host is doing. Dropping it gives it up.
 pub type Hosted<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolError>> + Send + 'a>>;
@@ -187,7 +207,7 @@ pub trait Host: Send + Sync {
     }
 
     /// The last calls that were recorded here, the newest first.
-    fn log(&self, limit: usize) -> Hosted<'_, Value> {
+    fn log(&self, limit: usize) -> Hosted<'_, Vec<Logged>> {
         let _ = limit;
         nobody("the ledger cannot be seen from here; `haft log` shows it")
     }

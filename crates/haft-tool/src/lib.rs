@@ -44,7 +44,7 @@ pub use error::{ErrorKind, ToolError};
 pub use execution::{Execution, Outcome, Progress, now_ms};
 pub use guard::{GUARDED_DIRECTORIES, GUARDED_FILES, Guard, guarded};
 pub use host::{
-    AgentOrder, AgentReport, Choice, Completion, Host, Hosted, Message, ModelRole, NoHost, PlanReady,
+    AgentOrder, AgentReport, Choice, Completion, Host, Hosted, Logged, Message, ModelRole, NoHost, PlanReady,
     Resource, UserQuestion,
 };
 pub use http::{Http, HttpRequest, HttpResponse, NoHttp, Redirects};
@@ -54,7 +54,7 @@ pub use output::{Content, Output, Text};
 pub use path_text::{path_from_text, path_to_text};
 pub use receipt::{Decision, Receipt, State, Verdict};
 pub use retry::{Pause, RETRY_STATUSES, Retry, retry_after, seconds};
-pub use schema::schema_of;
+pub use schema::{result_schema_of, schema_of};
 pub use scope::{BLOCKLIST, Network, Reach, Reads, SECRETS, Sandbox, Scope};
 pub use secret::Secret;
 pub use task::{TaskClass, TaskInfo, TaskRead, TaskState, Tasks};
@@ -64,7 +64,7 @@ pub use world::{
     Processes, Restore, RunRequest, Visitor, Walk, World, Written,
 };
 
-/// What an input type derives.
+/// What the types of inputs and results derive.
 pub use schemars::JsonSchema;
 /// JSON values and the macro that writes them.
 pub use serde_json::{Value, json};

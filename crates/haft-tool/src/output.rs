@@ -97,6 +97,9 @@ pub struct Output {
     /// The same for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
+    /// Whether `structured` is all of the result, not facts beside the content. The runtime says so.
+    #[serde(skip)]
+    pub whole: bool,
     /// What went wrong, if the call failed in the caller's eyes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_kind: Option<ErrorKind>,
@@ -105,7 +108,7 @@ pub struct Output {
 impl Output {
     /// A result of one text.
     pub fn text(text: impl Into<Text>) -> Self {
-        Self { content: vec![Content::Text { text: text.into() }], structured: None, error_kind: None }
+        Self { content: vec![Content::Text { text: text.into() }], ..Self::default() }
     }
 
     /// A result of one JSON value: its compact text for the model, the value for programs.

@@ -1,61 +1,95 @@
-//! The JSON Schema of an input type, in the plain form every provider takes.
+//! The JSON Schema of a type, in the plain form every provider takes.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// The schema of `T`: doc comments as descriptions, no references, no nulls for what is optional.
 pub fn schema_of<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
+    made::<T>(SchemaSettings::draft2020_12(), without_nulls)
+}
+
+/// The schema of the result `T`, as it is written: nulls are told, and any list may end with what `bound` puts in the
+/// place of the rest.
+pub fn result_schema_of<T: JsonSchema>() -> Value {
+    made::<T>(SchemaSettings::draft2020_12().for_serialize(), with_cut_lists)
+}
+
+fn made<T: JsonSchema>(settings: SchemaSettings, change: Change) -> Value {
+    let settings = settings.with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    plain(&mut schema);
+    plain(&mut schema, change);
     if let Value::Object(object) = &mut schema {
-        object.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
+        object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
     }
     schema
 }
 
-/// Drops what providers refuse or the model need not pay for.
-fn plain(schema: &mut Value) {
+/// What is done to each schema inside a schema.
+type Change = fn(&mut Map<String, Value>);
+
+fn without_nulls(object: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(values)) = object.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    if let Some(Value::Array(options)) = object.get_mut("anyOf") {
+        options.retain(|option| option.get("type").is_none_or(|kind| kind != "null"));
+        if let [Value::Object(only)] = options.as_slice() {
+            let only = only.clone();
+            object.remove("anyOf");
+            for (key, value) in only {
+                object.entry(key).or_insert(value);
+            }
+        }
+    }
+}
+
+fn with_cut_lists(object: &mut Map<String, Value>) {
+    if let Some(items @ Value::Object(_)) = object.get_mut("items") {
+        *items = json!({"anyOf": [items.take(), {
+            "description": "In the place of the rest, if the list was cut.",
+            "type": "object",
+            "properties": {"_truncated": {"const": true}, "original_count": {"type": "integer"}},
+            "required": ["_truncated", "original_count"],
+        }]});
+    }
+}
+
+/// Drops what providers refuse or the model need not pay for, and makes the `change` everywhere.
+fn plain(schema: &mut Value, change: Change) {
     match schema {
-        Value::Bool(true) => *schema = Value::Object(serde_json::Map::new()),
+        Value::Bool(true) => *schema = Value::Object(Map::new()),
         Value::Object(object) => {
             object.remove("title");
             object.remove("format");
             if object.get("default").is_some_and(Value::is_null) {
                 object.remove("default");
             }
-            if let Some(Value::Array(types)) = object.get_mut("type") {
-                types.retain(|kind| kind != "null");
-                if let [only] = types.as_slice() {
-                    let only = only.clone();
-                    object.insert("type".to_owned(), only);
-                }
-            }
-            if let Some(Value::Array(values)) = object.get_mut("enum") {
-                values.retain(|value| !value.is_null());
-            }
-            if let Some(Value::Array(options)) = object.get_mut("anyOf") {
-                options.retain(|option| option.get("type").is_none_or(|kind| kind != "null"));
-                if let [Value::Object(only)] = options.as_slice() {
-                    let only = only.clone();
-                    object.remove("anyOf");
-                    for (key, value) in only {
-                        object.entry(key).or_insert(value);
-                    }
-                }
-            }
+            change(object);
             for (key, value) in object.iter_mut() {
                 match (key.as_str(), &mut *value) {
                     ("properties" | "patternProperties" | "$defs", Value::Object(members)) => {
-                        members.values_mut().for_each(plain);
+                        for member in members.values_mut() {
+                            plain(member, change);
+                        }
                     }
-                    ("items" | "additionalProperties", Value::Object(_) | Value::Bool(true)) => plain(value),
+                    ("items" | "additionalProperties", Value::Object(_) | Value::Bool(true)) => {
+                        plain(value, change);
+                    }
                     ("anyOf" | "oneOf" | "allOf", Value::Array(options)) => {
-                        options.iter_mut().for_each(plain);
+                        for option in options {
+                            plain(option, change);
+                        }
                     }
                     _ => {}
                 }
@@ -68,8 +102,7 @@ fn plain(schema: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::Deserialize;
-    use serde_json::json;
+    use serde::{Deserialize, Serialize};
 
     /// Says how.
     #[derive(Deserialize, JsonSchema)]
@@ -113,5 +146,30 @@ mod tests {
                 "required": ["pattern"]
             })
         );
+    }
+
+    /// What was found.
+    #[derive(Serialize, JsonSchema)]
+    struct Given {
+        /// How it ended.
+        code: Option<i32>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        more: Option<bool>,
+        names: Vec<String>,
+        any: Vec<Value>,
+    }
+
+    #[test]
+    fn the_schema_of_a_result_tells_nulls_and_cut_lists() {
+        let schema = result_schema_of::<Given>();
+        assert_eq!(schema["type"], "object");
+        assert_eq!(schema["required"], json!(["code", "names", "any"]));
+        let properties = &schema["properties"];
+        let code = json!({"description": "How it ended.", "type": ["integer", "null"]});
+        assert_eq!(properties["code"], code);
+        let item = &properties["names"]["items"]["anyOf"];
+        assert_eq!(item[0], json!({"type": "string"}));
+        assert_eq!(item[1]["required"], json!(["_truncated", "original_count"]));
+        assert_eq!(properties["any"], json!({"type": "array", "items": {}}));
     }
 }

@@ -50,6 +50,12 @@ pub trait Tool: Send + Sync + 'static {
     fn clamps(&self) -> bool {
         false
     }
+
+    /// The schema of its structured result where that is the whole result, not facts beside the text: for a result type
+    /// `Given`, `Some(result_schema_of::<Given>)`. It is made only when somebody wants to see it.
+    fn gives(&self) -> Option<fn() -> Value> {
+        None
+    }
 }
 
 /// A tool as callers see it.
@@ -61,6 +67,9 @@ pub struct Definition {
     pub description: String,
     /// The JSON Schema of its arguments.
     pub input_schema: Value,
+    /// The JSON Schema of its result, where that is one value and known beforehand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
     /// What kind of thing it does.
     pub side_effect: SideEffect,
 }
@@ -94,6 +103,10 @@ pub trait AnyTool: Send + Sync {
     fn is_foreign(&self) -> bool {
         false
     }
+    /// See [`Tool::gives`].
+    fn gives(&self) -> Option<fn() -> Value> {
+        None
+    }
     /// Turns arguments that fit the schema into a call that can be performed.
     fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, ToolError>;
 }
@@ -118,6 +131,7 @@ impl<T: Tool> AnyTool for T {
             name: Tool::name(self).to_owned(),
             description,
             input_schema,
+            output_schema: Tool::gives(self).map(|schema| schema()),
             side_effect: Tool::side_effect(self),
         }
     }
@@ -128,6 +142,10 @@ impl<T: Tool> AnyTool for T {
 
     fn clamps(&self) -> bool {
         Tool::clamps(self)
+    }
+
+    fn gives(&self) -> Option<fn() -> Value> {
+        Tool::gives(self)
     }
 
     fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, ToolError> {

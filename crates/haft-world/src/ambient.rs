@@ -28,15 +28,13 @@ pub fn read_named(path: &Path, most: u64) -> Result<Vec<u8>, ToolError> {
     })
 }
 
-/// The names in a folder the user named, in one order; of more than `most`, some.
-pub fn list_named(path: &Path, most: usize) -> Result<Vec<OsString>, ToolError> {
-    let failed = |error: &std::io::Error| ToolError::io(path.display(), error);
-    let entries = std::fs::read_dir(path).map_err(|error| failed(&error))?;
-    let names: Result<Vec<_>, _> =
-        entries.take(most).map(|entry| entry.map(|entry| entry.file_name())).collect();
-    let mut names = names.map_err(|error| failed(&error))?;
-    names.sort();
-    Ok(names)
+/// The first `most` names in a folder, sorted; none if there is no such folder.
+pub fn names_in(folder: &Path, most: usize) -> Vec<OsString> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+    names.sort_unstable();
+    names.truncate(most);
+    names
 }
 
 /// Where a file that the user named really is, links followed; it need not be there yet.

@@ -27,7 +27,7 @@ mod vault;
 mod witness;
 mod world;
 
-pub use ambient::{list_named, read_bounded, read_named, real_named};
+pub use ambient::{names_in, read_bounded, read_named, real_named};
 pub use companion::{Companion, Life, Parting, accompany};
 pub use enclosure::Enclosure;
 pub use files::{LocalFiles, Root, containment, remove_leftovers};

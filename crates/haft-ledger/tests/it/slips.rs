@@ -9,7 +9,7 @@ use std::sync::Arc;
 use haft_ledger::{Daybook, Ledger, Query};
 use haft_tool::State;
 
-use crate::setting::{call, new_session, setting};
+use crate::setting::{Blind, call, new_session, setting};
 
 const HOME: &str = "HAFT_TEST_SLIPS_HOME";
 
@@ -37,6 +37,29 @@ fn a_slip_has_its_number_at_once_and_is_found_by_whoever_looks() {
     assert_eq!(other.session(daybook.session()).unwrap().calls, 2);
     assert_eq!(ids(&other), [first.id, wrote.id, second.id]);
     assert_eq!(ids(&set.ledger), ids(&other), "once, whoever looks first");
+}
+
+#[test]
+fn a_call_that_begins_on_a_slip_ends_on_one_or_in_the_ledger() {
+    let set = setting();
+    let daybook = Daybook::open(&set.home(), &new_session("/w")).unwrap().unwrap();
+    let begin = || {
+        let mut receipt = call(daybook.session());
+        receipt.state = State::Running;
+        daybook.note(&mut receipt).unwrap();
+        receipt
+    };
+    let (mut quiet, mut loud, cut_off) = (begin(), begin(), begin());
+    quiet.state = State::Completed;
+    daybook.note(&mut quiet).unwrap();
+    assert_eq!(set.ledger.receipt(quiet.id).unwrap(), quiet, "both slips at once");
+    assert_eq!(set.ledger.receipt(loud.id).unwrap().state, State::Running);
+    loud.state = State::Failed;
+    set.ledger.finish(&mut loud).unwrap();
+    assert_eq!(set.ledger.receipt(loud.id).unwrap(), loud);
+    let recovered = set.ledger.recover(&mut Blind).unwrap();
+    assert!(recovered.is_empty(), "its process is this one, and lives");
+    assert_eq!(ids(&set.ledger), [quiet.id, loud.id, cut_off.id]);
 }
 
 #[test]

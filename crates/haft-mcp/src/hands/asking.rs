@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use haft_runtime::{Answer, Asker, Nobody, Question, Runtime};
 use haft_tool::{
-    AgentOrder, AgentReport, Completion, Configuration, Host, Hosted, Message, ModelRole, NoHost, Output,
-    PlanReady, Resource, ToolError, UserQuestion,
+    AgentOrder, AgentReport, Completion, Configuration, Host, Hosted, Logged, Message, ModelRole, NoHost,
+    Output, PlanReady, Resource, ToolError, UserQuestion,
 };
 use serde_json::{Map, Value, json};
 
@@ -114,7 +114,7 @@ impl Host for ClientHost {
         self.host.send(message)
     }
 
-    fn log(&self, limit: usize) -> Hosted<'_, Value> {
+    fn log(&self, limit: usize) -> Hosted<'_, Vec<Logged>> {
         Box::pin(async move { past::log(&self.runtime, limit) })
     }
 

@@ -16,12 +16,16 @@ pub fn definition(tool: &Definition) -> Value {
     if !read_only {
         annotations["destructiveHint"] = json!(tool.side_effect == SideEffect::Mutating);
     }
-    json!({
+    let mut all = json!({
         "name": tool.name,
         "description": tool.description,
         "inputSchema": tool.input_schema,
         "annotations": annotations,
-    })
+    });
+    if let Some(schema) = &tool.output_schema {
+        all["outputSchema"] = schema.clone();
+    }
+    all
 }
 
 /// The result of a call, and where the rest of it is if it was cut.
@@ -38,7 +42,7 @@ pub fn result(done: &CallResult, version: Version) -> Value {
         }));
     }
     if id > 0 {
-        all["_meta"] = json!({"haft/call": id});
+        all["_meta"]["haft/call"] = json!(id);
     }
     all
 }
@@ -53,10 +57,12 @@ pub fn output(output: &Output, version: Version) -> Value {
     let content: Vec<Value> = output.content.iter().map(block).collect();
     let mut all = json!({"content": content, "isError": output.is_error()});
     match &output.structured {
-        Some(structured) if structured.is_object() || version.is_modern() => {
-            all["structuredContent"] = structured.clone();
+        Some(value) if output.whole && (value.is_object() || version.is_modern()) => {
+            all["structuredContent"] = value.clone();
         }
-        _ => {}
+        // Some clients show a model the structured content alone, and facts are no result.
+        Some(facts) => all["_meta"]["haft/facts"] = facts.clone(),
+        None => {}
     }
     all
 }

@@ -2,30 +2,29 @@
 
 use haft_ledger::Query;
 use haft_runtime::{CallOptions, Runtime, Target};
-use haft_tool::{ErrorKind, Output, ToolError};
-use serde_json::{Value, json};
+use haft_tool::{ErrorKind, Logged, Output, ToolError};
 
 /// The most changed paths that one line of the log names.
 const MOST_PATHS: usize = 20;
 
 /// The last calls in this workspace, the newest first.
-pub(super) fn log(runtime: &Runtime, limit: usize) -> Result<Value, ToolError> {
+pub(super) fn log(runtime: &Runtime, limit: usize) -> Result<Vec<Logged>, ToolError> {
     let query = Query { workspace: Some(runtime.workspace().to_owned()), limit, ..Query::default() };
     let entries = runtime.ledger()?.entries(&query)?;
-    let line = |entry: &haft_ledger::Entry| {
-        let receipt = &entry.receipt;
+    let line = |entry: haft_ledger::Entry| {
+        let receipt = entry.receipt;
         let paths = receipt.changes.iter().take(MOST_PATHS).map(|change| change.path.display().to_string());
-        json!({
-            "call": receipt.id,
-            "tool": receipt.tool,
-            "state": receipt.state,
-            "at": receipt.started_at,
-            "changes": entry.changes,
-            "paths": paths.collect::<Vec<_>>(),
-            "undone_by": entry.undone_by,
-        })
+        Logged {
+            call: receipt.id,
+            paths: paths.collect(),
+            tool: receipt.tool,
+            state: receipt.state,
+            at: receipt.started_at,
+            changes: entry.changes,
+            undone_by: entry.undone_by,
+        }
     };
-    Ok(json!({"calls": entries.iter().map(line).collect::<Vec<_>>()}))
+    Ok(entries.into_iter().map(line).collect())
 }
 
 /// Takes a call of this workspace back.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::wire::RpcError;
 
 /// Where skills lie, below the workspace and below the user's home; the first of a name counts.
-const FOLDERS: &[&str] = &[".claude/skills", ".agents/skills", ".haft/skills"];
+pub const FOLDERS: &[&str] = &[".claude/skills", ".agents/skills", ".haft/skills"];
 /// The most skills that are looked at.
 const MOST: usize = 500;
 /// The most bytes of one.

@@ -12,7 +12,7 @@ pub(super) fn output(mut result: Value) -> Output {
         _ => Vec::new(),
     };
     let structured = result.get_mut("structuredContent").map(Value::take).filter(|value| !value.is_null());
-    let mut output = Output { content, structured, error_kind: None };
+    let mut output = Output { content, structured, ..Output::default() };
     if output.content.is_empty() {
         // Whoever reads only text sees the value all the same.
         let text = output.structured.as_ref().map(ToString::to_string).unwrap_or_default();

@@ -218,7 +218,7 @@ impl Servers {
         let contents = client.read(uri, &Cancel::new()).map_err(|error| held.told(&error))?;
         let part = |part: &Value| piece(json!({"type": "resource", "resource": part}));
         let content = contents.as_array().into_iter().flatten().map(part).collect();
-        Ok(Output { content, structured: None, error_kind: None })
+        Ok(Output { content, ..Output::default() })
     }
 
     /// Ends every connection, and every server that is a process.

@@ -81,6 +81,8 @@ impl AnyTool for RemoteTool {
             name: self.name.clone(),
             description: self.tool.description.clone(),
             input_schema: self.tool.input_schema.clone(),
+            // Nobody holds a server to what it says it gives, so it is not said in our name.
+            output_schema: None,
             side_effect: self.side_effect(),
         }
     }

@@ -37,6 +37,7 @@ pub fn serve_stdio(server: &Arc<Server>, input: OwnedFd, output: OwnedFd) -> Res
         outbox,
         relay: Relay::new(Inlet { input, lines: Lines::new(MOST_LINE_BYTES) })?,
         under_way: AtomicUsize::new(0),
+        processors: std::thread::available_parallelism().map_or(1, Into::into),
         ended: Mutex::new(false),
         end: Condvar::new(),
     });
@@ -120,6 +121,7 @@ struct Connection {
     outbox: Arc<dyn Outbox>,
     relay: Relay<Inlet>,
     under_way: AtomicUsize,
+    processors: usize,
     ended: Mutex<bool>,
     end: Condvar,
 }
@@ -141,8 +143,14 @@ impl Connection {
             loop {
                 let Some(line) = inlet.next() else { return self.close() };
                 let Some((message, quick)) = self.understand(line) else { continue };
-                self.under_way.fetch_add(1, Ordering::SeqCst);
-                self.relay.put_down(inlet, quick);
+                if changes_what_follows(&message) {
+                    self.server.handle(&self.peer, message, &self.outbox, &Cancel::new());
+                    continue;
+                }
+                let running = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
+                // Where another request waits already and a processor is free, the two are answered side by side.
+                let alone = running >= self.processors || !inlet.lines.has_more();
+                self.relay.put_down(inlet, quick && alone);
                 self.server.handle(&self.peer, message, &self.outbox, &Cancel::new());
                 self.finished();
                 match self.relay.pick_up() {
@@ -275,6 +283,14 @@ fn too_many() -> RpcError {
     let why =
         format!("{MOST_AT_ONCE} requests are under way, and there may be no more at once; wait for one");
     RpcError::new(INVALID_REQUEST, why)
+}
+
+/// Whether what comes next is understood in the light of this, so that it has to wait; it is never for long.
+fn changes_what_follows(message: &Message) -> bool {
+    match message {
+        Message::Request { method, .. } => matches!(method.as_str(), "initialize" | "logging/setLevel"),
+        Message::Notification { .. } | Message::Response { .. } => true,
+    }
 }
 
 /// Haft's own standard input and output, for a protocol that needs both to itself.

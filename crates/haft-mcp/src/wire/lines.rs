@@ -80,6 +80,11 @@ impl Lines {
         (long && !told).then_some(Line::TooLong)
     }
 
+    /// Whether there is another line already.
+    pub fn has_more(&self) -> bool {
+        self.held.get(self.searched..).is_some_and(|rest| memchr(b'\n', rest).is_some())
+    }
+
     /// Takes bytes that have come.
     pub fn push(&mut self, bytes: &[u8]) {
         self.make_room();

@@ -276,7 +276,8 @@ mod tests {
 
     fn said(arguments: Value) -> String {
         let (name, description, side_effect) = ("T".to_owned(), String::new(), haft_tool::SideEffect::None);
-        let definition = Definition { name, description, input_schema: schema(), side_effect };
+        let definition =
+            Definition { name, description, input_schema: schema(), output_schema: None, side_effect };
         match check(&definition, arguments, false) {
             Ok(decoded) => format!("{} {:?}", decoded.arguments, decoded.coerced),
             Err(error) => error.message,
@@ -335,7 +336,8 @@ mod tests {
     #[test]
     fn a_tool_that_clamps_gets_the_nearest_number_in_range() {
         let (name, description, side_effect) = ("T".to_owned(), String::new(), haft_tool::SideEffect::None);
-        let definition = Definition { name, description, input_schema: schema(), side_effect };
+        let definition =
+            Definition { name, description, input_schema: schema(), output_schema: None, side_effect };
         for (sent, taken) in [("-7", 1), ("0", 1), ("1", 1), ("10", 10), ("11", 10), ("1e15", 10)] {
             let limit: Value = serde_json::from_str(sent).unwrap();
             let decoded = check(&definition, json!({"file_path": "x", "limit": limit}), true).unwrap();

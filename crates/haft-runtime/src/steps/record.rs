@@ -22,12 +22,14 @@ pub(crate) struct Book {
     daybook: OnceLock<Daybook>,
     opened: OnceLock<(Ledger, String)>,
     opening: Mutex<()>,
+    /// Whether somebody is entering the slips.
+    entering: AtomicBool,
 }
 
 impl Book {
     pub(crate) fn new(home: PathBuf, new: NewSession, resumed: Option<String>) -> Self {
         let (daybook, opened, opening) = (OnceLock::new(), OnceLock::new(), Mutex::new(()));
-        Self { home, new, resumed, daybook, opened, opening }
+        Self { home, new, resumed, daybook, opened, opening, entering: AtomicBool::new(false) }
     }
 
     fn open(&self) -> Result<&(Ledger, String), ToolError> {
@@ -90,14 +92,18 @@ impl Book {
         Ok(self.daybook.get())
     }
 
-    /// Writes down a call that changed nothing.
+    /// Writes down that a call begins, or one that changed nothing; not at all if the session goes on with an earlier one.
     fn note(self: &Arc<Self>, receipt: &mut Receipt) -> Result<bool, ToolError> {
         let Some(daybook) = self.daybook()? else { return Ok(false) };
         daybook.session().clone_into(&mut receipt.session);
-        if daybook.note(receipt)? {
+        if daybook.note(receipt)? && !self.entering.swap(true, Ordering::SeqCst) {
             let book = Arc::clone(self);
             // Nobody waits for it; if it comes to nothing, whoever looks next does it.
-            std::thread::spawn(move || book.ledger().and_then(Ledger::enter_slips));
+            std::thread::spawn(move || {
+                let entered = book.ledger().and_then(Ledger::enter_slips);
+                book.entering.store(false, Ordering::SeqCst);
+                entered
+            });
         }
         Ok(true)
     }
@@ -183,8 +189,11 @@ impl Page {
 
     /// Writes down that the call is under way, so that a crash leaves a trace.
     pub(crate) fn begin(&self) -> Result<(), ToolError> {
-        let (ledger, session) = self.book.open()?;
         let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.book.note(&mut receipt)? {
+            return Ok(());
+        }
+        let (ledger, session) = self.book.open()?;
         receipt.session.clone_from(session);
         ledger.begin(&mut receipt)
     }
@@ -196,21 +205,7 @@ impl Page {
         full_output: Option<&str>,
     ) -> Result<Receipt, ToolError> {
         let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
-        if receipt.id == 0 && full_output.is_none() && receipt.undoes.is_empty() && self.did_nothing() {
-            self.close()?;
-            end(&mut receipt);
-            if self.book.note(&mut receipt)? {
-                return Ok(receipt.clone());
-            }
-            // A session that goes on with an earlier one writes everything where that one did.
-            let (ledger, session) = self.book.open()?;
-            receipt.session.clone_from(session);
-            ledger.finish(&mut receipt)?;
-            return Ok(receipt.clone());
-        }
-        let (ledger, session) = self.book.open()?;
         self.close()?;
-        receipt.session.clone_from(session);
         let Done { changes, losses, witnessed, enforcement, denials, notes } =
             std::mem::take(&mut *self.done());
         receipt.changes = changes;
@@ -223,25 +218,32 @@ impl Page {
         if !losses.is_empty() && receipt.reversible == Reversible::Yes {
             receipt.reversible = Reversible::Partly { why: losses.join("; ") };
         }
+        let spool = self.spool().take();
+        let nothing = receipt.changes.is_empty() && receipt.notes.is_empty() && receipt.undoes.is_empty();
+        if nothing && spool.is_none() && full_output.is_none() {
+            end(&mut receipt);
+            if self.book.note(&mut receipt)? {
+                return Ok(receipt.clone());
+            }
+            // A session that goes on with an earlier one writes everything where that one did.
+            let (ledger, session) = self.book.open()?;
+            receipt.session.clone_from(session);
+            ledger.finish(&mut receipt)?;
+            return Ok(receipt.clone());
+        }
+        let (ledger, session) = self.book.open()?;
+        receipt.session.clone_from(session);
         if let Some(text) = full_output {
             receipt.full_output = Some(ledger.keep(text.as_bytes())?);
         }
         end(&mut receipt);
-        match self.spool().take() {
+        match spool {
             Some(spool) => ledger.finish_witnessed(&mut receipt, &spool)?,
             None => ledger.finish(&mut receipt)?,
         }
         // The list may be long, and nobody needs a second copy.
         let changes = std::mem::take(&mut receipt.changes);
         Ok(Receipt { changes, ..receipt.clone() })
-    }
-
-    /// Whether there is nothing to tell but that it ran.
-    fn did_nothing(&self) -> bool {
-        let done = self.done();
-        let Done { changes, losses, witnessed, enforcement, denials, notes } = &*done;
-        let told = changes.is_empty() && losses.is_empty() && denials.is_empty() && notes.is_empty();
-        told && !witnessed && enforcement.is_none() && self.spool().is_none()
     }
 
     fn done(&self) -> MutexGuard<'_, Done> {

@@ -2,12 +2,50 @@
 
 use std::time::Duration;
 
-use haft_tool::{HttpRequest, Redirects, Retry, ToolError, Value, World, json};
+use haft_tool::{HttpRequest, JsonSchema, Redirects, Retry, ToolError, Value, World, json};
+use serde::Serialize;
+use serde_json::Map;
 
 use crate::ops::api::{Api, MOST_BYTES, json_of, unexpected};
 use crate::settings::LoomServer;
 
 const NAME: &str = "The Loom server's oracle";
+
+/// What it answered.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Answer {
+    /// Its words as a message: `role` and `content`.
+    pub(crate) message: Map<String, Value>,
+    /// The tools it wants called.
+    pub(crate) tool_calls: Vec<Value>,
+    /// What it cost, if that is known.
+    pub(crate) usage: Option<Usage>,
+    /// Why it stopped, if that is known.
+    pub(crate) finish_reason: Option<Value>,
+}
+
+impl Answer {
+    /// The answer of a model that gives only words.
+    pub(crate) fn said(words: String) -> Self {
+        let message = [("role", "assistant".into()), ("content", words.into())];
+        let message = message.map(|(name, value): (&str, Value)| (name.to_owned(), value));
+        Self {
+            message: message.into_iter().collect(),
+            tool_calls: Vec::new(),
+            usage: None,
+            finish_reason: Some("stop".into()),
+        }
+    }
+}
+
+/// What an answer cost, as the server counts.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Usage {
+    /// Tokens read.
+    input_tokens: Value,
+    /// Tokens written.
+    output_tokens: Value,
+}
 
 /// How the oracle answers if nobody says otherwise.
 pub(crate) const SYSTEM: &str = "Another agent is doing the work and asks you for advice. Answer as its expert: \
@@ -22,12 +60,12 @@ pub(crate) struct Question<'a> {
     pub(crate) system: &'a str,
 }
 
-/// Asks; gives `{message, tool_calls, usage, finish_reason}`.
+/// Asks.
 pub(crate) fn ask(
     world: &dyn World,
     server: &LoomServer,
     question: &Question<'_>,
-) -> Result<Value, ToolError> {
+) -> Result<Answer, ToolError> {
     let url = server.at("/proxy/openai/complete")?;
     let body = json!({
         "model": question.model.unwrap_or(server.oracle_model()),
@@ -70,7 +108,7 @@ pub(crate) fn ask(
 }
 
 /// The documented shape. Servers name the counts of tokens in two ways.
-fn shaped(answer: &Value) -> Result<Value, ToolError> {
+fn shaped(answer: &Value) -> Result<Answer, ToolError> {
     let message =
         answer.get("message").and_then(Value::as_object).ok_or_else(|| unexpected(NAME, "message"))?;
     let mut message = message.clone();
@@ -78,15 +116,12 @@ fn shaped(answer: &Value) -> Result<Value, ToolError> {
     let count = |names: [&str; 2]| names.iter().find_map(|name| answer["usage"].get(*name)).cloned();
     let (input, output) =
         (count(["input_tokens", "prompt_tokens"]), count(["output_tokens", "completion_tokens"]));
-    let usage = (input.is_some() || output.is_some()).then(
-        || json!({"input_tokens": input.unwrap_or(0.into()), "output_tokens": output.unwrap_or(0.into())}),
-    );
-    Ok(json!({
-        "message": message,
-        "tool_calls": answer.get("tool_calls").filter(|calls| calls.is_array()).cloned().unwrap_or_else(|| json!([])),
-        "usage": usage,
-        "finish_reason": answer.get("finish_reason"),
-    }))
+    let usage = (input.is_some() || output.is_some()).then(|| Usage {
+        input_tokens: input.unwrap_or(0.into()),
+        output_tokens: output.unwrap_or(0.into()),
+    });
+    let tool_calls = answer.get("tool_calls").and_then(Value::as_array).cloned().unwrap_or_default();
+    Ok(Answer { message, tool_calls, usage, finish_reason: answer.get("finish_reason").cloned() })
 }
 
 #[cfg(test)]
@@ -103,13 +138,13 @@ mod tests {
             let shaped =
                 shaped(&json!({"message": message, "usage": usage, "finish_reason": "stop"})).unwrap();
             assert_eq!(
-                shaped.to_string(),
+                json!(shaped).to_string(),
                 r#"{"message":{"role":"assistant","content":"yes"},"tool_calls":[],"usage":{"input_tokens":3,"output_tokens":4},"finish_reason":"stop"}"#
             );
         }
-        let bare = shaped(&json!({"message": {"content": "yes"}})).unwrap();
+        let bare = json!(shaped(&json!({"message": {"content": "yes"}})).unwrap());
         assert_eq!(bare["message"]["role"], "assistant");
         assert!(bare["usage"].is_null() && bare["finish_reason"].is_null());
-        assert_eq!(shaped(&json!({"error": "x"})).unwrap_err().kind, haft_tool::ErrorKind::Serialization);
+        assert_eq!(shaped(&json!({"error": "x"})).err().unwrap().kind, haft_tool::ErrorKind::Serialization);
     }
 }

@@ -36,16 +36,22 @@ impl TestWorld {
         Self { planning: planning(), cancel: Cancel::new(), said: Mutex::default(), host: Box::new(host) }
     }
 
-    /// Plans and performs.
+    /// Plans and performs. A result whose schema is declared has to fit it.
     pub(crate) fn call(&self, dialect: &Dialect, tool: &str, arguments: Value) -> Result<Output, ToolError> {
         let tool = dialect.tools.iter().find(|one| one.name() == tool).unwrap();
         let prepared = Arc::clone(tool).prepare(arguments)?;
         prepared.plan(&self.planning)?;
         let mut performing = pin!(prepared.perform(self));
-        match performing.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        let result = match performing.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(result) => result,
             Poll::Pending => unreachable!("nothing here waits"),
+        };
+        if let (Some(schema), Ok(output)) = (tool.gives(), &result) {
+            let value = output.structured.as_ref().unwrap();
+            let misfit = jsonschema::draft202012::validate(&schema(), value);
+            assert!(misfit.is_ok(), "{}: {value}", tool.name());
         }
+        result
     }
 
     /// What watchers were told.

@@ -1,6 +1,6 @@
 //! The MCP servers that are configured for a workspace: by flags, in the user's file, in the project's `.mcp.json`, by skills.
 //!
-//! Who is named first counts: flags before the user before the project before skills. Nobody is asked and nothing is started here.
+//! Who is named first counts: flags before the user before the project. Nobody is asked and nothing is started here.
 
 use std::path::Path;
 
@@ -8,9 +8,8 @@ use haft_mcp::hold::{Entry, Origin, mcp_json};
 use haft_tool::{ErrorKind, ToolError, Value, close_names};
 use haft_world::read_named;
 
-use super::Config;
 use super::pinned::unpinned;
-use super::skills;
+use super::{Config, skills};
 
 /// What a project's servers are called in its workspace.
 pub const PROJECT_SERVERS: &str = ".mcp.json";
@@ -87,8 +86,12 @@ impl Config {
             Ok(all) => servers.add_all(&Origin::Project(project), all),
             Err(why) => servers.warnings.push(why),
         }
-        for (file, all) in skills::servers(workspace, std::env::home_dir().as_deref()) {
-            servers.add_all(&Origin::Project(file), all);
+        // Whoever wrote a skill may not be whoever uses it, wherever it lies.
+        let home = std::env::home_dir().filter(|home| home.is_absolute() && home != workspace);
+        for base in std::iter::once(workspace).chain(home.as_deref()) {
+            for (skill, declared) in skills::declared(base) {
+                servers.add_all(&Origin::Project(skill), declared);
+            }
         }
         Ok(servers)
     }

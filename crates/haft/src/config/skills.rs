@@ -1,72 +1,66 @@
-//! Servers that skills declare in the head of their `SKILL.md`, as Omega's do: a table `[mcp.NAME]` where the head is TOML, a
-//! line `mcp-NAME: COMMAND ARGUMENTS` where it is not.
+//! The MCP servers that skills declare: in the front matter of a `SKILL.md`, as Omega's skills have them.
 //!
-//! A skill comes from somebody else, wherever it lies: what it declares needs the user's yes like a project's servers.
+//! `[mcp.NAME]` with `command` and `args` where the front matter is TOML; `mcp-NAME: command arguments` where it is not.
 
 use std::path::{Path, PathBuf};
 
+use haft_mcp::hands::SKILL_FOLDERS;
 use haft_tool::{Value, json};
-use haft_world::{list_named, read_named};
+use haft_world::{names_in, read_named};
 use serde_json::Map;
+use toml_edit::DocumentMut;
 
-/// Where skills lie, below the workspace and below the user's home.
-const FOLDERS: &[&str] = &[".claude/skills", ".agents/skills", ".haft/skills"];
-/// The most skills of one folder that are looked at.
+/// The most skills that are looked at in one folder.
 const MOST: usize = 500;
 /// No skill is longer than this.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The servers of each skill that declares some, with the file that does; `home` is the user's.
-pub(super) fn servers(workspace: &Path, home: Option<&Path>) -> Vec<(PathBuf, Map<String, Value>)> {
-    let bases = std::iter::once(workspace).chain(home);
-    let folders = bases.flat_map(|base| FOLDERS.iter().map(move |folder| base.join(folder)));
+/// The skills below `base` that declare servers: each one's file, and what it declares.
+pub(super) fn declared(base: &Path) -> Vec<(PathBuf, Map<String, Value>)> {
     let mut all = Vec::new();
-    for folder in folders {
-        // Where there is no folder there are no skills.
-        for name in list_named(&folder, MOST).unwrap_or_default() {
-            let file = folder.join(name).join("SKILL.md");
-            let Ok(bytes) = read_named(&file, MOST_BYTES) else { continue };
-            let declared = declared(&String::from_utf8_lossy(&bytes));
-            if !declared.is_empty() {
-                all.push((file, declared));
+    for folder in SKILL_FOLDERS.iter().map(|folder| base.join(folder)) {
+        for name in names_in(&folder, MOST) {
+            let path = folder.join(name).join("SKILL.md");
+            // A folder without a skill in it, or one that cannot be read, declares nothing.
+            let Ok(bytes) = read_named(&path, MOST_BYTES) else { continue };
+            let servers = servers(&String::from_utf8_lossy(&bytes));
+            if !servers.is_empty() {
+                all.push((path, servers));
             }
         }
     }
     all
 }
 
-/// The servers that a skill declares.
-fn declared(skill: &str) -> Map<String, Value> {
-    let Some(head) = head(skill) else { return Map::new() };
-    match toml_edit::de::from_str::<Value>(&head) {
-        Ok(head) => head.get("mcp").and_then(Value::as_object).cloned().unwrap_or_default(),
-        Err(_) => head.lines().filter_map(line).collect(),
+/// What a skill declares.
+fn servers(text: &str) -> Map<String, Value> {
+    let Some(front) = front_matter(text) else { return Map::new() };
+    if let Ok(document) = front.parse::<DocumentMut>()
+        && let Some(tables) = document.get("mcp").and_then(|mcp| mcp.as_table_like())
+    {
+        let entry = |(name, item): (&str, &toml_edit::Item)| {
+            let command = item.get("command")?.as_str()?;
+            let args = item.get("args").and_then(|args| args.as_array());
+            let args: Vec<&str> = args.into_iter().flatten().filter_map(|arg| arg.as_str()).collect();
+            Some((name.to_owned(), json!({"command": command, "args": args})))
+        };
+        return tables.iter().filter_map(entry).collect();
     }
+    let line = |line: &str| {
+        let (name, words) = line.strip_prefix("mcp-")?.split_once(':')?;
+        let mut words = words.split_whitespace();
+        let command = words.next()?;
+        Some((name.trim().to_owned(), json!({"command": command, "args": words.collect::<Vec<_>>()})))
+    };
+    front.lines().filter_map(line).collect()
 }
 
-/// What stands between the first two lines of three dashes.
-fn head(skill: &str) -> Option<String> {
-    let mut lines = skill.strip_prefix('\u{feff}').unwrap_or(skill).lines();
-    if lines.next()?.trim_end() != "---" {
-        return None;
-    }
-    let mut head = String::new();
-    for line in lines {
-        if line.trim_end() == "---" {
-            return Some(head);
-        }
-        head.push_str(line);
-        head.push('\n');
-    }
-    None
-}
-
-/// `mcp-NAME: COMMAND ARGUMENTS`; spaces part the words, and no shell reads them.
-fn line(line: &str) -> Option<(String, Value)> {
-    let (name, words) = line.strip_prefix("mcp-")?.split_once(':')?;
-    let mut words = words.split_whitespace();
-    let command = words.next()?;
-    Some((name.trim().to_owned(), json!({"command": command, "args": words.collect::<Vec<_>>()})))
+/// What stands between the first two lines of dashes.
+fn front_matter(text: &str) -> Option<&str> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let rest = text.strip_prefix("---")?.trim_start_matches([' ', '\r']).strip_prefix('\n')?;
+    let end = rest.find("\n---")?;
+    rest.get(..end)
 }
 
 #[cfg(test)]
@@ -74,17 +68,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_skill_declares_servers_in_either_form_of_its_head() {
-        let toml = "---\nname = \"web\"\n[mcp.browser]\ncommand = \"npx\"\nargs = [\"@playwright/mcp@1\"]\n---\nBody\n";
-        let browser = json!({"command": "npx", "args": ["@playwright/mcp@1"]});
-        assert_eq!(Value::Object(declared(toml)), json!({"browser": browser}));
-        let lines = "---\r\nname: web\r\nmcp-browser: npx @playwright/mcp@1\r\nmcp-: x\r\nmcp-none:\r\n---\r\nmcp-body: no\r\n";
-        let found = declared(lines);
-        assert_eq!(found["browser"], browser);
-        assert!(!found.contains_key("none") && !found.contains_key("body"), "{found:?}");
-        for none in ["", "---", "---\nname: x\n---\n", "mcp-x: y\n", "---\nmcp-x: y\n", "---\nmcp = 5\n---\n"]
-        {
-            assert_eq!(declared(none), Map::new(), "{none:?}");
+    fn a_skill_declares_servers_in_either_form() {
+        let toml = "---\nname = \"x\"\ndescription = \"y\"\n[mcp.notes]\ncommand = \"npx\"\nargs = [\"-y\", \"notes@1\"]\n---\nbody";
+        let plain = "---\nname: x\nmcp-notes: npx -y notes@1\nmcp-empty:\n---\nbody\nmcp-not: in the body";
+        for text in [toml, plain, &plain.replace('\n', "\r\n")] {
+            let servers = servers(text);
+            assert_eq!(
+                Value::from(servers),
+                json!({"notes": {"command": "npx", "args": ["-y", "notes@1"]}}),
+                "{text}"
+            );
+        }
+        for text in ["", "---", "---\nname: x\n---\n", "mcp-a: b", "---\n[mcp.a]\nurl = \"x\"\n---\n"] {
+            assert!(servers(text).is_empty(), "{text}");
         }
     }
 }

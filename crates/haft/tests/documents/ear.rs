@@ -100,6 +100,10 @@ impl AnyTool for Heard {
         self.tool.clamps()
     }
 
+    fn gives(&self) -> Option<fn() -> Value> {
+        self.tool.gives()
+    }
+
     fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, ToolError> {
         let call = Arc::clone(&self.tool).prepare(arguments)?;
         Ok(Box::new(HeardCall { call, ear: Arc::clone(&self.ear) }))

@@ -86,11 +86,29 @@ fn every_schema_is_valid_json_schema_2020_12() {
     for dialect in dialects::NAMES {
         for tool in defined(dialect) {
             let name = format!("{dialect} {}", tool.name);
-            assert_eq!(tool.input_schema["type"], "object", "{name}");
-            if let Err(error) = jsonschema::draft202012::meta::validate(&tool.input_schema) {
-                panic!("{name}: {error} at {}", error.instance_path());
+            for schema in [Some(&tool.input_schema), tool.output_schema.as_ref()].into_iter().flatten() {
+                assert_eq!(schema["type"], "object", "{name}");
+                if let Err(error) = jsonschema::draft202012::meta::validate(schema) {
+                    panic!("{name}: {error} at {}", error.instance_path());
+                }
+                assert!(jsonschema::draft202012::new(schema).is_ok(), "{name}");
             }
-            assert!(jsonschema::draft202012::new(&tool.input_schema).is_ok(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn tools_whose_result_is_one_value_declare_its_schema_and_only_mcp_is_sent_it() {
+    for dialect in dialects::NAMES {
+        let tools = defined(dialect);
+        let whole = matches!(*dialect, "loom" | "clawft");
+        for tool in &tools {
+            assert_eq!(tool.output_schema.is_some(), whole, "{dialect} {}", tool.name);
+        }
+        let sent = |format| definitions(format, &tools).to_string();
+        assert_eq!(sent(Format::Mcp).contains("outputSchema"), whole, "{dialect}");
+        for format in [Format::Openai, Format::Anthropic, Format::Gemini, Format::Ollama] {
+            assert!(!sent(format).contains("original_count"), "{dialect} {format:?}");
         }
     }
 }
@@ -111,6 +129,11 @@ fn every_tool_and_every_parameter_is_described() {
             // Models know the parameters of this dialect; the fewer words, the less each request costs.
             if *dialect != "claude" {
                 look(&format!("{dialect} {}", tool.name), &tool.input_schema);
+                let given = tool.output_schema.unwrap_or_default();
+                look(&format!("the result of {dialect} {}", tool.name), &given);
+                for list in given["properties"].as_object().into_iter().flat_map(|all| all.values()) {
+                    look(&format!("an item of {dialect} {}", tool.name), &list["items"]["anyOf"][0]);
+                }
             }
         }
     }

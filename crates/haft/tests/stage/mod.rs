@@ -50,8 +50,18 @@ impl Stage {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
+    /// Makes a call. A result whose schema is declared has to fit it.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> CallResult {
-        self.haft.call(tool, arguments).await
+        let done = self.haft.call(tool, arguments).await;
+        let defined = self.haft.definitions().into_iter().find(|defined| defined.name == tool);
+        let schema = defined.and_then(|defined| defined.output_schema);
+        assert_eq!(done.output.whole, schema.is_some() && !done.output.is_error(), "{tool}");
+        if let (Some(schema), true) = (schema, done.output.whole) {
+            let value = done.output.structured.as_ref().unwrap();
+            let misfit = jsonschema::draft202012::validate(&schema, value).err();
+            assert!(misfit.is_none(), "{tool}: {}", misfit.unwrap());
+        }
+        done
     }
 
     /// The text of a call that succeeds.

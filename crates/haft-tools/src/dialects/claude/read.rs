@@ -73,7 +73,7 @@ impl Tool for Read {
                 structured: Some(
                     json!({"type": "image", "file": {"filePath": path_to_text(&path), "originalSize": bytes, "type": media_type}}),
                 ),
-                error_kind: None,
+                ..Output::default()
             }),
             Opened::Pdf { pages, lines, bytes } => {
                 let mut output = shown(&lines, first).with_structured(json!({

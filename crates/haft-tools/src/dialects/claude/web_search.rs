@@ -73,10 +73,9 @@ impl Tool for WebSearch {
         let start = Instant::now();
         let query = Query { text: search::words(&input.query)?, count: RESULTS, sites: input.sites()? };
         let found = search::search(self.backend()?.as_ref(), &query, world)?;
-        let results: Vec<Value> = found.hits.iter().map(search::Hit::to_json).collect();
         Ok(Output::text(shown(&input.query, &found)).with_structured(json!({
             "query": input.query,
-            "results": results,
+            "results": found.hits,
             "durationSeconds": start.elapsed().as_secs_f64(),
         })))
     }

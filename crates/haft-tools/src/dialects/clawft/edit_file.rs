@@ -1,9 +1,10 @@
 //! `edit_file`: the one occurrence of a text for another.
 
 use haft_tool::{
-    Bound, Effect, ErrorKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json,
+    Bound, Effect, ErrorKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    result_schema_of,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ops::edit::{Wanted, Which, replace};
 
@@ -19,6 +20,12 @@ pub(super) struct Input {
     new_text: String,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct Given {
+    /// What was done.
+    message: String,
+}
+
 pub(super) struct EditFile;
 
 impl Tool for EditFile {
@@ -26,6 +33,10 @@ impl Tool for EditFile {
 
     fn name(&self) -> &'static str {
         "edit_file"
+    }
+
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Given>)
     }
 
     fn side_effect(&self) -> SideEffect {
@@ -52,7 +63,7 @@ impl Tool for EditFile {
             };
             replace(bytes, &path, &wanted).map(|edited| edited.bytes).map_err(as_arguments)
         })?;
-        Ok(Output::json(json!({"message": format!("Successfully edited {}", input.path)})))
+        Ok(Output::json(json!(Given { message: format!("Successfully edited {}", input.path) })))
     }
 
     fn bound(&self) -> Bound {

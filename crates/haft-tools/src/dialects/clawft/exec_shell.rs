@@ -1,9 +1,10 @@
 //! `exec_shell`: a shell command, its streams apart.
 
 use haft_tool::{
-    Bound, Effect, Exit, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json,
+    Bound, Effect, Exit, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    result_schema_of,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::ended_early;
 use crate::ops::{denylist, shell};
@@ -21,6 +22,18 @@ pub(super) struct Input {
     timeout: Option<f64>,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct Given {
+    /// -1 if a signal ended it.
+    exit_code: i32,
+    /// What it wrote.
+    stdout: String,
+    /// What it wrote as errors.
+    stderr: String,
+    /// How long it took.
+    duration_ms: u64,
+}
+
 pub(super) struct ExecShell;
 
 impl Tool for ExecShell {
@@ -28,6 +41,10 @@ impl Tool for ExecShell {
 
     fn name(&self) -> &'static str {
         "exec_shell"
+    }
+
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Given>)
     }
 
     fn side_effect(&self) -> SideEffect {
@@ -50,9 +67,11 @@ impl Tool for ExecShell {
         let mut done = shell::run_apart(world, argv, None, shell::seconds(seconds))?;
         let stderr = shell::errors(&mut done);
         let exit_code = if let Exit::Code(code) = done.exit { code } else { -1 };
-        let result = json!({
-            "exit_code": exit_code, "stdout": shell::written(done.stdout), "stderr": stderr,
-            "duration_ms": u64::try_from(done.elapsed.as_millis()).unwrap_or(u64::MAX),
+        let result = json!(Given {
+            exit_code,
+            stdout: shell::written(done.stdout),
+            stderr,
+            duration_ms: u64::try_from(done.elapsed.as_millis()).unwrap_or(u64::MAX),
         });
         ended_early(done.exit, seconds, result).map(Output::json)
     }

@@ -1,7 +1,10 @@
 //! `list_directory`: what is in a directory.
 
-use haft_tool::{Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json};
-use serde::Deserialize;
+use haft_tool::{
+    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    result_schema_of,
+};
+use serde::{Deserialize, Serialize};
 
 use crate::ops::list::list;
 
@@ -16,6 +19,23 @@ pub(super) struct Input {
     path: String,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct Given {
+    /// By name.
+    #[schemars(with = "Vec<Entry>")]
+    entries: Value,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Entry {
+    /// Its name.
+    name: String,
+    /// Whether it is a directory.
+    is_dir: bool,
+    /// Its length in bytes.
+    size: u64,
+}
+
 pub(super) struct ListDirectory;
 
 impl Tool for ListDirectory {
@@ -23,6 +43,10 @@ impl Tool for ListDirectory {
 
     fn name(&self) -> &'static str {
         "list_directory"
+    }
+
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Given>)
     }
 
     fn side_effect(&self) -> SideEffect {
@@ -35,14 +59,10 @@ impl Tool for ListDirectory {
 
     async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let path = world.planning().absolute(&input.path)?;
-        let entries = list(
-            world,
-            &path,
-            MOST_ENTRIES,
-            true,
-            |entry, is_dir| json!({"name": entry.name.to_string_lossy(), "is_dir": is_dir, "size": entry.size}),
-        )?;
-        Ok(Output::json(json!({"entries": entries})))
+        let entries = list(world, &path, MOST_ENTRIES, true, |entry, is_dir| {
+            json!(Entry { name: entry.name.to_string_lossy().into_owned(), is_dir, size: entry.size })
+        })?;
+        Ok(Output::json(json!(Given { entries })))
     }
 
     fn bound(&self) -> Bound {

@@ -1,7 +1,10 @@
 //! `memory_read`: the memory, or the paragraphs of it that are asked for.
 
-use haft_tool::{Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json};
-use serde::Deserialize;
+use haft_tool::{
+    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    result_schema_of,
+};
+use serde::{Deserialize, Serialize};
 
 use crate::ops::memory::{Memory, paragraphs};
 
@@ -11,6 +14,25 @@ use crate::ops::memory::{Memory, paragraphs};
 pub(super) struct Input {
     /// What to look for, capitals or not.
     query: Option<String>,
+}
+
+#[derive(Default, Serialize, JsonSchema)]
+struct Given {
+    /// All of the memory, if nothing was looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    /// Why it is empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'static str>,
+    /// What was looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    query: Option<String>,
+    /// The paragraphs that hold it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matches: Option<Vec<String>>,
+    /// How many they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<usize>,
 }
 
 pub(super) struct MemoryRead {
@@ -24,6 +46,10 @@ impl Tool for MemoryRead {
         super::MEMORY_READ
     }
 
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Given>)
+    }
+
     fn side_effect(&self) -> SideEffect {
         SideEffect::ReadOnly
     }
@@ -34,14 +60,17 @@ impl Tool for MemoryRead {
 
     async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let held = self.memory.read(world)?;
-        Ok(Output::json(match (held, input.query) {
-            (None, _) => json!({"content": "", "message": "No memory file found"}),
-            (Some(content), None) => json!({"content": content}),
+        let nothing = Given::default();
+        Ok(Output::json(json!(match (held, input.query) {
+            (None, _) => {
+                Given { content: Some(String::new()), message: Some("No memory file found"), ..nothing }
+            }
+            (Some(content), None) => Given { content: Some(content), ..nothing },
             (Some(content), Some(query)) => {
                 let matches = paragraphs(&content, &query);
-                json!({"query": query, "matches": matches, "count": matches.len()})
+                Given { query: Some(query), count: Some(matches.len()), matches: Some(matches), ..nothing }
             }
-        }))
+        })))
     }
 
     fn bound(&self) -> Bound {

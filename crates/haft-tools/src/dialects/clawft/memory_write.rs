@@ -1,9 +1,10 @@
 //! `memory_write`: something to remember.
 
 use haft_tool::{
-    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json, path_to_text,
+    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    path_to_text, result_schema_of,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ops::memory::Memory;
 
@@ -24,6 +25,14 @@ enum Mode {
     Overwrite,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct Given {
+    /// What was done.
+    message: String,
+    /// The file that holds the memory.
+    path: String,
+}
+
 pub(super) struct MemoryWrite {
     pub(super) memory: Memory,
 }
@@ -33,6 +42,10 @@ impl Tool for MemoryWrite {
 
     fn name(&self) -> &'static str {
         super::MEMORY_WRITE
+    }
+
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Given>)
     }
 
     fn side_effect(&self) -> SideEffect {
@@ -48,7 +61,7 @@ impl Tool for MemoryWrite {
         let path = self.memory.write(world, &input.content, append)?;
         let mode = if append { "append" } else { "overwrite" };
         let message = format!("Successfully wrote {} bytes to memory (mode: {mode})", input.content.len());
-        Ok(Output::json(json!({"message": message, "path": path_to_text(&path)})))
+        Ok(Output::json(json!(Given { message, path: path_to_text(&path).into_owned() })))
     }
 
     fn bound(&self) -> Bound {

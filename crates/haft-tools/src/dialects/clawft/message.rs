@@ -1,9 +1,10 @@
 //! `message`: words for people somewhere else.
 
 use haft_tool::{
-    Bound, Effect, JsonSchema, Message, Output, Planning, SideEffect, Tool, ToolError, World, json,
+    Bound, Effect, JsonSchema, Message, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    result_schema_of,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Send a message to a chat, for example on Telegram, Slack or Discord. The answer says that it is on its way, not that it arrived.
 #[derive(Deserialize, JsonSchema)]
@@ -17,6 +18,18 @@ pub(super) struct Input {
     content: String,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct Given {
+    /// That it is on its way: `sent`.
+    status: &'static str,
+    /// The channel.
+    channel: String,
+    /// The chat there.
+    chat_id: String,
+    /// How many bytes were sent.
+    content_length: usize,
+}
+
 pub(super) struct SendMessage;
 
 impl Tool for SendMessage {
@@ -24,6 +37,10 @@ impl Tool for SendMessage {
 
     fn name(&self) -> &'static str {
         "message"
+    }
+
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Given>)
     }
 
     fn side_effect(&self) -> SideEffect {
@@ -45,12 +62,13 @@ impl Tool for SendMessage {
         let Input { channel, chat_id, content } = input;
         let message = Message { channel, chat_id, content };
         world.host().send(&message).await?;
-        let answer = json!({
-            "status": "sent", "channel": message.channel, "chat_id": message.chat_id,
+        Ok(Output::json(json!(Given {
+            status: "sent",
+            channel: message.channel,
+            chat_id: message.chat_id,
             // In bytes, as the document counts everywhere else.
-            "content_length": message.content.len(),
-        });
-        Ok(Output::json(answer))
+            content_length: message.content.len(),
+        })))
     }
 
     fn bound(&self) -> Bound {

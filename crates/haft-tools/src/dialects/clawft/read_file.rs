@@ -1,9 +1,10 @@
 //! `read_file`: a file's text.
 
 use haft_tool::{
-    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, cut_string, json,
+    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, cut_string, json,
+    result_schema_of,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ops::contents::contents;
 
@@ -15,6 +16,12 @@ pub(super) struct Input {
     path: String,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct Given {
+    /// The file's text.
+    content: String,
+}
+
 pub(super) struct ReadFile;
 
 impl Tool for ReadFile {
@@ -22,6 +29,10 @@ impl Tool for ReadFile {
 
     fn name(&self) -> &'static str {
         "read_file"
+    }
+
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Given>)
     }
 
     fn side_effect(&self) -> SideEffect {
@@ -41,7 +52,7 @@ impl Tool for ReadFile {
         if held.missing > 0 {
             text = cut_string(text, total);
         }
-        Ok(Output::json(json!({"content": text})))
+        Ok(Output::json(json!(Given { content: text })))
     }
 
     fn bound(&self) -> Bound {

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haft_tool::{
-    Bound, Effect, Exit, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json,
+    Bound, Effect, Exit, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    result_schema_of,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::ended_early;
 use crate::ops::shell;
@@ -28,6 +29,20 @@ pub(super) struct Input {
     timeout: Option<f64>,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct Given {
+    /// -1 if a signal ended it.
+    exit_code: i32,
+    /// What it wrote.
+    stdout: String,
+    /// What it wrote as errors.
+    stderr: String,
+    /// The program.
+    command: String,
+    /// What it was for.
+    description: String,
+}
+
 /// Counts the programs that are running, for all who share the dialect.
 #[derive(Default)]
 pub(super) struct Spawn {
@@ -39,6 +54,10 @@ impl Tool for Spawn {
 
     fn name(&self) -> &'static str {
         "spawn"
+    }
+
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Given>)
     }
 
     fn side_effect(&self) -> SideEffect {
@@ -62,10 +81,12 @@ impl Tool for Spawn {
         let mut done = shell::run_apart(world, argv, None, shell::seconds(seconds))?;
         let stderr = shell::errors(&mut done);
         let exit_code = if let Exit::Code(code) = done.exit { code } else { -1 };
-        let result = json!({
-            "exit_code": exit_code, "stdout": shell::written(done.stdout), "stderr": stderr,
-            "command": input.command,
-            "description": input.description.as_deref().unwrap_or("(no description)"),
+        let result = json!(Given {
+            exit_code,
+            stdout: shell::written(done.stdout),
+            stderr,
+            command: input.command,
+            description: input.description.unwrap_or_else(|| "(no description)".to_owned()),
         });
         ended_early(done.exit, seconds, result).map(Output::json)
     }

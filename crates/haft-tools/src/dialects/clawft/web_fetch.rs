@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use haft_tool::{
-    Bound, Effect, HttpRequest, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json,
+    Bound, Effect, HttpRequest, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World,
+    json, result_schema_of,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ops::fetch::{address, effect, words};
 
@@ -25,6 +26,20 @@ pub(super) struct Input {
     headers: Option<BTreeMap<String, String>>,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct Given {
+    /// The HTTP status.
+    status: u16,
+    /// What the server says the body is.
+    content_type: String,
+    /// The body as text.
+    body: String,
+    /// What was fetched.
+    url: String,
+    /// How many bytes came.
+    bytes: u64,
+}
+
 pub(super) struct WebFetch;
 
 impl Tool for WebFetch {
@@ -32,6 +47,10 @@ impl Tool for WebFetch {
 
     fn name(&self) -> &'static str {
         "web_fetch"
+    }
+
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Given>)
     }
 
     fn side_effect(&self) -> SideEffect {
@@ -58,12 +77,12 @@ impl Tool for WebFetch {
                 response.total_bytes
             ));
         }
-        Ok(Output::json(json!({
-            "status": response.status,
-            "content_type": response.header("content-type").unwrap_or_default(),
-            "body": body,
-            "url": input.url,
-            "bytes": response.total_bytes,
+        Ok(Output::json(json!(Given {
+            status: response.status,
+            content_type: response.header("content-type").unwrap_or_default().to_owned(),
+            body,
+            url: input.url,
+            bytes: response.total_bytes,
         })))
     }
 

@@ -1,7 +1,10 @@
 //! `web_search`: results as the search service gives them.
 
-use haft_tool::{Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json};
-use serde::Deserialize;
+use haft_tool::{
+    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    result_schema_of,
+};
+use serde::{Deserialize, Serialize};
 
 use crate::Settings;
 use crate::ops::search::{self, Backend, Query, Sites};
@@ -15,6 +18,21 @@ pub(super) struct Input {
     /// How many results at most (default 5).
     #[schemars(range(min = 1))]
     num_results: Option<u32>,
+}
+
+#[derive(Default, Serialize, JsonSchema)]
+struct Given {
+    /// Why nothing was searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'static str>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'static str>,
+    /// What was searched for.
+    query: String,
+    /// What the search service found, in its own form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<Value>,
 }
 
 pub(super) struct WebSearch {
@@ -38,6 +56,10 @@ impl Tool for WebSearch {
         "web_search"
     }
 
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Given>)
+    }
+
     fn side_effect(&self) -> SideEffect {
         SideEffect::Network
     }
@@ -53,16 +75,19 @@ impl Tool for WebSearch {
                 let count = input.num_results.unwrap_or(5) as usize;
                 let query = Query { text: search::words(&input.query)?, count, sites: Sites::default() };
                 let found = search::search(backend.as_ref(), &query, world)?;
-                json!({"query": input.query, "results": found.raw})
+                Given { query: input.query, results: Some(found.raw), ..Given::default() }
             }
             // By its document this is an answer, not an error.
-            None => json!({
-                "error": "web search not configured",
-                "message": "No search API endpoint is configured. Set 'tools.web_search.endpoint' in your config.",
-                "query": input.query,
-            }),
+            None => Given {
+                error: Some("web search not configured"),
+                message: Some(
+                    "No search API endpoint is configured. Set 'tools.web_search.endpoint' in your config.",
+                ),
+                query: input.query,
+                results: None,
+            },
         };
-        Ok(Output::json(answer))
+        Ok(Output::json(json!(answer)))
     }
 
     fn bound(&self) -> Bound {

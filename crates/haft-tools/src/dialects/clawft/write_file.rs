@@ -1,7 +1,10 @@
 //! `write_file`: a whole file.
 
-use haft_tool::{Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json};
-use serde::Deserialize;
+use haft_tool::{
+    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    result_schema_of,
+};
+use serde::{Deserialize, Serialize};
 
 use crate::ops::write::write;
 
@@ -15,6 +18,12 @@ pub(super) struct Input {
     content: String,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct Given {
+    /// What was done.
+    message: String,
+}
+
 pub(super) struct WriteFile;
 
 impl Tool for WriteFile {
@@ -22,6 +31,10 @@ impl Tool for WriteFile {
 
     fn name(&self) -> &'static str {
         "write_file"
+    }
+
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Given>)
     }
 
     fn side_effect(&self) -> SideEffect {
@@ -36,7 +49,7 @@ impl Tool for WriteFile {
         let path = world.planning().absolute(&input.path)?;
         let wrote = write(world, &path, &input.content)?;
         let message = format!("Successfully wrote {} bytes to {}", wrote.bytes, input.path);
-        Ok(Output::json(json!({"message": message})))
+        Ok(Output::json(json!(Given { message })))
     }
 
     fn bound(&self) -> Bound {

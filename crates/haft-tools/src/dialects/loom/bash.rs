@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use haft_tool::{
     Bound, Effect, ErrorKind, Exit, FileKind, JsonBound, JsonSchema, Output, Planning, SideEffect, Tool,
-    ToolError, World, json,
+    ToolError, Value, World, json, result_schema_of,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ops::shell;
 
@@ -27,6 +27,20 @@ pub(super) struct Input {
     timeout_secs: Option<u64>,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct Given {
+    /// Null if it did not end by itself.
+    exit_code: Option<i32>,
+    /// What it wrote.
+    stdout: String,
+    /// What it wrote as errors.
+    stderr: String,
+    /// Whether it took too long and was ended.
+    timed_out: bool,
+    /// Whether it wrote more than is here.
+    truncated: bool,
+}
+
 pub(super) struct Bash;
 
 impl Tool for Bash {
@@ -34,6 +48,10 @@ impl Tool for Bash {
 
     fn name(&self) -> &'static str {
         "bash"
+    }
+
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Given>)
     }
 
     fn side_effect(&self) -> SideEffect {
@@ -62,11 +80,9 @@ impl Tool for Bash {
                 ToolError::new(ErrorKind::Interrupted, "the command was cancelled").with_details(details)
             );
         }
-        let code = if let Exit::Code(code) = done.exit { Some(code) } else { None };
-        Ok(Output::json(json!({
-            "exit_code": code, "stdout": stdout, "stderr": stderr,
-            "timed_out": done.exit == Exit::TimedOut, "truncated": false,
-        })))
+        let exit_code = if let Exit::Code(code) = done.exit { Some(code) } else { None };
+        let timed_out = done.exit == Exit::TimedOut;
+        Ok(Output::json(json!(Given { exit_code, stdout, stderr, timed_out, truncated: false })))
     }
 
     fn bound(&self) -> Bound {

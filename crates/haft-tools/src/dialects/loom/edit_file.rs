@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use haft_tool::{
-    Bound, Effect, ErrorKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json,
-    path_to_text,
+    Bound, Effect, ErrorKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    path_to_text, result_schema_of,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ops::edit::{Wanted, Which, append, replace};
 
@@ -31,6 +31,18 @@ struct One {
     replace_all: Option<bool>,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct Given {
+    /// The file.
+    path: String,
+    /// How many places were changed.
+    edits_applied: usize,
+    /// How long the file was.
+    original_bytes: usize,
+    /// How long it is now.
+    new_bytes: usize,
+}
+
 pub(super) struct EditFile;
 
 impl Tool for EditFile {
@@ -38,6 +50,10 @@ impl Tool for EditFile {
 
     fn name(&self) -> &'static str {
         "edit_file"
+    }
+
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Given>)
     }
 
     fn side_effect(&self) -> SideEffect {
@@ -71,9 +87,11 @@ impl Tool for EditFile {
             after = bytes.len();
             Ok(bytes)
         })?;
-        Ok(Output::json(json!({
-            "path": path_to_text(&written.path), "edits_applied": applied, "original_bytes": before,
-            "new_bytes": after,
+        Ok(Output::json(json!(Given {
+            path: path_to_text(&written.path).into_owned(),
+            edits_applied: applied,
+            original_bytes: before,
+            new_bytes: after,
         })))
     }
 

@@ -1,13 +1,13 @@
 //! `oracle`: a second opinion from another model.
 
 use haft_tool::{
-    Bound, Completion, Effect, JsonSchema, ModelRole, Output, Planning, SideEffect, Tool, ToolError, World,
-    json,
+    Bound, Completion, Effect, JsonSchema, ModelRole, Output, Planning, SideEffect, Tool, ToolError, Value,
+    World, json, result_schema_of,
 };
 use serde::Deserialize;
 
 use crate::ops::api::host_of;
-use crate::ops::oracle::{self, Question};
+use crate::ops::oracle::{self, Answer, Question};
 use crate::settings::LoomServer;
 
 /// Ask another model for advice: hard reasoning, a review, special knowledge. It sees only what you write here.
@@ -45,6 +45,10 @@ impl Tool for Oracle {
         "oracle"
     }
 
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Answer>)
+    }
+
     fn side_effect(&self) -> SideEffect {
         SideEffect::Network
     }
@@ -73,10 +77,7 @@ impl Tool for Oracle {
                 max_tokens: u32::try_from(max_tokens).unwrap_or(512),
             };
             let said = world.host().complete(&completion).await?;
-            json!({
-                "message": {"role": "assistant", "content": said},
-                "tool_calls": [], "usage": null, "finish_reason": "stop",
-            })
+            Answer::said(said)
         } else {
             let question = Question {
                 query: &input.query,
@@ -87,7 +88,7 @@ impl Tool for Oracle {
             };
             oracle::ask(world, &self.server, &question)?
         };
-        Ok(Output::json(answer))
+        Ok(Output::json(json!(answer)))
     }
 
     fn bound(&self) -> Bound {

@@ -1,9 +1,10 @@
 //! `read_file`: the beginning of a file.
 
 use haft_tool::{
-    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json, path_to_text,
+    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    path_to_text, result_schema_of,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ops::contents::contents;
 
@@ -21,6 +22,16 @@ pub(super) struct Input {
     max_bytes: Option<u64>,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct Given {
+    /// The file.
+    path: String,
+    /// Its text.
+    contents: String,
+    /// Whether there is more of it.
+    truncated: bool,
+}
+
 pub(super) struct ReadFile;
 
 impl Tool for ReadFile {
@@ -28,6 +39,10 @@ impl Tool for ReadFile {
 
     fn name(&self) -> &'static str {
         "read_file"
+    }
+
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Given>)
     }
 
     fn side_effect(&self) -> SideEffect {
@@ -43,8 +58,10 @@ impl Tool for ReadFile {
         let most = input.max_bytes.unwrap_or(DEFAULT_BYTES).min(MOST_BYTES);
         let held = contents(world, &path, most)?;
         let text = held.text().unwrap_or_else(|| String::from_utf8_lossy(&held.bytes).into_owned());
-        Ok(Output::json(json!({
-            "path": path_to_text(&path), "contents": text, "truncated": held.missing > 0,
+        Ok(Output::json(json!(Given {
+            path: path_to_text(&path).into_owned(),
+            contents: text,
+            truncated: held.missing > 0,
         })))
     }
 

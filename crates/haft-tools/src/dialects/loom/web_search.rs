@@ -2,11 +2,12 @@
 
 use haft_tool::{
     Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    result_schema_of,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Settings;
-use crate::ops::search::{self, Backend, Query, Sites};
+use crate::ops::search::{self, Backend, Hit, Query, Sites};
 
 const DEFAULT_RESULTS: i64 = 5;
 
@@ -19,6 +20,12 @@ pub(super) struct Input {
     /// How many results at most (default 5).
     #[schemars(range(min = 1, max = 10))]
     max_results: Option<i64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Given {
+    /// The pages, the best first.
+    results: Vec<Hit>,
 }
 
 pub(super) struct WebSearch {
@@ -47,6 +54,10 @@ impl Tool for WebSearch {
         "web_search"
     }
 
+    fn gives(&self) -> Option<fn() -> Value> {
+        Some(result_schema_of::<Given>)
+    }
+
     fn side_effect(&self) -> SideEffect {
         SideEffect::Network
     }
@@ -64,9 +75,7 @@ impl Tool for WebSearch {
         let count = usize::try_from(input.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, 10)).unwrap_or(1);
         let query = Query { text: search::words(&input.query)?, count, sites: Sites::default() };
         let found = search::search(self.backend()?.as_ref(), &query, world)?;
-        let results: Vec<Value> = found.hits.iter().map(search::Hit::to_json).collect();
-        let answer = json!({"results": results});
-        Ok(Output::json(answer))
+        Ok(Output::json(json!(Given { results: found.hits })))
     }
 
     fn bound(&self) -> Bound {

@@ -11,8 +11,10 @@ mod tavily;
 use std::time::Duration;
 
 use haft_tool::{
-    Effect, HttpRequest, HttpResponse, Redirects, Retry, Secret, ToolError, Value, World, json, retry_after,
+    Effect, HttpRequest, HttpResponse, JsonSchema, Redirects, Retry, Secret, ToolError, Value, World,
+    retry_after,
 };
+use serde::Serialize;
 use url::Url;
 
 use crate::ops::api::{Api, MOST_BYTES, host_of, unexpected};
@@ -29,10 +31,13 @@ pub(crate) struct Query<'a> {
 }
 
 /// One result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Hit {
+    /// The page's title.
     pub(crate) title: String,
+    /// Its address.
     pub(crate) url: String,
+    /// A few of its words.
     pub(crate) snippet: String,
 }
 
@@ -213,11 +218,6 @@ impl Hit {
         let url = text(url).filter(|url| url.starts_with("http://") || url.starts_with("https://"))?;
         let title = text("title").filter(|title| !title.is_empty()).unwrap_or_else(|| url.clone());
         Some(Self { title, url, snippet: text(snippet).unwrap_or_default() })
-    }
-
-    /// The result for programs.
-    pub(crate) fn to_json(&self) -> Value {
-        json!({"title": self.title, "url": self.url, "snippet": self.snippet})
     }
 }
 
