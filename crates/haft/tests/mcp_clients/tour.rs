@@ -74,10 +74,10 @@ fn tools(stage: &Stage, visit: &Visit) {
 fn files(stage: &Stage, visit: &Visit) {
     let [read, wrote, ran] = [&visit.steps[1], &visit.steps[2], &visit.steps[3]];
     assert!(text(read).contains("Dear Ann,"), "{read}");
-    assert_eq!(read["structuredContent"]["file"]["numLines"], 1, "{read}");
+    assert_eq!(read["_meta"]["haft/facts"]["file"]["numLines"], 1, "{read}");
     assert!(text(wrote).contains("letter.txt"), "{wrote}");
     assert_eq!(text(ran), "made\n", "{ran}");
-    assert_eq!(ran["structuredContent"]["exitCode"], 0, "{ran}");
+    assert_eq!(ran["_meta"]["haft/facts"]["exitCode"], 0, "{ran}");
     assert_eq!(stage.house.read("letter.txt"), "Dear Bob,\n");
     assert_eq!(stage.house.read("new.txt"), "new\n");
     assert!(!stage.has("old.txt"));
@@ -134,4 +134,26 @@ fn is_recorded_and_taken_back(stage: &Stage) {
     assert_eq!(stage.house.read("letter.txt"), "Dear Ann,\n");
     assert_eq!(stage.house.read("old.txt"), "old\n");
     assert!(!stage.has("new.txt"));
+}
+
+/// The result of a tool that says what its results look like; both TypeScript clients hold it to that.
+fn keeps_its_word(visitor: Visitor) {
+    let stage = Stage::new();
+    let steps = json!([{"list": "tools"}, {"call": "bash", "arguments": {"command": "echo made; exit 3"}}]);
+    let visit = visitor.visit(&stage, Over::Stdio, &["--dialect", "loom"], None, &steps);
+    let tools = visit.steps[0]["items"].as_array().unwrap();
+    let bash = tools.iter().find(|tool| tool["name"] == "bash").unwrap();
+    assert!(bash["outputSchema"]["properties"]["exit_code"].is_object(), "{bash}");
+    let ran = &visit.steps[1];
+    assert_eq!(ran["structuredContent"]["exit_code"], 3, "{ran}");
+}
+
+#[test]
+fn a_result_is_what_its_tool_says_for_the_old_client() {
+    keeps_its_word(TYPESCRIPT_1);
+}
+
+#[test]
+fn a_result_is_what_its_tool_says_for_the_new_client() {
+    keeps_its_word(TYPESCRIPT_2);
 }
