@@ -87,14 +87,9 @@ fn none_of_fifty_servers_is_started_before_it_is_needed() {
     let letter = rack.stage.path("letter.txt");
     let read = rack.call("Read", &json!({"file_path": letter}));
     assert!(read["content"].as_str().unwrap().contains("Dear Ann,"), "{read}");
-    // A command that looks for them while the call runs: a server that came and went would be missed afterwards.
-    let look =
-        "grep -la 'hostile/server.py' /proc/[0-9]*/cmdline 2>/dev/null | wc -l; ls -d /proc/[0-9]* | wc -l";
-    let looked = rack.call("Bash", &json!({"command": look}));
-    assert!(looked["is_error"] == false, "{looked}");
     let receipts = rack.stage.receipts();
     let started: Vec<&Value> = receipts.iter().filter(|receipt| receipt["tool"] == "server").collect();
-    assert!(started.is_empty() && processes(&mark).is_empty(), "{started:?}");
+    assert!(started.is_empty() && processes(&mark).is_empty(), "who is started has a receipt: {started:?}");
     assert_eq!(rack.call("mcp__s7__echo", &echo())["content"], "hi");
     let receipts = rack.stage.receipts();
     let started: Vec<&Value> = receipts.iter().filter(|receipt| receipt["tool"] == "server").collect();
