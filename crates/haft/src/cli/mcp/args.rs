@@ -50,7 +50,9 @@ pub(super) enum Action {
     Untrust(Untrust),
     Test(Test),
     Call(Box<CallTool>),
+    /// Log in to an MCP server that wants you to, and keep its tokens for you alone.
     Login(Login),
+    /// Forget the tokens for an MCP server.
     Logout(Login),
     Install(Install),
     Uninstall(Uninstall),
@@ -117,7 +119,6 @@ pub(super) struct CallTool {
     pub(super) servers: Servers,
 }
 
-/// Get tokens for an MCP server that wants you to log in, or forget them.
 #[derive(Debug, Args)]
 pub(super) struct Login {
     /// The server's name, from `haft mcp list`.
