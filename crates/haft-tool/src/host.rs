@@ -154,78 +154,105 @@ pub struct Message {
     pub content: String,
 }
 
-/// Whoever runs the tools. Each method's own answer is that nobody here does this.
+/// Whoever runs the tools. What one of them does not do itself is left to whoever stands behind it; behind the last one
+/// stands nobody, which is then the answer.
 pub trait Host: Send + Sync {
+    /// Who does what this host does not do itself.
+    fn behind(&self) -> Option<&dyn Host> {
+        None
+    }
+
     /// Asks the user. One answer per question, in order: the chosen labels, or words of their own.
     fn ask<'a>(&'a self, questions: &'a [UserQuestion]) -> Hosted<'a, Vec<Vec<String>>> {
-        let _ = questions;
-        nobody("nobody is here to answer questions; go on with your best judgement and say what you assumed")
+        match self.behind() {
+            Some(host) => host.ask(questions),
+            None => nobody(
+                "nobody is here to answer questions; go on with your best judgement and say what you assumed",
+            ),
+        }
     }
 
     /// Runs an agent to its end, or starts it in the background.
     fn agent<'a>(&'a self, order: &'a AgentOrder) -> Hosted<'a, AgentReport> {
-        let _ = order;
-        nobody(
-            "agents cannot be started here: calls come in without a model; do the task with the other tools",
-        )
+        match self.behind() {
+            Some(host) => host.agent(order),
+            None => nobody(
+                "agents cannot be started here: calls come in without a model; do the task with the other tools",
+            ),
+        }
     }
 
     /// Shows a plan to the user; the answer is theirs. An error means no.
     fn plan_ready<'a>(&'a self, plan: &'a PlanReady) -> Hosted<'a, String> {
-        let _ = plan;
-        nobody("there is no plan mode to leave here")
+        match self.behind() {
+            Some(host) => host.plan_ready(plan),
+            None => nobody("there is no plan mode to leave here"),
+        }
     }
 
     /// The resources of one server, or of all.
     fn resources<'a>(&'a self, server: Option<&'a str>) -> Hosted<'a, Vec<Resource>> {
-        let _ = server;
-        nobody("no MCP servers are connected here")
+        match self.behind() {
+            Some(host) => host.resources(server),
+            None => nobody("no MCP servers are connected here"),
+        }
     }
 
     /// What a resource holds.
     fn resource<'a>(&'a self, server: &'a str, uri: &'a str) -> Hosted<'a, Output> {
-        let _ = (server, uri);
-        nobody("no MCP servers are connected here")
+        match self.behind() {
+            Some(host) => host.resource(server, uri),
+            None => nobody("no MCP servers are connected here"),
+        }
     }
 
     /// Whether there is a model of this role.
     fn has_model(&self, role: ModelRole) -> bool {
-        let _ = role;
-        false
+        self.behind().is_some_and(|host| host.has_model(role))
     }
 
     /// Asks a model; gives its words.
     fn complete<'a>(&'a self, completion: &'a Completion) -> Hosted<'a, String> {
-        let _ = completion;
-        nobody("no model is set for this")
+        match self.behind() {
+            Some(host) => host.complete(completion),
+            None => nobody("no model is set for this"),
+        }
     }
 
     /// Hands a message over; that it was taken is all that is known.
     fn send<'a>(&'a self, message: &'a Message) -> Hosted<'a, ()> {
-        let _ = message;
-        nobody("no channels are set up here; name one in haft.toml under [channels]")
+        match self.behind() {
+            Some(host) => host.send(message),
+            None => nobody("no channels are set up here; name one in haft.toml under [channels]"),
+        }
     }
 
     /// The last calls that were recorded here, the newest first.
     fn log(&self, limit: usize) -> Hosted<'_, Vec<Logged>> {
-        let _ = limit;
-        nobody("the ledger cannot be seen from here; `haft log` shows it")
+        match self.behind() {
+            Some(host) => host.log(limit),
+            None => nobody("the ledger cannot be seen from here; `haft log` shows it"),
+        }
     }
 
     /// Takes a call back; the last one that changed something if none is named.
     fn undo(&self, call: Option<i64>) -> Hosted<'_, Output> {
-        let _ = call;
-        nobody("calls cannot be taken back from here; `haft undo` does it")
+        match self.behind() {
+            Some(host) => host.undo(call),
+            None => nobody("calls cannot be taken back from here; `haft undo` does it"),
+        }
     }
 
     /// What the user has set, if there is a file for it.
     fn configuration(&self) -> Option<&dyn Configuration> {
-        None
+        self.behind()?.configuration()
     }
 
     /// Hears of something that watchers may want to show, for example a new list of todos.
     fn tell(&self, topic: &str, facts: &Value) {
-        let _ = (topic, facts);
+        if let Some(host) = self.behind() {
+            host.tell(topic, facts);
+        }
     }
 }
 

@@ -27,7 +27,7 @@ mod subscription;
 mod things;
 mod waiters;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::lock;
 
 pub use authorize::Authorize;
 pub use connection::{Client, Transport};
@@ -41,7 +41,3 @@ pub use stdio::{Ended, Pipes};
 pub use things::{Prompt, PromptArgument, Resource, ServerTool, Template};
 
 pub use crate::serve::News;
-
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

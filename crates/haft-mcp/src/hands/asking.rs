@@ -5,10 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use haft_runtime::{Answer, Asker, Nobody, Question, Runtime};
-use haft_tool::{
-    AgentOrder, AgentReport, Completion, Configuration, Host, Hosted, Logged, Message, ModelRole, NoHost,
-    Output, PlanReady, Resource, ToolError, UserQuestion,
-};
+use haft_tool::{Host, Hosted, Logged, NoHost, Output, PlanReady, ToolError, UserQuestion};
 use serde_json::{Map, Value, json};
 
 use super::past;
@@ -53,6 +50,10 @@ pub(super) struct ClientHost {
 }
 
 impl Host for ClientHost {
+    fn behind(&self) -> Option<&dyn Host> {
+        Some(self.host.as_ref())
+    }
+
     fn ask<'a>(&'a self, questions: &'a [UserQuestion]) -> Hosted<'a, Vec<Vec<String>>> {
         if !elicits(&self.exchange) {
             return NoHost.ask(questions);
@@ -90,40 +91,12 @@ impl Host for ClientHost {
         })
     }
 
-    fn agent<'a>(&'a self, order: &'a AgentOrder) -> Hosted<'a, AgentReport> {
-        self.host.agent(order)
-    }
-
-    fn resources<'a>(&'a self, server: Option<&'a str>) -> Hosted<'a, Vec<Resource>> {
-        self.host.resources(server)
-    }
-
-    fn resource<'a>(&'a self, server: &'a str, uri: &'a str) -> Hosted<'a, Output> {
-        self.host.resource(server, uri)
-    }
-
-    fn has_model(&self, role: ModelRole) -> bool {
-        self.host.has_model(role)
-    }
-
-    fn complete<'a>(&'a self, completion: &'a Completion) -> Hosted<'a, String> {
-        self.host.complete(completion)
-    }
-
-    fn send<'a>(&'a self, message: &'a Message) -> Hosted<'a, ()> {
-        self.host.send(message)
-    }
-
     fn log(&self, limit: usize) -> Hosted<'_, Vec<Logged>> {
         Box::pin(async move { past::log(&self.runtime, limit) })
     }
 
     fn undo(&self, call: Option<i64>) -> Hosted<'_, Output> {
         Box::pin(async move { past::undo(&self.runtime, call) })
-    }
-
-    fn configuration(&self) -> Option<&dyn Configuration> {
-        self.host.configuration()
     }
 
     fn tell(&self, topic: &str, facts: &Value) {

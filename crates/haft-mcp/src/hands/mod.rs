@@ -18,7 +18,7 @@ use crate::serve::{Cached, Exchange, Hub, Identity, Level, Offers, Page, Service
 use crate::wire::RpcError;
 pub use form::{definition, output, result};
 use sessions::Sessions;
-pub use skills::FOLDERS as SKILL_FOLDERS;
+pub use skills::{FOLDERS as SKILL_FOLDERS, front_matter};
 
 /// How many tools or resources are on a page.
 const PAGE: usize = 100;

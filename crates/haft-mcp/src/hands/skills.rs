@@ -68,28 +68,30 @@ impl Skill {
 
     /// A skill out of its file; nothing if that says no more than its name.
     fn read(folder: &str, text: &str) -> Option<Self> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut lines = text.split_inclusive('\n');
-        if lines.next()?.trim_end() != "---" {
-            return None;
-        }
-        let (mut name, mut description, mut read) = (None, None, 0);
-        let first = text.find('\n').map_or(text.len(), |at| at + 1);
-        for line in lines {
-            read += line.len();
-            if line.trim_end() == "---" {
-                let body = text.get(first + read..)?.trim().to_owned();
-                let name = name.unwrap_or_else(|| folder.to_owned());
-                return Some(Self { name, description: description.unwrap_or_default(), body });
-            }
-            match line.split_once(':') {
-                Some(("name", value)) => name = Some(plain(value)).filter(|name| !name.is_empty()),
-                Some(("description", value)) => description = Some(plain(value)),
-                _ => {}
-            }
-        }
-        None
+        let (front, body) = front_matter(text)?;
+        let value = |key: &str| {
+            let mut lines = front.lines().rev().filter_map(|line| line.split_once(':'));
+            lines.find(|(name, _)| *name == key).map(|(_, value)| plain(value))
+        };
+        let name = value("name").filter(|name| !name.is_empty()).unwrap_or_else(|| folder.to_owned());
+        let description = value("description").unwrap_or_default();
+        Some(Self { name, description, body: body.trim().to_owned() })
     }
+}
+
+/// What stands between the first two lines of dashes, and what follows; nothing if there are no such lines.
+pub fn front_matter(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut lines = text.split_inclusive('\n');
+    let first = lines.next().filter(|line| line.trim_end() == "---")?;
+    let mut at = first.len();
+    for line in lines {
+        if line.trim_end() == "---" {
+            return Some((text.get(first.len()..at)?, text.get(at + line.len()..)?));
+        }
+        at += line.len();
+    }
+    None
 }
 
 /// A value of the front matter without its quotes.

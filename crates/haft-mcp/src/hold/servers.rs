@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use haft_runtime::{Source, WeakRuntime};
@@ -18,6 +18,7 @@ use super::tool::RemoteTool;
 use crate::client::oauth::Opener;
 use crate::client::portable::{Names, clean};
 use crate::client::{Client, ServerInfo};
+use crate::lock;
 
 /// What a tool of a server would be called if everything were allowed.
 pub type Naming = fn(server: &str, tool: &str) -> String;
@@ -397,8 +398,4 @@ impl Source for Servers {
     fn close(&self) {
         Self::close(self);
     }
-}
-
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

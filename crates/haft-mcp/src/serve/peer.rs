@@ -2,10 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 
 use haft_tool::Cancel;
 use serde_json::Value;
+
+pub(super) use crate::lock;
 
 use super::Level;
 use crate::wire::{Id, Message, RpcError, Version};
@@ -149,8 +151,4 @@ impl Peer {
             let _ = waiting.send(outcome);
         }
     }
-}
-
-pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_mcp::hands::SKILL_FOLDERS;
+use haft_mcp::hands::{SKILL_FOLDERS, front_matter};
 use haft_tool::{Value, json};
 use haft_world::{names_in, read_named};
 use serde_json::Map;
@@ -34,7 +34,7 @@ pub(super) fn declared(base: &Path) -> Vec<(PathBuf, Map<String, Value>)> {
 
 /// What a skill declares.
 fn servers(text: &str) -> Map<String, Value> {
-    let Some(front) = front_matter(text) else { return Map::new() };
+    let Some((front, _)) = front_matter(text) else { return Map::new() };
     if let Ok(document) = front.parse::<DocumentMut>()
         && let Some(tables) = document.get("mcp").and_then(|mcp| mcp.as_table_like())
     {
@@ -53,14 +53,6 @@ fn servers(text: &str) -> Map<String, Value> {
         Some((name.trim().to_owned(), json!({"command": command, "args": words.collect::<Vec<_>>()})))
     };
     front.lines().filter_map(line).collect()
-}
-
-/// What stands between the first two lines of dashes.
-fn front_matter(text: &str) -> Option<&str> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let rest = text.strip_prefix("---")?.trim_start_matches([' ', '\r']).strip_prefix('\n')?;
-    let end = rest.find("\n---")?;
-    rest.get(..end)
 }
 
 #[cfg(test)]
