@@ -1,8 +1,9 @@
 //! The one function that decides.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use haft_tool::{Decision, Effect, Sandbox, Scope, Verdict};
+use haft_tool::{Decision, Effect, Reach, Sandbox, Scope, Verdict};
 
 use crate::places::{leads_out, needs_a_grant};
 use crate::rule::{Behavior, Rule, Rules};
@@ -16,7 +17,7 @@ pub struct Policy {
     /// The rules.
     pub rules: Rules,
     /// What a call may touch without any grant.
-    pub scope: Scope,
+    pub scope: Arc<Scope>,
     /// Whether what commands change can be taken back: they are sandboxed and witnessed.
     pub commands_reversible: bool,
 }
@@ -34,9 +35,9 @@ pub struct Request<'a> {
 #[derive(Debug, Clone)]
 pub enum Decided {
     /// Run it inside this scope.
-    Allow(Scope, Decision),
+    Allow(Arc<Scope>, Decision),
     /// Ask; if the answer is yes, run it inside this scope.
-    Ask(Scope, Decision),
+    Ask(Arc<Scope>, Decision),
     /// Do not run it.
     Deny(Decision),
 }
@@ -70,10 +71,7 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
         return deny(format!("{tool} would change something, and in plan mode nothing may change"), None);
     }
 
-    let mut scope = policy.scope.clone();
-    scope.writes = effects.iter().any(|effect| matches!(effect, Effect::Write { .. }));
-    scope.runs = effects.iter().any(|effect| matches!(effect, Effect::Run { .. }));
-    scope.reach = reach::of(tool, effects, policy);
+    let mut scope = narrowed(&policy.scope, effects, reach::of(tool, effects, policy));
     let mut question: Option<(String, Option<&Rule>)> = None;
     let mut allowed_by: Option<&Rule> = None;
     if let Some(rule) = policy.rules.any(Behavior::Ask, tool, effects) {
@@ -89,10 +87,10 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
         }
         match effect {
             Effect::Read { path } | Effect::Write { path } if needs_a_grant(tool, effect, policy) => {
-                scope.grants.push(path.clone());
+                Arc::make_mut(&mut scope).grants.push(path.clone());
             }
-            Effect::Configure { .. } => open_config(&mut scope),
-            Effect::Unsandboxed => scope.sandbox = Sandbox::Off,
+            Effect::Configure { .. } => open_config(Arc::make_mut(&mut scope)),
+            Effect::Unsandboxed => Arc::make_mut(&mut scope).sandbox = Sandbox::Off,
             _ => {}
         }
     }
@@ -184,6 +182,19 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
             None => Standing::Ask(format!("it would start the agent {agent}")),
         },
     }
+}
+
+/// The scope as far as the call has a use for it. The session's own where that is just right, as for all that only looks:
+/// a scope is long, and to copy one costs more than to read a file.
+fn narrowed(scope: &Arc<Scope>, effects: &[Effect], reach: Reach) -> Arc<Scope> {
+    let writes = effects.iter().any(|effect| matches!(effect, Effect::Write { .. }));
+    let runs = effects.iter().any(|effect| matches!(effect, Effect::Run { .. }));
+    let mut scope = Arc::clone(scope);
+    if (scope.writes, scope.runs, &scope.reach) != (writes, runs, &reach) {
+        let scope = Arc::make_mut(&mut scope);
+        (scope.writes, scope.runs, scope.reach) = (writes, runs, reach);
+    }
+    scope
 }
 
 /// Lets the call write the user's settings, which nothing else may touch.

@@ -50,7 +50,7 @@ pub(crate) fn of(tool: &str, effects: &[Effect], policy: &Policy) -> Reach {
     if places.is_empty() {
         return Reach::default();
     }
-    let Scope { network, endpoints, .. } = &policy.scope;
+    let Scope { network, endpoints, .. } = &*policy.scope;
     let mut hosts: Vec<String> = places.iter().flat_map(Authority::entries).collect();
     if let Network::Domains(list) = network {
         hosts.extend_from_slice(list);

@@ -12,7 +12,7 @@ fn policy(mode: Mode, rules: &[(Behavior, &str)]) -> Policy {
         all.push(Rule::parse(*behavior, text, "test:1", Path::new("/w")).unwrap());
     }
     let scope = Scope { protected: vec!["/state/haft".into()], ..Scope::of("/w") };
-    Policy { mode, rules: all, scope, commands_reversible: false }
+    Policy { mode, rules: all, scope: scope.into(), commands_reversible: false }
 }
 
 fn write(path: &str) -> Effect {

@@ -13,7 +13,7 @@ fn policy(rules: &[(Behavior, &str)], network: Network, endpoints: &[&str]) -> P
     }
     let endpoints = endpoints.iter().map(|&host| host.to_owned()).collect();
     let scope = Scope { network, endpoints, ..Scope::of("/w") };
-    Policy { mode: Mode::Scoped, rules: all, scope, commands_reversible: true }
+    Policy { mode: Mode::Scoped, rules: all, scope: scope.into(), commands_reversible: true }
 }
 
 fn domains(list: &[&str]) -> Network {
@@ -23,8 +23,8 @@ fn domains(list: &[&str]) -> Network {
 /// The verdict in a word, and what the call may then reach.
 fn decided(host: &str, policy: &Policy) -> (&'static str, Reach) {
     match decide(Request { tool: "WebFetch", effects: &[Effect::Reach { host: host.to_owned() }] }, policy) {
-        Decided::Allow(scope, _) => ("allow", scope.reach),
-        Decided::Ask(scope, _) => ("ask", scope.reach),
+        Decided::Allow(scope, _) => ("allow", scope.reach.clone()),
+        Decided::Ask(scope, _) => ("ask", scope.reach.clone()),
         Decided::Deny(_) => ("deny", Reach::default()),
     }
 }

@@ -10,7 +10,7 @@ use haft_tool::net::Authority;
 use haft_tool::{
     AnyTool, Dialect, ErrorKind, Host, Network, NoHost, Planning, Reads, Sandbox, Scope, Tool, ToolError,
 };
-use haft_world::{Enclosure, Environment, Root, TaskRoom, real_named};
+use haft_world::{Enclosure, Environment, Ground, Root, TaskRoom, real_named};
 
 use crate::runtime::Inner;
 use crate::schedule::Schedule;
@@ -337,13 +337,20 @@ impl Builder {
             inner: Arc::new(Inner {
                 registry,
                 sources: self.sources,
-                policy: Policy { mode: self.mode, rules, scope, commands_reversible: witnessed },
-                planning,
-                roots,
-                environment: Arc::new(self.environment.unwrap_or_else(Environment::inherited)),
-                enclosure: Arc::new(Enclosure::new(self.cache.or_else(cache_from_env))),
-                tasks: Arc::new(tasks),
-                web: Arc::default(),
+                policy: Policy {
+                    mode: self.mode,
+                    rules,
+                    scope: Arc::new(scope),
+                    commands_reversible: witnessed,
+                },
+                ground: Arc::new(Ground {
+                    planning,
+                    roots: roots.into(),
+                    environment: Arc::new(self.environment.unwrap_or_else(Environment::inherited)),
+                    enclosure: Arc::new(Enclosure::new(self.cache.or_else(cache_from_env))),
+                    tasks: Arc::new(tasks),
+                    web: Arc::default(),
+                }),
                 news,
                 asker: self.asker.unwrap_or_else(|| Arc::new(Nobody)),
                 host,

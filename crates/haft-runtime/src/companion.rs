@@ -43,7 +43,7 @@ impl Runtime {
             writes: order.writes,
             runs: true,
             network: order.network.clone(),
-            ..inner.policy.scope.clone()
+            ..(*inner.policy.scope).clone()
         };
         if !order.writes {
             scope = Preset::ReadOnly.apply(scope);
@@ -63,14 +63,14 @@ impl Runtime {
         });
         let page = Page::new(inner.book(), receipt);
         let page = page.open_task()?;
-        let mut environment: Environment = (*inner.environment).clone();
+        let mut environment: Environment = (*inner.ground.environment).clone();
         for (name, value) in &order.environment {
             environment = environment.with(name, value);
         }
         let mut processes =
             LocalProcesses::new(scope.workspace.clone(), environment, haft_tool::Cancel::new());
         if scope.sandbox == Sandbox::On {
-            processes = processes.held(Arc::clone(&inner.enclosure), Arc::new(scope), page.journal());
+            processes = processes.held(Arc::clone(&inner.ground.enclosure), Arc::new(scope), page.journal());
         } else {
             page.journal().enforced("off: nobody held the server to its scope".to_owned());
             page.journal().not_reversible("what the server changed was not watched".to_owned());

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use haft_ledger::Ledger;
 use haft_policy::Policy;
 use haft_tool::{
-    AnyTool, Arguments, Call, Cancel, Definition, ErrorKind, Execution, Host, Output, Planning, Receipt,
-    ToolError, now_ms,
+    AnyTool, Arguments, Call, Cancel, Definition, ErrorKind, Execution, Host, Output, Receipt, ToolError,
+    now_ms,
 };
-use haft_world::{Enclosure, Environment, Life, Root, TaskRoom, Web};
+use haft_world::{Ground, Life, Web};
 use tokio::runtime::Handle;
 
 use crate::registry::{Entry, Source};
@@ -38,12 +38,7 @@ pub(crate) struct Inner {
     pub(crate) registry: Registry,
     pub(crate) sources: Vec<Arc<dyn Source>>,
     pub(crate) policy: Policy,
-    pub(crate) planning: Planning,
-    pub(crate) roots: Vec<Arc<Root>>,
-    pub(crate) environment: Arc<Environment>,
-    pub(crate) enclosure: Arc<Enclosure>,
-    pub(crate) tasks: Arc<TaskRoom>,
-    pub(crate) web: Arc<Web>,
+    pub(crate) ground: Arc<Ground>,
     pub(crate) news: Arc<News>,
     pub(crate) asker: Arc<dyn Asker>,
     pub(crate) host: Arc<dyn Host>,
@@ -97,7 +92,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.end_companions();
-        self.tasks.end_all();
+        self.ground.tasks.end_all();
     }
 }
 
@@ -120,7 +115,9 @@ impl WeakRuntime {
 
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runtime").field("workspace", &self.inner.planning.workspace).finish_non_exhaustive()
+        f.debug_struct("Runtime")
+            .field("workspace", &self.inner.ground.planning.workspace)
+            .finish_non_exhaustive()
     }
 }
 
@@ -295,12 +292,12 @@ impl Runtime {
 
     /// The network of the session.
     pub fn web(&self) -> &Arc<Web> {
-        &self.inner.web
+        &self.inner.ground.web
     }
 
     /// The folder the calls work in.
     pub fn workspace(&self) -> &std::path::Path {
-        &self.inner.planning.workspace
+        &self.inner.ground.planning.workspace
     }
 
     /// The ledger that the calls are recorded in.
@@ -315,7 +312,7 @@ impl Runtime {
 
     /// Removes what commands left in the session's own directories. Those that still run lose them.
     pub fn tidy(&self) {
-        self.inner.enclosure.tidy();
+        self.inner.ground.enclosure.tidy();
     }
 
     /// Ends every task, and removes what commands left in the session's own directories.
@@ -324,8 +321,8 @@ impl Runtime {
             source.close();
         }
         self.inner.end_companions();
-        self.inner.tasks.end_all();
-        self.inner.enclosure.tidy();
+        self.inner.ground.tasks.end_all();
+        self.inner.ground.enclosure.tidy();
     }
 
     /// Waits until every call that was made has ended, ends every task, and lets go of everything.

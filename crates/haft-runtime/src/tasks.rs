@@ -55,7 +55,7 @@ impl Runtime {
 
     /// The session's tasks, the oldest first.
     pub fn tasks(&self) -> Vec<TaskInfo> {
-        self.inner.tasks.list()
+        self.inner.ground.tasks.list()
     }
 }
 

@@ -141,11 +141,12 @@ impl Runtime {
 
     fn observer(&self) -> LocalFiles {
         // What a call was once granted outside the roots has to be looked at to be put back.
-        let mut scope = Scope { reads: Reads::Everywhere, ..self.inner.policy.scope.clone() };
+        let mut scope = Scope { reads: Reads::Everywhere, ..(*self.inner.policy.scope).clone() };
         if let Some(config) = &scope.config {
             scope.protected.retain(|protected| protected != config);
         }
-        LocalFiles::new(Arc::new(scope), self.inner.roots.clone(), Arc::new(NoChange), Cancel::new())
+        let roots = Arc::clone(&self.inner.ground.roots);
+        LocalFiles::new(Arc::new(scope), roots, Arc::new(NoChange), Cancel::new())
     }
 }
 

@@ -8,7 +8,7 @@ use haft_tool::{
     AnyTool, Arguments, Call, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared, Progress,
     Reads, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
 };
-use haft_world::{Ground, LocalWorld, Watcher};
+use haft_world::{LocalWorld, Watcher};
 
 use crate::runtime::{CallOptions, CallResult, Inner, Watch};
 use crate::schedule::Ticket;
@@ -72,7 +72,7 @@ impl Walk {
         self.call.tool.clone_from(&receipt.tool);
 
         // plan
-        match unbroken(|| understood.prepared.plan(&self.inner.planning)) {
+        match unbroken(|| understood.prepared.plan(&self.inner.ground.planning)) {
             Ok(effects) => receipt.effects = effects,
             Err(error) => {
                 let page = Page::new(self.inner.book(), receipt);
@@ -166,16 +166,18 @@ impl Walk {
         if !self.undoes.is_empty() {
             // The user asked for the undo itself, and it only goes where a call has been.
             let policy = self.inner.policy.clone();
-            let scope = Scope { reads: Reads::Everywhere, blocked: Vec::new(), ..policy.scope };
-            return decide(request, &Policy { mode: Mode::BypassPermissions, scope, ..policy });
+            let scope = Scope { reads: Reads::Everywhere, blocked: Vec::new(), ..(*policy.scope).clone() };
+            let (mode, scope) = (Mode::BypassPermissions, Arc::new(scope));
+            return decide(request, &Policy { mode, scope, ..policy });
         }
         let Some(reads) = reads else { return decide(request, &self.inner.policy) };
         let policy = self.inner.policy.clone();
-        decide(request, &Policy { scope: Scope { reads, ..policy.scope }, ..policy })
+        let scope = Arc::new(Scope { reads, ..(*policy.scope).clone() });
+        decide(request, &Policy { scope, ..policy })
     }
 
     /// The scope, if the call may run, and why.
-    async fn ask(&self, decided: Decided, effects: &[Effect]) -> (Option<Scope>, Decision) {
+    async fn ask(&self, decided: Decided, effects: &[Effect]) -> (Option<Arc<Scope>>, Decision) {
         match decided {
             Decided::Allow(scope, decision) => (Some(scope), decision),
             Decided::Deny(decision) => (None, decision),
@@ -204,7 +206,7 @@ impl Walk {
         if commands { page.begin() } else { Ok(()) }
     }
 
-    fn world(&self, scope: Scope, page: &Arc<Page>) -> Arc<LocalWorld> {
+    fn world(&self, scope: Arc<Scope>, page: &Arc<Page>) -> Arc<LocalWorld> {
         let watcher: Option<Watcher> = self.options.watch.clone().map(|watch| {
             let (call_id, tool_name, started_at) =
                 (self.call.id.clone(), self.call.tool.clone(), self.started_at);
@@ -224,16 +226,7 @@ impl Walk {
         if !inner.sources.is_empty() {
             host = Arc::new(Sourced { host, sources: inner.sources.clone() });
         }
-        let ground = Ground {
-            planning: inner.planning.clone(),
-            roots: inner.roots.clone(),
-            environment: Arc::clone(&inner.environment),
-            enclosure: Arc::clone(&inner.enclosure),
-            tasks: Arc::clone(&inner.tasks),
-            web: Arc::clone(&inner.web),
-            host,
-        };
-        Arc::new(LocalWorld::new(ground, &Arc::new(scope), page, self.options.cancel.clone(), watcher))
+        Arc::new(LocalWorld::new(&inner.ground, scope, page, host, self.options.cancel.clone(), watcher))
     }
 
     /// The last three steps, which every call reaches whatever became of it.
@@ -298,26 +291,12 @@ impl Walk {
 
     pub(crate) fn blank_receipt(&self) -> Receipt {
         Receipt {
-            id: 0,
-            session: String::new(),
             call_id: self.call.id.clone(),
             tool: self.call.tool.clone(),
-            workspace: self.inner.planning.workspace.clone(),
-            input: Value::Null,
-            effects: Vec::new(),
-            decision: None,
-            state: State::Running,
-            error_kind: None,
-            error: None,
+            workspace: self.inner.ground.planning.workspace.clone(),
             started_at: self.started_at,
-            duration_us: 0,
-            changes: Vec::new(),
-            reversible: Reversible::Yes,
             undoes: self.undoes.clone(),
-            full_output: None,
-            enforcement: None,
-            denials: Vec::new(),
-            notes: serde_json::Map::new(),
+            ..Receipt::default()
         }
     }
 

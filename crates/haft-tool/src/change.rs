@@ -103,10 +103,11 @@ impl Change {
 }
 
 /// Whether a call can be taken back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Reversible {
     /// Exactly.
+    #[default]
     Yes,
     /// All but what `why` names.
     Partly {

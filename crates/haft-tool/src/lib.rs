@@ -55,7 +55,7 @@ pub use path_text::{path_from_text, path_to_text};
 pub use receipt::{Decision, Receipt, State, Verdict};
 pub use retry::{Pause, RETRY_STATUSES, Retry, retry_after, seconds};
 pub use schema::{result_schema_of, schema_of};
-pub use scope::{BLOCKLIST, Network, Reach, Reads, SECRETS, Sandbox, Scope};
+pub use scope::{BLOCKLIST, Network, Reach, Reads, SECRETS, Sandbox, Scope, lies_in};
 pub use secret::Secret;
 pub use task::{TaskClass, TaskInfo, TaskRead, TaskState, Tasks};
 pub use tool::{AnyTool, Definition, Dialect, Performing, Prepared, Tool};

@@ -9,10 +9,11 @@ use serde_json::{Map, Value};
 use crate::{Change, Denial, Effect, ErrorKind, Reversible};
 
 /// How a call ended, or that it has not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Being performed.
+    #[default]
     Running,
     /// Done.
     Completed,
@@ -62,7 +63,7 @@ pub struct Decision {
 }
 
 /// What a call did: the decision, the timing, the outcome and every change with its before-image.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The number of the call in this ledger; 0 until the ledger has given one.
     pub id: i64,

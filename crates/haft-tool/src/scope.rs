@@ -1,5 +1,6 @@
 //! What a call may touch: the answer of policy, enforced by the World.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,14 @@ pub struct Scope {
     pub sandbox: Sandbox,
 }
 
+/// Whether `path` is `folder` or lies in it; both are absolute and lexically normal. Every call asks this of many folders, so
+/// it looks at the bytes and not at the components.
+pub fn lies_in(path: &Path, folder: &Path) -> bool {
+    let (path, folder) = (path.as_os_str().as_bytes(), folder.as_os_str().as_bytes());
+    let folder = folder.strip_suffix(b"/").unwrap_or(folder);
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+}
+
 /// What commands may not read if nobody says otherwise: keys, tokens and the files that usually hold them.
 pub const SECRETS: &[&str] = &[
     ".env",
@@ -164,22 +173,22 @@ impl Scope {
 
     /// The root that `path` lies in.
     pub fn root_of(&self, path: &Path) -> Option<&Path> {
-        self.roots.iter().map(PathBuf::as_path).find(|root| path.starts_with(root))
+        self.roots.iter().map(PathBuf::as_path).find(|root| lies_in(path, root))
     }
 
     /// Why `path` is guarded, unless a grant covers it.
     pub fn guard(&self, path: &Path) -> Option<Guard> {
-        let granted = || self.unguarded.iter().any(|granted| path.starts_with(granted));
+        let granted = || self.unguarded.iter().any(|granted| lies_in(path, granted));
         guarded(path).filter(|_| !granted())
     }
 
     /// Whether `path` is never written: it is or lies in a blocked or a protected path.
     pub fn is_write_blocked(&self, path: &Path) -> bool {
-        self.is_protected(path) || self.blocked.iter().any(|blocked| path.starts_with(blocked))
+        self.is_protected(path) || self.blocked.iter().any(|blocked| lies_in(path, blocked))
     }
 
     /// Whether `path` is or lies in a protected path.
     pub fn is_protected(&self, path: &Path) -> bool {
-        self.protected.iter().any(|protected| path.starts_with(protected))
+        self.protected.iter().any(|protected| lies_in(path, protected))
     }
 }

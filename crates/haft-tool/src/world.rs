@@ -12,6 +12,25 @@ use crate::{
     Cancel, FileNode, Host, Http, NoHost, NoHttp, NoNotes, Node, Notes, Progress, Tasks, Text, ToolError,
 };
 
+/// Whether a path is absolute and says nothing in a roundabout way, as most do.
+fn is_normal(path: &str) -> bool {
+    let below = path.strip_prefix('/').filter(|below| !below.is_empty());
+    below.is_some_and(|below| below.split('/').all(|part| !matches!(part, "" | "." | "..")))
+}
+
+/// The path without `.` and `..`, by its words alone.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(normal.pop()),
+            Component::CurDir => {}
+            part => normal.push(part),
+        }
+    }
+    normal
+}
+
 /// What `plan` may know: nothing but where the call stands.
 #[derive(Debug, Clone)]
 pub struct Planning {
@@ -30,14 +49,7 @@ impl Planning {
         if path.contains('\0') {
             return Err(ToolError::invalid_arguments("the path contains a NUL byte"));
         }
-        let mut normal = PathBuf::new();
-        for part in self.workspace.join(path).components() {
-            match part {
-                Component::ParentDir => drop(normal.pop()),
-                Component::CurDir => {}
-                part => normal.push(part),
-            }
-        }
+        let normal = if is_normal(path) { PathBuf::from(path) } else { normal(&self.workspace.join(path)) };
         if let Some(rest) = self.spelled.as_ref().and_then(|spelled| normal.strip_prefix(spelled).ok()) {
             return Ok(self.workspace.join(rest));
         }

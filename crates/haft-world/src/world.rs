@@ -1,6 +1,6 @@
 //! The World of one call on this machine.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use haft_tool::{
     Cancel, Files, Finished, Host, Http, Notes, Planning, Processes, Progress, RunRequest, Sandbox, Scope,
@@ -24,7 +24,7 @@ pub struct Ground {
     /// Where its calls stand.
     pub planning: Planning,
     /// The roots of its scope, held open.
-    pub roots: Vec<Arc<Root>>,
+    pub roots: Arc<[Arc<Root>]>,
     /// What its commands see.
     pub environment: Arc<Environment>,
     /// What holds them.
@@ -33,57 +33,70 @@ pub struct Ground {
     pub tasks: Arc<TaskRoom>,
     /// The network, as its tools reach it.
     pub web: Arc<Web>,
-    /// Whoever runs its tools.
-    pub host: Arc<dyn Host>,
 }
 
 /// The World of one call on this machine.
+///
+/// What most calls do without is made when it is first asked for.
 pub struct LocalWorld {
-    planning: Planning,
+    ground: Arc<Ground>,
+    scope: Arc<Scope>,
     files: LocalFiles,
-    processes: ScopedProcesses,
-    tasks: Desk,
-    http: Door,
+    processes: OnceLock<ScopedProcesses>,
+    tasks: OnceLock<Desk>,
+    http: OnceLock<Door>,
     host: Arc<dyn Host>,
+    journal: Arc<dyn Journal>,
+    book: Arc<dyn TaskBook>,
     notes: Arc<dyn Notes>,
     cancel: Cancel,
     watcher: Option<Watcher>,
 }
 
 impl LocalWorld {
-    /// The World that `scope` describes, on the session's ground; what it changes goes to `page`.
+    /// The World that `scope` describes, on the session's ground; what it changes goes to `page`, and `host` runs its tools.
     pub fn new<Page: Journal + TaskBook + Notes + 'static>(
-        ground: Ground,
-        scope: &Arc<Scope>,
+        ground: &Arc<Ground>,
+        scope: Arc<Scope>,
         page: &Arc<Page>,
+        host: Arc<dyn Host>,
         cancel: Cancel,
         watcher: Option<Watcher>,
     ) -> Self {
-        let Ground { planning, roots, environment, enclosure, tasks: room, web, host } = ground;
         let journal: Arc<dyn Journal> = Arc::<Page>::clone(page);
-        let files = LocalFiles::new(Arc::clone(scope), roots, Arc::clone(&journal), cancel.clone());
-        let mut local = LocalProcesses::new(scope.workspace.clone(), environment, cancel.clone());
-        if scope.sandbox == Sandbox::On {
-            local = local.held(enclosure, Arc::clone(scope), Arc::clone(&journal));
+        let (book, notes) = (Arc::<Page>::clone(page), Arc::<Page>::clone(page));
+        let roots = Arc::clone(&ground.roots);
+        let files = LocalFiles::new(Arc::clone(&scope), roots, Arc::clone(&journal), cancel.clone());
+        Self {
+            ground: Arc::clone(ground),
+            scope,
+            files,
+            processes: OnceLock::new(),
+            tasks: OnceLock::new(),
+            http: OnceLock::new(),
+            host,
+            journal,
+            book,
+            notes,
+            cancel,
+            watcher,
         }
-        let tasks = Desk {
-            room,
-            book: Arc::<Page>::clone(page),
-            processes: scope.runs.then(|| local.clone()),
-            reader: SESSION.to_owned(),
-            cancel: cancel.clone(),
-        };
-        let http = Door::new(web, scope.reach.clone(), cancel.clone());
-        let unwatched = (scope.sandbox == Sandbox::Off).then_some(journal);
-        let processes = ScopedProcesses { runs: scope.runs, local, unwatched, watcher: watcher.clone() };
-        let notes: Arc<dyn Notes> = Arc::<Page>::clone(page);
-        Self { planning, files, processes, tasks, http, host, notes, cancel, watcher }
+    }
+
+    fn local_processes(&self) -> LocalProcesses {
+        let environment = Arc::clone(&self.ground.environment);
+        let local = LocalProcesses::new(self.scope.workspace.clone(), environment, self.cancel.clone());
+        if self.scope.sandbox == Sandbox::Off {
+            return local;
+        }
+        let enclosure = Arc::clone(&self.ground.enclosure);
+        local.held(enclosure, Arc::clone(&self.scope), Arc::clone(&self.journal))
     }
 }
 
 impl World for LocalWorld {
     fn planning(&self) -> &Planning {
-        &self.planning
+        &self.ground.planning
     }
 
     fn files(&self) -> &dyn Files {
@@ -91,15 +104,28 @@ impl World for LocalWorld {
     }
 
     fn processes(&self) -> &dyn Processes {
-        &self.processes
+        self.processes.get_or_init(|| ScopedProcesses {
+            runs: self.scope.runs,
+            local: self.local_processes(),
+            unwatched: (self.scope.sandbox == Sandbox::Off).then(|| Arc::clone(&self.journal)),
+            watcher: self.watcher.clone(),
+        })
     }
 
     fn tasks(&self) -> &dyn Tasks {
-        &self.tasks
+        self.tasks.get_or_init(|| Desk {
+            room: Arc::clone(&self.ground.tasks),
+            book: Arc::clone(&self.book),
+            processes: self.scope.runs.then(|| self.local_processes()),
+            reader: SESSION.to_owned(),
+            cancel: self.cancel.clone(),
+        })
     }
 
     fn http(&self) -> &dyn Http {
-        &self.http
+        self.http.get_or_init(|| {
+            Door::new(Arc::clone(&self.ground.web), self.scope.reach.clone(), self.cancel.clone())
+        })
     }
 
     fn host(&self) -> &dyn Host {

@@ -198,7 +198,7 @@ impl Page {
         ledger.begin(&mut receipt)
     }
 
-    /// Writes down how the call ended and gives the receipt.
+    /// Writes down how the call ended and gives the receipt, which nobody looks at here any more.
     pub(crate) fn finish(
         &self,
         end: impl FnOnce(&mut Receipt),
@@ -222,14 +222,13 @@ impl Page {
         let nothing = receipt.changes.is_empty() && receipt.notes.is_empty() && receipt.undoes.is_empty();
         if nothing && spool.is_none() && full_output.is_none() {
             end(&mut receipt);
-            if self.book.note(&mut receipt)? {
-                return Ok(receipt.clone());
+            if !self.book.note(&mut receipt)? {
+                // A session that goes on with an earlier one writes everything where that one did.
+                let (ledger, session) = self.book.open()?;
+                receipt.session.clone_from(session);
+                ledger.finish(&mut receipt)?;
             }
-            // A session that goes on with an earlier one writes everything where that one did.
-            let (ledger, session) = self.book.open()?;
-            receipt.session.clone_from(session);
-            ledger.finish(&mut receipt)?;
-            return Ok(receipt.clone());
+            return Ok(std::mem::take(&mut receipt));
         }
         let (ledger, session) = self.book.open()?;
         receipt.session.clone_from(session);
@@ -241,9 +240,7 @@ impl Page {
             Some(spool) => ledger.finish_witnessed(&mut receipt, &spool)?,
             None => ledger.finish(&mut receipt)?,
         }
-        // The list may be long, and nobody needs a second copy.
-        let changes = std::mem::take(&mut receipt.changes);
-        Ok(Receipt { changes, ..receipt.clone() })
+        Ok(std::mem::take(&mut receipt))
     }
 
     fn done(&self) -> MutexGuard<'_, Done> {

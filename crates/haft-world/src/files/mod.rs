@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 
 use haft_tool::{
     Cancel, DirEntry, Edit, FileKind, Files, Node, OpenFile, Pour, Restore, Scope, ToolError, Visitor, Walk,
-    Written,
+    Written, lies_in,
 };
 use rustix::fs::FileType;
 
@@ -40,7 +40,7 @@ const PROC: &str = "/proc";
 /// The files inside a scope, on this machine.
 pub struct LocalFiles {
     scope: Arc<Scope>,
-    roots: Vec<Arc<Root>>,
+    roots: Arc<[Arc<Root>]>,
     journal: Arc<dyn Journal>,
     cancel: Cancel,
     filesystem: OnceLock<Arc<Root>>,
@@ -52,8 +52,13 @@ pub struct LocalFiles {
 
 impl LocalFiles {
     /// The files that `scope` lets a call touch; `roots` are its roots, held open.
-    pub fn new(scope: Arc<Scope>, roots: Vec<Arc<Root>>, journal: Arc<dyn Journal>, cancel: Cancel) -> Self {
-        let near = |root: &Path, other: &Path| root.starts_with(other) || other.starts_with(root);
+    pub fn new(
+        scope: Arc<Scope>,
+        roots: Arc<[Arc<Root>]>,
+        journal: Arc<dyn Journal>,
+        cancel: Cancel,
+    ) -> Self {
+        let near = |root: &Path, other: &Path| lies_in(root, other) || lies_in(other, root);
         let overlap = roots.iter().any(|root| {
             near(&root.path, Path::new(PROC)) || scope.protected.iter().any(|path| near(&root.path, path))
         });
@@ -62,7 +67,7 @@ impl LocalFiles {
     }
 
     fn root_of(&self, path: &Path) -> Option<Arc<Root>> {
-        self.roots.iter().find(|root| path.starts_with(&root.path)).map(Arc::clone)
+        self.roots.iter().find(|root| lies_in(path, &root.path)).map(Arc::clone)
     }
 
     /// The whole file system as a root, for reads that the scope allows everywhere.
