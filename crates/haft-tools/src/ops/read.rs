@@ -44,20 +44,32 @@ pub(crate) struct Part<'a> {
 /// Some lines of a text file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lines {
-    /// The lines asked for, without their ends.
-    pub(crate) lines: Vec<Line>,
+    /// The lines asked for, one behind the other without their ends.
+    text: String,
+    /// Where each ends in the text, and how many characters of it were not held.
+    ends: Vec<(usize, u64)>,
     /// How many lines the file has, where they could be counted.
     pub(crate) total: Option<u64>,
     /// Its encoding, where that is not plain UTF-8.
     pub(crate) charset: Option<&'static str>,
 }
 
-/// A line, or its beginning.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Line {
-    pub(crate) text: String,
-    /// How many characters of it were not held.
-    pub(crate) unseen: u64,
+impl Lines {
+    /// How many lines these are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// How many bytes they have.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Each line, or its beginning, and how many characters of it were not held.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|(end, _)| *end));
+        starts.zip(&self.ends).map(|(start, (end, unseen))| (&self.text[start..*end], *unseen))
+    }
 }
 
 /// Opens `path` and reads a part of it.
@@ -197,12 +209,13 @@ struct Taker {
     limit: u64,
     /// Line breaks seen so far.
     breaks: u64,
-    /// The line being read, if it is wanted.
+    /// The wanted lines, the one being read included, and where those end that have been read.
     held: Vec<u8>,
+    ends: Vec<(usize, u64)>,
+    /// How many characters of the line being read were not held.
     unseen: u64,
     open: bool,
     given_up: bool,
-    lines: Vec<Line>,
 }
 
 impl Taker {
@@ -212,15 +225,15 @@ impl Taker {
             limit,
             breaks: 0,
             held: Vec::new(),
+            ends: Vec::new(),
             unseen: 0,
             open: false,
             given_up: false,
-            lines: Vec::new(),
         }
     }
 
     fn full(&self) -> bool {
-        self.lines.len() as u64 >= self.limit
+        self.ends.len() as u64 >= self.limit
     }
 
     fn feed(&mut self, mut chunk: &[u8]) {
@@ -234,7 +247,10 @@ impl Taker {
             let piece = &chunk[..end.unwrap_or(chunk.len())];
             let wanted = self.breaks + 1 >= self.first;
             if wanted {
-                let room = MOST_LINE_BYTES.saturating_sub(self.held.len()).min(piece.len());
+                if self.held.is_empty() {
+                    self.held.reserve(chunk.len().min(MOST_LINE_BYTES));
+                }
+                let room = MOST_LINE_BYTES.saturating_sub(self.held.len() - self.start()).min(piece.len());
                 self.held.extend_from_slice(&piece[..room]);
                 self.unseen += piece[room..].iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u64;
             }
@@ -248,14 +264,16 @@ impl Taker {
         }
     }
 
+    /// Where the line being read begins.
+    fn start(&self) -> usize {
+        self.ends.last().map_or(0, |(end, _)| *end)
+    }
+
     fn take_line(&mut self) {
-        if self.held.last() == Some(&b'\r') {
+        if self.held[self.start()..].last() == Some(&b'\r') {
             self.held.pop();
         }
-        let text = String::from_utf8_lossy(&self.held).into_owned();
-        self.lines.push(Line { text, unseen: self.unseen });
-        self.held.clear();
-        self.unseen = 0;
+        self.ends.push((self.held.len(), std::mem::take(&mut self.unseen)));
     }
 
     fn finish(mut self, charset: Option<&'static str>) -> Lines {
@@ -263,8 +281,23 @@ impl Taker {
             self.take_line();
         }
         let total = (!self.given_up).then_some(self.breaks + u64::from(self.open));
-        Lines { lines: self.lines, total, charset }
+        let (text, ends) = match String::from_utf8(self.held) {
+            Ok(text) => (text, self.ends),
+            Err(error) => mended(error.as_bytes(), &self.ends),
+        };
+        Lines { text, ends, total, charset }
     }
+}
+
+/// Lines of which some are no text, or end inside a character.
+fn mended(held: &[u8], ends: &[(usize, u64)]) -> (String, Vec<(usize, u64)>) {
+    let (mut text, mut mended, mut start) = (String::new(), Vec::new(), 0);
+    for (end, unseen) in ends {
+        text.push_str(&String::from_utf8_lossy(&held[start..*end]));
+        mended.push((text.len(), *unseen));
+        start = *end;
+    }
+    (text, mended)
 }
 
 pub(crate) fn image_type(start: &[u8]) -> Option<&'static str> {
@@ -285,7 +318,7 @@ mod tests {
         let mut taker = Taker::new(first, limit);
         text.as_bytes().chunks(chunk).for_each(|chunk| taker.feed(chunk));
         let found = taker.finish(None);
-        (found.lines.into_iter().map(|line| line.text).collect(), found.total)
+        (found.iter().map(|(line, _)| line.to_owned()).collect(), found.total)
     }
 
     #[test]
@@ -306,7 +339,16 @@ mod tests {
             taker.feed(&vec![b'x'; 10_000]);
         }
         let found = taker.finish(None);
-        assert_eq!(found.lines[0].text.len(), MOST_LINE_BYTES);
-        assert_eq!(found.lines[0].unseen, 1_000_000 - MOST_LINE_BYTES as u64);
+        let unseen = 1_000_000 - MOST_LINE_BYTES as u64;
+        assert_eq!(found.iter().collect::<Vec<_>>(), [("x".repeat(MOST_LINE_BYTES).as_str(), unseen)]);
+    }
+
+    #[test]
+    fn what_is_no_text_is_marked_in_its_line_and_nowhere_else() {
+        let mut taker = Taker::new(1, 5);
+        taker.feed(b"\xc3\xa4\n\xff\r\nb\xc3\n\xa4");
+        let found = taker.finish(None);
+        let lines: Vec<_> = found.iter().map(|(line, _)| line).collect();
+        assert_eq!(lines, ["\u{e4}", "\u{fffd}", "b\u{fffd}", "\u{fffd}"]);
     }
 }

@@ -64,7 +64,7 @@ impl Tool for Read {
             Opened::Text(lines) => Ok(shown(&lines, first).with_structured(json!({
                 "type": "text",
                 "file": {
-                    "filePath": path_to_text(&path), "numLines": lines.lines.len(), "startLine": first,
+                    "filePath": path_to_text(&path), "numLines": lines.len(), "startLine": first,
                     "totalLines": lines.total, "encoding": lines.charset.unwrap_or("UTF-8"),
                 },
             }))),
@@ -81,7 +81,7 @@ impl Tool for Read {
                     "file": {
                         "filePath": path_to_text(&path), "originalSize": bytes,
                         "pages": pages.numbers, "totalPages": pages.total,
-                        "numLines": lines.lines.len(), "startLine": first, "totalLines": lines.total,
+                        "numLines": lines.len(), "startLine": first, "totalLines": lines.total,
                     },
                 }));
                 output.content.extend(pages.scans);
@@ -112,14 +112,17 @@ impl Tool for Read {
 }
 
 fn shown(lines: &Lines, first: u64) -> Output {
-    let mut text = String::new();
-    for (number, line) in (first..).zip(&lines.lines) {
-        let _ = writeln!(text, "{number:6}\t{}", clip_chars(&line.text, MOST_LINE_CHARS, line.unseen));
+    let mut text = String::with_capacity(lines.bytes() + lines.len() * 8 + 64);
+    for (number, (line, unseen)) in (first..).zip(lines.iter()) {
+        push_number(&mut text, number);
+        text.push('\t');
+        text.push_str(&clip_chars(line, MOST_LINE_CHARS, unseen));
+        text.push('\n');
     }
-    let last = first + lines.lines.len() as u64 - 1;
+    let last = first + lines.len() as u64 - 1;
     match lines.total {
         Some(0) => text.push_str("(the file is empty)\n"),
-        Some(total) if lines.lines.is_empty() => {
+        Some(total) if lines.len() == 0 => {
             let _ = writeln!(text, "(the file has only {total} lines)");
         }
         Some(total) if last < total => {
@@ -132,6 +135,17 @@ fn shown(lines: &Lines, first: u64) -> Output {
         }
     }
     Output::text(text)
+}
+
+/// A number, six wide at least. There is one for every line, and `write!` would cost more than the line.
+fn push_number(text: &mut String, number: u64) {
+    let (mut digits, mut at, mut rest) = (['0'; 20], 20, number);
+    while at > 0 && (rest > 0 || at == 20) {
+        at -= 1;
+        digits[at] = char::from(b'0' + u8::try_from(rest % 10).unwrap_or_default());
+        rest /= 10;
+    }
+    text.extend((14..at).map(|_| ' ').chain(digits[at..].iter().copied()));
 }
 
 /// A path that is nearly right is the most common mistake.
