@@ -1,7 +1,6 @@
 //! The connections: one that writes, one that reads, and the shape of a transaction.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -51,8 +50,8 @@ pub(crate) struct Db {
     home: Home,
     packs: Packs,
     slips: Arc<Slips>,
-    /// How far this process knows the slips to be entered.
-    entered: AtomicU64,
+    /// How far the slips reached when this process last entered them.
+    entered: Mutex<Mark>,
     writer: Mutex<Writer>,
     reader: Mutex<Option<Connection>>,
 }
@@ -85,7 +84,7 @@ impl Db {
             home,
             packs: Packs::default(),
             slips,
-            entered: AtomicU64::new(0),
+            entered: Mutex::default(),
             writer: Mutex::new(writer),
             reader: Mutex::new(None),
         })
@@ -98,9 +97,11 @@ impl Db {
 
     /// Enters the slips that nobody has entered yet.
     pub(crate) fn enter_slips(&self) -> Result<(), ToolError> {
-        if self.slips.end() == self.entered.load(Ordering::Relaxed) {
+        let end = self.slips.end();
+        if end == *self.entered.lock().unwrap_or_else(PoisonError::into_inner) {
             return Ok(());
         }
+        let mut long = false;
         let mark = loop {
             let entered = self.writer().write(Survives::Crash, |conn| {
                 let read = |row: &rusqlite::Row<'_>| Ok(Mark { age: row.get(0)?, offset: row.get(1)? });
@@ -118,8 +119,13 @@ impl Db {
             if !more {
                 break mark;
             }
+            long = true;
         };
-        self.entered.store(mark.offset, Ordering::Relaxed);
+        if long {
+            // A process that goes on has no use for the pages that many slips went through.
+            self.direct(|conn| Ok(conn.execute_batch("PRAGMA shrink_memory")?))?;
+        }
+        *self.entered.lock().unwrap_or_else(PoisonError::into_inner) = end;
         self.slips.shorten(mark)
     }
 

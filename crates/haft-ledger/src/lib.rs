@@ -20,6 +20,7 @@ mod event;
 mod fault;
 mod gc;
 mod harvest;
+mod header;
 mod health;
 mod home;
 mod ledger;

@@ -4,8 +4,8 @@
 //! A slip survives the death of its process like an entry does, and costs a tenth of one. The file also gives out the
 //! numbers of calls, to all processes, so that a slip has its number at once and all stand in the order they came.
 
-use std::fs::{File, OpenOptions};
-use std::io;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,17 +15,17 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::header::{HEADER, Header};
 use crate::home::{SLIPS, private_file};
 
-const MAGIC: [u8; 8] = *b"haftslip";
-/// The magic, the file's age and the number last given out.
-const HEADER: u64 = 24;
 /// A file longer than this is entered even if nobody looks.
 const FULL: u64 = 16 << 20;
 /// A file longer than this is begun anew once all of it is entered.
 const LONG: u64 = 256 << 10;
 /// No slip is longer.
 const MOST_BYTES: usize = 16 << 20;
+/// After so many bytes a process looks how long the file is.
+const LOOK: u64 = 1 << 20;
 /// How much is entered at once, so that a long file takes little memory.
 const PART: u64 = 256 << 10;
 
@@ -61,23 +61,32 @@ pub(crate) struct Mark {
 /// The file of slips.
 #[derive(Debug)]
 pub(crate) struct Slips {
-    file: Mutex<File>,
+    header: Header,
+    /// For one thread at a time, so that numbers come in the order of the slips.
+    file: Mutex<Appended>,
 }
 
-/// The file, locked against every other process and thread.
+#[derive(Debug)]
+struct Appended {
+    file: File,
+    /// What is being written; kept, because most slips are alike in length.
+    slip: Vec<u8>,
+    /// How much this process has written since it last looked how long the file is.
+    unlooked: u64,
+}
+
+/// The file, held against whoever would begin it anew, or against everybody.
 struct Held<'a> {
-    file: MutexGuard<'a, File>,
-    age: u64,
-    last: u64,
+    open: MutexGuard<'a, Appended>,
 }
 
 impl Slips {
     /// The file of a home; nothing if there is none that can be used as it is.
     pub(crate) fn open(dir: &Path) -> Option<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(dir.join(SLIPS)).ok()?;
-        let private = file.metadata().is_ok_and(|meta| meta.is_file() && meta.mode() & 0o777 == 0o600);
-        let slips = Self { file: Mutex::new(file) };
-        (private && slips.held().is_ok()).then_some(slips)
+        let file = OpenOptions::new().read(true).append(true).open(dir.join(SLIPS)).ok()?;
+        let whole = |meta: &Metadata| meta.is_file() && meta.mode() & 0o777 == 0o600 && meta.len() >= HEADER;
+        let header = file.metadata().is_ok_and(|meta| whole(&meta)).then(|| Header::of(&file).ok())??;
+        Some(Self { header, file: Mutex::new(Appended { file, slip: Vec::new(), unlooked: LOOK }) })
     }
 
     /// The file of a home, begun if there is none: the next number is behind `last`. The caller holds the home's lock.
@@ -91,22 +100,20 @@ impl Slips {
         let path = dir.join(SLIPS);
         let told =
             |error: io::Error| ToolError::io(format_args!("the ledger's slips {}", path.display()), &error);
-        let mut header = MAGIC.to_vec();
-        header.extend_from_slice(&1_u64.to_le_bytes());
-        header.extend_from_slice(&last()?.to_le_bytes());
         // Under another name first, so that nobody finds half a header.
         let new = dir.join(format!("{SLIPS}.new"));
         let file =
             private_file(&new, OpenOptions::new().write(true).create(true).truncate(true)).map_err(told)?;
-        file.write_all_at(&header, 0).map_err(told)?;
+        file.write_all_at(&Header::first(last()?), 0).map_err(told)?;
         std::fs::rename(&new, &path).map_err(told)?;
         Self::open(dir).ok_or_else(|| ToolError::failed(format!("{} cannot be used", path.display())))
     }
 
     /// The next number.
     pub(crate) fn number(&self) -> Result<i64, ToolError> {
-        let mut held = self.held()?;
-        held.next().map_err(|error| told(&error))
+        self.header
+            .next()
+            .ok_or_else(|| ToolError::failed("the ledger's slips are damaged: no number is left"))
     }
 
     /// Writes a slip, gives its receipt the next number if it has none, and says whether the file has become long.
@@ -116,54 +123,39 @@ impl Slips {
         owner: Option<&str>,
         receipt: &mut Receipt,
     ) -> Result<bool, ToolError> {
-        let mut held = self.held()?;
+        let mut held = self.held(FlockOperation::LockShared)?;
         let number = receipt.id;
         if number == 0 {
-            receipt.id = held.next().map_err(|error| told(&error))?;
+            receipt.id = self.number()?;
         }
-        let mut slip = vec![0; 8];
-        let written = serde_json::to_writer(&mut slip, &Borrowed { session, owner, receipt });
-        let body = slip.len() - 8;
-        let put = || {
-            written.map_err(io::Error::from)?;
-            if body > MOST_BYTES {
-                return Err(io::Error::from(io::ErrorKind::FileTooLarge));
-            }
-            let sum = sum(&slip[8..]);
-            slip[..4].copy_from_slice(&u32::try_from(body).unwrap_or(u32::MAX).to_le_bytes());
-            slip[4..8].copy_from_slice(&sum);
-            held.append(&slip)
-        };
-        put().map_err(|error| {
+        held.append(&Borrowed { session, owner, receipt }).map_err(|error| {
             receipt.id = number;
             told(&error)
         })
     }
 
     /// How far the file reaches now.
-    pub(crate) fn end(&self) -> u64 {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.metadata().map_or(0, |meta| meta.len())
+    pub(crate) fn end(&self) -> Mark {
+        let open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        Mark { age: self.header.age(), offset: open.file.metadata().map_or(0, |meta| meta.len()) }
     }
 
     /// Some of what is behind `mark`, the mark behind that, and whether there is more.
     pub(crate) fn behind(&self, mark: Mark) -> Result<(Vec<Slip>, Mark, bool), ToolError> {
-        let held = self.held()?;
-        let from = if mark.age == held.age { mark.offset.max(HEADER) } else { HEADER };
+        let held = self.held(FlockOperation::LockShared)?;
+        let age = self.header.age();
+        let from = if mark.age == age { mark.offset.max(HEADER) } else { HEADER };
         let end = held.end().map_err(|error| told(&error))?;
         let mut part = PART;
         loop {
             let whole = end.saturating_sub(from) <= part;
             let mut bytes = vec![0; usize::try_from(end.saturating_sub(from).min(part)).unwrap_or(0)];
-            held.file.read_exact_at(&mut bytes, from).map_err(|error| told(&error))?;
+            held.open.file.read_exact_at(&mut bytes, from).map_err(|error| told(&error))?;
             let (slips, used) = all(&bytes);
-            let at = |offset| Mark { age: held.age, offset };
-            if whole {
-                // What a loss of power has torn, and everything behind it, is gone.
-                return Ok((slips, at(end), false));
-            }
-            if !slips.is_empty() {
-                return Ok((slips, at(from + used), true));
+            let mark = Mark { age, offset: from + used };
+            if whole || !slips.is_empty() {
+                // What is left of a whole file is torn, or the beginning of what is being written just now.
+                return Ok((slips, mark, !whole));
             }
             // One that is longer than the part, or torn.
             part = if part > MOST_BYTES as u64 { u64::MAX } else { part * 4 };
@@ -175,69 +167,63 @@ impl Slips {
         if mark.offset < LONG {
             return Ok(());
         }
-        let mut held = self.held()?;
-        if held.age == mark.age && held.end().map_err(|error| told(&error))? == mark.offset {
-            held.age += 1;
+        let held = self.held(FlockOperation::LockExclusive)?;
+        if self.header.age() == mark.age && held.end().map_err(|error| told(&error))? == mark.offset {
             // If this is as far as it gets, the same slips are met again, and known by their numbers.
-            held.save().and_then(|()| held.file.set_len(HEADER)).map_err(|error| told(&error))?;
+            self.header.grow_older();
+            held.open.file.set_len(HEADER).map_err(|error| told(&error))?;
         }
         Ok(())
     }
 
-    fn held(&self) -> Result<Held<'_>, ToolError> {
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Err(error) = rustix::fs::flock(&*file, FlockOperation::LockExclusive) {
+    fn held(&self, how: FlockOperation) -> Result<Held<'_>, ToolError> {
+        let open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Err(error) = rustix::fs::flock(&open.file, how) {
             if error != Errno::INTR {
                 return Err(told(&error.into()));
             }
         }
-        let mut header = [0; 24];
-        let read = file.read_exact_at(&mut header, 0);
-        let word = |at: usize| {
-            let mut word = [0; 8];
-            word.copy_from_slice(&header[at..at + 8]);
-            u64::from_le_bytes(word)
-        };
-        let (age, last) = (word(8), word(16));
-        let held = Held { file, age, last };
-        read.map_err(|error| told(&error))?;
-        if header[..8] == MAGIC { Ok(held) } else { Err(ToolError::failed("the ledger's slips are damaged")) }
+        Ok(Held { open })
     }
 }
 
 impl Held<'_> {
-    fn next(&mut self) -> io::Result<i64> {
-        self.last += 1;
-        self.save()?;
-        i64::try_from(self.last).map_err(io::Error::other)
-    }
-
-    fn save(&self) -> io::Result<()> {
-        let mut words = [0; 16];
-        words[..8].copy_from_slice(&self.age.to_le_bytes());
-        words[8..].copy_from_slice(&self.last.to_le_bytes());
-        self.file.write_all_at(&words, 8)
-    }
-
     fn end(&self) -> io::Result<u64> {
-        self.file.metadata().map(|meta| meta.len())
+        self.open.file.metadata().map(|meta| meta.len())
     }
 
-    /// Writes all of it or nothing.
-    fn append(&mut self, bytes: &[u8]) -> io::Result<bool> {
-        let old = self.end()?;
-        self.file.write_all_at(bytes, old).inspect_err(|_| {
-            // What is left of it would hide every slip behind it.
-            let _ = self.file.set_len(old);
-        })?;
-        Ok(old + bytes.len() as u64 > FULL)
+    /// Writes a slip behind all others, in one step, which no other writer comes between.
+    fn append(&mut self, written: &Borrowed<'_>) -> io::Result<bool> {
+        let Appended { file, slip, unlooked } = &mut *self.open;
+        slip.clear();
+        slip.extend_from_slice(&[0; 8]);
+        serde_json::to_writer(&mut *slip, written)?;
+        let body = slip.len() - 8;
+        if body > MOST_BYTES {
+            *slip = Vec::new();
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+        }
+        let sum = sum(&slip[8..]);
+        slip[..4].copy_from_slice(&u32::try_from(body).unwrap_or(u32::MAX).to_le_bytes());
+        slip[4..8].copy_from_slice(&sum);
+        // What remains of one that does not fit is passed over by whoever reads.
+        let went = file.write(slip)?;
+        if went < slip.len() {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        *unlooked += went as u64;
+        if *unlooked < LOOK {
+            return Ok(false);
+        }
+        *unlooked = 0;
+        Ok(file.metadata()?.len() > FULL)
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         // The lock ends with the process at the latest.
-        let _ = rustix::fs::flock(&*self.file, FlockOperation::Unlock);
+        let _ = rustix::fs::flock(&self.open.file, FlockOperation::Unlock);
     }
 }
 
@@ -262,14 +248,21 @@ fn first(bytes: &[u8]) -> Option<(Slip, &[u8])> {
     Some((serde_json::from_slice(body).ok()?, next))
 }
 
-/// The slips that these bytes begin with, and how many of the bytes they are.
+/// The slips in these bytes, and where the last of them ends. What is no slip between two of them is passed over.
 fn all(bytes: &[u8]) -> (Vec<Slip>, u64) {
-    let (mut slips, mut rest) = (Vec::new(), bytes);
-    while let Some((slip, next)) = first(rest) {
-        slips.push(slip);
-        rest = next;
+    let (mut slips, mut rest, mut used) = (Vec::new(), bytes, 0);
+    while !rest.is_empty() {
+        match first(rest) {
+            Some((slip, next)) => {
+                slips.push(slip);
+                rest = next;
+                used = bytes.len() - rest.len();
+            }
+            // A slip may begin anywhere behind what somebody could not finish; hardly any place looks like it.
+            None => rest = &rest[1..],
+        }
     }
-    (slips, (bytes.len() - rest.len()) as u64)
+    (slips, used as u64)
 }
 
 fn sum(bytes: &[u8]) -> [u8; 4] {
