@@ -72,6 +72,6 @@ pub fn result(format: Format, call_id: &str, tool: &str, output: &Output) -> Val
             let key = if output.is_error() { "error" } else { "output" };
             json!({"functionResponse": {"id": call_id, "name": tool, "response": {key: text}}})
         }
-        Format::Mcp => haft_mcp::hands::output(output, Version::NEWEST_HANDSHAKE),
+        Format::Mcp => haft_mcp::hands::output(output.clone(), Version::NEWEST_HANDSHAKE),
     }
 }

@@ -19,9 +19,17 @@ pub(super) struct Waiters(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    open: HashMap<Id, Arc<Slot>>,
+    open: HashMap<Id, Open>,
     /// Why there will be no more answers.
     ended: Option<ClientError>,
+}
+
+/// A question that has not been answered.
+#[derive(Clone)]
+struct Open {
+    slot: Arc<Slot>,
+    /// Whether somebody waits for the answer, and not only for whatever may come of it one day.
+    soon: bool,
 }
 
 /// Where one answer comes.
@@ -38,21 +46,21 @@ struct Arrived {
 }
 
 impl Waiters {
-    /// Somebody is about to ask with this id.
-    pub(super) fn open(&self, id: &Id) -> Result<Waiting<'_>, ClientError> {
+    /// Somebody is about to ask with this id, and needs the answer soon or has time for ever.
+    pub(super) fn open(&self, id: &Id, soon: bool) -> Result<Waiting<'_>, ClientError> {
         let mut state = lock(&self.0);
         if let Some(ended) = &state.ended {
             return Err(ended.clone());
         }
         let slot = Arc::new(Slot::default());
-        state.open.insert(id.clone(), Arc::clone(&slot));
+        state.open.insert(id.clone(), Open { slot: Arc::clone(&slot), soon });
         Ok(Waiting { waiters: self, id: id.clone(), slot })
     }
 
     /// An answer has come. Of two the first counts; one that nobody waits for is nobody's.
     pub(super) fn answer(&self, id: &Id, outcome: Result<Value, ClientError>) -> bool {
-        let slot = lock(&self.0).open.remove(id);
-        slot.map(|slot| slot.fill(outcome)).is_some()
+        let open = lock(&self.0).open.remove(id);
+        open.map(|open| open.slot.fill(outcome)).is_some()
     }
 
     /// A note of progress has come, with a request's id for a token.
@@ -61,7 +69,7 @@ impl Waiters {
             .get("progressToken")
             .and_then(Id::read)
             .and_then(|id| lock(&self.0).open.get(&id).cloned());
-        if let Some(slot) = slot {
+        if let Some(Open { slot, .. }) = slot {
             let mut arrived = lock(&slot.state);
             if arrived.progress.len() == MOST_NOTES {
                 arrived.progress.pop_front();
@@ -97,9 +105,14 @@ impl Waiters {
     /// Something came that may have been anybody's answer.
     pub(super) fn fail_all(&self, error: &ClientError) {
         let open = std::mem::take(&mut lock(&self.0).open);
-        for slot in open.values() {
+        for Open { slot, .. } in open.values() {
             slot.fill(Err(error.clone()));
         }
+    }
+
+    /// Whether anybody waits for an answer.
+    pub(super) fn somebody_waits(&self) -> bool {
+        lock(&self.0).open.values().any(|open| open.soon)
     }
 
     /// Whether there will be no more answers.
@@ -114,7 +127,7 @@ impl Waiters {
             let error = state.ended.get_or_insert(error).clone();
             (std::mem::take(&mut state.open), error)
         };
-        for slot in open.values() {
+        for Open { slot, .. } in open.values() {
             slot.fill(Err(error.clone()));
         }
     }
@@ -135,6 +148,11 @@ pub(super) struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
+    /// Whether the answer is here.
+    pub(super) fn has_come(&self) -> bool {
+        lock(&self.slot.state).outcome.is_some()
+    }
+
     /// Waits for the answer, hearing of its progress meanwhile.
     pub(super) fn wait(self, method: &str, patience: &Patience<'_>) -> Result<Value, ClientError> {
         let slot = Arc::clone(&self.slot);
@@ -187,7 +205,7 @@ mod tests {
     const LONG: Duration = Duration::from_mins(1);
 
     fn waited(waiters: &Waiters, id: i64, act: impl FnOnce(&Waiters)) -> Result<Value, ClientError> {
-        let waiting = waiters.open(&Id::Number(id))?;
+        let waiting = waiters.open(&Id::Number(id), true)?;
         act(waiters);
         waiting.wait("test", &Patience::of(LONG, &Cancel::new()))
     }
@@ -207,7 +225,7 @@ mod tests {
     #[test]
     fn who_was_given_up_gets_nothing_and_who_comes_after_the_end_hears_of_it() {
         let waiters = Waiters::default();
-        drop(waiters.open(&Id::Number(1)));
+        drop(waiters.open(&Id::Number(1), true));
         assert!(!waiters.answer(&Id::Number(1), Ok(json!("late"))));
         let garbled = ClientError::garbled("?");
         assert_eq!(waited(&waiters, 2, |waiters| waiters.fail_all(&garbled)), Err(garbled));
@@ -228,7 +246,7 @@ mod tests {
     fn progress_is_heard_in_order_before_the_answer_and_never_without_bound() {
         let waiters = Waiters::default();
         let heard = RefCell::new(Vec::new());
-        let waiting = waiters.open(&Id::Number(1)).unwrap();
+        let waiting = waiters.open(&Id::Number(1), true).unwrap();
         for step in [1.0, 3.0, 2.0, 4.0] {
             waiters.progress(json!({"progressToken": 1, "progress": step}));
         }
@@ -239,18 +257,18 @@ mod tests {
         let hear = |progress: &super::super::Progress| heard.borrow_mut().push(progress.progress);
         waiting.wait("test", &Patience::stretching(LONG, LONG, &cancel, &hear)).unwrap();
         assert_eq!(*heard.borrow(), [1.0, 3.0, 4.0]);
-        let _waiting = waiters.open(&Id::Number(2)).unwrap();
+        let _waiting = waiters.open(&Id::Number(2), true).unwrap();
         for step in 0..1000 {
             waiters.progress(json!({"progressToken": 2, "progress": step}));
         }
-        assert_eq!(lock(&lock(&waiters.0).open[&Id::Number(2)].state).progress.len(), MOST_NOTES);
+        assert_eq!(lock(&lock(&waiters.0).open[&Id::Number(2)].slot.state).progress.len(), MOST_NOTES);
     }
 
     #[test]
     fn no_flood_of_progress_keeps_a_wait_from_ending() {
         let (waiters, stop) = (Waiters::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            let waiting = waiters.open(&Id::Number(1)).unwrap();
+            let waiting = waiters.open(&Id::Number(1), true).unwrap();
             scope.spawn(|| {
                 for step in 0_u64.. {
                     if stop.load(Ordering::SeqCst) {
@@ -270,10 +288,10 @@ mod tests {
     fn a_wait_ends_with_its_time_or_when_it_is_cancelled() {
         let waiters = Waiters::default();
         let cancel = Cancel::new();
-        let waiting = waiters.open(&Id::Number(1)).unwrap();
+        let waiting = waiters.open(&Id::Number(1), true).unwrap();
         let late = waiting.wait("test", &Patience::of(Duration::from_millis(5), &cancel));
         assert_eq!(late.unwrap_err().kind, Trouble::Late);
-        let waiting = waiters.open(&Id::Number(2)).unwrap();
+        let waiting = waiters.open(&Id::Number(2), true).unwrap();
         let other = cancel.clone();
         let canceller = std::thread::spawn(move || other.cancel());
         assert_eq!(waiting.wait("test", &Patience::of(LONG, &cancel)).unwrap_err().kind, Trouble::Cancelled);

@@ -2,7 +2,7 @@
 
 use haft_runtime::CallResult;
 use haft_tool::{Content, Definition, Output, SideEffect};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::wire::Version;
 
@@ -29,40 +29,71 @@ pub fn definition(tool: &Definition) -> Value {
 }
 
 /// The result of a call, and where the rest of it is if it was cut.
-pub fn result(done: &CallResult, version: Version) -> Value {
-    let mut all = output(&done.output, version);
-    let id = done.receipt.id;
-    if done.receipt.full_output.is_some()
-        && version >= Version::V2025_06_18
-        && let Some(content) = all["content"].as_array_mut()
-    {
+pub fn result(done: CallResult, version: Version) -> Value {
+    let CallResult { output: given, receipt, .. } = done;
+    let (mut content, mut all) = pieces(given, version);
+    let id = receipt.id;
+    if receipt.full_output.is_some() && version >= Version::V2025_06_18 {
         content.push(json!({
             "type": "resource_link", "uri": super::resources::output_uri(id), "name": format!("output of call {id}"),
             "description": "All of the output, of which the text shows a part", "mimeType": "text/plain",
         }));
     }
     if id > 0 {
-        all["_meta"]["haft/call"] = json!(id);
+        all.meta.insert("haft/call".to_owned(), json!(id));
     }
-    all
+    all.with(content)
 }
 
 /// A result's pieces.
-pub fn output(output: &Output, version: Version) -> Value {
-    let block = |piece: &Content| match piece {
-        Content::Text { text } => json!({"type": "text", "text": format!("{}{}", text.head, text.tail)}),
-        Content::Block { block, .. } => block.clone(),
-        Content::Image { media_type, data } => json!({"type": "image", "mimeType": media_type, "data": data}),
+pub fn output(output: Output, version: Version) -> Value {
+    let (content, all) = pieces(output, version);
+    all.with(content)
+}
+
+/// What a result says besides its content.
+struct Beside {
+    failed: bool,
+    structured: Option<Value>,
+    meta: Map<String, Value>,
+}
+
+impl Beside {
+    fn with(self, content: Vec<Value>) -> Value {
+        let mut all = Map::with_capacity(4);
+        all.insert("content".to_owned(), Value::Array(content));
+        all.insert("isError".to_owned(), Value::Bool(self.failed));
+        if let Some(structured) = self.structured {
+            all.insert("structuredContent".to_owned(), structured);
+        }
+        if !self.meta.is_empty() {
+            all.insert("_meta".to_owned(), Value::Object(self.meta));
+        }
+        Value::Object(all)
+    }
+}
+
+fn pieces(output: Output, version: Version) -> (Vec<Value>, Beside) {
+    let mut all = Beside { failed: output.is_error(), structured: None, meta: Map::new() };
+    let block = |piece: Content| match piece {
+        Content::Text { text } => part("text", [("text", text.head + &text.tail)]),
+        Content::Block { block, .. } => block,
+        Content::Image { media_type, data } => part("image", [("mimeType", media_type), ("data", data)]),
     };
-    let content: Vec<Value> = output.content.iter().map(block).collect();
-    let mut all = json!({"content": content, "isError": output.is_error()});
-    match &output.structured {
+    let content = output.content.into_iter().map(block).collect();
+    match output.structured {
         Some(value) if output.whole && (value.is_object() || version.is_modern()) => {
-            all["structuredContent"] = value.clone();
+            all.structured = Some(value);
         }
         // Some clients show a model the structured content alone, and facts are no result.
-        Some(facts) => all["_meta"]["haft/facts"] = facts.clone(),
+        Some(facts) => drop(all.meta.insert("haft/facts".to_owned(), facts)),
         None => {}
     }
-    all
+    (content, all)
+}
+
+/// A piece of that type. Its words move in: `json!` would copy them, and they may be long.
+fn part<const N: usize>(kind: &str, words: [(&str, String); N]) -> Value {
+    let words = words.into_iter().map(|(name, word)| (name.to_owned(), Value::String(word)));
+    Value::Object([("type".to_owned(), Value::from(kind))].into_iter().chain(words).collect())
 }

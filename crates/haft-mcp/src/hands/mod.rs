@@ -116,7 +116,7 @@ impl Service for Hands {
         for denial in &done.receipt.denials {
             exchange.log(Level::Notice, "haft", &json!(denial));
         }
-        Ok(result(&done, exchange.version()))
+        Ok(result(done, exchange.version()))
     }
 
     fn resources(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {

@@ -1,5 +1,6 @@
 //! One request on its way: what its service can tell and ask its client meanwhile.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
 use haft_tool::{Cancel, CancelGuard};
@@ -59,8 +60,8 @@ pub(super) struct Route {
 pub struct Exchange {
     pub(super) peer: Arc<Peer>,
     pub(super) version: Version,
-    pub(super) client: Value,
-    pub(super) capabilities: Value,
+    pub(super) client: Arc<Value>,
+    pub(super) capabilities: Arc<Value>,
     pub(super) level: Option<Level>,
     pub(super) cancel: Cancel,
     pub(super) route: Mutex<Route>,
@@ -94,12 +95,12 @@ impl Exchange {
     }
 
     /// What all requests of one client have in common: their connection or session, or who sends them.
-    pub fn session(&self) -> String {
+    pub fn session(&self) -> Cow<'_, str> {
         if !self.version.is_modern() || self.peer.stays() {
-            return self.peer.name();
+            return Cow::Borrowed(&self.peer.name);
         }
         let name = self.client.get("name").and_then(Value::as_str).unwrap_or_default();
-        format!("{}/{name}", self.peer.principal)
+        Cow::Owned(format!("{}/{name}", self.peer.principal))
     }
 
     /// Whether the result is still wanted.

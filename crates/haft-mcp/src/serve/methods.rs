@@ -133,8 +133,8 @@ fn initialize(server: &Server, exchange: &Arc<Exchange>, params: &Value) -> Valu
         let mut known = exchange.peer.known();
         let first = known.version.is_none();
         known.version = Some(version);
-        known.client = params.get("clientInfo").cloned().unwrap_or_default();
-        known.capabilities = params.get("capabilities").cloned().unwrap_or_default();
+        known.client = Arc::new(params.get("clientInfo").cloned().unwrap_or_default());
+        known.capabilities = Arc::new(params.get("capabilities").cloned().unwrap_or_default());
         first
     };
     if first {

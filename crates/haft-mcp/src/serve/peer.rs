@@ -27,7 +27,8 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 pub struct Peer {
     /// Who it is, as far as the transport made sure of that.
     pub principal: String,
-    number: u64,
+    /// A name that no other client has.
+    pub(super) name: String,
     /// Where it hears what belongs to no request of its own, if anywhere.
     standing: Mutex<Option<Arc<dyn Outbox>>>,
     known: Mutex<Known>,
@@ -40,8 +41,8 @@ pub struct Peer {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
     pub(super) version: Option<Version>,
-    pub(super) client: Value,
-    pub(super) capabilities: Value,
+    pub(super) client: Arc<Value>,
+    pub(super) capabilities: Arc<Value>,
     pub(super) level: Option<Level>,
     pub(super) watched: HashSet<String>,
 }
@@ -49,9 +50,10 @@ pub(super) struct Known {
 impl Peer {
     /// A client that has said nothing yet.
     pub fn new(principal: impl Into<String>) -> Arc<Self> {
+        let principal = principal.into();
         Arc::new(Self {
-            principal: principal.into(),
-            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            name: format!("{principal}/{}", NUMBERS.fetch_add(1, Ordering::Relaxed)),
+            principal,
             standing: Mutex::default(),
             known: Mutex::default(),
             in_flight: Mutex::default(),
@@ -63,11 +65,6 @@ impl Peer {
     /// Whether it is there for longer than one request.
     pub(super) fn stays(&self) -> bool {
         lock(&self.standing).is_some() || self.known().version.is_some()
-    }
-
-    /// A name that no other client has.
-    pub(super) fn name(&self) -> String {
-        format!("{}/{}", self.principal, self.number)
     }
 
     /// The revision that was agreed on, if there was a handshake.

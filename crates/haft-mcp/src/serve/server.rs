@@ -158,8 +158,8 @@ struct Request {
 /// In which words a request is written, and what its client can do.
 struct Spoken {
     version: Version,
-    client: Value,
-    capabilities: Value,
+    client: Arc<Value>,
+    capabilities: Arc<Value>,
     level: Option<Level>,
 }
 
@@ -186,7 +186,7 @@ impl Spoken {
                 ));
             }
         };
-        let (client, capabilities) = (known.client.clone(), known.capabilities.clone());
+        let (client, capabilities) = (Arc::clone(&known.client), Arc::clone(&known.capabilities));
         Ok(Self { version, client, capabilities, level: known.level })
     }
 
@@ -201,6 +201,6 @@ impl Spoken {
         })?;
         let client = meta::get(params, meta::CLIENT).cloned().unwrap_or_default();
         let level = meta::get(params, meta::LOG_LEVEL).and_then(Value::as_str).and_then(Level::parse);
-        Ok(Self { version, client, capabilities, level })
+        Ok(Self { version, client: Arc::new(client), capabilities: Arc::new(capabilities), level })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Whoever reads a request answers it, on the same thread: to wake another one costs more than most answers. So that a long
 //! answer does not keep the next request waiting, somebody stands by to go on reading ([`Relay`]): at once for what is
-//! known to take long, after a moment for the rest.
+//! known to take long, after a moment for the rest. Answers to requests that came together go together.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,18 +23,25 @@ use crate::wire::{INVALID_REQUEST, Incoming, Line, Lines, Message, PARSE, RpcErr
 const MOST_LINE_BYTES: usize = 64 << 20;
 /// The most requests under way at once.
 const MOST_AT_ONCE: usize = 256;
+/// Where more bytes than this wait to be understood, two threads get through them faster than one.
+const MUCH: usize = 1 << 10;
+/// Answers of more bytes than this are sent, whatever else there is to answer.
+const MOST_KEPT: usize = 32 << 10;
 /// How long what is under way may take when the client has said its last.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Serves whoever is at the other end of these two until they leave.
 pub fn serve_stdio(server: &Arc<Server>, input: OwnedFd, output: OwnedFd) -> Result<(), ToolError> {
     let peer = Peer::new("stdio");
-    let outbox: Arc<dyn Outbox> = Arc::new(Pipe { output, writing: Mutex::new(true) });
+    let pipe = Arc::new(Pipe { output, kept: Mutex::default() });
+    let outbox: Arc<dyn Outbox> = Arc::<Pipe>::clone(&pipe);
     peer.hear_at(Some(Arc::clone(&outbox)));
     let connection = Arc::new(Connection {
         server: Arc::clone(server),
         peer,
         outbox,
+        later: Arc::new(Later(Arc::clone(&pipe))),
+        pipe,
         relay: Relay::new(Inlet { input, lines: Lines::new(MOST_LINE_BYTES) })?,
         under_way: AtomicUsize::new(0),
         processors: std::thread::available_parallelism().map_or(1, Into::into),
@@ -91,27 +98,64 @@ fn wait_for(descriptor: &OwnedFd, event: PollFlags) -> std::io::Result<()> {
     }
 }
 
-/// Where answers go: whole lines, one at a time.
+/// Where answers go: whole lines, one behind the other.
 struct Pipe {
     output: OwnedFd,
-    /// Whether anybody reads them still.
-    writing: Mutex<bool>,
+    kept: Mutex<Kept>,
+}
+
+/// What has been said and not been sent yet.
+#[derive(Default)]
+struct Kept {
+    lines: Vec<u8>,
+    /// Whether nobody reads it any more.
+    closed: bool,
+}
+
+impl Pipe {
+    /// Sends a message, and all that was kept; or keeps it, too, unless that is much already.
+    fn put(&self, message: &Message, keep: bool) -> bool {
+        let mut kept = lock(&self.kept);
+        message.write_line(&mut kept.lines);
+        if !keep || kept.lines.len() > MOST_KEPT {
+            self.send_kept(&mut kept);
+        }
+        !kept.closed
+    }
+
+    /// Sends all that was kept.
+    fn flush(&self) {
+        self.send_kept(&mut lock(&self.kept));
+    }
+
+    fn send_kept(&self, kept: &mut Kept) {
+        let mut rest = kept.lines.as_slice();
+        while !kept.closed && !rest.is_empty() {
+            match rustix::io::write(&self.output, rest) {
+                Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => kept.closed = wait_for(&self.output, PollFlags::OUT).is_err(),
+                Err(_) => kept.closed = true,
+            }
+        }
+        kept.lines.clear();
+        // One long answer is no reason to hold on to so much for good.
+        kept.lines.shrink_to(4 * MOST_KEPT);
+    }
 }
 
 impl Outbox for Pipe {
     fn send(&self, message: &Message) -> bool {
-        let line = message.to_line();
-        let mut open = lock(&self.writing);
-        let mut rest = line.as_slice();
-        while *open && !rest.is_empty() {
-            match rustix::io::write(&self.output, rest) {
-                Ok(count) => rest = rest.get(count..).unwrap_or_default(),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => *open = wait_for(&self.output, PollFlags::OUT).is_ok(),
-                Err(_) => *open = false,
-            }
-        }
-        *open
+        self.put(message, false)
+    }
+}
+
+/// The same, for answers after which others will follow at once.
+struct Later(Arc<Pipe>);
+
+impl Outbox for Later {
+    fn send(&self, message: &Message) -> bool {
+        self.0.put(message, true)
     }
 }
 
@@ -119,6 +163,9 @@ struct Connection {
     server: Arc<Server>,
     peer: Arc<Peer>,
     outbox: Arc<dyn Outbox>,
+    /// The same, for answers that need not go alone.
+    later: Arc<dyn Outbox>,
+    pipe: Arc<Pipe>,
     relay: Relay<Inlet>,
     under_way: AtomicUsize,
     processors: usize,
@@ -137,28 +184,48 @@ impl Connection {
     /// A thread's whole life: stand by, read, answer, stand by again.
     fn work(self: &Arc<Self>) {
         while let Some(mut inlet) = self.relay.stand_by() {
-            if self.relay.nobody_stands_by() && self.hire().is_err() {
+            if !self.relay.somebody_stands_by() && self.hire().is_err() {
                 // Then requests are answered one after the other, which is slower and not wrong.
             }
+            // Whoever had it before is busy with something, and has perhaps kept what it said before that.
+            self.pipe.flush();
             loop {
-                let Some(line) = inlet.next() else { return self.close() };
+                let Some(line) = self.next_line(&mut inlet) else { return self.close() };
                 let Some((message, quick)) = self.understand(line) else { continue };
                 if changes_what_follows(&message) {
                     self.server.handle(&self.peer, message, &self.outbox, &Cancel::new());
                     continue;
                 }
                 let running = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
-                // Where another request waits already and a processor is free, the two are answered side by side.
-                let alone = running >= self.processors || !inlet.lines.has_more();
-                self.relay.put_down(inlet, quick && alone);
-                self.server.handle(&self.peer, message, &self.outbox, &Cancel::new());
+                let (more, much) = (inlet.lines.has_more(), inlet.lines.waiting() > MUCH);
+                // Where many requests wait already and a processor is free, they are answered side by side.
+                let share = much && running < self.processors && self.relay.somebody_stands_by();
+                if !quick {
+                    self.pipe.flush();
+                }
+                self.relay.put_down(inlet, quick && !share);
+                let outbox = if quick && more { &self.later } else { &self.outbox };
+                self.server.handle(&self.peer, message, outbox, &Cancel::new());
                 self.finished();
                 match self.relay.pick_up() {
                     Some(still_here) => inlet = still_here,
                     None => break,
                 }
             }
+            self.pipe.flush();
         }
+    }
+
+    /// The next line. Before anybody waits for one, everything that was said is sent.
+    fn next_line(&self, inlet: &mut Inlet) -> Option<Line> {
+        if let Some(line) = inlet.lines.take() {
+            return Some(line);
+        }
+        self.pipe.flush();
+        self.relay.waits(true);
+        let line = inlet.next();
+        self.relay.waits(false);
+        line
     }
 
     /// One message out of a line, and whether it will be dealt with at once. What makes no sense is answered here.

@@ -85,6 +85,11 @@ impl Lines {
         self.held.get(self.searched..).is_some_and(|rest| memchr(b'\n', rest).is_some())
     }
 
+    /// How many bytes are here that nobody has had yet.
+    pub fn waiting(&self) -> usize {
+        self.held.len() - self.start
+    }
+
     /// Takes bytes that have come.
     pub fn push(&mut self, bytes: &[u8]) {
         self.make_room();

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::error::{INVALID_REQUEST, PARSE, RpcError};
+use super::writing::{write_text, write_value};
 
 /// What an answer is matched with its request by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -78,34 +79,75 @@ impl Incoming {
     /// Reads a line or a body. The error is the answer to give, without an id.
     pub fn read(bytes: &[u8]) -> Result<Self, RpcError> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        let value: Value = serde_json::from_slice(bytes)
-            .map_err(|error| RpcError::new(PARSE, format!("Parse error: {error}")))?;
-        match value {
-            Value::Array(all) if all.is_empty() => {
-                Err(RpcError::new(INVALID_REQUEST, "Invalid request: an empty batch"))
-            }
-            Value::Array(all) => Ok(Self::Batch(all.into_iter().map(Message::from_value).collect())),
-            value => Message::from_value(value).map(Self::One),
+        let parse = |error| RpcError::new(PARSE, format!("Parse error: {error}"));
+        if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'[') {
+            return match serde_json::from_slice(bytes) {
+                Ok(envelope) => Message::open(envelope).map(Self::One),
+                Err(error) if error.is_data() => Err(invalid(&unfit(&error))),
+                Err(error) => Err(parse(error)),
+            };
         }
+        let all: Vec<Value> = serde_json::from_slice(bytes).map_err(parse)?;
+        if all.is_empty() {
+            return Err(invalid("an empty batch"));
+        }
+        Ok(Self::Batch(all.into_iter().map(Message::from_value).collect()))
     }
+}
+
+/// The fields that messages have, before anybody has looked whether they make one.
+#[derive(Deserialize)]
+struct Envelope {
+    jsonrpc: Option<Value>,
+    #[serde(default, deserialize_with = "even_null")]
+    id: Option<Value>,
+    method: Option<Value>,
+    #[serde(default, deserialize_with = "even_null")]
+    params: Option<Value>,
+    #[serde(default, deserialize_with = "even_null")]
+    result: Option<Value>,
+    #[serde(default, deserialize_with = "even_null")]
+    error: Option<Value>,
+}
+
+fn even_null<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(field).map(Some)
+}
+
+fn invalid(why: &str) -> RpcError {
+    RpcError::new(INVALID_REQUEST, format!("Invalid request: {why}"))
+}
+
+/// Why JSON is no envelope.
+fn unfit(error: &serde_json::Error) -> String {
+    let why = error.to_string();
+    // The only other reason is a field that stands there twice.
+    if why.starts_with("invalid type") { "expected an object".to_owned() } else { why }
 }
 
 impl Message {
     /// Reads one message out of a JSON value.
     pub fn from_value(value: Value) -> Result<Self, RpcError> {
-        let invalid = |why: &str| RpcError::new(INVALID_REQUEST, format!("Invalid request: {why}"));
-        let Value::Object(mut fields) = value else { return Err(invalid("expected an object")) };
-        if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        // A list would be taken for the fields in their order.
+        if !value.is_object() {
+            return Err(invalid("expected an object"));
+        }
+        serde_json::from_value(value).map_err(|error| invalid(&unfit(&error))).and_then(Self::open)
+    }
+
+    fn open(envelope: Envelope) -> Result<Self, RpcError> {
+        let Envelope { jsonrpc, id, method, params, result, error } = envelope;
+        if jsonrpc.as_ref().and_then(Value::as_str) != Some("2.0") {
             return Err(invalid("jsonrpc must be \"2.0\""));
         }
-        let id = match fields.get("id") {
+        let id = match &id {
             None => None,
-            Some(Value::Null) if fields.contains_key("error") => None,
+            Some(Value::Null) if error.is_some() => None,
             Some(value) => Some(Id::read(value).ok_or_else(|| invalid("id must be a string or an integer"))?),
         };
-        if let Some(method) = fields.remove("method") {
+        if let Some(method) = method {
             let Value::String(method) = method else { return Err(invalid("method must be a string")) };
-            let params = fields.remove("params").unwrap_or_default();
+            let params = params.unwrap_or_default();
             if !matches!(params, Value::Null | Value::Object(_)) {
                 return Err(invalid("params must be an object"));
             }
@@ -114,10 +156,10 @@ impl Message {
                 None => Self::Notification { method, params },
             });
         }
-        if let Some(error) = fields.remove("error") {
+        if let Some(error) = error {
             return Ok(Self::Response { id, outcome: Err(read_error(&error)) });
         }
-        match (fields.remove("result"), id) {
+        match (result, id) {
             (Some(result), Some(id)) => Ok(Self::Response { id: Some(id), outcome: Ok(result) }),
             (Some(_), None) => Err(invalid("a result without an id")),
             (None, _) => Err(invalid("there is neither a method nor a result nor an error")),
@@ -142,43 +184,54 @@ impl Message {
     /// The message as bytes on one line, its end included.
     pub fn to_line(&self) -> Vec<u8> {
         let mut line = Vec::with_capacity(256);
-        // Writing to memory cannot fail, and every part is JSON already.
-        let _ = serde_json::to_writer(&mut line, self);
-        line.push(b'\n');
+        self.write_line(&mut line);
         line
     }
-}
 
-impl Serialize for Message {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeMap as _;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("jsonrpc", "2.0")?;
+    /// Writes the same line behind others.
+    pub fn write_line(&self, lines: &mut Vec<u8>) {
+        lines.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
         match self {
             Self::Request { id, method, params } => {
-                map.serialize_entry("id", id)?;
-                map.serialize_entry("method", method)?;
-                if !params.is_null() {
-                    map.serialize_entry("params", params)?;
-                }
+                write_id(lines, id);
+                write_method(lines, method, params);
             }
-            Self::Notification { method, params } => {
-                map.serialize_entry("method", method)?;
-                if !params.is_null() {
-                    map.serialize_entry("params", params)?;
-                }
-            }
+            Self::Notification { method, params } => write_method(lines, method, params),
             Self::Response { id, outcome } => {
                 if let Some(id) = id {
-                    map.serialize_entry("id", id)?;
+                    write_id(lines, id);
                 }
                 match outcome {
-                    Ok(result) => map.serialize_entry("result", result)?,
-                    Err(error) => map.serialize_entry("error", error)?,
+                    Ok(result) => {
+                        lines.extend_from_slice(b",\"result\":");
+                        write_value(lines, result);
+                    }
+                    Err(error) => {
+                        lines.extend_from_slice(b",\"error\":");
+                        // Writing to memory cannot fail, and every part is JSON already.
+                        drop(serde_json::to_writer(&mut *lines, error));
+                    }
                 }
             }
         }
-        map.end()
+        lines.extend_from_slice(b"}\n");
+    }
+}
+
+fn write_id(out: &mut Vec<u8>, id: &Id) {
+    out.extend_from_slice(b",\"id\":");
+    match id {
+        Id::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
+        Id::Text(text) => write_text(out, text),
+    }
+}
+
+fn write_method(out: &mut Vec<u8>, method: &str, params: &Value) {
+    out.extend_from_slice(b",\"method\":");
+    write_text(out, method);
+    if !params.is_null() {
+        out.extend_from_slice(b",\"params\":");
+        write_value(out, params);
     }
 }
 

@@ -5,6 +5,7 @@ mod lines;
 mod message;
 pub mod meta;
 mod version;
+mod writing;
 
 pub use error::{
     HEADER_MISMATCH, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, PARSE,

@@ -143,7 +143,7 @@ impl Shared {
 
 impl Link for OldStream {
     fn ask(&self, asked: &Asked, patience: &Patience<'_>) -> Result<Value, ClientError> {
-        let waiting = self.shared.waiters.open(&asked.id)?;
+        let waiting = self.shared.waiters.open(&asked.id, patience.has_an_end())?;
         self.post(&asked.message(), asked.method, patience)?;
         waiting.wait(asked.method, patience)
     }

@@ -1,7 +1,7 @@
 //! A server that is a process, over its standard input and output.
 //!
-//! One thread reads what it writes and hands answers to those who wait, another drains what it says on standard error.
-//! Whoever asks writes on its own thread.
+//! One thread reads what it writes and hands answers to those who wait, unless they read themselves; another drains what it
+//! says on standard error. Whoever asks writes on its own thread.
 
 mod outlet;
 mod reader;
@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use self::outlet::Outlet;
+use self::reader::Reader;
 use self::shared::Shared;
 use super::ear::Ear;
 use super::link::{Asked, Link};
@@ -58,6 +59,7 @@ pub struct Pipes {
 pub(super) struct Stdio {
     shared: Arc<Shared>,
     outlet: Outlet,
+    reader: Arc<Reader>,
     /// Its end stops the threads.
     threads: Mutex<Option<(OwnedFd, Vec<JoinHandle<()>>)>>,
 }
@@ -70,19 +72,23 @@ impl Stdio {
         };
         let outlet = Outlet::new(input).inspect_err(|_| process.kill())?;
         let shared = Arc::new(Shared::new(process, limits.clone(), Arc::clone(ear)));
+        let stops = || {
+            let (stop, go_on) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+            Ok::<_, std::io::Error>((stop.try_clone()?, stop, go_on))
+        };
+        let (stop, also, go_on) =
+            stops().map_err(|error| broken("a pipe", &error)).inspect_err(|_| shared.process.kill())?;
         // Whatever goes wrong from here on, the process does not outlive it.
-        let mut link = Self { shared, outlet, threads: Mutex::default() };
-        let (stop, go_on) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-            .map_err(|error| broken("a pipe", &error))?;
-        let also = stop.try_clone().map_err(|error| broken("a pipe", &error))?;
+        let reader = Arc::new(Reader::new(Arc::clone(&shared), output, stop));
+        let mut link = Self { shared, outlet, reader, threads: Mutex::default() };
         let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
             let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
             thread.map_err(|error| broken("a thread", &error))
         };
         let shared = Arc::clone(&link.shared);
         let tail = start("mcp-errors", Box::new(move || shared.tail.drain(&errors, &also)))?;
-        let shared = Arc::clone(&link.shared);
-        let reader = start("mcp-reader", Box::new(move || reader::read(&shared, &output, &stop)))?;
+        let reader = Arc::clone(&link.reader);
+        let reader = start("mcp-reader", Box::new(move || reader.run()))?;
         link.threads = Mutex::new(Some((go_on, vec![tail, reader])));
         Ok(link)
     }
@@ -90,11 +96,16 @@ impl Stdio {
 
 impl Link for Stdio {
     fn ask(&self, asked: &Asked, patience: &Patience<'_>) -> Result<Value, ClientError> {
-        let waiting = self.shared.waiters.open(&asked.id)?;
+        let waiting = self.shared.waiters.open(&asked.id, patience.has_an_end())?;
         let left = || patience.left(asked.method);
         let written = self.outlet.write(&asked.message().to_line(), &left);
         let outcome = match written {
-            Ok(()) => waiting.wait(asked.method, patience),
+            Ok(()) => {
+                if patience.has_an_end() {
+                    self.reader.read_for(&waiting);
+                }
+                waiting.wait(asked.method, patience)
+            }
             // It may have died, and then there is more to be said about it.
             Err(error) if error.kind == Trouble::Ended => {
                 match waiting.wait(asked.method, &Patience::of(REASON, patience.cancel)) {
