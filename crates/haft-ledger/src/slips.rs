@@ -62,15 +62,13 @@ pub(crate) struct Mark {
 #[derive(Debug)]
 pub(crate) struct Slips {
     header: Header,
-    /// For one thread at a time, so that numbers come in the order of the slips.
+    /// For one thread at a time: threads have the lock on a file in common.
     file: Mutex<Appended>,
 }
 
 #[derive(Debug)]
 struct Appended {
     file: File,
-    /// What is being written; kept, because most slips are alike in length.
-    slip: Vec<u8>,
     /// How much this process has written since it last looked how long the file is.
     unlooked: u64,
 }
@@ -86,7 +84,7 @@ impl Slips {
         let file = OpenOptions::new().read(true).append(true).open(dir.join(SLIPS)).ok()?;
         let whole = |meta: &Metadata| meta.is_file() && meta.mode() & 0o777 == 0o600 && meta.len() >= HEADER;
         let header = file.metadata().is_ok_and(|meta| whole(&meta)).then(|| Header::of(&file).ok())??;
-        Some(Self { header, file: Mutex::new(Appended { file, slip: Vec::new(), unlooked: LOOK }) })
+        Some(Self { header, file: Mutex::new(Appended { file, unlooked: LOOK }) })
     }
 
     /// The file of a home, begun if there is none: the next number is behind `last`. The caller holds the home's lock.
@@ -123,15 +121,16 @@ impl Slips {
         owner: Option<&str>,
         receipt: &mut Receipt,
     ) -> Result<bool, ToolError> {
-        let mut held = self.held(FlockOperation::LockShared)?;
         let number = receipt.id;
         if number == 0 {
             receipt.id = self.number()?;
         }
-        held.append(&Borrowed { session, owner, receipt }).map_err(|error| {
-            receipt.id = number;
-            told(&error)
-        })
+        let written = written(&Borrowed { session, owner, receipt }).map_err(|error| told(&error));
+        let appended = written.and_then(|slip| {
+            let mut held = self.held(FlockOperation::LockShared)?;
+            held.append(&slip).map_err(|error| told(&error))
+        });
+        appended.inspect_err(|_| receipt.id = number)
     }
 
     /// How far the file reaches now.
@@ -193,19 +192,8 @@ impl Held<'_> {
     }
 
     /// Writes a slip behind all others, in one step, which no other writer comes between.
-    fn append(&mut self, written: &Borrowed<'_>) -> io::Result<bool> {
-        let Appended { file, slip, unlooked } = &mut *self.open;
-        slip.clear();
-        slip.extend_from_slice(&[0; 8]);
-        serde_json::to_writer(&mut *slip, written)?;
-        let body = slip.len() - 8;
-        if body > MOST_BYTES {
-            *slip = Vec::new();
-            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
-        }
-        let sum = sum(&slip[8..]);
-        slip[..4].copy_from_slice(&u32::try_from(body).unwrap_or(u32::MAX).to_le_bytes());
-        slip[4..8].copy_from_slice(&sum);
+    fn append(&mut self, slip: &[u8]) -> io::Result<bool> {
+        let Appended { file, unlooked } = &mut *self.open;
         // What remains of one that does not fit is passed over by whoever reads.
         let went = file.write(slip)?;
         if went < slip.len() {
@@ -235,6 +223,21 @@ struct Borrowed<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<&'a str>,
     receipt: &'a Receipt,
+}
+
+/// A slip as bytes, with its length and its sum before it.
+fn written(slip: &Borrowed<'_>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(1 << 10);
+    bytes.extend_from_slice(&[0; 8]);
+    serde_json::to_writer(&mut bytes, slip)?;
+    let body = bytes.len() - 8;
+    if body > MOST_BYTES {
+        return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+    }
+    let sum = sum(&bytes[8..]);
+    bytes[..4].copy_from_slice(&u32::try_from(body).unwrap_or(u32::MAX).to_le_bytes());
+    bytes[4..8].copy_from_slice(&sum);
+    Ok(bytes)
 }
 
 /// The first slip, and what is behind it.

@@ -132,13 +132,16 @@ impl<T> Relay<T> {
     /// Takes the baton if it still lies there, or is about to.
     pub(super) fn pick_up(&self) -> Option<T> {
         for _ in 0..SHORTLY {
-            let baton = lock(&self.lying).baton.take();
-            if baton.is_some() || self.waiting.load(Ordering::SeqCst) {
+            let baton = self.lying.try_lock().ok().and_then(|mut lying| lying.baton.take());
+            if baton.is_some() {
                 return baton;
+            }
+            if self.waiting.load(Ordering::SeqCst) {
+                break;
             }
             std::hint::spin_loop();
         }
-        None
+        lock(&self.lying).baton.take()
     }
 
     /// Sends everybody home.

@@ -5,7 +5,7 @@
 //! known to take long, after a moment for the rest. Answers to requests that came together go together.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -46,6 +46,7 @@ pub fn serve_stdio(server: &Arc<Server>, input: OwnedFd, output: OwnedFd) -> Res
         under_way: AtomicUsize::new(0),
         processors: std::thread::available_parallelism().map_or(1, Into::into),
         ended: Mutex::new(false),
+        closed: AtomicBool::new(false),
         end: Condvar::new(),
     });
     connection.hire()?;
@@ -115,8 +116,9 @@ struct Kept {
 impl Pipe {
     /// Sends a message, and all that was kept; or keeps it, too, unless that is much already.
     fn put(&self, message: &Message, keep: bool) -> bool {
+        let line = message.to_line();
         let mut kept = lock(&self.kept);
-        message.write_line(&mut kept.lines);
+        kept.lines.extend_from_slice(&line);
         if !keep || kept.lines.len() > MOST_KEPT {
             self.send_kept(&mut kept);
         }
@@ -169,7 +171,9 @@ struct Connection {
     relay: Relay<Inlet>,
     under_way: AtomicUsize,
     processors: usize,
+    /// Whether the client has said its last, and the same for who looks often.
     ended: Mutex<bool>,
+    closed: AtomicBool,
     end: Condvar,
 }
 
@@ -310,13 +314,15 @@ impl Connection {
     /// The client has said its last.
     fn close(&self) {
         *lock(&self.ended) = true;
+        self.closed.store(true, Ordering::SeqCst);
         self.relay.close();
         self.end.notify_all();
     }
 
     fn finished(&self) {
         self.under_way.fetch_sub(1, Ordering::SeqCst);
-        if *lock(&self.ended) {
+        if self.closed.load(Ordering::SeqCst) {
+            drop(lock(&self.ended));
             self.end.notify_all();
         }
     }

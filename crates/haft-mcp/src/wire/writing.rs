@@ -40,7 +40,8 @@ pub(super) fn write_value(out: &mut Vec<u8>, value: &Value) {
 /// Writes a text in quotes.
 pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
     let mut rest = text.as_bytes();
-    out.reserve(rest.len() + 2);
+    // Some more, for what is escaped and for what comes behind a long text.
+    out.reserve(rest.len() + rest.len() / 8 + 16);
     out.push(b'"');
     loop {
         let (plain, behind) = rest.split_at(plain(rest));

@@ -922,8 +922,12 @@ class Grandchild(Server):
             os._exit(0)
 
     def spawn(self, forks):
-        """A process that holds the pipes open, out of our session; 0 in it, as fork says it."""
+        """A process that holds the pipes open, out of our session; 0 in it, as fork says it. It is remembered before we go on."""
+        here, there = os.pipe()
         if os.fork() != 0:
+            os.close(there)
+            os.read(here, 1)
+            os.close(here)
             return 1
         os.setsid()
         if forks > 1:
@@ -932,6 +936,8 @@ class Grandchild(Server):
         for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(each, signal.SIG_IGN)
         self.remember("pids", os.getpid())
+        os.close(there)
+        os.close(here)
         return 0
 
 

@@ -77,10 +77,7 @@ pub(crate) fn read(world: &dyn World, path: &Path, part: Part<'_>) -> Result<Ope
     let Part { first, limit, pages } = part;
     let OpenFile { mut file, size, .. } = world.files().open(path)?;
     let failed = |error: &std::io::Error| ToolError::io(format!("read {}", path.display()), error);
-    // One byte more than it has shows its end in the same read.
-    let room = usize::try_from(size).unwrap_or(CHUNK).saturating_add(1).min(CHUNK);
-    let mut start = Vec::with_capacity(room);
-    file.by_ref().take(CHUNK as u64).read_to_end(&mut start).map_err(|error| failed(&error))?;
+    let mut start = beginning(&mut file, size).map_err(|error| failed(&error))?;
     if let Some(media_type) = image_type(&start) {
         if size > MOST_IMAGE_BYTES {
             return Err(ToolError::failed(format!(
@@ -122,6 +119,25 @@ pub(crate) fn read(world: &dyn World, path: &Path, part: Part<'_>) -> Result<Ope
     }
     rest.take(MOST_WHOLE_BYTES).read_to_end(&mut start).map_err(|error| failed(&error))?;
     as_text(&start, path, first, limit)
+}
+
+/// The first [`CHUNK`] of a file, or all of it.
+fn beginning(file: &mut impl Read, size: u64) -> std::io::Result<Vec<u8>> {
+    // One byte more than it has shows its end in the same read.
+    let room = usize::try_from(size).unwrap_or(CHUNK).saturating_add(1).min(CHUNK);
+    let mut start = vec![0; room];
+    let read = loop {
+        match file.read(&mut start) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            read => break read?,
+        }
+    };
+    start.truncate(read);
+    // A file that has grown, that a signal came between, or that knows no size (`/proc`) has more.
+    if read as u64 != size || room == CHUNK {
+        file.take((CHUNK - read) as u64).read_to_end(&mut start)?;
+    }
+    Ok(start)
 }
 
 /// All of a file, of which `start` has been read.
