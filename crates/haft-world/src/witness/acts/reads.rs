@@ -81,8 +81,8 @@ impl Supervisor {
             if spot.dir.area == Area::Root {
                 self.recorder.opened(&spot);
             }
-        } else if self.places.is_secret(&spot.path()) {
-            return Err(self.refuse_read(&spot.path()));
+        } else if self.places.is_secret(spot.path()) {
+            return Err(self.refuse_read(spot.path()));
         }
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
         let ours = (flags - OFlags::NOFOLLOW - OFlags::CREATE - OFlags::EXCL) | OFlags::CLOEXEC;
