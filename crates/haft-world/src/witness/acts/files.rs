@@ -252,10 +252,10 @@ impl Supervisor {
         // Some programs write these in place when they make a repository, a worktree or a submodule; what they say is
         // looked at in the end.
         let made = spot.dir.made && matches!(guard, Guard::GitConfig | Guard::GitLink);
-        if made || (guard == Guard::GitLink && !exists && Self::is_git_linkage(&path)) {
+        if made || (guard == Guard::GitLink && !exists && Self::is_git_linkage(path)) {
             return Ok(());
         }
-        Err(self.refuse_guarded("write", &path, guard, ""))
+        Err(self.refuse_guarded("write", path, guard, ""))
     }
 }
 

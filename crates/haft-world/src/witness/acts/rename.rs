@@ -85,7 +85,7 @@ impl Supervisor {
     /// What may not be touched is known by its path, so the directories above it keep their names.
     fn may_be_renamed(&mut self, spot: &Spot) -> Result<(), Errno> {
         let path = spot.path();
-        if !self.places.holds_untouchable(&path) {
+        if !self.places.holds_untouchable(path) {
             return Ok(());
         }
         let rule = "something in it may not be touched, and would be under another name";
@@ -126,10 +126,10 @@ impl Supervisor {
         if there.is_some_and(|kind| kind != FileType::Directory) {
             return Err(Errno::NOTDIR);
         }
-        if new.starts_with(&old) {
+        if new.starts_with(old) {
             return Err(Errno::INVAL);
         }
-        if self.recorder.is_new(&old) {
+        if self.recorder.is_new(old) {
             self.touch(from)?;
             self.touch(to)?;
             self.dirs.forget();
@@ -144,13 +144,13 @@ impl Supervisor {
         }
         let mode = from.stat()?.st_mode & 0o7777;
         self.pairing.part();
-        self.recorder.before_move(&old, &new)?;
+        self.recorder.before_move(old, new)?;
         self.dirs.forget();
         if let Err(error) = rename(from, to, flags) {
             self.recorder.stayed();
             return Err(error);
         }
-        self.recorder.moved(&old, &new, mode);
+        self.recorder.moved(old, new, mode);
         Ok(Answer::Done(0))
     }
 
