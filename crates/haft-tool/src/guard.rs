@@ -57,7 +57,8 @@ pub const GUARDED_FILES: &[&str] = &[
 /// Whether `path` is guarded, judged by its words alone.
 pub fn guarded(path: &Path) -> Option<Guard> {
     // Asked before each file that a command writes, and nearly every path is told by its dots.
-    let dotted = path.iter().any(|name| name.as_encoded_bytes().first() == Some(&b'.'));
+    let words = path.as_os_str().as_encoded_bytes();
+    let dotted = words.first() == Some(&b'.') || words.windows(2).any(|pair| pair == b"/.");
     if !dotted && !path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("haft.toml")) {
         return None;
     }

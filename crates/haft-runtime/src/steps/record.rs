@@ -324,7 +324,11 @@ impl Journal for Page {
     fn witnessed(&self, changes: Vec<Change>) -> Result<(), ToolError> {
         let mut done = self.done();
         done.witnessed = true;
-        done.changes.extend(changes);
+        if done.changes.is_empty() {
+            done.changes = changes;
+        } else {
+            done.changes.extend(changes);
+        }
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::io::{Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use haft_tool::{FileNode, Hash, Node, Reads, ToolError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
@@ -205,7 +206,10 @@ fn unlocked(parent: &OwnedFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Er
 
 /// Owner and group, where a file that this process creates would get others.
 pub(crate) fn foreign_owner(stat: &Stat) -> Option<(u32, u32)> {
-    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    // Haft stays who it is, and this is asked for every file.
+    static OWN: OnceLock<(u32, u32)> = OnceLock::new();
+    let (uid, gid) =
+        *OWN.get_or_init(|| (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()));
     (stat.st_uid != uid || stat.st_gid != gid).then_some((stat.st_uid, stat.st_gid))
 }
 

@@ -13,6 +13,7 @@ mod acts;
 mod audit;
 mod census;
 mod denials;
+mod divide;
 mod filter;
 mod image;
 mod notify;

@@ -70,8 +70,8 @@ impl Pairing {
         Some(processor)
     }
 
-    /// Runs wherever there is room again.
-    fn part(&mut self) {
+    /// Runs wherever there is room again. Threads that the witness starts would stay where it does.
+    pub(super) fn part(&mut self) {
         if let Some((_, before)) = self.here.take() {
             let _ = sched_setaffinity(None, &before);
         }

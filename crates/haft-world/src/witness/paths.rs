@@ -4,6 +4,7 @@
 //! it is; from there on only the handle counts. All changes that sandboxed programs make go through the witness one
 //! by one, so between the look and the act nothing moves.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -30,6 +31,8 @@ pub(super) struct Dir {
     pub(super) fd: OwnedFd,
     pub(super) path: PathBuf,
     pub(super) area: Area,
+    /// Whether all its entries are of the same area as itself.
+    pub(super) whole: bool,
     /// Whether it was not there before the command, or before the last move.
     pub(super) new: bool,
     /// Whether the command made it where there never was one.
@@ -45,20 +48,27 @@ pub(super) struct Spot {
     pub(super) slash: bool,
     /// Whether the program said `.` or `..` instead of the name.
     pub(super) dots: usize,
+    path: PathBuf,
 }
 
 impl Spot {
-    pub(super) fn path(&self) -> PathBuf {
-        self.dir.path.join(&self.name)
+    fn new(dir: Rc<Dir>, name: &OsStr) -> Self {
+        let path = dir.path.join(name);
+        Self { dir, name: name.to_owned(), slash: false, dots: 0, path }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The name as the kernel shall see it.
-    pub(super) fn word(&self) -> OsString {
-        let mut word = self.name.clone();
-        if self.slash {
-            word.push("/");
+    pub(super) fn word(&self) -> Cow<'_, OsStr> {
+        if !self.slash {
+            return Cow::Borrowed(&self.name);
         }
-        word
+        let mut word = self.name.clone();
+        word.push("/");
+        Cow::Owned(word)
     }
 
     pub(super) fn stat(&self) -> Result<rustix::fs::Stat, Errno> {
@@ -92,6 +102,7 @@ enum Base {
 /// What tells a directory's area and whether it is new.
 pub(super) trait Judge {
     fn area(&self, path: &Path) -> Area;
+    fn is_whole(&self, path: &Path) -> bool;
     fn is_new(&self, path: &Path) -> bool;
     fn is_made(&self, path: &Path) -> bool;
 }
@@ -161,7 +172,7 @@ impl Dirs {
             let fd = rustix::fs::openat(&dir.fd, name, flags, Mode::empty())?;
             return Ok(Found::Descriptor(fd));
         }
-        Ok(Found::Spot(Spot { dir, name: OsStr::from_bytes(name).to_owned(), slash, dots: 0 }))
+        Ok(Found::Spot(Spot { slash, ..Spot::new(dir, OsStr::from_bytes(name)) }))
     }
 
     /// The same with links followed to their end. A name that does not exist is where it would be made.
@@ -190,8 +201,7 @@ impl Dirs {
     pub(super) fn of_descriptor(&mut self, fd: &OwnedFd, judge: &dyn Judge) -> Result<Spot, Errno> {
         let path = where_is(fd)?;
         let dir = self.canonical(path.parent().ok_or(Errno::NOENT)?, judge)?;
-        let name = path.file_name().ok_or(Errno::NOENT)?.to_owned();
-        let spot = Spot { dir, name, slash: false, dots: 0 };
+        let spot = Spot::new(dir, path.file_name().ok_or(Errno::NOENT)?);
         let (named, held) = (spot.stat()?, rustix::fs::fstat(fd)?);
         if (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino) { Ok(spot) } else { Err(Errno::NOENT) }
     }
@@ -200,7 +210,7 @@ impl Dirs {
     fn entry_of(&mut self, dir: &Dir, dots: usize, judge: &dyn Judge) -> Result<Spot, Errno> {
         let (parent, name) = (dir.path.parent(), dir.path.file_name());
         let (parent, name) = parent.zip(name).ok_or(Errno::BUSY)?;
-        Ok(Spot { dir: self.canonical(parent, judge)?, name: name.to_owned(), slash: false, dots })
+        Ok(Spot { dots, ..Spot::new(self.canonical(parent, judge)?, name) })
     }
 
     fn canonical(&mut self, path: &Path, judge: &dyn Judge) -> Result<Rc<Dir>, Errno> {
@@ -249,8 +259,8 @@ impl Dirs {
         let fd = open(path)?;
         let path = where_is(&fd)?;
         let (area, new) = (judge.area(&path), judge.is_new(&path));
-        let made = judge.is_made(&path);
-        let dir = Rc::new(Dir { fd, path, area, new, made });
+        let (whole, made) = (judge.is_whole(&path), judge.is_made(&path));
+        let dir = Rc::new(Dir { fd, path, area, whole, new, made });
         if self.known.len() >= MOST_KNOWN {
             self.known.clear();
         }

@@ -95,6 +95,13 @@ impl Places {
         }
     }
 
+    /// Whether every entry of the directory at `path` is of the same area as the directory.
+    pub(super) fn is_whole(&self, path: &Path) -> bool {
+        let Self { scope, scratch, temps, .. } = self;
+        let lists = [&scope.protected, scratch, &scope.blocked, &scope.roots, &scope.grants, temps];
+        !lists.into_iter().flatten().any(|listed| listed.parent() == Some(path))
+    }
+
     /// Why `path`, which lies in no place to write, may not be written.
     pub(super) fn why_outside(&self, path: &Path) -> (String, Option<String>) {
         if self.scope.is_protected(path) {

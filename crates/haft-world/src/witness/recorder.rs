@@ -1,7 +1,7 @@
 //! What stood at each path before a command's first touch, and what stands there when it is done.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use haft_tool::{Change, Node, ToolError};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use super::divide::divide;
 use super::image::{self, Bytes};
 use super::paths::{Spot, where_is};
 use super::survey;
@@ -27,7 +28,8 @@ type FirstSeen = (Node, Option<Vec<u8>>);
 pub(super) struct Recorder {
     journal: Arc<dyn Journal>,
     /// What stood at a path before it was first touched. What lies below a directory that was not there is not in it.
-    touched: HashMap<PathBuf, Node>,
+    /// All are canonical, and their words are faster compared than their parts.
+    touched: HashMap<OsString, Node>,
     /// What stood in files with several names, by file: one name's change is all of theirs.
     linked: HashMap<FileId, FirstSeen>,
     /// Files that were opened for writing; some may be written still.
@@ -63,7 +65,7 @@ impl Recorder {
         }
         // From the top: what is new is so from somewhere near the workspace on, however deep it goes.
         let above: Vec<&Path> = path.ancestors().collect();
-        above.into_iter().rev().any(|above| self.touched.get(above) == Some(&Node::Absent))
+        above.into_iter().rev().any(|above| self.touched.get(above.as_os_str()) == Some(&Node::Absent))
     }
 
     /// Whether the command made the directory at `path` where there never was one.
@@ -74,17 +76,13 @@ impl Recorder {
 
     /// Whether nothing stood at `path`, as far as the command touched it.
     pub(super) fn was_never(&self, path: &Path) -> bool {
-        self.touched.get(path).is_none_or(|before| *before == Node::Absent)
+        self.touched.get(path.as_os_str()).is_none_or(|before| *before == Node::Absent)
             && !self.moved_away.iter().any(|away| path.starts_with(away))
     }
 
     /// Keeps what stands at a spot, before the command changes it for the first time.
     pub(super) fn touch(&mut self, spot: &Spot) -> Result<(), Errno> {
-        if spot.dir.new {
-            return Ok(());
-        }
-        let path = spot.path();
-        if self.touched.contains_key(&path) {
+        if self.knows(spot) {
             return Ok(());
         }
         let (mut node, mut bytes) = image::look(&spot.dir.fd, &spot.name)?;
@@ -104,12 +102,25 @@ impl Recorder {
                 }
             }
         }
-        self.keep(path, node, &bytes)
+        self.keep(spot.path(), node, &bytes)
+    }
+
+    /// The same, where nothing stands.
+    pub(super) fn touch_absent(&mut self, spot: &Spot) -> Result<(), Errno> {
+        if self.knows(spot) {
+            return Ok(());
+        }
+        self.keep(spot.path(), Node::Absent, &Bytes::None)
+    }
+
+    /// Whether it is known what stood at a spot before the command.
+    pub(super) fn knows(&self, spot: &Spot) -> bool {
+        spot.dir.new || self.touched.contains_key(spot.path().as_os_str())
     }
 
     /// Notes that a file is open for writing.
     pub(super) fn opened(&mut self, spot: &Spot) {
-        self.opened.push(spot.path());
+        self.opened.push(spot.path().to_owned());
     }
 
     /// Says that something will not come back.
@@ -157,11 +168,11 @@ impl Recorder {
         let Ok(dir) = open_dir(parent) else { return };
         let Ok((node, bytes)) = image::look(&dir, name) else { return };
         // What could not be kept is told when all is done.
-        let _ = self.keep(path.to_owned(), node, &bytes);
+        let _ = self.keep(path, node, &bytes);
     }
 
     /// Keeps what stands at `path`; a change that could not be taken back is not made.
-    fn keep(&mut self, path: PathBuf, node: Node, bytes: &Bytes) -> Result<(), Errno> {
+    fn keep(&mut self, path: &Path, node: Node, bytes: &Bytes) -> Result<(), Errno> {
         let image = match bytes {
             Bytes::None => Image::None,
             Bytes::Small(bytes) => Image::Small(bytes),
@@ -171,11 +182,11 @@ impl Recorder {
                 Image::None
             }
         };
-        if let Err(error) = self.journal.witness(&Before { path: &path, node: &node, bytes: image }) {
+        if let Err(error) = self.journal.witness(&Before { path, node: &node, bytes: image }) {
             self.error.get_or_insert(error);
             return Err(Errno::IO);
         }
-        self.touched.insert(path, node);
+        self.touched.insert(path.as_os_str().to_owned(), node);
         Ok(())
     }
 
@@ -183,30 +194,34 @@ impl Recorder {
     fn seal(&mut self) {
         let mut touched: Vec<_> = std::mem::take(&mut self.touched).into_iter().collect();
         touched.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        let mut parents = Parents::default();
-        for (path, before) in touched {
-            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
-            let after = match parents.open(parent) {
-                Some(dir) => image::look(dir, name).map(|(node, _)| node),
-                None => Ok(Node::Absent),
-            };
-            let Ok(after) = after else {
-                self.losses.push(format!("{} can no longer be looked at", path.display()));
-                continue;
-            };
-            let made = before == Node::Absent && matches!(after, Node::Dir { .. });
-            if made && let Some(dir) = parents.open(parent) {
-                self.inside(dir, name, &path);
-                self.made.push(path.clone());
+        for stretch in divide(touched, look_again) {
+            match stretch {
+                Some(stretch) => stretch.into_iter().for_each(|compared| self.settle(compared)),
+                None => self.losses.push("part of what was touched could not be looked at".to_owned()),
             }
-            let same_file = before.same_as(&after)
-                && before
-                    .as_file()
-                    .zip(after.as_file())
-                    .is_none_or(|(a, b)| a.owner == b.owner && a.xattrs == b.xattrs);
-            if !same_file {
-                self.changes.push(Change::new(path, before, after));
-            }
+        }
+    }
+
+    fn settle(&mut self, Compared { path, before, after }: Compared) {
+        let Ok(after) = after else {
+            self.losses.push(format!("{} can no longer be looked at", path.display()));
+            return;
+        };
+        let made = before == Node::Absent && matches!(after, Node::Dir { .. });
+        if made
+            && let (Some(parent), Some(name)) = (path.parent(), path.file_name())
+            && let Ok(dir) = open_dir(parent)
+        {
+            self.inside(&dir, name, &path);
+            self.made.push(path.clone());
+        }
+        let same_file = before.same_as(&after)
+            && before
+                .as_file()
+                .zip(after.as_file())
+                .is_none_or(|(a, b)| a.owner == b.owner && a.xattrs == b.xattrs);
+        if !same_file {
+            self.changes.push(Change::new(path, before, after));
         }
     }
 
@@ -230,6 +245,28 @@ impl Recorder {
             None => Ok((self.changes, self.losses)),
         }
     }
+}
+
+/// A touched path: what stood there, and what stands there now.
+struct Compared {
+    path: PathBuf,
+    before: Node,
+    after: Result<Node, Errno>,
+}
+
+/// Looks at what stands at touched paths now.
+fn look_again(touched: Vec<(OsString, Node)>) -> Vec<Compared> {
+    let mut parents = Parents::default();
+    let compare = |(path, before): (OsString, Node)| {
+        let path = PathBuf::from(path);
+        let (parent, name) = path.parent().zip(path.file_name())?;
+        let after = match parents.open(parent) {
+            Some(dir) => image::look(dir, name).map(|(node, _)| node),
+            None => Ok(Node::Absent),
+        };
+        Some(Compared { path, before, after })
+    };
+    touched.into_iter().filter_map(compare).collect()
 }
 
 /// The directory that was asked for last: touched paths come sorted.

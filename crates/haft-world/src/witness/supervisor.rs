@@ -86,6 +86,10 @@ impl Judge for Judging<'_> {
         self.0.area(path)
     }
 
+    fn is_whole(&self, path: &Path) -> bool {
+        self.0.is_whole(path)
+    }
+
     fn is_new(&self, path: &Path) -> bool {
         self.1.is_new(path)
     }
@@ -107,12 +111,13 @@ impl Supervisor {
         loop {
             match self.listener.next(patience) {
                 Arrived::Call(call) => self.take(&call),
-                Arrived::Nothing if self.stop.load(Ordering::SeqCst) => return,
+                Arrived::Nothing if self.stop.load(Ordering::SeqCst) => break,
                 Arrived::Nothing => {}
-                Arrived::End => return,
+                Arrived::End => break,
             }
             self.census.look(&self.places.scope.workspace);
         }
+        self.pairing.part();
     }
 
     fn take(&mut self, call: &Call) {
@@ -157,13 +162,14 @@ impl Supervisor {
     /// Whether the scope lets the entry at `spot` be changed, guards apart. A refusal is noted.
     pub(super) fn may_change(&mut self, what: &str, spot: &Spot) -> bool {
         let path = spot.path();
-        let allowed = match self.places.area(&path) {
+        let area = if spot.dir.whole { spot.dir.area } else { self.places.area(path) };
+        let allowed = match area {
             Area::Root | Area::Scratch => true,
-            Area::Temp => self.places.may_change_temporary(&path, |entry| entry.symlink_metadata().is_ok()),
+            Area::Temp => self.places.may_change_temporary(path, |entry| entry.symlink_metadata().is_ok()),
             Area::Outside => false,
         };
         if !allowed {
-            let (rule, allow) = self.places.why_outside(&path);
+            let (rule, allow) = self.places.why_outside(path);
             self.denials.add(what, path.display().to_string(), rule, allow);
         }
         allowed
@@ -194,6 +200,14 @@ impl Supervisor {
     pub(super) fn touch(&mut self, spot: &Spot) -> Result<(), Errno> {
         match spot.dir.area {
             Area::Root => self.recorder.touch(spot),
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps that nothing stands at a spot, where somebody has just looked.
+    pub(super) fn touch_absent(&mut self, spot: &Spot) -> Result<(), Errno> {
+        match spot.dir.area {
+            Area::Root => self.recorder.touch_absent(spot),
             _ => Ok(()),
         }
     }

@@ -9,14 +9,11 @@ use std::sync::Arc;
 use haft_tool::Node;
 use rustix::fs::{FileType, Mode, OFlags};
 
+use super::divide::divide;
 use super::image;
 
 /// Directories nested deeper than this are not looked through: each one on the way is held open.
 const DEEPEST: usize = 400;
-/// Fewer files than this are faster looked at than divided.
-const WORTH_DIVIDING: usize = 512;
-/// No faster with more: the disk and the other calls have a word, too.
-const MOST_THREADS: usize = 4;
 
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -66,45 +63,29 @@ pub(super) fn survey(dir: &OwnedFd, name: &OsStr, path: &Path) -> Survey {
             entries.push(Entry { dir: Arc::clone(&dir), name: name.to_owned(), path });
         }
     }
-    look(&entries, &mut survey);
+    look(entries, &mut survey);
     survey
 }
 
-fn look(entries: &[Entry], survey: &mut Survey) {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-    if entries.len() < WORTH_DIVIDING || cores < 2 {
-        look_at(entries, survey);
-        return;
-    }
-    let parts = entries.chunks(entries.len().div_ceil(cores));
-    std::thread::scope(|scope| {
-        let work: Vec<_> = parts
-            .map(|part| {
-                scope.spawn(move || {
-                    let mut survey = Survey::default();
-                    look_at(part, &mut survey);
-                    survey
-                })
-            })
-            .collect();
-        for part in work {
-            match part.join() {
-                Ok(part) => {
-                    survey.found.extend(part.found);
-                    survey.losses.extend(part.losses);
-                }
-                Err(_) => survey.losses.push("part of what was made could not be looked at".to_owned()),
+fn look(entries: Vec<Entry>, survey: &mut Survey) {
+    for part in divide(entries, look_at) {
+        match part {
+            Some(part) => {
+                survey.found.extend(part.found);
+                survey.losses.extend(part.losses);
             }
+            None => survey.losses.push("part of what was made could not be looked at".to_owned()),
         }
-    });
+    }
 }
 
-fn look_at(entries: &[Entry], survey: &mut Survey) {
-    survey.found.reserve(entries.len());
+fn look_at(entries: Vec<Entry>) -> Survey {
+    let mut survey = Survey { found: Vec::with_capacity(entries.len()), losses: Vec::new() };
     for Entry { dir, name, path } in entries {
-        match image::look(dir, name) {
-            Ok((node, _)) => survey.found.push((path.clone(), node)),
+        match image::look(&dir, &name) {
+            Ok((node, _)) => survey.found.push((path, node)),
             Err(_) => survey.losses.push(format!("{} cannot be looked at", path.display())),
         }
     }
+    survey
 }

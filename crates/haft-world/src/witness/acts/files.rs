@@ -81,7 +81,6 @@ impl Supervisor {
         flags: OFlags,
         mode: Mode,
     ) -> Result<Answer, Errno> {
-        let path = spot.path();
         if spot.slash {
             return Ok(self.let_go(Errno::ISDIR));
         }
@@ -89,7 +88,7 @@ impl Supervisor {
             return Ok(Answer::GoOn);
         }
         if spot.dir.path.starts_with("/dev")
-            && let Some(answer) = self.open_device(spot, &path, flags)
+            && let Some(answer) = self.open_device(spot, flags)
         {
             return answer;
         }
@@ -100,15 +99,17 @@ impl Supervisor {
                 other => return other,
             }
         }
-        let stat = spot.stat();
+        // A name that must be new is looked at by the kernel; before that only if it must be kept.
+        let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL) && !flags.contains(OFlags::TMPFILE);
+        let stat = if exclusive && self.recorder.knows(spot) { Err(Errno::NOENT) } else { spot.stat() };
         if let Ok(stat) = &stat {
             match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Symlink => return Err(Errno::LOOP),
                 FileType::Directory if !flags.contains(OFlags::TMPFILE) => {
                     return Ok(self.let_go(Errno::ISDIR));
                 }
-                _ if !flags.contains(OFlags::WRONLY) && self.places.is_secret(&path) => {
-                    return Err(self.refuse_read(&path));
+                _ if !flags.contains(OFlags::WRONLY) && self.places.is_secret(spot.path()) => {
+                    return Err(self.refuse_read(spot.path()));
                 }
                 _ => {}
             }
@@ -122,8 +123,8 @@ impl Supervisor {
             return Ok(self.let_go(Errno::ACCESS));
         }
         self.may_write_guarded(spot, stat.is_ok())?;
-        let kind = stat.ok().map(|stat| FileType::from_raw_mode(stat.st_mode));
-        match kind {
+        let kind = stat.map(|stat| FileType::from_raw_mode(stat.st_mode));
+        match kind.ok() {
             None | Some(FileType::RegularFile) => {}
             Some(FileType::Fifo) => return Ok(self.open_fifo(call, spot, flags)),
             Some(FileType::Socket) => return Err(Errno::NXIO),
@@ -133,7 +134,11 @@ impl Supervisor {
                 return Err(Errno::ACCESS);
             }
         }
-        self.touch(spot)?;
+        if kind == Err(Errno::NOENT) {
+            self.touch_absent(spot)?;
+        } else {
+            self.touch(spot)?;
+        }
         self.with_umask_of(call);
         let fd = open_here(spot, flags, mode)?;
         if spot.dir.area == Area::Root {
@@ -143,7 +148,8 @@ impl Supervisor {
     }
 
     /// Opens what programs need of `/dev`; nothing if it is none of that.
-    fn open_device(&mut self, spot: &Spot, path: &Path, flags: OFlags) -> Option<Result<Answer, Errno>> {
+    fn open_device(&mut self, spot: &Spot, flags: OFlags) -> Option<Result<Answer, Errno>> {
+        let path = spot.path();
         if self.places.is_device(path) {
             let close_on_exec = flags.contains(OFlags::CLOEXEC);
             let opened = open_here(spot, flags, Mode::empty());
@@ -170,7 +176,7 @@ impl Supervisor {
 
     /// A file without a name, in a directory that may be written.
     fn open_unnamed(&mut self, call: &Call, spot: &Spot, flags: OFlags, mode: Mode) -> Result<Answer, Errno> {
-        if self.places.area(&spot.path()) == Area::Outside {
+        if self.places.area(spot.path()) == Area::Outside {
             return Ok(self.let_go(Errno::ACCESS));
         }
         self.with_umask_of(call);
@@ -246,10 +252,10 @@ impl Supervisor {
         // Some programs write these in place when they make a repository, a worktree or a submodule; what they say is
         // looked at in the end.
         let made = spot.dir.made && matches!(guard, Guard::GitConfig | Guard::GitLink);
-        if made || (guard == Guard::GitLink && !exists && Self::is_git_linkage(&path)) {
+        if made || (guard == Guard::GitLink && !exists && Self::is_git_linkage(path)) {
             return Ok(());
         }
-        Err(self.refuse_guarded("write", &path, guard, ""))
+        Err(self.refuse_guarded("write", path, guard, ""))
     }
 }
 

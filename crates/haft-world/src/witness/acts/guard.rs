@@ -25,7 +25,7 @@ impl Supervisor {
             return None;
         }
         let path = spot.path();
-        self.places.guard(&path, spot.dir.made).or_else(|| self.bare_guard(spot, &path))
+        self.places.guard(path, spot.dir.made).or_else(|| self.bare_guard(spot, path))
     }
 
     /// A directory can be git's without the name `.git`: then its hooks and its configuration count as well.
@@ -63,9 +63,9 @@ impl Supervisor {
             Err(error) => return Err(error),
         };
         let path = to.path();
-        let programs = git::programs_in(&path, &old, &new);
+        let programs = git::programs_in(path, &old, &new);
         if !programs.is_empty() {
-            return Err(self.refuse_guarded("write", &path, Guard::GitConfig, &programs.join(", ")));
+            return Err(self.refuse_guarded("write", path, Guard::GitConfig, &programs.join(", ")));
         }
         self.touch(from)?;
         self.touch(to)?;
@@ -86,8 +86,8 @@ impl Supervisor {
     pub(super) fn may_become(&mut self, from: &Spot, to: &Spot) -> Result<(), Errno> {
         let (old, new) = (from.path(), to.path());
         let counts = |name: &str| new.components().any(|part| part.as_os_str().eq_ignore_ascii_case(name));
-        let made = self.recorder.is_made(&new) || (!to.exists() && self.recorder.was_never(&new));
-        let was_made = self.recorder.is_made(&old);
+        let made = self.recorder.is_made(new) || (!to.exists() && self.recorder.was_never(new));
+        let was_made = self.recorder.is_made(old);
         if made && !counts(".git") && !counts(".claude") && !counts(".config") {
             return Ok(());
         }
@@ -119,7 +119,7 @@ impl Supervisor {
                 if seen > MOST_ENTRIES {
                     return Err(self.refuse_guarded(
                         "move",
-                        &new,
+                        new,
                         Guard::Hook,
                         "too many files to look through",
                     ));

@@ -78,7 +78,7 @@ impl Supervisor {
             return Err(Errno::PERM);
         }
         if let Some(guard @ (Guard::Settings | Guard::Hook)) = self.guard_of(&spot) {
-            return Err(self.refuse_guarded(wish.what, &spot.path(), guard, ""));
+            return Err(self.refuse_guarded(wish.what, spot.path(), guard, ""));
         }
         if let Act::SetAttribute { name, .. } | Act::RemoveAttribute(name) = &wish.act
             && !name.to_bytes().starts_with(b"user.")

@@ -49,7 +49,7 @@ impl Supervisor {
         match self.guard_of(&spot) {
             // A directory for git is made by git init; a directory is no settings file.
             None | Some(Guard::GitLink | Guard::GitConfig) => {}
-            Some(guard) => return Err(self.refuse_guarded("create", &spot.path(), guard, "")),
+            Some(guard) => return Err(self.refuse_guarded("create", spot.path(), guard, "")),
         }
         self.touch(&spot)?;
         self.with_umask_of(call);
@@ -90,8 +90,8 @@ impl Supervisor {
         let spot = self.new_spot(call, base, path)?;
         self.refuse_any_guard("create", &spot)?;
         // Git tries out whether there are links at all with one that leads to this name, and removes it.
-        if spot.dir.area == Area::Root && target != b"testing" && is_inside_git(&spot.path()) {
-            return Err(self.refuse_guarded("create", &spot.path(), Guard::GitLink, "a link"));
+        if spot.dir.area == Area::Root && target != b"testing" && is_inside_git(spot.path()) {
+            return Err(self.refuse_guarded("create", spot.path(), Guard::GitLink, "a link"));
         }
         self.touch(&spot)?;
         self.dirs.forget();
@@ -145,8 +145,8 @@ impl Supervisor {
         if !self.may_change("link", &source) {
             return Err(Errno::ACCESS);
         }
-        if self.places.is_secret(&source.path()) {
-            return Err(self.refuse_read(&source.path()));
+        if self.places.is_secret(source.path()) {
+            return Err(self.refuse_read(source.path()));
         }
         self.refuse_any_guard("link", &source)?;
         self.refuse_any_guard("create", &spot)?;
@@ -184,7 +184,7 @@ impl Supervisor {
             return Err(Errno::ACCESS);
         }
         if let Some(guard @ Guard::Settings) = self.guard_of(&spot) {
-            return Err(self.refuse_guarded("delete", &spot.path(), guard, ""));
+            return Err(self.refuse_guarded("delete", spot.path(), guard, ""));
         }
         self.touch(&spot)?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
@@ -198,7 +198,7 @@ impl Supervisor {
     /// Refuses a spot that is guarded in any way.
     pub(super) fn refuse_any_guard(&mut self, what: &str, spot: &Spot) -> Result<(), Errno> {
         match self.guard_of(spot) {
-            Some(guard) => Err(self.refuse_guarded(what, &spot.path(), guard, "")),
+            Some(guard) => Err(self.refuse_guarded(what, spot.path(), guard, "")),
             None => Ok(()),
         }
     }

@@ -21,12 +21,12 @@ impl Supervisor {
         if kind == FileType::Symlink {
             return Err(Errno::LOOP);
         }
-        if self.places.is_secret(&path) && kind != FileType::Directory {
-            return Err(self.refuse_read(&path));
+        if self.places.is_secret(path) && kind != FileType::Directory {
+            return Err(self.refuse_read(path));
         }
-        if let Some(process) = process_of(&path)
+        if let Some(process) = process_of(path)
             && !self.census.has(process)
-            && is_private(&path)
+            && is_private(path)
         {
             let place = path.display().to_string();
             self.denials.add("read", place, "not one of the command's own processes", None);
@@ -36,7 +36,7 @@ impl Supervisor {
             FileType::RegularFile | FileType::Directory => {}
             FileType::Fifo => return Ok(self.open_fifo(call, spot, flags)),
             FileType::Socket => return Err(Errno::NXIO),
-            _ if self.places.is_device(&path) => {}
+            _ if self.places.is_device(path) => {}
             _ if path.starts_with("/dev/pts") || path == Path::new("/dev/ptmx") => {
                 return self.open_terminal(spot, flags);
             }
@@ -81,8 +81,8 @@ impl Supervisor {
             if spot.dir.area == Area::Root {
                 self.recorder.opened(&spot);
             }
-        } else if self.places.is_secret(&spot.path()) {
-            return Err(self.refuse_read(&spot.path()));
+        } else if self.places.is_secret(spot.path()) {
+            return Err(self.refuse_read(spot.path()));
         }
         let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
         let ours = (flags - OFlags::NOFOLLOW - OFlags::CREATE - OFlags::EXCL) | OFlags::CLOEXEC;

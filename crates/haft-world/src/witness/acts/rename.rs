@@ -53,9 +53,9 @@ impl Supervisor {
         if flags.contains(RenameFlags::EXCHANGE) {
             return self.exchange(&from, &to, directory || there == Some(FileType::Directory));
         }
-        if !directory && self.places.is_secret(&from.path()) && !self.places.is_secret(&to.path()) {
+        if !directory && self.places.is_secret(from.path()) && !self.places.is_secret(to.path()) {
             // Under the new name it could be read.
-            return Err(self.refuse_read(&from.path()));
+            return Err(self.refuse_read(from.path()));
         }
         self.may_leave(&from, directory)?;
         match self.guard_of(&to) {
@@ -65,10 +65,10 @@ impl Supervisor {
             }
             // A directory named .git is looked through below.
             Some(Guard::GitLink) if directory => {}
-            Some(guard) => return Err(self.refuse_guarded("move", &to.path(), guard, "")),
+            Some(guard) => return Err(self.refuse_guarded("move", to.path(), guard, "")),
         }
-        if kind == FileType::Symlink && to.dir.area == Area::Root && is_inside_git(&to.path()) {
-            return Err(self.refuse_guarded("move", &to.path(), Guard::GitLink, "a link"));
+        if kind == FileType::Symlink && to.dir.area == Area::Root && is_inside_git(to.path()) {
+            return Err(self.refuse_guarded("move", to.path(), Guard::GitLink, "a link"));
         }
         if directory {
             self.may_become(&from, &to)?;
@@ -85,7 +85,7 @@ impl Supervisor {
     /// What may not be touched is known by its path, so the directories above it keep their names.
     fn may_be_renamed(&mut self, spot: &Spot) -> Result<(), Errno> {
         let path = spot.path();
-        if !self.places.holds_untouchable(&path) {
+        if !self.places.holds_untouchable(path) {
             return Ok(());
         }
         let rule = "something in it may not be touched, and would be under another name";
@@ -96,7 +96,7 @@ impl Supervisor {
     /// Settings stay where they are, also with the directory around them.
     fn may_leave(&mut self, from: &Spot, directory: bool) -> Result<(), Errno> {
         if let Some(guard @ Guard::Settings) = self.guard_of(from) {
-            return Err(self.refuse_guarded("move", &from.path(), guard, ""));
+            return Err(self.refuse_guarded("move", from.path(), guard, ""));
         }
         if directory && from.name == ".claude" && from.dir.area == Area::Root && !from.dir.made {
             for name in ["settings.json", "settings.local.json"] {
@@ -104,7 +104,7 @@ impl Supervisor {
                 if rustix::fs::statat(&from.dir.fd, &inside, AtFlags::SYMLINK_NOFOLLOW).is_ok()
                     && self.places.scope.guard(&from.dir.path.join(&inside)).is_some()
                 {
-                    return Err(self.refuse_guarded("move", &from.path(), Guard::Settings, name));
+                    return Err(self.refuse_guarded("move", from.path(), Guard::Settings, name));
                 }
             }
         }
@@ -126,10 +126,10 @@ impl Supervisor {
         if there.is_some_and(|kind| kind != FileType::Directory) {
             return Err(Errno::NOTDIR);
         }
-        if new.starts_with(&old) {
+        if new.starts_with(old) {
             return Err(Errno::INVAL);
         }
-        if self.recorder.is_new(&old) {
+        if self.recorder.is_new(old) {
             self.touch(from)?;
             self.touch(to)?;
             self.dirs.forget();
@@ -143,13 +143,14 @@ impl Supervisor {
             rustix::fs::unlinkat(&to.dir.fd, &to.name, AtFlags::REMOVEDIR)?;
         }
         let mode = from.stat()?.st_mode & 0o7777;
-        self.recorder.before_move(&old, &new)?;
+        self.pairing.part();
+        self.recorder.before_move(old, new)?;
         self.dirs.forget();
         if let Err(error) = rename(from, to, flags) {
             self.recorder.stayed();
             return Err(error);
         }
-        self.recorder.moved(&old, &new, mode);
+        self.recorder.moved(old, new, mode);
         Ok(Answer::Done(0))
     }
 
@@ -161,8 +162,8 @@ impl Supervisor {
         self.refuse_any_guard("move", from)?;
         self.refuse_any_guard("move", to)?;
         for spot in [from, to] {
-            if self.places.is_secret(&spot.path()) {
-                return Err(self.refuse_read(&spot.path()));
+            if self.places.is_secret(spot.path()) {
+                return Err(self.refuse_read(spot.path()));
             }
         }
         self.touch(from)?;

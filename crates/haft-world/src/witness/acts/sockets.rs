@@ -71,7 +71,7 @@ impl Supervisor {
         if kind != FileType::Socket {
             return Err(Errno::CONNREFUSED);
         }
-        if self.places.area(&spot.path()) == Area::Outside || !self.may_change("connect", &spot) {
+        if self.places.area(spot.path()) == Area::Outside || !self.may_change("connect", &spot) {
             let place = spot.path().display().to_string();
             self.denials.add("connect", place, "another program's socket", None);
             return Err(Errno::ACCESS);
