@@ -187,7 +187,10 @@ impl Enclosure {
 
     fn scratch(&self) -> Result<Arc<Scratch>, ToolError> {
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(scratch) = &*scratch {
+        // A command may have removed it; the next one needs another.
+        if let Some(scratch) = &*scratch
+            && scratch.path().is_dir()
+        {
             return Ok(Arc::clone(scratch));
         }
         let new = Arc::new(Scratch::new()?);
@@ -221,4 +224,19 @@ fn how(abi: u32, network: &Network, witness: bool) -> String {
     };
     let witness = if witness { "witness" } else { "no witness: guarded names are not held" };
     format!("Landlock {abi}, seccomp, {witness}; {network}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_directory_is_there_again_when_a_command_removed_it() {
+        let enclosure = Enclosure::default();
+        let first = enclosure.scratch().unwrap();
+        assert!(Arc::ptr_eq(&first, &enclosure.scratch().unwrap()));
+        std::fs::remove_dir(first.path()).unwrap();
+        let second = enclosure.scratch().unwrap();
+        assert!(second.path().is_dir() && second.path() != first.path());
+    }
 }

@@ -30,13 +30,13 @@ fn stretches(
     program: &mut Backwards,
 ) -> Vec<Stretch> {
     let mut places: Vec<(Vec<libc::sock_filter>, usize)> = Vec::new();
-    let mut place = |body: Vec<libc::sock_filter>| match places.iter().find(|(known, _)| same(known, &body)) {
-        Some((_, place)) => *place,
-        None => {
-            body.iter().rev().for_each(|step| program.push(*step));
-            places.push((body, program.last()));
-            program.last()
+    let mut place = |body: Vec<libc::sock_filter>| {
+        if let Some((_, place)) = places.iter().find(|(known, _)| same(known, &body)) {
+            return *place;
         }
+        body.iter().rev().for_each(|step| program.push(*step));
+        places.push((body, program.last()));
+        program.last()
     };
     let run = place(vec![ret(libc::SECCOMP_RET_ALLOW)]);
     let mut all: Vec<Stretch> = vec![(0, run)];
