@@ -19,7 +19,7 @@ fn main() {
     if c_library().is_some_and(|version| version >= PACKED_RELOCATIONS) {
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
-    // What unwinds after a panic is small. Loading it as a library of its own takes longer than many a command runs.
+    // What unwinds after a panic is small, and a library of its own has to be found, mapped and bound at each start.
     if answer("cc", &["-print-file-name=libgcc_eh.a"]).is_some_and(|path| Path::new(&path).is_absolute()) {
         println!("cargo::rustc-link-lib=static:-bundle=gcc_eh");
     }

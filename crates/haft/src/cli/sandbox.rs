@@ -29,7 +29,7 @@ pub(super) fn run(args: &args::Sandbox) -> Done {
     let call = Call::new("call_1", Command::NAME, arguments);
     let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
     terminal::listen(&cancel, terminal::is_there())?;
-    // Here and not on a thread of its own: there is nothing else to do, and to start one costs a tenth of the whole.
+    // Here and not on a thread of its own: there is nothing else to do meanwhile.
     let result = runtime.run_here(call, options);
     runtime.tidy();
 
