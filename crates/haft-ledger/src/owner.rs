@@ -1,5 +1,6 @@
 //! Which process performs a call, told so that a later one with the same number is not mistaken for it.
 
+use std::io::Read;
 use std::process;
 use std::sync::{Mutex, PoisonError};
 
@@ -84,7 +85,7 @@ impl Seen {
 
 fn seen(pid: u32) -> Seen {
     // Elsewhere than on Linux there is no such file, and only the number counts.
-    if let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+    if let Some(stat) = told(&format!("/proc/{pid}/stat")) {
         // The name in brackets may hold anything, so what counts begins after the last bracket.
         let mut fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
         return match fields.next() {
@@ -102,8 +103,16 @@ fn answers(pid: u32) -> bool {
 }
 
 fn boot() -> Option<String> {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let id = told("/proc/sys/kernel/random/boot_id")?;
     Some(id.trim().to_owned()).filter(|id| !id.is_empty() && !id.contains(' '))
+}
+
+/// A small file of the kernel's, which gives all of it in one read.
+fn told(path: &str) -> Option<String> {
+    let mut bytes = vec![0; 1024];
+    let length = std::fs::File::open(path).ok()?.read(&mut bytes).ok()?;
+    bytes.truncate(length);
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn space() -> Option<String> {
@@ -146,7 +155,7 @@ mod tests {
         let mut child = process::Command::new("true").stdout(process::Stdio::piped()).spawn().unwrap();
         let owner = Owner { pid: child.id(), started: None, ..Owner::this() };
         // The pipe closes when the child ends; only then may it count as gone.
-        std::io::Read::read_to_end(&mut child.stdout.take().unwrap(), &mut Vec::new()).unwrap();
+        Read::read_to_end(&mut child.stdout.take().unwrap(), &mut Vec::new()).unwrap();
         rustix::process::waitid(
             rustix::process::WaitId::Pid(rustix::process::Pid::from_child(&child)),
             rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,

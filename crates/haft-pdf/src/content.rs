@@ -229,11 +229,13 @@ impl<'a, 'f> Interpreter<'a, 'f> {
                     Some((_, waiting)) => Some(waiting.take().unwrap_or_else(|| "".into())),
                     None => shown.text,
                 };
+                let up = (up.0 - from.0, up.1 - from.1);
                 self.sheet.put(&Glyph {
                     from,
                     to,
                     along: (along.0 - from.0, along.1 - from.1),
-                    size: (up.0 - from.0).hypot(up.1 - from.1),
+                    // Without `hypot`, for which every start of Haft would have to load a library.
+                    size: (up.0 * up.0 + up.1 * up.1).sqrt(),
                     text: text.as_deref(),
                 });
                 self.text = Matrix::moved(dx, dy).then(self.text);

@@ -21,8 +21,10 @@ mod live;
 mod network;
 mod process;
 mod sandbox;
+mod stops;
 mod sweep;
 mod tasks;
+mod told;
 mod vault;
 mod witness;
 mod world;
@@ -39,6 +41,7 @@ pub use process::{Environment, LocalProcesses};
 #[cfg(target_os = "linux")]
 pub use sandbox::probe;
 pub use sandbox::{Layer, Level, Status, profile as seatbelt_profile};
+pub use stops::{Stop, hear_stops};
 pub use tasks::{OnTaskEnd, TaskBook, TaskEnd, TaskPage, TaskRoom};
 pub use vault::{Turn, Vault};
 pub use world::{Ground, LocalWorld, Watcher};

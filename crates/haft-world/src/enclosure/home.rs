@@ -70,7 +70,7 @@ impl Home {
         let path = if let Some(path) = wanted.filter(usable).and_then(|path| path.canonicalize().ok()) {
             path
         } else {
-            let path = scratch.path().join("home");
+            let path = scratch.path().join(".home");
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
             made.map_err(|error| ToolError::io("commands need a home", &error))?;
             path
@@ -90,7 +90,7 @@ impl Home {
             changed = changed.without(name);
         }
         let Some(real) = &self.real else {
-            return changed.with("HOME", &self.path).with("TMPDIR", scratch.join("tmp"));
+            return changed.with("HOME", &self.path).with("TMPDIR", scratch);
         };
         for (name, place) in TOOLS {
             let place = real.join(place);
@@ -110,7 +110,7 @@ impl Home {
                 changed = changed.with("GIT_CONFIG_GLOBAL", place);
             }
         }
-        changed.with("HOME", &self.path).with("TMPDIR", scratch.join("tmp"))
+        changed.with("HOME", &self.path).with("TMPDIR", scratch)
     }
 }
 

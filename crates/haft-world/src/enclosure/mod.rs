@@ -15,7 +15,7 @@ use haft_tool::{Network, Scope, ToolError};
 use crate::Environment;
 use crate::network::{Domains, Proxy};
 use crate::process::Confinement;
-use crate::sandbox::{self, Found, Grants, Limits, Names, Ruleset, Rulesets, Searches};
+use crate::sandbox::{self, Found, Grants, Limits, Names, Resolver, Ruleset, Rulesets, Searches};
 use crate::witness::{Denials, Places, Plan, Reach, Shared, program};
 use home::Home;
 use scratch::Scratch;
@@ -87,7 +87,7 @@ impl Enclosure {
         witness: bool,
     ) -> Result<Held, ToolError> {
         let abi = sandbox::kernel::abi().unwrap_or(0);
-        let ground = self.ground(scope, environment)?;
+        let (ground, mut resolver) = self.ground(scope, environment)?;
         let own = vec![ground.scratch.path().to_owned(), ground.home.path().to_owned()];
         // Where secrets lie among files that come and go, every file is opened on the program's behalf.
         let shared = scope.roots.iter().chain(&ground.temps);
@@ -111,7 +111,7 @@ impl Enclosure {
             scratch: &own,
             tcp: open_network,
         };
-        let ruleset = self.rulesets.get(&grants)?;
+        let ruleset = self.rulesets.get(&grants, &mut resolver)?;
         let plan = Plan { witness, reads, signals: abi < SCOPES_SIGNALS, open_network };
         let refused = Arc::default();
         let (proxy, reach) = proxy(&scope.network, &refused)?;
@@ -153,7 +153,9 @@ impl Enclosure {
         drop(self.scratch.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    fn ground(&self, scope: &Scope, environment: &Environment) -> Result<Arc<Ground>, ToolError> {
+    /// What the commands of the scope stand on, and what was looked at just now to find it out.
+    fn ground(&self, scope: &Scope, environment: &Environment) -> Result<(Arc<Ground>, Resolver), ToolError> {
+        let mut resolver = Resolver::default();
         let real_home = environment.get("HOME").map(PathBuf::from);
         let scratch = self.scratch()?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -163,9 +165,9 @@ impl Enclosure {
             && ground.real_home == real_home
             && Arc::ptr_eq(&ground.scratch, &scratch)
         {
-            return Ok(Arc::clone(ground));
+            return Ok((Arc::clone(ground), resolver));
         }
-        let (mut unread, names) = sandbox::places(&scope.secrets, real_home.as_deref());
+        let (mut unread, names) = sandbox::places(&scope.secrets, real_home.as_deref(), &mut resolver);
         unread.extend(scope.protected.iter().cloned());
         let temps = TEMPS.iter().filter_map(|temp| Path::new(temp).canonicalize().ok()).collect();
         let home = Home::of(self.cache.as_deref(), real_home.as_deref(), scope, &scratch)?;
@@ -180,12 +182,15 @@ impl Enclosure {
             scratch,
         });
         *last = Some(Arc::clone(&ground));
-        Ok(ground)
+        Ok((ground, resolver))
     }
 
     fn scratch(&self) -> Result<Arc<Scratch>, ToolError> {
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(scratch) = &*scratch {
+        // A command may have removed it; the next one needs another.
+        if let Some(scratch) = &*scratch
+            && scratch.path().is_dir()
+        {
             return Ok(Arc::clone(scratch));
         }
         let new = Arc::new(Scratch::new()?);
@@ -219,4 +224,19 @@ fn how(abi: u32, network: &Network, witness: bool) -> String {
     };
     let witness = if witness { "witness" } else { "no witness: guarded names are not held" };
     format!("Landlock {abi}, seccomp, {witness}; {network}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_directory_is_there_again_when_a_command_removed_it() {
+        let enclosure = Enclosure::default();
+        let first = enclosure.scratch().unwrap();
+        assert!(Arc::ptr_eq(&first, &enclosure.scratch().unwrap()));
+        std::fs::remove_dir(first.path()).unwrap();
+        let second = enclosure.scratch().unwrap();
+        assert!(second.path().is_dir() && second.path() != first.path());
+    }
 }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use haft_tool::ToolError;
 
+use crate::told::told;
+
 /// The directory.
 #[derive(Debug)]
 pub(crate) struct Scratch {
@@ -19,10 +21,7 @@ impl Scratch {
         let parent = shared_parent()?;
         sweep(&parent);
         let path = parent.join(format!("{}-{:016x}", owner(), random()?));
-        let made = fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .and_then(|()| fs::DirBuilder::new().mode(0o700).create(path.join("tmp")));
+        let made = fs::DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| {
             ToolError::io(format!("commands need a private directory {}", path.display()), &error)
         })?;
@@ -76,7 +75,8 @@ fn owner() -> String {
 }
 
 fn started(id: u32) -> Option<u64> {
-    let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
+    let mut stat = [0; 1024];
+    let stat = told(&format!("/proc/{id}/stat"), &mut stat)?;
     let after_name = stat.iter().rposition(|&byte| byte == b')')? + 2;
     let text = std::str::from_utf8(stat.get(after_name..)?).ok()?;
     text.split(' ').nth(19)?.parse().ok()
@@ -104,6 +104,10 @@ fn sweep(parent: &Path) {
 
 /// Removes a tree, also where its directories were closed to their owner.
 fn remove(path: &Path) {
+    // Mostly there is nothing in it.
+    if fs::remove_dir(path).is_ok() {
+        return;
+    }
     if fs::remove_dir_all(path).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
         open_up(path, 0);
         // What is left then belongs to somebody else.

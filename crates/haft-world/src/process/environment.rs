@@ -1,6 +1,6 @@
 //! The environment a command sees: what programs need to work, and no secrets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -70,8 +70,9 @@ impl Environment {
     ///
     /// `PATH` loses its relative entries, so that no file of the workspace stands in for a program.
     pub fn scrubbed(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        let mut passed: BTreeMap<_, _> =
-            variables.into_iter().filter(|(name, value)| may_pass(name) && !has_password(value)).collect();
+        let listed: HashSet<&str> = NAMES.iter().flat_map(|group| group.split(' ')).collect();
+        let passes = |(name, value): &(OsString, OsString)| may_pass(&listed, name) && !has_password(value);
+        let mut passed: BTreeMap<_, _> = variables.into_iter().filter(passes).collect();
         let path =
             passed.get(OsStr::new("PATH")).map(|path| absolute_entries(path)).filter(|path| !path.is_empty());
         passed.insert("PATH".into(), path.unwrap_or_else(|| DEFAULT_PATH.into()));
@@ -119,10 +120,9 @@ impl std::fmt::Debug for Environment {
     }
 }
 
-fn may_pass(name: &OsStr) -> bool {
+fn may_pass(listed: &HashSet<&str>, name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
-    let listed = NAMES.iter().any(|group| group.split(' ').any(|listed| listed == name))
-        || FAMILIES.iter().any(|family| name.starts_with(family));
+    let listed = listed.contains(name) || FAMILIES.iter().any(|family| name.starts_with(family));
     let upper = name.to_ascii_uppercase();
     listed && !SECRETS.iter().any(|ending| upper.ends_with(ending))
 }

@@ -12,8 +12,11 @@ use super::report::{Ask, Report};
 use super::spawn::Running;
 use super::sys;
 
-/// As much as one read takes: large enough for full speed, small enough to stay in the processor's cache.
-const READ: usize = 256 * 1024;
+/// As much as a pipe holds at first, and so one read takes.
+const READ: usize = 64 * 1024;
+/// As much as one read takes of a larger pipe: enough for full speed, and small enough to stay in the processor's cache.
+#[cfg(target_os = "linux")]
+const READ_MUCH: usize = 256 * 1024;
 /// What a pipe grows to once a command prints much; more needs privileges.
 #[cfg(target_os = "linux")]
 const PIPE: usize = 1024 * 1024;
@@ -65,7 +68,8 @@ pub(super) fn until_the_end(
     keep_bytes: usize,
     hear: Option<Hear<'_>>,
 ) -> Watched {
-    let mut buffer = vec![0; READ];
+    let captured = running.stdout.is_some() || running.stderr.is_some();
+    let mut buffer = vec![0; if captured { READ } else { 0 }];
     let mut stdout = Stream::new(running.stdout.take(), keep_bytes, hear);
     let mut stderr = Stream::new(running.stderr.take(), keep_bytes, hear);
     let mut report = Vec::new();
@@ -90,8 +94,8 @@ pub(super) fn until_the_end(
         drop(fds);
 
         if ready[streams_from..].contains(&true) {
-            stdout.read(&mut buffer);
-            stderr.read(&mut buffer);
+            stdout.read(&mut buffer, usize::MAX);
+            stderr.read(&mut buffer, usize::MAX);
         }
         if ready[0] && (hear_report(&running.report, &mut report) || Report::first(&report).is_some()) {
             break;
@@ -154,10 +158,11 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Takes what one read gives, and returns how much that was.
-    fn read(&mut self, buffer: &mut [u8]) -> usize {
+    /// Takes what one read of no more than `most` bytes gives, and returns how much that was.
+    fn read(&mut self, buffer: &mut Vec<u8>, most: usize) -> usize {
         let Some(pipe) = &self.pipe else { return 0 };
-        match rustix::io::read(pipe.as_fd(), &mut *buffer) {
+        let part = most.min(buffer.len());
+        match rustix::io::read(pipe.as_fd(), &mut buffer[..part]) {
             Ok(length @ 1..) => {
                 self.keep.push(&buffer[..length]);
                 if let Some(hear) = self.hear {
@@ -167,6 +172,7 @@ impl<'a> Stream<'a> {
                 if length >= MUCH && !self.grown {
                     // Only speed is lost if the user's share of pipe memory is used up.
                     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
+                    buffer.resize(READ_MUCH, 0);
                     self.grown = true;
                 }
                 length
@@ -180,13 +186,12 @@ impl<'a> Stream<'a> {
     }
 
     /// Takes what is in the pipe now. Not until its end: a process outside of the tree may hold it open.
-    fn read_rest(&mut self, buffer: &mut [u8]) {
+    fn read_rest(&mut self, buffer: &mut Vec<u8>) {
         let waiting =
             self.pipe.as_ref().and_then(|pipe| rustix::io::ioctl_fionread(pipe).ok()).unwrap_or_default();
         let mut waiting = usize::try_from(waiting).unwrap_or(usize::MAX);
         while waiting > 0 {
-            let part = waiting.min(buffer.len());
-            match self.read(&mut buffer[..part]) {
+            match self.read(buffer, waiting) {
                 0 => break,
                 length => waiting -= length,
             }

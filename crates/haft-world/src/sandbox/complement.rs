@@ -7,12 +7,12 @@ use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::{Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::resolver::Resolver;
@@ -21,7 +21,7 @@ use super::stamps::Stamps;
 /// Never granted as a whole: terminals of others, disks, memory.
 const DEVICES: &str = "/dev";
 /// The one place among the devices that holds files.
-const SHARED_MEMORY: &[u8] = b"shm";
+const SHARED_MEMORY: &CStr = c"shm";
 
 /// What the grants were made from, to know later whether they still hold.
 #[derive(Debug, Default)]
@@ -38,22 +38,24 @@ impl Seen {
     }
 }
 
-/// Calls `grant` for trees and files that together are everything but `excluded` and the devices.
+/// Calls `grant` for trees and files that together are everything but `excluded` and the devices. What `resolver` knows, it
+/// must have looked at just now.
 pub(super) fn grant(
     excluded: &[&Path],
+    resolver: &mut Resolver,
     grant: &mut dyn FnMut(BorrowedFd<'_>) -> Result<(), Errno>,
 ) -> Result<Seen, Errno> {
-    // Before anything else, so that a mount that comes meanwhile is noticed.
-    let mut mounts = File::open("/proc/self/mountinfo").ok();
+    let mut mounts = resolver.mounts();
     let devices = mounts.as_mut().map(device_trees).unwrap_or_default();
-    let mut resolver = Resolver::default();
     let mut all: Vec<PathBuf> = excluded.iter().map(|path| path.components().collect()).collect();
     // The way to a path may lead over links, and then it is where they lead that must stay out.
     all.extend(excluded.iter().map(|path| resolver.resolve(path)));
     all.extend(devices);
     all.sort();
     all.dedup();
-    let linked = all.iter().filter_map(|path| rustix::fs::lstat(path).ok()).filter(has_other_names);
+    // Most are not there.
+    let there: Vec<&PathBuf> = all.iter().filter(|path| resolver.look(path).1).collect();
+    let linked = there.iter().filter_map(|path| rustix::fs::lstat(*path).ok()).filter(has_other_names);
     let aliases = linked.map(|stat| (stat.st_dev, stat.st_ino)).collect();
     let mut walk = Walk { aliases, grant, seen: Seen { mounts, ..Seen::default() } };
     let below: Vec<&[u8]> =
@@ -80,33 +82,50 @@ impl Walk<'_> {
             Err(error) => return skippable(error),
         };
         self.seen.directories.add(path, &rustix::fs::fstat(&directory)?);
-        let of_devices = path == Path::new(DEVICES);
-        for entry in Dir::read_from(&directory)? {
+        if path == Path::new(DEVICES) {
+            // Hundreds of entries, and nothing is granted but this one.
+            return match rustix::fs::statat(&directory, SHARED_MEMORY, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => {
+                    let kind = FileType::from_raw_mode(stat.st_mode);
+                    self.child((path, directory.as_fd()), SHARED_MEMORY, kind, below)
+                }
+                Err(error) => skippable(error),
+            };
+        }
+        let mut list = Dir::new(directory)?;
+        while let Some(entry) = list.read() {
             let Ok(entry) = entry else { continue };
-            let name = entry.file_name().to_bytes();
-            if name == b"." || name == b".." || (of_devices && name != SHARED_MEMORY) {
-                continue;
-            }
-            let inside: Vec<&[u8]> = below.iter().filter_map(|path| after(path, name)).collect();
-            let is_excluded = inside.iter().any(|rest| rest.is_empty());
-            let is_link = entry.file_type() == FileType::Symlink;
-            let is_device = matches!(entry.file_type(), FileType::BlockDevice | FileType::CharacterDevice);
-            // What a link leads to is granted where it is.
-            if is_excluded || is_link || is_device {
-                continue;
-            }
-            let child = || path.join(OsStr::from_bytes(name));
-            if !inside.is_empty() || (path.parent().is_none() && DEVICES.as_bytes()[1..] == *name) {
-                self.split(&child(), &inside)?;
-            } else {
-                self.whole(&directory, entry.file_name())?;
+            if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+                self.child((path, list.fd()?), entry.file_name(), entry.file_type(), below)?;
             }
         }
         Ok(())
     }
 
+    /// Grants one child of a directory, or what is in it, but for what is excluded `below` the directory.
+    fn child(
+        &mut self,
+        (path, directory): (&Path, BorrowedFd<'_>),
+        name: &CStr,
+        kind: FileType,
+        below: &[&[u8]],
+    ) -> Result<(), Errno> {
+        let inside: Vec<&[u8]> = below.iter().filter_map(|path| after(path, name.to_bytes())).collect();
+        let is_excluded = inside.iter().any(|rest| rest.is_empty());
+        let is_device = matches!(kind, FileType::BlockDevice | FileType::CharacterDevice);
+        // What a link leads to is granted where it is.
+        if is_excluded || is_device || kind == FileType::Symlink {
+            return Ok(());
+        }
+        let is_devices = path.parent().is_none() && DEVICES.as_bytes()[1..] == *name.to_bytes();
+        if inside.is_empty() && !is_devices {
+            return self.whole(directory, name);
+        }
+        self.split(&path.join(OsStr::from_bytes(name.to_bytes())), &inside)
+    }
+
     /// Grants one child with all that is in it.
-    fn whole(&mut self, directory: &OwnedFd, name: &CStr) -> Result<(), Errno> {
+    fn whole(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = match rustix::fs::openat(directory, name, flags, Mode::empty()) {
             Ok(fd) => fd,
@@ -152,7 +171,8 @@ fn changed(mounts: &File) -> bool {
 
 /// Where devices are mounted besides [`DEVICES`]: a file system that was made for another root has its own.
 fn device_trees(mounts: &mut File) -> Vec<PathBuf> {
-    let mut table = Vec::new();
+    // The kernel writes the table anew for each read, and a small buffer makes for many.
+    let mut table = Vec::with_capacity(16 * 1024);
     // A table that cannot be read names no trees; then only the usual place is kept out.
     let _ = mounts.read_to_end(&mut table);
     let lines = table.split(|&byte| byte == b'\n');

@@ -13,6 +13,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::complement::{self, Seen};
+use super::resolver::Resolver;
 
 const EXECUTE: u64 = 1;
 const WRITE_FILE: u64 = 1 << 1;
@@ -110,13 +111,17 @@ pub(crate) struct Ruleset {
 }
 
 impl Ruleset {
-    /// The rules for `grants`, with the best that the kernel has.
-    pub(crate) fn build(grants: &Grants<'_>) -> Result<Self, ToolError> {
-        Self::of_version(abi().map_err(unavailable)?, grants)
+    /// The rules for `grants`, with the best that the kernel has. `resolver` knows what was looked at just now.
+    pub(crate) fn build(grants: &Grants<'_>, resolver: &mut Resolver) -> Result<Self, ToolError> {
+        Self::of_version(abi().map_err(unavailable)?, grants, resolver)
     }
 
     /// The same with what version `abi` of Landlock has.
-    pub(super) fn of_version(abi: u32, grants: &Grants<'_>) -> Result<Self, ToolError> {
+    pub(super) fn of_version(
+        abi: u32,
+        grants: &Grants<'_>,
+        resolver: &mut Resolver,
+    ) -> Result<Self, ToolError> {
         let (fd, handled) = create(abi, !grants.tcp).map_err(unavailable)?;
         let mut ruleset = Self { fd, handled, seen: Seen::default() };
         let failed = |error: Errno| ToolError::io("the rules for the sandbox were not made", &error.into());
@@ -125,7 +130,7 @@ impl Ruleset {
         ruleset.add(root.as_fd(), READ_DIR | EXECUTE).map_err(failed)?;
         let excluded: Vec<&Path> = grants.unread.iter().map(PathBuf::as_path).collect();
         let mut grant = |fd: BorrowedFd<'_>| ruleset.add(fd, READ_FILE);
-        ruleset.seen = complement::grant(&excluded, &mut grant).map_err(failed)?;
+        ruleset.seen = complement::grant(&excluded, resolver, &mut grant).map_err(failed)?;
 
         for device in grants.devices {
             if let Ok(fd) = look(device)

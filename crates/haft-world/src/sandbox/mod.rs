@@ -37,6 +37,7 @@ pub(crate) use names::Names;
 pub(crate) use privileges::drop_all;
 #[cfg(target_os = "linux")]
 pub use probe::probe;
+pub(crate) use resolver::Resolver;
 #[cfg(target_os = "linux")]
 pub(crate) use rulesets::Rulesets;
 pub(crate) use search::{Found, MOST_ENTRIES, Searches};

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::io::Errno;
 
 use super::landlock::{self, Grants, Ruleset};
+use super::resolver::Resolver;
 use super::status::{Layer, Level, Status};
 use super::trial::{self, Answer};
 
@@ -81,7 +82,8 @@ fn keeps_from_writing() -> Result<Answer, String> {
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let file = std::env::temp_dir().join(format!(".haft-probe-{}-{number}", std::process::id()));
     let name = CString::new(file.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
-    let ruleset = Ruleset::build(&Grants::default()).map_err(|error| error.message)?;
+    let ruleset =
+        Ruleset::build(&Grants::default(), &mut Resolver::default()).map_err(|error| error.message)?;
     OpenOptions::new()
         .write(true)
         .create_new(true)

@@ -1,7 +1,8 @@
 //! Where paths really lead, for many paths with much of their way in common.
 
 use std::collections::HashMap;
-use std::fs;
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
@@ -13,8 +14,11 @@ const MOST_LINKS: usize = 1_000;
 /// Other than the system's own way to do this it also answers for what is not there yet, or what a link without a
 /// target means.
 #[derive(Debug, Default)]
-pub(super) struct Resolver {
-    known: HashMap<PathBuf, (PathBuf, bool)>,
+pub(crate) struct Resolver {
+    begun: bool,
+    mounts: Option<File>,
+    /// By the path as it is written: to hash one by its parts takes longer.
+    known: HashMap<OsString, (PathBuf, bool)>,
     links: usize,
 }
 
@@ -26,8 +30,9 @@ impl Resolver {
 
     /// The same, and whether there is anything.
     pub(super) fn look(&mut self, path: &Path) -> (PathBuf, bool) {
+        self.begin();
         let Some(parent) = path.parent() else { return (PathBuf::from("/"), true) };
-        if let Some(known) = self.known.get(path) {
+        if let Some(known) = self.known.get(path.as_os_str()) {
             return known.clone();
         }
         let (mut place, exists) = self.look(parent);
@@ -42,8 +47,22 @@ impl Resolver {
             }
             _ => (place, exists),
         };
-        self.known.insert(path.to_owned(), found.clone());
+        self.known.insert(path.as_os_str().to_owned(), found.clone());
         found
+    }
+
+    /// The mount table, opened before anything was looked at: it tells whether something is mounted from then on.
+    #[cfg(target_os = "linux")]
+    pub(super) fn mounts(&mut self) -> Option<File> {
+        self.begin();
+        self.mounts.take()
+    }
+
+    fn begin(&mut self) {
+        if !self.begun && cfg!(target_os = "linux") {
+            self.mounts = File::open("/proc/self/mountinfo").ok();
+        }
+        self.begun = true;
     }
 
     /// Where `place` leads, whose parent has no links in it.

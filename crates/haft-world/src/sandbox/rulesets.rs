@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use haft_tool::ToolError;
 
 use super::landlock::{Grants, Ruleset};
+use super::resolver::Resolver;
 
 /// How many are kept, the last used first.
 const KEPT: usize = 8;
@@ -22,13 +23,17 @@ struct Kept {
 }
 
 impl Rulesets {
-    /// The ruleset for `grants`. It stays usable while the caller holds it.
-    pub(crate) fn get(&self, grants: &Grants<'_>) -> Result<Arc<Ruleset>, ToolError> {
+    /// The ruleset for `grants`. It stays usable while the caller holds it. `resolver` knows what was looked at just now.
+    pub(crate) fn get(
+        &self,
+        grants: &Grants<'_>,
+        resolver: &mut Resolver,
+    ) -> Result<Arc<Ruleset>, ToolError> {
         if let Some(ruleset) = self.take(grants) {
             return Ok(ruleset);
         }
         // Not under the lock: other commands need not wait for this one's rules.
-        let built = Arc::new(Ruleset::build(grants)?);
+        let built = Arc::new(Ruleset::build(grants, resolver)?);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|(kept, _)| !kept.is(grants));
         all.truncate(KEPT - 1);

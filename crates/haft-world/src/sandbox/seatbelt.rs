@@ -11,6 +11,7 @@ use std::path::Path;
 use haft_tool::{GUARDED_DIRECTORIES, GUARDED_FILES, Network, Reads, Scope, ToolError};
 
 use super::names::SHOWN;
+use super::resolver::Resolver;
 use super::secrets::places;
 
 /// What every program on macOS needs to start and to end.
@@ -103,7 +104,7 @@ fn reads(text: &mut String, scope: &Scope, home: Option<&Path>, scratch: &Path) 
             rule(text, "allow file-read*", &places);
         }
     }
-    let (paths, names) = places(&scope.secrets, home);
+    let (paths, names) = places(&scope.secrets, home, &mut Resolver::default());
     // To see that a secret is there harms nobody, and programs look.
     let deny = "deny file-read-data file-read-xattr";
     rule(text, deny, &subpaths(&paths)?);

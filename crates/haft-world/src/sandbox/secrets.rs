@@ -14,9 +14,12 @@ const MOST_LISTED: usize = 1_000;
 /// The secrets as paths, there or not, and as globs for a name that is secret anywhere.
 ///
 /// Where a path is a link, what it leads to is secret too; so are the files that links in a secret folder lead to.
-pub(crate) fn places(secrets: &[String], home: Option<&Path>) -> (Vec<PathBuf>, Vec<String>) {
+pub(crate) fn places(
+    secrets: &[String],
+    home: Option<&Path>,
+    resolver: &mut Resolver,
+) -> (Vec<PathBuf>, Vec<String>) {
     let (mut paths, mut names) = (Vec::new(), Vec::new());
-    let mut resolver = Resolver::default();
     let homes: Vec<PathBuf> =
         home.iter().flat_map(|home| [home.to_path_buf(), resolver.resolve(home)]).collect();
     for secret in secrets {
@@ -35,7 +38,7 @@ pub(crate) fn places(secrets: &[String], home: Option<&Path>) -> (Vec<PathBuf>, 
             }
         };
         for place in expanded(&path) {
-            add(&mut paths, place, &mut resolver, &homes);
+            add(&mut paths, place, resolver, &homes);
         }
     }
     (paths, names)
@@ -68,6 +71,9 @@ fn linked_files(folder: &Path) -> Vec<PathBuf> {
 /// The paths that a path with globs in its parts means now, and the path itself.
 fn expanded(path: &Path) -> Vec<PathBuf> {
     let is_glob = |part: &OsStr| part.as_bytes().iter().any(|byte| matches!(byte, b'*' | b'?' | b'['));
+    if !is_glob(path.as_os_str()) {
+        return vec![path.components().collect()];
+    }
     let mut places = vec![PathBuf::new()];
     for part in path.components() {
         let part = part.as_os_str();
@@ -96,6 +102,10 @@ fn listed(folder: &Path, glob: &OsStr) -> Vec<PathBuf> {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    fn places(secrets: &[String], home: Option<&Path>) -> (Vec<PathBuf>, Vec<String>) {
+        super::places(secrets, home, &mut Resolver::default())
+    }
 
     fn owned(list: &[&str]) -> Vec<String> {
         list.iter().map(|&one| one.to_owned()).collect()

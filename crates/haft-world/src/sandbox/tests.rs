@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use super::{Grants, Level, Limits, Ruleset, Rulesets, apply, drop_all, probe, restrict};
+use super::{Grants, Level, Limits, Resolver, Ruleset, Rulesets, apply, drop_all, probe, restrict};
 
 /// A place with a secret, its neighbours, and what else the tests need.
 struct Place {
@@ -48,7 +48,7 @@ impl Place {
 
     /// Runs a shell command under `grants`.
     fn sh(&self, grants: &Grants<'_>, script: &str) -> Output {
-        let ruleset = Ruleset::build(grants).unwrap();
+        let ruleset = Ruleset::build(grants, &mut Resolver::default()).unwrap();
         self.under(&ruleset, script)
     }
 
@@ -103,7 +103,8 @@ fn what_is_unread_cannot_be_read_and_all_beside_it_can() {
 fn a_secret_that_comes_later_is_not_read_either() {
     let place = Place::new();
     let unread = place.unread();
-    let ruleset = Ruleset::build(&Grants { unread: &unread, ..Grants::default() }).unwrap();
+    let ruleset =
+        Ruleset::build(&Grants { unread: &unread, ..Grants::default() }, &mut Resolver::default()).unwrap();
     fs::create_dir(place.at("home/.aws")).unwrap();
     fs::write(place.at("home/.aws/key"), "").unwrap();
     fs::write(place.at("home/new"), "").unwrap();
@@ -144,7 +145,12 @@ fn every_version_of_landlock_is_used_for_what_it_has() {
     let place = Place::new();
     let unread = place.unread();
     for abi in [1, 2, 3, 4, 5, 6, 7, 99] {
-        let ruleset = Ruleset::of_version(abi, &Grants { unread: &unread, ..Grants::default() }).unwrap();
+        let ruleset = Ruleset::of_version(
+            abi,
+            &Grants { unread: &unread, ..Grants::default() },
+            &mut Resolver::default(),
+        )
+        .unwrap();
         assert!(good(&place.under(&ruleset, "cat home/notes")), "{abi}");
         for script in ["cat home/.ssh/id", "echo x >> work/a", "mv work/a work/b", "mv work/a home/a"] {
             assert!(!good(&place.under(&ruleset, script)), "{abi}: {script}");
@@ -197,7 +203,9 @@ fn what_is_granted_for_writing_is_written() {
     assert!(!good(&place.sh(&grants, "echo x > home/notes")));
     assert!(!good(&place.sh(&grants, "mv work/c home/c")));
     let gone = [place.at("gone")];
-    assert!(Ruleset::build(&Grants { scratch: &gone, ..Grants::default() }).is_err());
+    assert!(
+        Ruleset::build(&Grants { scratch: &gone, ..Grants::default() }, &mut Resolver::default()).is_err()
+    );
 }
 
 #[test]
@@ -243,7 +251,7 @@ fn abstract_sockets_outside_are_not_reached() {
     let name = format!("haft-test-{}", std::process::id());
     let address = SocketAddr::from_abstract_name(&name).unwrap();
     let _listener = UnixListener::bind_addr(&address).unwrap();
-    let ruleset = Ruleset::build(&Grants::default()).unwrap();
+    let ruleset = Ruleset::build(&Grants::default(), &mut Resolver::default()).unwrap();
     let fd = ruleset.as_raw_fd();
     let tried = |confined: bool| {
         let mut command = Command::new("/bin/true");
@@ -282,19 +290,19 @@ fn a_ruleset_is_kept_until_the_directories_change() {
     // A directory that was changed just now may change again with the same time on it, so nothing is kept at first;
     // and others make their own things in the folder of all temporary files.
     let kept = (0..5_000).find_map(|_| {
-        let first = rulesets.get(&grants).unwrap();
+        let first = rulesets.get(&grants, &mut Resolver::default()).unwrap();
         fs::write(place.at("home/public/unseen"), "").unwrap();
-        let second = rulesets.get(&grants).unwrap();
+        let second = rulesets.get(&grants, &mut Resolver::default()).unwrap();
         fs::remove_file(place.at("home/public/unseen")).unwrap();
         Arc::ptr_eq(&first, &second).then_some(second)
     });
     let kept = kept.unwrap();
     fs::write(place.at("home/new"), "").unwrap();
-    let anew = rulesets.get(&grants).unwrap();
+    let anew = rulesets.get(&grants, &mut Resolver::default()).unwrap();
     assert!(!Arc::ptr_eq(&kept, &anew));
     assert!(good(&place.under(&anew, "cat home/new")));
     let other = Grants { tcp: false, ..grants };
-    assert!(!Arc::ptr_eq(&anew, &rulesets.get(&other).unwrap()));
+    assert!(!Arc::ptr_eq(&anew, &rulesets.get(&other, &mut Resolver::default()).unwrap()));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::sandbox::Limits;
+use crate::told::told;
 
 /// How many processes and threads a command may have at once.
 const MOST: usize = 2_000;
@@ -172,8 +173,9 @@ fn threads_of(process: i32) -> usize {
 
 /// How many processes and threads the whole machine has.
 fn machine_total() -> usize {
-    let Ok(load) = fs::read_to_string("/proc/loadavg") else { return 0 };
-    load.split([' ', '/']).nth(4).and_then(|total| total.parse().ok()).unwrap_or(0)
+    let mut load = [0; 128];
+    let load = told("/proc/loadavg", &mut load).and_then(|load| std::str::from_utf8(load).ok());
+    load.unwrap_or_default().split([' ', '/']).nth(4).and_then(|total| total.parse().ok()).unwrap_or(0)
 }
 
 fn parent_of(process: i32) -> Option<i32> {

@@ -2,6 +2,10 @@
 //!
 //! The kernel remembers which calls are always allowed, so reading, writing and computing cost nothing extra.
 
+mod assemble;
+
+use assemble::{and, argument_at, assemble, jump, load, ret};
+
 /// What a rule does with a call that it names.
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const REPORT: u32 = libc::SECCOMP_RET_USER_NOTIF;
@@ -57,7 +61,7 @@ pub(crate) fn program(plan: Plan) -> Vec<libc::sock_filter> {
     for call in REFUSED {
         code.call(*call, &[ret(refuse(libc::EPERM))]);
     }
-    code.assemble()
+    assemble(code.0, NEWEST)
 }
 
 /// Changes to files by name or by handle.
@@ -192,26 +196,6 @@ const REFUSED: &[i64] = &[
 struct Code(Vec<(u32, Vec<libc::sock_filter>)>);
 
 impl Code {
-    /// The whole program.
-    fn assemble(mut self) -> Vec<libc::sock_filter> {
-        #[cfg(target_arch = "x86_64")]
-        const ARCH: u32 = 0xc000_003e;
-        #[cfg(target_arch = "aarch64")]
-        const ARCH: u32 = 0xc000_00b7;
-        self.0.sort_by_key(|(number, _)| *number);
-        let mut program = vec![
-            load(4),
-            jump(libc::BPF_JEQ, ARCH, 1, 0),
-            ret(libc::SECCOMP_RET_KILL_PROCESS),
-            load(0),
-            // Also what x32 programs call, whose numbers are far higher.
-            jump(libc::BPF_JGT, NEWEST, 0, 1),
-            ret(refuse(libc::ENOSYS)),
-        ];
-        tree(&self.0, &mut program);
-        program
-    }
-
     fn call(&mut self, number: i64, body: &[libc::sock_filter]) {
         self.0.push((u32::try_from(number).unwrap_or(u32::MAX), body.to_vec()));
     }
@@ -358,52 +342,6 @@ impl Code {
         ioctl.extend([ret(ALLOW), ret(refuse(libc::EPERM))]);
         self.call(libc::SYS_ioctl, &ioctl);
     }
-}
-
-/// Halves the numbers until few are left. When a filter is put on, the kernel tries it on every call there is, so a
-/// long list of questions would cost each command half a millisecond.
-fn tree(calls: &[(u32, Vec<libc::sock_filter>)], program: &mut Vec<libc::sock_filter>) {
-    if calls.len() <= 2 {
-        for (number, body) in calls {
-            program.push(jump(libc::BPF_JEQ, *number, 0, u8::try_from(body.len()).unwrap_or_default()));
-            program.extend_from_slice(body);
-        }
-        program.push(ret(ALLOW));
-        return;
-    }
-    let (low, high) = calls.split_at(calls.len() / 2);
-    program.push(jump(libc::BPF_JGE, high[0].0, 0, 1));
-    let over = program.len();
-    program.push(statement(libc::BPF_JMP | libc::BPF_JA, 0));
-    tree(low, program);
-    program[over].k = u32::try_from(program.len() - over - 1).unwrap_or_default();
-    tree(high, program);
-}
-
-/// Where the low half of an argument stands in what the filter sees.
-const fn argument_at(index: u32) -> u32 {
-    16 + index * 8
-}
-
-fn load(at: u32) -> libc::sock_filter {
-    statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at)
-}
-
-fn and(mask: u32) -> libc::sock_filter {
-    statement(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, mask)
-}
-
-fn ret(action: u32) -> libc::sock_filter {
-    statement(libc::BPF_RET | libc::BPF_K, action)
-}
-
-fn statement(code: u32, k: u32) -> libc::sock_filter {
-    libc::sock_filter { code: u16::try_from(code).unwrap_or_default(), jt: 0, jf: 0, k }
-}
-
-fn jump(test: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
-    let code = u16::try_from(libc::BPF_JMP | test | libc::BPF_K).unwrap_or_default();
-    libc::sock_filter { code, jt, jf, k }
 }
 
 #[cfg(test)]

@@ -28,30 +28,53 @@ pub(super) struct Haft {
 }
 
 #[derive(Debug, Subcommand)]
+// The flags of one command are made when it is the one that was typed; its words here are for the list of all.
+#[command(defer = true)]
 pub(super) enum Command {
+    /// Make one tool call, without a model.
+    ///
+    /// The result goes to standard output, everything else to standard error. Naming a tool here allows it, as
+    /// --allowedTools would; it does not widen what the call may touch: paths outside the workspace still need a rule
+    /// (`--allowedTools 'Write(//etc/hosts)'`), a folder (`--add-dir`), or your yes on a terminal.
     Call(Call),
+    /// Serve Haft's tools over MCP, on standard input and output or over HTTP; or manage the MCP servers that Haft itself uses.
+    ///
+    /// Every call is scoped, recorded and reversible, whoever makes it. Where a call needs a yes, the client's user is asked if
+    /// the client can ask; if it cannot, the answer is no, with how to allow it beforehand.
     Mcp(super::mcp::Mcp),
+    /// Run any command inside the scope: held by the kernel, recorded, to be taken back.
+    ///
+    /// It may write the workspace and its own temporary files, reads everything but secrets, and reaches no network
+    /// unless you say so. Streams and terminal pass through, and so does the exit code. `haft undo` takes back what it
+    /// changed.
     Sandbox(Sandbox),
+    /// Print the tools and their definitions.
     Tools(Tools),
+    /// List what was done, newest first.
     Log(Log),
+    /// Show one call: what it was, why it was allowed, what it changed.
     Show(Show),
+    /// Take back the last call, a chosen call or a whole session.
+    ///
+    /// Shows first what will change, and asks. Refuses where something else has changed since. An undo is a call like any
+    /// other: `haft redo` or `haft undo ID` takes it back too.
     Undo(Undo),
+    /// Take back the last undo.
     Redo(Redo),
+    /// Make the ledger smaller: forget the oldest calls and their before-images.
     Gc(Gc),
+    /// See and change what is set: `haft.toml`, and what counts more.
     Config(Config),
+    /// Check what Haft needs on this machine, and say what to do about what is missing.
     Doctor(Doctor),
     /// See what Haft does: real calls on a sample project, then undo. Needs no key and no network.
     Demo,
+    /// Print a completion script for your shell.
     Completion(Completion),
     /// Print the manual page, for `haft man | man -l -`.
     Man,
 }
 
-/// Make one tool call, without a model.
-///
-/// The result goes to standard output, everything else to standard error. Naming a tool here allows it, as
-/// --allowedTools would; it does not widen what the call may touch: paths outside the workspace still need a rule
-/// (`--allowedTools 'Write(//etc/hosts)'`), a folder (`--add-dir`), or your yes on a terminal.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
 haft call Read '{\"file_path\": \"/etc/hostname\"}'\n  \
@@ -81,11 +104,6 @@ pub(super) struct Call {
     pub(super) servers: Servers,
 }
 
-/// Run any command inside the scope: held by the kernel, recorded, to be taken back.
-///
-/// It may write the workspace and its own temporary files, reads everything but secrets, and reaches no network
-/// unless you say so. Streams and terminal pass through, and so does the exit code. `haft undo` takes back what it
-/// changed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
 haft sandbox -- npm install\n  \
@@ -104,7 +122,7 @@ pub(super) struct Sandbox {
     pub(super) scope: Scope,
 }
 
-/// What may be touched.
+// What may be touched. (No words for the help: they would take the place of the command's.)
 #[derive(Debug, Default, Args)]
 pub(super) struct Scope {
     /// One more folder that may be changed; may be given several times.
@@ -124,7 +142,6 @@ pub(super) struct Scope {
     pub(super) allow_read: Vec<String>,
 }
 
-/// Print the tools and their definitions.
 #[derive(Debug, Args)]
 pub(super) struct Tools {
     /// Print the definitions as JSON, in the envelope of this provider, as they are sent.
@@ -140,7 +157,6 @@ pub(super) struct Tools {
     pub(super) servers: Servers,
 }
 
-/// List what was done, newest first.
 #[derive(Debug, Args)]
 pub(super) struct Log {
     /// How many calls to list.
@@ -162,7 +178,6 @@ pub(super) struct Log {
     pub(super) workspace: Workspace,
 }
 
-/// Show one call: what it was, why it was allowed, what it changed.
 #[derive(Debug, Args)]
 pub(super) struct Show {
     /// The call's number, from `haft log`.
@@ -178,10 +193,6 @@ pub(super) struct Show {
     pub(super) json: bool,
 }
 
-/// Take back the last call, a chosen call or a whole session.
-///
-/// Shows first what will change, and asks. Refuses where something else has changed since. An undo is a call like any
-/// other: `haft redo` or `haft undo ID` takes it back too.
 #[derive(Debug, Args)]
 pub(super) struct Undo {
     /// The call's number, from `haft log`; the last one that changed something if left out.
@@ -193,7 +204,6 @@ pub(super) struct Undo {
     pub(super) how: How,
 }
 
-/// Take back the last undo.
 #[derive(Debug, Args)]
 pub(super) struct Redo {
     #[command(flatten)]
@@ -215,7 +225,6 @@ pub(super) struct How {
     pub(super) workspace: Workspace,
 }
 
-/// Make the ledger smaller: forget the oldest calls and their before-images.
 #[derive(Debug, Args)]
 pub(super) struct Gc {
     /// The most it may take, for example 500M or 2G.
@@ -229,7 +238,6 @@ pub(super) struct Gc {
     pub(super) dry_run: bool,
 }
 
-/// See and change what is set: `haft.toml`, and what counts more.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Your own file is $HAFT_CONFIG, else haft/haft.toml in $XDG_CONFIG_HOME or ~/.config. A project may \
@@ -272,7 +280,6 @@ pub(super) enum ConfigAction {
     Path,
 }
 
-/// Check what Haft needs on this machine, and say what to do about what is missing.
 #[derive(Debug, Args)]
 pub(super) struct Doctor {
     /// Print the checks as JSON.
@@ -280,7 +287,6 @@ pub(super) struct Doctor {
     pub(super) json: bool,
 }
 
-/// Print a completion script for your shell.
 #[derive(Debug, Args)]
 pub(super) struct Completion {
     pub(super) shell: clap_complete::Shell,
@@ -313,7 +319,7 @@ pub(super) struct At {
     pub(super) dialect: Dialect,
 }
 
-/// Whose tools there are beside Haft's own.
+// Whose tools there are beside Haft's own.
 #[derive(Debug, Default, Args)]
 pub(super) struct Servers {
     /// More MCP servers: a file like .mcp.json, or its JSON; may be given several times.

@@ -1,6 +1,6 @@
 //! `haft completion` and `haft man`: made from the one definition of the command line.
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use haft_tool::ToolError;
 
 use super::args::{Completion, Haft};
@@ -9,7 +9,7 @@ use super::{Done, screen};
 
 pub(super) fn completion(args: &Completion) -> Exit {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Haft::command(), "haft", &mut script);
+    clap_complete::generate(args.shell, &mut whole(), "haft", &mut script);
     screen::result(&String::from_utf8_lossy(&script));
     Exit::Done
 }
@@ -17,7 +17,7 @@ pub(super) fn completion(args: &Completion) -> Exit {
 pub(super) fn man() -> Done {
     let mut page = Vec::new();
     let failed = |error: std::io::Error| ToolError::io("write the manual page", &error);
-    let mut command = Haft::command();
+    let mut command = whole();
     command.build();
     clap_mangen::Man::new(command.clone()).render(&mut page).map_err(failed)?;
     for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
@@ -25,4 +25,14 @@ pub(super) fn man() -> Done {
     }
     screen::result(&String::from_utf8_lossy(&page));
     Ok(Exit::Done)
+}
+
+/// The command line with the flags of every command, which are otherwise made only for the one that was typed.
+fn whole() -> Command {
+    Haft::command().mut_subcommands(|command| {
+        let name = command.get_name().to_owned();
+        let mut command = command.bin_name(format!("haft {name}")).display_name(format!("haft-{name}"));
+        command.build();
+        command
+    })
 }

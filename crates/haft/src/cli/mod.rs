@@ -15,7 +15,7 @@ mod sandbox;
 pub(crate) mod screen;
 mod setup;
 mod show;
-mod terminal;
+pub(crate) mod terminal;
 mod tools;
 mod undo;
 mod waiting;

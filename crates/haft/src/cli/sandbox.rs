@@ -28,7 +28,9 @@ pub(super) fn run(args: &args::Sandbox) -> Done {
     let arguments = json!({"command": args.command, "timeout_ms": args.timeout});
     let call = Call::new("call_1", Command::NAME, arguments);
     let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
-    let result = terminal::wait_with_child(&cancel, runtime.run(call, options))?;
+    terminal::listen(&cancel, terminal::is_there())?;
+    // Here and not on a thread of its own: there is nothing else to do meanwhile.
+    let result = runtime.run_here(call, options);
     runtime.tidy();
 
     let structured = result.output.structured.as_ref();

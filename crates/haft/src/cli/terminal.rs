@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use haft_runtime::{Answer, Asker, Nobody, Question};
 use haft_tool::{Cancel, ToolError};
+use haft_world::{Stop, hear_stops};
 
 use super::exit::Exit;
 use super::screen::{self, NOTE, painted};
@@ -37,7 +38,7 @@ impl Asker for Person {
     fn ask<'a>(&'a self, question: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
         let words = format!("{}: {}. Run it?", question.tool, screen::harmless(&question.reason));
         Box::pin(async move {
-            match tokio::task::spawn_blocking(move || confirm(&words)).await {
+            match at_the_terminal(move || Ok(confirm(&words))).await {
                 Ok(true) => Answer::Allow { by: "the person at the terminal".to_owned() },
                 _ => Answer::Deny { why: "the person at the terminal said no".to_owned() },
             }
@@ -45,56 +46,39 @@ impl Asker for Person {
     }
 }
 
-/// Like [`wait`] while a program has the terminal: Ctrl-C is the program's, and only TERM, or a second one, ours.
-pub(super) fn wait_with_child<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, ToolError> {
-    waiting(cancel, is_there(), work)
+/// Waits for a person on a thread of its own, so that Ctrl-C is heard meanwhile.
+pub(crate) async fn at_the_terminal<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || tell.send(work()));
+    told.await.unwrap_or_else(|_| Err(ToolError::internal("the terminal could not be read")))
 }
 
 /// Runs `work` to its end. The first Ctrl-C (or TERM) cancels, the second leaves at once.
 pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, ToolError> {
-    waiting(cancel, false, work)
-}
-
-fn waiting<T>(cancel: &Cancel, patient: bool, work: impl Future<Output = T>) -> Result<T, ToolError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
         .build()
         .map_err(|error| ToolError::io("start the runtime", &error))?;
-    let listening = cancel.clone();
-    let done = runtime.block_on(async move {
-        tokio::spawn(async move {
-            while patient && stop_signal().await == Stop::Interrupt {}
-            if !patient {
-                stop_signal().await;
-            }
-            listening.cancel();
-            stop_signal().await;
-            #[expect(clippy::exit, reason = "the person has asked twice; the ledger is safe against this")]
-            std::process::exit(Exit::Interrupted.number().into());
-        });
-        work.await
-    });
+    listen(cancel, false)?;
+    let done = runtime.block_on(work);
     runtime.shutdown_background();
     Ok(done)
 }
 
-/// Who wants an end.
-#[derive(PartialEq, Eq)]
-enum Stop {
-    Interrupt,
-    Terminate,
-}
-
-async fn stop_signal() -> Stop {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return std::future::pending().await;
-    };
-    std::future::poll_fn(|cx| match interrupt.poll_recv(cx) {
-        std::task::Poll::Ready(_) => std::task::Poll::Ready(Stop::Interrupt),
-        std::task::Poll::Pending => terminate.poll_recv(cx).map(|_| Stop::Terminate),
+/// The first TERM from now on cancels, the second leaves at once. So does Ctrl-C, unless a program has the terminal: then
+/// the first ones are the program's.
+pub(super) fn listen(cancel: &Cancel, program: bool) -> Result<(), ToolError> {
+    let cancel = cancel.clone();
+    let mut asked = false;
+    hear_stops(move |stop| {
+        if asked {
+            #[expect(clippy::exit, reason = "the person has asked twice; the ledger is safe against this")]
+            std::process::exit(Exit::Interrupted.number().into());
+        }
+        if !(program && stop == Stop::Interrupt) {
+            asked = true;
+            cancel.cancel();
+        }
     })
-    .await
 }

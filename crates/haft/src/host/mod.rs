@@ -8,9 +8,10 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use haft_bus::{ChannelSettings, Undelivered};
-use haft_tool::{Configuration, Host, Hosted, Message, NoHost, PlanReady, ToolError, UserQuestion, Value};
+use haft_tool::{Configuration, Host, Hosted, Message, NoHost, PlanReady, UserQuestion, Value};
 
 use crate::cli::screen::{self, NOTE, painted};
+use crate::cli::terminal::at_the_terminal;
 use crate::config::{Config, Live};
 use bus::Channels;
 
@@ -85,12 +86,4 @@ impl Host for CommandLine {
             screen::note(&format!("{}: {}", painted(NOTE, "note"), screen::harmless(warning)));
         }
     }
-}
-
-/// Waits for a person on a thread of its own, so that Ctrl-C is heard meanwhile.
-async fn at_the_terminal<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
-) -> Result<T, ToolError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(ToolError::internal("the terminal could not be read")))
 }

@@ -64,6 +64,33 @@ fn every_call_of_the_lists_gets_what_its_list_says() {
 }
 
 #[test]
+fn all_other_calls_just_run() {
+    let mut code = Code(Vec::new());
+    code.opens(PLAN);
+    code.network(PLAN);
+    code.processes(PLAN);
+    let lists = [REPORTED, REPORTED_ON_X86, MISSING, REFUSED];
+    let named = code.0.iter().map(|(number, _)| i64::from(*number)).chain(lists.concat());
+    let named: std::collections::BTreeSet<i64> = named.collect();
+    let program = program(PLAN);
+    for call in (0..=i64::from(NEWEST)).filter(|call| !named.contains(call)) {
+        assert_eq!(run(&program, HERE, call, [0; 6]), ALLOW, "{call}");
+    }
+}
+
+#[test]
+fn a_body_out_of_reach_of_one_jump_is_reached_all_the_same() {
+    let body = |number: u32| [vec![and(number); 100], vec![ret(number)]].concat();
+    let numbers: Vec<u32> = (0..300).map(|at| at * 2 + at / 7).collect();
+    let program = assemble(numbers.iter().map(|number| (*number, body(*number))).collect(), 1_000);
+    for number in 0..=1_000 {
+        let expected = if numbers.contains(&number) { number } else { ALLOW };
+        assert_eq!(run(&program, HERE, number.into(), [0; 6]), expected, "{number}");
+    }
+    assert_eq!(run(&program, HERE, 1_001, [0; 6]), refuse(libc::ENOSYS));
+}
+
+#[test]
 fn another_architecture_and_calls_of_the_future_are_refused() {
     assert_eq!(run(&program(PLAN), 0x4000_0003, 1, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS);
     assert_eq!(verdict(PLAN, 0x4000_0000 | libc::SYS_read, [0; 6]), refuse(libc::ENOSYS));

@@ -6,10 +6,6 @@ use super::super::args::{At, Rules, Servers, Workspace};
 use super::http::Http;
 use super::manage;
 
-/// Serve Haft's tools over MCP, on standard input and output or over HTTP; or manage the MCP servers that Haft itself uses.
-///
-/// Every call is scoped, recorded and reversible, whoever makes it. Where a call needs a yes, the client's user is asked if
-/// the client can ask; if it cannot, the answer is no, with how to allow it beforehand.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:\n  \

@@ -1,0 +1,111 @@
+//! The signals that ask this process to end, heard on a thread of their own.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use haft_tool::ToolError;
+
+use crate::process::pipe;
+
+/// Who wants an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// The person who pressed Ctrl-C.
+    Interrupt,
+    /// Whoever sent SIGTERM.
+    Terminate,
+}
+
+/// The thread needs next to nothing.
+const STACK: usize = 128 * 1024;
+
+type Listener = Box<dyn FnMut(Stop) + Send>;
+
+/// Who hears of the signals now.
+static LISTENER: Mutex<Option<Listener>> = Mutex::new(None);
+/// Where the handler writes; set before there is a handler.
+static STRIKE: AtomicI32 = AtomicI32::new(-1);
+/// The pipe's other end stays open as long as there may be a handler.
+static PIPE: OnceLock<OwnedFd> = OnceLock::new();
+static STARTING: Mutex<()> = Mutex::new(());
+
+/// From now on SIGINT and SIGTERM do not end this process, but are told to `listener`, on a thread of their own. Who listened
+/// before hears nothing any more.
+pub fn hear_stops(listener: impl FnMut(Stop) + Send + 'static) -> Result<(), ToolError> {
+    *LISTENER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(listener));
+    let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    if PIPE.get().is_some() {
+        return Ok(());
+    }
+    let failed = |error: std::io::Error| ToolError::io("listen for signals", &error);
+    let (hear, strike) = pipe().map_err(|error| failed(error.into()))?;
+    // A handler must never wait.
+    rustix::io::ioctl_fionbio(&strike, true).map_err(|error| failed(error.into()))?;
+    let thread = std::thread::Builder::new().name("stops".to_owned()).stack_size(STACK);
+    thread.spawn(move || tell(&hear)).map_err(failed)?;
+    STRIKE.store(strike.as_raw_fd(), Ordering::SeqCst);
+    let _ = PIPE.set(strike);
+    handle(libc::SIGINT);
+    handle(libc::SIGTERM);
+    Ok(())
+}
+
+fn tell(hear: &OwnedFd) {
+    let mut byte = [0];
+    loop {
+        match rustix::io::read(hear, &mut byte) {
+            Ok(1) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            _ => return,
+        }
+        let stop = if i32::from(byte[0]) == libc::SIGINT { Stop::Interrupt } else { Stop::Terminate };
+        if let Some(listener) = &mut *LISTENER.lock().unwrap_or_else(PoisonError::into_inner) {
+            listener(stop);
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "signal handlers have no safe wrapper")]
+#[expect(clippy::fn_to_numeric_cast_any, reason = "sigaction takes a handler as a number")]
+fn handle(signal: libc::c_int) {
+    // SAFETY: a zeroed sigaction is a valid one, and the handler does nothing but one write.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = heard as *const () as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+    }
+}
+
+#[expect(unsafe_code, reason = "a handler may only make system calls")]
+extern "C" fn heard(signal: libc::c_int) {
+    let number = [u8::try_from(signal).unwrap_or_default()];
+    // SAFETY: the descriptor is set before there is a handler and never closed. A full pipe tells enough already.
+    let strike = unsafe { std::os::fd::BorrowedFd::borrow_raw(STRIKE.load(Ordering::Relaxed)) };
+    // On Linux this leaves `errno` of whoever is interrupted alone.
+    let _ = rustix::io::write(strike, &number);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use rustix::process::{Signal, getpid, kill_process};
+
+    use super::*;
+
+    #[test]
+    fn signals_are_told_to_whoever_listens_last() {
+        let ((early, late), mut heard) = ((channel(), channel()), Vec::new());
+        hear_stops(move |stop| early.0.send(stop).unwrap()).unwrap();
+        hear_stops(move |stop| late.0.send(stop).unwrap()).unwrap();
+        for signal in [Signal::INT, Signal::TERM] {
+            kill_process(getpid(), signal).unwrap();
+            heard.push(late.1.recv_timeout(Duration::from_secs(10)).unwrap());
+        }
+        assert_eq!(heard, [Stop::Interrupt, Stop::Terminate]);
+        assert!(early.1.try_recv().is_err());
+    }
+}
