@@ -27,6 +27,9 @@ const LOG_PAGES: u32 = 1_000;
 /// KiB of pages that one transaction may hold: what does not fit goes to the log again with every change.
 const MOST_CACHED_KIB: u32 = 64 * 1_024;
 
+/// The same while many slips are entered: each transaction is small, and what they leave behind is of no use.
+const FEW_CACHED_KIB: u32 = 1_024;
+
 /// What a commit has survived when it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Survives {
@@ -119,14 +122,21 @@ impl Db {
             if !more {
                 break mark;
             }
-            long = true;
+            if !std::mem::replace(&mut long, true) {
+                self.hold_pages(FEW_CACHED_KIB)?;
+            }
         };
         if long {
-            // A process that goes on has no use for the pages that many slips went through.
-            self.direct(|conn| Ok(conn.execute_batch("PRAGMA shrink_memory")?))?;
+            self.hold_pages(MOST_CACHED_KIB)?;
         }
         *self.entered.lock().unwrap_or_else(PoisonError::into_inner) = end;
         self.slips.shorten(mark)
+    }
+
+    /// How many pages a transaction may hold from now on. Those that are held are given back.
+    fn hold_pages(&self, kib: u32) -> Result<(), ToolError> {
+        let said = format!("PRAGMA cache_size = -{kib}; PRAGMA shrink_memory");
+        self.direct(|conn| Ok(conn.execute_batch(&said)?))
     }
 
     pub(crate) fn home(&self) -> &Home {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use haft::json;
 use haft_mcp::client::oauth::Opener;
 use haft_mcp::hold::{self, Entry, Origin};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::commands::call;
 use super::measure::{Row, alternate, median};
@@ -39,6 +40,25 @@ impl Line {
             return Err("a child without pipes".to_owned());
         };
         Ok(Self { child, input, output, held: Vec::new() })
+    }
+
+    /// The same, this thread and the server each on a processor of its own. Otherwise the scheduler puts some pairs on one and
+    /// others on two, and a wake-up between processors takes longer than a call.
+    fn start_apart(command: &mut Command) -> Result<Self, String> {
+        let all = sched_getaffinity(None).map_err(|error| error.to_string())?;
+        let mut processors = (0..CpuSet::MAX_CPU).filter(|processor| all.is_set(*processor));
+        let (Some(ours), Some(theirs)) = (processors.next(), processors.next()) else {
+            return Self::start(command);
+        };
+        let stay = |processor| {
+            let mut only = CpuSet::new();
+            only.set(processor);
+            sched_setaffinity(None, &only).map_err(|error| error.to_string())
+        };
+        stay(theirs)?;
+        let line = Self::start(command);
+        stay(ours)?;
+        line
     }
 
     fn send(&mut self, bytes: &[u8]) -> Done {
@@ -174,29 +194,35 @@ pub(crate) fn run(bench: &mut Bench) -> Done {
         });
     };
 
-    // Each beside the other, twice, so that a busy moment meets both.
+    // Each beside the other, several times, so that a busy moment meets both.
+    let anywhere = sched_getaffinity(None).map_err(|error| error.to_string())?;
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     let mut memory = None;
-    for _ in 0..3 {
-        let mut cat = Line::start(&mut Command::new("cat"))?;
+    for _ in 0..5 {
+        let mut cat = Line::start_apart(&mut Command::new("cat"))?;
         bare.push(Duration::from_secs_f64(cat.one_by_one(&haft_read)? / 1e3));
         cat.end();
-        let mut haft = Line::start(&mut haft_mcp(&haft_program, &home, &workspace))?;
+        let mut haft = Line::start_apart(&mut haft_mcp(&haft_program, &home, &workspace))?;
         haft.greet()?;
         ours.push(Duration::from_secs_f64(haft.one_by_one(&haft_read)? / 1e3));
         memory = haft.memory();
         haft.end();
     }
     let haft_ms = median(&mut ours);
-    row("Read 1 KiB, one by one", haft_ms, "cat", median(&mut bare), memory, None);
+    row("Read 1 KiB, one by one, two processors", haft_ms, "cat", median(&mut bare), memory, None);
+
+    let mut theirs = Line::start_apart(&mut reference())?;
+    theirs.greet()?;
+    let their_ms = theirs.one_by_one(&their_read)?;
+    theirs.end();
+    sched_setaffinity(None, &anywhere).map_err(|error| error.to_string())?;
 
     let mut theirs = Line::start(&mut reference())?;
     theirs.greet()?;
-    let their_ms = theirs.one_by_one(&their_read)?;
     let their_many = theirs.many_at_once(&their_read, MANY / 10)?;
     let their_memory = theirs.memory();
     theirs.end();
-    row("Read 1 KiB, one by one", haft_ms, "filesystem", their_ms, memory, their_memory);
+    row("Read 1 KiB, one by one, two processors", haft_ms, "filesystem", their_ms, memory, their_memory);
 
     let mut haft = Line::start(&mut haft_mcp(&haft_program, &home, &workspace))?;
     haft.greet()?;

@@ -4,6 +4,7 @@
 //! answer does not keep the next request waiting, somebody stands by to go on reading ([`Relay`]): at once for what is
 //! known to take long, after a moment for the rest. Answers to requests that came together go together.
 
+use std::cell::RefCell;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -33,7 +34,12 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Serves whoever is at the other end of these two until they leave.
 pub fn serve_stdio(server: &Arc<Server>, input: OwnedFd, output: OwnedFd) -> Result<(), ToolError> {
     let peer = Peer::new("stdio");
-    let pipe = Arc::new(Pipe { output, kept: Mutex::default() });
+    let pipe = Arc::new(Pipe {
+        output,
+        kept: Mutex::default(),
+        sending: Mutex::default(),
+        closed: AtomicBool::new(false),
+    });
     let outbox: Arc<dyn Outbox> = Arc::<Pipe>::clone(&pipe);
     peer.hear_at(Some(Arc::clone(&outbox)));
     let connection = Arc::new(Connection {
@@ -102,47 +108,61 @@ fn wait_for(descriptor: &OwnedFd, event: PollFlags) -> std::io::Result<()> {
 /// Where answers go: whole lines, one behind the other.
 struct Pipe {
     output: OwnedFd,
-    kept: Mutex<Kept>,
+    /// What has been said and not been sent yet.
+    kept: Mutex<Vec<u8>>,
+    /// What is being sent; always taken before what is kept.
+    sending: Mutex<Vec<u8>>,
+    /// Whether nobody reads it any more.
+    closed: AtomicBool,
 }
 
-/// What has been said and not been sent yet.
-#[derive(Default)]
-struct Kept {
-    lines: Vec<u8>,
-    /// Whether nobody reads it any more.
-    closed: bool,
+thread_local! {
+    /// The line that a thread is writing.
+    static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Pipe {
     /// Sends a message, and all that was kept; or keeps it, too, unless that is much already.
     fn put(&self, message: &Message, keep: bool) -> bool {
-        let line = message.to_line();
-        let mut kept = lock(&self.kept);
-        kept.lines.extend_from_slice(&line);
-        if !keep || kept.lines.len() > MOST_KEPT {
-            self.send_kept(&mut kept);
+        // Written where nobody else has to wait for it, and where there is room from the time before.
+        let much = LINE.with_borrow_mut(|line| {
+            message.write_line(line);
+            let mut kept = lock(&self.kept);
+            kept.extend_from_slice(line);
+            line.clear();
+            line.shrink_to(MOST_KEPT);
+            kept.len() > MOST_KEPT
+        });
+        if !keep || much {
+            self.flush();
         }
-        !kept.closed
+        !self.closed.load(Ordering::SeqCst)
     }
 
     /// Sends all that was kept.
     fn flush(&self) {
-        self.send_kept(&mut lock(&self.kept));
-    }
-
-    fn send_kept(&self, kept: &mut Kept) {
-        let mut rest = kept.lines.as_slice();
-        while !kept.closed && !rest.is_empty() {
-            match rustix::io::write(&self.output, rest) {
-                Ok(count) => rest = rest.get(count..).unwrap_or_default(),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => kept.closed = wait_for(&self.output, PollFlags::OUT).is_err(),
-                Err(_) => kept.closed = true,
-            }
+        if lock(&self.kept).is_empty() {
+            return;
         }
-        kept.lines.clear();
+        let mut sent = lock(&self.sending);
+        // Whoever was here before may have sent it.
+        std::mem::swap(&mut *sent, &mut *lock(&self.kept));
+        let mut rest = sent.as_slice();
+        while !rest.is_empty() && !self.closed.load(Ordering::SeqCst) {
+            let closed = match rustix::io::write(&self.output, rest) {
+                Ok(count) => {
+                    rest = rest.get(count..).unwrap_or_default();
+                    false
+                }
+                Err(Errno::INTR) => false,
+                Err(Errno::AGAIN) => wait_for(&self.output, PollFlags::OUT).is_err(),
+                Err(_) => true,
+            };
+            self.closed.fetch_or(closed, Ordering::SeqCst);
+        }
+        sent.clear();
         // One long answer is no reason to hold on to so much for good.
-        kept.lines.shrink_to(4 * MOST_KEPT);
+        sent.shrink_to(4 * MOST_KEPT);
     }
 }
 

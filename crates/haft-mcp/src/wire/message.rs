@@ -183,34 +183,38 @@ impl Message {
 
     /// The message as bytes on one line, its end included.
     pub fn to_line(&self) -> Vec<u8> {
-        // Most lines are short, and most long ones are one long text, which makes room for itself.
         let mut line = Vec::with_capacity(512);
+        self.write_line(&mut line);
+        line
+    }
+
+    /// Writes the same line behind others.
+    pub fn write_line(&self, line: &mut Vec<u8>) {
         line.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
         match self {
             Self::Request { id, method, params } => {
-                write_id(&mut line, id);
-                write_method(&mut line, method, params);
+                write_id(line, id);
+                write_method(line, method, params);
             }
-            Self::Notification { method, params } => write_method(&mut line, method, params),
+            Self::Notification { method, params } => write_method(line, method, params),
             Self::Response { id, outcome } => {
                 if let Some(id) = id {
-                    write_id(&mut line, id);
+                    write_id(line, id);
                 }
                 match outcome {
                     Ok(result) => {
                         line.extend_from_slice(b",\"result\":");
-                        write_value(&mut line, result);
+                        write_value(line, result);
                     }
                     Err(error) => {
                         line.extend_from_slice(b",\"error\":");
                         // Writing to memory cannot fail, and every part is JSON already.
-                        drop(serde_json::to_writer(&mut line, error));
+                        drop(serde_json::to_writer(&mut *line, error));
                     }
                 }
             }
         }
         line.extend_from_slice(b"}\n");
-        line
     }
 }
 

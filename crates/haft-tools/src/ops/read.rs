@@ -265,6 +265,7 @@ impl Taker {
             if wanted {
                 if self.held.is_empty() {
                     self.held.reserve(chunk.len().min(MOST_LINE_BYTES));
+                    self.ends.reserve(64);
                 }
                 let room = MOST_LINE_BYTES.saturating_sub(self.held.len() - self.start()).min(piece.len());
                 self.held.extend_from_slice(&piece[..room]);
