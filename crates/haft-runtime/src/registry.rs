@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::runtime::WeakRuntime;
-use haft_tool::{AnyTool, Definition, Dialect, ErrorKind, Output, Reads, Resource, ToolError, close_names};
+use haft_tool::{
+    AnyTool, Definition, Dialect, ErrorKind, Output, Reads, Resource, SideEffect, ToolError, close_names,
+};
 
 /// A tool and its definition, which is made when it is first wanted.
 pub(crate) struct Entry {
@@ -132,6 +134,13 @@ impl Registry {
     pub fn definitions(&self) -> Vec<Definition> {
         let offered = self.entries.iter().filter(|entry| self.is_allowed(entry.tool.name()));
         offered.map(|entry| entry.definition().clone()).collect()
+    }
+
+    /// All tools that are offered, by name, and what kind of thing each does.
+    pub(crate) fn kinds(&self) -> Vec<(String, SideEffect)> {
+        let offered =
+            self.entries.iter().map(|entry| &entry.tool).filter(|tool| self.is_allowed(tool.name()));
+        offered.map(|tool| (tool.name().to_owned(), tool.side_effect())).collect()
     }
 
     /// The names of all tools, offered or not.

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use haft_ledger::Ledger;
 use haft_policy::Policy;
 use haft_tool::{
-    AnyTool, Arguments, Call, Cancel, Definition, ErrorKind, Execution, Host, Output, Receipt, ToolError,
-    now_ms,
+    AnyTool, Arguments, Call, Cancel, Definition, ErrorKind, Execution, Host, Output, Receipt, SideEffect,
+    ToolError, now_ms,
 };
 use haft_world::{Ground, Life, Web};
 use tokio::runtime::Handle;
@@ -253,6 +253,16 @@ impl Runtime {
         for source in &self.inner.sources {
             let offered = source.tools().into_iter().filter(|tool| self.inner.offers(tool.name()));
             all.extend(offered.map(|tool| tool.definition()));
+        }
+        all
+    }
+
+    /// The names of the tools that are offered, and what kind of thing each does. Much cheaper than their definitions.
+    pub fn kinds(&self) -> Vec<(String, SideEffect)> {
+        let mut all = self.inner.registry.kinds();
+        for source in &self.inner.sources {
+            let offered = source.tools().into_iter().filter(|tool| self.inner.offers(tool.name()));
+            all.extend(offered.map(|tool| (tool.name().to_owned(), tool.side_effect())));
         }
         all
     }

@@ -20,6 +20,8 @@ use crate::peers::mcp::Mcp;
 /// How many calls are measured, after so many that are not.
 const CALLS: usize = 3_000;
 const WARM_UP: usize = 300;
+/// In how many rounds, where two are measured beside each other.
+const ROUNDS: usize = 15;
 /// How many calls are under way at once, and how many there are in all.
 const AT_ONCE: usize = 64;
 const MANY: usize = 20_000;
@@ -40,25 +42,6 @@ impl Line {
             return Err("a child without pipes".to_owned());
         };
         Ok(Self { child, input, output, held: Vec::new() })
-    }
-
-    /// The same, this thread and the server each on a processor of its own. Otherwise the scheduler puts some pairs on one and
-    /// others on two, and a wake-up between processors takes longer than a call.
-    fn start_apart(command: &mut Command) -> Result<Self, String> {
-        let all = sched_getaffinity(None).map_err(|error| error.to_string())?;
-        let mut processors = (0..CpuSet::MAX_CPU).filter(|processor| all.is_set(*processor));
-        let (Some(ours), Some(theirs)) = (processors.next(), processors.next()) else {
-            return Self::start(command);
-        };
-        let stay = |processor| {
-            let mut only = CpuSet::new();
-            only.set(processor);
-            sched_setaffinity(None, &only).map_err(|error| error.to_string())
-        };
-        stay(theirs)?;
-        let line = Self::start(command);
-        stay(ours)?;
-        line
     }
 
     fn send(&mut self, bytes: &[u8]) -> Done {
@@ -99,9 +82,9 @@ impl Line {
     }
 
     /// The median of one call after the other, in milliseconds.
-    fn one_by_one(&mut self, request: &dyn Fn(usize) -> String) -> Result<f64, String> {
-        let mut times = Vec::with_capacity(CALLS);
-        for number in 1..=WARM_UP + CALLS {
+    fn one_by_one(&mut self, request: &dyn Fn(usize) -> String, calls: usize) -> Result<f64, String> {
+        let mut times = Vec::with_capacity(WARM_UP + calls);
+        for number in 1..=WARM_UP + calls {
             let line = request(number);
             let start = Instant::now();
             self.ask(&line)?;
@@ -135,6 +118,43 @@ impl Line {
     fn end(mut self) {
         drop(self.input);
         let _ = self.child.wait();
+    }
+}
+
+/// Two processors, one for each end of a pipe. Where the scheduler puts both ends on one, a bare pipe is seven times as fast,
+/// and which of two servers it does that to is a matter of luck.
+struct Places {
+    anywhere: CpuSet,
+    ours: usize,
+    theirs: usize,
+}
+
+impl Places {
+    fn find() -> Option<Self> {
+        let anywhere = sched_getaffinity(None).ok()?;
+        let mut all = (0..CpuSet::MAX_CPU).filter(|processor| anywhere.is_set(*processor));
+        Some(Self { anywhere, ours: all.next()?, theirs: all.next()? })
+    }
+
+    /// Starts something there, and stays here.
+    fn apart<T>(&self, start: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+        Self::stay(self.theirs)?;
+        let started = start();
+        Self::stay(self.ours)?;
+        started
+    }
+
+    fn stay(processor: usize) -> Done {
+        let mut only = CpuSet::new();
+        only.set(processor);
+        sched_setaffinity(None, &only).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        // Whatever is measured next may run anywhere.
+        let _ = sched_setaffinity(None, &self.anywhere);
     }
 }
 
@@ -194,36 +214,37 @@ pub(crate) fn run(bench: &mut Bench) -> Done {
         });
     };
 
-    // Each beside the other, several times, so that a busy moment meets both.
-    let anywhere = sched_getaffinity(None).map_err(|error| error.to_string())?;
-    let (mut ours, mut bare) = (Vec::new(), Vec::new());
-    let mut memory = None;
-    for _ in 0..5 {
-        let mut cat = Line::start_apart(&mut Command::new("cat"))?;
-        bare.push(Duration::from_secs_f64(cat.one_by_one(&haft_read)? / 1e3));
-        cat.end();
-        let mut haft = Line::start_apart(&mut haft_mcp(&haft_program, &home, &workspace))?;
-        haft.greet()?;
-        ours.push(Duration::from_secs_f64(haft.one_by_one(&haft_read)? / 1e3));
-        memory = haft.memory();
-        haft.end();
+    for (case, place) in [("Read 1 KiB, one by one", None), ("the same, a processor each", Places::find())] {
+        let start = |command: &mut Command| match &place {
+            Some(places) => places.apart(|| Line::start(command)),
+            None => Line::start(command),
+        };
+        // Each beside the other, many times: how fast a pipe is depends on where the scheduler puts its two ends.
+        let (mut ours, mut bare, mut memory) = (Vec::new(), Vec::new(), None);
+        for _ in 0..ROUNDS {
+            let mut cat = start(&mut Command::new("cat"))?;
+            bare.push(Duration::from_secs_f64(cat.one_by_one(&haft_read, CALLS / ROUNDS)? / 1e3));
+            cat.end();
+            let mut haft = start(&mut haft_mcp(&haft_program, &home, &workspace))?;
+            haft.greet()?;
+            ours.push(Duration::from_secs_f64(haft.one_by_one(&haft_read, CALLS / ROUNDS)? / 1e3));
+            memory = haft.memory();
+            haft.end();
+        }
+        let mut theirs = start(&mut reference())?;
+        theirs.greet()?;
+        let their_ms = theirs.one_by_one(&their_read, CALLS)?;
+        let their_memory = theirs.memory();
+        theirs.end();
+        let haft_ms = median(&mut ours);
+        row(case, haft_ms, "cat", median(&mut bare), memory, None);
+        row(case, haft_ms, "filesystem", their_ms, memory, their_memory);
     }
-    let haft_ms = median(&mut ours);
-    row("Read 1 KiB, one by one, two processors", haft_ms, "cat", median(&mut bare), memory, None);
-
-    let mut theirs = Line::start_apart(&mut reference())?;
-    theirs.greet()?;
-    let their_ms = theirs.one_by_one(&their_read)?;
-    theirs.end();
-    sched_setaffinity(None, &anywhere).map_err(|error| error.to_string())?;
-
     let mut theirs = Line::start(&mut reference())?;
     theirs.greet()?;
     let their_many = theirs.many_at_once(&their_read, MANY / 10)?;
     let their_memory = theirs.memory();
     theirs.end();
-    row("Read 1 KiB, one by one, two processors", haft_ms, "filesystem", their_ms, memory, their_memory);
-
     let mut haft = Line::start(&mut haft_mcp(&haft_program, &home, &workspace))?;
     haft.greet()?;
     let many = haft.many_at_once(&haft_read, MANY)?;
@@ -244,7 +265,7 @@ fn held(bench: &mut Bench, mcp: &Mcp, workspace: &Path, home: &Path) -> Done {
     let script = root.join("crates/haft-mcp/tests/hostile/server.py");
     let mut bare = Line::start(Command::new(&mcp.python).arg(&script).arg("good"))?;
     bare.greet()?;
-    let bare_ms = bare.one_by_one(&tool("echo", &json!({"text": "hello"})))?;
+    let bare_ms = bare.one_by_one(&tool("echo", &json!({"text": "hello"})), CALLS)?;
     bare.end();
 
     let written = json!({"command": mcp.python, "args": [script, "good"]});

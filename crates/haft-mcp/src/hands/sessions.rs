@@ -52,10 +52,7 @@ impl Sessions {
             if let Some(hub) = self.hub.get().cloned() {
                 runtime.on_tools_change(move || hub.tell(&News::Tools));
             }
-            self.kinds.get_or_init(|| {
-                let kinds = runtime.definitions().into_iter().map(|tool| (tool.name, tool.side_effect));
-                kinds.collect()
-            });
+            self.kinds.get_or_init(|| runtime.kinds().into_iter().collect());
             if held.sessions.len() >= MOST {
                 held.sessions.remove(0);
             }
