@@ -5,6 +5,7 @@
 
 mod asking;
 mod exchange;
+mod haste;
 mod http;
 mod hub;
 mod methods;

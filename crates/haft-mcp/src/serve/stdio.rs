@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use serde_json::Value;
 
+use super::haste::Haste;
 use super::peer::{Outbox, Peer, lock};
 use super::relay::Relay;
 use super::server::Server;
@@ -48,7 +49,7 @@ pub fn serve_stdio(server: &Arc<Server>, input: OwnedFd, output: OwnedFd) -> Res
         outbox,
         later: Arc::new(Later(Arc::clone(&pipe))),
         pipe,
-        relay: Relay::new(Inlet { input, lines: Lines::new(MOST_LINE_BYTES) })?,
+        relay: Relay::new(Inlet { input, lines: Lines::new(MOST_LINE_BYTES), haste: Haste::default() })?,
         under_way: AtomicUsize::new(0),
         processors: std::thread::available_parallelism().map_or(1, Into::into),
         ended: Mutex::new(false),
@@ -66,6 +67,7 @@ pub fn serve_stdio(server: &Arc<Server>, input: OwnedFd, output: OwnedFd) -> Res
 struct Inlet {
     input: OwnedFd,
     lines: Lines,
+    haste: Haste,
 }
 
 impl Inlet {
@@ -247,7 +249,10 @@ impl Connection {
         }
         self.pipe.flush();
         self.relay.waits(true);
+        inlet.haste.look(&inlet.input);
+        let before = Instant::now();
         let line = inlet.next();
+        inlet.haste.waited(before.elapsed());
         self.relay.waits(false);
         line
     }
