@@ -104,33 +104,40 @@ impl Db {
         if end == *self.entered.lock().unwrap_or_else(PoisonError::into_inner) {
             return Ok(());
         }
-        let mut long = false;
-        let mark = loop {
-            let entered = self.writer().write(Survives::Crash, |conn| {
-                let read = |row: &rusqlite::Row<'_>| Ok(Mark { age: row.get(0)?, offset: row.get(1)? });
-                let old = conn.prepare_cached(sql::MARK)?.query_row([], read)?;
-                let (slips, mark, more) = self.slips.behind(old)?;
-                for slip in slips {
-                    record::entered(conn, &self.slips, slip)?;
-                }
-                if mark != old {
-                    run(conn, sql::SET_MARK, [sql::int(mark.age), sql::int(mark.offset)])?;
-                }
-                Ok((mark, more))
-            });
-            let (mark, more) = entered.map_err(|fault| self.tell(fault))?;
-            if !more {
-                break mark;
-            }
-            if !std::mem::replace(&mut long, true) {
-                self.hold_pages(FEW_CACHED_KIB)?;
-            }
-        };
-        if long {
+        let (mut mark, more) = self.enter_part()?;
+        if more {
+            self.hold_pages(FEW_CACHED_KIB)?;
+            let rest = self.enter_rest();
             self.hold_pages(MOST_CACHED_KIB)?;
+            mark = rest?;
         }
         *self.entered.lock().unwrap_or_else(PoisonError::into_inner) = end;
         self.slips.shorten(mark)
+    }
+
+    /// Enters some slips: up to where, and whether there are more.
+    fn enter_part(&self) -> Result<(Mark, bool), ToolError> {
+        let entered = self.writer().write(Survives::Crash, |conn| {
+            let read = |row: &rusqlite::Row<'_>| Ok(Mark { age: row.get(0)?, offset: row.get(1)? });
+            let old = conn.prepare_cached(sql::MARK)?.query_row([], read)?;
+            let (slips, mark, more) = self.slips.behind(old)?;
+            for slip in slips {
+                record::entered(conn, &self.slips, slip)?;
+            }
+            if mark != old {
+                run(conn, sql::SET_MARK, [sql::int(mark.age), sql::int(mark.offset)])?;
+            }
+            Ok((mark, more))
+        });
+        entered.map_err(|fault| self.tell(fault))
+    }
+
+    fn enter_rest(&self) -> Result<Mark, ToolError> {
+        loop {
+            if let (mark, false) = self.enter_part()? {
+                return Ok(mark);
+            }
+        }
     }
 
     /// How many pages a transaction may hold from now on. Those that are held are given back.

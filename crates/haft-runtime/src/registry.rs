@@ -5,9 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::runtime::WeakRuntime;
-use haft_tool::{
-    AnyTool, Definition, Dialect, ErrorKind, Output, Reads, Resource, SideEffect, ToolError, close_names,
-};
+use haft_tool::{AnyTool, Definition, Dialect, ErrorKind, Output, Reads, Resource, ToolError, close_names};
 
 /// A tool and its definition, which is made when it is first wanted.
 pub(crate) struct Entry {
@@ -132,15 +130,12 @@ impl Registry {
 
     /// All tools that are offered, as callers see them.
     pub fn definitions(&self) -> Vec<Definition> {
-        let offered = self.entries.iter().filter(|entry| self.is_allowed(entry.tool.name()));
-        offered.map(|entry| entry.definition().clone()).collect()
+        self.offered().map(|entry| entry.definition().clone()).collect()
     }
 
-    /// All tools that are offered, by name, and what kind of thing each does.
-    pub(crate) fn kinds(&self) -> Vec<(String, SideEffect)> {
-        let offered =
-            self.entries.iter().map(|entry| &entry.tool).filter(|tool| self.is_allowed(tool.name()));
-        offered.map(|tool| (tool.name().to_owned(), tool.side_effect())).collect()
+    /// All tools that are offered.
+    pub(crate) fn offered(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.entries.iter().filter(|entry| self.is_allowed(entry.tool.name()))
     }
 
     /// The names of all tools, offered or not.

@@ -81,6 +81,12 @@ impl Inner {
         self.sources.iter().filter(|source| source.may_have(tool)).map(Arc::clone).collect()
     }
 
+    /// The tools that come from elsewhere and are offered.
+    fn foreign(&self) -> impl Iterator<Item = Arc<dyn AnyTool>> {
+        let all = self.sources.iter().flat_map(|source| source.tools());
+        all.filter(|tool| self.offers(tool.name()))
+    }
+
     /// Whether a tool that comes from elsewhere is offered.
     fn offers(&self, name: &str) -> bool {
         self.registry.get(name).is_none()
@@ -249,22 +255,15 @@ impl Runtime {
 
     /// The tools that are offered, as callers see them.
     pub fn definitions(&self) -> Vec<Definition> {
-        let mut all = self.inner.registry.definitions();
-        for source in &self.inner.sources {
-            let offered = source.tools().into_iter().filter(|tool| self.inner.offers(tool.name()));
-            all.extend(offered.map(|tool| tool.definition()));
-        }
-        all
+        let foreign = self.inner.foreign().map(|tool| tool.definition());
+        self.inner.registry.definitions().into_iter().chain(foreign).collect()
     }
 
     /// The names of the tools that are offered, and what kind of thing each does. Much cheaper than their definitions.
     pub fn kinds(&self) -> Vec<(String, SideEffect)> {
-        let mut all = self.inner.registry.kinds();
-        for source in &self.inner.sources {
-            let offered = source.tools().into_iter().filter(|tool| self.inner.offers(tool.name()));
-            all.extend(offered.map(|tool| (tool.name().to_owned(), tool.side_effect())));
-        }
-        all
+        let own = self.inner.registry.offered().map(|entry| Arc::clone(&entry.tool));
+        let all = own.chain(self.inner.foreign());
+        all.map(|tool| (tool.name().to_owned(), tool.side_effect())).collect()
     }
 
     /// Waits for the servers that nobody has met yet, so long at most. Blocks.

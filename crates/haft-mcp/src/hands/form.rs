@@ -31,10 +31,10 @@ pub fn definition(tool: &Definition) -> Value {
 /// The result of a call, and where the rest of it is if it was cut.
 pub fn result(done: CallResult, version: Version) -> Value {
     let CallResult { output: given, receipt, .. } = done;
-    let (mut content, mut all) = pieces(given, version);
+    let mut all = Pieces::of(given, version);
     let id = receipt.id;
     if receipt.full_output.is_some() && version >= Version::V2025_06_18 {
-        content.push(json!({
+        all.content.push(json!({
             "type": "resource_link", "uri": super::resources::output_uri(id), "name": format!("output of call {id}"),
             "description": "All of the output, of which the text shows a part", "mimeType": "text/plain",
         }));
@@ -42,26 +42,45 @@ pub fn result(done: CallResult, version: Version) -> Value {
     if id > 0 {
         all.meta.insert("haft/call".to_owned(), json!(id));
     }
-    all.with(content)
+    all.into_value()
 }
 
 /// A result's pieces.
 pub fn output(output: Output, version: Version) -> Value {
-    let (content, all) = pieces(output, version);
-    all.with(content)
+    Pieces::of(output, version).into_value()
 }
 
-/// What a result says besides its content.
-struct Beside {
+struct Pieces {
+    content: Vec<Value>,
     failed: bool,
     structured: Option<Value>,
     meta: Map<String, Value>,
 }
 
-impl Beside {
-    fn with(self, content: Vec<Value>) -> Value {
+impl Pieces {
+    fn of(output: Output, version: Version) -> Self {
+        let failed = output.is_error();
+        let block = |piece: Content| match piece {
+            Content::Text { text } => part("text", [("text", text.head + &text.tail)]),
+            Content::Block { block, .. } => block,
+            Content::Image { media_type, data } => part("image", [("mimeType", media_type), ("data", data)]),
+        };
+        let content = output.content.into_iter().map(block).collect();
+        let (mut structured, mut meta) = (None, Map::new());
+        match output.structured {
+            Some(value) if output.whole && (value.is_object() || version.is_modern()) => {
+                structured = Some(value);
+            }
+            // Some clients show a model the structured content alone, and facts are no result.
+            Some(facts) => drop(meta.insert("haft/facts".to_owned(), facts)),
+            None => {}
+        }
+        Self { content, failed, structured, meta }
+    }
+
+    fn into_value(self) -> Value {
         let mut all = Map::with_capacity(4);
-        all.insert("content".to_owned(), Value::Array(content));
+        all.insert("content".to_owned(), Value::Array(self.content));
         all.insert("isError".to_owned(), Value::Bool(self.failed));
         if let Some(structured) = self.structured {
             all.insert("structuredContent".to_owned(), structured);
@@ -71,25 +90,6 @@ impl Beside {
         }
         Value::Object(all)
     }
-}
-
-fn pieces(output: Output, version: Version) -> (Vec<Value>, Beside) {
-    let mut all = Beside { failed: output.is_error(), structured: None, meta: Map::new() };
-    let block = |piece: Content| match piece {
-        Content::Text { text } => part("text", [("text", text.head + &text.tail)]),
-        Content::Block { block, .. } => block,
-        Content::Image { media_type, data } => part("image", [("mimeType", media_type), ("data", data)]),
-    };
-    let content = output.content.into_iter().map(block).collect();
-    match output.structured {
-        Some(value) if output.whole && (value.is_object() || version.is_modern()) => {
-            all.structured = Some(value);
-        }
-        // Some clients show a model the structured content alone, and facts are no result.
-        Some(facts) => drop(all.meta.insert("haft/facts".to_owned(), facts)),
-        None => {}
-    }
-    (content, all)
 }
 
 /// A piece of that type. Its words move in: `json!` would copy them, and they may be long.

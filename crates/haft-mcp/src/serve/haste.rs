@@ -1,8 +1,8 @@
 //! Whether to fall asleep before the next request.
 //!
 //! To be woken on an idle processor takes longer than most answers. So while requests come in quick succession, the reader
-//! looks for the next one for a moment before it sleeps. Where that was in vain, it is not tried again for a while: the client may
-//! have to share this processor, and could not write what is looked for.
+//! looks for the next one for a moment before it sleeps. Where that was in vain, it is not tried again for a while: the
+//! client may have to share this processor, and could not write what is looked for.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};

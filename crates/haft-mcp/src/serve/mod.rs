@@ -10,6 +10,7 @@ mod http;
 mod hub;
 mod methods;
 mod peer;
+mod pipe;
 mod relay;
 mod server;
 mod service;

@@ -4,19 +4,19 @@
 //! answer does not keep the next request waiting, somebody stands by to go on reading ([`Relay`]): at once for what is
 //! known to take long, after a moment for the rest. Answers to requests that came together go together.
 
-use std::cell::RefCell;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use haft_tool::{Cancel, ToolError};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use serde_json::Value;
 
 use super::haste::Haste;
 use super::peer::{Outbox, Peer, lock};
+use super::pipe::{Later, Pipe, wait_for};
 use super::relay::Relay;
 use super::server::Server;
 use crate::wire::{INVALID_REQUEST, Incoming, Line, Lines, Message, PARSE, RpcError, Version};
@@ -27,20 +27,13 @@ const MOST_LINE_BYTES: usize = 64 << 20;
 const MOST_AT_ONCE: usize = 256;
 /// Where more bytes than this wait to be understood, two threads get through them faster than one.
 const MUCH: usize = 1 << 10;
-/// Answers of more bytes than this are sent, whatever else there is to answer.
-const MOST_KEPT: usize = 32 << 10;
 /// How long what is under way may take when the client has said its last.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Serves whoever is at the other end of these two until they leave.
 pub fn serve_stdio(server: &Arc<Server>, input: OwnedFd, output: OwnedFd) -> Result<(), ToolError> {
     let peer = Peer::new("stdio");
-    let pipe = Arc::new(Pipe {
-        output,
-        kept: Mutex::default(),
-        sending: Mutex::default(),
-        closed: AtomicBool::new(false),
-    });
+    let pipe = Arc::new(Pipe::new(output));
     let outbox: Arc<dyn Outbox> = Arc::<Pipe>::clone(&pipe);
     peer.hear_at(Some(Arc::clone(&outbox)));
     let connection = Arc::new(Connection {
@@ -99,90 +92,6 @@ impl std::io::Read for Descriptor<'_> {
     }
 }
 
-/// Somebody else may have made the descriptor one that does not wait by itself; it is theirs as well as ours.
-fn wait_for(descriptor: &OwnedFd, event: PollFlags) -> std::io::Result<()> {
-    match poll(&mut [PollFd::new(descriptor, event)], None) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Where answers go: whole lines, one behind the other.
-struct Pipe {
-    output: OwnedFd,
-    /// What has been said and not been sent yet.
-    kept: Mutex<Vec<u8>>,
-    /// What is being sent; always taken before what is kept.
-    sending: Mutex<Vec<u8>>,
-    /// Whether nobody reads it any more.
-    closed: AtomicBool,
-}
-
-thread_local! {
-    /// The line that a thread is writing.
-    static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-impl Pipe {
-    /// Sends a message, and all that was kept; or keeps it, too, unless that is much already.
-    fn put(&self, message: &Message, keep: bool) -> bool {
-        // Written where nobody else has to wait for it, and where there is room from the time before.
-        let much = LINE.with_borrow_mut(|line| {
-            message.write_line(line);
-            let mut kept = lock(&self.kept);
-            kept.extend_from_slice(line);
-            line.clear();
-            line.shrink_to(MOST_KEPT);
-            kept.len() > MOST_KEPT
-        });
-        if !keep || much {
-            self.flush();
-        }
-        !self.closed.load(Ordering::SeqCst)
-    }
-
-    /// Sends all that was kept.
-    fn flush(&self) {
-        if lock(&self.kept).is_empty() {
-            return;
-        }
-        let mut sent = lock(&self.sending);
-        // Whoever was here before may have sent it.
-        std::mem::swap(&mut *sent, &mut *lock(&self.kept));
-        let mut rest = sent.as_slice();
-        while !rest.is_empty() && !self.closed.load(Ordering::SeqCst) {
-            let closed = match rustix::io::write(&self.output, rest) {
-                Ok(count) => {
-                    rest = rest.get(count..).unwrap_or_default();
-                    false
-                }
-                Err(Errno::INTR) => false,
-                Err(Errno::AGAIN) => wait_for(&self.output, PollFlags::OUT).is_err(),
-                Err(_) => true,
-            };
-            self.closed.fetch_or(closed, Ordering::SeqCst);
-        }
-        sent.clear();
-        // One long answer is no reason to hold on to so much for good.
-        sent.shrink_to(4 * MOST_KEPT);
-    }
-}
-
-impl Outbox for Pipe {
-    fn send(&self, message: &Message) -> bool {
-        self.put(message, false)
-    }
-}
-
-/// The same, for answers after which others will follow at once.
-struct Later(Arc<Pipe>);
-
-impl Outbox for Later {
-    fn send(&self, message: &Message) -> bool {
-        self.0.put(message, true)
-    }
-}
-
 struct Connection {
     server: Arc<Server>,
     peer: Arc<Peer>,
@@ -232,13 +141,17 @@ impl Connection {
                 self.relay.put_down(inlet, quick && !share);
                 let outbox = if quick && more { &self.later } else { &self.outbox };
                 self.server.handle(&self.peer, message, outbox, &Cancel::new());
+                let still_here = self.relay.pick_up();
+                if still_here.is_none() {
+                    // Who reads on may find the client's last word; until then this counts as under way.
+                    self.pipe.flush();
+                }
                 self.finished();
-                match self.relay.pick_up() {
+                match still_here {
                     Some(still_here) => inlet = still_here,
                     None => break,
                 }
             }
-            self.pipe.flush();
         }
     }
 

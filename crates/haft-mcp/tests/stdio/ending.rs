@@ -19,6 +19,16 @@ fn a_client_that_has_said_its_last_gets_its_answers_first() {
 }
 
 #[test]
+fn answers_that_waited_for_one_another_are_sent_before_the_end() {
+    for _ in 0..20 {
+        let mut client = introduced("2025-11-25");
+        let all: String = (0..200).map(|id| format!("{}\n", request(id, "ping", Value::Null))).collect();
+        client.raw(all.as_bytes());
+        assert_eq!(client.leave().len(), 200);
+    }
+}
+
+#[test]
 fn what_does_not_come_to_an_end_is_ended() {
     let mut client = client();
     client.send(&request(1, "tools/call", modern(call("hold", json!({})))));
