@@ -161,3 +161,14 @@ fn a_printed_result_is_in_the_same_form() {
     let failed = printed("clawft", "read_file", json!({"path": "none"}));
     assert_eq!((&failed["isError"], failed.get("structuredContent")), (&json!(true), None));
 }
+
+#[test]
+fn whatever_was_asked_before_the_clients_last_word_is_answered() {
+    let house = House::new();
+    house.write("a.txt", &"line\n".repeat(20));
+    let read = ("Read", json!({"file_path": house.path("a.txt")}));
+    // Two threads may answer side by side, and the last to have something to say is not always the one that reads on.
+    for round in 0..60 {
+        served(&house, &[], &vec![read.clone(); 20 + round]);
+    }
+}
