@@ -48,6 +48,11 @@ impl Header {
         i64::try_from(last).ok()?.checked_add(1)
     }
 
+    /// The number that was given out last.
+    pub(crate) fn last(&self) -> u64 {
+        self.word(LAST).load(Ordering::SeqCst)
+    }
+
     fn word(&self, at: usize) -> &AtomicU64 {
         #[expect(unsafe_code, reason = "memory that processes share")]
         // SAFETY: the eight bytes lie in the mapping, which lives as long as `self`, and are aligned; all processes

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use haft_tool::{Receipt, ToolError};
 use rustix::fs::FlockOperation;
@@ -18,8 +19,13 @@ use serde::{Deserialize, Serialize};
 use crate::header::{HEADER, Header};
 use crate::home::{SLIPS, private_file};
 
-/// A file longer than this is entered even if nobody looks.
+/// A file longer than this is entered even if nobody looks, once it is quiet.
 const FULL: u64 = 16 << 20;
+/// One longer than this is entered even if it is not.
+const TOO_FULL: u64 = 64 << 20;
+/// It is quiet if hardly any calls were made for so long.
+const QUIET: Duration = Duration::from_millis(200);
+const HARDLY_ANY: u64 = 20;
 /// A file longer than this is begun anew once all of it is entered.
 const LONG: u64 = 256 << 10;
 /// No slip is longer.
@@ -28,6 +34,8 @@ const MOST_BYTES: usize = 16 << 20;
 const LOOK: u64 = 1 << 20;
 /// How much is entered at once, so that a long file takes little memory.
 const PART: u64 = 256 << 10;
+/// How much is kept in memory to be written together.
+const MOST_KEPT: usize = 64 << 10;
 
 /// The session of a slip, told once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +70,8 @@ pub(crate) struct Mark {
 #[derive(Debug)]
 pub(crate) struct Slips {
     header: Header,
+    /// Slips that nobody has been told of yet.
+    kept: Mutex<Vec<u8>>,
     /// For one thread at a time: threads have the lock on a file in common.
     file: Mutex<Appended>,
 }
@@ -69,6 +79,8 @@ pub(crate) struct Slips {
 #[derive(Debug)]
 struct Appended {
     file: File,
+    /// What was written last, emptied: room for what is kept next.
+    room: Vec<u8>,
     /// How much this process has written since it last looked how long the file is.
     unlooked: u64,
 }
@@ -84,7 +96,8 @@ impl Slips {
         let file = OpenOptions::new().read(true).append(true).open(dir.join(SLIPS)).ok()?;
         let whole = |meta: &Metadata| meta.is_file() && meta.mode() & 0o777 == 0o600 && meta.len() >= HEADER;
         let header = file.metadata().is_ok_and(|meta| whole(&meta)).then(|| Header::of(&file).ok())??;
-        Some(Self { header, file: Mutex::new(Appended { file, unlooked: LOOK }) })
+        let file = Mutex::new(Appended { file, room: Vec::new(), unlooked: LOOK });
+        Some(Self { header, kept: Mutex::default(), file })
     }
 
     /// The file of a home, begun if there is none: the next number is behind `last`. The caller holds the home's lock.
@@ -114,12 +127,14 @@ impl Slips {
             .ok_or_else(|| ToolError::failed("the ledger's slips are damaged: no number is left"))
     }
 
-    /// Writes a slip, gives its receipt the next number if it has none, and says whether the file has become long.
+    /// Writes a slip, at once or `later` with others, gives its receipt the next number if it has none, and says whether
+    /// the file has become long.
     pub(crate) fn append(
         &self,
         session: Option<&Opening>,
         owner: Option<&str>,
         receipt: &mut Receipt,
+        later: bool,
     ) -> Result<bool, ToolError> {
         let number = receipt.id;
         if number == 0 {
@@ -127,29 +142,85 @@ impl Slips {
         }
         let written = written(&Borrowed { session, owner, receipt }).map_err(|error| told(&error));
         let appended = written.and_then(|slip| {
-            let mut held = self.held(FlockOperation::LockShared)?;
-            held.append(&slip).map_err(|error| told(&error))
+            if later {
+                let mut kept = lock(&self.kept);
+                if kept.len() + slip.len() <= MOST_KEPT {
+                    kept.extend_from_slice(&slip);
+                    return Ok(false);
+                }
+            }
+            self.write_kept(&slip)
         });
         appended.inspect_err(|_| receipt.id = number)
     }
 
+    /// Writes what was kept, and says whether the file has become long.
+    pub(crate) fn settle(&self) -> Result<bool, ToolError> {
+        // Also when nothing is left: whoever has just taken it has to be through with it.
+        let held = lock(&self.file);
+        if lock(&self.kept).is_empty() {
+            return Ok(false);
+        }
+        drop(held);
+        self.write_kept(&[])
+    }
+
+    /// Writes what is kept, and one more behind it. If that fails, what was kept is tried again by whoever wants to tell of
+    /// it.
+    fn write_kept(&self, slip: &[u8]) -> Result<bool, ToolError> {
+        let mut held = self.held(FlockOperation::LockShared)?;
+        let mut all = std::mem::take(&mut held.open.room);
+        {
+            let mut kept = lock(&self.kept);
+            kept.extend_from_slice(slip);
+            std::mem::swap(&mut *kept, &mut all);
+        }
+        let written = held.append(&all);
+        if written.is_err() {
+            all.truncate(all.len() - slip.len());
+            lock(&self.kept).splice(..0, all);
+        } else {
+            all.clear();
+            all.shrink_to(MOST_KEPT);
+            held.open.room = all;
+        }
+        written.map_err(|error| told(&error))
+    }
+
+    /// Waits until calls do not come one after the other any more, or there is no room to wait for that.
+    pub(crate) fn wait_until_quiet(&self) {
+        let mut before = self.header.last();
+        while self.end().offset < TOO_FULL {
+            std::thread::sleep(QUIET);
+            let last = self.header.last();
+            if last.saturating_sub(before) < HARDLY_ANY {
+                return;
+            }
+            before = last;
+        }
+    }
+
     /// How far the file reaches now.
     pub(crate) fn end(&self) -> Mark {
-        let open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        // What cannot be written is not there.
+        let _ = self.settle();
+        let open = lock(&self.file);
         Mark { age: self.header.age(), offset: open.file.metadata().map_or(0, |meta| meta.len()) }
     }
 
     /// Some of what is behind `mark`, the mark behind that, and whether there is more.
     pub(crate) fn behind(&self, mark: Mark) -> Result<(Vec<Slip>, Mark, bool), ToolError> {
-        let held = self.held(FlockOperation::LockShared)?;
-        let age = self.header.age();
-        let from = if mark.age == age { mark.offset.max(HEADER) } else { HEADER };
-        let end = held.end().map_err(|error| told(&error))?;
         let mut part = PART;
         loop {
+            // Held only while it is read: others have something to write.
+            let held = self.held(FlockOperation::LockShared)?;
+            let age = self.header.age();
+            let from = if mark.age == age { mark.offset.max(HEADER) } else { HEADER };
+            let end = held.end().map_err(|error| told(&error))?;
             let whole = end.saturating_sub(from) <= part;
             let mut bytes = vec![0; usize::try_from(end.saturating_sub(from).min(part)).unwrap_or(0)];
             held.open.file.read_exact_at(&mut bytes, from).map_err(|error| told(&error))?;
+            drop(held);
             let (slips, used) = all(&bytes);
             let mark = Mark { age, offset: from + used };
             if whole || !slips.is_empty() {
@@ -176,7 +247,7 @@ impl Slips {
     }
 
     fn held(&self, how: FlockOperation) -> Result<Held<'_>, ToolError> {
-        let open = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = lock(&self.file);
         while let Err(error) = rustix::fs::flock(&open.file, how) {
             if error != Errno::INTR {
                 return Err(told(&error.into()));
@@ -186,17 +257,25 @@ impl Slips {
     }
 }
 
+impl Drop for Slips {
+    fn drop(&mut self) {
+        // Nobody is left who could be told.
+        let _ = self.settle();
+    }
+}
+
 impl Held<'_> {
     fn end(&self) -> io::Result<u64> {
         self.open.file.metadata().map(|meta| meta.len())
     }
 
-    /// Writes a slip behind all others, in one step, which no other writer comes between.
-    fn append(&mut self, slip: &[u8]) -> io::Result<bool> {
-        let Appended { file, unlooked } = &mut *self.open;
-        // What remains of one that does not fit is passed over by whoever reads.
-        let went = file.write(slip)?;
-        if went < slip.len() {
+    /// Writes slips behind all others, in one step, which no other writer comes between.
+    fn append(&mut self, slips: &[u8]) -> io::Result<bool> {
+        let Appended { file, unlooked, .. } = &mut *self.open;
+        // What remains of one that does not fit is passed over by whoever reads, and one that comes again is known by its
+        // number.
+        let went = file.write(slips)?;
+        if went < slips.len() {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
         }
         *unlooked += went as u64;
@@ -276,4 +355,9 @@ fn sum(bytes: &[u8]) -> [u8; 4] {
 
 fn told(error: &io::Error) -> ToolError {
     ToolError::io("the ledger's slips", error)
+}
+
+/// Whoever broke down while holding it left it whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -138,6 +138,9 @@ pub struct CallOptions {
     pub asker: Option<Arc<dyn Asker>>,
     /// Who runs this call's tool, if not whoever runs the others.
     pub host: Option<Arc<dyn Host>>,
+    /// Whether a call that changes nothing may be written down later: whoever wants that gives no result out before
+    /// [`Runtime::settle`]. Many are written in the time of one.
+    pub later: bool,
 }
 
 /// The one result of a call.
@@ -219,6 +222,11 @@ impl Runtime {
             });
         });
         block_on(started.go())
+    }
+
+    /// Writes down all calls that were left for later.
+    pub fn settle(&self) -> Result<(), ToolError> {
+        self.inner.book.settle()
     }
 
     /// Sends a call on its way on a thread of its own, where a tool may block and where the call reaches its end

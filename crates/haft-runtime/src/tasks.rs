@@ -90,7 +90,7 @@ impl TaskPage for Open {
             receipt.duration_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         };
         let output = ended.output.as_ref().map(with_gap);
-        self.page.finish(end, output.as_deref()).map(drop)
+        self.page.finish(end, output.as_deref(), false).map(drop)
     }
 }
 

@@ -261,7 +261,7 @@ impl Walk {
                 output.error_kind.map(|_| haft_tool::clip_chars(&output.as_text(), 2_000, 0).into_owned());
             receipt.duration_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
         };
-        let receipt = match page.finish(end, keep.as_deref()) {
+        let receipt = match page.finish(end, keep.as_deref(), self.options.later) {
             Ok(receipt) => receipt,
             // A result that could not be recorded is not given out as if it had been.
             Err(error) => return self.unrecorded(&error),

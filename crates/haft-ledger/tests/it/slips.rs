@@ -24,11 +24,11 @@ fn a_slip_has_its_number_at_once_and_is_found_by_whoever_looks() {
     let daybook = Daybook::open(&set.home(), &new_session("/w")).unwrap().unwrap();
     let mut first = call(daybook.session());
     first.state = State::Completed;
-    daybook.note(&mut first).unwrap();
+    daybook.note(&mut first, false).unwrap();
     let wrote = set.wrote("a", b"before", b"after");
     let mut second = call(daybook.session());
     second.state = State::Failed;
-    daybook.note(&mut second).unwrap();
+    daybook.note(&mut second, false).unwrap();
     assert!(first.id < wrote.id && wrote.id < second.id, "numbers come in the order of the calls");
 
     let other = Ledger::open(set.home()).unwrap();
@@ -46,12 +46,12 @@ fn a_call_that_begins_on_a_slip_ends_on_one_or_in_the_ledger() {
     let begin = || {
         let mut receipt = call(daybook.session());
         receipt.state = State::Running;
-        daybook.note(&mut receipt).unwrap();
+        daybook.note(&mut receipt, false).unwrap();
         receipt
     };
     let (mut quiet, mut loud, cut_off) = (begin(), begin(), begin());
     quiet.state = State::Completed;
-    daybook.note(&mut quiet).unwrap();
+    daybook.note(&mut quiet, false).unwrap();
     assert_eq!(set.ledger.receipt(quiet.id).unwrap(), quiet, "both slips at once");
     assert_eq!(set.ledger.receipt(loud.id).unwrap().state, State::Running);
     loud.state = State::Failed;
@@ -60,6 +60,34 @@ fn a_call_that_begins_on_a_slip_ends_on_one_or_in_the_ledger() {
     let recovered = set.ledger.recover(&mut Blind).unwrap();
     assert!(recovered.is_empty(), "its process is this one, and lives");
     assert_eq!(ids(&set.ledger), [quiet.id, loud.id, cut_off.id]);
+}
+
+#[test]
+fn what_is_left_for_later_has_its_number_and_is_there_once_it_is_settled() {
+    let set = setting();
+    let daybook = Daybook::open(&set.home(), &new_session("/w")).unwrap().unwrap();
+    let note = |later| {
+        let mut receipt = call(daybook.session());
+        receipt.state = State::Completed;
+        daybook.note(&mut receipt, later).unwrap();
+        receipt.id
+    };
+    let first = [note(true), note(true)];
+    assert!(ids(&set.ledger).is_empty(), "nobody has been told of them");
+    daybook.settle().unwrap();
+    assert_eq!(ids(&set.ledger), first);
+    let (later, at_once) = (note(true), note(false));
+    assert_eq!(
+        ids(&set.ledger),
+        [first[0], first[1], later, at_once],
+        "whoever does not wait takes all along"
+    );
+    let same_process = note(true);
+    assert_eq!(*ids(&daybook.ledger().unwrap()).last().unwrap(), same_process, "whoever looks settles it");
+    let many: Vec<i64> = (0..400).map(|_| note(true)).collect();
+    assert!(ids(&set.ledger).contains(&many[0]), "there is a bound to what is kept");
+    drop(daybook);
+    assert_eq!(ids(&set.ledger).last(), many.last(), "nothing is left behind");
 }
 
 #[test]
@@ -83,7 +111,7 @@ fn slips_of_many_threads_and_of_a_ledger_beside_them_are_all_there_once() {
                     receipt.state = State::Completed;
                     // Long enough for the file to be begun anew several times.
                     receipt.call_id = "x".repeat(1_000);
-                    daybook.note(&mut receipt).unwrap();
+                    daybook.note(&mut receipt, false).unwrap();
                     mine.push(receipt.id);
                 }
                 assert!(mine.is_sorted());
@@ -93,7 +121,7 @@ fn slips_of_many_threads_and_of_a_ledger_beside_them_are_all_there_once() {
         .collect();
     let looking = Arc::new(Ledger::open(&home).unwrap());
     while threads.iter().any(|thread| !thread.is_finished()) {
-        looking.enter_slips().unwrap();
+        ids(&looking);
     }
     let told: Vec<i64> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
     let told: BTreeSet<i64> = told.into_iter().collect();
@@ -108,7 +136,7 @@ fn what_is_torn_takes_nothing_that_came_before_with_it() {
     let daybook = Daybook::open(&set.home(), &new_session("/w")).unwrap().unwrap();
     let mut kept = call(daybook.session());
     kept.state = State::Completed;
-    daybook.note(&mut kept).unwrap();
+    daybook.note(&mut kept, false).unwrap();
     let slips = set.home().join("slips");
     let mut bytes = fs::read(&slips).unwrap();
     bytes.extend_from_slice(&[200, 0, 0, 0, 1, 2, 3, 4, b'{']);
@@ -116,7 +144,7 @@ fn what_is_torn_takes_nothing_that_came_before_with_it() {
     assert_eq!(ids(&set.ledger), [kept.id]);
     let mut next = call(daybook.session());
     next.state = State::Completed;
-    daybook.note(&mut next).unwrap();
+    daybook.note(&mut next, false).unwrap();
     assert_eq!(ids(&set.ledger), [kept.id, next.id]);
 }
 
@@ -127,10 +155,19 @@ fn victim() {
     let daybook = Daybook::open(home.as_ref(), &new_session("/w")).unwrap().unwrap();
     let mut out = std::io::stdout();
     loop {
-        let mut receipt = call(daybook.session());
-        receipt.state = State::Completed;
-        daybook.note(&mut receipt).unwrap();
-        writeln!(out, "\nslip {}", receipt.id).unwrap();
+        let ids: Vec<i64> = [true, true, false, true, true]
+            .into_iter()
+            .map(|later| {
+                let mut receipt = call(daybook.session());
+                receipt.state = State::Completed;
+                daybook.note(&mut receipt, later).unwrap();
+                receipt.id
+            })
+            .collect();
+        daybook.settle().unwrap();
+        for id in ids {
+            writeln!(out, "\nslip {id}").unwrap();
+        }
     }
 }
 

@@ -62,6 +62,7 @@ impl Hands {
                 host: Arc::clone(&self.host),
                 runtime: runtime.clone(),
             })),
+            later: exchange.settle_later(),
         }
     }
 }
@@ -94,6 +95,13 @@ impl Service for Hands {
             "tools/list" | "resources/list" | "resources/read" | "prompts/list" | "prompts/get" => false,
             _ => true,
         }
+    }
+
+    fn settle(&self) -> Result<(), RpcError> {
+        self.sessions.settle().map_err(|error| {
+            let why = "The call could not be recorded, so its result is withheld";
+            RpcError::internal(format!("{why}: {}", error.message))
+        })
     }
 
     fn tools(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {

@@ -67,6 +67,13 @@ impl Sessions {
         self.kinds.get()?.get(tool).copied()
     }
 
+    /// Writes down all that was left for later.
+    pub(super) fn settle(&self) -> Result<(), ToolError> {
+        // Nobody who makes a call meanwhile has to wait for that.
+        let all: Vec<Runtime> = self.held().sessions.iter().map(|(_, runtime)| runtime.clone()).collect();
+        all.iter().try_for_each(Runtime::settle)
+    }
+
     pub(super) fn close(&self) {
         for (_, runtime) in std::mem::take(&mut self.held().sessions) {
             runtime.end();

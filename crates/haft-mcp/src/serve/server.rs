@@ -1,6 +1,7 @@
 //! The one way in for messages from clients.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use haft_tool::Cancel;
@@ -106,6 +107,7 @@ impl Server {
             level: spoken.level,
             cancel: cancel.clone(),
             route: Mutex::new(route),
+            settled_later: AtomicBool::new(false),
             links: Mutex::default(),
             parking: may_ask.then(|| self.parked.for_request(&method, &params)),
             given,

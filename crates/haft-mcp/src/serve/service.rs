@@ -88,6 +88,12 @@ pub trait Service: Send + Sync {
         !matches!(method, "tools/call" | "resources/read" | "prompts/get")
     }
 
+    /// Settles what was left for later ([`Exchange::settle_later`]), before the answers are sent; if it fails, they are not
+    /// sent, and this is told instead.
+    fn settle(&self) -> Result<(), RpcError> {
+        Ok(())
+    }
+
     /// Gets the place to tell news to: lists and resources that change.
     fn listen(&self, hub: &Hub) {
         let _ = hub;

@@ -151,3 +151,34 @@ fn who_listens_hears_an_acknowledgement_first_then_news_and_nothing_after_taking
     assert_eq!(last.len(), 1, "{last:?}");
     assert_eq!((&last[0]["id"], &last[0]["result"]["resultType"]), (&json!("ears"), &json!("complete")));
 }
+
+#[test]
+fn no_answer_is_sent_before_what_it_tells_of_is_settled() {
+    let mut client = introduced("2025-11-25");
+    let all = |client: &mut crate::client::Client| -> Vec<Value> {
+        let lines = (0..60).map(|id| match id % 3 {
+            0 => format!("{}\n", request(id, "ping", Value::Null)),
+            _ => format!("{}\n", request(id, "tools/call", call("quick", json!({})))),
+        });
+        client.raw(lines.collect::<String>().as_bytes());
+        (0..60).map(|id| client.answer(id)).collect()
+    };
+    let answers = all(&mut client);
+    assert!(answers.iter().all(|answer| answer.get("result").is_some()), "{answers:?}");
+    let settled = client.toys.seen().settled;
+    assert!((1..=40).contains(&settled), "at least once, and not for pings: {settled}");
+
+    client.toys.seen().broken = true;
+    for (id, answer) in all(&mut client).into_iter().enumerate() {
+        if id % 3 == 0 {
+            assert_eq!(answer["result"], json!({}), "it tells of nothing");
+        } else {
+            assert_eq!(answer["error"]["message"], "it cannot be settled");
+        }
+    }
+
+    client.toys.seen().broken = false;
+    let answers = all(&mut client);
+    assert_eq!(answers[1]["result"]["content"][0]["text"], "left for later");
+    assert_eq!(client.leave(), Vec::<Value>::new(), "each has one answer");
+}

@@ -22,14 +22,12 @@ pub(crate) struct Book {
     daybook: OnceLock<Daybook>,
     opened: OnceLock<(Ledger, String)>,
     opening: Mutex<()>,
-    /// Whether somebody is entering the slips.
-    entering: AtomicBool,
 }
 
 impl Book {
     pub(crate) fn new(home: PathBuf, new: NewSession, resumed: Option<String>) -> Self {
         let (daybook, opened, opening) = (OnceLock::new(), OnceLock::new(), Mutex::new(()));
-        Self { home, new, resumed, daybook, opened, opening, entering: AtomicBool::new(false) }
+        Self { home, new, resumed, daybook, opened, opening }
     }
 
     fn open(&self) -> Result<&(Ledger, String), ToolError> {
@@ -93,19 +91,16 @@ impl Book {
     }
 
     /// Writes down that a call begins, or one that changed nothing; not at all if the session goes on with an earlier one.
-    fn note(self: &Arc<Self>, receipt: &mut Receipt) -> Result<bool, ToolError> {
+    fn note(&self, receipt: &mut Receipt, later: bool) -> Result<bool, ToolError> {
         let Some(daybook) = self.daybook()? else { return Ok(false) };
         daybook.session().clone_into(&mut receipt.session);
-        if daybook.note(receipt)? && !self.entering.swap(true, Ordering::SeqCst) {
-            let book = Arc::clone(self);
-            // Nobody waits for it; if it comes to nothing, whoever looks next does it.
-            std::thread::spawn(move || {
-                let entered = book.ledger().and_then(Ledger::enter_slips);
-                book.entering.store(false, Ordering::SeqCst);
-                entered
-            });
-        }
+        daybook.note(receipt, later)?;
         Ok(true)
+    }
+
+    /// Writes down what was left for later.
+    pub(crate) fn settle(&self) -> Result<(), ToolError> {
+        self.daybook.get().map_or(Ok(()), Daybook::settle)
     }
 }
 
@@ -190,7 +185,7 @@ impl Page {
     /// Writes down that the call is under way, so that a crash leaves a trace.
     pub(crate) fn begin(&self) -> Result<(), ToolError> {
         let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.book.note(&mut receipt)? {
+        if self.book.note(&mut receipt, false)? {
             return Ok(());
         }
         let (ledger, session) = self.book.open()?;
@@ -198,11 +193,13 @@ impl Page {
         ledger.begin(&mut receipt)
     }
 
-    /// Writes down how the call ended and gives the receipt, which nobody looks at here any more.
+    /// Writes down how the call ended, if it changed nothing perhaps `later`, and gives the receipt, which nobody looks at
+    /// here any more.
     pub(crate) fn finish(
         &self,
         end: impl FnOnce(&mut Receipt),
         full_output: Option<&str>,
+        later: bool,
     ) -> Result<Receipt, ToolError> {
         let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
         self.close()?;
@@ -222,7 +219,7 @@ impl Page {
         let nothing = receipt.changes.is_empty() && receipt.notes.is_empty() && receipt.undoes.is_empty();
         if nothing && spool.is_none() && full_output.is_none() {
             end(&mut receipt);
-            if !self.book.note(&mut receipt)? {
+            if !self.book.note(&mut receipt, later)? {
                 // A session that goes on with an earlier one writes everything where that one did.
                 let (ledger, session) = self.book.open()?;
                 receipt.session.clone_from(session);

@@ -138,7 +138,7 @@ async fn a_witnessed_command_is_taken_back_and_done_again_with_its_moves() {
     let after = stage.tree();
     stage.page.witnessed(changes).unwrap();
     stage.page.enforced("landlock, seccomp".into());
-    let receipt = stage.page.finish(|receipt| receipt.state = State::Completed, None).unwrap();
+    let receipt = stage.page.finish(|receipt| receipt.state = State::Completed, None, false).unwrap();
     assert_eq!((&receipt.reversible, stage.spooled()), (&Reversible::Yes, 0));
     assert_eq!(receipt.enforcement.as_deref(), Some("landlock, seccomp"));
     stage.take_back(&Target::Last).await;
@@ -178,7 +178,7 @@ async fn what_was_not_kept_is_told_and_the_rest_comes_back() {
     stage.page.witness(&Before { path: &huge, node: &node, bytes: Image::None }).unwrap();
     let small = Change::new(stage.root.join("small"), Stage::file(b"old"), Stage::file(b"new"));
     stage.page.witnessed(vec![small, Change::new(&huge, node, Stage::file(b"changed"))]).unwrap();
-    let receipt = stage.page.finish(|receipt| receipt.state = State::Completed, None).unwrap();
+    let receipt = stage.page.finish(|receipt| receipt.state = State::Completed, None, false).unwrap();
     assert_eq!(receipt.reversible.word(), "partly");
     let preview = stage.runtime.undo_preview(&Target::Last).unwrap();
     assert_eq!((preview.steps.len(), preview.blocked.len()), (1, 1));
