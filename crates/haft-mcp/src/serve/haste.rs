@@ -30,10 +30,9 @@ impl Haste {
         if self.in_a_row < ENOUGH {
             return;
         }
-        let (start, at_once) = (Instant::now(), Timespec::default());
+        let start = Instant::now();
         while start.elapsed() < LOOK {
-            // Whatever is wrong with it, reading tells.
-            if poll(&mut [PollFd::new(input, PollFlags::IN)], Some(&at_once)) != Ok(0) {
+            if is_there(input) {
                 return;
             }
         }
@@ -44,6 +43,11 @@ impl Haste {
     pub(super) fn waited(&mut self, time: Duration) {
         self.in_a_row = if time < QUICK { self.in_a_row.saturating_add(1) } else { self.in_a_row.min(0) };
     }
+}
+
+/// Whether there is something to read now. Whatever is wrong with it, reading tells.
+pub(super) fn is_there(input: &OwnedFd) -> bool {
+    poll(&mut [PollFd::new(input, PollFlags::IN)], Some(&Timespec::default())) != Ok(0)
 }
 
 #[cfg(test)]

@@ -1,18 +1,12 @@
 //! A baton that goes from thread to thread: whoever has it reads.
 //!
 //! While its holder is busy the baton lies there. The holder takes it up again if it still lies there; if that takes too
-//! long, one of those who stand by does. To lay it down and take it up costs no wake-up and, as long as the alarm is set
-//! from the time before, nothing of the kernel's.
+//! long, one of those who stand by does. To lay it down and take it up costs no wake-up, as long as somebody looks from
+//! time to time anyway.
 
-use std::os::fd::OwnedFd;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-use haft_tool::ToolError;
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
-};
 
 use super::peer::lock;
 
@@ -20,7 +14,7 @@ use super::peer::lock;
 const MOMENT: Duration = Duration::from_millis(2);
 /// How often somebody looks whether a baton lies there that is in use: for about as long as it takes to read a message
 /// that is here already.
-const SHORTLY: usize = 100;
+const SHORTLY: usize = 1_500;
 /// How many stand by at most; who comes in addition may go home.
 const MOST_STANDING_BY: usize = 4;
 
@@ -29,39 +23,36 @@ struct Lying<T> {
     baton: Option<T>,
     /// From when on anybody may take it.
     free: Instant,
+    /// Whether it has been laid down since somebody last looked.
+    moved: bool,
+    /// Whether somebody will look by himself.
+    watched: bool,
+    closed: bool,
 }
 
 /// The baton and those who wait for it.
 pub(super) struct Relay<T> {
     lying: Mutex<Lying<T>>,
-    /// Goes off when the baton has been lying for too long.
-    alarm: OwnedFd,
-    /// Whether it will go off without anybody setting it again.
-    alarm_is_set: AtomicBool,
+    /// Has the one who watches look.
+    bell: Condvar,
     /// Whether whoever has the baton waits for bytes, and so will not lay it down soon.
     waiting: AtomicBool,
-    /// Held by the one who waits for the alarm.
+    /// Held by the one who watches.
     watching: Mutex<()>,
     standing_by: AtomicUsize,
-    closed: AtomicBool,
 }
 
 impl<T> Relay<T> {
     /// A relay whose baton lies there for the first who comes.
-    pub(super) fn new(baton: T) -> Result<Self, ToolError> {
-        let alarm = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
-            .map_err(|error| ToolError::io("set up a timer", &error.into()))?;
-        let relay = Self {
-            lying: Mutex::new(Lying { baton: Some(baton), free: Instant::now() }),
-            alarm,
-            alarm_is_set: AtomicBool::new(true),
+    pub(super) fn new(baton: T) -> Self {
+        let (moved, watched, closed) = (false, false, false);
+        Self {
+            lying: Mutex::new(Lying { baton: Some(baton), free: Instant::now(), moved, watched, closed }),
+            bell: Condvar::new(),
             waiting: AtomicBool::new(false),
             watching: Mutex::new(()),
             standing_by: AtomicUsize::new(0),
-            closed: AtomicBool::new(false),
-        };
-        relay.ring_in(Duration::from_nanos(1));
-        Ok(relay)
+        }
     }
 
     /// Waits for the baton; none when there is no use in waiting.
@@ -70,38 +61,30 @@ impl<T> Relay<T> {
             self.standing_by.fetch_sub(1, Ordering::SeqCst);
             return None;
         }
-        let baton = self.wait();
+        let baton = self.watch();
         self.standing_by.fetch_sub(1, Ordering::SeqCst);
         baton
     }
 
-    fn wait(&self) -> Option<T> {
+    fn watch(&self) -> Option<T> {
         let _the_one_who_watches = lock(&self.watching);
-        let mut rings = [0; 8];
+        let mut lying = lock(&self.lying);
         loop {
-            if self.closed.load(Ordering::SeqCst) {
+            if lying.closed {
                 return None;
-            }
-            match rustix::io::read(&self.alarm, &mut rings) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(_) => return None,
-            }
-            if self.closed.load(Ordering::SeqCst) {
-                // The next one who watches shall hear it, too.
-                self.ring_in(Duration::from_nanos(1));
-                return None;
-            }
-            self.alarm_is_set.store(false, Ordering::SeqCst);
-            let mut lying = lock(&self.lying);
-            if lying.baton.is_none() {
-                continue;
             }
             let early = lying.free.saturating_duration_since(Instant::now());
-            if early.is_zero() {
+            if early.is_zero() && lying.baton.is_some() {
                 return lying.baton.take();
             }
-            self.alarm_is_set.store(true, Ordering::SeqCst);
-            self.ring_in(early);
+            // While it goes to and fro, to look now and then is cheaper than to be called each time.
+            lying.watched = lying.baton.is_some() || std::mem::take(&mut lying.moved);
+            lying = if lying.watched {
+                let early = if early.is_zero() { MOMENT } else { early };
+                self.bell.wait_timeout(lying, early).unwrap_or_else(PoisonError::into_inner).0
+            } else {
+                self.bell.wait(lying).unwrap_or_else(PoisonError::into_inner)
+            };
         }
     }
 
@@ -121,11 +104,14 @@ impl<T> Relay<T> {
         if for_a_moment {
             free += MOMENT;
         }
-        *lock(&self.lying) = Lying { baton: Some(baton), free };
-        if !for_a_moment {
-            self.ring_in(Duration::from_nanos(1));
-        } else if !self.alarm_is_set.swap(true, Ordering::SeqCst) {
-            self.ring_in(MOMENT);
+        let ring = {
+            let mut lying = lock(&self.lying);
+            (lying.baton, lying.free, lying.moved) = (Some(baton), free, true);
+            let watched = std::mem::replace(&mut lying.watched, true);
+            !for_a_moment || !watched
+        };
+        if ring {
+            self.bell.notify_one();
         }
     }
 
@@ -146,18 +132,7 @@ impl<T> Relay<T> {
 
     /// Sends everybody home.
     pub(super) fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
-        self.ring_in(Duration::from_nanos(1));
-    }
-
-    fn ring_in(&self, time: Duration) {
-        // No time at all would switch it off.
-        let nanoseconds = i64::from(time.subsec_nanos().max(1));
-        let once = Itimerspec {
-            it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
-            it_value: Timespec { tv_sec: 0, tv_nsec: nanoseconds },
-        };
-        // It can only fail for times or descriptors that are none.
-        let _ = timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once);
+        lock(&self.lying).closed = true;
+        self.bell.notify_all();
     }
 }

@@ -14,7 +14,7 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use serde_json::Value;
 
-use super::haste::Haste;
+use super::haste::{Haste, is_there};
 use super::peer::{Outbox, Peer, lock};
 use super::pipe::{Later, Pipe, wait_for};
 use super::relay::Relay;
@@ -33,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Serves whoever is at the other end of these two until they leave.
 pub fn serve_stdio(server: &Arc<Server>, input: OwnedFd, output: OwnedFd) -> Result<(), ToolError> {
     let peer = Peer::new("stdio");
-    let pipe = Arc::new(Pipe::new(output));
+    let pipe = Arc::new(Pipe::new(output, Arc::clone(server)));
     let outbox: Arc<dyn Outbox> = Arc::<Pipe>::clone(&pipe);
     peer.hear_at(Some(Arc::clone(&outbox)));
     let connection = Arc::new(Connection {
@@ -42,7 +42,7 @@ pub fn serve_stdio(server: &Arc<Server>, input: OwnedFd, output: OwnedFd) -> Res
         outbox,
         later: Arc::new(Later(Arc::clone(&pipe))),
         pipe,
-        relay: Relay::new(Inlet { input, lines: Lines::new(MOST_LINE_BYTES), haste: Haste::default() })?,
+        relay: Relay::new(Inlet { input, lines: Lines::new(MOST_LINE_BYTES), haste: Haste::default() }),
         under_way: AtomicUsize::new(0),
         processors: std::thread::available_parallelism().map_or(1, Into::into),
         ended: Mutex::new(false),
@@ -125,21 +125,24 @@ impl Connection {
             // Whoever had it before is busy with something, and has perhaps kept what it said before that.
             self.pipe.flush();
             loop {
-                let Some(line) = self.next_line(&mut inlet) else { return self.close() };
+                let Some(line) = self.next_line(&mut inlet) else {
+                    self.pipe.flush();
+                    return self.close();
+                };
                 let Some((message, quick)) = self.understand(line) else { continue };
                 if changes_what_follows(&message) {
                     self.server.handle(&self.peer, message, &self.outbox, &Cancel::new());
                     continue;
                 }
                 let running = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
-                let (more, much) = (inlet.lines.has_more(), inlet.lines.waiting() > MUCH);
+                let much = inlet.lines.waiting() > MUCH;
                 // Where many requests wait already and a processor is free, they are answered side by side.
                 let share = much && running < self.processors && self.relay.somebody_stands_by();
                 if !quick {
                     self.pipe.flush();
                 }
                 self.relay.put_down(inlet, quick && !share);
-                let outbox = if quick && more { &self.later } else { &self.outbox };
+                let outbox = if quick { &self.later } else { &self.outbox };
                 self.server.handle(&self.peer, message, outbox, &Cancel::new());
                 let still_here = self.relay.pick_up();
                 if still_here.is_none() {
@@ -155,14 +158,16 @@ impl Connection {
         }
     }
 
-    /// The next line. Before anybody waits for one, everything that was said is sent.
+    /// The next line. Before anybody waits for one, everything is sent that was said.
     fn next_line(&self, inlet: &mut Inlet) -> Option<Line> {
         if let Some(line) = inlet.lines.take() {
             return Some(line);
         }
-        self.pipe.flush();
-        self.relay.waits(true);
-        inlet.haste.look(&inlet.input);
+        if !is_there(&inlet.input) {
+            self.pipe.flush();
+            self.relay.waits(true);
+            inlet.haste.look(&inlet.input);
+        }
         let before = Instant::now();
         let line = inlet.next();
         inlet.haste.waited(before.elapsed());
