@@ -12,6 +12,7 @@
 
 mod bench;
 mod conformance;
+mod order;
 mod peers;
 mod tests;
 mod tidy;
@@ -25,6 +26,8 @@ cargo xtask bench [NAME…]   measure against ripgrep, fd and cat; prints a tabl
                             names: grep glob files start dispatch ledger sandbox mcp
 cargo xtask conformance [server|client] [--scenario NAME]
                             MCP's official suite, both sides, every scored scenario of 2025-11-25 and 2026-07-28
+cargo xtask order           write down which functions run, for the linker (needs valgrind); after a new compiler, or when
+                            a bench shows that the program takes more memory than it did
 cargo xtask peers           install the programs that tests of MCP need, and print the variables that name them:
                             eval \"$(cargo xtask peers)\" before running one of these tests by hand";
 
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(),
         Some("conformance") => conformance::run(&args.collect::<Vec<_>>()),
         Some("bench") => bench::run(&args.collect::<Vec<_>>()),
+        Some("order") => order::run(),
         Some("peers") => peers::mcp::tell(),
         _ => {
             eprintln!("{HELP}");
