@@ -1,5 +1,6 @@
 //! The tools a runtime knows, by name.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -70,7 +71,7 @@ impl Registry {
             registry.register(Arc::clone(tool));
         }
         for (alias, name) in dialect.aliases {
-            registry.aliases.insert(registry.key(alias), (*name).to_owned());
+            registry.aliases.insert(registry.key(alias).into_owned(), (*name).to_owned());
         }
         registry
     }
@@ -79,7 +80,7 @@ impl Registry {
     pub fn add(&mut self, dialect: &Dialect) -> Result<(), ToolError> {
         for tool in &dialect.tools {
             let name = tool.name();
-            if self.by_name.contains_key(&self.key(name)) {
+            if self.by_name.contains_key(&*self.key(name)) {
                 return Err(ToolError::invalid_arguments(format!(
                     "there are two tools called {name:?} now; leave out {name} or {}:{name}",
                     dialect.name
@@ -96,7 +97,7 @@ impl Registry {
     }
 
     fn put(&mut self, tool: Arc<dyn AnyTool>, reads: Option<Reads>) -> Option<Arc<dyn AnyTool>> {
-        let key = self.key(tool.name());
+        let key = self.key(tool.name()).into_owned();
         let entry = Arc::new(Entry { tool, reads, definition: OnceLock::new() });
         if let Some(at) = self.by_name.get(&key) {
             let old = std::mem::replace(&mut self.entries[*at], entry);
@@ -109,18 +110,18 @@ impl Registry {
 
     /// Offers only these tools from now on.
     pub fn allow_only(&mut self, names: impl IntoIterator<Item = String>) {
-        self.allowed = Some(names.into_iter().map(|name| self.key(&name)).collect());
+        self.allowed = Some(names.into_iter().map(|name| self.key(&name).into_owned()).collect());
     }
 
     /// Offers this tool no longer.
     pub fn disable(&mut self, name: &str) {
-        self.disabled.insert(self.key(name));
+        self.disabled.insert(self.key(name).into_owned());
     }
 
     /// Whether the tool is offered.
     pub fn is_allowed(&self, name: &str) -> bool {
         let key = self.key(name);
-        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&key)) && !self.disabled.contains(&key)
+        self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&*key)) && !self.disabled.contains(&*key)
     }
 
     /// The tool of that name or alias.
@@ -145,7 +146,8 @@ impl Registry {
 
     fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
         let key = self.key(name);
-        let at = self.by_name.get(&key).or_else(|| self.by_name.get(&self.key(self.aliases.get(&key)?)))?;
+        let at =
+            self.by_name.get(&*key).or_else(|| self.by_name.get(&*self.key(self.aliases.get(&*key)?)))?;
         self.entries.get(*at)
     }
 
@@ -167,7 +169,7 @@ impl Registry {
         Ok(Arc::clone(entry))
     }
 
-    fn key(&self, name: &str) -> String {
-        if self.any_case { name.to_lowercase() } else { name.to_owned() }
+    fn key<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        if self.any_case { Cow::Owned(name.to_lowercase()) } else { Cow::Borrowed(name) }
     }
 }

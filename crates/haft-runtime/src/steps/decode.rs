@@ -53,6 +53,46 @@ pub(crate) fn check(
         .with_details(serde_json::json!({"problems": check.problems})))
 }
 
+/// What a schema says. Its words are gone through once: to look each of them up takes longer than all the rest.
+#[derive(Default)]
+struct Rules<'a> {
+    any: Option<&'a [Value]>,
+    kind: Option<&'a str>,
+    options: Option<&'a [Value]>,
+    minimum: Option<&'a Value>,
+    maximum: Option<&'a Value>,
+    /// The least and the most characters or items.
+    size: (Option<u64>, Option<u64>),
+    items: Option<&'a Value>,
+    properties: Option<&'a Map<String, Value>>,
+    required: &'a [Value],
+    others: Option<&'a Value>,
+}
+
+impl<'a> Rules<'a> {
+    fn of(schema: &'a Map<String, Value>) -> Self {
+        let list = |value: &'a Value| value.as_array().map(Vec::as_slice);
+        let mut rules = Self::default();
+        for (word, value) in schema {
+            match word.as_str() {
+                "anyOf" | "oneOf" => rules.any = rules.any.or(list(value)),
+                "type" => rules.kind = value.as_str(),
+                "enum" => rules.options = list(value),
+                "minimum" => rules.minimum = Some(value),
+                "maximum" => rules.maximum = Some(value),
+                "minLength" | "minItems" => rules.size.0 = value.as_u64(),
+                "maxLength" | "maxItems" => rules.size.1 = value.as_u64(),
+                "items" => rules.items = Some(value),
+                "properties" => rules.properties = value.as_object(),
+                "required" => rules.required = list(value).unwrap_or_default(),
+                "additionalProperties" => rules.others = Some(value),
+                _ => {}
+            }
+        }
+        rules
+    }
+}
+
 struct Check {
     problems: Vec<String>,
     coerced: Vec<String>,
@@ -68,10 +108,11 @@ impl Check {
 
     fn value(&mut self, schema: &Value, value: &mut Value, field: &str) {
         let Value::Object(schema) = schema else { return };
-        if let Some(Value::Array(options)) = schema.get("anyOf").or_else(|| schema.get("oneOf")) {
+        let rules = Rules::of(schema);
+        if let Some(options) = rules.any {
             return self.any(options, value, field);
         }
-        if let Some(kind) = schema.get("type").and_then(Value::as_str)
+        if let Some(kind) = rules.kind
             && !is_a(kind, value)
         {
             match coerced(kind, value) {
@@ -85,7 +126,7 @@ impl Check {
                 }
             }
         }
-        if let Some(Value::Array(options)) = schema.get("enum")
+        if let Some(options) = rules.options
             && !options.contains(value)
         {
             let all: Vec<String> = options.iter().map(ToString::to_string).collect();
@@ -93,36 +134,33 @@ impl Check {
                 .problem(field, &format!("expected one of {}, got {}", all.join(", "), described(value)));
         }
         match value {
-            Value::Number(_) => self.range(schema, value, field),
-            Value::String(text) => {
-                let size = text.chars().count() as u64;
-                self.size(schema, ("minLength", "maxLength"), size, "characters", field);
+            Value::Number(_) => self.range(&rules, value, field),
+            Value::String(text) if rules.size != (None, None) => {
+                self.size(&rules, text.chars().count() as u64, "characters", field);
             }
             Value::Array(items) => {
-                self.size(schema, ("minItems", "maxItems"), items.len() as u64, "items", field);
-                if let Some(schema) = schema.get("items") {
+                self.size(&rules, items.len() as u64, "items", field);
+                if let Some(schema) = rules.items {
                     for (at, item) in items.iter_mut().enumerate() {
                         self.value(schema, item, &format!("{field}[{at}]"));
                     }
                 }
             }
-            Value::Object(members) => self.members(schema, members, field),
+            Value::Object(members) => self.members(&rules, members, field),
             _ => {}
         }
     }
 
-    fn members(&mut self, schema: &Map<String, Value>, members: &mut Map<String, Value>, field: &str) {
+    fn members(&mut self, rules: &Rules<'_>, members: &mut Map<String, Value>, field: &str) {
         let none = Map::new();
-        let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
-        let required =
-            schema.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let (known, required) = (rules.properties.unwrap_or(&none), rules.required);
         let place = |name: &str| if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") };
         // Models send null for what they leave out.
         members.retain(|name, value| {
             !(value.is_null() && known.contains_key(name) && !required.iter().any(|r| r == name))
         });
         for (name, value) in members.iter_mut() {
-            match (known.get(name), schema.get("additionalProperties")) {
+            match (known.get(name), rules.others) {
                 (Some(schema), _) | (None, Some(schema @ Value::Object(_))) => {
                     self.value(schema, value, &place(name));
                 }
@@ -167,10 +205,10 @@ impl Check {
         self.problem(field, &format!("expected {}, got {}", kinds.join(" or "), described(value)));
     }
 
-    fn range(&mut self, schema: &Map<String, Value>, value: &mut Value, field: &str) {
+    fn range(&mut self, rules: &Rules<'_>, value: &mut Value, field: &str) {
         let Some(number) = value.as_f64() else { return };
-        for (name, least) in [("minimum", true), ("maximum", false)] {
-            let Some(limit) = schema.get(name) else { continue };
+        for (limit, least) in [(rules.minimum, true), (rules.maximum, false)] {
+            let Some(limit) = limit else { continue };
             let Some(edge) = limit.as_f64() else { continue };
             if (least && number >= edge) || (!least && number <= edge) {
                 continue;
@@ -184,12 +222,12 @@ impl Check {
         }
     }
 
-    fn size(&mut self, schema: &Map<String, Value>, names: (&str, &str), size: u64, what: &str, field: &str) {
-        let limit = |name: &str| schema.get(name).and_then(Value::as_u64);
-        if let Some(least) = limit(names.0).filter(|least| size < *least) {
+    fn size(&mut self, rules: &Rules<'_>, size: u64, what: &str, field: &str) {
+        let (least, most) = rules.size;
+        if let Some(least) = least.filter(|least| size < *least) {
             self.problem(field, &format!("expected at least {least} {what}, got {size}"));
         }
-        if let Some(most) = limit(names.1).filter(|most| size > *most) {
+        if let Some(most) = most.filter(|most| size > *most) {
             self.problem(field, &format!("expected at most {most} {what}, got {size}"));
         }
     }
