@@ -12,6 +12,7 @@
 
 mod ambient;
 mod companion;
+mod detached;
 mod enclosure;
 mod files;
 mod hash;
@@ -31,6 +32,7 @@ mod world;
 
 pub use ambient::{names_in, read_bounded, read_named, real_named};
 pub use companion::{Companion, Life, Parting, accompany};
+pub use detached::{Detached, detach, leave_session};
 pub use enclosure::Enclosure;
 pub use files::{LocalFiles, Root, containment, remove_leftovers};
 pub use hash::hash;

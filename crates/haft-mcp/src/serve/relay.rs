@@ -12,8 +12,8 @@ use super::peer::lock;
 
 /// How long the baton lies before another takes it.
 const MOMENT: Duration = Duration::from_millis(2);
-/// How often somebody looks whether a baton lies there that is in use: for about as long as it takes to read a message
-/// that is here already.
+/// How often somebody looks whether a baton lies there that is in use: for some 30 µs, about as long as whoever uses it may
+/// have to leave its processor to the client.
 const SHORTLY: usize = 1_500;
 /// How many stand by at most; who comes in addition may go home.
 const MOST_STANDING_BY: usize = 4;

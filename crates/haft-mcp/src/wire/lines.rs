@@ -80,11 +80,6 @@ impl Lines {
         (long && !told).then_some(Line::TooLong)
     }
 
-    /// Whether there is another line already.
-    pub fn has_more(&self) -> bool {
-        self.held.get(self.searched..).is_some_and(|rest| memchr(b'\n', rest).is_some())
-    }
-
     /// How many bytes are here that nobody has had yet.
     pub fn waiting(&self) -> usize {
         self.held.len() - self.start

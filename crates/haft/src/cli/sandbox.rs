@@ -3,6 +3,7 @@
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 
+use haft_ledger::Ledger;
 use haft_runtime::CallOptions;
 use haft_tool::{
     Call, Cancel, Effect, ErrorKind, Exit as Ended, JsonSchema, Output, Planning, RunRequest, SideEffect,
@@ -18,7 +19,16 @@ use super::{Done, args, terminal};
 /// What a shell says of a program that a signal ended.
 const SIGNALLED: i32 = 128;
 
+/// Where what detached commands write goes, in Haft's home.
+const DETACHED: &str = "detached";
+
 pub(super) fn run(args: &args::Sandbox) -> Done {
+    if args.detach {
+        return leave_running(args);
+    }
+    if args.detached {
+        haft_world::leave_session()?;
+    }
     let setup = Setup::load(&args.workspace)?;
     let builder = setup.scope(&args.scope, setup.builder())?.tool(Command);
     let builder = builder.allow(Command::NAME, "named on the command line").asker(terminal::asker());
@@ -57,6 +67,24 @@ pub(super) fn run(args: &args::Sandbox) -> Done {
         _ => {}
     }
     Ok(result.output.error_kind.map_or(Exit::Done, code))
+}
+
+/// Has another Haft run the command, and leaves both to themselves.
+fn leave_running(args: &args::Sandbox) -> Done {
+    // What is wrong with the flags or the settings is told here and not in a file.
+    let setup = Setup::load(&args.workspace)?;
+    setup.scope(&args.scope, setup.builder())?.build()?;
+    let mut arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    if let Some(flag) = arguments.iter_mut().find(|argument| *argument == "--detach") {
+        *flag = "--detached".into();
+    }
+    let home = Ledger::home_from_env()?;
+    // The same goes for a ledger that cannot be opened.
+    Ledger::open(&home)?;
+    let left = haft_world::detach(arguments, &home.join(DETACHED))?;
+    let (process, output) = (left.process, left.output.display());
+    screen::result(&format!("process {process} goes on and writes to {output}; end it with: kill {process}"));
+    Ok(Exit::Done)
 }
 
 /// A command with the streams of whoever started Haft.

@@ -126,3 +126,64 @@ fn the_command_line_says_that_nothing_can_live_on_after_its_one_call() {
     );
     assert_eq!(processes(house.root()), Vec::<PathBuf>::new());
 }
+
+/// Starts a command detached, which waits for somebody to write to `go`; gives its process.
+fn detached(house: &House, command: &str) -> (u32, PathBuf) {
+    assert!(Command::new("mkfifo").arg(house.path("go")).status().unwrap().success());
+    let ran = house.haft(&["sandbox", "--detach", "--", "sh", "-c", command]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let mut words = ran.stdout.split_whitespace();
+    let process = words.nth(1).unwrap().parse().unwrap();
+    let output = words.nth(5).unwrap().trim_end_matches(';').into();
+    (process, output)
+}
+
+fn field_of(process: u32, at: usize) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(at).map(str::to_owned)
+}
+
+/// Whether it has ended; whoever adopted it may not have noticed yet.
+fn is_gone(process: u32) -> bool {
+    field_of(process, 0).is_none_or(|state| state == "Z")
+}
+
+#[test]
+fn what_is_detached_on_purpose_goes_on_without_whoever_started_it_and_is_recorded() {
+    let house = House::new();
+    let (process, output) = detached(&house, "echo began; cat go > heard; echo ended");
+    // Somebody reads from here on.
+    let go = fs::OpenOptions::new().write(true).open(house.path("go")).unwrap();
+    assert_eq!(
+        field_of(process, 3).unwrap(),
+        process.to_string(),
+        "a session of its own, without a terminal"
+    );
+    fs::write(house.path("go"), "now\n").unwrap();
+    drop(go);
+    house::until(|| is_gone(process));
+    assert_eq!(house.read("heard"), "now\n");
+    assert_eq!(fs::read_to_string(&output).unwrap(), "began\nended\n");
+    assert_eq!(house.haft(&["undo", "--yes"]).code, 0);
+    assert!(!house.path("heard").exists());
+}
+
+#[test]
+fn what_is_detached_is_ended_as_a_whole_when_it_is_told_to_end() {
+    let house = House::new();
+    let (process, _) = detached(&house, "setsid -f sleep 9999; cat go; sleep 9999");
+    drop(fs::OpenOptions::new().write(true).open(house.path("go")).unwrap());
+    assert!(!processes(house.root()).is_empty());
+    assert!(Command::new("kill").arg(process.to_string()).status().unwrap().success());
+    house::until(|| is_gone(process));
+    house::until(|| processes(house.root()).is_empty());
+}
+
+#[test]
+fn what_is_wrong_with_a_detached_command_is_told_at_once() {
+    let house = House::new();
+    let ran = house.haft(&["sandbox", "--detach", "--add-dir", "/nowhere/at/all", "--", "true"]);
+    assert_ne!(ran.code, 0);
+    assert!(ran.stderr.contains("/nowhere/at/all"), "{}", ran.stderr);
+    assert!(!house.home().join("detached").exists());
+}
