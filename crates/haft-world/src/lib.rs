@@ -32,7 +32,7 @@ mod world;
 
 pub use ambient::{names_in, read_bounded, read_named, real_named};
 pub use companion::{Companion, Life, Parting, accompany};
-pub use detached::{Detached, detach, leave_session};
+pub use detached::{Detached, detach};
 pub use enclosure::Enclosure;
 pub use files::{LocalFiles, Root, containment, remove_leftovers};
 pub use hash::hash;
@@ -43,7 +43,7 @@ pub use process::{Environment, LocalProcesses};
 #[cfg(target_os = "linux")]
 pub use sandbox::probe;
 pub use sandbox::{Layer, Level, Status, profile as seatbelt_profile};
-pub use stops::{Stop, hear_stops};
+pub use stops::{Stop, attend_stops, expect_stops, hear_stops};
 pub use tasks::{OnTaskEnd, TaskBook, TaskEnd, TaskPage, TaskRoom};
 pub use vault::{Turn, Vault};
 pub use world::{Ground, LocalWorld, Watcher};

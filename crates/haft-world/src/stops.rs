@@ -1,8 +1,11 @@
 //! The signals that ask this process to end, heard on a thread of their own.
+//!
+//! To start that thread takes longer than many a command, so whoever runs just one can leave it until the command has
+//! lasted for a moment.
 
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::os::fd::{IntoRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use haft_tool::ToolError;
 
@@ -24,30 +27,54 @@ type Listener = Box<dyn FnMut(Stop) + Send>;
 
 /// Who hears of the signals now.
 static LISTENER: Mutex<Option<Listener>> = Mutex::new(None);
-/// Where the handler writes; set before there is a handler.
+/// Where the handler writes; set before there is a handler, and never closed.
 static STRIKE: AtomicI32 = AtomicI32::new(-1);
-/// The pipe's other end stays open as long as there may be a handler.
-static PIPE: OnceLock<OwnedFd> = OnceLock::new();
-static STARTING: Mutex<()> = Mutex::new(());
+/// What the handler wrote, until there is a thread that reads it.
+static UNHEARD: Mutex<Option<OwnedFd>> = Mutex::new(None);
+/// What this process leaves with at the second signal that nobody has heard yet; below zero once there is a thread.
+static LEAVE: AtomicI32 = AtomicI32::new(-1);
+static STRUCK: AtomicBool = AtomicBool::new(false);
 
 /// From now on SIGINT and SIGTERM do not end this process, but are told to `listener`, on a thread of their own. Who listened
 /// before hears nothing any more.
 pub fn hear_stops(listener: impl FnMut(Stop) + Send + 'static) -> Result<(), ToolError> {
+    expect_stops(-1, listener)?;
+    attend_stops()
+}
+
+/// The same, but there is a thread only once a command that this process waits for lasts longer than a moment. Until then
+/// the first signal waits, and the second one leaves with `code`.
+pub fn expect_stops(code: i32, listener: impl FnMut(Stop) + Send + 'static) -> Result<(), ToolError> {
     *LISTENER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(listener));
-    let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
-    if PIPE.get().is_some() {
+    let mut unheard = UNHEARD.lock().unwrap_or_else(PoisonError::into_inner);
+    if STRIKE.load(Ordering::SeqCst) >= 0 {
         return Ok(());
     }
-    let failed = |error: std::io::Error| ToolError::io("listen for signals", &error);
-    let (hear, strike) = pipe().map_err(|error| failed(error.into()))?;
+    let failed = |error: rustix::io::Errno| ToolError::io("listen for signals", &error.into());
+    let (hear, strike) = pipe().map_err(failed)?;
     // A handler must never wait.
-    rustix::io::ioctl_fionbio(&strike, true).map_err(|error| failed(error.into()))?;
-    let thread = std::thread::Builder::new().name("stops".to_owned()).stack_size(STACK);
-    thread.spawn(move || tell(&hear)).map_err(failed)?;
-    STRIKE.store(strike.as_raw_fd(), Ordering::SeqCst);
-    let _ = PIPE.set(strike);
+    rustix::io::ioctl_fionbio(&strike, true).map_err(failed)?;
+    *unheard = Some(hear);
+    LEAVE.store(code, Ordering::SeqCst);
+    STRIKE.store(strike.into_raw_fd(), Ordering::SeqCst);
     handle(libc::SIGINT);
     handle(libc::SIGTERM);
+    Ok(())
+}
+
+/// Whether signals are expected and nobody listens yet.
+pub(crate) fn unattended() -> bool {
+    LEAVE.load(Ordering::Relaxed) >= 0
+}
+
+/// Listens from now on for what is expected, if anything is.
+pub fn attend_stops() -> Result<(), ToolError> {
+    let mut unheard = UNHEARD.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(hear) = unheard.take() else { return Ok(()) };
+    let thread = std::thread::Builder::new().name("stops".to_owned()).stack_size(STACK);
+    let started = thread.spawn(move || tell(&hear));
+    started.map_err(|error| ToolError::io("listen for signals", &error))?;
+    LEAVE.store(-1, Ordering::SeqCst);
     Ok(())
 }
 
@@ -80,6 +107,11 @@ fn handle(signal: libc::c_int) {
 
 #[expect(unsafe_code, reason = "a handler may only make system calls")]
 extern "C" fn heard(signal: libc::c_int) {
+    let code = LEAVE.load(Ordering::Relaxed);
+    if code >= 0 && STRUCK.swap(true, Ordering::Relaxed) {
+        // SAFETY: a handler may end the process at once.
+        unsafe { libc::_exit(code) };
+    }
     let number = [u8::try_from(signal).unwrap_or_default()];
     // SAFETY: the descriptor is set before there is a handler and never closed. A full pipe tells enough already.
     let strike = unsafe { std::os::fd::BorrowedFd::borrow_raw(STRIKE.load(Ordering::Relaxed)) };
@@ -107,5 +139,19 @@ mod tests {
         }
         assert_eq!(heard, [Stop::Interrupt, Stop::Terminate]);
         assert!(early.1.try_recv().is_err());
+    }
+
+    #[test]
+    fn what_is_only_expected_is_heard_once_somebody_attends() {
+        let (tell, heard) = channel();
+        expect_stops(3, move |stop| tell.send(stop).unwrap()).unwrap();
+        assert!(unattended());
+        kill_process(getpid(), Signal::TERM).unwrap();
+        assert!(heard.try_recv().is_err(), "there is no thread yet");
+        attend_stops().unwrap();
+        assert_eq!(heard.recv_timeout(Duration::from_secs(10)).unwrap(), Stop::Terminate);
+        assert!(!unattended());
+        kill_process(getpid(), Signal::TERM).unwrap();
+        assert_eq!(heard.recv_timeout(Duration::from_secs(10)).unwrap(), Stop::Terminate);
     }
 }

@@ -42,6 +42,7 @@ use watch::{Bell, Hear, Watched};
 
 use crate::Journal;
 use crate::enclosure::{Enclosure, Held};
+use crate::stops;
 use crate::sweep::Sweep;
 use crate::witness::{self, Seen, Setting, Witness};
 
@@ -253,6 +254,10 @@ impl Watching {
         let Seen { mut changes, mut losses, mut denials } = self.witness.finish()?;
         if let Some(sweep) = self.sweep {
             (changes, losses) = sweep.finish();
+        }
+        if !changes.is_empty() {
+            // To write them down may take long; whoever wants to leave is heard meanwhile.
+            stops::attend_stops()?;
         }
         self.journal.witnessed(changes)?;
         for loss in losses {

@@ -11,6 +11,7 @@ use super::capture::Keep;
 use super::report::{Ask, Report};
 use super::spawn::Running;
 use super::sys;
+use crate::stops;
 
 /// As much as a pipe holds at first, and so one read takes.
 const READ: usize = 64 * 1024;
@@ -25,6 +26,8 @@ const PIPE: usize = 1024 * 1024;
 const MUCH: usize = 32 * 1024;
 /// How long a keeper may take to end its tree before it is ended itself.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A command that is over sooner is not worth a thread that listens for signals.
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// Lets a cancellation in another thread wake the loop.
 #[derive(Debug)]
@@ -75,6 +78,7 @@ pub(super) fn until_the_end(
     let mut report = Vec::new();
     let mut asked = None;
     let mut limit = deadline;
+    let mut moment = stops::unattended().then(|| Instant::now() + MOMENT);
     loop {
         let mut fds = Vec::with_capacity(4);
         fds.push(PollFd::new(&running.report, PollFlags::IN));
@@ -84,8 +88,9 @@ pub(super) fn until_the_end(
         let streams_from = fds.len();
         fds.extend(stdout.pipe.iter().chain(&stderr.pipe).map(|pipe| PollFd::new(pipe, PollFlags::IN)));
 
+        let next = moment.into_iter().chain(limit).min();
         let timeout =
-            limit.and_then(|limit| Timespec::try_from(limit.saturating_duration_since(Instant::now())).ok());
+            next.and_then(|next| Timespec::try_from(next.saturating_duration_since(Instant::now())).ok());
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => break,
@@ -99,6 +104,10 @@ pub(super) fn until_the_end(
         }
         if ready[0] && (hear_report(&running.report, &mut report) || Report::first(&report).is_some()) {
             break;
+        }
+        if moment.take_if(|moment| Instant::now() >= *moment).is_some() {
+            // Without it the command goes on; only a second signal is still heard, by the handler.
+            let _ = stops::attend_stops();
         }
         let cancelled = asked.is_none() && ready[1];
         let expired = limit.is_some_and(|limit| Instant::now() >= limit);

@@ -119,9 +119,6 @@ pub(super) struct Sandbox {
     /// Return at once and leave it running, also when the terminal is closed; what it writes goes to a file.
     #[arg(long)]
     pub(super) detach: bool,
-    /// Says to the program itself that it has been left so.
-    #[arg(long, hide = true)]
-    pub(super) detached: bool,
     #[command(flatten)]
     pub(super) workspace: Workspace,
     #[command(flatten)]

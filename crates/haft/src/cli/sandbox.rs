@@ -26,9 +26,6 @@ pub(super) fn run(args: &args::Sandbox) -> Done {
     if args.detach {
         return leave_running(args);
     }
-    if args.detached {
-        haft_world::leave_session()?;
-    }
     let setup = Setup::load(&args.workspace)?;
     let builder = setup.scope(&args.scope, setup.builder())?.tool(Command);
     let builder = builder.allow(Command::NAME, "named on the command line").asker(terminal::asker());
@@ -38,7 +35,7 @@ pub(super) fn run(args: &args::Sandbox) -> Done {
     let arguments = json!({"command": args.command, "timeout_ms": args.timeout});
     let call = Call::new("call_1", Command::NAME, arguments);
     let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
-    terminal::listen(&cancel, terminal::is_there())?;
+    terminal::expect(&cancel, terminal::is_there())?;
     // Here and not on a thread of its own: there is nothing else to do meanwhile.
     let result = runtime.run_here(call, options);
     runtime.tidy();
@@ -75,8 +72,8 @@ fn leave_running(args: &args::Sandbox) -> Done {
     let setup = Setup::load(&args.workspace)?;
     setup.scope(&args.scope, setup.builder())?.build()?;
     let mut arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    if let Some(flag) = arguments.iter_mut().find(|argument| *argument == "--detach") {
-        *flag = "--detached".into();
+    if let Some(flag) = arguments.iter().position(|argument| argument == "--detach") {
+        arguments.remove(flag);
     }
     let home = Ledger::home_from_env()?;
     // The same goes for a ledger that cannot be opened.

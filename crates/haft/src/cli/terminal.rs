@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use haft_runtime::{Answer, Asker, Nobody, Question};
 use haft_tool::{Cancel, ToolError};
-use haft_world::{Stop, hear_stops};
+use haft_world::{Stop, attend_stops, expect_stops, hear_stops};
 
 use super::exit::Exit;
 use super::screen::{self, NOTE, painted};
@@ -50,6 +50,7 @@ impl Asker for Person {
 pub(crate) async fn at_the_terminal<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
+    attend_stops()?;
     let (tell, told) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || tell.send(work()));
     told.await.unwrap_or_else(|_| Err(ToolError::internal("the terminal could not be read")))
@@ -60,7 +61,7 @@ pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|error| ToolError::io("start the runtime", &error))?;
-    listen(cancel, false)?;
+    hear_stops(cancelling(cancel, false))?;
     let done = runtime.block_on(work);
     runtime.shutdown_background();
     Ok(done)
@@ -68,10 +69,14 @@ pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<
 
 /// The first TERM from now on cancels, the second leaves at once. So does Ctrl-C, unless a program has the terminal: then
 /// the first ones are the program's.
-pub(super) fn listen(cancel: &Cancel, program: bool) -> Result<(), ToolError> {
+pub(super) fn expect(cancel: &Cancel, program: bool) -> Result<(), ToolError> {
+    expect_stops(Exit::Interrupted.number().into(), cancelling(cancel, program))
+}
+
+fn cancelling(cancel: &Cancel, program: bool) -> impl FnMut(Stop) + Send + 'static {
     let cancel = cancel.clone();
     let mut asked = false;
-    hear_stops(move |stop| {
+    move |stop| {
         if asked {
             #[expect(clippy::exit, reason = "the person has asked twice; the ledger is safe against this")]
             std::process::exit(Exit::Interrupted.number().into());
@@ -80,5 +85,5 @@ pub(super) fn listen(cancel: &Cancel, program: bool) -> Result<(), ToolError> {
             asked = true;
             cancel.cancel();
         }
-    })
+    }
 }

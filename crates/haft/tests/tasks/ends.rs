@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use haft::{CallOptions, ErrorKind, State, Target, json};
 
+use crate::house::terminal::Terminal;
 use crate::house::{self, House};
 use crate::stage::{Stage, builder, id, processes, structured};
 
@@ -127,12 +128,14 @@ fn the_command_line_says_that_nothing_can_live_on_after_its_one_call() {
     assert_eq!(processes(house.root()), Vec::<PathBuf>::new());
 }
 
-/// Starts a command detached, which waits for somebody to write to `go`; gives its process.
+/// Starts a command detached, which waits for somebody to write to `go`; gives its process. The terminal it is started at
+/// is gone as soon as Haft is.
 fn detached(house: &House, command: &str) -> (u32, PathBuf) {
     assert!(Command::new("mkfifo").arg(house.path("go")).status().unwrap().success());
-    let ran = house.haft(&["sandbox", "--detach", "--", "sh", "-c", command]);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let mut words = ran.stdout.split_whitespace();
+    let started = Terminal::run(house.command(&["sandbox", "--detach", "--", "sh", "-c", command]));
+    let (code, said) = started.ends();
+    assert_eq!(code, 0, "{said}");
+    let mut words = said.split_whitespace();
     let process = words.nth(1).unwrap().parse().unwrap();
     let output = words.nth(5).unwrap().trim_end_matches(';').into();
     (process, output)
@@ -152,13 +155,9 @@ fn is_gone(process: u32) -> bool {
 fn what_is_detached_on_purpose_goes_on_without_whoever_started_it_and_is_recorded() {
     let house = House::new();
     let (process, output) = detached(&house, "echo began; cat go > heard; echo ended");
+    assert_eq!(field_of(process, 3).unwrap(), process.to_string(), "a session of its own");
     // Somebody reads from here on.
     let go = fs::OpenOptions::new().write(true).open(house.path("go")).unwrap();
-    assert_eq!(
-        field_of(process, 3).unwrap(),
-        process.to_string(),
-        "a session of its own, without a terminal"
-    );
     fs::write(house.path("go"), "now\n").unwrap();
     drop(go);
     house::until(|| is_gone(process));
