@@ -11,8 +11,12 @@ pub(super) fn divide<T: Send, R: Send>(
     mut things: Vec<T>,
     work: impl Fn(Vec<T>) -> R + Sync,
 ) -> Vec<Option<R>> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-    if things.len() < WORTH_DIVIDING || cores < 2 {
+    // To ask for processors takes as long as to look at a hundred files, so that is left for when there are many.
+    let cores = match things.len() {
+        ..WORTH_DIVIDING => 1,
+        _ => std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS),
+    };
+    if cores < 2 {
         return vec![Some(work(things))];
     }
     let each = things.len().div_ceil(cores);
