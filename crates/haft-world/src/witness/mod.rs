@@ -7,7 +7,7 @@
 //! program can put something else in between.
 //!
 //! What lives where: `filter` says which calls come here, `notify` speaks with the kernel, `target` reads the
-//! program, `paths` and `places` find and judge, `acts` act, `recorder` and `image` remember, `census` counts.
+//! program, `paths` and `places` find and judge, `acts` act, `recorder`, `image` and `twins` remember, `census` counts.
 
 mod acts;
 mod audit;
@@ -25,6 +25,7 @@ mod rights;
 mod supervisor;
 mod survey;
 mod target;
+mod twins;
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -139,7 +140,7 @@ fn watch(listener: Option<OwnedFd>, setting: Setting) -> Result<Seen, ToolError>
     supervisor.run();
     shared.serve_no_more(&supervisor.ports);
     let Supervisor { recorder, mut denials, places, .. } = supervisor;
-    let (mut changes, losses) = recorder.finish()?;
+    let (mut changes, losses) = recorder.finish(&places.scope.roots)?;
     audit::audit(&mut changes, &places.scope, &mut denials);
     Ok(Seen { changes, losses, denials: denials.into_list() })
 }

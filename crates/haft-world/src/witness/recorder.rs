@@ -1,26 +1,25 @@
 //! What stood at each path before a command's first touch, and what stands there when it is done.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_tool::{Change, Node, ToolError};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::divide::divide;
 use super::image::{self, Bytes};
 use super::paths::{Spot, where_is};
 use super::survey;
+use super::twins::{self, FileId, Twin};
 use crate::journal::{Before, Image, Journal};
 
 /// More changes than this are not listed.
 const MOST_CHANGES: usize = 2_000_000;
 
-/// Device and number.
-type FileId = (u64, u64);
 /// What a file was when it was first touched, and its bytes if they are few.
 type FirstSeen = (Node, Option<Vec<u8>>);
 
@@ -32,6 +31,10 @@ pub(super) struct Recorder {
     touched: HashMap<OsString, Node>,
     /// What stood in files with several names, by file: one name's change is all of theirs.
     linked: HashMap<FileId, FirstSeen>,
+    /// The same before the command, whatever has moved since.
+    twins: HashMap<FileId, Twin>,
+    /// Those of them that the command may have changed, under whatever name.
+    altered: HashSet<FileId>,
     /// Files that were opened for writing; some may be written still.
     opened: Vec<PathBuf>,
     /// Directories that the command made before the last move.
@@ -49,6 +52,8 @@ impl Recorder {
             journal,
             touched: HashMap::new(),
             linked: HashMap::new(),
+            twins: HashMap::new(),
+            altered: HashSet::new(),
             opened: Vec::new(),
             made: Vec::new(),
             moved_away: Vec::new(),
@@ -101,6 +106,10 @@ impl Recorder {
                     self.linked.insert(file, (node.clone(), None));
                 }
             }
+            self.twins.entry(file).or_insert_with(|| Twin {
+                before: node.clone(),
+                names: spot.stat().map_or(0, |stat| stat.st_nlink),
+            });
         }
         self.keep(spot.path(), node, &bytes)
     }
@@ -121,6 +130,13 @@ impl Recorder {
     /// Notes that a file is open for writing.
     pub(super) fn opened(&mut self, spot: &Spot) {
         self.opened.push(spot.path().to_owned());
+    }
+
+    /// Notes that what `stat` was taken of is about to change, under all its names.
+    pub(super) fn alters(&mut self, stat: &Stat) {
+        if stat.st_nlink > 1 {
+            self.altered.insert((stat.st_dev, stat.st_ino));
+        }
     }
 
     /// Says that something will not come back.
@@ -193,6 +209,7 @@ impl Recorder {
     /// Compares what stood at each touched path with what stands there now.
     fn seal(&mut self) {
         let mut touched: Vec<_> = std::mem::take(&mut self.touched).into_iter().collect();
+        self.linked.clear();
         touched.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         for stretch in divide(touched, look_again) {
             match stretch {
@@ -215,12 +232,7 @@ impl Recorder {
             self.inside(&dir, name, &path);
             self.made.push(path.clone());
         }
-        let same_file = before.same_as(&after)
-            && before
-                .as_file()
-                .zip(after.as_file())
-                .is_none_or(|(a, b)| a.owner == b.owner && a.xattrs == b.xattrs);
-        if !same_file {
+        if !is_same(&before, &after) {
             self.changes.push(Change::new(path, before, after));
         }
     }
@@ -237,14 +249,25 @@ impl Recorder {
         self.changes.extend(made.found.into_iter().take(room).map(created));
     }
 
-    /// What the command changed, and what will not come back.
-    pub(super) fn finish(mut self) -> Result<(Vec<Change>, Vec<String>), ToolError> {
+    /// What the command changed in `roots`, and what will not come back.
+    pub(super) fn finish(mut self, roots: &[PathBuf]) -> Result<(Vec<Change>, Vec<String>), ToolError> {
         self.seal();
+        self.twins.retain(|file, _| self.altered.contains(file));
+        let (more, lost) = twins::unnamed(&self.changes, &self.twins, roots);
+        self.changes.extend(more);
+        let keep = |name: PathBuf| format!("{} had other names, which keep what was written", name.display());
+        self.losses.extend(lost.into_iter().map(keep));
         match self.error {
             Some(error) => Err(error),
             None => Ok((self.changes, self.losses)),
         }
     }
+}
+
+/// Whether nothing has changed that undo brings back.
+pub(super) fn is_same(before: &Node, after: &Node) -> bool {
+    let mut files = before.as_file().into_iter().zip(after.as_file());
+    before.same_as(after) && files.all(|(a, b)| a.owner == b.owner && a.xattrs == b.xattrs)
 }
 
 /// A touched path: what stood there, and what stands there now.

@@ -111,7 +111,7 @@ impl Supervisor {
                 _ if !flags.contains(OFlags::WRONLY) && self.places.is_secret(spot.path()) => {
                     return Err(self.refuse_read(spot.path()));
                 }
-                _ => {}
+                _ => self.recorder.alters(stat),
             }
         } else if !flags.contains(OFlags::CREATE) {
             return Err(stat.err().unwrap_or(Errno::NOENT));
@@ -237,6 +237,7 @@ impl Supervisor {
         }
         self.may_write_guarded(&spot, true)?;
         self.touch(&spot)?;
+        self.recorder.alters(&stat);
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&spot.dir.fd, &spot.name, flags, Mode::empty())?;
         Ok(rustix::fs::ftruncate(&fd, length).into())

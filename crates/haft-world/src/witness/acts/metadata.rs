@@ -60,7 +60,8 @@ impl Supervisor {
                 }
             }
         };
-        let kind = FileType::from_raw_mode(rustix::fs::fstat(&held)?.st_mode);
+        let stat = rustix::fs::fstat(&held)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
         let spot = match spot {
             Some(spot) => spot,
             // Pipes, sockets and files without a name are the program's own.
@@ -98,6 +99,7 @@ impl Supervisor {
         // Times are not brought back, so they need no image; everything else does.
         if spot.dir.area == Area::Root && !matches!(wish.act, Act::Times(_)) {
             self.recorder.touch(&spot)?;
+            self.recorder.alters(&stat);
             if matches!((&wish.act, kind), (Act::Owner(..), FileType::Directory)) {
                 self.recorder.lost(format!("the owner of the directory {}", spot.path().display()));
             }

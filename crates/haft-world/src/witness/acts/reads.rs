@@ -78,6 +78,7 @@ impl Supervisor {
             }
             self.may_write_guarded(&spot, true)?;
             self.touch(&spot)?;
+            self.recorder.alters(&stat);
             if spot.dir.area == Area::Root {
                 self.recorder.opened(&spot);
             }

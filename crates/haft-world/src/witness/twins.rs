@@ -1,0 +1,119 @@
+//! Files that a command changed under a name which then went away: what was written still stands under their other
+//! names, which the command never said.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use haft_tool::{Change, Node};
+
+use super::recorder::is_same;
+
+/// Device and number.
+pub(super) type FileId = (u64, u64);
+
+/// More entries than this are not searched for a name.
+const MOST: usize = 500_000;
+
+/// A file with several names, before the command.
+#[derive(Debug)]
+pub(super) struct Twin {
+    pub(super) before: Node,
+    pub(super) names: u64,
+}
+
+/// What became of files that were changed, where none of the names in `changes` tells. Gives those changes, each under
+/// one name, and names whose others cannot be found.
+pub(super) fn unnamed(
+    changes: &[Change],
+    changed: &HashMap<FileId, Twin>,
+    roots: &[PathBuf],
+) -> (Vec<Change>, Vec<PathBuf>) {
+    let mut names = names(changes, changed);
+    names.retain(|file, names| {
+        let all = names.len() as u64 >= changed[file].names;
+        !all && !names.values().any(|name| is(name, *file))
+    });
+    if names.is_empty() {
+        return (Vec::new(), Vec::new());
+    }
+    let made = changes.iter().filter(|change| change.before == Node::Absent);
+    let made: HashSet<&Path> = made.map(|change| &*change.path).collect();
+    let found = search(roots, names.keys().copied().collect(), &made);
+    let (mut more, mut lost) = (Vec::new(), Vec::new());
+    for (file, names) in names {
+        let Some((path, after)) = found.get(&file).and_then(|path| Some((path, super::look_at(path)?)))
+        else {
+            lost.extend(names.into_keys().min());
+            continue;
+        };
+        let before = &changed[&file].before;
+        if !is_same(before, &after) {
+            more.push(Change::new(path, before.clone(), after));
+        }
+    }
+    more.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    (more, lost)
+}
+
+/// The names that the command said of the files: as they were before it, with what each was called last.
+fn names<'a>(
+    changes: &'a [Change],
+    changed: &HashMap<FileId, Twin>,
+) -> HashMap<FileId, HashMap<PathBuf, &'a Path>> {
+    let mut names: HashMap<FileId, HashMap<PathBuf, &Path>> = HashMap::new();
+    let mut moves: Vec<(&Path, &Path)> = Vec::new();
+    for change in changes {
+        if let Some(to) = &change.moved_to {
+            moves.push((&change.path, to));
+        }
+        let linked = change.before.as_file().and_then(|file| file.linked);
+        if let Some(file) = linked.filter(|file| changed.contains_key(file)) {
+            let back = |path: PathBuf, (from, to): &(&Path, &Path)| match path.strip_prefix(to) {
+                Ok(rest) => from.join(rest),
+                Err(_) => path,
+            };
+            let first = moves.iter().rev().fold(change.path.clone(), back);
+            names.entry(file).or_default().insert(first, &change.path);
+        }
+    }
+    names
+}
+
+/// Finds one name for each of the files, other than those that were `made`.
+fn search(roots: &[PathBuf], mut files: HashSet<FileId>, made: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
+    let mut found = HashMap::new();
+    let mut numbers: HashSet<u64> = files.iter().map(|(_, number)| *number).collect();
+    let mut open = roots.to_vec();
+    let mut seen = 0;
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            seen += 1;
+            if seen > MOST || files.is_empty() {
+                return found;
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(entry.path());
+                continue;
+            }
+            if !numbers.contains(&entry.ino()) {
+                continue;
+            }
+            let path = entry.path();
+            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
+            let file = (meta.dev(), meta.ino());
+            if !made.contains(&*path) && files.remove(&file) {
+                if !files.iter().any(|(_, number)| *number == file.1) {
+                    numbers.remove(&file.1);
+                }
+                found.insert(file, path);
+            }
+        }
+    }
+    found
+}
+
+fn is(path: &Path, file: FileId) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| (meta.dev(), meta.ino()) == file)
+}
