@@ -3,12 +3,15 @@
 //! `cargo run --release -p haft-ledger --example cost [RECEIPTS]`
 #![expect(clippy::print_stdout, reason = "a measurement that people read")]
 
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use haft_ledger::{Bytes, Intent, Ledger, Look, NewSession, Query};
-use haft_tool::{Change, Effect, FileNode, Node, Receipt, Reversible, State, ToolError, json, now_ms};
+use haft_tool::{
+    Change, Effect, FileId, FileNode, Node, Receipt, Reversible, State, ToolError, json, now_ms,
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let history: u32 = std::env::args().nth(1).map_or(Ok(100_000), |count| count.parse())?;
@@ -79,7 +82,7 @@ fn measure(title: &str, ledger: &Ledger, session: &str) -> Result<(), ToolError>
             ledger.finish(&mut receipt)
         })?;
     }
-    let workspace = std::path::PathBuf::from("/home/somebody/project");
+    let workspace = PathBuf::from("/home/somebody/project");
     row("next_to_undo", 1_000, || ledger.next_to_undo(&workspace).map(drop))?;
     let query = Query { workspace: Some(workspace.clone()), limit: 20, ..Query::default() };
     row("receipts, newest 20", 500, || ledger.receipts(&query).map(drop))?;
@@ -194,5 +197,9 @@ impl Look for Blind {
 
     fn names(&mut self, _path: &Path) -> Result<Vec<OsString>, ToolError> {
         Ok(Vec::new())
+    }
+
+    fn find(&mut self, _files: HashSet<FileId>, _not: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
+        HashMap::new()
     }
 }

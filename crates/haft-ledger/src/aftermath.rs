@@ -1,10 +1,10 @@
 //! What a command changed whose Haft died with it: told from what the spool has and from what stands there now.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, Node, ToolError, path_from_text};
+use haft_tool::{Change, FileId, Node, ToolError, path_from_text};
 
 use crate::past::{Move, Past};
 use crate::spool::Record;
@@ -15,6 +15,8 @@ pub trait Look {
     fn observe(&mut self, path: &Path) -> Result<Node, ToolError>;
     /// The names in a directory.
     fn names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError>;
+    /// One name for each of the files, other than `not`, as far as they have any.
+    fn find(&mut self, files: HashSet<FileId>, not: &HashSet<&Path>) -> HashMap<FileId, PathBuf>;
 }
 
 /// What became of a command.
@@ -44,8 +46,40 @@ pub(crate) fn aftermath(records: Vec<Record<'_>>, look: &mut dyn Look) -> Afterm
         }
         parts.push(std::mem::take(&mut seen.aftermath.changes));
     }
-    let changes = parts.into_iter().rev().flatten().collect();
+    let mut changes: Vec<Change> = parts.into_iter().rev().flatten().collect();
+    let more = under_other_names(&changes, seen.look);
+    changes.extend(more);
     Aftermath { changes, ..seen.aftermath }
+}
+
+/// What was done to files with several names, where the names that the command said have gone.
+fn under_other_names(changes: &[Change], look: &mut dyn Look) -> Vec<Change> {
+    let file_of = |node: &Node| node.as_file().and_then(|file| file.linked);
+    let mut before = HashMap::new();
+    for change in changes {
+        if let Some(file) = file_of(&change.before) {
+            before.entry(file).or_insert(&change.before);
+        }
+    }
+    for told in changes.iter().filter_map(|change| file_of(&change.after)) {
+        before.remove(&told);
+    }
+    if before.is_empty() {
+        return Vec::new();
+    }
+    let made = changes.iter().filter(|change| change.before == Node::Absent);
+    let found = look.find(before.keys().copied().collect(), &made.map(|change| &*change.path).collect());
+    let told: HashSet<&Path> = changes.iter().map(|change| &*change.path).collect();
+    let mut more = Vec::new();
+    for (file, path) in found.into_iter().filter(|(_, path)| !told.contains(&**path)) {
+        if let (Some(before), Ok(after)) = (before.get(&file), look.observe(&path))
+            && !before.same_as(&after)
+        {
+            more.push(Change::new(path, (*before).clone(), after));
+        }
+    }
+    more.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    more
 }
 
 type Stretch = Vec<(PathBuf, Node)>;

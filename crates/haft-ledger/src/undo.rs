@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, Node, Receipt, State, ToolError};
+use haft_tool::{Change, FileNode, Node, Receipt, State, ToolError};
 
 use crate::past::{Move, Past};
 
@@ -131,10 +131,12 @@ pub fn plan(
     Ok(UndoPlan { steps, conflicts, blocked })
 }
 
-/// Whether `now` needs nothing to be `to`: owner and attributes count too, as far as they were written down.
+/// Whether `now` needs nothing to be `to`: owner, attributes and other names count too, as far as they were written down.
 fn is_back(now: &Node, to: &Node) -> bool {
-    let files = now.as_file().zip(to.as_file());
-    now.same_as(to) && files.is_none_or(|(now, to)| now.owner == to.owner && now.xattrs == to.xattrs)
+    let same = |(now, to): (&FileNode, &FileNode)| {
+        now.owner == to.owner && now.xattrs == to.xattrs && (to.linked.is_none() || now.linked == to.linked)
+    };
+    now.same_as(to) && now.as_file().zip(to.as_file()).is_none_or(same)
 }
 
 /// What happened to each path, in order.

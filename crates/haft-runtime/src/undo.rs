@@ -1,6 +1,6 @@
 //! Taking calls back: a call like any other, with a receipt of its own, so that it can be taken back too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use haft_ledger::undo::{Conflict, Step, UndoPlan, plan};
 use haft_ledger::{Ledger, Look, Query};
 use haft_tool::{
-    Call, Cancel, Denial, Effect, ErrorKind, Files, JsonSchema, Node, Output, Planning, Reads, Receipt,
-    Restore, Scope, SideEffect, Tool, ToolError, World, json, now_ms,
+    Call, Cancel, Denial, Effect, ErrorKind, FileId, Files, JsonSchema, Node, Output, Planning, Reads,
+    Receipt, Restore, Scope, SideEffect, Tool, ToolError, World, json, now_ms,
 };
 use haft_world::{Before, Intent, Journal, LocalFiles};
 use serde::Deserialize;
@@ -160,6 +160,10 @@ impl Look for Eyes<'_> {
 
     fn names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
         Ok(self.0.list(path)?.into_iter().map(|entry| entry.name).collect())
+    }
+
+    fn find(&mut self, files: HashSet<FileId>, not: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
+        self.0.find(files, not)
     }
 }
 

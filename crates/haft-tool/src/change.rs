@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// The BLAKE3 hash of some bytes, in hexadecimal.
 pub type Hash = String;
 
+/// Device and number of a file: the same under all its names.
+pub type FileId = (u64, u64);
+
 /// A regular file's state, apart from its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileNode {
@@ -22,9 +25,9 @@ pub struct FileNode {
     /// Extended attributes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub xattrs: Vec<(String, Vec<u8>)>,
-    /// Device and number of the file, where it has other names too: they all show the same bytes.
+    /// Which file it is, where it has other names too: they all show the same bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub linked: Option<(u64, u64)>,
+    pub linked: Option<FileId>,
 }
 
 /// What stands at a path.

@@ -36,7 +36,7 @@ mod world;
 pub use bound::{Bound, Cut, JsonBound, Keep, clip_chars, cut_list, cut_string};
 pub use call::{Arguments, Call};
 pub use cancel::{Cancel, CancelGuard};
-pub use change::{Change, FileNode, Hash, Node, Reversible};
+pub use change::{Change, FileId, FileNode, Hash, Node, Reversible};
 pub use close::close_names;
 pub use configuration::{Configuration, Setting};
 pub use effect::{Effect, SideEffect, conflicts};

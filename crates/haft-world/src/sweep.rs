@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, FileNode, Node};
+use haft_tool::{Change, FileId, FileNode, Node};
 
 use crate::witness::look_at;
 
@@ -18,7 +18,7 @@ const NAMED: usize = 5;
 /// What tells whether an entry has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mark {
-    file: (u64, u64),
+    file: FileId,
     size: u64,
     mode: u32,
     modified: (i64, i64),

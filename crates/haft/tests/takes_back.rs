@@ -94,6 +94,25 @@ fn a_file_changed_in_place_comes_back_under_all_its_names() {
 }
 
 #[test]
+fn what_was_written_under_a_name_that_went_comes_back_under_the_others_or_is_told() {
+    let house = planted();
+    let number = |path: PathBuf| fs::metadata(path).unwrap().ino();
+    there_and_back(&house, "echo more >> docs/c.txt && rm docs/c.txt");
+    assert_eq!(number(house.path("docs/c.txt")), number(house.path("docs/twin.txt")), "one file again");
+
+    let outside = tempfile::tempdir_in(house.root().parent().unwrap()).unwrap();
+    let other = outside.path().join("other");
+    fs::hard_link(house.path("src/deep/a.txt"), &other).unwrap();
+    let ran = house.call("Bash", &json!({"command": "echo more >> src/deep/a.txt && rm src/deep/a.txt"}));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let show = house.haft(&["show", "5"]).stdout;
+    assert!(show.contains("a.txt had other names, which keep what was written"), "{show}");
+    assert_eq!(house.haft(&["undo", "--yes"]).code, 0);
+    assert_eq!(house.read("src/deep/a.txt"), "src/deep/a.txt\n");
+    assert_eq!(fs::read_to_string(other).unwrap(), "src/deep/a.txt\nmore\n");
+}
+
+#[test]
 fn a_special_file_that_a_command_made_goes() {
     let house = planted();
     let before = tree(house.root());
@@ -136,7 +155,7 @@ fn thousands_of_files_are_told_in_a_few_lines_and_taken_back() {
 fn a_command_whose_haft_is_killed_can_be_taken_back() {
     let house = planted();
     let before = tree(house.root());
-    let command = "echo 1 >> src/deep/a.txt; mv src lib; echo 2 >> lib/deep/a.txt; rm docs/c.txt; \
+    let command = "echo 1 >> src/deep/a.txt; mv src lib; echo 2 >> lib/deep/a.txt; echo 3 >> docs/c.txt; rm docs/c.txt; \
                    mkdir -p made/deep; echo x > made/deep/x; touch ready; sleep 600";
     let mut child = house.command(&["call", "Bash", &json!({"command": command}).to_string()]);
     let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

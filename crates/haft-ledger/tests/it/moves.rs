@@ -1,12 +1,12 @@
 //! Taking back calls that moved directories, against the model of a file tree and a witness like the real one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use haft_ledger::undo::Step;
 use haft_ledger::{Bytes, Look, Spool};
-use haft_tool::{Change, Node, Receipt, State, ToolError};
+use haft_tool::{Change, FileId, Node, Receipt, State, ToolError};
 use proptest::prelude::*;
 
 use crate::setting::{call, change, file, setting};
@@ -122,6 +122,10 @@ impl Look for Model<'_> {
     fn names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
         let below = self.0.keys().filter(|below| below.parent() == Some(path));
         Ok(below.filter_map(|below| Some(below.file_name()?.to_owned())).collect())
+    }
+
+    fn find(&mut self, _files: HashSet<FileId>, _not: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
+        HashMap::new()
     }
 }
 

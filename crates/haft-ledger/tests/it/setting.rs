@@ -1,10 +1,11 @@
 //! What most tests begin with: a ledger in a directory of its own, and receipts to put into it.
 
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use haft_ledger::{Bytes, Intent, Ledger, Look, NewSession};
-use haft_tool::{Change, FileNode, Node, Receipt, Reversible, State, ToolError, json, now_ms};
+use haft_tool::{Change, FileId, FileNode, Node, Receipt, Reversible, State, ToolError, json, now_ms};
 use tempfile::TempDir;
 
 /// A ledger that is gone after the test.
@@ -135,5 +136,9 @@ impl Look for Blind {
 
     fn names(&mut self, _path: &Path) -> Result<Vec<OsString>, ToolError> {
         Ok(Vec::new())
+    }
+
+    fn find(&mut self, _files: HashSet<FileId>, _not: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
+        HashMap::new()
     }
 }

@@ -4,9 +4,11 @@
 //! used. On Linux the kernel does the walk (openat2 with `RESOLVE_BENEATH`); elsewhere, and where a link is absolute,
 //! [`resolve`] does it one component at a time with `O_NOFOLLOW`, which needs nothing but POSIX.
 
+mod groups;
 mod ignores;
 mod list;
 mod move_back;
+mod names;
 mod node;
 mod open;
 mod place;
@@ -17,16 +19,17 @@ mod swap;
 mod update;
 mod walk;
 
-use std::collections::HashSet;
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use haft_tool::{
-    Cancel, DirEntry, Edit, FileKind, Files, Node, OpenFile, Pour, Restore, Scope, ToolError, Visitor, Walk,
-    Written, lies_in,
+    Cancel, DirEntry, Edit, FileId, FileKind, Files, Node, OpenFile, Pour, Restore, Scope, ToolError,
+    Visitor, Walk, Written, lies_in,
 };
 use rustix::fs::FileType;
 
+pub(crate) use names::{find_names, id_of};
 pub(crate) use node::{foreign_owner, xattrs};
 pub use open::containment;
 pub use place::remove_leftovers;
@@ -45,7 +48,7 @@ pub struct LocalFiles {
     cancel: Cancel,
     filesystem: OnceLock<Arc<Root>>,
     /// Device and inode of everything protected.
-    protected_inodes: OnceLock<HashSet<(u64, u64)>>,
+    protected_inodes: OnceLock<HashSet<FileId>>,
     /// Whether something that no call may read lies in or around a root, so that its paths need a second look too.
     overlap: bool,
 }
@@ -64,6 +67,11 @@ impl LocalFiles {
         });
         let (filesystem, protected_inodes) = (OnceLock::new(), OnceLock::new());
         Self { scope, roots, journal, cancel, filesystem, protected_inodes, overlap }
+    }
+
+    /// One name in the roots for each of the files, other than `not`, as far as they have any.
+    pub fn find(&self, files: HashSet<FileId>, not: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
+        find_names(self.roots.iter().map(|root| &*root.path), files, not)
     }
 
     fn root_of(&self, path: &Path) -> Option<Arc<Root>> {

@@ -9,11 +9,12 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, Node, Pour, Restore, ToolError};
+use haft_tool::{Change, FileId, Node, Pour, Restore, ToolError};
 use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
 use super::LocalFiles;
+use super::groups::Groups;
 use super::node::{Kept, Seen, look};
 use super::place::{Installed, Spot, lock, temp_name};
 use super::resolve::Leaf;
@@ -32,14 +33,20 @@ const FEW: usize = 4;
 
 impl LocalFiles {
     pub(super) fn restore_paths(&self, restores: &[Restore<'_>], pour: &Pour<'_>) -> Result<(), ToolError> {
-        let mut batch = Batch::new(self, pour);
-        for restore in restores {
-            if batch.must_come_first(restore) {
-                batch.perform()?;
+        let groups = Groups::of(restores, self.roots.iter().map(|root| &*root.path));
+        let (first, then): (Vec<_>, Vec<_>) =
+            restores.iter().partition(|restore| groups.comes_first(restore));
+        let mut batch = Batch::new(self, pour, groups);
+        for restores in [first, then] {
+            for restore in restores {
+                if batch.must_come_first(restore) {
+                    batch.perform()?;
+                }
+                batch.add(restore)?;
             }
-            batch.add(restore)?;
+            batch.perform()?;
         }
-        batch.perform()
+        Ok(())
     }
 }
 
@@ -60,6 +67,11 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
+    /// The file that this is one of the names of, if it comes back as that.
+    fn file(&self) -> Option<FileId> {
+        self.to.as_file().filter(|_| !self.over).and_then(|file| file.linked)
+    }
+
     fn swap<'s>(&'s self, parent: &'s OwnedFd, name: &'s OsStr) -> Swap<'s> {
         let spot = Spot { parent, name, temp: &self.temp };
         Swap { spot, path: self.path, now: &self.now, stat: self.stat.as_ref() }
@@ -74,18 +86,19 @@ struct Batch<'a> {
     touched: HashMap<&'a Path, bool>,
     /// The directories that paths of the batch lie in.
     parents: HashSet<&'a Path>,
-    /// The files that are written over: device and number.
-    written_over: HashSet<(u64, u64)>,
+    /// The files that are written over.
+    written_over: HashSet<FileId>,
     held: usize,
     open: usize,
     dirs: Directories,
+    groups: Groups,
 }
 
 impl<'a> Batch<'a> {
-    fn new(files: &'a LocalFiles, pour: &'a Pour<'a>) -> Self {
+    fn new(files: &'a LocalFiles, pour: &'a Pour<'a>, groups: Groups) -> Self {
         let (touched, parents, written_over) = (HashMap::new(), HashSet::new(), HashSet::new());
         let (entries, dirs) = (Vec::new(), Directories::default());
-        Self { files, pour, entries, touched, parents, written_over, held: 0, open: 0, dirs }
+        Self { files, pour, entries, touched, parents, written_over, held: 0, open: 0, dirs, groups }
     }
 
     /// Whether what is in the batch must be done before `restore` can be looked at.
@@ -106,7 +119,7 @@ impl<'a> Batch<'a> {
         }
         let temp = temp_name()?;
         let in_new = path.ancestors().skip(1).any(|above| self.touched.contains_key(above));
-        let (seen, parent) = if in_new {
+        let (mut seen, parent) = if in_new {
             let parent = path.parent().unwrap_or(path).to_owned();
             (Seen { node: Node::Absent, stat: None, bytes: Kept::None }, parent)
         } else {
@@ -130,10 +143,18 @@ impl<'a> Batch<'a> {
             (seen, held.path.clone())
         };
         let linked = seen.node.as_file().and_then(|file| file.linked);
-        let over = linked.is_some() && to.as_file().is_some_and(|file| file.linked == linked);
-        if over && linked.is_some_and(|file| self.written_over.contains(&file)) {
+        let here = seen.stat.as_ref().map(|stat| (stat.st_dev, stat.st_ino));
+        let came_from = to.as_file().and_then(|file| file.linked);
+        // It has other names, or shall have.
+        let several = linked.is_some() || came_from.is_some_and(|file| self.groups.name(file).is_some());
+        let over = several && here.is_some() && here == came_from && seen.node.as_file().is_some();
+        if here.is_some_and(|file| self.written_over.contains(&file)) {
             self.perform()?;
             return self.add(restore);
+        }
+        if linked.is_some_and(|file| self.groups.is_written_over(file)) && !seen.node.same_as(expect) {
+            // It was what the call left, until its bytes came back under another name.
+            (seen.node, seen.bytes) = (expect.clone(), Kept::None);
         }
         if over && seen.node.same_as(to) {
             // It came back under another of its names.
@@ -148,7 +169,7 @@ impl<'a> Batch<'a> {
             Kept::Held(bytes) => self.held += bytes.len(),
             Kept::In(_) => self.open += 1,
         }
-        self.written_over.extend(linked.filter(|_| over));
+        self.written_over.extend(here.filter(|_| over));
         let is_new_dir = matches!(to, Node::Dir { .. }) && !matches!(seen.node, Node::Dir { .. });
         self.touched.insert(path, is_new_dir);
         self.parents.extend(path.parent());
@@ -160,7 +181,7 @@ impl<'a> Batch<'a> {
     /// Writes the batch down, makes it ready and puts it in place.
     fn perform(&mut self) -> Result<(), ToolError> {
         let mut entries = std::mem::take(&mut self.entries);
-        *self = Self::new(self.files, self.pour);
+        *self = Self::new(self.files, self.pour, std::mem::take(&mut self.groups));
         if entries.is_empty() {
             return Ok(());
         }
@@ -189,20 +210,38 @@ impl<'a> Batch<'a> {
                 self.forget(&entries[at + 1..]);
                 return Err(error);
             }
+            match entry.to.as_file().and_then(|file| file.linked) {
+                Some(file) if entry.over => self.groups.write_over(file),
+                Some(file) => self.groups.is_at(file, entry.path.to_owned()),
+                None => {}
+            }
             self.files.journal.changed(change(entry));
         }
         dirs.sync()
     }
 
     /// Writes the files of the batch under their temporary names, and to the disk.
-    fn prepare(&self, entries: &mut [Entry<'_>]) -> Result<(), ToolError> {
+    fn prepare(&mut self, entries: &mut [Entry<'_>]) -> Result<(), ToolError> {
         let many = entries.iter().filter(|entry| entry.to.as_file().is_some()).count() > FEW;
         let mut dirs = Directories::default();
+        let mut others = Directories::default();
         let mut last: HashMap<u64, File> = HashMap::new();
         for entry in entries.iter_mut() {
             let Some(node) = entry.to.as_file() else { continue };
             let (parent, name) = dirs.enter(self.files, entry.path)?;
-            let (file, stat) = entry.swap(parent, &name).prepare(node, self.pour)?;
+            let swap = entry.swap(parent, &name);
+            let other = entry.file().and_then(|file| self.groups.name(file));
+            if let Some(other) = other.filter(|other| *other != entry.path)
+                && let Ok((from, name)) = others.enter(self.files, other)
+                && let Some(stat) = swap.link(from, &name, node)
+            {
+                entry.made = Some(stat);
+                continue;
+            }
+            let (file, stat) = swap.prepare(node, self.pour)?;
+            if let Some(file) = entry.file() {
+                self.groups.is_at(file, entry.parent.join(&entry.temp));
+            }
             if !many {
                 file.sync_all().map_err(|error| ToolError::io(entry.path.display(), &error))?;
             }

@@ -1,5 +1,6 @@
 //! One path on its way from what stands there to what shall.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -9,6 +10,7 @@ use haft_tool::{ErrorKind, FileNode, Node, Pour, ToolError};
 use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::node::look;
 use super::place::{Installed, Spot, dress, new_temp, same};
 use super::root::HOLD;
 
@@ -54,6 +56,19 @@ impl Swap<'_> {
                 Err(error)
             }
         }
+    }
+
+    /// Makes the temporary name one more name of `name` in `from`, if that is all that `file` says.
+    pub(super) fn link(&self, from: &OwnedFd, name: &OsStr, file: &FileNode) -> Option<Stat> {
+        let Spot { parent, temp, .. } = self.spot;
+        rustix::fs::linkat(from, name, parent, temp, AtFlags::empty()).ok()?;
+        let seen = look(parent, temp, self.path).ok();
+        let same = |now: &FileNode| FileNode { linked: file.linked, ..now.clone() } == *file;
+        let stat = seen.and_then(|seen| seen.stat.filter(|_| seen.node.as_file().is_some_and(same)));
+        if stat.is_none() {
+            self.forget();
+        }
+        stat
     }
 
     /// Removes what stands under the temporary name.

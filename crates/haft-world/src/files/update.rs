@@ -137,7 +137,7 @@ impl LocalFiles {
         let other_names = current.map_or(0, |current| current.stat.st_nlink.saturating_sub(1));
         if other_names > 0 {
             self.journal.not_reversible(format!(
-                "{} had {other_names} other name(s) (hard links), which kept the old bytes; undo brings back the bytes, not the link",
+                "{} had {other_names} other name(s) (hard links), which kept the old bytes; undo brings back the bytes, and the link where one of these names is in the workspace",
                 path.display()
             ));
         }

@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use haft_tool::FileId;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -68,7 +69,7 @@ pub(super) fn grant(
 
 struct Walk<'a> {
     /// Files that are excluded and have other names, which must not be granted as files either.
-    aliases: HashSet<(u64, u64)>,
+    aliases: HashSet<FileId>,
     grant: &'a mut dyn FnMut(BorrowedFd<'_>) -> Result<(), Errno>,
     seen: Seen,
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_tool::{Change, Node, ToolError};
+use haft_tool::{Change, FileId, Node, ToolError};
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -14,7 +14,8 @@ use super::divide::divide;
 use super::image::{self, Bytes};
 use super::paths::{Spot, where_is};
 use super::survey;
-use super::twins::{self, FileId, Twin};
+use super::twins::{self, Twin};
+use crate::files::id_of;
 use crate::journal::{Before, Image, Journal};
 
 /// More changes than this are not listed.
@@ -91,6 +92,13 @@ impl Recorder {
             return Ok(());
         }
         let (mut node, mut bytes) = image::look(&spot.dir.fd, &spot.name)?;
+        if let (Node::File(file), false) = (&mut node, self.twins.is_empty())
+            && file.linked.is_none()
+        {
+            // Its other names may have gone before.
+            let id = spot.stat().ok().map(|stat| (stat.st_dev, stat.st_ino));
+            file.linked = id.filter(|id| self.twins.contains_key(id));
+        }
         if let Some(file) = node.as_file().and_then(|file| file.linked) {
             match (self.linked.get(&file), &bytes) {
                 (Some((before, Some(kept))), _) => {
@@ -232,7 +240,10 @@ impl Recorder {
             self.inside(&dir, name, &path);
             self.made.push(path.clone());
         }
-        if !is_same(&before, &after) {
+        let was = before.as_file().and_then(|file| file.linked).filter(|_| after.as_file().is_some());
+        // A file of its own where there was a name of another shows the same bytes only for now.
+        let parted = was.is_some_and(|file| id_of(&path) != Some(file));
+        if parted || !is_same(&before, &after) {
             self.changes.push(Change::new(path, before, after));
         }
     }

@@ -2,19 +2,12 @@
 //! names, which the command never said.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
-use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, Node};
+use haft_tool::{Change, FileId, Node};
 
 use super::recorder::is_same;
-
-/// Device and number.
-pub(super) type FileId = (u64, u64);
-
-/// More entries than this are not searched for a name.
-const MOST: usize = 500_000;
+use crate::files::{find_names, id_of};
 
 /// A file with several names, before the command.
 #[derive(Debug)]
@@ -33,14 +26,15 @@ pub(super) fn unnamed(
     let mut names = names(changes, changed);
     names.retain(|file, names| {
         let all = names.len() as u64 >= changed[file].names;
-        !all && !names.values().any(|name| is(name, *file))
+        !all && !names.values().any(|name| id_of(name) == Some(*file))
     });
     if names.is_empty() {
         return (Vec::new(), Vec::new());
     }
     let made = changes.iter().filter(|change| change.before == Node::Absent);
     let made: HashSet<&Path> = made.map(|change| &*change.path).collect();
-    let found = search(roots, names.keys().copied().collect(), &made);
+    let roots = roots.iter().map(PathBuf::as_path);
+    let found = find_names(roots, names.keys().copied().collect(), &made);
     let (mut more, mut lost) = (Vec::new(), Vec::new());
     for (file, names) in names {
         let Some((path, after)) = found.get(&file).and_then(|path| Some((path, super::look_at(path)?)))
@@ -79,41 +73,4 @@ fn names<'a>(
         }
     }
     names
-}
-
-/// Finds one name for each of the files, other than those that were `made`.
-fn search(roots: &[PathBuf], mut files: HashSet<FileId>, made: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
-    let mut found = HashMap::new();
-    let mut numbers: HashSet<u64> = files.iter().map(|(_, number)| *number).collect();
-    let mut open = roots.to_vec();
-    let mut seen = 0;
-    while let Some(dir) = open.pop() {
-        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
-            seen += 1;
-            if seen > MOST || files.is_empty() {
-                return found;
-            }
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                open.push(entry.path());
-                continue;
-            }
-            if !numbers.contains(&entry.ino()) {
-                continue;
-            }
-            let path = entry.path();
-            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
-            let file = (meta.dev(), meta.ino());
-            if !made.contains(&*path) && files.remove(&file) {
-                if !files.iter().any(|(_, number)| *number == file.1) {
-                    numbers.remove(&file.1);
-                }
-                found.insert(file, path);
-            }
-        }
-    }
-    found
-}
-
-fn is(path: &Path, file: FileId) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|meta| (meta.dev(), meta.ino()) == file)
 }

@@ -36,15 +36,14 @@ pub(crate) fn walk(root: &Path, skip: &[&str]) -> Tree {
     tree
 }
 
-/// The same without what an undo does not promise to bring back: times, and which names are one file.
+/// The same without what an undo does not promise to bring back: times.
 pub(crate) fn timeless(root: &Path, skip: &[&str]) -> Tree {
     let mut tree = walk(root, skip);
     for seen in tree.values_mut() {
         seen.modified = (0, 0);
-        (seen.same_as, seen.links) = (None, 0);
-        // A link's own time and a directory's size belong to the file system.
+        // A directory's size and links belong to the file system.
         if seen.kind == "directory" {
-            seen.size = 0;
+            (seen.size, seen.links) = (0, 0);
         }
     }
     tree
