@@ -152,13 +152,13 @@ impl<'a> Batch<'a> {
             self.perform()?;
             return self.add(restore);
         }
-        if linked.is_some_and(|file| self.groups.is_written_over(file)) && !seen.node.same_as(expect) {
-            // It was what the call left, until its bytes came back under another name.
-            (seen.node, seen.bytes) = (expect.clone(), Kept::None);
-        }
         if over && seen.node.same_as(to) {
             // It came back under another of its names.
             return Ok(());
+        }
+        if linked.is_some_and(|file| self.groups.is_written_over(file)) && !seen.node.same_as(expect) {
+            // It was what the call left, until its bytes came back under another name.
+            (seen.node, seen.bytes) = (expect.clone(), Kept::None);
         }
         if !seen.node.same_as(expect) {
             let now = seen.node.noun();

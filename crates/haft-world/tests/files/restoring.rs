@@ -1,7 +1,7 @@
 //! Putting paths back: from every kind of thing to every other, and never over what somebody else made.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 
 use haft_tool::{ErrorKind, FileNode, Files, Node, Restore};
@@ -364,7 +364,32 @@ fn a_file_with_several_names_gets_its_bytes_back_under_all_of_them() {
 }
 
 #[test]
-fn a_file_that_only_used_to_have_other_names_is_replaced() {
+fn names_of_one_file_come_back_as_such_unless_it_has_changed_since() {
+    let number = |path: &Path| fs::metadata(path).unwrap().ino();
+    for (gone, changed) in [(1, false), (2, false), (3, false), (2, true)] {
+        let stage = Stage::new();
+        let names = ["a", "b", "deep/c"].map(|name| stage.ws(name));
+        fs::create_dir(stage.ws("deep")).unwrap();
+        fs::write(&names[0], BYTES).unwrap();
+        names[1..].iter().for_each(|name| fs::hard_link(&names[0], name).unwrap());
+        let (files, journal) = stage.recorded();
+        let before = observed(&files, &names[0]);
+        names[..gone].iter().for_each(|name| fs::remove_file(name).unwrap());
+        if changed {
+            fs::write(&names[2], "by somebody else").unwrap();
+        }
+        let restores = names[..gone].iter().map(|path| Restore { path, expect: &Node::Absent, to: &before });
+        let restores: Vec<_> = restores.collect();
+        put_all_back(&files, &restores).unwrap();
+        assert_eq!(journal.changes().len(), gone);
+        assert_eq!((fs::read(&names[0]).unwrap(), number(&names[0])), (BYTES.to_vec(), number(&names[1])));
+        assert_eq!(number(&names[1]) == number(&names[2]), !changed, "{gone} gone");
+        assert_eq!((stage.names("ws").len(), stage.names("ws/deep").len()), (3, 1), "nothing is left over");
+    }
+}
+
+#[test]
+fn a_file_in_the_place_of_a_name_of_another_is_replaced() {
     let stage = Stage::new();
     let (a, b) = (stage.ws("a"), stage.ws("b"));
     fs::write(&a, BYTES).unwrap();
@@ -376,6 +401,7 @@ fn a_file_that_only_used_to_have_other_names_is_replaced() {
     let after = observed(&files, &a);
     put_back(&files, &Restore { path: &a, expect: &after, to: &before }).unwrap();
     assert_eq!((fs::read(&a).unwrap(), fs::read(&b).unwrap()), (BYTES.to_vec(), BYTES.to_vec()));
+    assert!(observed(&files, &a) == before, "one file again");
 }
 
 #[test]
