@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_tool::{Change, FileId, Node, ToolError};
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{Dir, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::divide::divide;
@@ -128,6 +129,23 @@ impl Recorder {
             return Ok(());
         }
         self.keep(spot.path(), Node::Absent, &Bytes::None)
+    }
+
+    /// Notes what comes with a new directory where something else stood before: nobody will tell of each entry.
+    pub(super) fn arrives(&mut self, from: &Spot, to: &Spot) -> Result<(), Errno> {
+        if self.is_new(to.path()) {
+            return Ok(());
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = rustix::fs::openat(&from.dir.fd, &from.name, flags, Mode::empty())?;
+        for entry in Dir::read_from(&dir)?.flatten() {
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            let path = to.path().join(name);
+            if name != "." && name != ".." && !self.touched.contains_key(path.as_os_str()) {
+                self.keep(&path, Node::Absent, &Bytes::None)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether it is known what stood at a spot before the command.

@@ -62,6 +62,21 @@ const JOBS: &[Job] = &[
     job("hard links changed by a handle", SMALL, "exec 5>> c/h; rm c/h; echo late >&5"),
     job("moved files", SMALL, "mv a/1 c/1; mv big c/; mv run empty; mv c/1 a/b/; mv -n hollow c/"),
     job("moved folders", SMALL, "mv a z; echo edited > z/1; mv z/b .; mv c z/; echo new > z/c/new; rm z/l"),
+    job(
+        "a new folder over an empty one",
+        SMALL,
+        "mkdir -p n/m; echo x > n/f; echo y > n/m/f; mv -T n hollow",
+    ),
+    job(
+        "a new folder where one was",
+        SMALL,
+        "rm -r a hollow; mkdir -p n/b; echo x > n/b/2; mv n a; mkdir k; mv k hollow",
+    ),
+    job(
+        "a new folder where a file was",
+        SMALL,
+        "rm big; mkdir n; echo x > n/f; mv n big; mkdir n; mv n run 2>&1 || true",
+    ),
     job("swapped folders", SMALL, "mv a t; mv c a; mv t c; echo x >> c/1; echo y > a/y"),
     job(
         "moved after edits",

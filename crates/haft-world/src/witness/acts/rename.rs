@@ -132,10 +132,10 @@ impl Supervisor {
         if self.recorder.is_new(old) {
             self.touch(from)?;
             self.touch(to)?;
+            // Below it all is new, under the new name as under the old one.
+            self.recorder.arrives(from, to)?;
             self.dirs.forget();
-            let renamed = rename(from, to, flags);
-            // What it replaced was empty; below it all is new, under the new name as under the old one.
-            return Ok(renamed.into());
+            return Ok(rename(from, to, flags).into());
         }
         if there.is_some() {
             // The kernel would put it in place of an empty directory, which is noted as what it is: a removal.
