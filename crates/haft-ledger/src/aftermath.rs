@@ -67,11 +67,9 @@ fn under_other_names(changes: &[Change], look: &mut dyn Look) -> Vec<Change> {
     if before.is_empty() {
         return Vec::new();
     }
-    let made = changes.iter().filter(|change| change.before == Node::Absent);
-    let found = look.find(before.keys().copied().collect(), &made.map(|change| &*change.path).collect());
-    let told: HashSet<&Path> = changes.iter().map(|change| &*change.path).collect();
+    let told = changes.iter().map(|change| &*change.path).collect();
     let mut more = Vec::new();
-    for (file, path) in found.into_iter().filter(|(_, path)| !told.contains(&**path)) {
+    for (file, path) in look.find(before.keys().copied().collect(), &told) {
         if let (Some(before), Ok(after)) = (before.get(&file), look.observe(&path))
             && !before.same_as(&after)
         {

@@ -134,7 +134,7 @@ pub fn plan(
 /// Whether `now` needs nothing to be `to`: owner, attributes and other names count too, as far as they were written down.
 fn is_back(now: &Node, to: &Node) -> bool {
     let same = |(now, to): (&FileNode, &FileNode)| {
-        now.owner == to.owner && now.xattrs == to.xattrs && (to.linked.is_none() || now.linked == to.linked)
+        now.owner == to.owner && now.xattrs == to.xattrs && now.linked == to.linked
     };
     now.same_as(to) && now.as_file().zip(to.as_file()).is_none_or(same)
 }

@@ -12,6 +12,8 @@ use super::names::{find_names, id_of};
 pub(super) struct Groups {
     /// Where they are now.
     at: HashMap<FileId, PathBuf>,
+    /// Those that had several names when they were looked at first.
+    several: HashSet<FileId>,
     /// Those whose bytes came back under one name, and so under all.
     written_over: HashSet<FileId>,
 }
@@ -34,7 +36,7 @@ impl Groups {
             let not = restores.iter().map(|restore| restore.path).collect();
             kept.extend(find_names(roots, missed, &not));
         }
-        Self { at: kept, written_over: HashSet::new() }
+        Self { at: kept, ..Self::default() }
     }
 
     /// Whether the path has to be as it was before other names of its file come back.
@@ -45,6 +47,14 @@ impl Groups {
     /// A name of the file.
     pub(super) fn name(&self, file: FileId) -> Option<&Path> {
         self.at.get(&file).map(PathBuf::as_path)
+    }
+
+    /// Whether the file has several names, as it `has` now, or had until they were removed.
+    pub(super) fn has_several(&mut self, file: FileId, has: bool) -> bool {
+        if has {
+            self.several.insert(file);
+        }
+        self.several.contains(&file)
     }
 
     /// Says that the file was written over.

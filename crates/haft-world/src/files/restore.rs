@@ -142,12 +142,14 @@ impl<'a> Batch<'a> {
             }
             (seen, held.path.clone())
         };
+        if let (Node::File(file), Some(stat)) = (&mut seen.node, &seen.stat) {
+            let here = (stat.st_dev, stat.st_ino);
+            file.linked = Some(here).filter(|here| self.groups.has_several(*here, file.linked.is_some()));
+        }
         let linked = seen.node.as_file().and_then(|file| file.linked);
         let here = seen.stat.as_ref().map(|stat| (stat.st_dev, stat.st_ino));
-        let came_from = to.as_file().and_then(|file| file.linked);
-        // It has other names, or shall have.
-        let several = linked.is_some() || came_from.is_some_and(|file| self.groups.name(file).is_some());
-        let over = several && here.is_some() && here == came_from && seen.node.as_file().is_some();
+        // It has other names, or had and may have them again.
+        let over = here.is_some() && here == to.as_file().and_then(|file| file.linked);
         if here.is_some_and(|file| self.written_over.contains(&file)) {
             self.perform()?;
             return self.add(restore);

@@ -85,7 +85,7 @@ pub(crate) fn look_at(path: &std::path::Path) -> Option<haft_tool::Node> {
     let parent = path.parent()?;
     let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
     let dir = rustix::fs::open(parent, flags, rustix::fs::Mode::empty()).ok()?;
-    image::look(&dir, path.file_name()?).ok().map(|(node, _)| node)
+    image::look(&dir, path.file_name()?).ok().map(|image| image.node)
 }
 
 /// The witness of one command, at work.

@@ -12,27 +12,30 @@ use rustix::fs::{Dir, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::divide::divide;
-use super::image::{self, Bytes};
+use super::image::{self, Bytes, Image};
 use super::paths::{Spot, where_is};
 use super::survey;
 use super::twins::{self, Twin};
-use crate::files::id_of;
-use crate::journal::{Before, Image, Journal};
+use crate::journal::{self, Before, Journal};
 
 /// More changes than this are not listed.
 const MOST_CHANGES: usize = 2_000_000;
 
-/// What a file was when it was first touched, and its bytes if they are few.
-type FirstSeen = (Node, Option<Vec<u8>>);
+/// What stood at a path.
+struct Stood {
+    node: Node,
+    /// Which file it was, if it was one.
+    file: Option<FileId>,
+}
 
 /// The witness's notes on one command.
 pub(super) struct Recorder {
     journal: Arc<dyn Journal>,
     /// What stood at a path before it was first touched. What lies below a directory that was not there is not in it.
     /// All are canonical, and their words are faster compared than their parts.
-    touched: HashMap<OsString, Node>,
+    touched: HashMap<OsString, Stood>,
     /// What stood in files with several names, by file: one name's change is all of theirs.
-    linked: HashMap<FileId, FirstSeen>,
+    linked: HashMap<FileId, Node>,
     /// The same before the command, whatever has moved since.
     twins: HashMap<FileId, Twin>,
     /// Those of them that the command may have changed, under whatever name.
@@ -72,7 +75,10 @@ impl Recorder {
         }
         // From the top: what is new is so from somewhere near the workspace on, however deep it goes.
         let above: Vec<&Path> = path.ancestors().collect();
-        above.into_iter().rev().any(|above| self.touched.get(above.as_os_str()) == Some(&Node::Absent))
+        let absent = |above: &Path| {
+            self.touched.get(above.as_os_str()).is_some_and(|stood| stood.node == Node::Absent)
+        };
+        above.into_iter().rev().any(absent)
     }
 
     /// Whether the command made the directory at `path` where there never was one.
@@ -83,7 +89,7 @@ impl Recorder {
 
     /// Whether nothing stood at `path`, as far as the command touched it.
     pub(super) fn was_never(&self, path: &Path) -> bool {
-        self.touched.get(path.as_os_str()).is_none_or(|before| *before == Node::Absent)
+        self.touched.get(path.as_os_str()).is_none_or(|stood| stood.node == Node::Absent)
             && !self.moved_away.iter().any(|away| path.starts_with(away))
     }
 
@@ -92,35 +98,24 @@ impl Recorder {
         if self.knows(spot) {
             return Ok(());
         }
-        let (mut node, mut bytes) = image::look(&spot.dir.fd, &spot.name)?;
-        if let (Node::File(file), false) = (&mut node, self.twins.is_empty())
-            && file.linked.is_none()
-        {
+        let Image { mut node, mut bytes, file } = image::look(&spot.dir.fd, &spot.name)?;
+        if let Node::File(node) = &mut node {
             // Its other names may have gone before.
-            let id = spot.stat().ok().map(|stat| (stat.st_dev, stat.st_ino));
-            file.linked = id.filter(|id| self.twins.contains_key(id));
+            node.linked = node.linked.or(file.filter(|file| self.twins.contains_key(file)));
         }
         if let Some(file) = node.as_file().and_then(|file| file.linked) {
-            match (self.linked.get(&file), &bytes) {
-                (Some((before, Some(kept))), _) => {
-                    // It was touched under another name already.
-                    node = before.clone();
-                    bytes = Bytes::Small(kept.clone());
-                }
-                (Some(_), _) => {}
-                (None, Bytes::Small(kept)) => {
-                    self.linked.insert(file, (node.clone(), Some(kept.clone())));
-                }
-                (None, _) => {
-                    self.linked.insert(file, (node.clone(), None));
-                }
+            if let Some(before) = self.linked.get(&file) {
+                // It was touched under another name already, and its bytes are kept.
+                (node, bytes) = (before.clone(), Bytes::None);
+            } else {
+                self.linked.insert(file, node.clone());
             }
             self.twins.entry(file).or_insert_with(|| Twin {
                 before: node.clone(),
                 names: spot.stat().map_or(0, |stat| stat.st_nlink),
             });
         }
-        self.keep(spot.path(), node, &bytes)
+        self.keep(spot.path(), Image { node, bytes, file })
     }
 
     /// The same, where nothing stands.
@@ -128,7 +123,7 @@ impl Recorder {
         if self.knows(spot) {
             return Ok(());
         }
-        self.keep(spot.path(), Node::Absent, &Bytes::None)
+        self.keep(spot.path(), Node::Absent.into())
     }
 
     /// Notes what comes with a new directory where something else stood before: nobody will tell of each entry.
@@ -142,7 +137,7 @@ impl Recorder {
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             let path = to.path().join(name);
             if name != "." && name != ".." && !self.touched.contains_key(path.as_os_str()) {
-                self.keep(&path, Node::Absent, &Bytes::None)?;
+                self.keep(&path, Node::Absent.into())?;
             }
         }
         Ok(())
@@ -208,27 +203,27 @@ impl Recorder {
     fn note_again(&mut self, path: &Path) {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return };
         let Ok(dir) = open_dir(parent) else { return };
-        let Ok((node, bytes)) = image::look(&dir, name) else { return };
+        let Ok(image) = image::look(&dir, name) else { return };
         // What could not be kept is told when all is done.
-        let _ = self.keep(path, node, &bytes);
+        let _ = self.keep(path, image);
     }
 
     /// Keeps what stands at `path`; a change that could not be taken back is not made.
-    fn keep(&mut self, path: &Path, node: Node, bytes: &Bytes) -> Result<(), Errno> {
-        let image = match bytes {
-            Bytes::None => Image::None,
-            Bytes::Small(bytes) => Image::Small(bytes),
-            Bytes::Large(file) => Image::Large(file),
+    fn keep(&mut self, path: &Path, Image { node, bytes, file }: Image) -> Result<(), Errno> {
+        let bytes = match &bytes {
+            Bytes::None => journal::Image::None,
+            Bytes::Small(bytes) => journal::Image::Small(bytes),
+            Bytes::Large(file) => journal::Image::Large(file),
             Bytes::TooMany => {
                 self.losses.push(format!("{} was too large to be kept", path.display()));
-                Image::None
+                journal::Image::None
             }
         };
-        if let Err(error) = self.journal.witness(&Before { path, node: &node, bytes: image }) {
+        if let Err(error) = self.journal.witness(&Before { path, node: &node, bytes }) {
             self.error.get_or_insert(error);
             return Err(Errno::IO);
         }
-        self.touched.insert(path.as_os_str().to_owned(), node);
+        self.touched.insert(path.as_os_str().to_owned(), Stood { node, file });
         Ok(())
     }
 
@@ -250,6 +245,12 @@ impl Recorder {
             self.losses.push(format!("{} can no longer be looked at", path.display()));
             return;
         };
+        let several =
+            [&before.node, &after.node].map(|node| node.as_file().is_some_and(|file| file.linked.is_some()));
+        // Another file can show the same bytes; then it may be changed apart from its old names, or with its new ones.
+        let other = before.file.is_some() && after.file.is_some() && before.file != after.file;
+        let is_another = other && several.contains(&true);
+        let (before, after) = (before.node, after.node);
         let made = before == Node::Absent && matches!(after, Node::Dir { .. });
         if made
             && let (Some(parent), Some(name)) = (path.parent(), path.file_name())
@@ -258,10 +259,7 @@ impl Recorder {
             self.inside(&dir, name, &path);
             self.made.push(path.clone());
         }
-        let was = before.as_file().and_then(|file| file.linked).filter(|_| after.as_file().is_some());
-        // A file of its own where there was a name of another shows the same bytes only for now.
-        let parted = was.is_some_and(|file| id_of(&path) != Some(file));
-        if parted || !is_same(&before, &after) {
+        if is_another || !is_same(&before, &after) {
             self.changes.push(Change::new(path, before, after));
         }
     }
@@ -302,19 +300,19 @@ pub(super) fn is_same(before: &Node, after: &Node) -> bool {
 /// A touched path: what stood there, and what stands there now.
 struct Compared {
     path: PathBuf,
-    before: Node,
-    after: Result<Node, Errno>,
+    before: Stood,
+    after: Result<Stood, Errno>,
 }
 
 /// Looks at what stands at touched paths now.
-fn look_again(touched: Vec<(OsString, Node)>) -> Vec<Compared> {
+fn look_again(touched: Vec<(OsString, Stood)>) -> Vec<Compared> {
     let mut parents = Parents::default();
-    let compare = |(path, before): (OsString, Node)| {
+    let compare = |(path, before): (OsString, Stood)| {
         let path = PathBuf::from(path);
         let (parent, name) = path.parent().zip(path.file_name())?;
         let after = match parents.open(parent) {
-            Some(dir) => image::look(dir, name).map(|(node, _)| node),
-            None => Ok(Node::Absent),
+            Some(dir) => image::look(dir, name).map(|Image { node, file, .. }| Stood { node, file }),
+            None => Ok(Stood { node: Node::Absent, file: None }),
         };
         Some(Compared { path, before, after })
     };

@@ -83,7 +83,7 @@ fn look_at(entries: Vec<Entry>) -> Survey {
     let mut survey = Survey { found: Vec::with_capacity(entries.len()), losses: Vec::new() };
     for Entry { dir, name, path } in entries {
         match image::look(&dir, &name) {
-            Ok((node, _)) => survey.found.push((path, node)),
+            Ok(image) => survey.found.push((path, image.node)),
             Err(_) => survey.losses.push(format!("{} cannot be looked at", path.display())),
         }
     }

@@ -31,10 +31,9 @@ pub(super) fn unnamed(
     if names.is_empty() {
         return (Vec::new(), Vec::new());
     }
-    let made = changes.iter().filter(|change| change.before == Node::Absent);
-    let made: HashSet<&Path> = made.map(|change| &*change.path).collect();
+    let told: HashSet<&Path> = changes.iter().map(|change| &*change.path).collect();
     let roots = roots.iter().map(PathBuf::as_path);
-    let found = find_names(roots, names.keys().copied().collect(), &made);
+    let found = find_names(roots, names.keys().copied().collect(), &told);
     let (mut more, mut lost) = (Vec::new(), Vec::new());
     for (file, names) in names {
         let Some((path, after)) = found.get(&file).and_then(|path| Some((path, super::look_at(path)?)))

@@ -60,6 +60,12 @@ const JOBS: &[Job] = &[
         "echo through > c/h; mv c z; echo x >> z/h; rm z/h",
     ),
     job("hard links changed by a handle", SMALL, "exec 5>> c/h; rm c/h; echo late >&5"),
+    job(
+        "large hard links changed, then moved",
+        "head -c 90000 /dev/zero > a; ln a b; ln a c; echo x > d",
+        "echo more >> a; mv b z; truncate -s 0 a; mv c d; chmod 600 d",
+    ),
+    job("equal files made one", "echo x > a; echo x > b; mkdir d; echo x > d/c", "ln -f a b; ln -f a d/c"),
     job("moved files", SMALL, "mv a/1 c/1; mv big c/; mv run empty; mv c/1 a/b/; mv -n hollow c/"),
     job("moved folders", SMALL, "mv a z; echo edited > z/1; mv z/b .; mv c z/; echo new > z/c/new; rm z/l"),
     job(
