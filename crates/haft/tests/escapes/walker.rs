@@ -26,6 +26,13 @@ pub(crate) struct Seen {
     modified: (i64, i64),
 }
 
+impl Seen {
+    /// Forgets which names are one file.
+    pub(crate) fn forget_names(&mut self) {
+        (self.same_as, self.links) = (None, 0);
+    }
+}
+
 /// A tree, by paths relative to its root.
 pub(crate) type Tree = BTreeMap<PathBuf, Seen>;
 

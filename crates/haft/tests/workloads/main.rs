@@ -10,6 +10,7 @@
 
 mod fidelity;
 mod languages;
+mod random;
 mod refusals;
 mod repositories;
 mod shell;
