@@ -1,11 +1,11 @@
 //! The bus: takes messages, and hands each to those who listen to its channel.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use haft_tool::{Cancel, ErrorKind, Message, Pause, ToolError, close_names};
+use haft_tool::{Cancel, ErrorKind, Message, Pause, ToolError, close_names, lock};
 
 use crate::queue::Queue;
 use crate::{Channel, Subscription};
@@ -101,7 +101,7 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -163,7 +163,7 @@ impl Bus {
             self.shared.lock().working -= 1;
             ToolError::io(format!("the channel {name} cannot be started"), &error)
         })?;
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+        lock(&self.workers).push(worker);
         Ok(())
     }
 
@@ -216,7 +216,7 @@ impl Bus {
         let waited = self.shared.changed.wait_timeout_while(state, patience, |state| state.working > 0);
         drop(waited);
         self.shared.cancel.cancel();
-        let workers = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
+        let workers = std::mem::take(&mut *lock(&self.workers));
         for worker in workers {
             // A channel that broke down has been told as such by its worker's end.
             let _ = worker.join();

@@ -1,10 +1,10 @@
 //! The connections: one that writes, one that reads, and the shape of a transaction.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use haft_tool::ToolError;
+use haft_tool::{ToolError, lock};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Params};
 use rustix::fs::FlockOperation;
@@ -101,7 +101,7 @@ impl Db {
     /// Enters the slips that nobody has entered yet.
     pub(crate) fn enter_slips(&self) -> Result<(), ToolError> {
         let end = self.slips.end();
-        if end == *self.entered.lock().unwrap_or_else(PoisonError::into_inner) {
+        if end == *lock(&self.entered) {
             return Ok(());
         }
         let (mut mark, more) = self.enter_part()?;
@@ -111,7 +111,7 @@ impl Db {
             self.hold_pages(MOST_CACHED_KIB)?;
             mark = rest?;
         }
-        *self.entered.lock().unwrap_or_else(PoisonError::into_inner) = end;
+        *lock(&self.entered) = end;
         self.slips.shorten(mark)
     }
 
@@ -160,7 +160,7 @@ impl Db {
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
         // A panic elsewhere left no open transaction behind: its guard rolled back.
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.writer)
     }
 
     /// Runs `work` in one write transaction: all of it is committed, or nothing.
@@ -190,7 +190,7 @@ impl Db {
     /// Runs `work` on one unmoving view of the database.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Attempt<T>) -> Result<T, ToolError> {
         self.enter_slips()?;
-        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reader = lock(&self.reader);
         let open = || {
             let conn = connect(self.home.database())?;
             conn.execute_batch("PRAGMA query_only = 1")?;

@@ -2,7 +2,9 @@
 
 use std::io::Read;
 use std::process;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use haft_tool::lock;
 
 /// How long a call of a process that cannot be seen from here counts as running.
 const UNSEEN_MS: u64 = 24 * 60 * 60 * 1_000;
@@ -21,7 +23,7 @@ impl Owner {
     pub(crate) fn this() -> Self {
         static KNOWN: Mutex<Option<Owner>> = Mutex::new(None);
         let pid = process::id();
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&KNOWN);
         match known.as_ref() {
             // A fork keeps the memory but not the number.
             Some(owner) if owner.pid == pid => owner.clone(),

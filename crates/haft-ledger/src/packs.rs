@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use haft_tool::lock;
 
 use crate::blobs::Key;
 use crate::home::{Home, make_private_dirs};
@@ -31,7 +33,7 @@ impl Packs {
     /// The bytes behind a key, if any pack has them; as they lie there.
     pub(crate) fn find(&self, home: &Home, key: &Key) -> io::Result<Option<Vec<u8>>> {
         let known = || {
-            let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            let open = lock(&self.open);
             open.values().find(|pack| pack.places.contains_key(key)).cloned()
         };
         if let Some(pack) = known() {
@@ -48,7 +50,7 @@ impl Packs {
     }
 
     fn open(&self, home: &Home, call: i64) -> io::Result<Option<Arc<Pack>>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         if let Some(pack) = open.get(&call) {
             return Ok(Some(Arc::clone(pack)));
         }

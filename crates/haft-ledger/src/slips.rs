@@ -8,10 +8,10 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use haft_tool::{Receipt, ToolError};
+use haft_tool::{Receipt, ToolError, lock};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -356,9 +356,4 @@ fn sum(bytes: &[u8]) -> [u8; 4] {
 
 fn told(error: &io::Error) -> ToolError {
     ToolError::io("the ledger's slips", error)
-}
-
-/// Whoever broke down while holding it left it whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

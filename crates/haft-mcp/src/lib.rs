@@ -10,10 +10,3 @@ pub mod hands;
 pub mod hold;
 pub mod serve;
 pub mod wire;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// What a thread that broke down has left is still whole: nothing here is changed in two steps.
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

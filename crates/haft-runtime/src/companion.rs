@@ -1,12 +1,12 @@
 //! Servers of somebody else's beside the session: held to a scope of their own, each with a receipt.
 
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use haft_policy::Preset;
 use haft_tool::{
-    Call, Decision, Effect, Network, RunRequest, Sandbox, Scope, ToolError, Value, Verdict, json,
+    Call, Decision, Effect, Network, RunRequest, Sandbox, Scope, ToolError, Value, Verdict, json, lock,
 };
 use haft_world::{Companion, Environment, LocalProcesses, TaskBook, accompany};
 
@@ -84,7 +84,7 @@ impl Runtime {
             keep_bytes: 0,
         };
         let companion = accompany(&processes, request, page)?;
-        let mut companions = inner.companions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut companions = lock(&inner.companions);
         companions.retain(|life| life.strong_count() > 0);
         companions.push(Arc::downgrade(&companion.life));
         Ok(companion)
@@ -94,7 +94,7 @@ impl Runtime {
 impl crate::runtime::Inner {
     /// Ends every server, and waits until they are gone.
     pub(crate) fn end_companions(&self) {
-        let lives = std::mem::take(&mut *self.companions.lock().unwrap_or_else(PoisonError::into_inner));
+        let lives = std::mem::take(&mut *lock(&self.companions));
         let lives: Vec<_> = lives.iter().filter_map(Weak::upgrade).collect();
         for life in &lives {
             life.end();

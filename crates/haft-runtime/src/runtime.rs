@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use haft_ledger::Ledger;
 use haft_policy::Policy;
 use haft_tool::{
     AnyTool, Arguments, Call, Cancel, Definition, ErrorKind, Execution, Host, Output, Receipt, SideEffect,
-    ToolError, now_ms,
+    ToolError, lock, now_ms,
 };
 use haft_world::{Ground, Life, Web};
 use tokio::runtime::Handle;
@@ -215,7 +215,7 @@ impl Runtime {
         let lifeline = Mutex::new(Some(started.lifeline()));
         // Whoever cancels wants no result; what is left to do is to close the page of a call that does not stop.
         let _listening = cancel.on_cancel(move || {
-            let lifeline = lifeline.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let lifeline = lock(&lifeline).take();
             std::thread::spawn(move || {
                 patience();
                 lifeline.and_then(Lifeline::pull)

@@ -1,9 +1,9 @@
 //! Which calls may run at the same time: those whose effects cannot conflict. The others keep their order.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use haft_tool::{Effect, conflicts};
+use haft_tool::{Effect, conflicts, lock};
 use tokio::sync::Notify;
 
 /// The number last given out, and the calls that have not ended.
@@ -28,7 +28,7 @@ pub(crate) struct Ticket {
 impl Schedule {
     /// Takes a place behind every call that came before.
     pub(crate) fn enter(&self, effects: &[Effect]) -> Ticket {
-        let mut queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = lock(&self.0.queue);
         queue.0 += 1;
         let number = queue.0;
         queue.1.push_back((number, effects.to_vec()));
@@ -52,14 +52,14 @@ impl Ticket {
 
     /// Lets those behind go on.
     pub(crate) fn leave(&self) {
-        let mut queue = self.inner.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = lock(&self.inner.queue);
         queue.1.retain(|(number, _)| *number != self.number);
         drop(queue);
         self.inner.freed.notify_waiters();
     }
 
     fn blocked(&self) -> bool {
-        let queue = self.inner.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let queue = lock(&self.inner.queue);
         let Some((_, mine)) = queue.1.iter().find(|(number, _)| *number == self.number) else { return false };
         queue
             .1

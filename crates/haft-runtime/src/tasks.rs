@@ -1,10 +1,10 @@
 //! Tasks in the ledger, and the news of their ends.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use haft_tool::{ErrorKind, Exit, Receipt, State, TaskInfo, ToolError};
+use haft_tool::{ErrorKind, Exit, Receipt, State, TaskInfo, ToolError, lock};
 use haft_world::{Journal, OnTaskEnd, TaskBook, TaskEnd, TaskPage};
 use tokio::sync::Notify;
 
@@ -26,7 +26,7 @@ impl News {
     pub(crate) fn teller(self: &Arc<Self>) -> OnTaskEnd {
         let news = Arc::clone(self);
         Arc::new(move |info| {
-            let mut ended = news.ended.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ended = lock(&news.ended);
             if ended.len() == MOST_NEWS {
                 ended.pop_front();
             }
@@ -38,7 +38,7 @@ impl News {
 
     async fn next(&self) -> TaskInfo {
         loop {
-            let next = self.ended.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let next = lock(&self.ended).pop_front();
             match next {
                 Some(info) => return info,
                 None => self.more.notified().await,

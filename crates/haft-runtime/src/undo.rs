@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use haft_ledger::undo::{Conflict, Step, UndoPlan, plan};
 use haft_ledger::{Ledger, Look, Query};
 use haft_tool::{
     Call, Cancel, Denial, Effect, ErrorKind, FileId, Files, JsonSchema, Node, Output, Planning, Reads,
-    Receipt, Restore, Scope, SideEffect, Tool, ToolError, World, json, now_ms,
+    Receipt, Restore, Scope, SideEffect, Tool, ToolError, World, json, lock, now_ms,
 };
 use haft_world::{Before, Intent, Journal, LocalFiles};
 use serde::Deserialize;
@@ -285,7 +285,7 @@ impl Tool for Undo {
     }
 
     fn plan(&self, _input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        let steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        let steps = lock(&self.steps);
         let paths: BTreeSet<&Path> = steps
             .iter()
             .flat_map(|step| match step {
@@ -306,7 +306,7 @@ impl Tool for Undo {
     }
 
     async fn perform(&self, _input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let steps = std::mem::take(&mut *self.steps.lock().unwrap_or_else(PoisonError::into_inner));
+        let steps = std::mem::take(&mut *lock(&self.steps));
         let files = world.files();
         for group in steps.chunk_by(|a, b| matches!((a, b), (Step::Put { .. }, Step::Put { .. }))) {
             if let [Step::MoveBack { from, to }] = group {

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
+
+use crate::lock;
 
 type Listener = Box<dyn Fn() + Send>;
 
@@ -31,7 +33,7 @@ impl Cancel {
             return;
         }
         let listeners = {
-            let mut held = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut held = lock(&self.0.listeners);
             std::mem::take(&mut held.1)
         };
         for listener in listeners.values() {
@@ -56,14 +58,14 @@ impl Cancel {
 
     fn listen(&self, listener: Listener) -> u64 {
         let key = {
-            let mut held = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut held = lock(&self.0.listeners);
             held.0 += 1;
             let key = held.0;
             held.1.insert(key, listener);
             key
         };
         if self.is_cancelled() {
-            let late = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&key);
+            let late = lock(&self.0.listeners).1.remove(&key);
             if let Some(listener) = late {
                 listener();
             }
@@ -115,7 +117,7 @@ pub struct CancelGuard {
 
 impl Drop for CancelGuard {
     fn drop(&mut self) {
-        self.cancel.0.listeners.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&self.key);
+        lock(&self.cancel.0.listeners).1.remove(&self.key);
     }
 }
 

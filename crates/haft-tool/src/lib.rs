@@ -20,6 +20,7 @@ mod guard;
 mod host;
 mod http;
 mod http_stream;
+mod lock;
 pub mod net;
 mod notes;
 mod output;
@@ -49,6 +50,7 @@ pub use host::{
 };
 pub use http::{Http, HttpRequest, HttpResponse, NoHttp, Redirects};
 pub use http_stream::{HttpBody, HttpStream, HttpStreams, StreamRequest};
+pub use lock::lock;
 pub use notes::{NoNotes, Notes};
 pub use output::{Content, Output, Text};
 pub use path_text::{path_from_text, path_to_text};

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use haft_tool::{Cancel, Denial, Exit, RunRequest, ToolError};
+use haft_tool::{Cancel, Denial, Exit, RunRequest, ToolError, lock};
 
 use crate::process::pipe;
 use crate::{LocalProcesses, TaskEnd, TaskPage};
@@ -77,7 +77,7 @@ impl Life {
     }
 
     fn locked(&self) -> MutexGuard<'_, Option<Parting>> {
-        self.parting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.parting)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use haft_tool::Progress;
+use haft_tool::{Progress, lock};
 
 use crate::Watcher;
 
@@ -33,7 +33,7 @@ struct Waiting {
 
 impl Shared {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.waiting)
     }
 
     /// What there is to report, once there is something; nothing when it is over.

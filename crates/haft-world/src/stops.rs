@@ -4,10 +4,10 @@
 //! lasted for a moment.
 
 use std::os::fd::{IntoRawFd, OwnedFd};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use haft_tool::ToolError;
+use haft_tool::{ToolError, lock};
 
 use crate::process::pipe;
 
@@ -45,8 +45,8 @@ pub fn hear_stops(listener: impl FnMut(Stop) + Send + 'static) -> Result<(), Too
 /// The same, but there is a thread only once a command that this process waits for lasts longer than a moment. Until then
 /// the first signal waits, and the second one leaves with `code`.
 pub fn expect_stops(code: i32, listener: impl FnMut(Stop) + Send + 'static) -> Result<(), ToolError> {
-    *LISTENER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(listener));
-    let mut unheard = UNHEARD.lock().unwrap_or_else(PoisonError::into_inner);
+    *lock(&LISTENER) = Some(Box::new(listener));
+    let mut unheard = lock(&UNHEARD);
     if STRIKE.load(Ordering::SeqCst) >= 0 {
         return Ok(());
     }
@@ -69,7 +69,7 @@ pub(crate) fn unattended() -> bool {
 
 /// Listens from now on for what is expected, if anything is.
 pub fn attend_stops() -> Result<(), ToolError> {
-    let mut unheard = UNHEARD.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut unheard = lock(&UNHEARD);
     let Some(hear) = unheard.take() else { return Ok(()) };
     let thread = std::thread::Builder::new().name("stops".to_owned()).stack_size(STACK);
     let started = thread.spawn(move || tell(&hear));
@@ -87,7 +87,7 @@ fn tell(hear: &OwnedFd) {
             _ => return,
         }
         let stop = if i32::from(byte[0]) == libc::SIGINT { Stop::Interrupt } else { Stop::Terminate };
-        if let Some(listener) = &mut *LISTENER.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(listener) = &mut *lock(&LISTENER) {
             listener(stop);
         }
     }

@@ -27,7 +27,7 @@ mod subscription;
 mod things;
 mod waiters;
 
-use crate::lock;
+use haft_tool::lock;
 
 pub use authorize::Authorize;
 pub use connection::{Client, Transport};

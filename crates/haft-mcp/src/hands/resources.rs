@@ -10,7 +10,7 @@ use haft_ledger::Query;
 use haft_runtime::{CallOptions, Runtime};
 use haft_tool::{
     Bound, Call, Effect, ErrorKind, Flow, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Walk,
-    World,
+    World, lock,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -143,7 +143,7 @@ impl Tool for ListFiles {
     async fn perform(&self, _input: Nothing, world: &dyn World) -> Result<Output, ToolError> {
         let found: Mutex<Vec<PathBuf>> = Mutex::default();
         let keep = |path: &Path| {
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut found = lock(&found);
             found.push(path.to_owned());
             if found.len() < MOST_FILES { Flow::Continue } else { Flow::Stop }
         };

@@ -1,10 +1,10 @@
 //! One runtime for each client, so that each has its own session in the ledger.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use haft_runtime::Runtime;
-use haft_tool::{SideEffect, ToolError};
+use haft_tool::{SideEffect, ToolError, lock};
 
 use super::Make;
 use crate::serve::{Hub, News};
@@ -81,6 +81,6 @@ impl Sessions {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 }

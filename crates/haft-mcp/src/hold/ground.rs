@@ -1,10 +1,10 @@
 //! What all servers of a session share: the runtime they are for, whom the user trusts, who is told of news.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use haft_runtime::{Runtime, WeakRuntime};
-use haft_tool::{Host, ToolError};
+use haft_tool::{Host, ToolError, lock};
 use serde_json::Value;
 use url::Url;
 
@@ -34,11 +34,11 @@ impl Ground {
     }
 
     pub(super) fn join(&self, runtime: WeakRuntime) {
-        *self.runtime.lock().unwrap_or_else(PoisonError::into_inner) = Some(runtime);
+        *lock(&self.runtime) = Some(runtime);
     }
 
     pub(super) fn runtime(&self) -> Result<Runtime, ToolError> {
-        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
+        let runtime = lock(&self.runtime);
         let found = runtime.as_ref().and_then(WeakRuntime::upgrade);
         found.ok_or_else(|| ToolError::failed("the session has ended, and its servers with it"))
     }
@@ -74,7 +74,7 @@ impl Ground {
 
     /// Looks at a server's tools again if it has said since that they are others.
     pub(super) fn catch_up(&self, name: &str, client: &Client) -> Result<(), ToolError> {
-        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        let servers = lock(&self.servers).upgrade();
         servers.map_or(Ok(()), |servers| servers.catch_up(name, client))
     }
 }

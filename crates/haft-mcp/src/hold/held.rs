@@ -1,11 +1,11 @@
 //! One server: connected when it is first needed, again when it was lost, and not too often when it fails.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use haft_runtime::Order;
-use haft_tool::{ErrorKind, Secret, ToolError};
+use haft_tool::{ErrorKind, Secret, ToolError, lock};
 use serde_json::{Value, json};
 
 use super::entry::{Entry, Way};
@@ -116,7 +116,7 @@ impl Held {
 
     /// The connection, made if there is none.
     pub(super) fn client(&self) -> Result<Arc<Client>, ToolError> {
-        let _one_at_a_time = self.connecting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = lock(&self.connecting);
         // One that has ended by itself was asked nothing yet, so that to ask the next one is to ask once.
         let over = self.state().client.take_if(|client| client.is_over());
         drop(over);
@@ -294,7 +294,7 @@ impl Held {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -18,7 +18,7 @@ use super::tool::RemoteTool;
 use crate::client::oauth::Opener;
 use crate::client::portable::{Names, clean};
 use crate::client::{Client, ServerInfo};
-use crate::lock;
+use haft_tool::lock;
 
 /// What a tool of a server would be called if everything were allowed.
 pub type Naming = fn(server: &str, tool: &str) -> String;

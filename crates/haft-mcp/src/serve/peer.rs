@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use haft_tool::Cancel;
 use serde_json::Value;
 
-pub(super) use crate::lock;
+pub(super) use haft_tool::lock;
 
 use super::Level;
 use crate::wire::{Id, Message, RpcError, Version};

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use haft_ledger::{Bytes, Daybook, Ledger, NewSession, Spool};
 use haft_tool::{
-    Change, Decision, Denial, ErrorKind, Notes, Receipt, Reversible, Text, ToolError, Value, now_ms,
+    Change, Decision, Denial, ErrorKind, Notes, Receipt, Reversible, Text, ToolError, Value, lock, now_ms,
 };
 use haft_world::{Before, Image, Intent, Journal, hash};
 
@@ -34,7 +34,7 @@ impl Book {
         if let Some(opened) = self.opened.get() {
             return Ok(opened);
         }
-        let _one = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = lock(&self.opening);
         if self.opened.get().is_none() {
             let opened = match (&self.resumed, self.daybook.get()) {
                 (None, Some(daybook)) => (daybook.ledger()?, daybook.session().to_owned()),
@@ -76,7 +76,7 @@ impl Book {
             return Ok(Some(daybook));
         }
         {
-            let _one = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+            let _one = lock(&self.opening);
             if self.daybook.get().is_none()
                 && let Some(daybook) = Daybook::open(&self.home, &self.new)?
             {
@@ -135,14 +135,14 @@ impl Page {
 
     /// Writes down what was decided.
     pub(crate) fn decided(&self, decision: Decision) {
-        self.receipt.lock().unwrap_or_else(PoisonError::into_inner).decision = Some(decision);
+        lock(&self.receipt).decision = Some(decision);
     }
 
     /// Writes down that the call was cancelled and did not stop. What it meant to change may be changed or not; it is
     /// told as it was meant, and nothing more can be changed.
     /// `None` if the call came to its end just now.
     pub(crate) fn abandon(&self, end: impl FnOnce(&mut Receipt)) -> Option<Receipt> {
-        let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut receipt = lock(&self.receipt);
         self.close().ok()?;
         end(&mut receipt);
         let recorded = self.book.open().and_then(|(ledger, session)| {
@@ -164,7 +164,7 @@ impl Page {
     /// The page of a task that the call starts, under way, and its number. The call itself then has nothing to take back
     /// but what it does besides.
     pub(crate) fn for_task(&self) -> Result<(Self, i64), ToolError> {
-        let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut receipt = lock(&self.receipt).clone();
         if self.closed.load(Ordering::SeqCst) {
             return Err(abandoned());
         }
@@ -174,7 +174,7 @@ impl Page {
         let task = Self::new(Arc::clone(&self.book), receipt);
         task.begin()?;
         self.done().witnessed = true;
-        let number = task.receipt.lock().unwrap_or_else(PoisonError::into_inner).id;
+        let number = lock(&task.receipt).id;
         Ok((task, number))
     }
 
@@ -184,7 +184,7 @@ impl Page {
 
     /// Writes down that the call is under way, so that a crash leaves a trace.
     pub(crate) fn begin(&self) -> Result<(), ToolError> {
-        let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut receipt = lock(&self.receipt);
         if self.book.note(&mut receipt, false)? {
             return Ok(());
         }
@@ -201,7 +201,7 @@ impl Page {
         full_output: Option<&str>,
         later: bool,
     ) -> Result<Receipt, ToolError> {
-        let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut receipt = lock(&self.receipt);
         self.close()?;
         let Done { changes, losses, witnessed, enforcement, denials, notes } =
             std::mem::take(&mut *self.done());
@@ -241,11 +241,11 @@ impl Page {
     }
 
     fn done(&self) -> MutexGuard<'_, Done> {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.done)
     }
 
     fn spool(&self) -> MutexGuard<'_, Option<Spool>> {
-        self.spool.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.spool)
     }
 
     /// Writes into the call's spool, which is opened when it is first needed.
@@ -267,7 +267,7 @@ impl Page {
 
     fn open_spool(&self) -> Result<Spool, ToolError> {
         let (ledger, session) = self.book.open()?;
-        let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut receipt = lock(&self.receipt);
         if self.closed.load(Ordering::SeqCst) {
             return Err(abandoned());
         }
@@ -282,7 +282,7 @@ impl Page {
 impl Journal for Page {
     fn before(&self, intents: &[Intent<'_>]) -> Result<(), ToolError> {
         let (ledger, session) = self.book.open()?;
-        let mut receipt = self.receipt.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut receipt = lock(&self.receipt);
         if self.closed.load(Ordering::SeqCst) {
             return Err(abandoned());
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use haft_tool::{Flow, Text, ToolError, Walk, World};
+use haft_tool::{Flow, Text, ToolError, Walk, World, lock};
 
 /// A pattern and the directory it is matched in.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ struct Handing<'a> {
 
 impl Drop for Handing<'_> {
     fn drop(&mut self) {
-        self.to.lock().unwrap_or_else(PoisonError::into_inner).push(std::mem::take(&mut self.batch));
+        lock(self.to).push(std::mem::take(&mut self.batch));
     }
 }
 

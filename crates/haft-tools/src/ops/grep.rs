@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use grep_printer::{Standard, StandardBuilder, Summary, SummaryBuilder, SummaryKind};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
-use haft_tool::{FileKind, Flow, ToolError, Walk, World};
+use haft_tool::{FileKind, Flow, ToolError, Walk, World, lock};
 use termcolor::NoColor;
 
 /// How much output is held in all; the callers show far less, and what is let go is what they would not show.
@@ -197,16 +197,16 @@ struct Held {
 
 impl Held {
     fn missed(&self, error: ToolError) {
-        self.missed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        lock(&self.missed).get_or_insert(error);
     }
 
     fn first_missed(&self) -> Option<ToolError> {
-        self.missed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.missed).clone()
     }
 
     fn add(&self, path: &Path, found: Capped) {
         self.files.fetch_add(1, Ordering::Relaxed);
-        let mut held = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.found);
         let (size, unheld, by_path) = &mut *held;
         *size += found.bytes.len();
         *unheld += found.total - found.bytes.len() as u64;

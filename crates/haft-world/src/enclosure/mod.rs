@@ -7,10 +7,10 @@ mod home;
 mod scratch;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use haft_tool::{Network, Scope, ToolError};
+use haft_tool::{Network, Scope, ToolError, lock};
 
 use crate::Environment;
 use crate::network::{Domains, Proxy};
@@ -149,8 +149,8 @@ impl Enclosure {
 
     /// Removes the session's own temporary directory; the next command gets a new one.
     pub fn tidy(&self) {
-        drop(self.last.lock().unwrap_or_else(PoisonError::into_inner).take());
-        drop(self.scratch.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(lock(&self.last).take());
+        drop(lock(&self.scratch).take());
     }
 
     /// What the commands of the scope stand on, and what was looked at just now to find it out.
@@ -158,7 +158,7 @@ impl Enclosure {
         let mut resolver = Resolver::default();
         let real_home = environment.get("HOME").map(PathBuf::from);
         let scratch = self.scratch()?;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         if let Some(ground) = &*last
             && ground.found.elapsed() < FRESH
             && ground.scope == *scope
@@ -186,7 +186,7 @@ impl Enclosure {
     }
 
     fn scratch(&self) -> Result<Arc<Scratch>, ToolError> {
-        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scratch = lock(&self.scratch);
         // A command may have removed it; the next one needs another.
         if let Some(scratch) = &*scratch
             && scratch.path().is_dir()
@@ -208,7 +208,7 @@ fn proxy(network: &Network, refused: &Arc<Mutex<Denials>>) -> Result<(Option<Pro
     let refused = Arc::clone(refused);
     let proxy = Proxy::start(Domains::parse(list)?, move |no| {
         let allow = no.allow.map(|entry| format!("--network {entry}"));
-        let mut refused = refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = lock(&refused);
         refused.add("connect", format!("{}:{}", no.host, no.port), no.why, allow);
     })?;
     let reach = Reach::Proxy(proxy.address());

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 
-use haft_tool::{ErrorKind, FileKind, Flow, Found, Scope, ToolError, Visitor, Walk};
+use haft_tool::{ErrorKind, FileKind, Flow, Found, Scope, ToolError, Visitor, Walk, lock};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
 use super::LocalFiles;
@@ -101,7 +101,7 @@ impl Queue {
 
     /// The next directory; `None` when all have been visited.
     fn next(&self, was_busy: bool) -> Option<Task> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         state.busy -= usize::from(was_busy);
         loop {
             if state.stopped || (state.tasks.is_empty() && state.busy == 0) {
@@ -120,12 +120,12 @@ impl Queue {
         if tasks.is_empty() {
             return;
         }
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).tasks.append(tasks);
+        lock(&self.state).tasks.append(tasks);
         self.changed.notify_all();
     }
 
     fn stop(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).stopped = true;
+        lock(&self.state).stopped = true;
         self.changed.notify_all();
     }
 }

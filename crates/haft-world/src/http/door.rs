@@ -2,12 +2,12 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
 use std::time::Instant;
 
-use haft_tool::{Cancel, ErrorKind, Http, HttpRequest, HttpResponse, Reach, ToolError};
+use haft_tool::{Cancel, ErrorKind, Http, HttpRequest, HttpResponse, Reach, ToolError, lock};
 
 use super::address::Address;
 use super::cache::Key;
@@ -35,7 +35,7 @@ impl Http for Door {
         let first = Address::read(&request.url)?;
         limits.judge(&first)?;
         let key = Key::of(request);
-        let cache = || self.web.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let cache = || lock(&self.web.cache);
         if let Some(kept) = key.as_ref().and_then(|key| cache().get(key, Instant::now()))
             && kept.visited.iter().all(|address| limits.judge(address).is_ok())
         {

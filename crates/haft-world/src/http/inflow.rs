@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use haft_tool::{Cancel, ErrorKind, ToolError};
+use haft_tool::{Cancel, ErrorKind, ToolError, lock};
 use tokio::sync::Notify;
 
 /// How much may wait to be taken before no more is read.
@@ -130,6 +130,6 @@ impl Inflow {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }

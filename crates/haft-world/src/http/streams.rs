@@ -4,11 +4,13 @@
 //! the first request and ends with the door.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haft_tool::{Cancel, ErrorKind, HttpBody, HttpStream, HttpStreams, Reach, StreamRequest, ToolError};
+use haft_tool::{
+    Cancel, ErrorKind, HttpBody, HttpStream, HttpStreams, Reach, StreamRequest, ToolError, lock,
+};
 use reqwest::Method;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -174,6 +176,6 @@ impl Shared {
     }
 
     fn reached(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, Reached)>> {
-        self.reached.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.reached)
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haft_tool::{Cancel, ErrorKind, ToolError};
+use haft_tool::{Cancel, ErrorKind, ToolError, lock};
 use rustix::event::PollFlags;
 
 use super::client::{Client, Head};
@@ -111,7 +111,7 @@ impl Loopback {
 }
 
 fn ring(bell: &Mutex<Bell>) {
-    bell.lock().unwrap_or_else(PoisonError::into_inner).ring();
+    lock(bell).ring();
 }
 
 /// What every connection needs.
@@ -144,7 +144,7 @@ impl<T> Desk<'_, T> {
             Heard::Stranger(words) => client.last_word(&page("400 Bad Request", &words)),
             Heard::Answer(answer, words) => {
                 client.last_word(&page("200 OK", &words));
-                self.answer.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(answer);
+                lock(self.answer).get_or_insert(answer);
                 ring(self.strike);
             }
         }

@@ -26,11 +26,13 @@ use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use haft_tool::{Cancel, Capture, Denial, Exit, Finished, Processes, RunRequest, Scope, ToolError, json};
+use haft_tool::{
+    Cancel, Capture, Denial, Exit, Finished, Processes, RunRequest, Scope, ToolError, json, lock,
+};
 
 pub(crate) use confine::Confinement;
 pub use environment::Environment;
@@ -263,10 +265,10 @@ impl Watching {
         for loss in losses {
             self.journal.not_reversible(loss);
         }
-        let refused = std::mem::take(&mut *self.held.refused.lock().unwrap_or_else(PoisonError::into_inner));
+        let refused = std::mem::take(&mut *lock(&self.held.refused));
         denials.extend(refused.into_list());
         self.journal.refused(&denials);
-        let verdict = self.verdict.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let verdict = lock(&self.verdict).take();
         Ok((denials, verdict))
     }
 }

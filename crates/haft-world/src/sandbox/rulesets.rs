@@ -1,9 +1,9 @@
 //! Rulesets kept for the next command: most commands of a session have the same scope.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use haft_tool::ToolError;
+use haft_tool::{ToolError, lock};
 
 use super::landlock::{Grants, Ruleset};
 use super::resolver::Resolver;
@@ -34,7 +34,7 @@ impl Rulesets {
         }
         // Not under the lock: other commands need not wait for this one's rules.
         let built = Arc::new(Ruleset::build(grants, resolver)?);
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.0);
         all.retain(|(kept, _)| !kept.is(grants));
         all.truncate(KEPT - 1);
         all.insert(0, (Kept::of(grants), Arc::clone(&built)));
@@ -42,7 +42,7 @@ impl Rulesets {
     }
 
     fn take(&self, grants: &Grants<'_>) -> Option<Arc<Ruleset>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.0);
         let at = all.iter().position(|(kept, _)| kept.is(grants))?;
         all[..=at].rotate_right(1);
         let ruleset = Arc::clone(&all[0].1);

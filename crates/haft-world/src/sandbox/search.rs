@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use haft_tool::lock;
 
 use super::names::Names;
 use super::stamps::Stamps;
@@ -48,7 +50,7 @@ struct Search {
 impl Searches {
     /// Whether `root` holds anything with one of `names`, looking at no more than `most` entries. Links are not followed.
     pub(crate) fn any_inside(&self, root: &Path, names: &Names, most: usize) -> Found {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.0);
         let known = all.iter().position(|known| {
             known.most == most && known.root.as_os_str() == root.as_os_str() && known.names == *names
         });

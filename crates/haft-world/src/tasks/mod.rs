@@ -9,10 +9,10 @@ mod task;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
-use haft_tool::{Cancel, ErrorKind, Finished, RunRequest, TaskClass, TaskInfo, Text, ToolError};
+use haft_tool::{Cancel, ErrorKind, Finished, RunRequest, TaskClass, TaskInfo, Text, ToolError, lock};
 
 use crate::{Journal, LocalProcesses};
 pub(crate) use desk::Desk;
@@ -158,7 +158,7 @@ impl TaskRoom {
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inside)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haft_tool::{
-    Cancel, ErrorKind, Exit, Finished, TaskClass, TaskInfo, TaskRead, TaskState, Text, ToolError,
+    Cancel, ErrorKind, Exit, Finished, TaskClass, TaskInfo, TaskRead, TaskState, Text, ToolError, lock,
 };
 
 use super::log::Log;
@@ -164,7 +164,7 @@ impl Task {
     }
 
     fn now(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.now)
     }
 }
 

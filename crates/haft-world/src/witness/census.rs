@@ -6,8 +6,10 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use haft_tool::lock;
 
 use crate::sandbox::Limits;
 use crate::told::told;
@@ -136,7 +138,7 @@ impl Census {
     }
 
     fn condemn(&self, why: String) {
-        self.verdict.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        lock(&self.verdict).get_or_insert(why);
         (self.end)();
     }
 

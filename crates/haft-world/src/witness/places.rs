@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use haft_tool::{Guard, Scope};
+use haft_tool::{Guard, Scope, lock};
 
 use crate::sandbox::Names;
 
@@ -34,15 +34,15 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(super) fn serves(&self, port: u16) -> bool {
-        self.ports.lock().unwrap_or_else(PoisonError::into_inner).contains(&port)
+        lock(&self.ports).contains(&port)
     }
 
     pub(super) fn serve(&self, port: u16) {
-        self.ports.lock().unwrap_or_else(PoisonError::into_inner).push(port);
+        lock(&self.ports).push(port);
     }
 
     pub(super) fn serve_no_more(&self, ports: &[u16]) {
-        let mut known = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.ports);
         for port in ports {
             if let Some(at) = known.iter().position(|known| known == port) {
                 known.swap_remove(at);
@@ -51,11 +51,11 @@ impl Shared {
     }
 
     pub(super) fn knows_abstract(&self, name: &[u8]) -> bool {
-        self.abstract_names.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
+        lock(&self.abstract_names).contains(name)
     }
 
     pub(super) fn add_abstract(&self, name: &[u8]) {
-        self.abstract_names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_vec());
+        lock(&self.abstract_names).insert(name.to_vec());
     }
 }
 
@@ -126,7 +126,7 @@ impl Places {
             return false;
         };
         let entry = temp.join(first);
-        let mut own = self.shared.temporary.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = lock(&self.shared.temporary);
         if own.contains(&entry) {
             return true;
         }

@@ -3,10 +3,10 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use haft_tool::Guard;
+use haft_tool::{Guard, lock};
 use rustix::event::Timespec;
 use rustix::io::Errno;
 
@@ -122,7 +122,7 @@ impl Supervisor {
 
     fn take(&mut self, call: &Call) {
         let answer = {
-            let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+            let _turn = lock(&TURN);
             self.perform(call).unwrap_or_else(Answer::Fail)
         };
         match answer {

@@ -2,12 +2,12 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use haft_runtime::Watch;
-use haft_tool::{Execution, Progress, clip_chars};
+use haft_tool::{Execution, Progress, clip_chars, lock};
 
 use super::screen;
 
@@ -114,7 +114,7 @@ impl Drop for Waiting {
 }
 
 fn locked(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(seen)
 }
 
 fn line(what: &str, seen: &Seen) -> Option<String> {

@@ -5,10 +5,10 @@ mod terminal;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use haft_bus::{ChannelSettings, Undelivered};
-use haft_tool::{Configuration, Host, Hosted, Message, NoHost, PlanReady, UserQuestion, Value};
+use haft_tool::{Configuration, Host, Hosted, Message, NoHost, PlanReady, UserQuestion, Value, lock};
 
 use crate::cli::screen::{self, NOTE, painted};
 use crate::cli::terminal::at_the_terminal;
@@ -81,7 +81,7 @@ impl Host for CommandLine {
     fn tell(&self, topic: &str, facts: &Value) {
         let warning = facts.get("warning").and_then(Value::as_str).filter(|_| topic == "server");
         let Some(warning) = warning else { return };
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = lock(&self.said);
         if said.insert(warning.to_owned()) {
             screen::note(&format!("{}: {}", painted(NOTE, "note"), screen::harmless(warning)));
         }

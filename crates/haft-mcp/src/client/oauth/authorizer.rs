@@ -3,10 +3,10 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use haft_tool::Cancel;
+use haft_tool::{Cancel, lock};
 use url::Url;
 
 use super::fetch::{Doors, Fetch};
@@ -150,7 +150,7 @@ impl Authorizer {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 }
 
