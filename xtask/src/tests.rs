@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every check there is, in the order in which they are cheap.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,6 +9,7 @@ use crate::peers::{DENY, NEXTEST, RIPGREP, sdk_types};
 use crate::{Done, conformance, tidy};
 
 pub(crate) fn run() -> Done {
+    reachable()?;
     step("format", Command::new("cargo").args(["fmt", "--all", "--check"]))?;
     println!("== tidy");
     tidy::run()?;
@@ -45,6 +47,20 @@ pub(crate) fn run() -> Done {
     conformance::run(&[])?;
     println!("== all good");
     Ok(())
+}
+
+/// Root's tests run what was built as an ordinary user, too, who has to get there.
+fn reachable() -> Done {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let entered = |dir: &&Path| dir.metadata().is_ok_and(|meta| meta.mode() & 0o001 != 0);
+    match root.ancestors().find(|dir| !entered(dir)) {
+        Some(dir) if rustix::process::geteuid().is_root() => Err(format!(
+            "tests run Haft as an ordinary user, too, who cannot enter {}; clone this project to where everybody can, such \
+             as below /opt",
+            dir.display()
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn step(what: &str, command: &mut Command) -> Done {
