@@ -61,8 +61,9 @@ fn under_other_names(changes: &[Change], look: &mut dyn Look) -> Vec<Change> {
             before.entry(file).or_insert(&change.before);
         }
     }
-    for told in changes.iter().filter_map(|change| file_of(&change.after)) {
-        before.remove(&told);
+    // A name that it had before and still has tells of it.
+    for change in changes.iter().filter(|change| file_of(&change.before) == file_of(&change.after)) {
+        file_of(&change.after).map(|file| before.remove(&file));
     }
     if before.is_empty() {
         return Vec::new();

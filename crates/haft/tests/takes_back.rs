@@ -155,7 +155,7 @@ fn thousands_of_files_are_told_in_a_few_lines_and_taken_back() {
 fn a_command_whose_haft_is_killed_can_be_taken_back() {
     let house = planted();
     let before = tree(house.root());
-    let command = "echo 1 >> src/deep/a.txt; mv src lib; echo 2 >> lib/deep/a.txt; echo 3 >> docs/c.txt; rm docs/c.txt; \
+    let command = "echo 1 >> src/deep/a.txt; mv src lib; echo 2 >> lib/deep/a.txt; mv docs/c.txt new.txt; echo 3 >> new.txt; \
                    mkdir -p made/deep; echo x > made/deep/x; touch ready; sleep 600";
     let mut child = house.command(&["call", "Bash", &json!({"command": command}).to_string()]);
     let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

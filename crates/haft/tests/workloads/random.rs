@@ -1,6 +1,6 @@
 //! Work that nobody thought of: scripts of random steps on few names, taken back, done again and taken back again.
 
-use crate::stage::{Stage, User};
+use crate::stage::{Stage, User, haft};
 use crate::walker::{Tree, differences, timeless};
 
 const SCRIPTS: u64 = 200;
@@ -48,8 +48,12 @@ impl Dice {
     }
 
     fn script(&mut self, most: usize) -> String {
+        self.steps(most) + "true"
+    }
+
+    fn steps(&mut self, most: usize) -> String {
         let steps = 1 + self.roll(most);
-        (0..steps).map(|_| self.step() + " 2>/dev/null\n").collect::<String>() + "true"
+        (0..steps).map(|_| self.step() + " 2>/dev/null\n").collect()
     }
 }
 
@@ -59,14 +63,53 @@ fn apart(mut tree: Tree) -> Tree {
     tree
 }
 
+/// A workspace in which anything may stand, and how it came to be.
+fn set(dice: &mut Dice) -> (Stage, String) {
+    let stage = Stage::new(User::Me);
+    let before = format!("mkdir -p x/y z; echo 1 > a; echo 2 > x/b\n{}", dice.script(25));
+    stage.unheld(&before);
+    (stage, before)
+}
+
+#[test]
+fn whatever_a_killed_haft_leaves_is_taken_back() {
+    let mut failures = String::new();
+    for seed in 0..SCRIPTS / 2 {
+        let mut dice = Dice(seed);
+        let (stage, before) = set(&mut dice);
+        let first = apart(timeless(&stage.work(), &[]));
+        let script = dice.steps(14) + "touch .ready; sleep 600";
+        let mut haft = stage.bare(haft());
+        let mut haft = haft.args(["sandbox", "--", "bash", "-c", &script]).spawn().unwrap();
+        until(|| stage.work().join(".ready").exists());
+        haft.kill().unwrap();
+        haft.wait().unwrap();
+        until(|| stage.processes().is_empty());
+        let undo = stage.haft(&["undo", "--yes"]);
+        let wrong = differences(&first, &apart(timeless(&stage.work(), &[])));
+        if undo.code != 0 || !wrong.is_empty() {
+            let said = undo.stderr;
+            failures.push_str(&format!(
+                "seed {seed}: {wrong:?}\n{said}--- before\n{before}\n--- inside\n{script}\n\n"
+            ));
+        }
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+/// Waits until it is so.
+fn until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn whatever_a_command_did_is_taken_back() {
     let mut failures = String::new();
     for seed in 0..SCRIPTS {
         let mut dice = Dice(seed);
-        let stage = Stage::new(User::Me);
-        let before = format!("mkdir -p x/y z; echo 1 > a; echo 2 > x/b\n{}", dice.script(25));
-        stage.unheld(&before);
+        let (stage, before) = set(&mut dice);
         let script = dice.script(14);
         let look = || timeless(&stage.work(), &[]);
         let first = look();
