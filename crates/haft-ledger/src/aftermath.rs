@@ -72,7 +72,7 @@ fn under_other_names(changes: &[Change], look: &mut dyn Look) -> Vec<Change> {
     let mut more = Vec::new();
     for (file, path) in look.find(before.keys().copied().collect(), &told) {
         if let (Some(before), Ok(after)) = (before.get(&file), look.observe(&path))
-            && !before.same_as(&after)
+            && !before.fully_same_as(&after)
         {
             more.push(Change::new(path, (*before).clone(), after));
         }
@@ -140,7 +140,7 @@ impl Seen<'_> {
         for (path, before) in stretch {
             let Some(after) = self.end(at, &path) else { continue };
             let made = matches!(after, Node::Dir { .. }) && !matches!(before, Node::Dir { .. });
-            if !before.same_as(&after) {
+            if !before.fully_same_as(&after) {
                 self.aftermath.changes.push(Change::new(&path, before, after));
             }
             if made {

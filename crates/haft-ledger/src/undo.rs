@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, FileNode, Node, Receipt, State, ToolError};
+use haft_tool::{Change, Node, Receipt, State, ToolError};
 
 use crate::past::{Move, Past};
 
@@ -133,10 +133,8 @@ pub fn plan(
 
 /// Whether `now` needs nothing to be `to`: owner, attributes and other names count too, as far as they were written down.
 fn is_back(now: &Node, to: &Node) -> bool {
-    let same = |(now, to): (&FileNode, &FileNode)| {
-        now.owner == to.owner && now.xattrs == to.xattrs && now.linked == to.linked
-    };
-    now.same_as(to) && now.as_file().zip(to.as_file()).is_none_or(same)
+    let mut files = now.as_file().into_iter().zip(to.as_file());
+    now.fully_same_as(to) && files.all(|(now, to)| now.linked == to.linked)
 }
 
 /// What happened to each path, in order.

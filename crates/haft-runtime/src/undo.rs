@@ -58,7 +58,7 @@ impl Runtime {
         let receipts = chosen(&ledger, target, self.workspace())?;
         let files = self.observer();
         let UndoPlan { mut steps, conflicts, mut blocked } =
-            plan(&receipts, &mut |path| files.observe(path))?;
+            plan(&receipts, &mut |path| files.observe_recorded(path))?;
         let last = receipts.first().map_or(0, |receipt| receipt.id);
         let mut lost = BTreeSet::new();
         for step in &steps {
@@ -155,7 +155,7 @@ struct Eyes<'a>(&'a LocalFiles);
 
 impl Look for Eyes<'_> {
     fn observe(&mut self, path: &Path) -> Result<Node, ToolError> {
-        self.0.observe(path)
+        self.0.observe_recorded(path)
     }
 
     fn names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {

@@ -70,6 +70,12 @@ impl Node {
         }
     }
 
+    /// The same, owner and attributes included.
+    pub fn fully_same_as(&self, other: &Self) -> bool {
+        let mut files = self.as_file().into_iter().zip(other.as_file());
+        self.same_as(other) && files.all(|(a, b)| a.owner == b.owner && a.xattrs == b.xattrs)
+    }
+
     /// One word for people.
     pub fn noun(&self) -> &'static str {
         match self {

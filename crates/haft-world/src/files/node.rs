@@ -31,6 +31,15 @@ const MOST_BYTES: u64 = 1 << 30;
 const MOST_HELD: u64 = 32 * 1024;
 
 impl LocalFiles {
+    /// What stands where something was recorded. That was where it really was, so a link on the way leads elsewhere, and
+    /// there is nothing.
+    pub fn observe_recorded(&self, path: &Path) -> Result<Node, ToolError> {
+        if self.root_of(path).is_some_and(|root| is_below_another(path, &root.path)) {
+            return Ok(Node::Absent);
+        }
+        self.observe_path(path)
+    }
+
     pub(super) fn observe_path(&self, path: &Path) -> Result<Node, ToolError> {
         let place = match self.place_to_look_at(path) {
             // Where a file stands above it, there is nothing.
@@ -65,6 +74,12 @@ impl LocalFiles {
         self.refuse_secret_place(path, &place, contained.is_some())?;
         Ok(place)
     }
+}
+
+/// Whether something that is no directory stands above `path`, below `root`.
+fn is_below_another(path: &Path, root: &Path) -> bool {
+    let above = path.ancestors().skip(1).take_while(|above| *above != root);
+    above.into_iter().any(|above| above.symlink_metadata().is_ok_and(|meta| !meta.is_dir()))
 }
 
 /// What stands under a name, as it was seen.

@@ -154,7 +154,7 @@ impl<'a> Batch<'a> {
             self.perform()?;
             return self.add(restore);
         }
-        if over && seen.node.same_as(to) {
+        if over && seen.node.fully_same_as(to) {
             // It came back under another of its names.
             return Ok(());
         }
@@ -315,7 +315,8 @@ impl Directories {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         if !again {
             let place = files.place_for_write(path, Leaf::Keep)?;
-            if !place.missing.is_empty() {
+            // Through a link it would be another path than was recorded.
+            if !place.missing.is_empty() || place.path() != path {
                 return Ok(None);
             }
             // A root itself lies in no directory that could be entered for its neighbours too.

@@ -259,7 +259,7 @@ impl Recorder {
             self.inside(&dir, name, &path);
             self.made.push(path.clone());
         }
-        if is_another || !is_same(&before, &after) {
+        if is_another || !before.fully_same_as(&after) {
             self.changes.push(Change::new(path, before, after));
         }
     }
@@ -289,12 +289,6 @@ impl Recorder {
             None => Ok((self.changes, self.losses)),
         }
     }
-}
-
-/// Whether nothing has changed that undo brings back.
-pub(super) fn is_same(before: &Node, after: &Node) -> bool {
-    let mut files = before.as_file().into_iter().zip(after.as_file());
-    before.same_as(after) && files.all(|(a, b)| a.owner == b.owner && a.xattrs == b.xattrs)
 }
 
 /// A touched path: what stood there, and what stands there now.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use haft_tool::{Change, FileId, Node};
 
-use super::recorder::is_same;
 use crate::files::{find_names, id_of};
 
 /// A file with several names, before the command.
@@ -42,7 +41,7 @@ pub(super) fn unnamed(
             continue;
         };
         let before = &changed[&file].before;
-        if !is_same(before, &after) {
+        if !before.fully_same_as(&after) {
             more.push(Change::new(path, before.clone(), after));
         }
     }

@@ -83,6 +83,7 @@ const JOBS: &[Job] = &[
         SMALL,
         "rm big; mkdir n; echo x > n/f; mv n big; mkdir n; mv n run 2>&1 || true",
     ),
+    job("links where folders were", SMALL, "rm -r c; ln -s a c; rm -r a/b; ln -s b a/b; mv a k; ln -s .. a"),
     job("swapped folders", SMALL, "mv a t; mv c a; mv t c; echo x >> c/1; echo y > a/y"),
     job(
         "moved after edits",
@@ -127,8 +128,8 @@ python3 p.py",
     ),
     job(
         "attributes",
-        "echo x > f; python3 -c \"import os; os.setxattr('f', 'user.kept', b'1')\"; echo y > g",
-        "python3 -c \"import os; os.setxattr('f', 'user.kept', b'2'); os.setxattr('f', 'user.new', b'3'); os.setxattr('g', 'user.new', b'4')\"; echo z > f",
+        "echo x > f; python3 -c \"import os; os.setxattr('f', 'user.kept', b'1')\"; echo y > g; echo k > k; ln k h",
+        "python3 -c \"import os; os.setxattr('f', 'user.kept', b'2'); os.setxattr('f', 'user.new', b'3'); os.setxattr('g', 'user.new', b'4'); os.setxattr('h', 'user.new', b'5')\"; echo z > f",
     ),
     job(
         "sparse files",
