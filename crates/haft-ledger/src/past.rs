@@ -29,7 +29,7 @@ impl Move {
     }
 
     /// Where what is at `path` after the move was before it; nothing if the move has left nothing there.
-    fn back(&self, path: PathBuf) -> Option<PathBuf> {
+    pub(crate) fn back(&self, path: PathBuf) -> Option<PathBuf> {
         let turned = Self { from: self.to.clone(), to: self.from.clone() };
         turned.through(Cow::Owned(path)).map(Cow::into_owned)
     }
@@ -53,6 +53,11 @@ impl Past {
     /// Says that the move behind a stretch has been taken back already.
     pub(crate) fn is_back(&mut self, stretch: usize) {
         self.moves[stretch] = None;
+    }
+
+    /// Says that something else will stand at a path when a stretch is taken back than stood there.
+    pub(crate) fn begins_with(&mut self, stretch: usize, path: &Path, node: Node) {
+        self.begins[stretch].insert(path.to_owned(), node);
     }
 
     /// What stood at `path` when a stretch began.

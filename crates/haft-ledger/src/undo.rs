@@ -89,6 +89,13 @@ pub fn plan(
         for (path, history) in histories {
             let [(oldest, Change { before: to, .. }), ..] = history.as_slice() else { continue };
             let now = past.end(at, path, observe)?;
+            let to = if *to == Node::Special && was_made(path, &stretches[..at], &moves) {
+                // It goes before the rest is taken back, for it cannot be made again only to go then.
+                past.begins_with(at, path, Node::Absent);
+                &Node::Absent
+            } else {
+                to
+            };
             if is_back(&now, to) {
                 // A directory that is back may have to be opened for a moment to get at what is in it.
                 if matches!(now, Node::Dir { .. }) {
@@ -99,6 +106,7 @@ pub fn plan(
             if *to == Node::Special {
                 let why = format!("{} was a special file, which cannot be made again", path.display());
                 blocked.push((oldest.id, why));
+                past.begins_with(at, path, now);
                 continue;
             }
             conflicts.extend(disagreement(path, history, &now));
@@ -129,6 +137,19 @@ pub fn plan(
     }
     blocked.sort_by_key(|(id, _)| Reverse(*id));
     Ok(UndoPlan { steps, conflicts, blocked })
+}
+
+/// Whether what stood at `path` behind these stretches came to be there in one of them.
+fn was_made(path: &Path, stretches: &[Histories<'_>], moves: &[(&Node, Move)]) -> bool {
+    let mut path = path.to_owned();
+    for (histories, (_, moved)) in stretches.iter().zip(moves).rev() {
+        let Some(earlier) = moved.back(path) else { return false };
+        if histories.contains_key(earlier.as_path()) {
+            return true;
+        }
+        path = earlier;
+    }
+    false
 }
 
 /// Whether `now` needs nothing to be `to`: owner, attributes and other names count too, as far as they were written down.

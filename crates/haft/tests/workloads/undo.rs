@@ -220,6 +220,11 @@ python3 p.py",
         "mkfifo p; python3 -c \"import socket; s=socket.socket(socket.AF_UNIX); s.bind('s')\"; echo y > f; mv f g",
     ),
     job(
+        "sockets and fifos that move",
+        SMALL,
+        "mkfifo a/p; mkfifo c/q; mv a k; rm k/p; echo x >> k/1; mv k/1 k/p; mv c k/",
+    ),
+    job(
         "background work",
         SMALL,
         "(for i in $(seq 50); do echo $i > bg$i; done; rm a/1) & echo fg > fg; wait; (sleep 0.05; echo late > late) &",
