@@ -83,6 +83,11 @@ const JOBS: &[Job] = &[
         SMALL,
         "rm big; mkdir n; echo x > n/f; mv n big; mkdir n; mv n run 2>&1 || true",
     ),
+    job(
+        "a new folder over a full one",
+        SMALL,
+        "mkdir n; echo x > n/1; echo x > n/b; mv -T n a 2>/dev/null || echo no > said",
+    ),
     job("links where folders were", SMALL, "rm -r c; ln -s a c; rm -r a/b; ln -s b a/b; mv a k; ln -s .. a"),
     job("swapped folders", SMALL, "mv a t; mv c a; mv t c; echo x >> c/1; echo y > a/y"),
     job(

@@ -1,7 +1,7 @@
 //! Moving names.
 
 use haft_tool::Guard;
-use rustix::fs::{AtFlags, FileType, RenameFlags};
+use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::guard::is_inside_git;
@@ -130,6 +130,9 @@ impl Supervisor {
             return Err(Errno::INVAL);
         }
         if self.recorder.is_new(old) {
+            if there.is_some() && !is_empty(to) {
+                return Err(Errno::NOTEMPTY);
+            }
             self.touch(from)?;
             self.touch(to)?;
             // Below it all is new, under the new name as under the old one.
@@ -171,6 +174,14 @@ impl Supervisor {
         self.dirs.forget();
         Ok(rename(from, to, RenameFlags::EXCHANGE).into())
     }
+}
+
+/// Whether the directory at a spot has no entries.
+fn is_empty(spot: &Spot) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let listed = rustix::fs::openat(&spot.dir.fd, &spot.name, flags, Mode::empty()).and_then(Dir::new);
+    let is_entry = |entry: &DirEntry| !matches!(entry.file_name().to_bytes(), b"." | b"..");
+    listed.is_ok_and(|listed| !listed.flatten().any(|entry| is_entry(&entry)))
 }
 
 fn rename(from: &Spot, to: &Spot, flags: RenameFlags) -> Result<(), Errno> {
