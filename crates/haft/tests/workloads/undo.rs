@@ -227,7 +227,7 @@ python3 p.py",
     job(
         "sockets and fifos that move",
         SMALL,
-        "mkfifo a/p; mkfifo c/q; mv a k; rm k/p; echo x >> k/1; mv k/1 k/p; mv c k/",
+        "mkfifo a/p p; mkfifo c/q; mv p run; mv a k; rm k/p run; echo x >> k/1; mv k/1 k/p; mv c k/",
     ),
     job(
         "background work",
