@@ -16,7 +16,7 @@ use crate::told::told;
 
 /// How many processes and threads a command may have at once.
 const MOST: usize = 2_000;
-/// How often processes are counted, which costs next to nothing.
+/// How often processes are counted and the disk is measured, which costs next to nothing.
 const COUNT: Duration = Duration::from_millis(40);
 /// How often all are killed that were found, until none is.
 const MOST_ROUNDS: usize = 100;
@@ -89,6 +89,7 @@ impl Census {
         if now >= self.next_count {
             self.next_count = now + COUNT;
             self.count();
+            self.measure(workspace);
         }
         if now < self.next {
             return;
@@ -99,12 +100,15 @@ impl Census {
             let most = self.most_memory >> 20;
             self.condemn(format!("its processes held more than {most} MiB of memory"));
         }
-        if let Ok(stat) = rustix::fs::statvfs(workspace) {
-            let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-            let start = *self.free_at_start.get_or_insert(free);
-            if free < LEAST_FREE && free < start / 2 {
-                self.condemn(format!("it left only {} MiB free on the disk", free >> 20));
-            }
+    }
+
+    /// Ends a command that fills the disk, soon: a fast disk is full in a moment.
+    fn measure(&mut self, workspace: &Path) {
+        let Ok(stat) = rustix::fs::statvfs(workspace) else { return };
+        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+        let start = *self.free_at_start.get_or_insert(free);
+        if free < LEAST_FREE && free < start / 2 {
+            self.condemn(format!("it left only {} MiB free on the disk", free >> 20));
         }
     }
 
