@@ -54,16 +54,15 @@ pub(crate) fn aftermath(records: Vec<Record<'_>>, look: &mut dyn Look) -> Afterm
 
 /// What was done to files with several names, where the names that the command said have gone.
 fn under_other_names(changes: &[Change], look: &mut dyn Look) -> Vec<Change> {
-    let file_of = |node: &Node| node.as_file().and_then(|file| file.linked);
     let mut before = HashMap::new();
     for change in changes {
-        if let Some(file) = file_of(&change.before) {
+        if let Some(file) = change.before.linked() {
             before.entry(file).or_insert(&change.before);
         }
     }
     // A name that it had before and still has tells of it.
-    for change in changes.iter().filter(|change| file_of(&change.before) == file_of(&change.after)) {
-        file_of(&change.after).map(|file| before.remove(&file));
+    for change in changes.iter().filter(|change| change.before.linked() == change.after.linked()) {
+        change.after.linked().map(|file| before.remove(&file));
     }
     if before.is_empty() {
         return Vec::new();

@@ -154,8 +154,7 @@ fn was_made(path: &Path, stretches: &[Histories<'_>], moves: &[(&Node, Move)]) -
 
 /// Whether `now` needs nothing to be `to`: owner, attributes and other names count too, as far as they were written down.
 fn is_back(now: &Node, to: &Node) -> bool {
-    let mut files = now.as_file().into_iter().zip(to.as_file());
-    now.fully_same_as(to) && files.all(|(now, to)| now.linked == to.linked)
+    now.fully_same_as(to) && now.linked() == to.linked()
 }
 
 /// What happened to each path, in order.

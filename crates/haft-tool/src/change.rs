@@ -62,6 +62,11 @@ impl Node {
         }
     }
 
+    /// Which file it is, if it is one with several names.
+    pub fn linked(&self) -> Option<FileId> {
+        self.as_file().and_then(|file| file.linked)
+    }
+
     /// Whether putting `self` in place of `other` would change anything that undo promises to restore.
     pub fn same_as(&self, other: &Self) -> bool {
         match (self, other) {

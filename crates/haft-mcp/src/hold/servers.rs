@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use haft_runtime::{Source, WeakRuntime};
-use haft_tool::{AnyTool, Cancel, ErrorKind, Host, Output, Resource, ToolError};
+use haft_tool::{AnyTool, Cancel, ErrorKind, Host, Output, Resource, ToolError, lock};
 use serde_json::{Value, json};
 
 use super::entry::Entry;
@@ -18,7 +18,6 @@ use super::tool::RemoteTool;
 use crate::client::oauth::Opener;
 use crate::client::portable::{Names, clean};
 use crate::client::{Client, ServerInfo};
-use haft_tool::lock;
 
 /// What a tool of a server would be called if everything were allowed.
 pub type Naming = fn(server: &str, tool: &str) -> String;

@@ -23,7 +23,7 @@ impl Groups {
     pub(super) fn of<'a>(restores: &[Restore<'_>], roots: impl IntoIterator<Item = &'a Path>) -> Self {
         let (mut kept, mut missed) = (HashMap::new(), HashSet::new());
         for restore in restores {
-            let Some(file) = file_of(restore) else { continue };
+            let Some(file) = restore.to.linked() else { continue };
             if id_of(restore.path) == Some(file) {
                 kept.insert(file, restore.path.to_owned());
             } else {
@@ -41,7 +41,7 @@ impl Groups {
 
     /// Whether the path has to be as it was before other names of its file come back.
     pub(super) fn comes_first(&self, restore: &Restore<'_>) -> bool {
-        file_of(restore).and_then(|file| self.at.get(&file)).is_some_and(|path| path == restore.path)
+        restore.to.linked().and_then(|file| self.at.get(&file)).is_some_and(|path| path == restore.path)
     }
 
     /// A name of the file.
@@ -71,8 +71,4 @@ impl Groups {
     pub(super) fn is_at(&mut self, file: FileId, path: PathBuf) {
         self.at.insert(file, path);
     }
-}
-
-fn file_of(restore: &Restore<'_>) -> Option<FileId> {
-    restore.to.as_file().and_then(|file| file.linked)
 }

@@ -69,7 +69,7 @@ struct Entry<'a> {
 impl Entry<'_> {
     /// The file that this is one of the names of, if it comes back as that.
     fn file(&self) -> Option<FileId> {
-        self.to.as_file().filter(|_| !self.over).and_then(|file| file.linked)
+        self.to.linked().filter(|_| !self.over)
     }
 
     fn swap<'s>(&'s self, parent: &'s OwnedFd, name: &'s OsStr) -> Swap<'s> {
@@ -146,10 +146,10 @@ impl<'a> Batch<'a> {
             let here = (stat.st_dev, stat.st_ino);
             file.linked = Some(here).filter(|here| self.groups.has_several(*here, file.linked.is_some()));
         }
-        let linked = seen.node.as_file().and_then(|file| file.linked);
+        let linked = seen.node.linked();
         let here = seen.stat.as_ref().map(|stat| (stat.st_dev, stat.st_ino));
         // It has other names, or had and may have them again.
-        let over = here.is_some() && here == to.as_file().and_then(|file| file.linked);
+        let over = here.is_some() && here == to.linked();
         if here.is_some_and(|file| self.written_over.contains(&file)) {
             self.perform()?;
             return self.add(restore);
@@ -212,7 +212,7 @@ impl<'a> Batch<'a> {
                 self.forget(&entries[at + 1..]);
                 return Err(error);
             }
-            match entry.to.as_file().and_then(|file| file.linked) {
+            match entry.to.linked() {
                 Some(file) if entry.over => self.groups.write_over(file),
                 Some(file) => self.groups.is_at(file, entry.path.to_owned()),
                 None => {}

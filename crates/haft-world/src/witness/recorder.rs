@@ -103,7 +103,7 @@ impl Recorder {
             // Its other names may have gone before.
             node.linked = node.linked.or(file.filter(|file| self.twins.contains_key(file)));
         }
-        if let Some(file) = node.as_file().and_then(|file| file.linked) {
+        if let Some(file) = node.linked() {
             if let Some(before) = self.linked.get(&file) {
                 // It was touched under another name already, and its bytes are kept.
                 (node, bytes) = (before.clone(), Bytes::None);
@@ -131,8 +131,7 @@ impl Recorder {
         if self.is_new(to.path()) {
             return Ok(());
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let dir = rustix::fs::openat(&from.dir.fd, &from.name, flags, Mode::empty())?;
+        let dir = rustix::fs::openat(&from.dir.fd, &from.name, survey::DIRECTORY, Mode::empty())?;
         for entry in Dir::read_from(&dir)?.flatten() {
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             let path = to.path().join(name);

@@ -15,7 +15,8 @@ use super::image;
 /// Directories nested deeper than this are not looked through: each one on the way is held open.
 const DEEPEST: usize = 400;
 
-const DIRECTORY: OFlags =
+/// A directory to be listed, and nothing that leads to one.
+pub(super) const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// What was found.

@@ -60,8 +60,7 @@ fn names<'a>(
         if let Some(to) = &change.moved_to {
             moves.push((&change.path, to));
         }
-        let linked = change.before.as_file().and_then(|file| file.linked);
-        if let Some(file) = linked.filter(|file| changed.contains_key(file)) {
+        if let Some(file) = change.before.linked().filter(|file| changed.contains_key(file)) {
             let back = |path: PathBuf, (from, to): &(&Path, &Path)| match path.strip_prefix(to) {
                 Ok(rest) => from.join(rest),
                 Err(_) => path,

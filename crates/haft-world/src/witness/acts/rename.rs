@@ -1,7 +1,7 @@
 //! Moving names.
 
 use haft_tool::Guard;
-use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, RenameFlags};
 use rustix::io::Errno;
 
 use super::guard::is_inside_git;
@@ -129,21 +129,18 @@ impl Supervisor {
         if new.starts_with(old) {
             return Err(Errno::INVAL);
         }
+        if there.is_some() {
+            // The kernel would put it in place of an empty directory, which is noted as what it is: a removal.
+            self.touch(to)?;
+            rustix::fs::unlinkat(&to.dir.fd, &to.name, AtFlags::REMOVEDIR)?;
+        }
         if self.recorder.is_new(old) {
-            if there.is_some() && !is_empty(to) {
-                return Err(Errno::NOTEMPTY);
-            }
             self.touch(from)?;
             self.touch(to)?;
             // Below it all is new, under the new name as under the old one.
             self.recorder.arrives(from, to)?;
             self.dirs.forget();
             return Ok(rename(from, to, flags).into());
-        }
-        if there.is_some() {
-            // The kernel would put it in place of an empty directory, which is noted as what it is: a removal.
-            self.touch(to)?;
-            rustix::fs::unlinkat(&to.dir.fd, &to.name, AtFlags::REMOVEDIR)?;
         }
         let mode = from.stat()?.st_mode & 0o7777;
         self.pairing.part();
@@ -174,14 +171,6 @@ impl Supervisor {
         self.dirs.forget();
         Ok(rename(from, to, RenameFlags::EXCHANGE).into())
     }
-}
-
-/// Whether the directory at a spot has no entries.
-fn is_empty(spot: &Spot) -> bool {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let listed = rustix::fs::openat(&spot.dir.fd, &spot.name, flags, Mode::empty()).and_then(Dir::new);
-    let is_entry = |entry: &DirEntry| !matches!(entry.file_name().to_bytes(), b"." | b"..");
-    listed.is_ok_and(|listed| !listed.flatten().any(|entry| is_entry(&entry)))
 }
 
 fn rename(from: &Spot, to: &Spot, flags: RenameFlags) -> Result<(), Errno> {
