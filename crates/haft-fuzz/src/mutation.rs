@@ -35,16 +35,42 @@ const EDGE_TOKENS: [&[u8]; 20] = [
 /// A change of one place. The numbers are positions, lengths and indices into lists.
 #[derive(Debug, Clone)]
 pub(crate) enum Mutation {
-    FlipBits { at: usize, bits: u8 },
-    Truncate { at: usize },
-    Remove { at: usize, length: usize },
+    FlipBits {
+        at: usize,
+        bits: u8,
+    },
+    Truncate {
+        at: usize,
+    },
+    Remove {
+        at: usize,
+        length: usize,
+    },
     /// Inserts a part of a seed.
-    Splice { at: usize, seed: usize, from: usize, length: usize },
+    Splice {
+        at: usize,
+        seed: usize,
+        from: usize,
+        length: usize,
+    },
     /// Repeats a part of the input, which makes nesting deep and lists long.
-    Repeat { at: usize, length: usize, count: usize },
-    InsertToken { at: usize, token: usize },
-    ReplaceToken { at: usize, token: usize },
-    SwapTokens { one: usize, two: usize },
+    Repeat {
+        at: usize,
+        length: usize,
+        count: usize,
+    },
+    InsertToken {
+        at: usize,
+        token: usize,
+    },
+    ReplaceToken {
+        at: usize,
+        token: usize,
+    },
+    SwapTokens {
+        one: usize,
+        two: usize,
+    },
 }
 
 pub(crate) fn mutation() -> impl Strategy<Value = Mutation> {
