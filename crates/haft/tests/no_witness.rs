@@ -13,11 +13,14 @@ fn changes_are_found_by_comparing_and_the_receipt_says_so() {
     for name in ["old", "gone", "kept"] {
         fs::write(file(name), "1\n").unwrap();
     }
-    let haft = env!("CARGO_BIN_EXE_haft");
+    // A copy in the workspace, because the sandbox hides a build below /tmp.
+    let (haft, inner) = (env!("CARGO_BIN_EXE_haft"), file("haft"));
+    fs::copy(haft, &inner).unwrap();
+    let inner = inner.display();
     let script = format!(
         "export HAFT_HOME=$TMPDIR/inner
-        {haft} sandbox -- sh -c 'echo a > new; echo b >> old; rm gone; mkdir d; echo c > d/c; ! echo x > /etc/haft-zz'
-        {haft} show 1; {haft} undo 1 --yes"
+        {inner} sandbox -- sh -c 'echo a > new; echo b >> old; rm gone; mkdir d; echo c > d/c; ! echo x > /etc/haft-zz'
+        {inner} show 1; {inner} undo 1 --yes"
     );
     let done = Command::new(haft)
         .args(["sandbox", "--workspace", folder.path().to_str().unwrap(), "--", "bash", "-c", &script])

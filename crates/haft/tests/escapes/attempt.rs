@@ -6,7 +6,7 @@ use std::fs;
 use crate::fence::Fence;
 use crate::outsider::Outsider;
 use crate::planted;
-use crate::stage::{CANARY, Ran, Stage, User, programs};
+use crate::stage::{CANARY, Ran, Stage, User};
 use crate::walker::{Tree, differences, walk};
 
 /// What an attempt is run with.
@@ -94,7 +94,7 @@ impl Escape {
         for (name, path) in [("WORK", "work"), ("OUT", "outside"), ("LEDGER", "ledger"), ("HOUSE", "home")] {
             writeln!(script, "export {name}='{}'", stage.path(path).display()).unwrap();
         }
-        writeln!(script, "export BIN='{}' {}", programs().display(), outsider.places).unwrap();
+        writeln!(script, "export BIN='{}' {}", stage.programs().display(), outsider.places).unwrap();
         // The keeper is the command's parent and Haft is the keeper's.
         script.push_str("export KEEPER=$PPID HAFT=$(cut -d' ' -f4 /proc/$PPID/stat 2>/dev/null)\n");
         script.push_str(PLANTING);

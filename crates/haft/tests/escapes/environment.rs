@@ -57,7 +57,7 @@ fn haft_runs_nothing_from_the_workspace() {
             &["log", "--json"],
             &["undo", "--yes"],
         ] {
-            let mut command = stage.bare(crate::stage::haft());
+            let mut command = stage.bare(&stage.program());
             command.args(args).env("PATH", format!(".::{}:/usr/bin:/bin", stage.work().display()));
             let ran = stage.run(command.env("OPENAI_API_KEY", CANARY));
             assert!(

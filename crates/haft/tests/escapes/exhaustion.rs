@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use crate::attempt::{Escape, nothing_escapes, py, sh};
 use crate::fence::Fence;
-use crate::stage::{Stage, User, haft, programs};
+use crate::stage::{Stage, User};
 
 // Without a sandbox none of these is tried.
 pub(crate) const TABLE: &[Escape] = &[
@@ -46,7 +46,7 @@ fn a_flood_of_output_passes() {
     const GIBIBYTES: u64 = 5;
     for user in User::all() {
         let stage = Stage::new(*user);
-        let mut command = stage.bare(haft());
+        let mut command = stage.bare(&stage.program());
         command.args(["sandbox", "--timeout", "200000", "--", "head", "-c", "5G", "/dev/zero"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut out = child.stdout.take().unwrap();
@@ -70,7 +70,7 @@ fn a_hog_of_memory_is_ended() {
     // It takes its time, so one user has to do.
     let user = *User::all().last().unwrap();
     let stage = Stage::new(user);
-    let hog = format!("{}/flood touched $((4 << 20))", programs().display());
+    let hog = format!("{}/flood touched $((4 << 20))", stage.programs().display());
     let ran = stage.inside(&format!("for i in 1 2 3 4; do {hog} & done; wait; wait"));
     assert!(ran.stderr.contains("MiB of memory"), "{}: exit {}, {}", user.word(), ran.code, ran.stderr);
     assert!(stage.processes().is_empty());
@@ -87,7 +87,7 @@ fn a_disk_is_not_filled() {
     // The small disk is seen by this command alone, and is gone with it.
     let script = "mount -t tmpfs -o size=1g none . && cd \"$PWD\" && \"$0\" sandbox -- bash -c \
         'for i in 1 2 3 4; do head -c 900M /dev/zero > fill$i; done; sleep 9999'; code=$?; df --output=avail -k . | tail -1; exit $code";
-    let ran = stage.run(stage.command("unshare").args(["-m", "sh", "-c", script, haft()]));
+    let ran = stage.run(stage.command("unshare").args(["-m", "sh", "-c", script, &stage.program()]));
     if ran.stderr.contains("permission denied") || ran.stderr.contains("unshare failed") {
         writeln!(std::io::stderr(), "left out: no small disk can be made here: {}", ran.stderr).unwrap();
         return;
@@ -104,8 +104,8 @@ fn others_go_on_meanwhile() {
     for user in User::all() {
         for flood in [["forks", "24000"], ["noise", "24"]] {
             let stage = Stage::new(*user);
-            let mut command = stage.bare(haft());
-            command.args(["sandbox", "--timeout", "60000", "--"]).arg(programs().join("flood")).args(flood);
+            let mut command = stage.bare(&stage.program());
+            command.args(["sandbox", "--timeout", "60000", "--"]).arg(stage.programs().join("flood")).args(flood);
             let fence = Fence::new();
             fence.hold(&mut command);
             let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

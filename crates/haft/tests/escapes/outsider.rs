@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use crate::stage::{CANARY, Stage, programs};
+use crate::stage::{CANARY, Stage};
 
 pub(crate) struct Outsider {
     child: Child,
@@ -15,7 +15,7 @@ pub(crate) struct Outsider {
 
 impl Outsider {
     pub(crate) fn start(stage: &Stage) -> Self {
-        let mut command = stage.bare(programs().join("outsider").to_str().unwrap());
+        let mut command = stage.bare(stage.programs().join("outsider").to_str().unwrap());
         command.arg(stage.path("outside")).arg(stage.mark()).arg(stage.path("outside/held"));
         let mut child = Self::spawn(command.env("HIDDEN", CANARY));
         let mut out = BufReader::new(child.stdout.take().unwrap());

@@ -19,6 +19,8 @@ pub(crate) const CANARY: &str = "canary-7f3a91";
 const NOBODY: u32 = 65534;
 /// How long a whole run may take before the test gives it up.
 const PATIENCE: Duration = Duration::from_mins(4);
+/// Directories of which a sandboxed command sees a private version.
+const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
 /// On whose behalf a test runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,7 +175,7 @@ impl Stage {
 
     /// `haft sandbox FLAGS -- bash -c SCRIPT` in the workspace.
     pub(crate) fn sandboxed(&self, flags: &[&str], script: &str) -> Command {
-        let mut command = self.command(haft());
+        let mut command = self.command(&self.program());
         command.arg("sandbox").args(flags).args(["--", "bash", "-c", script]);
         command
     }
@@ -190,7 +192,37 @@ impl Stage {
 
     /// Runs Haft itself.
     pub(crate) fn haft(&self, args: &[&str]) -> Ran {
-        self.run(self.command(haft()).args(args))
+        self.run(self.command(&self.program()).args(args))
+    }
+
+    /// The path of the built program.
+    pub(crate) fn program(&self) -> String {
+        self.runnable(Path::new(env!("CARGO_BIN_EXE_haft"))).to_str().unwrap().to_owned()
+    }
+
+    /// The directory of the hostile programs.
+    pub(crate) fn programs(&self) -> PathBuf {
+        let mut folder = compiled().to_owned();
+        for (name, _) in SOURCES {
+            folder = self.runnable(&compiled().join(name)).parent().unwrap().to_owned();
+        }
+        folder
+    }
+
+    /// A path by which the stage's user can run a built program, inside the sandbox too: the program's own path, or a link in
+    /// the stage where a directory above it is private (root's home) or replaced in the sandbox (/tmp).
+    fn runnable(&self, built: &Path) -> PathBuf {
+        let enterable = |dir: &Path| dir.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0);
+        let private = self.user == User::Nobody && !built.ancestors().skip(1).all(enterable);
+        if !private && !TEMPORARY.iter().any(|dir| built.starts_with(dir)) {
+            return built.to_owned();
+        }
+        let linked = self.path("bin").join(built.file_name().unwrap());
+        if !linked.exists() {
+            self.dir("bin");
+            fs::hard_link(built, &linked).or_else(|_| fs::copy(built, &linked).map(drop)).unwrap();
+        }
+        linked
     }
 
     /// The processes of this stage: those that know its name or stand in it.
@@ -236,11 +268,6 @@ fn base() -> &'static Path {
     })
 }
 
-/// The built program.
-pub(crate) fn haft() -> &'static str {
-    env!("CARGO_BIN_EXE_haft")
-}
-
 /// Where programs are found: the toolchain itself first, so that none of its launchers looks into a home.
 pub(crate) fn search_path() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
@@ -252,8 +279,8 @@ pub(crate) fn search_path() -> &'static str {
     })
 }
 
-/// The folder with the hostile programs, compiled once, where everybody can run them.
-pub(crate) fn programs() -> &'static Path {
+/// The directory where the hostile programs are compiled, once.
+fn compiled() -> &'static Path {
     static PROGRAMS: OnceLock<PathBuf> = OnceLock::new();
     PROGRAMS.get_or_init(|| {
         // Another source is another folder, so that what is there need not be compiled again.

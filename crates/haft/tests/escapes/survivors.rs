@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use crate::attempt::{Escape, nothing_escapes, py, sh, they_are_real};
-use crate::stage::{Stage, User, haft, until};
+use crate::stage::{Stage, User, until};
 
 pub(crate) const TABLE: &[Escape] = &[
     sh("in the background", "sleep 9999 >/dev/null 2>&1 &"),
@@ -57,7 +57,7 @@ fn nothing_lives_on_when_haft_is_killed() {
             "touch ready; while :; do echo x > busy; rm busy; done",
         ] {
             let stage = Stage::new(*user);
-            let mut command = stage.bare(haft());
+            let mut command = stage.bare(&stage.program());
             let script =
                 if script.contains("ready") { script.to_owned() } else { format!("touch ready; {script}") };
             command

@@ -84,7 +84,7 @@ pub(crate) const TABLE: &[Work] = &[
     work("many threads on many files", "cat > t.c <<'X'\n#include <pthread.h>\n#include <stdio.h>\n#include <fcntl.h>\n#include <unistd.h>\nvoid *f(void *n){char a[32],b[32];for(int i=0;i<200;i++){sprintf(a,\"a%ld-%d\",(long)n,i);sprintf(b,\"b%ld-%d\",(long)n,i);int fd=open(a,O_CREAT|O_WRONLY|O_EXCL,0644);if(fd<0||write(fd,a,3)!=3)perror(a);close(fd);if(rename(a,b)||unlink(b))perror(b);}return 0;}\nint main(){pthread_t t[16];for(long i=0;i<16;i++)pthread_create(t+i,0,f,(void*)i);for(int i=0;i<16;i++)pthread_join(t[i],0);puts(\"done\");}\nX\ncc -pthread t.c -o t; ./t; rm t"),
     work("vfork and spawn", "cat > v.c <<'X'\n#include <spawn.h>\n#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\nextern char **environ;\nint main(){pid_t p;char *a[]={\"touch\",\"spawned\",0};posix_spawnp(&p,\"touch\",0,0,a,environ);int s;waitpid(p,&s,0);printf(\"%d\\n\",s);if(!(p=vfork())){execlp(\"touch\",\"touch\",\"vforked\",(char*)0);_exit(1);}waitpid(p,&s,0);printf(\"%d\\n\",s);}\nX\ncc v.c -o v; ./v; ls; rm v"),
     work("an added folder", "echo x > ../home/../outside/added.txt; cat ../outside/added.txt; mkdir ../outside/d; rm -r ../outside/d").with(&["--add-dir", "../outside"]),
-    work("a scope that only reads", "cat /etc/hostname > /dev/null; ls / > /dev/null; echo fine; python3 -c 'print(1)'; git --version > /dev/null; f=$(mktemp); echo t > $f; cat $f").with(&["--sandbox", "read-only"]),
+    work("a scope that only reads", "cat /etc/passwd > /dev/null; ls / > /dev/null; echo fine; python3 -c 'print(1)'; git --version > /dev/null; f=$(mktemp); echo t > $f; cat $f").with(&["--sandbox", "read-only"]),
 ];
 
 #[test]

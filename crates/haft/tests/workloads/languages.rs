@@ -2,6 +2,9 @@
 
 use crate::work::{Work, all_work, work};
 
+/// Fails where the machine has no IPv6.
+const IPV6: &str = r#"python3 -c 'import socket; socket.create_server(("::1", 0), family=socket.AF_INET6)' && true"#;
+
 pub(crate) const TABLE: &[Work] = &[
     work("a compiler", "printf '#include <stdio.h>\\nint main(){puts(\"hi\");return 0;}' > a.c; cc -O2 a.c -o a; ./a; cc -c a.c; cc a.o -o b; ./b; ar rcs liba.a a.o; ls").leaves_anything(),
     work("make with many jobs", "for i in $(seq 20); do echo \"int f$i(void){return $i;}\" > f$i.c; done; printf 'all: $(patsubst %%.c,%%.o,$(wildcard *.c))\\n%%.o: %%.c\\n\\tcc -c $< -o $@\\n' > Makefile; make -sj8; ls *.o | wc -l; make -q && echo current").needs(&["make"]).leaves_anything(),
@@ -81,17 +84,17 @@ print(subprocess.run(['curl', '-s', f'http://127.0.0.1:{port}/page'], capture_ou
 print(subprocess.run(['curl', '-s', f'http://localhost:{port}/page'], capture_output=True).stdout)
 w = socket.socket(socket.AF_UNIX); w.bind('own.sock'); w.listen(1); x = socket.socket(socket.AF_UNIX); x.connect('own.sock'); x.send(b'unix'); print(w.accept()[0].recv(9))
 a = socket.socket(socket.AF_UNIX); a.bind('\0haft-own'); a.listen(1); b = socket.socket(socket.AF_UNIX); b.connect('\0haft-own'); print('abstract')
-i = socket.create_server(('::1', 0), family=socket.AF_INET6); j = socket.create_connection(i.getsockname()[:2]); print('six')
 p, q = socket.socketpair(); p.send(b'pair'); print(q.recv(9)); p.sendmsg([b'fd'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, b'\0\0\0\0')]); print(q.recvmsg(9, 99)[0])
 X
 python3 s.py; rm own.sock").needs(&["curl"]),
+    work("a server on IPv6", r#"python3 -c 'import socket; i = socket.create_server(("::1", 0), family=socket.AF_INET6); j = socket.create_connection(i.getsockname()[:2]); print("six")'"#).needs(&[IPV6]),
     work("a server in one process, a client in another", ": > log; echo hi > page; python3 -u -m http.server --bind 127.0.0.1 0 >> log 2>&1 & p=$!; for i in $(seq 20000); do port=$(sed -n 's/.*port \\([0-9]*\\).*/\\1/p' log); [ -n \"$port\" ] && curl -sf http://127.0.0.1:$port/page && break; done; kill $p; wait || true").needs(&["curl"]).leaves_anything(),
     work("node", "node -e \"const h=require('http'); const s=h.createServer((q,r)=>r.end('ok')).listen(0,'127.0.0.1',async()=>{const r=await fetch('http://127.0.0.1:'+s.address().port); console.log(await r.text()); require('fs').writeFileSync('n','x'); const {Worker}=require('worker_threads'); new Worker('require(\\\"worker_threads\\\").parentPort.postMessage(1)',{eval:true}).on('message',m=>{console.log(m); console.log(require('child_process').execSync('echo child').toString().trim()); process.exit()})})\"").needs(&["node"]),
     work("npm", "mkdir -p dep app; echo '{\"name\":\"dep\",\"version\":\"1.0.0\",\"main\":\"i.js\"}' > dep/package.json; echo 'module.exports=42' > dep/i.js; cd app; echo '{\"name\":\"app\",\"version\":\"1.0.0\",\"scripts\":{\"go\":\"node -p \\\"require(\\x27dep\\x27)\\\"\",\"postinstall\":\"touch installed\"}}' | sed \"s/\\\\\\\\x27/'/g\" > package.json; npm install --offline --no-audit --no-fund --no-update-notifier ../dep > /dev/null; npm run -s go; ls").needs(&["npm"]).leaves_anything(),
     work("perl", "perl -e 'open(F, \">f\"); print F \"x\"; close F; rename(\"f\",\"g\"); print -s \"g\", \"\\n\"; fork or exit; wait; print \"ok\\n\"; system(\"echo sub\")'").needs(&["perl"]),
     work("cargo", "cargo new -q --vcs none one; cd one; cargo build -q --offline; ./target/debug/one; cargo test -q --offline 2>&1 | grep -c 'test result: ok'; cargo run -q --offline --release; cargo clean -q").needs(&["cargo"]).leaves_anything(),
     work("cargo with a build script and a dependency", "cargo new -q --vcs none --lib dep; cargo new -q --vcs none app; cd app; echo 'dep = { path = \"../dep\" }' >> Cargo.toml; echo 'fn main(){ std::fs::write(std::env::var(\"OUT_DIR\").unwrap() + \"/g.rs\", \"pub const X: u8 = 7;\").unwrap(); }' > build.rs; echo 'include!(concat!(env!(\"OUT_DIR\"), \"/g.rs\")); fn main(){ println!(\"{} {}\", X, dep::add(1, 2)); }' > src/main.rs; cargo run -q --offline -j2").needs(&["cargo"]).leaves_anything(),
-    work("java, go, ruby and php as they are there", "for p in java go ruby php; do command -v $p > /dev/null && $p --version > /dev/null 2>&1; done; echo fine"),
+    work("java, go, ruby and php as they are there", "for p in 'java -version' 'go version' 'ruby --version' 'php --version'; do if command -v ${p%% *} > /dev/null; then $p > /dev/null 2>&1; fi; done; echo fine"),
 ];
 
 #[test]

@@ -1,6 +1,6 @@
 //! Work that nobody thought of: scripts of random steps on few names, taken back, done again and taken back again.
 
-use crate::stage::{Stage, User, haft};
+use crate::stage::{Stage, User};
 use crate::walker::{Tree, differences, timeless};
 
 const SCRIPTS: u64 = 200;
@@ -79,7 +79,7 @@ fn whatever_a_killed_haft_leaves_is_taken_back() {
         let (stage, before) = set(&mut dice);
         let first = apart(timeless(&stage.work(), &[]));
         let script = dice.steps(14) + "touch .ready; sleep 600";
-        let mut haft = stage.bare(haft());
+        let mut haft = stage.bare(&stage.program());
         let mut haft = haft.args(["sandbox", "--", "bash", "-c", &script]).spawn().unwrap();
         until(|| stage.work().join(".ready").exists());
         haft.kill().unwrap();

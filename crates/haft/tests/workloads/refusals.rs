@@ -80,7 +80,7 @@ fn the_command_looks_as_if_it_ran_alone() {
         command.stdin(std::fs::File::open(stage.path("outside/input")).unwrap());
         assert_eq!(stage.run(&mut command).stdout, "from outside\n0\n");
         assert_eq!(stage.inside("kill -TERM $$").code, 143);
-        let mut command = stage.command(crate::stage::haft());
+        let mut command = stage.command(&stage.program());
         assert_eq!(stage.run(command.args(["sandbox", "--", "/nonexistent/program"])).code, 127);
     }
 }
@@ -110,7 +110,7 @@ fn what_others_have_in_the_temporary_folder_stays() {
 fn a_sandbox_in_a_sandbox_holds_twice() {
     for user in User::all() {
         let stage = Stage::new(*user);
-        let haft = crate::stage::haft();
+        let haft = stage.program();
         let ran = stage.inside(&format!("{haft} sandbox -- sh -c 'touch ran; ! touch /etc/haft-inner'"));
         assert_eq!(ran.code, 0, "{}: {}{}", user.word(), ran.stdout, ran.stderr);
         assert!(stage.path("work/ran").exists(), "{}: {}", user.word(), ran.stderr);

@@ -37,7 +37,7 @@ pub(crate) const TABLE: &[Work] = &[
     work("appending together", "for i in $(seq 8); do (for j in $(seq 100); do echo line-$i-$j >> log; done) & done; wait; sort -u log | wc -l; awk 'length > 12' log | wc -l; sort -o log log"),
     work("programs as files", "printf '#!/bin/sh\\necho script $1\\n' > s; chmod +x s; ./s a; cp /bin/echo e; ./e own; PATH=$PWD:$PATH s b; cp /usr/bin/env t; ./t true; rm e t"),
     work("a database", "sqlite3 x.db 'create table t(a); insert into t values(1),(2); select sum(a) from t'; sqlite3 x.db 'pragma journal_mode=wal; begin; insert into t values(3); commit; select count(*) from t; pragma wal_checkpoint(truncate); vacuum; pragma integrity_check'").needs(&["sqlite3"]).leaves_anything(),
-    work("tracing one's own", "cat > p.sh <<'X'\nstrace -f -qq -e trace=openat -o t sh -c 'cat /etc/hostname > /dev/null; echo traced'\nX\nbash p.sh; grep -c hostname t > /dev/null && echo seen; rm t p.sh").needs(&["strace"]),
+    work("tracing one's own", "cat > p.sh <<'X'\nstrace -f -qq -e trace=openat -o t sh -c 'cat /etc/passwd > /dev/null; echo traced'\nX\nbash p.sh; grep -c passwd t > /dev/null && echo seen; rm t p.sh").needs(&["strace"]),
     work("debugging one's own", "printf 'int main(void) {\\n int x = 41;\\n x++;\\n return x;\\n}\\n' > d.c; cc -g d.c -o d; gdb -batch -ex 'break main' -ex run -ex next -ex next -ex 'print x' ./d 2>/dev/null | tail -1; rm d").needs(&["gdb"]),
 ];
 

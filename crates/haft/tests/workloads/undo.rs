@@ -364,7 +364,7 @@ fn an_interrupted_command_is_taken_back() {
         let wrong = differences(&before, &look(&stage));
         assert!(wrong.is_empty(), "after the time was up, {}: {wrong:?}", user.word());
 
-        let mut command = stage.bare(crate::stage::haft());
+        let mut command = stage.bare(&stage.program());
         command.args(["sandbox", "--", "bash", "-c", &script.replace("while", "echo ready > ready; while")]);
         let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
         crate::stage::until(|| stage.path("work/ready").exists());
