@@ -105,7 +105,10 @@ fn others_go_on_meanwhile() {
         for flood in [["forks", "24000"], ["noise", "24"]] {
             let stage = Stage::new(*user);
             let mut command = stage.bare(&stage.program());
-            command.args(["sandbox", "--timeout", "60000", "--"]).arg(stage.programs().join("flood")).args(flood);
+            command
+                .args(["sandbox", "--timeout", "60000", "--"])
+                .arg(stage.programs().join("flood"))
+                .args(flood);
             let fence = Fence::new();
             fence.hold(&mut command);
             let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

@@ -3,7 +3,8 @@
 use crate::work::{Work, all_work, work};
 
 /// Fails where the machine has no IPv6.
-const IPV6: &str = r#"python3 -c 'import socket; socket.create_server(("::1", 0), family=socket.AF_INET6)' && true"#;
+const IPV6: &str =
+    r#"python3 -c 'import socket; socket.create_server(("::1", 0), family=socket.AF_INET6)' && true"#;
 
 pub(crate) const TABLE: &[Work] = &[
     work("a compiler", "printf '#include <stdio.h>\\nint main(){puts(\"hi\");return 0;}' > a.c; cc -O2 a.c -o a; ./a; cc -c a.c; cc a.o -o b; ./b; ar rcs liba.a a.o; ls").leaves_anything(),
