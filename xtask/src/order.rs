@@ -1,4 +1,4 @@
-//! `crates/haft/order.txt`: which of the program's functions run at all, so that the linker puts them beside each other.
+//! `crates/haft-cli/order.txt`: which of the program's functions run at all, so that the linker puts them beside each other.
 //!
 //! The kernel maps a program by sixteen pages at a time. Scattered over its whole length, the tenth of Haft that runs in a
 //! usual session would bring most of the rest along, in memory and in time.
@@ -50,7 +50,7 @@ const TALK: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"p
 
 pub(crate) fn run() -> Done {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no root")?;
-    let built = Command::new("cargo").args(["build", "--quiet", "--release", "-p", "haft"]).status();
+    let built = Command::new("cargo").args(["build", "--quiet", "--release", "-p", "haft-cli"]).status();
     if !built.is_ok_and(|status| status.success()) {
         return Err("haft does not build".to_owned());
     }
@@ -74,7 +74,7 @@ pub(crate) fn run() -> Done {
     usual.sort_by_key(|(name, part_of)| (std::cmp::Reverse(part_of.count_ones()), *part_of, *name));
     let held = there.iter().filter(|name| !runs.contains_key(name.as_str()) && is_held(name));
     let names: Vec<&str> = usual.iter().map(|(name, _)| *name).chain(held.map(String::as_str)).collect();
-    let path = root.join("crates/haft/order.txt");
+    let path = root.join("crates/haft-cli/order.txt");
     fs::write(&path, format!("{HEAD}{}\n", names.join("\n"))).map_err(|error| error.to_string())?;
     println!("{} of {} functions: {}", names.len(), there.len(), path.display());
     Ok(())

@@ -52,18 +52,21 @@ fn source(name: &str, text: &str, problems: &mut Vec<String>) {
 
 /// Dependencies point downward only.
 fn crates(root: &Path, problems: &mut Vec<String>) -> Done {
-    const DOWNWARD: [&str; 11] = [
+    const DOWNWARD: [&str; 14] = [
         "haft-fuzz",
         "haft-tool",
         "haft-pdf",
         "haft-policy",
-        "haft-world",
+        "haft-files",
+        "haft-net",
+        "haft-sandbox",
         "haft-ledger",
         "haft-bus",
         "haft-tools",
         "haft-runtime",
         "haft-mcp",
         "haft",
+        "haft-cli",
     ];
     let architecture = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap_or_default();
     for (height, name) in DOWNWARD.iter().enumerate() {
@@ -89,7 +92,8 @@ fn crates(root: &Path, problems: &mut Vec<String>) -> Done {
         let manifest =
             std::fs::read_to_string(root.join("crates").join(name).join("Cargo.toml")).unwrap_or_default();
         let normal = manifest.split("[dev-dependencies]").next().unwrap_or_default();
-        if normal.contains("haft-world") || normal.contains("haft-ledger") {
+        if ["haft-files", "haft-net", "haft-sandbox", "haft-ledger"].iter().any(|used| normal.contains(used))
+        {
             problems.push(format!("{name} must not depend on the machine or the ledger"));
         }
     }

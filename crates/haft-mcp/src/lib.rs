@@ -6,7 +6,5 @@
 //! What must never live here: a tool, a decision about a call, a way to the machine.
 
 pub mod client;
-pub mod hands;
-pub mod hold;
 pub mod serve;
 pub mod wire;

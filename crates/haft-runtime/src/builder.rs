@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
+use crate::world::Ground;
+use haft_files::{Root, real_named};
 use haft_ledger::{Ledger, NewSession};
 use haft_policy::{Behavior, Mode, Policy, Preset, Rule, Rules};
+use haft_sandbox::{Enclosure, Environment, TaskRoom};
 use haft_tool::net::Authority;
 use haft_tool::{
     AnyTool, Dialect, ErrorKind, Host, Network, NoHost, Planning, Reads, Sandbox, Scope, Tool, ToolError,
 };
-use haft_world::{Enclosure, Environment, Ground, Root, TaskRoom, real_named};
 
 use crate::runtime::Inner;
 use crate::schedule::Schedule;

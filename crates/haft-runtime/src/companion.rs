@@ -5,10 +5,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use haft_policy::Preset;
+use haft_sandbox::{Companion, Environment, LocalProcesses, TaskBook, accompany};
 use haft_tool::{
     Call, Decision, Effect, Network, RunRequest, Sandbox, Scope, ToolError, Value, Verdict, json, lock,
 };
-use haft_world::{Companion, Environment, LocalProcesses, TaskBook, accompany};
 
 use crate::Runtime;
 use crate::runtime::CallOptions;

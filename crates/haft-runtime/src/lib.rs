@@ -8,6 +8,7 @@
 
 mod builder;
 mod companion;
+mod live_output;
 mod registry;
 mod runtime;
 mod schedule;
@@ -16,6 +17,7 @@ mod steps;
 mod tasks;
 mod undo;
 mod walk;
+mod world;
 
 pub use builder::Builder;
 pub use companion::Order;

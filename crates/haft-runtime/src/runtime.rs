@@ -8,13 +8,15 @@ use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use crate::world::Ground;
 use haft_ledger::Ledger;
+use haft_net::http::Web;
 use haft_policy::Policy;
+use haft_sandbox::Life;
 use haft_tool::{
     AnyTool, Arguments, Call, Cancel, Definition, ErrorKind, Execution, Host, Output, Receipt, SideEffect,
     ToolError, lock, now_ms,
 };
-use haft_world::{Ground, Life, Web};
 use tokio::runtime::Handle;
 
 use crate::registry::{Entry, Source};

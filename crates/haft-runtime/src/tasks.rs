@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use haft_sandbox::{OnTaskEnd, TaskBook, TaskEnd, TaskPage};
+use haft_tool::Record;
 use haft_tool::{ErrorKind, Exit, Receipt, State, TaskInfo, ToolError, lock};
-use haft_world::{Journal, OnTaskEnd, TaskBook, TaskEnd, TaskPage};
 use tokio::sync::Notify;
 
 use crate::Runtime;
@@ -78,7 +79,7 @@ impl TaskPage for Open {
         self.receipt
     }
 
-    fn journal(&self) -> Arc<dyn Journal> {
+    fn journal(&self) -> Arc<dyn Record> {
         Arc::<Page>::clone(&self.page)
     }
 

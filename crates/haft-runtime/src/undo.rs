@@ -5,13 +5,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use haft_files::LocalFiles;
 use haft_ledger::undo::{Conflict, Step, UndoPlan, plan};
 use haft_ledger::{Ledger, Look, Query};
+use haft_tool::{Before, Intent, Record};
 use haft_tool::{
     Call, Cancel, Denial, Effect, ErrorKind, FileId, Files, JsonSchema, Node, Output, Planning, Reads,
     Receipt, Restore, Scope, SideEffect, Tool, ToolError, World, json, lock, now_ms,
 };
-use haft_world::{Before, Intent, Journal, LocalFiles};
 use serde::Deserialize;
 
 use crate::Runtime;
@@ -133,7 +134,7 @@ impl Runtime {
         for (receipt, temps) in self.ledger()?.recover(&mut Eyes(&files))? {
             let ours: Vec<_> =
                 temps.into_iter().filter(|temp| !holds_foreign_bytes(&files, &receipt, temp)).collect();
-            haft_world::remove_leftovers(&ours);
+            haft_files::remove_leftovers(&ours);
             recovered.push(receipt);
         }
         Ok(recovered)
@@ -179,7 +180,7 @@ fn holds_foreign_bytes(files: &LocalFiles, receipt: &Receipt, temp: &Path) -> bo
 /// The journal of what may only look.
 struct NoChange;
 
-impl Journal for NoChange {
+impl Record for NoChange {
     fn before(&self, _intents: &[Intent<'_>]) -> Result<(), ToolError> {
         Err(ToolError::internal("a preview changes nothing"))
     }

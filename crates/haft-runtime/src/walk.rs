@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::world::{LocalWorld, Watcher};
 use haft_policy::{Decided, Mode, Policy, Request, decide};
 use haft_tool::{
     AnyTool, Arguments, Call, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared, Progress,
     Reads, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
 };
-use haft_world::{LocalWorld, Watcher};
 
 use crate::runtime::{CallOptions, CallResult, Inner, Watch};
 use crate::schedule::Ticket;

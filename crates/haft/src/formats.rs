@@ -1,10 +1,13 @@
 //! Tool definitions and results in the envelope of each provider, as they are sent.
 
-use haft_mcp::wire::Version;
-use haft_tool::{Content, Definition, Output, Value, json};
+use std::str::FromStr;
+
+use haft_tool::{Content, Definition, Output, ToolError, Value, json};
+
+use crate::mcp_form;
 
 /// Whose envelope.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Haft's own.
     Haft,
@@ -18,6 +21,32 @@ pub enum Format {
     Ollama,
     /// MCP's tools/list.
     Mcp,
+}
+
+impl Format {
+    /// The names of all formats, as `--format` takes them.
+    pub const NAMES: [&str; 6] = ["haft", "openai", "anthropic", "gemini", "ollama", "mcp"];
+}
+
+impl FromStr for Format {
+    type Err = ToolError;
+
+    fn from_str(name: &str) -> Result<Self, ToolError> {
+        Ok(match name {
+            "haft" => Self::Haft,
+            "openai" => Self::Openai,
+            "anthropic" => Self::Anthropic,
+            "gemini" => Self::Gemini,
+            "ollama" => Self::Ollama,
+            "mcp" => Self::Mcp,
+            _ => {
+                let known = Self::NAMES.join(", ");
+                return Err(ToolError::invalid_arguments(format!(
+                    "Unknown format {name:?}. Use one of: {known}"
+                )));
+            }
+        })
+    }
 }
 
 /// The definitions in that envelope.
@@ -36,7 +65,7 @@ pub fn definitions(format: Format, definitions: &[Definition]) -> Value {
         Format::Gemini => json!([{"functionDeclarations": each(|tool| {
             json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.input_schema})
         })}]),
-        Format::Mcp => json!({"tools": each(haft_mcp::hands::definition)}),
+        Format::Mcp => json!({"tools": each(mcp_form::definition)}),
     }
 }
 
@@ -72,6 +101,6 @@ pub fn result(format: Format, call_id: &str, tool: &str, output: &Output) -> Val
             let key = if output.is_error() { "error" } else { "output" };
             json!({"functionResponse": {"id": call_id, "name": tool, "response": {key: text}}})
         }
-        Format::Mcp => haft_mcp::hands::output(output.clone(), Version::NEWEST_HANDSHAKE),
+        Format::Mcp => mcp_form::McpResult::new(output.clone(), false).into_value(),
     }
 }

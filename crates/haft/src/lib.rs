@@ -1,7 +1,6 @@
 //! Haft gives any agent safe hands: every tool call is scoped, recorded and reversible.
 //!
-//! This crate puts the rooms together. As a library it is [`Runtime`]: tools go in, calls go through the eight steps,
-//! one result comes out of each. As a program it is the `haft` command.
+//! The library facade: [`Runtime`] takes tools and calls, every call goes through the eight steps and gives one result.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -27,11 +26,8 @@
 //! ```
 
 pub mod choice;
-pub mod cli;
-pub mod config;
 pub mod formats;
-pub mod host;
-mod splice;
+pub mod mcp_form;
 
 pub use haft_ledger::{Ledger, Query};
 pub use haft_policy::{Behavior, Mode, Preset};
@@ -39,9 +35,9 @@ pub use haft_runtime::{
     Answer, Asker, Builder, CallOptions, CallResult, Nobody, Question, Registry, Runtime, Target,
     UndoPreview, Watch,
 };
+pub use haft_sandbox::Environment;
 pub use haft_tool::*;
 pub use haft_tools::{Settings, dialects};
-pub use haft_world::Environment;
 
 /// The `claude` dialect: the tools of Claude Code, under its names.
 pub fn claude() -> Dialect {

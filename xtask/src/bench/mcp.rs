@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft::json;
+use haft_cli::servers::{self, Entry, Origin};
 use haft_mcp::client::oauth::Opener;
-use haft_mcp::hold::{self, Entry, Origin};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::commands::call;
@@ -278,9 +278,9 @@ fn held(bench: &mut Bench, mcp: &Mcp, workspace: &Path, home: &Path) -> Done {
     let written = json!({"command": mcp.python, "args": [script, "good"]});
     let entry =
         Entry::read("local", &written, Origin::Flag, &|_| None)?.ok_or("the server is switched off")?;
-    let servers = hold::Servers::new(hold::Setup {
+    let servers = servers::Servers::new(servers::Setup {
         entries: vec![entry],
-        naming: hold::with_prefix,
+        naming: servers::with_prefix,
         home: home.to_owned(),
         host: Arc::new(haft::NoHost),
         opener: Arc::new(Nobody),

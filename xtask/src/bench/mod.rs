@@ -62,7 +62,7 @@ pub(crate) fn run(names: &[String]) -> Done {
             Err(error) => Err(error.to_string()),
         };
     }
-    let built = Command::new("cargo").args(["build", "--quiet", "--release", "-p", "haft"]).status();
+    let built = Command::new("cargo").args(["build", "--quiet", "--release", "-p", "haft-cli"]).status();
     if !built.is_ok_and(|status| status.success()) {
         return Err("haft does not build".to_owned());
     }

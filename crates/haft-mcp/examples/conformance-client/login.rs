@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use haft_mcp::client::Authorize;
 use haft_mcp::client::oauth::{Authorizer, Doors, Opener, Options, Registered};
+use haft_net::http::Web;
 use haft_tool::{Cancel, Http, HttpRequest, Reach, Redirects, Secret, ToolError};
-use haft_world::Web;
 use serde_json::Value;
 use tempfile::TempDir;
 use url::Url;

@@ -14,8 +14,8 @@ use haft_mcp::client::{
     CallOptions, Client, Elicitation, Elicited, Endpoint, Handlers, Offered, Options, Transport,
 };
 use haft_mcp::wire::RpcError;
+use haft_net::http::Web;
 use haft_tool::Cancel;
-use haft_world::Web;
 use serde_json::{Map, Value, json};
 
 type Done<T = ()> = Result<T, Box<dyn Error>>;

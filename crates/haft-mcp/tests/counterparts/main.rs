@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 use haft_mcp::client::portable::portable;
 use haft_mcp::client::{CallOptions, Client, Endpoint, Limits, Options, Transport};
 use haft_mcp::wire::Version;
+use haft_net::http::Web;
 use haft_tool::Cancel;
-use haft_world::Web;
 use serde_json::{Value, json};
 
 /// Long enough for a program of Node's or Python's to start on a busy machine.

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_mcp::client::{Authorize, CallOptions, Client, ClientError, Endpoint, Limits, Options, Transport};
+use haft_net::http::Web;
 use haft_tool::Cancel;
-use haft_world::Web;
 use serde_json::{Value, json};
 
 /// Long enough for whatever is under way; only a test that fails waits for so long.

@@ -7,8 +7,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use crate::world::LocalWorld;
 use haft_tool::{Cancel, ErrorKind, Output, Prepared, ToolError, World};
-use haft_world::LocalWorld;
 
 /// Performs the call and gives its result, also when the tool panics or the call is cancelled.
 pub(crate) async fn perform(

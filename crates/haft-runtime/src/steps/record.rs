@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use haft_files::hash;
 use haft_ledger::{Bytes, Daybook, Ledger, NewSession, Spool};
+use haft_tool::{Before, Image, Intent, Record};
 use haft_tool::{
     Change, Decision, Denial, ErrorKind, Notes, Receipt, Reversible, Text, ToolError, Value, lock, now_ms,
 };
-use haft_world::{Before, Image, Intent, Journal, hash};
 
 /// Strings longer than this are named in a receipt, not repeated.
 const LONGEST_STRING: usize = 4 * 1024;
@@ -279,7 +280,7 @@ impl Page {
     }
 }
 
-impl Journal for Page {
+impl Record for Page {
     fn before(&self, intents: &[Intent<'_>]) -> Result<(), ToolError> {
         let (ledger, session) = self.book.open()?;
         let mut receipt = lock(&self.receipt);

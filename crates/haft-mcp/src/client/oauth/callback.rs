@@ -1,7 +1,7 @@
 //! What the browser brings back, and whether it is the answer to what was asked.
 
+use haft_net::proxy::Heard;
 use haft_tool::Secret;
-use haft_world::Heard;
 
 use super::metadata::AuthorizationServer;
 use super::proof::is_same;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_world::Loopback;
+use haft_net::proxy::Loopback;
 use url::Url;
 
 use super::callback::judge;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use haft_files::Turn;
 use haft_tool::Cancel;
-use haft_world::Turn;
 
 use super::authorizer::Authorizer;
 use super::challenge::Challenge;

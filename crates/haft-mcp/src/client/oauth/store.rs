@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use haft_files::{Turn, Vault};
 use haft_tool::{Cancel, Secret, ToolError, Value};
-use haft_world::{Turn, Vault};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::grant::Tokens;

@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use haft_net::http::Web;
 use haft_tool::json;
-use haft_world::Web;
 
 use super::*;
 

@@ -1,0 +1,121 @@
+//! `haft call`: one tool call, without a model.
+
+use std::io::IsTerminal;
+use std::mem::ManuallyDrop;
+use std::path::Path;
+
+use haft_files::{read_bounded, read_named};
+use haft_runtime::{CallOptions, CallResult};
+use haft_tool::{Arguments, Call, Cancel, Content, Message, Receipt, SideEffect, ToolError, Value, json};
+
+use super::args;
+use super::exit::{Exit, code};
+use super::screen::{self, BAD, FAINT, painted};
+use super::setup::Setup;
+use super::{Done, terminal};
+use haft::formats::{self, Format};
+
+/// The most bytes that arguments may have; a call that needs more wants a file, not an argument.
+const MOST_ARGUMENT_BYTES: u64 = 64 << 20;
+
+pub(super) fn run(args: args::Call) -> Done {
+    let arguments = read_arguments(&args.arguments)?;
+    let setup = Setup::load(&args.at.workspace)?;
+    let entries = setup.entries(&args.servers)?;
+    let choice = setup.choice(&args.at.dialect)?;
+    let named = choice.registry()?.get(&args.tool).map(|tool| (tool.name().to_owned(), tool.side_effect()));
+    let (builder, servers) =
+        setup.holding(entries, &args.at.dialect, choice.into_builder(setup.builder()))?;
+    let mut builder = setup.rules(&args.rules, setup.scope(&args.at.scope, builder)?);
+    if let Some(session) = args.session {
+        builder = builder.session(session);
+    }
+    let named_tool = named.as_ref().map_or(args.tool.as_str(), |(tool, _)| tool);
+    if named.is_some() || !servers.is_empty() {
+        builder = builder.allow(named_tool, "named on the command line");
+    }
+    let builder = builder.asker(terminal::asker()).no_tasks(
+        "`haft call` ends with its one call, and everything it has started with it; run the command in the \
+         foreground, or make the call from a program that stays, through the library",
+    );
+    // This process ends with the call, and the kernel takes everything down faster than we could.
+    let runtime = ManuallyDrop::new(builder.build()?);
+
+    let cancel = Cancel::new();
+    let call = Call::new("call_1", &args.tool, arguments);
+    // A tool that waits for the person has the terminal to itself.
+    let blocks = named.is_some_and(|(_, side_effect)| side_effect == SideEffect::Blocking);
+    let waiting = if blocks { terminal::Waiting::silent() } else { terminal::Waiting::on(&args.tool) };
+    let options = CallOptions { cancel: cancel.clone(), watch: waiting.watch(), ..CallOptions::default() };
+    let result = terminal::wait(&cancel, runtime.run(call, options))?;
+    drop(waiting);
+    servers.close();
+    runtime.tidy();
+    match args.format {
+        Some(Format::Haft) => screen::result(&as_json(&result).to_string()),
+        Some(format) => {
+            let Receipt { call_id, tool, .. } = &result.receipt;
+            screen::result(&formats::result(format, call_id, tool, &result.output).to_string());
+        }
+        None if args.json => screen::result(&as_json(&result).to_string()),
+        None => show(&result),
+    }
+    let lost = setup.host.close();
+    for lost in &lost {
+        let Message { channel, chat_id, .. } = &lost.message;
+        screen::error(&format!("the message to {channel} {chat_id} did not arrive: {}", lost.error.message));
+    }
+    let done = if lost.is_empty() { Exit::Done } else { Exit::Failed };
+    Ok(result.output.error_kind.map_or(done, code))
+}
+
+fn read_arguments(given: &str) -> Result<Arguments, ToolError> {
+    let bytes = match given.strip_prefix('@') {
+        _ if given == "-" => read_bounded(std::io::stdin().lock(), MOST_ARGUMENT_BYTES)?.ok_or_else(|| {
+            ToolError::invalid_arguments(format!(
+                "the arguments on standard input have more than {MOST_ARGUMENT_BYTES} bytes, which is the limit"
+            ))
+        })?,
+        Some(path) => read_named(Path::new(path), MOST_ARGUMENT_BYTES)
+            .map_err(|error| ToolError::invalid_arguments(format!("the arguments: {}", error.message)))?,
+        None => return Ok(Arguments::from(given)),
+    };
+    String::from_utf8(bytes).map(Arguments::from).map_err(|error| {
+        ToolError::invalid_arguments(format!("the arguments are not UTF-8: {}", error.utf8_error()))
+    })
+}
+
+fn show(result: &CallResult) {
+    screen::result(&result.output.as_text());
+    let receipt = &result.receipt;
+    if let Some(kind) = result.output.error_kind {
+        screen::note(&format!("{}: {} (call {})", painted(BAD, &receipt.tool), kind, receipt.id));
+    } else if !receipt.changes.is_empty() && std::io::stderr().is_terminal() {
+        screen::note(&painted(FAINT, &format!("call {0}; take it back with: haft undo {0}", receipt.id)));
+    }
+}
+
+fn as_json(result: &CallResult) -> Value {
+    let output = &result.output;
+    let content = if output.is_text() {
+        Value::String(output.as_text())
+    } else {
+        let block = |piece: &Content| match piece {
+            Content::Text { text } => json!({"type": "text", "text": text.head}),
+            Content::Image { media_type, data } => {
+                json!({"type": "image", "mimeType": media_type, "data": data})
+            }
+            Content::Block { block, .. } => block.clone(),
+        };
+        Value::Array(output.content.iter().map(block).collect())
+    };
+    let mut all = json!({"content": content, "is_error": output.is_error()});
+    if let Some(kind) = output.error_kind {
+        all["error_kind"] = json!(kind);
+    }
+    if let Some(structured) = &output.structured {
+        all["structured"] = structured.clone();
+    }
+    all["receipt"] = json!(result.receipt);
+    all
+}

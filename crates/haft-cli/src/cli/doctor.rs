@@ -1,0 +1,148 @@
+//! `haft doctor`: what Haft needs on this machine, tried for real.
+
+use std::sync::Arc;
+
+use haft_ledger::Ledger;
+use haft_runtime::Runtime;
+#[cfg(target_os = "linux")]
+use haft_sandbox::Layer;
+use haft_tool::{Cancel, ToolError, json};
+use serde::Serialize;
+
+use super::exit::Exit;
+use super::screen::{self, BAD, FAINT, GOOD, painted};
+use super::{Done, args, terminal};
+
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    ok: bool,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+pub(super) fn run(args: &args::Doctor) -> Done {
+    let mut checks = vec![version(), ledger(), files(), commands()];
+    checks.extend(layers());
+    let ok = checks.iter().all(|check| check.ok);
+    if args.json {
+        screen::result(&serde_json::to_string_pretty(&json!({"ok": ok, "checks": checks}))?);
+    } else {
+        for check in &checks {
+            let mark = if check.ok { painted(GOOD, "ok     ") } else { painted(BAD, "missing") };
+            screen::out(&format!("{mark} {:<9} {}\n", check.name, check.detail));
+            if let Some(remedy) = &check.remedy {
+                screen::out(&format!("        {}\n", painted(FAINT, remedy)));
+            }
+        }
+    }
+    Ok(if ok { Exit::Done } else { Exit::Failed })
+}
+
+fn check(name: &'static str, tried: Result<String, ToolError>, remedy: &'static str) -> Check {
+    match tried {
+        Ok(detail) => Check { name, ok: true, detail, remedy: None },
+        Err(error) => Check { name, ok: false, detail: error.message, remedy: Some(remedy.to_owned()) },
+    }
+}
+
+fn version() -> Check {
+    let detail =
+        format!("haft {} on {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+    Check { name: "version", ok: true, detail, remedy: None }
+}
+
+fn ledger() -> Check {
+    let tried = || {
+        let ledger = Ledger::open(Ledger::home_from_env()?)?;
+        ledger.check()?;
+        let stats = ledger.stats()?;
+        let place = ledger.home().display().to_string();
+        Ok(format!(
+            "{place}: {} calls in {} sessions, {}",
+            stats.receipts,
+            stats.sessions,
+            screen::bytes(stats.bytes)
+        ))
+    };
+    check("ledger", tried(), "set HAFT_HOME to a private directory on a disk with room, or run haft gc")
+}
+
+/// Writes, reads, edits and undoes a file in a private folder, through the same door as any call.
+fn files() -> Check {
+    let tried = || {
+        let folder = tempfile::tempdir().map_err(|error| ToolError::io("make a temporary folder", &error))?;
+        let home = tempfile::tempdir().map_err(|error| ToolError::io("make a temporary folder", &error))?;
+        let runtime = sample_runtime(folder.path(), home.path())?;
+        let file = runtime.workspace().join("check.txt");
+        let cancel = Cancel::new();
+        terminal::wait(&cancel, async {
+            let result = runtime.call("Write", json!({"file_path": file, "content": "a\n"})).await;
+            if result.output.is_error() {
+                return Err(ToolError::failed(result.output.as_text()));
+            }
+            let preview = runtime.undo_preview(&haft_runtime::Target::Last)?;
+            let undone = runtime.undo(&preview, false, haft_runtime::CallOptions::default()).await?;
+            if undone.output.is_error() { Err(ToolError::failed(undone.output.as_text())) } else { Ok(()) }
+        })??;
+        Ok(format!("written, recorded and undone; contained by {}", haft_files::containment()))
+    };
+    check("files", tried(), "check that the temporary directory ($TMPDIR) is writable")
+}
+
+fn commands() -> Check {
+    let tried = || {
+        let folder = tempfile::tempdir().map_err(|error| ToolError::io("make a temporary folder", &error))?;
+        let home = tempfile::tempdir().map_err(|error| ToolError::io("make a temporary folder", &error))?;
+        let runtime = sample_runtime(folder.path(), home.path())?;
+        let cancel = Cancel::new();
+        let command = "echo $BASH_VERSION; echo kept > kept; echo x 2>/dev/null > /etc/haft-doctor && rm /etc/haft-doctor";
+        let result = terminal::wait(&cancel, runtime.call("Bash", json!({"command": command})))?;
+        runtime.tidy();
+        let structured = result.output.structured.clone().unwrap_or_default();
+        if structured["exitCode"].is_null() {
+            return Err(ToolError::failed(result.output.as_text()));
+        }
+        let text = result.output.as_text();
+        let bash = text.lines().next().unwrap_or_default().to_owned();
+        let refused = structured["denials"].as_array().is_some_and(|denials| !denials.is_empty());
+        let witnessed = result.receipt.changes.iter().any(|change| change.path.ends_with("kept"));
+        if !refused || !witnessed {
+            return Err(ToolError::failed(format!(
+                "bash {bash} ran, but was not held to its scope (refused: {refused}, witnessed: {witnessed})"
+            )));
+        }
+        let how = result.receipt.enforcement.unwrap_or_default();
+        Ok(format!("bash {bash}: held to its scope, witnessed, refused to write /etc ({how})"))
+    };
+    check("commands", tried(), "install bash; the layers below tell what the kernel lacks")
+}
+
+/// What the kernel has to hold commands with, each tried for real.
+#[cfg(target_os = "linux")]
+fn layers() -> Vec<Check> {
+    let status = haft_sandbox::probe();
+    let layers = status.layers().into_iter().map(|layer| {
+        let ok = !matches!(layer.level, haft_sandbox::Level::None { .. });
+        let detail = Layer { remedy: None, ..layer.clone() }.to_string();
+        Check { name: "kernel", ok, detail, remedy: layer.remedy.clone() }
+    });
+    layers.collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn layers() -> Vec<Check> {
+    Vec::new()
+}
+
+fn sample_runtime(folder: &std::path::Path, home: &std::path::Path) -> Result<Runtime, ToolError> {
+    Runtime::builder()
+        .workspace(folder)
+        .home(home)
+        .door("doctor")
+        .dialect(haft::claude())
+        .allow("Bash", "haft doctor")
+        .asker(Arc::new(haft_runtime::Nobody))
+        .build()
+}

@@ -1,0 +1,147 @@
+//! `haft sandbox`: any command inside the scope, on the ledger, to be taken back.
+
+use std::mem::ManuallyDrop;
+use std::time::Duration;
+
+use haft_ledger::Ledger;
+use haft_runtime::CallOptions;
+use haft_tool::{
+    Call, Cancel, Effect, ErrorKind, Exit as Ended, JsonSchema, Output, Planning, RunRequest, SideEffect,
+    Tool, ToolError, Verdict, World, json,
+};
+use serde::Deserialize;
+
+use super::exit::{Exit, code};
+use super::screen::{self, FAINT, NOTE, painted};
+use super::setup::Setup;
+use super::{Done, args, terminal};
+
+/// What a shell says of a program that a signal ended.
+const SIGNALLED: i32 = 128;
+
+/// Where what detached commands write goes, in Haft's home.
+const DETACHED: &str = "detached";
+
+pub(super) fn run(args: &args::Sandbox) -> Done {
+    if args.detach {
+        return leave_running(args);
+    }
+    let setup = Setup::load(&args.workspace)?;
+    let builder = setup.scope(&args.scope, setup.builder())?.tool(Command);
+    let builder = builder.allow(Command::NAME, "named on the command line").asker(terminal::asker());
+    // This process ends with the command, and the kernel takes everything down faster than we could.
+    let runtime = ManuallyDrop::new(builder.build()?);
+    let cancel = Cancel::new();
+    let arguments = json!({"command": args.command, "timeout_ms": args.timeout});
+    let call = Call::new("call_1", Command::NAME, arguments);
+    let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
+    terminal::expect(&cancel, terminal::is_there())?;
+    // Here and not on a thread of its own: there is nothing else to do meanwhile.
+    let result = runtime.run_here(call, options);
+    runtime.tidy();
+
+    let structured = result.output.structured.as_ref();
+    for line in structured.and_then(|all| all["facts"].as_array()).into_iter().flatten() {
+        screen::note(&painted(NOTE, &screen::harmless(line.as_str().unwrap_or_default())));
+    }
+    let receipt = &result.receipt;
+    if !receipt.changes.is_empty() && terminal::is_there() {
+        let (id, count) = (receipt.id, receipt.changes.len());
+        screen::note(&painted(
+            FAINT,
+            &format!("call {id}: {count} changes; take them back with: haft undo {id}"),
+        ));
+    }
+    if let Some(number) = structured.and_then(|all| all["exit"].as_i64()) {
+        return Ok(Exit::Other(u8::try_from(number).unwrap_or(u8::MAX)));
+    }
+    screen::error(&result.output.as_text());
+    // What shells say of a program that is not there, or is none.
+    let allowed = receipt.decision.as_ref().is_some_and(|decision| decision.verdict == Verdict::Allow);
+    match result.output.error_kind {
+        Some(ErrorKind::FileNotFound) => return Ok(Exit::Other(127)),
+        Some(ErrorKind::PermissionDenied) if allowed => return Ok(Exit::Other(126)),
+        _ => {}
+    }
+    Ok(result.output.error_kind.map_or(Exit::Done, code))
+}
+
+/// Has another Haft run the command, and leaves both to themselves.
+fn leave_running(args: &args::Sandbox) -> Done {
+    // What is wrong with the flags or the settings is told here and not in a file.
+    let setup = Setup::load(&args.workspace)?;
+    setup.scope(&args.scope, setup.builder())?.build()?;
+    let mut arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    if let Some(flag) = arguments.iter().position(|argument| argument == "--detach") {
+        arguments.remove(flag);
+    }
+    let home = Ledger::home_from_env()?;
+    // The same goes for a ledger that cannot be opened.
+    Ledger::open(&home)?;
+    let left = haft_sandbox::detach(arguments, &home.join(DETACHED))?;
+    let (process, output) = (left.process, left.output.display());
+    screen::result(&format!("process {process} goes on and writes to {output}; end it with: kill {process}"));
+    Ok(Exit::Done)
+}
+
+/// A command with the streams of whoever started Haft.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The program and its arguments.
+    command: Vec<String>,
+    /// Milliseconds until it is ended.
+    timeout_ms: Option<u64>,
+}
+
+struct Command;
+
+impl Command {
+    const NAME: &str = "Sandbox";
+}
+
+impl Tool for Command {
+    type Input = Input;
+
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::Mutating
+    }
+
+    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        Ok(vec![Effect::Run { command: input.command.join(" ") }])
+    }
+
+    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let done = world.processes().run(&RunRequest {
+            argv: input.command,
+            cwd: std::env::current_dir().ok().filter(|here| here.starts_with(&world.planning().workspace)),
+            timeout: input.timeout_ms.map_or(Duration::MAX, Duration::from_millis),
+            merge: false,
+            inherit: true,
+            keep_bytes: 0,
+        })?;
+        let facts = done.facts(usize::MAX);
+        let (exit, said) = match done.exit {
+            Ended::Code(number) => (number, format!("Exit code {number}")),
+            Ended::Signal(signal) => (SIGNALLED + signal, format!("Ended by signal {signal}")),
+            Ended::TimedOut => (Exit::Timeout.number().into(), "Timed out".to_owned()),
+            Ended::Cancelled => (Exit::Interrupted.number().into(), "Cancelled".to_owned()),
+        };
+        let output = Output::text(said).with_structured(json!({
+            "exit": exit,
+            "durationMs": u64::try_from(done.elapsed.as_millis()).unwrap_or(u64::MAX),
+            "denials": done.denials,
+            "facts": facts,
+        }));
+        Ok(match done.exit {
+            Ended::Code(0) => output,
+            Ended::TimedOut => output.failed(ErrorKind::Timeout),
+            Ended::Cancelled => output.failed(ErrorKind::Interrupted),
+            _ => output.failed(ErrorKind::ExecutionFailed),
+        })
+    }
+}

@@ -1,0 +1,126 @@
+//! `haft show`: one call, whole.
+
+use std::fmt::Write;
+
+use haft_files::{hash, read_named};
+use haft_ledger::Ledger;
+use haft_tool::{ErrorKind, FileNode, Node, Receipt, ToolError, clip_chars, json};
+
+use super::diff::{Deed, Sides, diff, line, summary};
+use super::exit::Exit;
+use super::screen::{self, BOLD, FAINT, NAME, painted};
+use super::{Done, args, log};
+
+/// Files larger than this are not read to show a diff.
+pub(super) const MOST_SHOWN_BYTES: u64 = 16 << 20;
+/// More changes than this are told in one line each.
+pub(super) const MOST_DIFFS: usize = 10;
+/// More changes than this are only counted.
+pub(super) const MOST_LINES: usize = 50;
+/// More refusals than this are counted, not listed.
+const MOST_DENIALS: usize = 10;
+
+pub(super) fn run(args: &args::Show) -> Done {
+    let ledger = Ledger::open(Ledger::home_from_env()?)?;
+    let receipt = ledger.receipt(args.id)?;
+    if args.output {
+        let Some(hash) = &receipt.full_output else {
+            return Err(ToolError::new(
+                ErrorKind::TargetNotFound,
+                format!("call {} ({}) has no longer output than its caller saw", receipt.id, receipt.tool),
+            ));
+        };
+        screen::result(&String::from_utf8_lossy(&ledger.blob(hash)?));
+        return Ok(Exit::Done);
+    }
+    if args.json {
+        screen::result(&serde_json::to_string_pretty(&json!(receipt))?);
+        return Ok(Exit::Done);
+    }
+    screen::out(&head(&receipt, ledger.undone_by(receipt.id)?));
+    let count = receipt.changes.len();
+    if count > MOST_DIFFS || args.all {
+        let lines = receipt.changes.iter().map(|change| {
+            let path = change.path.strip_prefix(&receipt.workspace).unwrap_or(&change.path);
+            (path, Deed::of(change))
+        });
+        if count > MOST_LINES && !args.all {
+            screen::out(&summary(lines));
+            screen::note(&format!("{count} changes; haft show {} --all lists them", receipt.id));
+        } else {
+            screen::out(&lines.map(|(path, deed)| line(path, &deed)).collect::<String>());
+        }
+        return Ok(Exit::Done);
+    }
+    for change in &receipt.changes {
+        if change.moved_to.is_some() {
+            screen::out(&line(&change.path, &Deed::of(change)));
+            continue;
+        }
+        // What is not kept, or is too large to be shown, is told by its size.
+        let small = |file: &&FileNode| file.size <= MOST_SHOWN_BYTES;
+        let before = change.before.as_file().filter(small).and_then(|file| ledger.blob(&file.hash).ok());
+        let after = current(&change.path.display().to_string(), &change.after);
+        screen::out(&diff(&Sides {
+            path: &change.path.display().to_string(),
+            from: (&change.before, before.as_deref()),
+            to: (&change.after, after.as_deref()),
+        }));
+    }
+    Ok(Exit::Done)
+}
+
+/// The bytes at `path` as far as they can be shown; they are only shown if they still are what `node` says.
+pub(super) fn current(path: &str, node: &Node) -> Option<Vec<u8>> {
+    let file = node.as_file()?;
+    let bytes = read_named(path.as_ref(), MOST_SHOWN_BYTES).ok()?;
+    (hash(&bytes) == file.hash).then_some(bytes)
+}
+
+fn head(receipt: &Receipt, undone: Option<i64>) -> String {
+    let mut text = format!(
+        "{} {}  {} {}, took {}\n",
+        painted(BOLD, &format!("call {}", receipt.id)),
+        painted(NAME, &receipt.tool),
+        log::state(receipt.state).trim_end(),
+        screen::ago(receipt.started_at),
+        screen::took(receipt.duration_us),
+    );
+    let mut row = |name: &str, value: &str| {
+        let _ = writeln!(text, "{} {}", painted(FAINT, &format!("{name:<11}")), screen::harmless(value));
+    };
+    row("session", &receipt.session);
+    row("workspace", &receipt.workspace.display().to_string());
+    row("input", &clip_chars(&receipt.input.to_string(), 2_000, 0));
+    if let Some(decision) = &receipt.decision {
+        let rule = decision.rule.as_ref().map(|rule| format!(" [{rule}]")).unwrap_or_default();
+        row(
+            "decision",
+            &format!("{}: {}{rule}", json!(decision.verdict).as_str().unwrap_or_default(), decision.reason),
+        );
+    }
+    if let Some(error) = &receipt.error {
+        row("error", &format!("{}: {error}", receipt.error_kind.map(ErrorKind::name).unwrap_or_default()));
+    }
+    let why = receipt.reversible.why().map(|why| format!(": {why}")).unwrap_or_default();
+    row("reversible", &format!("{}{why}", receipt.reversible.word()));
+    if let Some(how) = &receipt.enforcement {
+        row("enforcement", how);
+    }
+    for denial in receipt.denials.iter().take(MOST_DENIALS) {
+        row("refused", denial.line().trim_start_matches("Refused: "));
+    }
+    if receipt.denials.len() > MOST_DENIALS {
+        row("refused", &format!("{} more; see --json", receipt.denials.len() - MOST_DENIALS));
+    }
+    if !receipt.undoes.is_empty() {
+        row("takes back", &receipt.undoes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+    }
+    if let Some(by) = undone {
+        row("undone by", &by.to_string());
+    }
+    if receipt.full_output.is_some() {
+        row("output", &format!("haft show {} --output", receipt.id));
+    }
+    text
+}

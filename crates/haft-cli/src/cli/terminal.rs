@@ -1,0 +1,89 @@
+//! The person at the terminal: answers questions, presses Ctrl-C, waits.
+
+use std::future::Future;
+use std::io::{BufRead, IsTerminal, Write};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use haft_runtime::{Answer, Asker, Nobody, Question};
+use haft_sandbox::{Stop, attend_stops, expect_stops, hear_stops};
+use haft_tool::{Cancel, ToolError};
+
+use super::exit::Exit;
+use super::screen::{self, NOTE, painted};
+pub(super) use super::waiting::Waiting;
+
+/// Whether a person can be asked.
+pub(super) fn is_there() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks a person yes or no; anything but yes is no.
+pub(super) fn confirm(question: &str) -> bool {
+    let mut err = anstream::stderr().lock();
+    let _ = write!(err, "{} [y/N] ", painted(NOTE, question)).and_then(|()| err.flush());
+    drop(err);
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
+}
+
+/// The person at the terminal, if there is one.
+pub(super) fn asker() -> Arc<dyn Asker> {
+    if is_there() { Arc::new(Person) } else { Arc::new(Nobody) }
+}
+
+struct Person;
+
+impl Asker for Person {
+    fn ask<'a>(&'a self, question: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        let words = format!("{}: {}. Run it?", question.tool, screen::harmless(&question.reason));
+        Box::pin(async move {
+            match at_the_terminal(move || Ok(confirm(&words))).await {
+                Ok(true) => Answer::Allow { by: "the person at the terminal".to_owned() },
+                _ => Answer::Deny { why: "the person at the terminal said no".to_owned() },
+            }
+        })
+    }
+}
+
+/// Waits for a person on a thread of its own, so that Ctrl-C is heard meanwhile.
+pub(crate) async fn at_the_terminal<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    attend_stops()?;
+    let (tell, told) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || tell.send(work()));
+    told.await.unwrap_or_else(|_| Err(ToolError::internal("the terminal could not be read")))
+}
+
+/// Runs `work` to its end. The first Ctrl-C (or TERM) cancels, the second leaves at once.
+pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, ToolError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .map_err(|error| ToolError::io("start the runtime", &error))?;
+    hear_stops(cancelling(cancel, false))?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    Ok(done)
+}
+
+/// The first TERM from now on cancels, the second leaves at once. So does Ctrl-C, unless a program has the terminal: then
+/// the first ones are the program's.
+pub(super) fn expect(cancel: &Cancel, program: bool) -> Result<(), ToolError> {
+    expect_stops(Exit::Interrupted.number().into(), cancelling(cancel, program))
+}
+
+fn cancelling(cancel: &Cancel, program: bool) -> impl FnMut(Stop) + Send + 'static {
+    let cancel = cancel.clone();
+    let mut asked = false;
+    move |stop| {
+        if asked {
+            #[expect(clippy::exit, reason = "the person has asked twice; the ledger is safe against this")]
+            std::process::exit(Exit::Interrupted.number().into());
+        }
+        if !(program && stop == Stop::Interrupt) {
+            asked = true;
+            cancel.cancel();
+        }
+    }
+}

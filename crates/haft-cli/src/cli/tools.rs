@@ -1,0 +1,93 @@
+//! `haft tools`: the tools and their definitions.
+
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use crate::servers::Entry;
+use haft_tool::{Definition, ErrorKind, ToolError, Value};
+
+use super::exit::Exit;
+use super::screen::{self, BOLD, FAINT, NAME, painted};
+use super::setup::Setup;
+use super::{Done, args};
+use haft::formats;
+
+pub(super) fn run(args: &args::Tools) -> Done {
+    let setup = Setup::load(&args.workspace)?;
+    let entries = setup.entries(&args.servers)?;
+    let mut definitions = if entries.is_empty() {
+        setup.choice(&args.dialect)?.registry()?.definitions()
+    } else {
+        with_servers(&setup, entries, args)?
+    };
+    if let Some(name) = &args.tool {
+        let known = setup.choice(&args.dialect)?.registry()?;
+        let wire = known.get(name).map_or(name.as_str(), |tool| tool.name()).to_owned();
+        let all: Vec<String> = definitions.iter().map(|tool| tool.name.clone()).collect();
+        definitions.retain(|definition| definition.name == wire);
+        if definitions.is_empty() {
+            return Err(ToolError::new(
+                ErrorKind::NotFound,
+                format!("there is no tool {name:?}; there are: {}", all.join(", ")),
+            ));
+        }
+    }
+    match args.format {
+        Some(format) => {
+            let value = formats::definitions(format, &definitions);
+            // A person reads it; a program gets it as it is sent, byte for byte.
+            let people = std::io::stdout().is_terminal();
+            screen::result(&if people { serde_json::to_string_pretty(&value)? } else { value.to_string() });
+        }
+        None => screen::out(&listed(&definitions)),
+    }
+    Ok(Exit::Done)
+}
+
+/// The tools of the dialect and of the servers; those whom nobody has met yet are met first.
+fn with_servers(
+    setup: &Setup,
+    entries: Vec<Entry>,
+    args: &args::Tools,
+) -> Result<Vec<Definition>, ToolError> {
+    let builder = setup.choice(&args.dialect)?.into_builder(setup.builder());
+    let (builder, servers) = setup.holding(entries, &args.dialect, builder)?;
+    let runtime = builder.build()?;
+    servers.meet(MEETING);
+    let definitions = runtime.definitions();
+    runtime.end();
+    Ok(definitions)
+}
+
+/// How long servers that nobody has met may take.
+const MEETING: Duration = Duration::from_secs(15);
+
+fn listed(definitions: &[Definition]) -> String {
+    let mut text = String::new();
+    for tool in definitions {
+        let _ = writeln!(text, "{}  {}", painted(BOLD, &tool.name), tool.description);
+        let required: Vec<&str> = tool.input_schema["required"]
+            .as_array()
+            .map(|names| names.iter().filter_map(Value::as_str).collect())
+            .unwrap_or_default();
+        for (name, schema) in tool.input_schema["properties"].as_object().into_iter().flatten() {
+            let kind = schema["type"].as_str().unwrap_or("any");
+            let need = if required.contains(&name.as_str()) { ", required" } else { "" };
+            let choices = schema["enum"]
+                .as_array()
+                .map(|all| format!(" {}", Value::from(all.clone())))
+                .unwrap_or_default();
+            let about = schema["description"].as_str().unwrap_or_default();
+            let _ = writeln!(
+                text,
+                "    {}{} {} {about}",
+                painted(NAME, name),
+                " ".repeat(14_usize.saturating_sub(name.len())),
+                painted(FAINT, &format!("({kind}{choices}{need})")),
+            );
+        }
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,96 @@
+//! One `haft.toml`: what it says, and where it says it.
+
+use std::path::{Path, PathBuf};
+
+use haft_files::read_named;
+use haft_tool::{ErrorKind, ToolError};
+use serde::Deserialize;
+use toml_edit::{Document, Item};
+
+use super::Sections;
+
+/// No settings are longer than this.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// A file that was there.
+#[derive(Debug, Clone)]
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    pub(super) sections: Sections,
+    /// Each key with a value, and its line.
+    pub(super) lines: Vec<(String, usize)>,
+    /// Keys that mean nothing, and their lines.
+    pub(super) unknown: Vec<(usize, String)>,
+}
+
+impl File {
+    /// Reads the file, if there is one. One that cannot be understood is an error that says where.
+    pub(super) fn open(path: &Path) -> Result<Option<Self>, ToolError> {
+        let bytes = match read_named(path, MOST_BYTES) {
+            Err(error) if error.kind == ErrorKind::FileNotFound => return Ok(None),
+            other => other?,
+        };
+        let bad = |why: &str| ToolError::invalid_arguments(format!("{}: {why}", path.display()));
+        let text = String::from_utf8(bytes).map_err(|_| bad("it is not UTF-8"))?;
+        let (sections, ignored) = parse(&text).map_err(|Fault { at, why }| {
+            let (line, column) = place(&text, at);
+            ToolError::invalid_arguments(format!("{}:{line}:{column}: {why}", path.display()))
+        })?;
+        let mut lines = Vec::new();
+        if let Ok(document) = Document::parse(text.as_str()) {
+            keys(document.as_item(), "", &text, &mut lines);
+        }
+        let line_of = |name: &String| find(&lines, name).unwrap_or(1);
+        let unknown = ignored.into_iter().map(|name| (line_of(&name), name)).collect();
+        Ok(Some(Self { path: path.to_owned(), sections, lines, unknown }))
+    }
+
+    /// The line that sets `name`, or the first below it.
+    pub(super) fn line(&self, name: &str) -> Option<usize> {
+        find(&self.lines, name)
+    }
+}
+
+fn find(lines: &[(String, usize)], name: &str) -> Option<usize> {
+    let is = |key: &str| key == name || key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+    lines.iter().find(|(key, _)| is(key)).map(|(_, line)| *line)
+}
+
+/// What is wrong, and at which byte.
+pub(super) struct Fault {
+    at: usize,
+    pub(super) why: String,
+}
+
+/// What the text says, and the keys that mean nothing.
+pub(super) fn parse(text: &str) -> Result<(Sections, Vec<String>), Fault> {
+    let fault = |error: &toml_edit::de::Error| Fault {
+        at: error.span().map_or(0, |span| span.start),
+        why: error.message().trim().replace('\n', ", "),
+    };
+    let from = toml_edit::de::Deserializer::parse(text).map_err(|error| fault(&error))?;
+    let mut ignored = Vec::new();
+    let mut hear = |path: serde_ignored::Path<'_>| ignored.push(path.to_string().replace(".?", ""));
+    let sections = Sections::deserialize(serde_ignored::Deserializer::new(from, &mut hear));
+    Ok((sections.map_err(|error| fault(&error))?, ignored))
+}
+
+/// The line and column of a byte, both from 1.
+fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    (line, column)
+}
+
+fn keys(item: &Item, above: &str, text: &str, lines: &mut Vec<(String, usize)>) {
+    let Some(table) = item.as_table_like() else { return };
+    for (name, item) in table.iter() {
+        let name = if above.is_empty() { name.to_owned() } else { format!("{above}.{name}") };
+        if item.is_table_like() {
+            keys(item, &name, text, lines);
+        } else if let Some(span) = item.span() {
+            lines.push((name, place(text, span.start).0));
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The sections of `haft.toml`, typed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use haft_bus::ChannelSettings;
+use haft_policy::{Mode, Preset};
+use haft_tool::{Network, ToolError, close_names};
+use haft_tools::{Settings, dialects};
+use serde::{Deserialize, Serialize};
+
+/// Everything that can be set. What is left out is as if the file were not there.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Sections {
+    /// The vocabulary of the tools.
+    #[serde(with = "by_name")]
+    pub dialect: Option<DialectName>,
+    /// Which tools are offered, as `--tools` has them; all of the dialect's if left out.
+    pub offer: Option<Vec<String>>,
+    /// How much runs without a question.
+    #[serde(with = "by_name")]
+    pub permission_mode: Option<Mode>,
+    /// What may be written, in one word.
+    #[serde(with = "by_name")]
+    pub sandbox: Option<Preset>,
+    /// What may be reached: `none`, `all`, or a list of domains.
+    pub network: Option<NetworkWords>,
+    /// Rules.
+    pub permissions: Permissions,
+    /// What the tools themselves need.
+    pub tools: Settings,
+    /// Where messages go, by name.
+    pub channels: BTreeMap<String, ChannelSettings>,
+}
+
+/// Rules, as `--allowedTools` has them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Permissions {
+    /// What runs without a question.
+    pub allow: Vec<String>,
+    /// What asks first.
+    pub ask: Vec<String>,
+    /// What never runs.
+    pub deny: Vec<String>,
+}
+
+impl Sections {
+    /// What counts where nobody says anything, for the settings that show it.
+    pub(super) fn defaults() -> [(&'static str, String); 4] {
+        [
+            ("dialect", dialects::NAMES[0].to_owned()),
+            ("permission_mode", Mode::default().to_string()),
+            ("sandbox", Preset::default().to_string()),
+            ("network", "none".to_owned()),
+        ]
+    }
+
+    /// Sets one of the settings that a variable can set.
+    pub(super) fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
+        match name {
+            "dialect" => self.dialect = Some(text.parse()?),
+            "offer" => self.offer = Some(words(text)),
+            "permission_mode" => self.permission_mode = Some(text.parse()?),
+            "sandbox" => self.sandbox = Some(text.parse()?),
+            "network" => self.network = Some(NetworkWords(words(text))),
+            other => return Err(format!("{other} cannot be set by a variable")),
+        }
+        Ok(())
+    }
+}
+
+/// Words with commas between them.
+pub(super) fn words(text: &str) -> Vec<String> {
+    text.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
+}
+
+/// The name of a dialect that there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DialectName(String);
+
+impl DialectName {
+    /// The name.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for DialectName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        if dialects::NAMES.contains(&name) {
+            return Ok(Self(name.to_owned()));
+        }
+        let near = close_names(name, dialects::NAMES.iter().copied());
+        let near = near.first().map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+        Err(format!("there is no dialect {name:?}; one of {}{near}", dialects::NAMES.join(", ")))
+    }
+}
+
+impl fmt::Display for DialectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What commands and tools may reach, in the user's words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "OneOrMany", into = "OneOrMany")]
+pub(crate) struct NetworkWords(pub Vec<String>);
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected \"none\", \"all\" or a list of domains")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl From<OneOrMany> for NetworkWords {
+    fn from(words: OneOrMany) -> Self {
+        match words {
+            OneOrMany::One(text) => Self(self::words(&text)),
+            OneOrMany::Many(words) => Self(words),
+        }
+    }
+}
+
+impl From<NetworkWords> for OneOrMany {
+    fn from(NetworkWords(words): NetworkWords) -> Self {
+        match words.as_slice() {
+            [one] if matches!(one.as_str(), "none" | "all") => Self::One(one.clone()),
+            _ => Self::Many(words),
+        }
+    }
+}
+
+impl NetworkWords {
+    /// What the words mean.
+    pub(crate) fn network(&self) -> Result<Network, ToolError> {
+        let words: Vec<&str> = self.0.iter().map(|word| word.trim()).collect();
+        match words.as_slice() {
+            ["none"] | [] => Ok(Network::None),
+            ["all"] => Ok(Network::All),
+            list if list.iter().any(|word| matches!(*word, "none" | "all" | "")) => {
+                Err(ToolError::invalid_arguments(
+                    "network: none and all stand alone; or name domains, with commas between them",
+                ))
+            }
+            list => Ok(Network::Domains(list.iter().map(|word| (*word).to_owned()).collect())),
+        }
+    }
+}
+
+/// Values that have names of their own, which the command line uses too.
+mod by_name {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[expect(clippy::ref_option, reason = "the signature serde asks for")]
+    pub(super) fn serialize<T: Display, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => to.collect_str(value),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, T, D>(from: D) -> Result<Option<T>, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        String::deserialize(from)?.parse().map(Some).map_err(D::Error::custom)
+    }
+}

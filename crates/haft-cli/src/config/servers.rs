@@ -1,0 +1,256 @@
+//! The MCP servers that are configured for a workspace: by flags, in the user's file, in the project's `.mcp.json`, by skills.
+//!
+//! Who is named first counts: flags before the user before the project. Nobody is asked and nothing is started here.
+
+use std::path::Path;
+
+use crate::servers::{Entry, Origin, mcp_json};
+use haft_files::read_named;
+use haft_tool::{ErrorKind, ToolError, Value, close_names};
+
+use super::pinned::unpinned;
+use super::{Config, skills};
+
+/// What a project's servers are called in its workspace.
+pub(crate) const PROJECT_SERVERS: &str = ".mcp.json";
+/// No list of servers is longer than this.
+const MOST_BYTES: u64 = 4 << 20;
+/// What an entry of the user's own file may hold.
+const KEYS: &[&str] = &[
+    "args",
+    "command",
+    "cwd",
+    "disabled",
+    "enabled",
+    "env",
+    "headers",
+    "network",
+    "oauth",
+    "offers",
+    "sandbox",
+    "timeout",
+    "tools",
+    "transport",
+    "type",
+    "url",
+    "writes",
+];
+
+/// A server as it stands in a file or a flag; whether it can be used is not yet known.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Configured {
+    /// What it is called.
+    pub name: String,
+    /// What was written.
+    pub written: Value,
+    /// Who configured it.
+    pub origin: Origin,
+}
+
+impl Configured {
+    /// The entry; nothing if it is switched off, and why if it cannot be used.
+    pub(crate) fn entry(&self) -> Result<Option<Entry>, String> {
+        Entry::read(&self.name, &self.written, self.origin.clone(), &|name| std::env::var(name).ok())
+    }
+}
+
+/// All that are configured, and what is strange about it.
+#[derive(Debug, Default)]
+pub(crate) struct Servers {
+    /// Those that count.
+    pub all: Vec<Configured>,
+    /// What whoever wrote the rest should hear.
+    pub warnings: Vec<String>,
+}
+
+impl Config {
+    /// The servers for calls in `workspace`. Each of `flags` is a file or its JSON; with `strict` nothing else counts. A flag
+    /// that cannot be understood is an error; what is wrong in files is a warning.
+    pub(crate) fn servers(
+        &self,
+        workspace: &Path,
+        flags: &[String],
+        strict: bool,
+    ) -> Result<Servers, ToolError> {
+        let mut servers = Servers::default();
+        for flag in flags {
+            servers.add_all(&Origin::Flag, from_flag(flag)?);
+        }
+        if strict {
+            return Ok(servers);
+        }
+        let own = &self.values.tools.mcp_servers;
+        if let Some(path) = self.path().filter(|_| !own.is_empty()) {
+            for (name, written) in own {
+                servers.warnings.extend(unknown_keys(path, name, written));
+            }
+            servers.add_all(&Origin::User(path.to_owned()), own.clone());
+        }
+        let project = workspace.join(PROJECT_SERVERS);
+        match project_servers(&project) {
+            Ok(all) => servers.add_all(&Origin::Project(project), all),
+            Err(why) => servers.warnings.push(why),
+        }
+        // Whoever wrote a skill may not be whoever uses it, wherever it lies.
+        let home = std::env::home_dir().filter(|home| home.is_absolute() && home != workspace);
+        for base in std::iter::once(workspace).chain(home.as_deref()) {
+            for (skill, declared) in skills::declared(base) {
+                servers.add_all(&Origin::Project(skill), declared);
+            }
+        }
+        Ok(servers)
+    }
+}
+
+impl Servers {
+    fn add_all(&mut self, origin: &Origin, all: serde_json::Map<String, Value>) {
+        for (name, written) in all {
+            if let Some(first) = self.all.iter().find(|first| first.name == name) {
+                // Who is switched off by name is meant to be.
+                if is_on(&first.written) {
+                    self.warnings.push(format!(
+                        "the server {name:?} of {origin} is not used: one of that name is in {}",
+                        first.origin
+                    ));
+                }
+                continue;
+            }
+            if matches!(origin, Origin::Project(_)) && is_on(&written) {
+                self.warnings.extend(unpinned(&written).map(|(program, package)| {
+                    format!(
+                        "the server {name:?} of {origin} runs whatever {program} finds as {package:?} on the day; a \
+                         version behind the name would hold it"
+                    )
+                }));
+            }
+            self.all.push(Configured { name, written, origin: origin.clone() });
+        }
+    }
+}
+
+/// Whether an entry is not switched off.
+fn is_on(written: &Value) -> bool {
+    written["disabled"] != true && written["enabled"] != false
+}
+
+fn from_flag(flag: &str) -> Result<serde_json::Map<String, Value>, ToolError> {
+    let (bytes, place) = if flag.trim_start().starts_with('{') {
+        (flag.as_bytes().to_vec(), "--mcp-config".to_owned())
+    } else {
+        let bytes = read_named(Path::new(flag), MOST_BYTES)
+            .map_err(|error| ToolError { message: format!("--mcp-config: {}", error.message), ..error })?;
+        (bytes, format!("--mcp-config: {flag}"))
+    };
+    let all = mcp_json(&bytes, &place).map_err(ToolError::invalid_arguments)?;
+    if all.is_empty() {
+        return Err(ToolError::invalid_arguments(format!(
+            "{place} names no server; expected {{\"mcpServers\": {{\"NAME\": {{…}}}}}}"
+        )));
+    }
+    Ok(all)
+}
+
+fn project_servers(path: &Path) -> Result<serde_json::Map<String, Value>, String> {
+    match read_named(path, MOST_BYTES) {
+        Ok(bytes) => mcp_json(&bytes, &path.display().to_string())
+            .map_err(|why| format!("{why}; its servers are left out")),
+        Err(error) if error.kind == ErrorKind::FileNotFound => Ok(serde_json::Map::new()),
+        Err(error) => Err(format!("{}; its servers are left out", error.message)),
+    }
+}
+
+fn unknown_keys(path: &Path, name: &str, written: &Value) -> Vec<String> {
+    let keys = written.as_object().into_iter().flatten().map(|(key, _)| key);
+    keys.filter(|key| !KEYS.contains(&key.as_str()))
+        .map(|key| {
+            let near = close_names(key, KEYS.iter().copied());
+            let hint = near.first().map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            format!("{}: the server {name:?} has no setting {key}{hint}", path.display())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    struct Stage {
+        folder: tempfile::TempDir,
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the test lays out files for the code to read")]
+    impl Stage {
+        fn new(own: &str, project: &str) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("own.toml"), own).unwrap();
+            std::fs::create_dir(folder.path().join("w")).unwrap();
+            if !project.is_empty() {
+                std::fs::write(folder.path().join("w/.mcp.json"), project).unwrap();
+            }
+            Self { folder }
+        }
+
+        fn servers(&self, flags: &[&str], strict: bool) -> Result<Servers, ToolError> {
+            let workspace = self.folder.path().join("w");
+            let config = Config::read(Some(self.folder.path().join("own.toml")), &workspace, &|_| None)?;
+            let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+            config.servers(&workspace, &flags, strict)
+        }
+    }
+
+    fn commands(servers: &Servers) -> Vec<(&str, &str)> {
+        servers
+            .all
+            .iter()
+            .map(|one| (one.name.as_str(), one.written["command"].as_str().unwrap_or("-")))
+            .collect()
+    }
+
+    const OWN: &str = "[tools.mcp_servers.a]\ncommand = \"own\"\n[tools.mcp_servers.off]\nenabled = false\n";
+
+    #[test]
+    fn flags_count_before_the_user_and_the_user_before_the_project() {
+        let project = json!({"mcpServers": {
+            "a": {"command": "project"}, "b": {"command": "project"}, "off": {"command": "project"},
+        }});
+        let stage = Stage::new(OWN, &project.to_string());
+        let flag = r#"{"mcpServers": {"b": {"command": "flag"}}}"#;
+        let servers = stage.servers(&[flag], false).unwrap();
+        assert_eq!(commands(&servers), [("b", "flag"), ("a", "own"), ("off", "-")]);
+        let told: Vec<_> = servers.warnings.iter().map(|said| said.contains("is not used")).collect();
+        assert_eq!(
+            told,
+            [true, true],
+            "what the user has switched off needs no word: {:?}",
+            servers.warnings
+        );
+        assert!(servers.all[2].entry().unwrap().is_none());
+        assert_eq!(commands(&stage.servers(&[flag], true).unwrap()), [("b", "flag")]);
+        assert!(stage.servers(&[], true).unwrap().all.is_empty());
+    }
+
+    #[test]
+    fn a_bad_file_is_a_warning_and_a_bad_flag_an_error() {
+        for bad in ["{", "[]", "{\"mcpServers\": 1}", &"[".repeat(200_000)] {
+            let servers = Stage::new(OWN, bad).servers(&[], false).unwrap();
+            assert_eq!((servers.all.len(), servers.warnings.len()), (2, 1), "{:?}", servers.warnings);
+            assert!(servers.warnings[0].contains(".mcp.json") && servers.warnings[0].contains("left out"));
+        }
+        let stage = Stage::new("", "");
+        for bad in ["{", "{}", "/nowhere/x.json", "", "{\"mcpServers\": {}}"] {
+            let error = stage.servers(&[bad], false).unwrap_err();
+            assert!(error.message.starts_with("--mcp-config"), "{error}");
+        }
+        let none = stage.servers(&[], false).unwrap();
+        assert!(none.all.is_empty() && none.warnings.is_empty());
+    }
+
+    #[test]
+    fn a_misspelt_key_is_told() {
+        let stage = Stage::new("[tools.mcp_servers.a]\ncommand = \"x\"\nnetwrok = \"all\"\n", "");
+        let said = stage.servers(&[], false).unwrap().warnings.concat();
+        assert!(said.contains("\"a\" has no setting netwrok; did you mean network?"), "{said}");
+    }
+}

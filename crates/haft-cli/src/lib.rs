@@ -1,0 +1,16 @@
+//! The `haft` program: command line, settings, the MCP service over the runtime, and management of MCP servers.
+//!
+//! `cli` has one file per command, `config` the settings, `service` serves Haft's tools over MCP, `servers` runs the MCP
+//! servers that the user configured, `splice` edits one entry of other programs' settings files, `host` answers tools' questions
+//! at a terminal.
+//!
+//! What must never live here: a tool, a decision about a call, the MCP protocol itself (haft-mcp).
+
+mod cli;
+mod config;
+mod host;
+pub mod servers;
+mod service;
+mod splice;
+
+pub use cli::main;

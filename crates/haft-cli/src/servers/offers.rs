@@ -1,0 +1,125 @@
+//! What is offered to a server that the user lets ask: the workspace, the user's answers, a model's words.
+
+use std::sync::Arc;
+
+use haft_tool::{Cancel, Choice, Completion, Hosted, ModelRole, UserQuestion};
+use serde_json::{Map, Value, json};
+use url::Url;
+
+use super::ground::Ground;
+use haft_mcp::client::{Elicitation, Elicited, Handlers, Offered, Wanted};
+use haft_mcp::wire::{INTERNAL, RpcError};
+
+/// The most words that a model is asked for on a server's behalf.
+const MOST_TOKENS: u32 = 4_096;
+
+/// Answers what one server asks.
+pub(super) struct Offers {
+    offered: Offered,
+    ground: std::sync::Weak<Ground>,
+}
+
+impl Offers {
+    /// Who answers, if anything is offered.
+    pub(super) fn of(words: &[String], ground: &Arc<Ground>) -> Option<Arc<dyn Handlers>> {
+        let has = |word: &str| words.iter().any(|offered| offered == word);
+        let samples = has("sampling") && ground.host.has_model(ModelRole::Small);
+        let offered = Offered { forms: has("elicitation"), addresses: false, samples, roots: has("roots") };
+        let anything = offered != Offered::default();
+        anything.then(|| Arc::new(Self { offered, ground: Arc::downgrade(ground) }) as Arc<dyn Handlers>)
+    }
+
+    fn ground(&self) -> Result<Arc<Ground>, RpcError> {
+        self.ground.upgrade().ok_or_else(|| RpcError::new(INTERNAL, "the session has ended"))
+    }
+}
+
+impl Handlers for Offers {
+    fn offered(&self) -> Offered {
+        self.offered
+    }
+
+    fn elicit(&self, question: &Elicitation, _cancel: &Cancel) -> Result<Elicited, RpcError> {
+        let Wanted::Form(schema) = &question.wanted else { return Ok(Elicited::Decline) };
+        let fields = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+        let questions: Vec<UserQuestion> = fields
+            .iter()
+            .map(|(name, field)| {
+                let about = field.get("description").and_then(Value::as_str).unwrap_or(name);
+                let question = format!("A server asks: {}\n{name}: {about}", question.message);
+                UserQuestion { question, header: name.clone(), choices: choices(field), several: false }
+            })
+            .collect();
+        let ground = self.ground()?;
+        match wait(ground.host.ask(&questions)) {
+            Ok(answers) => Ok(Elicited::Accept(filled(&fields, &answers))),
+            Err(_) => Ok(Elicited::Decline),
+        }
+    }
+
+    fn sample(&self, params: &Value, _cancel: &Cancel) -> Result<Value, RpcError> {
+        let ground = self.ground()?;
+        let said = |message: &Value| {
+            let content = message.get("content")?;
+            let pieces = match content {
+                Value::Array(pieces) => pieces.clone(),
+                one => vec![one.clone()],
+            };
+            let words = pieces.iter().filter_map(|piece| piece.get("text").and_then(Value::as_str));
+            Some(words.collect::<Vec<_>>().join("\n"))
+        };
+        let messages = params.get("messages").and_then(Value::as_array).into_iter().flatten();
+        let most = params.get("maxTokens").and_then(Value::as_u64).and_then(|most| u32::try_from(most).ok());
+        let completion = Completion {
+            role: ModelRole::Small,
+            system: params.get("systemPrompt").and_then(Value::as_str).map(str::to_owned),
+            prompt: messages.filter_map(said).collect::<Vec<_>>().join("\n\n"),
+            max_tokens: most.unwrap_or(MOST_TOKENS).min(MOST_TOKENS),
+        };
+        let text = wait(ground.host.complete(&completion))
+            .map_err(|error| RpcError::new(INTERNAL, error.message))?;
+        Ok(
+            json!({"role": "assistant", "content": {"type": "text", "text": text}, "model": "small", "stopReason": "endTurn"}),
+        )
+    }
+
+    fn roots(&self) -> Result<Vec<(String, Option<String>)>, RpcError> {
+        let runtime = self.ground()?.runtime().map_err(|error| RpcError::new(INTERNAL, error.message))?;
+        let workspace = runtime.workspace();
+        let address = Url::from_directory_path(workspace).map(String::from).unwrap_or_default();
+        Ok(vec![(address, workspace.file_name().map(|name| name.to_string_lossy().into_owned()))])
+    }
+}
+
+/// Waits for the host on this thread, which the question has to itself.
+fn wait<T>(work: Hosted<'_, T>) -> Result<T, haft_tool::ToolError> {
+    haft_runtime::block_on(work)
+}
+
+/// The answers that a field leaves to choose from; none for words of one's own.
+fn choices(field: &Value) -> Vec<Choice> {
+    let choice = |label: &str| Choice { label: label.to_owned(), description: String::new() };
+    if field.get("type").and_then(Value::as_str) == Some("boolean") {
+        return vec![choice("yes"), choice("no")];
+    }
+    let values = field.get("enum").and_then(Value::as_array).into_iter().flatten();
+    values.filter_map(Value::as_str).map(choice).collect()
+}
+
+/// The answers as the fields want them; one that does not fit is left out.
+fn filled(fields: &Map<String, Value>, answers: &[Vec<String>]) -> Map<String, Value> {
+    let mut content = Map::new();
+    for ((name, field), answer) in fields.iter().zip(answers) {
+        let Some(word) = answer.first() else { continue };
+        let value = match field.get("type").and_then(Value::as_str) {
+            Some("boolean") => Some(json!(word == "yes")),
+            Some("integer") => word.trim().parse::<i64>().ok().map(|number| json!(number)),
+            Some("number") => word.trim().parse::<f64>().ok().map(|number| json!(number)),
+            _ => Some(json!(word)),
+        };
+        if let Some(value) = value {
+            content.insert(name.clone(), value);
+        }
+    }
+    content
+}

@@ -1,0 +1,178 @@
+//! The client's user, asked over the wire: may this call run, and whatever a tool wants to know.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use haft_runtime::{Answer, Asker, Nobody, Question, Runtime};
+use haft_tool::{Host, Hosted, Logged, NoHost, Output, PlanReady, ToolError, UserQuestion};
+use serde_json::{Map, Value, json};
+
+use super::past;
+use haft_mcp::serve::{Ask, Exchange, Unanswered};
+use haft_mcp::wire::Version;
+
+/// The client's user as the one who allows calls.
+pub(super) struct Client(pub(super) Arc<Exchange>);
+
+impl Asker for Client {
+    fn ask<'a>(&'a self, question: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        if !elicits(&self.0) {
+            return Nobody.ask(question);
+        }
+        Box::pin(async move {
+            let answer = form(
+                &self.0,
+                "allow",
+                &format!("{}: {}. Run it?", question.tool, question.reason),
+                &json!({
+                    "type": "object",
+                    "properties": {"run": {"type": "boolean", "title": "Run it", "default": false}},
+                    "required": ["run"],
+                }),
+            );
+            match answer {
+                Ok(Some(content)) if content.get("run").and_then(Value::as_bool) == Some(true) => {
+                    Answer::Allow { by: "the client's user".to_owned() }
+                }
+                Ok(_) => Answer::Deny { why: "the client's user said no".to_owned() },
+                Err(why) => Answer::Deny { why: unanswered(&why) },
+            }
+        })
+    }
+}
+
+/// The client's user as the one who runs the tools; what they cannot do, `host` does.
+pub(super) struct ClientHost {
+    pub(super) exchange: Arc<Exchange>,
+    pub(super) host: Arc<dyn Host>,
+    pub(super) runtime: Runtime,
+}
+
+impl Host for ClientHost {
+    fn behind(&self) -> Option<&dyn Host> {
+        Some(self.host.as_ref())
+    }
+
+    fn ask<'a>(&'a self, questions: &'a [UserQuestion]) -> Hosted<'a, Vec<Vec<String>>> {
+        if !elicits(&self.exchange) {
+            return NoHost.ask(questions);
+        }
+        Box::pin(async move {
+            let words: Vec<&str> = questions.iter().map(|question| question.question.as_str()).collect();
+            let schema = questions_schema(questions, self.exchange.version());
+            let content = form(&self.exchange, "questions", &words.join("\n"), &schema);
+            let content = content.map_err(|why| ToolError::failed(unanswered(&why)))?;
+            let content = content.ok_or_else(|| {
+                ToolError::denied("the user did not want to answer; go on with your best judgement and say what you assumed")
+            })?;
+            Ok((0..questions.len()).map(|at| chosen(content.get(&field(at)))).collect())
+        })
+    }
+
+    fn plan_ready<'a>(&'a self, plan: &'a PlanReady) -> Hosted<'a, String> {
+        if !elicits(&self.exchange) {
+            return NoHost.plan_ready(plan);
+        }
+        Box::pin(async move {
+            let words = plan.plan.as_deref().unwrap_or("The plan is ready. Go on with it?");
+            let schema = json!({
+                "type": "object",
+                "properties": {"go": {"type": "boolean", "title": "Go on with this plan", "default": false}},
+                "required": ["go"],
+            });
+            match form(&self.exchange, "plan", words, &schema) {
+                Ok(Some(content)) if content.get("go").and_then(Value::as_bool) == Some(true) => {
+                    Ok("The user has approved the plan".to_owned())
+                }
+                Ok(_) => Err(ToolError::denied("the user did not approve the plan")),
+                Err(why) => Err(ToolError::failed(unanswered(&why))),
+            }
+        })
+    }
+
+    fn log(&self, limit: usize) -> Hosted<'_, Vec<Logged>> {
+        Box::pin(async move { past::log(&self.runtime, limit) })
+    }
+
+    fn undo(&self, call: Option<i64>) -> Hosted<'_, Output> {
+        Box::pin(async move { past::undo(&self.runtime, call) })
+    }
+
+    fn tell(&self, topic: &str, facts: &Value) {
+        self.exchange.log(haft_mcp::serve::Level::Info, topic, facts);
+        self.host.tell(topic, facts);
+    }
+}
+
+/// Whether the client can show its user a form. One that says nothing of the kinds it has, has forms.
+fn elicits(exchange: &Exchange) -> bool {
+    exchange
+        .ability("elicitation")
+        .is_some_and(|ability| ability.get("url").is_none() || ability.get("form").is_some())
+}
+
+/// What the user filled in; nothing if they did not want to.
+fn form(
+    exchange: &Exchange,
+    key: &str,
+    message: &str,
+    schema: &Value,
+) -> Result<Option<Map<String, Value>>, Unanswered> {
+    let mut params = json!({"message": message, "requestedSchema": schema});
+    if exchange.version() >= Version::V2025_11_25 {
+        params["mode"] = json!("form");
+    }
+    let ask = Ask { key: key.to_owned(), method: "elicitation/create", params };
+    let answer = exchange.ask(&[ask])?.pop().unwrap_or_default();
+    let accepted = answer.get("action").and_then(Value::as_str) == Some("accept");
+    let content = || answer.get("content").and_then(Value::as_object).cloned().unwrap_or_default();
+    Ok(accepted.then(content))
+}
+
+fn unanswered(why: &Unanswered) -> String {
+    match why {
+        Unanswered::Unable(what) => format!("the client cannot do this: {what}"),
+        Unanswered::Gone => "the client is gone, or has taken its call back".to_owned(),
+        Unanswered::Late => "the user took too long to answer".to_owned(),
+        Unanswered::Refused(error) => format!("the client could not ask its user: {}", error.message),
+    }
+}
+
+fn field(at: usize) -> String {
+    format!("answer_{}", at + 1)
+}
+
+/// A form with one field for each question. Words of one's own fit where the form cannot force a choice.
+fn questions_schema(questions: &[UserQuestion], version: Version) -> Value {
+    let mut properties = Map::new();
+    for (at, question) in questions.iter().enumerate() {
+        let labels: Vec<&str> = question.choices.iter().map(|choice| choice.label.as_str()).collect();
+        let explained: Vec<String> = question
+            .choices
+            .iter()
+            .map(|choice| format!("{}: {}", choice.label, choice.description))
+            .collect();
+        let mut shape = match question.several {
+            true if version >= Version::V2025_11_25 => {
+                json!({"type": "array", "items": {"type": "string", "enum": labels}})
+            }
+            true => json!({"type": "string"}),
+            false => json!({"type": "string", "enum": labels}),
+        };
+        shape["title"] = json!(question.header);
+        shape["description"] = json!(format!("{}\n{}", question.question, explained.join("\n")));
+        properties.insert(field(at), shape);
+    }
+    let required: Vec<String> = (0..questions.len()).map(field).collect();
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
+/// The labels that were chosen.
+fn chosen(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::String(one)) => vec![one.clone()],
+        _ => Vec::new(),
+    }
+}

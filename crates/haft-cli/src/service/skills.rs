@@ -1,0 +1,190 @@
+//! Skills as prompts: each folder with a `SKILL.md`, in the workspace and in the user's home.
+//!
+//! They are read by calls like any other, so what the scope hides is not there.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haft_runtime::{CallOptions, Runtime};
+use haft_tool::{
+    Bound, Call, Effect, ErrorKind, FileKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError,
+    World,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use haft_mcp::wire::RpcError;
+
+/// Where skills lie, below the workspace and below the user's home; the first of a name counts.
+pub(crate) const FOLDERS: &[&str] = &[".claude/skills", ".agents/skills", ".haft/skills"];
+/// The most skills that are looked at.
+const MOST: usize = 500;
+/// The most bytes of one.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// A skill.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Skill {
+    pub(super) name: String,
+    pub(super) description: String,
+    /// What a model is told when it is used.
+    pub(super) body: String,
+}
+
+/// All skills, by name.
+pub(super) fn all(runtime: &Runtime, options: CallOptions) -> Result<Vec<Skill>, RpcError> {
+    let call = Call::new("mcp_prompts", "prompts/list", json!({}));
+    let done = runtime.run_tool(Arc::new(Look), call, options);
+    if done.output.is_error() {
+        return Err(RpcError::internal(done.output.as_text()));
+    }
+    let found = done.output.structured.map(serde_json::from_value).transpose();
+    Ok(found.map_err(|error| RpcError::internal(error.to_string()))?.unwrap_or_default())
+}
+
+impl Skill {
+    /// As a list of prompts has it.
+    pub(super) fn listed(&self) -> Value {
+        json!({
+            "name": self.name,
+            "description": self.description,
+            "arguments": [{"name": "arguments", "description": "What to use the skill for", "required": false}],
+        })
+    }
+
+    /// As a prompt.
+    pub(super) fn prompt(&self, arguments: Option<&str>) -> Value {
+        let text = match arguments {
+            Some(arguments) if self.body.contains("$ARGUMENTS") => self.body.replace("$ARGUMENTS", arguments),
+            Some(arguments) if !arguments.is_empty() => format!("{}\n\n{arguments}", self.body),
+            _ => self.body.replace("$ARGUMENTS", ""),
+        };
+        json!({
+            "description": self.description,
+            "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
+        })
+    }
+
+    /// A skill out of its file; nothing if that says no more than its name.
+    fn read(folder: &str, text: &str) -> Option<Self> {
+        let (front, body) = front_matter(text)?;
+        let value = |key: &str| {
+            let mut lines = front.lines().rev().filter_map(|line| line.split_once(':'));
+            lines.find(|(name, _)| *name == key).map(|(_, value)| plain(value))
+        };
+        let name = value("name").filter(|name| !name.is_empty()).unwrap_or_else(|| folder.to_owned());
+        let description = value("description").unwrap_or_default();
+        Some(Self { name, description, body: body.trim().to_owned() })
+    }
+}
+
+/// What stands between the first two lines of dashes, and what follows; nothing if there are no such lines.
+pub(crate) fn front_matter(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut lines = text.split_inclusive('\n');
+    let first = lines.next().filter(|line| line.trim_end() == "---")?;
+    let mut at = first.len();
+    for line in lines {
+        if line.trim_end() == "---" {
+            return Some((text.get(first.len()..at)?, text.get(at + line.len()..)?));
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// A value of the front matter without its quotes.
+fn plain(value: &str) -> String {
+    let value = value.trim();
+    let unquoted = ['"', '\'']
+        .into_iter()
+        .find_map(|quote| value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)));
+    unquoted.unwrap_or(value).to_owned()
+}
+
+/// Looks for skills.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+struct Look;
+
+impl Look {
+    fn folders(planning: &Planning) -> Vec<PathBuf> {
+        let home = std::env::home_dir().filter(|home| home.is_absolute());
+        let bases = std::iter::once(planning.workspace.clone()).chain(home);
+        bases.flat_map(|base| FOLDERS.iter().map(move |folder| base.join(folder))).collect()
+    }
+}
+
+impl Tool for Look {
+    type Input = Nothing;
+
+    fn name(&self) -> &'static str {
+        "prompts/list"
+    }
+
+    fn side_effect(&self) -> SideEffect {
+        SideEffect::ReadOnly
+    }
+
+    fn plan(&self, _input: &Nothing, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+        Ok(Self::folders(planning).into_iter().map(|path| Effect::Read { path }).collect())
+    }
+
+    async fn perform(&self, _input: Nothing, world: &dyn World) -> Result<Output, ToolError> {
+        let mut skills: Vec<Skill> = Vec::new();
+        for folder in Self::folders(world.planning()) {
+            let Ok((entries, _)) = world.files().list_first(&folder, MOST) else { continue };
+            for entry in entries.iter().filter(|entry| matches!(entry.kind, FileKind::Dir | FileKind::Link)) {
+                let Some(name) = entry.name.to_str() else { continue };
+                match one(world, &folder.join(name).join("SKILL.md")) {
+                    Ok(text) => skills.extend(
+                        Skill::read(name, &text)
+                            .filter(|new| skills.iter().all(|skill| skill.name != new.name)),
+                    ),
+                    Err(error) if error.kind == ErrorKind::Interrupted => return Err(error),
+                    // A folder without one, or one that may not be read, is no skill.
+                    Err(_) => {}
+                }
+            }
+        }
+        skills.sort_by(|a, b| a.name.cmp(&b.name));
+        skills.truncate(MOST);
+        Ok(Output::text("").with_structured(json!(skills)))
+    }
+
+    fn bound(&self) -> Bound {
+        Bound { max_chars: usize::MAX, ..Bound::default() }
+    }
+}
+
+fn one(world: &dyn World, path: &std::path::Path) -> Result<String, ToolError> {
+    let mut text = String::new();
+    let file = world.files().open(path)?.file;
+    let read = file.take(MOST_BYTES).read_to_string(&mut text);
+    read.map_err(|error| ToolError::io(path.display(), &error))?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skill_is_its_front_matter_and_its_body() {
+        let text =
+            "---\nname: \"pdf\"\ndescription: Read PDFs: all of them\nother: [x]\n---\n\nDo $ARGUMENTS.\n";
+        let skill = Skill::read("folder", text).unwrap();
+        assert_eq!((skill.name.as_str(), skill.description.as_str()), ("pdf", "Read PDFs: all of them"));
+        assert_eq!(skill.prompt(Some("this"))["messages"][0]["content"]["text"], "Do this.");
+        assert_eq!(
+            Skill::read("folder", "---\r\nx: y\r\n---\r\nbody").map(|skill| skill.name).as_deref(),
+            Some("folder")
+        );
+        for none in ["", "---", "---\nname: x\n", "text\n---\nname: x\n---\n"] {
+            assert_eq!(Skill::read("folder", none), None, "{none:?}");
+        }
+    }
+}

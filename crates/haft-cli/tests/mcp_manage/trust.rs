@@ -1,0 +1,85 @@
+//! The user's yes to a server that came with a project.
+
+use std::collections::BTreeMap;
+
+use haft_cli::servers::Grants;
+use serde_json::json;
+
+use crate::house::terminal::Terminal;
+use crate::stage::Stage;
+
+fn with_project(args: &[&str]) -> Stage {
+    let stage = Stage::new();
+    let entry = json!({"command": "npx", "args": args, "env": {"TOKEN": "s3cr3t"}});
+    stage.house.write(".mcp.json", &json!({"mcpServers": {"tests": entry}}).to_string());
+    stage
+}
+
+#[test]
+fn a_yes_is_to_one_command_and_can_be_taken_back() {
+    let stage = with_project(&["tester@1.0.0", "a b"]);
+    insta::assert_snapshot!(stage.said(&["mcp", "trust", "tests", "--writes"]));
+    assert!(stage.said(&["mcp", "list"]).contains("tests  needs your yes"));
+    for (answer, code) in [("", 3), ("y", 0)] {
+        let mut terminal =
+            Terminal::run(stage.command(&["mcp", "trust", "tests", "--writes", "--network", "a.org"]));
+        terminal.sees("command    npx tester@1.0.0 'a b'");
+        terminal.sees("variables  TOKEN");
+        terminal.sees("may do     writes the workspace, reaches a.org");
+        terminal.sees("Trust tests? [y/N]");
+        terminal.types(answer);
+        let (ended, said) = terminal.ends();
+        assert_eq!(ended, code, "{said}");
+        assert!(!said.contains("s3cr3t"), "{said}");
+    }
+    let said = stage.said(&["mcp", "list"]);
+    assert!(
+        said.contains("tests  trusted") && said.contains("writes the workspace, reaches a.org"),
+        "{said}"
+    );
+    assert!(stage.done(&["mcp", "trust", "tests"]).stderr.contains("trusted already"));
+
+    let other = stage.house.read(".mcp.json").replace("a b", "a c");
+    let first = stage.house.read(".mcp.json");
+    stage.house.write(".mcp.json", &other);
+    assert!(
+        stage.said(&["mcp", "list"]).contains("tests  needs your yes"),
+        "another argument is another server"
+    );
+    stage.house.write(".mcp.json", &first);
+    assert!(stage.said(&["mcp", "list"]).contains("tests  trusted"));
+
+    assert!(stage.done(&["mcp", "untrust", "tests"]).stderr.contains("forgotten"));
+    assert!(stage.said(&["mcp", "list"]).contains("tests  needs your yes"));
+    assert!(stage.done(&["mcp", "untrust", "tests"]).stderr.contains("nothing was known"));
+    stage.done(&["mcp", "trust", "tests", "--yes"]);
+    assert!(stage.said(&["mcp", "list"]).contains("only reads the workspace, no network"));
+}
+
+#[test]
+fn changed_tools_are_shown_and_need_a_yes_of_their_own() {
+    let stage = with_project(&[]);
+    let entry = stage.of_project("tests");
+    stage.trust().consent(&entry, Grants::default()).unwrap();
+    let tools =
+        |words: &str| BTreeMap::from([("run".to_owned(), json!({"name": "run", "description": words}))]);
+    stage.trust().saw(&entry, &tools("Runs")).unwrap();
+    stage.trust().saw(&entry, &tools("Runs\u{202e} away")).unwrap();
+    let said = stage.said(&["mcp", "trust", "tests"]);
+    insta::assert_snapshot!(said.replace("0s ago", "just now"));
+    stage.done(&["mcp", "trust", "tests", "--writes", "--yes"]);
+    let known = stage.trust().known(&entry).unwrap();
+    assert_eq!((known.pending, known.tools, known.grants.writes), (None, tools("Runs\u{202e} away"), true));
+}
+
+#[test]
+fn only_what_comes_with_a_project_needs_a_yes() {
+    let stage = Stage::new();
+    stage.set("[tools.mcp_servers.mine]\ncommand = \"x\"\n[tools.mcp_servers.off]\nenabled = false\n");
+    assert!(stage.done(&["mcp", "trust", "mine"]).stderr.contains("trusted already"));
+    let ran = stage.haft(&["mcp", "trust", "mine", "--writes"]);
+    assert!(ran.code == 2 && ran.stderr.contains("mine is your own"), "{}", ran.stderr);
+    let ran = stage.haft(&["mcp", "trust", "off"]);
+    assert!(ran.code == 1 && ran.stderr.contains("switched off"), "{}", ran.stderr);
+    assert_eq!(stage.haft(&["mcp", "trust", "nobody", "--yes"]).code, 4);
+}

@@ -1,0 +1,277 @@
+//! A workspace with an outside, and a journal that remembers what it was told.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use haft_files::{LocalFiles, Root, containment};
+use haft_tool::{Before, Image, Intent, Record};
+use haft_tool::{Cancel, Change, ErrorKind, Files, Node, Reads, Restore, Scope, ToolError, Written};
+use tempfile::TempDir;
+
+/// What stands in every file outside the workspace, so that a leak is seen at once.
+pub(crate) const SECRET: &[u8] = b"outside";
+
+/// What the journal was told, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Told {
+    Before { change: Change, bytes: Option<Vec<u8>> },
+    Changed(Change),
+    NotReversible(String),
+}
+
+type Hook = Box<dyn Fn(&[Intent<'_>]) -> Result<(), ToolError> + Send + Sync>;
+
+/// A journal that remembers, and lets a test look around at the moment before a change.
+#[derive(Default)]
+pub(crate) struct Recording {
+    told: Mutex<Vec<Told>>,
+    hook: Option<Hook>,
+}
+
+impl Recording {
+    pub(crate) fn told(&self) -> Vec<Told> {
+        self.told.lock().unwrap().clone()
+    }
+
+    pub(crate) fn changes(&self) -> Vec<Change> {
+        let changed = |told| if let Told::Changed(change) = told { Some(change) } else { None };
+        self.told().into_iter().filter_map(changed).collect()
+    }
+}
+
+impl Record for Recording {
+    fn before(&self, intents: &[Intent<'_>]) -> Result<(), ToolError> {
+        let told = intents
+            .iter()
+            .map(|intent| Told::Before { change: intent.change.clone(), bytes: bytes_of(&intent.before) });
+        self.told.lock().unwrap().extend(told);
+        self.hook.as_ref().map_or(Ok(()), |hook| hook(intents))
+    }
+
+    fn changed(&self, change: Change) {
+        self.told.lock().unwrap().push(Told::Changed(change));
+    }
+
+    fn not_reversible(&self, why: String) {
+        self.told.lock().unwrap().push(Told::NotReversible(why));
+    }
+
+    fn witness(&self, _before: &Before<'_>) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    fn moving(&self, _from: &Path, _to: &Path) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    fn stayed(&self) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    fn witnessed(&self, changes: Vec<Change>) -> Result<(), ToolError> {
+        self.told.lock().unwrap().extend(changes.into_iter().map(Told::Changed));
+        Ok(())
+    }
+
+    fn enforced(&self, _how: String) {}
+
+    fn refused(&self, _denials: &[haft_tool::Denial]) {}
+}
+
+fn bytes_of(image: &Image<'_>) -> Option<Vec<u8>> {
+    match image {
+        Image::None => None,
+        Image::Small(bytes) => Some(bytes.to_vec()),
+        Image::Large(file) => {
+            let mut bytes = Vec::new();
+            let mut file: &fs::File = file;
+            file.read_to_end(&mut bytes).unwrap();
+            Some(bytes)
+        }
+    }
+}
+
+/// What stands in every file that a test puts back.
+pub(crate) const BYTES: &[u8] = b"the bytes";
+
+pub(crate) fn put_back(files: &dyn Files, restore: &Restore<'_>) -> Result<(), ToolError> {
+    put_all_back(files, std::slice::from_ref(restore))
+}
+
+pub(crate) fn put_all_back(files: &dyn Files, restores: &[Restore<'_>]) -> Result<(), ToolError> {
+    files.restore(restores, &|_, file| {
+        file.write_all(BYTES).unwrap();
+        Ok(())
+    })
+}
+
+/// A workspace `ws`, a second root `second`, and `out`, which is neither.
+pub(crate) struct Stage {
+    _held: TempDir,
+    pub(crate) base: PathBuf,
+    pub(crate) scope: Scope,
+    pub(crate) cancel: Cancel,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        let held = TempDir::new().unwrap();
+        let base = held.path().canonicalize().unwrap();
+        for directory in ["ws", "second", "out", "home"] {
+            fs::create_dir(base.join(directory)).unwrap();
+        }
+        fs::write(base.join("out/file"), SECRET).unwrap();
+        let scope = Scope {
+            roots: vec![base.join("ws"), base.join("second")],
+            reads: Reads::Roots,
+            protected: vec![base.join("home")],
+            writes: true,
+            ..Scope::of(base.join("ws"))
+        };
+        Self { _held: held, base, scope, cancel: Cancel::new() }
+    }
+
+    /// The same, for a call that may read everywhere.
+    pub(crate) fn open() -> Self {
+        let mut stage = Self::new();
+        stage.scope.reads = Reads::Everywhere;
+        stage
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.base.join(path)
+    }
+
+    pub(crate) fn ws(&self, path: &str) -> PathBuf {
+        self.base.join("ws").join(path)
+    }
+
+    /// A file below the base, with the directories it needs.
+    pub(crate) fn put(&self, path: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    pub(crate) fn link(&self, target: impl AsRef<Path>, link: &str) -> PathBuf {
+        let link = self.path(link);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        link
+    }
+
+    pub(crate) fn files(&self) -> LocalFiles {
+        self.recorded().0
+    }
+
+    pub(crate) fn recorded(&self) -> (LocalFiles, Arc<Recording>) {
+        self.told_to(Recording::default())
+    }
+
+    /// Files whose journal calls `hook` before each change.
+    pub(crate) fn hooked(
+        &self,
+        hook: impl Fn(&[Intent<'_>]) -> Result<(), ToolError> + Send + Sync + 'static,
+    ) -> (LocalFiles, Arc<Recording>) {
+        self.told_to(Recording { hook: Some(Box::new(hook)), ..Recording::default() })
+    }
+
+    fn told_to(&self, journal: Recording) -> (LocalFiles, Arc<Recording>) {
+        let journal = Arc::new(journal);
+        let roots = self.scope.roots.iter().map(|root| Arc::new(Root::open(root).unwrap())).collect();
+        let told: Arc<dyn Record> = Arc::<Recording>::clone(&journal);
+        (LocalFiles::new(Arc::new(self.scope.clone()), roots, told, self.cancel.clone()), journal)
+    }
+
+    /// The names in a directory below the base, sorted.
+    pub(crate) fn names(&self, path: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(path)).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// Asserts that nothing outside the roots was made, changed or removed.
+    pub(crate) fn assert_outside_untouched(&self) {
+        assert_eq!(self.names("out"), ["file"]);
+        assert_eq!(fs::read(self.path("out/file")).unwrap(), SECRET);
+        assert_eq!(self.names(""), ["home", "out", "second", "ws"]);
+    }
+}
+
+/// Runs `test` as it is, and again where the kernel has no openat2, as on an old Linux or in a strict container.
+pub(crate) fn with_and_without_openat2(test: impl Fn() + Send + Sync) {
+    test();
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            forget_openat2();
+            assert!(containment().contains("no openat2"), "{}", containment());
+            test();
+        });
+        thread.join().unwrap();
+    });
+}
+
+/// Takes openat2 from this thread and those that it starts.
+#[expect(unsafe_code, reason = "a system call filter is installed by address")]
+fn forget_openat2() {
+    let step = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter {
+        code: u16::try_from(code).unwrap(),
+        jt,
+        jf,
+        k,
+    };
+    let answer = libc::SECCOMP_RET_ERRNO | u32::try_from(libc::ENOSYS).unwrap();
+    let mut filter = [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, u32::try_from(libc::SYS_openat2).unwrap()),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, answer),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };
+    rustix::thread::set_no_new_privs(true).unwrap();
+    // SAFETY: `program` and the four steps it points to live until the call has returned.
+    let done = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
+pub(crate) fn read(files: &dyn Files, path: &Path) -> Result<Vec<u8>, ToolError> {
+    let mut bytes = Vec::new();
+    files.open(path)?.file.read_to_end(&mut bytes).unwrap();
+    Ok(bytes)
+}
+
+pub(crate) fn write(files: &dyn Files, path: &Path, bytes: &[u8]) -> Result<Written, ToolError> {
+    files.update(path, &mut |_| Ok(bytes.to_vec()))
+}
+
+pub(crate) fn kind<T>(result: Result<T, ToolError>) -> Result<(), ErrorKind> {
+    result.map(drop).map_err(|error| error.kind)
+}
+
+/// Whether this is a name under which Haft prepares a file.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    name.strip_prefix(".haft-").and_then(|rest| rest.strip_suffix(".tmp")).is_some()
+}
+
+pub(crate) fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().mode() & 0o7777
+}
+
+pub(crate) fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A file's state as `observe` tells it.
+pub(crate) fn observed(files: &dyn Files, path: &Path) -> Node {
+    files.observe(path).unwrap()
+}

@@ -1,7 +1,0 @@
-//! The `haft` command.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    haft::cli::main()
-}
