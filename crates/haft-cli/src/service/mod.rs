@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_runtime::{CallOptions, Runtime, Watch};
-use haft_tool::{Call, Execution, Host, SideEffect, ToolError};
+use haft_tool::{Call, Execution, Host, ToolError};
 use serde_json::{Map, Value, json};
 
 use form::result;
@@ -63,7 +63,7 @@ impl Hands {
                 host: Arc::clone(&self.host),
                 runtime: runtime.clone(),
             })),
-            later: exchange.settle_later(),
+            ..CallOptions::default()
         }
     }
 }
@@ -84,25 +84,6 @@ impl Service for Hands {
 
     fn listen(&self, hub: &Hub) {
         self.sessions.tell(hub);
-    }
-
-    fn is_quick(&self, method: &str, params: &Value) -> bool {
-        let tool = || params.get("name").and_then(Value::as_str).unwrap_or_default();
-        match method {
-            "tools/call" => self.sessions.side_effect(tool()).is_some_and(|side_effect| {
-                // Where it takes long all the same, somebody else goes on reading after a moment.
-                matches!(side_effect, SideEffect::None | SideEffect::ReadOnly)
-            }),
-            "tools/list" | "resources/list" | "resources/read" | "prompts/list" | "prompts/get" => false,
-            _ => true,
-        }
-    }
-
-    fn settle(&self) -> Result<(), RpcError> {
-        self.sessions.settle().map_err(|error| {
-            let why = "The call could not be recorded, so its result is withheld";
-            RpcError::internal(format!("{why}: {}", error.message))
-        })
     }
 
     fn tools(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {

@@ -1,10 +1,9 @@
 //! One runtime for each client, so that each has its own session in the ledger.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use haft_runtime::Runtime;
-use haft_tool::{SideEffect, ToolError, lock};
+use haft_tool::{ToolError, lock};
 
 use super::Make;
 use haft_mcp::serve::{Hub, News};
@@ -18,8 +17,6 @@ pub(super) struct Sessions {
     held: Mutex<Held>,
     /// Where it is told that tools are others.
     hub: OnceLock<Hub>,
-    /// What kind of thing each tool does; the same in all sessions.
-    kinds: OnceLock<HashMap<String, SideEffect>>,
 }
 
 #[derive(Default)]
@@ -30,7 +27,7 @@ struct Held {
 
 impl Sessions {
     pub(super) fn new(make: Make) -> Self {
-        Self { make, held: Mutex::default(), hub: OnceLock::new(), kinds: OnceLock::new() }
+        Self { make, held: Mutex::default(), hub: OnceLock::new() }
     }
 
     /// Has clients told at `hub` that tools are others.
@@ -52,7 +49,6 @@ impl Sessions {
             if let Some(hub) = self.hub.get().cloned() {
                 runtime.on_tools_change(move || hub.tell(&News::Tools));
             }
-            self.kinds.get_or_init(|| runtime.kinds().into_iter().collect());
             if held.sessions.len() >= MOST {
                 held.sessions.remove(0);
             }
@@ -60,18 +56,6 @@ impl Sessions {
         }
         let newest = held.sessions.last().map(|(_, runtime)| runtime.clone());
         newest.ok_or_else(|| ToolError::internal("a session that was just made is gone"))
-    }
-
-    /// What kind of thing a tool does, if that is known already.
-    pub(super) fn side_effect(&self, tool: &str) -> Option<SideEffect> {
-        self.kinds.get()?.get(tool).copied()
-    }
-
-    /// Writes down all that was left for later.
-    pub(super) fn settle(&self) -> Result<(), ToolError> {
-        // Nobody who makes a call meanwhile has to wait for that.
-        let all: Vec<Runtime> = self.held().sessions.iter().map(|(_, runtime)| runtime.clone()).collect();
-        all.iter().try_for_each(Runtime::settle)
     }
 
     pub(super) fn close(&self) {

@@ -1,7 +1,6 @@
 //! One request on its way: what its service can tell and ask its client meanwhile.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use haft_tool::{Cancel, CancelGuard};
@@ -66,8 +65,6 @@ pub struct Exchange {
     pub(super) level: Option<Level>,
     pub(super) cancel: Cancel,
     pub(super) route: Mutex<Route>,
-    /// Whether the service settles later what the answer tells of.
-    pub(super) settled_later: AtomicBool,
     /// What ties the requests that brought answers to this one.
     pub(super) links: Mutex<Vec<CancelGuard>>,
     /// Where a request of the new era waits for answers; none where it may not ask.
@@ -126,13 +123,6 @@ impl Exchange {
         lock(&self.route).progress.is_some()
     }
 
-    /// Whether what the answer tells of may be settled later ([`super::Service::settle`]): then the answer waits for that.
-    pub fn settle_later(&self) -> bool {
-        let later = lock(&self.route).outbox.keeps();
-        self.settled_later.store(later, Ordering::Relaxed);
-        later
-    }
-
     /// Tells how far the request has come.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let route = lock(&self.route);
@@ -182,12 +172,7 @@ impl Exchange {
         let mut route = lock(&self.route);
         self.peer.done(&route.id);
         if self.is_wanted(&route) {
-            let answer = Message::response(route.id.clone(), outcome);
-            if self.settled_later.load(Ordering::Relaxed) {
-                route.outbox.send_settled(&answer);
-            } else {
-                route.outbox.send(&answer);
-            }
+            route.outbox.send(&Message::response(route.id.clone(), outcome));
         }
         route.answered = true;
     }

@@ -15,6 +15,12 @@ pub(super) fn may_ask(method: &str) -> bool {
     matches!(method, "tools/call" | "resources/read" | "prompts/get")
 }
 
+/// Whether the method never blocks, so that the thread that reads may run it. `initialize` and `logging/setLevel` must run
+/// before the next message is read, because they change its meaning.
+pub(super) fn is_immediate(method: &str) -> bool {
+    matches!(method, "initialize" | "ping" | "logging/setLevel")
+}
+
 /// The result of one request.
 pub(super) fn answer(
     server: &Server,

@@ -5,22 +5,21 @@
 
 mod asking;
 mod exchange;
-mod haste;
 mod http;
 mod hub;
 mod methods;
 mod peer;
-mod pipe;
-mod relay;
 mod server;
 mod service;
 mod stdio;
+mod stdout;
+mod workers;
 
 pub use asking::{Ask, Unanswered};
 pub use exchange::{Exchange, Level};
 pub use http::{HttpOptions, Limits, ResourceMetadata, Running, Token, serve_http};
 pub use hub::{Hub, News};
 pub use peer::{Outbox, Peer};
-pub use server::Server;
+pub use server::{PendingRequest, Server};
 pub use service::{Cached, Identity, Offers, Page, Service};
 pub use stdio::{serve_stdio, stdio};

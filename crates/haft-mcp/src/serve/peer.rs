@@ -17,16 +17,6 @@ pub trait Outbox: Send + Sync {
     /// Sends a message; whether it was still wanted.
     fn send(&self, message: &Message) -> bool;
 
-    /// Whether it keeps what is sent for a while, so that the service may settle later what an answer tells of.
-    fn keeps(&self) -> bool {
-        false
-    }
-
-    /// Sends an answer when the service has settled what it tells of.
-    fn send_settled(&self, answer: &Message) -> bool {
-        self.send(answer)
-    }
-
     /// Has the client come back for the rest, if the transport knows how.
     fn pause(&self) {}
 }

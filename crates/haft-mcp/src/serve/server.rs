@@ -1,7 +1,6 @@
 //! The one way in for messages from clients.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use haft_tool::Cancel;
@@ -50,15 +49,35 @@ impl Server {
         self.parked.leave(Some(peer));
     }
 
-    /// Deals with one message, and returns when that is done; what there is to say goes to `outbox`. `cancel` is what the
-    /// transport cancels when the client is gone.
-    pub fn handle(&self, peer: &Arc<Peer>, message: Message, outbox: &Arc<dyn Outbox>, cancel: &Cancel) {
+    /// Handles one message to its end. `cancel` is cancelled by the transport when the client is gone.
+    pub fn handle(
+        self: &Arc<Self>,
+        peer: &Arc<Peer>,
+        message: Message,
+        outbox: &Arc<dyn Outbox>,
+        cancel: &Cancel,
+    ) {
+        if let Some(request) = self.begin(peer, message, outbox, cancel) {
+            request.run();
+        }
+    }
+
+    /// Handles one message as far as that never blocks: all but most requests. Those are registered, so that they can
+    /// be cancelled, and returned; they may block and need a thread.
+    pub fn begin(
+        self: &Arc<Self>,
+        peer: &Arc<Peer>,
+        message: Message,
+        outbox: &Arc<dyn Outbox>,
+        cancel: &Cancel,
+    ) -> Option<PendingRequest> {
         match message {
             Message::Request { id, method, params } => {
-                let asked = Request { id: id.clone(), method, params };
-                if let Err(error) = self.request(peer, asked, outbox, cancel) {
+                let request = Request { id: id.clone(), method, params };
+                return self.begin_request(peer, request, outbox, cancel).unwrap_or_else(|error| {
                     outbox.send(&Message::response(id, Err(error)));
-                }
+                    None
+                });
             }
             Message::Notification { method, params } => {
                 if method == "notifications/cancelled"
@@ -70,16 +89,16 @@ impl Server {
             Message::Response { id: Some(id), outcome } => peer.answered(&id, outcome),
             Message::Response { id: None, .. } => {}
         }
+        None
     }
 
-    /// An error is one that kept the request from being begun; every other answer is sent from here.
-    fn request(
-        &self,
+    fn begin_request(
+        self: &Arc<Self>,
         peer: &Arc<Peer>,
         request: Request,
         outbox: &Arc<dyn Outbox>,
         cancel: &Cancel,
-    ) -> Result<(), RpcError> {
+    ) -> Result<Option<PendingRequest>, RpcError> {
         let Request { id, method, mut params } = request;
         let spoken = Spoken::of(peer, &method, &params)?;
         let route = Route {
@@ -89,14 +108,14 @@ impl Server {
             answered: false,
         };
         if method == "subscriptions/listen" && spoken.version.is_modern() {
-            return self.listen(peer, route, &params, cancel);
+            return self.listen(peer, route, &params, cancel).map(|()| None);
         }
         peer.begin(&id, cancel)?;
         let may_ask = spoken.version.is_modern() && methods::may_ask(&method);
         if may_ask && let Some(state) = params.get("requestState").cloned() {
             let state = state.as_str().unwrap_or_default();
             let resumed = self.parked.resume(state, &method, &params, &peer.principal, route, cancel);
-            return resumed.inspect_err(|_| peer.done(&id));
+            return resumed.map(|()| None).inspect_err(|_| peer.done(&id));
         }
         let given = params.get_mut("inputResponses").map(Value::take).unwrap_or_default();
         let exchange = Arc::new(Exchange {
@@ -107,17 +126,16 @@ impl Server {
             level: spoken.level,
             cancel: cancel.clone(),
             route: Mutex::new(route),
-            settled_later: AtomicBool::new(false),
             links: Mutex::default(),
             parking: may_ask.then(|| self.parked.for_request(&method, &params)),
             given,
         });
-        let answer = || methods::answer(self, &exchange, &method, params);
-        let outcome = catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| {
-            Err(RpcError::internal(format!("{method} broke down; this is a fault of the server")))
-        });
-        exchange.reply(outcome);
-        Ok(())
+        let request = PendingRequest { server: Arc::clone(self), exchange, method, params };
+        if methods::is_immediate(&request.method) {
+            request.run();
+            return Ok(None);
+        }
+        Ok(Some(request))
     }
 
     /// A request that stays until somebody ends it.
@@ -148,6 +166,31 @@ impl Server {
 /// Whether a request says everything that one of the new era has to say about itself.
 pub(super) fn speaks_for_itself(version: &Value, params: &Value) -> Result<(), RpcError> {
     Spoken::for_itself(version, params).map(drop)
+}
+
+/// A registered request that has not run yet.
+pub struct PendingRequest {
+    server: Arc<Server>,
+    exchange: Arc<Exchange>,
+    method: String,
+    params: Value,
+}
+
+impl PendingRequest {
+    /// Answers the request with an error instead of running it.
+    pub fn refuse(self, error: RpcError) {
+        self.exchange.reply(Err(error));
+    }
+
+    /// Runs the request and sends its answer. A panic of the service becomes an error.
+    pub fn run(self) {
+        let Self { server, exchange, method, params } = self;
+        let answer = || methods::answer(&server, &exchange, &method, params);
+        let outcome = catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| {
+            Err(RpcError::internal(format!("{method} failed because of a fault in the server")))
+        });
+        exchange.reply(outcome);
+    }
 }
 
 /// A request as it came.

@@ -82,18 +82,6 @@ pub trait Service: Send + Sync {
         Offers::default()
     }
 
-    /// Whether the request will be answered at once, so that the thread that read it may answer it.
-    fn is_quick(&self, method: &str, params: &Value) -> bool {
-        let _ = params;
-        !matches!(method, "tools/call" | "resources/read" | "prompts/get")
-    }
-
-    /// Settles what was left for later ([`Exchange::settle_later`]), before the answers are sent; if it fails, they are not
-    /// sent, and this is told instead.
-    fn settle(&self) -> Result<(), RpcError> {
-        Ok(())
-    }
-
     /// Gets the place to tell news to: lists and resources that change.
     fn listen(&self, hub: &Hub) {
         let _ = hub;

@@ -34,7 +34,7 @@ pub(crate) fn client_over(change: impl FnOnce(&OwnedFd, &OwnedFd)) -> Client {
     let (their_input, their_output) = (OwnedFd::from(their_input), OwnedFd::from(their_output));
     change(&their_input, &their_output);
     let serving = toys.server();
-    let server = std::thread::spawn(move || serve_stdio(&serving, their_input, their_output).unwrap());
+    let server = std::thread::spawn(move || serve_stdio(&serving, their_input, their_output));
     Client { toys, input: Some(input), output: listen(output), server, early: HashMap::new() }
 }
 

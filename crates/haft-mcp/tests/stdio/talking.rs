@@ -153,32 +153,33 @@ fn who_listens_hears_an_acknowledgement_first_then_news_and_nothing_after_taking
 }
 
 #[test]
-fn no_answer_is_sent_before_what_it_tells_of_is_settled() {
+fn a_cancellation_right_behind_its_request_is_not_lost() {
     let mut client = introduced("2025-11-25");
-    let all = |client: &mut crate::client::Client| -> Vec<Value> {
-        let lines = (0..60).map(|id| match id % 3 {
-            0 => format!("{}\n", request(id, "ping", Value::Null)),
-            _ => format!("{}\n", request(id, "tools/call", call("quick", json!({})))),
-        });
-        client.raw(lines.collect::<String>().as_bytes());
-        (0..60).map(|id| client.answer(id)).collect()
-    };
-    let answers = all(&mut client);
-    assert!(answers.iter().all(|answer| answer.get("result").is_some()), "{answers:?}");
-    let settled = client.toys.seen().settled;
-    assert!((1..=40).contains(&settled), "at least once, and not for pings: {settled}");
-
-    client.toys.seen().broken = true;
-    for (id, answer) in all(&mut client).into_iter().enumerate() {
-        if id % 3 == 0 {
-            assert_eq!(answer["result"], json!({}), "it tells of nothing");
-        } else {
-            assert_eq!(answer["error"]["message"], "it cannot be settled");
-        }
+    for id in 0..50 {
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+        let request = request(id, "tools/call", call("hold", json!({})));
+        client.raw(format!("{request}\n{cancel}\n").as_bytes());
     }
+    client.toys.until(|seen| seen.cancelled == 50);
+    assert_eq!(client.leave(), Vec::<Value>::new());
+}
 
-    client.toys.seen().broken = false;
-    let answers = all(&mut client);
-    assert_eq!(answers[1]["result"]["content"][0]["text"], "left for later");
-    assert_eq!(client.leave(), Vec::<Value>::new(), "each has one answer");
+#[test]
+fn questions_are_answered_while_all_workers_wait_for_answers() {
+    let mut client = introduced("2025-11-25");
+    for id in 0..256 {
+        client.send(&request(id, "tools/call", modern(call("ask", json!({})))));
+    }
+    let states: Vec<Value> = (0..256).map(|id| client.answer(id)["result"]["requestState"].clone()).collect();
+    client.send(&request("refused", "tools/list", json!({})));
+    assert_eq!(client.answer("refused")["error"]["code"], INVALID_REQUEST);
+    for (id, state) in states.into_iter().enumerate() {
+        let mut again = modern(call("ask", json!({})));
+        again["inputResponses"] = json!({"who": {"action": "decline"}});
+        again["requestState"] = state;
+        client.send(&request(format!("again {id}"), "tools/call", again));
+    }
+    for id in 0..256 {
+        assert!(client.answer(format!("again {id}"))["result"].to_string().contains("decline"));
+    }
 }

@@ -23,11 +23,6 @@ pub(crate) struct Seen {
     pub(crate) talked: usize,
     /// Questions that got no answer.
     pub(crate) unanswered: Vec<Unanswered>,
-    /// How often something was settled that had been left for later.
-    pub(crate) settled: usize,
-    unsettled: bool,
-    /// Whether nothing can be settled.
-    pub(crate) broken: bool,
     released: bool,
 }
 
@@ -127,11 +122,6 @@ impl Service for Toys {
     fn call(&self, name: &str, arguments: Value, exchange: &Arc<Exchange>) -> Result<Value, RpcError> {
         Ok(match name {
             "echo" | "routed" => said(&arguments.to_string()),
-            "quick" => {
-                let later = exchange.settle_later();
-                self.change(|seen| seen.unsettled |= later);
-                said(if later { "left for later" } else { "settled" })
-            }
             "hold" => self.hold(exchange),
             "later" => {
                 exchange.come_back_later();
@@ -151,19 +141,6 @@ impl Service for Toys {
             "fall" => said(arguments["nothing"].as_str().unwrap()),
             _ => return Err(RpcError::params(format!("There is no tool {name:?}"))),
         })
-    }
-
-    fn is_quick(&self, method: &str, params: &Value) -> bool {
-        method == "ping" || params["name"] == "quick"
-    }
-
-    fn settle(&self) -> Result<(), RpcError> {
-        let mut seen = self.seen();
-        if seen.unsettled && seen.broken {
-            return Err(RpcError::internal("it cannot be settled"));
-        }
-        seen.settled += usize::from(std::mem::take(&mut seen.unsettled));
-        Ok(())
     }
 
     fn schema(&self, name: &str) -> Option<Value> {

@@ -39,7 +39,7 @@ pub(super) fn run(args: Serve) -> Done {
         http.serve(&server, at)?;
     } else {
         let (input, output) = stdio()?;
-        serve_stdio(&server, input, output)?;
+        serve_stdio(&server, input, output);
     }
     hands.close();
     Ok(Exit::Done)

@@ -198,7 +198,7 @@ impl Asked<'_> {
         let answers = all.iter().filter(|one| !matches!(one, Ok(told) if !is_request(told))).count();
         let peer = Arc::clone(&session.peer);
         let cancel = Cancel::new();
-        let work = move |server: &Server, outbox: &Arc<dyn Outbox>, cancel: &Cancel| {
+        let work = move |server: &Arc<Server>, outbox: &Arc<dyn Outbox>, cancel: &Cancel| {
             for message in all {
                 match message {
                     Ok(message) => server.handle(&peer, message, outbox, cancel),
@@ -228,7 +228,7 @@ impl Asked<'_> {
     fn run(
         &self,
         stream: &Arc<Stream>,
-        work: impl FnOnce(&Server, &Arc<dyn Outbox>) + Send + 'static,
+        work: impl FnOnce(&Arc<Server>, &Arc<dyn Outbox>) + Send + 'static,
     ) -> Result<(), Refusal> {
         let permit = Arc::clone(&self.door.calls).try_acquire_owned().map_err(|_| {
             Refusal::busy(format!(

@@ -1,0 +1,150 @@
+//! The worker threads of one connection.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::peer::lock;
+
+/// Idle threads that are kept for the next job.
+const MAX_IDLE_WORKERS: usize = 8;
+
+/// Runs jobs on threads that are started on demand. Every accepted job has a thread, so jobs may wait for one another.
+pub(super) struct WorkerPool<J: Send + 'static> {
+    shared: Arc<PoolShared<J>>,
+    max_jobs: usize,
+}
+
+struct PoolShared<J> {
+    /// Must not panic.
+    run: fn(J),
+    state: Mutex<PoolState<J>>,
+    /// A job was queued, or the pool was closed.
+    job_ready: Condvar,
+    /// The last job has finished.
+    all_finished: Condvar,
+}
+
+struct PoolState<J> {
+    queue: VecDeque<J>,
+    /// Jobs that are queued or running.
+    unfinished: usize,
+    /// Workers that wait for a job.
+    idle: usize,
+    closed: bool,
+}
+
+impl<J: Send + 'static> WorkerPool<J> {
+    /// A pool that accepts up to `max_jobs` at once and runs each with `run`.
+    pub(super) fn new(max_jobs: usize, run: fn(J)) -> Self {
+        let state = PoolState { queue: VecDeque::new(), unfinished: 0, idle: 0, closed: false };
+        let (job_ready, all_finished) = (Condvar::new(), Condvar::new());
+        Self { shared: Arc::new(PoolShared { run, state: Mutex::new(state), job_ready, all_finished }), max_jobs }
+    }
+
+    /// Runs `job` on a worker. Gives it back if there are too many, or if no thread can be started.
+    pub(super) fn submit(&self, job: J) -> Result<(), J> {
+        let mut state = lock(&self.shared.state);
+        if state.unfinished >= self.max_jobs {
+            return Err(job);
+        }
+        state.queue.push_back(job);
+        if state.idle < state.queue.len() {
+            let shared = Arc::clone(&self.shared);
+            let started = std::thread::Builder::new().name("mcp-worker".to_owned()).spawn(move || shared.work());
+            if started.is_err()
+                && let Some(job) = state.queue.pop_back()
+            {
+                return Err(job);
+            }
+        }
+        state.unfinished += 1;
+        self.shared.job_ready.notify_one();
+        Ok(())
+    }
+
+    /// Waits until all jobs have finished, at most for `timeout`. Returns whether they have.
+    pub(super) fn wait_finished(&self, timeout: Duration) -> bool {
+        let state = lock(&self.shared.state);
+        let unfinished = |state: &mut PoolState<J>| state.unfinished > 0;
+        let waited = self.shared.all_finished.wait_timeout_while(state, timeout, unfinished);
+        waited.unwrap_or_else(PoisonError::into_inner).0.unfinished == 0
+    }
+}
+
+impl<J: Send + 'static> Drop for WorkerPool<J> {
+    fn drop(&mut self) {
+        lock(&self.shared.state).closed = true;
+        self.shared.job_ready.notify_all();
+    }
+}
+
+impl<J> PoolShared<J> {
+    fn work(&self) {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(job) = state.queue.pop_front() {
+                drop(state);
+                (self.run)(job);
+                state = lock(&self.state);
+                state.unfinished -= 1;
+                if state.unfinished == 0 {
+                    self.all_finished.notify_all();
+                }
+            } else if state.closed || state.idle >= MAX_IDLE_WORKERS {
+                return;
+            } else {
+                state.idle += 1;
+                state = self.job_ready.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    const LONG_TIMEOUT: Duration = Duration::from_mins(1);
+
+    type TestJob = Box<dyn FnOnce() + Send>;
+
+    fn pool() -> WorkerPool<TestJob> {
+        WorkerPool::new(100, |job| job())
+    }
+
+    #[test]
+    fn jobs_that_wait_for_one_another_all_run() {
+        let pool = pool();
+        let (send, receive) = channel();
+        let barrier = Arc::new(std::sync::Barrier::new(101));
+        for number in 0..100 {
+            let (send, barrier) = (send.clone(), Arc::clone(&barrier));
+            let job = move || {
+                barrier.wait();
+                send.send(number).unwrap();
+            };
+            assert!(pool.submit(Box::new(job)).is_ok());
+        }
+        assert!(pool.submit(Box::new(|| {})).is_err(), "one too many");
+        barrier.wait();
+        assert!(pool.wait_finished(LONG_TIMEOUT));
+        let mut finished: Vec<i32> = receive.try_iter().collect();
+        finished.sort_unstable();
+        assert_eq!(finished, (0..100).collect::<Vec<_>>());
+        assert!(lock(&pool.shared.state).idle <= MAX_IDLE_WORKERS);
+    }
+
+    #[test]
+    fn waiting_for_a_job_ends_with_the_timeout() {
+        let pool = pool();
+        let (release, wait) = channel::<()>();
+        assert!(pool.submit(Box::new(move || assert!(wait.recv().is_err()))).is_ok());
+        assert!(!pool.wait_finished(Duration::from_millis(5)));
+        drop(release);
+        assert!(pool.wait_finished(LONG_TIMEOUT));
+    }
+}
