@@ -107,7 +107,9 @@ impl StdioConnection {
     fn dispatch(&self, message: Message) {
         let request = self.server.begin(&self.peer, message, &self.output, &Cancel::new());
         if let Some(Err(refused)) = request.map(|request| self.workers.submit(request)) {
-            let why = format!("Too many requests are in progress (at most {MAX_CONCURRENT_REQUESTS}). Wait for one to end.");
+            let why = format!(
+                "Too many requests are in progress (at most {MAX_CONCURRENT_REQUESTS}). Wait for one to end."
+            );
             refused.refuse(RpcError::new(INVALID_REQUEST, why));
         }
     }

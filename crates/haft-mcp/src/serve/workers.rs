@@ -39,7 +39,10 @@ impl<J: Send + 'static> WorkerPool<J> {
     pub(super) fn new(max_jobs: usize, run: fn(J)) -> Self {
         let state = PoolState { queue: VecDeque::new(), unfinished: 0, idle: 0, closed: false };
         let (job_ready, all_finished) = (Condvar::new(), Condvar::new());
-        Self { shared: Arc::new(PoolShared { run, state: Mutex::new(state), job_ready, all_finished }), max_jobs }
+        Self {
+            shared: Arc::new(PoolShared { run, state: Mutex::new(state), job_ready, all_finished }),
+            max_jobs,
+        }
     }
 
     /// Runs `job` on a worker. Gives it back if there are too many, or if no thread can be started.
@@ -51,7 +54,8 @@ impl<J: Send + 'static> WorkerPool<J> {
         state.queue.push_back(job);
         if state.idle < state.queue.len() {
             let shared = Arc::clone(&self.shared);
-            let started = std::thread::Builder::new().name("mcp-worker".to_owned()).spawn(move || shared.work());
+            let started =
+                std::thread::Builder::new().name("mcp-worker".to_owned()).spawn(move || shared.work());
             if started.is_err()
                 && let Some(job) = state.queue.pop_back()
             {

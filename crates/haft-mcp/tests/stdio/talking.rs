@@ -156,7 +156,8 @@ fn who_listens_hears_an_acknowledgement_first_then_news_and_nothing_after_taking
 fn a_cancellation_right_behind_its_request_is_not_lost() {
     let mut client = introduced("2025-11-25");
     for id in 0..50 {
-        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+        let cancel =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
         let request = request(id, "tools/call", call("hold", json!({})));
         client.raw(format!("{request}\n{cancel}\n").as_bytes());
     }
