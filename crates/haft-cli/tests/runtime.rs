@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use haft::{
-    Answer, Asker, Call, CallOptions, Cancel, Effect, ErrorKind, Execution, JsonSchema, Mode, Output,
-    Planning, Progress, Question, Runtime, SideEffect, State, Target, Tool, ToolError, World, json,
+    Answer, AnyTool, Asker, Call, CallOptions, Cancel, Definition, Effect, EffectKind, ErrorKind, Execution,
+    JsonSchema, Mode, Output, Perform, Planned, Planning, Progress, Question, Runtime, State, Target, Tool,
+    ToolError, Value, World, json,
 };
 use serde::Deserialize;
 use tempfile::TempDir;
@@ -37,6 +38,7 @@ struct Nothing {}
 
 struct Made {
     name: &'static str,
+    declares: Vec<EffectKind>,
     effects: Vec<Effect>,
     act: Box<Act>,
 }
@@ -46,24 +48,24 @@ impl Made {
         name: &'static str,
         effects: Vec<Effect>,
         act: impl Fn(&dyn World) -> Result<Output, ToolError> + Send + Sync + 'static,
-    ) -> Self {
-        Self { name, effects, act: Box::new(act) }
+    ) -> Arc<Self> {
+        let declares = effects.iter().map(Effect::kind).collect();
+        Arc::new(Self { name, declares, effects, act: Box::new(act) })
     }
 }
 
-impl Tool for Made {
-    type Input = Nothing;
+impl AnyTool for Made {
     fn name(&self) -> &str {
         self.name
     }
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
+    fn effects(&self) -> &[EffectKind] {
+        &self.declares
     }
-    fn plan(&self, _: &Nothing, _: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(self.effects.clone())
+    fn definition(&self) -> Definition {
+        Definition::of::<Nothing>(self.name, &self.declares)
     }
-    async fn perform(&self, _: Nothing, world: &dyn World) -> Result<Output, ToolError> {
-        (self.act)(world)
+    fn plan(self: Arc<Self>, _: Value, _: &Planning) -> Result<Planned<Perform>, ToolError> {
+        Ok(Planned::new(self.effects.clone(), Box::new(move |world| (self.act)(world))))
     }
 }
 
@@ -74,7 +76,8 @@ fn read(path: &str) -> Effect {
 #[tokio::test]
 async fn a_tool_that_breaks_down_gives_an_error_and_a_receipt() {
     let house = House::new();
-    let haft = house.builder().tool(Made::new("Broken", vec![], |_| panic!("on purpose"))).build().unwrap();
+    let haft =
+        house.builder().any_tool(Made::new("Broken", vec![], |_| panic!("on purpose"))).build().unwrap();
     let result = haft.call("Broken", json!({})).await;
     assert_eq!(result.output.error_kind, Some(ErrorKind::Internal));
     assert_eq!(result.output.as_text(), "The tool broke down: on purpose");
@@ -85,17 +88,14 @@ async fn a_tool_that_breaks_down_gives_an_error_and_a_receipt() {
 async fn a_tool_that_breaks_down_while_planning_gives_an_error_and_a_receipt() {
     struct Hasty;
     impl Tool for Hasty {
+        const NAME: &'static str = "Hasty";
+        const EFFECTS: &'static [EffectKind] = &[];
         type Input = Nothing;
-        fn name(&self) -> &'static str {
-            "Hasty"
-        }
-        fn side_effect(&self) -> SideEffect {
-            SideEffect::None
-        }
-        fn plan(&self, _: &Nothing, _: &Planning) -> Result<Vec<Effect>, ToolError> {
+        type Plan = ();
+        fn plan(&self, _: Nothing, _: &Planning) -> Result<Planned<()>, ToolError> {
             panic!("too early")
         }
-        async fn perform(&self, _: Nothing, _: &dyn World) -> Result<Output, ToolError> {
+        fn perform(&self, (): (), _: &dyn World) -> Result<Output, ToolError> {
             Ok(Output::text("never"))
         }
     }
@@ -129,10 +129,10 @@ async fn calls_that_cannot_conflict_run_together_and_others_in_order() {
     let haft = house
         .builder()
         .permission_mode(Mode::BypassPermissions)
-        .tool(together("A", &meet))
-        .tool(together("B", &meet))
-        .tool(ordered("First"))
-        .tool(ordered("Second"))
+        .any_tool(together("A", &meet))
+        .any_tool(together("B", &meet))
+        .any_tool(ordered("First"))
+        .any_tool(ordered("Second"))
         .build()
         .unwrap();
     let (a, b) = tokio::join!(haft.call("A", json!({})), haft.call("B", json!({})));
@@ -198,9 +198,10 @@ async fn a_tool_of_the_same_name_replaces_the_earlier_one_and_says_so() {
     let house = House::new();
     let mine = Made::new("Read", vec![], |_| Ok(Output::text("mine")));
     let mut registry = haft::Registry::of(&haft::claude());
-    assert_eq!(registry.register(Arc::new(mine)).unwrap().name(), "Read");
+    assert_eq!(registry.register(mine).unwrap().name(), "Read");
     assert_eq!(registry.definitions().len(), 18, "it keeps its place");
-    let haft = house.builder().tool(Made::new("Read", vec![], |_| Ok(Output::text("mine")))).build().unwrap();
+    let haft =
+        house.builder().any_tool(Made::new("Read", vec![], |_| Ok(Output::text("mine")))).build().unwrap();
     assert_eq!(haft.call("Read", json!({})).await.output.as_text(), "mine");
 }
 
@@ -226,16 +227,10 @@ async fn disabled_tools_are_neither_offered_nor_run() {
 async fn somebody_is_asked_once_about_what_policy_leaves_open() {
     struct Says(bool, AtomicUsize);
     impl Asker for Says {
-        fn ask<'a>(
-            &'a self,
-            question: &'a Question,
-        ) -> std::pin::Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        fn ask(&self, question: &Question, _: &Cancel) -> Answer {
             self.1.fetch_add(1, Ordering::SeqCst);
             assert!(question.reason.contains("lies outside the workspace"), "{}", question.reason);
-            let yes = self.0;
-            Box::pin(async move {
-                if yes { Answer::Allow { by: "the test".into() } } else { Answer::Deny { why: "no".into() } }
-            })
+            if self.0 { Answer::Allow { by: "the test".into() } } else { Answer::Deny { why: "no".into() } }
         }
     }
     let outside = tempfile::tempdir().unwrap();
@@ -267,7 +262,7 @@ async fn a_watcher_hears_pending_running_with_progress_and_completed() {
         });
         Ok(Output::text("done"))
     });
-    let haft = house.builder().tool(tool).build().unwrap();
+    let haft = house.builder().any_tool(tool).build().unwrap();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let watch = {
         let heard = Arc::clone(&heard);
@@ -296,10 +291,24 @@ async fn a_tool_can_touch_only_what_it_declared() {
         world.files().update(&target, &mut |_| Ok(b"sneaky".to_vec()))?;
         Ok(Output::text("wrote"))
     });
-    let haft = house.builder().tool(writes).build().unwrap();
+    let haft = house.builder().any_tool(writes).build().unwrap();
     let result = haft.call("Liar", json!({})).await;
     assert_eq!(result.output.error_kind, Some(ErrorKind::PermissionDenied));
     assert!(!house.folder.path().join("x").exists());
+}
+
+#[tokio::test]
+async fn undeclared_effect_is_an_internal_error() {
+    let house = House::new();
+    let mut tool =
+        Arc::into_inner(Made::new("Liar", vec![read("/w")], |_| Ok(Output::text("done")))).unwrap();
+    tool.effects.push(Effect::Run { command: "true".into() });
+    let haft = house.builder().any_tool(Arc::new(tool)).build().unwrap();
+    let result = haft.call("Liar", json!({})).await;
+    assert_eq!(result.output.error_kind, Some(ErrorKind::Internal));
+    let text = result.output.as_text();
+    assert_eq!(text, "The tool Liar planned an effect that it does not declare: Run");
+    assert_eq!(haft.ledger().unwrap().receipt(result.receipt.id).unwrap().state, State::Failed);
 }
 
 /// What stands in a tree: path, kind, mode, bytes or link target; an independent walker.
@@ -440,7 +449,7 @@ async fn a_tool_that_does_not_stop_is_given_up_and_can_change_nothing_more() {
             Ok(Output::text("never seen"))
         }
     });
-    let haft = house.builder().tool(stuck).build().unwrap();
+    let haft = house.builder().any_tool(stuck).build().unwrap();
     let cancel = Cancel::new();
     cancel.cancel();
     let options = CallOptions { cancel, ..CallOptions::default() };

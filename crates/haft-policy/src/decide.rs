@@ -121,6 +121,8 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
     match effect {
         // Reads outside the scope are refused by the World itself, in the words of the dialect.
         Effect::Read { .. } | Effect::Ask => Standing::Fine,
+        // These stay inside the session.
+        Effect::Inspect { .. } | Effect::Note { .. } | Effect::StopTask { .. } => Standing::Fine,
         _ if bypass => Standing::Fine,
         // So are writes, where the dialect knows nothing outside its roots.
         Effect::Write { .. } if leads_out(tool, effect, policy) => Standing::Fine,

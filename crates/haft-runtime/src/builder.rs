@@ -16,7 +16,7 @@ use haft_tool::{
 
 use crate::runtime::Inner;
 use crate::schedule::Schedule;
-use crate::steps::ask::{Asker, Nobody};
+use crate::steps::ask::{Asker, DenyAll};
 use crate::steps::record::Book;
 use crate::tasks::News;
 use crate::{Registry, Runtime, Source};
@@ -354,7 +354,7 @@ impl Builder {
                     web: Arc::default(),
                 }),
                 news,
-                asker: self.asker.unwrap_or_else(|| Arc::new(Nobody)),
+                asker: self.asker.unwrap_or_else(|| Arc::new(DenyAll)),
                 host,
                 asking: tokio::sync::Mutex::new(()),
                 schedule: Schedule::default(),

@@ -23,5 +23,5 @@ pub use builder::Builder;
 pub use companion::Order;
 pub use registry::{Registry, Source};
 pub use runtime::{CallOptions, CallResult, Runtime, Watch, WeakRuntime, block_on};
-pub use steps::ask::{Answer, Asker, Nobody, Question};
+pub use steps::ask::{Answer, Asker, DenyAll, Question};
 pub use undo::{Target, UndoPreview};

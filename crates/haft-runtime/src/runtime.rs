@@ -239,10 +239,6 @@ impl Runtime {
             Ok(started) => started,
             Err(result) => return *result,
         };
-        if started.waits_for_nothing() {
-            // There is nothing to wait for, so a thread of its own would cost more than the call.
-            return started.go().await;
-        }
         let stop = StopOnDrop(Some(cancel.clone()));
         let lifeline = started.lifeline();
         let handle = Handle::current();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_tool::{Host, Hosted, Output, Resource};
+use haft_tool::{Host, Output, Resource, ToolError};
 
 use crate::Source;
 
@@ -12,27 +12,23 @@ pub(crate) struct Sourced {
 }
 
 impl Host for Sourced {
-    fn behind(&self) -> Option<&dyn Host> {
+    fn fallback(&self) -> Option<&dyn Host> {
         Some(self.host.as_ref())
     }
 
-    fn resources<'a>(&'a self, server: Option<&'a str>) -> Hosted<'a, Vec<Resource>> {
-        Box::pin(async move {
-            let mut all = Vec::new();
-            for source in &self.sources {
-                all.extend(source.resources(server)?);
-            }
-            Ok(all)
-        })
+    fn resources(&self, server: Option<&str>) -> Result<Vec<Resource>, ToolError> {
+        let mut all = Vec::new();
+        for source in &self.sources {
+            all.extend(source.resources(server)?);
+        }
+        Ok(all)
     }
 
-    fn resource<'a>(&'a self, server: &'a str, uri: &'a str) -> Hosted<'a, Output> {
+    fn resource(&self, server: &str, uri: &str) -> Result<Output, ToolError> {
         let Some((first, others)) = self.sources.split_first() else {
             return self.host.resource(server, uri);
         };
-        Box::pin(async move {
-            let found = first.resource(server, uri);
-            others.iter().fold(found, |found, source| found.or_else(|_| source.resource(server, uri)))
-        })
+        let found = first.resource(server, uri);
+        others.iter().fold(found, |found, source| found.or_else(|_| source.resource(server, uri)))
     }
 }

@@ -10,8 +10,8 @@ use haft_ledger::undo::{Conflict, Step, UndoPlan, plan};
 use haft_ledger::{Ledger, Look, Query};
 use haft_tool::{Before, Intent, Record};
 use haft_tool::{
-    Call, Cancel, Denial, Effect, ErrorKind, FileId, Files, JsonSchema, Node, Output, Planning, Reads,
-    Receipt, Restore, Scope, SideEffect, Tool, ToolError, World, json, lock, now_ms,
+    Call, Cancel, Denial, Effect, EffectKind, ErrorKind, FileId, Files, JsonSchema, Node, Output, Planned,
+    Planning, Reads, Receipt, Restore, Scope, Tool, ToolError, World, json, lock, now_ms,
 };
 use serde::Deserialize;
 
@@ -275,18 +275,13 @@ struct Undo {
 }
 
 impl Tool for Undo {
+    const NAME: &'static str = "Undo";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write, EffectKind::Configure];
     type Input = Input;
+    type Plan = Vec<Step>;
 
-    fn name(&self) -> &'static str {
-        "Undo"
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, _input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        let steps = lock(&self.steps);
+    fn plan(&self, _input: Input, planning: &Planning) -> Result<Planned<Vec<Step>>, ToolError> {
+        let steps = std::mem::take(&mut *lock(&self.steps));
         let paths: BTreeSet<&Path> = steps
             .iter()
             .flat_map(|step| match step {
@@ -303,11 +298,11 @@ impl Tool for Undo {
             Some(config) if config == path => Effect::Configure { setting: "*".to_owned() },
             _ => Effect::Write { path: path.to_owned() },
         };
-        Ok(whole.into_iter().chain(outside).map(effect).collect())
+        let effects: Vec<Effect> = whole.into_iter().chain(outside).map(effect).collect();
+        Ok(Planned::new(effects, steps))
     }
 
-    async fn perform(&self, _input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let steps = std::mem::take(&mut *lock(&self.steps));
+    fn perform(&self, steps: Vec<Step>, world: &dyn World) -> Result<Output, ToolError> {
         let files = world.files();
         for group in steps.chunk_by(|a, b| matches!((a, b), (Step::Put { .. }, Step::Put { .. }))) {
             if let [Step::MoveBack { from, to }] = group {

@@ -6,14 +6,14 @@ use std::time::Instant;
 use crate::world::{LocalWorld, Watcher};
 use haft_policy::{Decided, Mode, Policy, Request, decide};
 use haft_tool::{
-    AnyTool, Arguments, Call, Decision, Effect, ErrorKind, Execution, Outcome, Output, Prepared, Progress,
-    Reads, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
+    AnyTool, Arguments, Call, Decision, Effect, ErrorKind, Execution, Outcome, Output, Perform, Planned,
+    Progress, Reads, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
 };
 
 use crate::runtime::{CallOptions, CallResult, Inner, Watch};
 use crate::schedule::Ticket;
 use crate::sourced::Sourced;
-use crate::steps::ask::{Answer, Question, answered};
+use crate::steps::ask::{Question, answered};
 use crate::steps::perform::{interrupted, perform, unbroken, unless_cancelled};
 use crate::steps::record::{Page, abandoned, kept_input};
 use crate::steps::{bound, decode};
@@ -34,7 +34,7 @@ pub(crate) struct Walk {
 /// What is known of a call once its arguments are understood.
 struct Understood {
     tool: Arc<dyn AnyTool>,
-    prepared: Box<dyn Prepared>,
+    arguments: Value,
     coerced: Vec<String>,
     /// Where its tool may read, if that is not where the others may.
     reads: Option<Reads>,
@@ -43,8 +43,9 @@ struct Understood {
 /// A call that has been understood and has its place in the order.
 pub(crate) struct Started {
     walk: Walk,
-    understood: Understood,
-    effects: Vec<Effect>,
+    tool: Arc<dyn AnyTool>,
+    coerced: Vec<String>,
+    planned: Planned<Perform>,
     decided: Decided,
     page: Arc<Page>,
     ticket: Arc<Ticket>,
@@ -61,46 +62,36 @@ impl Walk {
         let mut receipt = self.blank_receipt();
 
         // decode
-        let (understood, input) = match self.decode() {
+        let Understood { tool, arguments, coerced, reads } = match self.decode() {
             Ok(understood) => understood,
             Err(error) => {
                 return Err(Box::new(self.end(&Page::new(self.inner.book(), receipt), Err(error), None)));
             }
         };
-        understood.tool.name().clone_into(&mut receipt.tool);
-        receipt.input = input;
+        tool.name().clone_into(&mut receipt.tool);
+        receipt.input = kept_input(&arguments);
         self.call.tool.clone_from(&receipt.tool);
 
         // plan
-        match unbroken(|| understood.prepared.plan(&self.inner.ground.planning)) {
-            Ok(effects) => receipt.effects = effects,
+        let planned = match unbroken(|| self.plan(&tool, arguments)) {
+            Ok(planned) => planned,
             Err(error) => {
                 let page = Page::new(self.inner.book(), receipt);
-                return Err(Box::new(self.end(
-                    &page,
-                    Err(error),
-                    Some((&understood.tool, &understood.coerced)),
-                )));
+                return Err(Box::new(self.end(&page, Err(error), Some((&tool, &coerced)))));
             }
-        }
-        receipt.reversible = reversible(&receipt.effects);
-        let effects = receipt.effects.clone();
+        };
+        receipt.effects.clone_from(&planned.effects);
+        receipt.reversible = reversible(&planned.effects);
 
         // decide
-        let decided = self.decide(&effects, understood.reads.clone());
-        let ticket = Arc::new(self.inner.schedule.enter(&effects));
+        let decided = self.decide(&planned.effects, reads);
+        let ticket = Arc::new(self.inner.schedule.enter(&planned.effects));
         let page = Arc::new(Page::new(self.inner.book(), receipt));
-        Ok(Started { walk: self, understood, effects, decided, page, ticket })
+        Ok(Started { walk: self, tool, coerced, planned, decided, page, ticket })
     }
 }
 
 impl Started {
-    /// Whether the tool only answers, at once and out of itself, and nobody has to be asked.
-    pub(crate) fn waits_for_nothing(&self) -> bool {
-        let quiet = self.understood.tool.side_effect() == SideEffect::None && self.effects.is_empty();
-        quiet && !matches!(self.decided, Decided::Ask(..))
-    }
-
     /// What is needed to end the call if it does not end itself.
     pub(crate) fn lifeline(&self) -> Lifeline {
         Lifeline {
@@ -115,8 +106,8 @@ impl Started {
 
     /// The steps that may wait.
     pub(crate) async fn go(self) -> CallResult {
-        let Self { walk, understood, effects, decided, page, ticket } = self;
-        let Understood { tool, prepared, coerced, .. } = understood;
+        let Self { walk, tool, coerced, planned, decided, page, ticket } = self;
+        let effects = planned.effects;
 
         // ask
         let (scope, decision) = walk.ask(decided, &effects).await;
@@ -131,7 +122,7 @@ impl Started {
             }
             Some(scope) => match walk.begin(&page, &effects) {
                 Err(error) => Err(error),
-                Ok(()) => perform(prepared, walk.world(scope, &page)).await,
+                Ok(()) => perform(planned.plan, walk.world(scope, &page).as_ref()),
             },
         };
         ticket.leave();
@@ -142,23 +133,38 @@ impl Started {
 }
 
 impl Walk {
-    fn decode(&mut self) -> Result<(Understood, Value), ToolError> {
+    fn decode(&mut self) -> Result<Understood, ToolError> {
         let raw = std::mem::replace(&mut self.call.arguments, Arguments::Json(Value::Null));
         let (tool, decoded, reads) = if let Some(tool) = &self.tool {
-            (Arc::clone(tool), decode::check(&tool.definition(), decode::parse(raw)?, tool.clamps())?, None)
+            (
+                Arc::clone(tool),
+                decode::check(&tool.definition(), decode::parse(raw)?, tool.clamp_numbers())?,
+                None,
+            )
         } else {
             let entry = self.inner.find(&self.call.tool)?;
             let parsed = decode::parse(raw)?;
-            let decoded = if entry.tool.is_foreign() {
+            let decoded = if entry.tool.is_remote() {
                 decode::unchecked(entry.tool.name(), parsed)?
             } else {
-                decode::check(entry.definition(), parsed, entry.tool.clamps())?
+                decode::check(entry.definition(), parsed, entry.tool.clamp_numbers())?
             };
             (Arc::clone(&entry.tool), decoded, entry.reads.clone())
         };
-        let input = kept_input(&decoded.arguments);
-        let prepared = unbroken(|| Arc::clone(&tool).prepare(decoded.arguments))?;
-        Ok((Understood { tool, prepared, coerced: decoded.coerced, reads }, input))
+        Ok(Understood { tool, arguments: decoded.arguments, coerced: decoded.coerced, reads })
+    }
+
+    /// Plans the call. An effect of a kind that the tool did not declare is a fault of the tool.
+    fn plan(&self, tool: &Arc<dyn AnyTool>, arguments: Value) -> Result<Planned<Perform>, ToolError> {
+        let planned = Arc::clone(tool).plan(arguments, &self.inner.ground.planning)?;
+        match planned.effects.iter().find(|effect| !tool.effects().contains(&effect.kind())) {
+            None => Ok(planned),
+            Some(effect) => Err(ToolError::internal(format!(
+                "The tool {} planned an effect that it does not declare: {:?}",
+                tool.name(),
+                effect.kind()
+            ))),
+        }
     }
 
     fn decide(&self, effects: &[Effect], reads: Option<Reads>) -> Decided {
@@ -186,9 +192,7 @@ impl Walk {
                 let question = Question { tool, effects: effects.to_vec(), reason };
                 let _one_at_a_time = self.inner.asking.lock().await;
                 let asker = self.options.asker.as_ref().unwrap_or(&self.inner.asker);
-                let answer = unless_cancelled(asker.ask(&question), &self.options.cancel).await;
-                let answer =
-                    answer.unwrap_or_else(|| Answer::Deny { why: "cancelled while asking".to_owned() });
+                let answer = asker.ask(&question, &self.options.cancel);
                 let decision = answered(decision, answer);
                 ((decision.verdict == Verdict::Allow).then_some(scope), decision)
             }
@@ -240,8 +244,9 @@ impl Walk {
         let mut output = performed.unwrap_or_else(Output::from);
         output.whole = its_own
             && output.structured.is_some()
-            && known
-                .is_some_and(|(tool, _)| tool.is_foreign() || (tool.gives().is_some() && !output.is_error()));
+            && known.is_some_and(|(tool, _)| {
+                tool.is_remote() || (tool.output_schema().is_some() && !output.is_error())
+            });
         let limits = known.map(|(tool, _)| tool.bound()).unwrap_or_default();
         let side_effect = known.map_or(SideEffect::None, |(tool, _)| tool.side_effect());
         if let Some((_, coerced)) = known

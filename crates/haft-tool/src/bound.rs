@@ -49,7 +49,7 @@ pub struct Bound {
 
 impl Default for Bound {
     fn default() -> Self {
-        Self { max_chars: 30_000, keep: Keep::HeadAndTail, notice: plain_notice, json: None }
+        Self::DEFAULT
     }
 }
 
@@ -63,6 +63,10 @@ fn plain_notice(cut: &Cut) -> String {
 }
 
 impl Bound {
+    /// The beginning and the end, 30,000 characters in all.
+    pub const DEFAULT: Self =
+        Self { max_chars: 30_000, keep: Keep::HeadAndTail, notice: plain_notice, json: None };
+
     /// The same bound that keeps only the beginning.
     #[must_use]
     pub const fn head(mut self) -> Self {
@@ -79,8 +83,8 @@ impl Bound {
 
     /// A bound for results that are one JSON value, whose compact text may have `max_bytes` bytes.
     #[must_use]
-    pub fn json(max_bytes: usize) -> Self {
-        Self { json: Some(JsonBound { max_bytes, strings: None }), ..Self::default() }
+    pub const fn json(max_bytes: usize) -> Self {
+        Self { json: Some(JsonBound { max_bytes, strings: None }), ..Self::DEFAULT }
     }
 
     /// Whether `text` would be cut.

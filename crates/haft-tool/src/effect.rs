@@ -14,6 +14,11 @@ pub enum Effect {
         #[serde(with = "crate::path_text")]
         path: PathBuf,
     },
+    /// Reads state of the session that is not a file: a task's output, the ledger, the resources of a server.
+    Inspect {
+        /// What is read, for people.
+        what: String,
+    },
     /// Creates, changes or removes a file, or anything below a directory.
     Write {
         /// The absolute path.
@@ -27,10 +32,10 @@ pub enum Effect {
     },
     /// Reaches a host over the network.
     Reach {
-        /// The host's name or address, with its port unless that is one of the web's: `example.com`, `10.0.0.5:8080`.
+        /// The host's name or address, with its port unless that is 80 or 443: `example.com`, `10.0.0.5:8080`.
         host: String,
     },
-    /// Sends a message to people elsewhere, which nothing takes back.
+    /// Sends a message to people elsewhere, which cannot be undone.
     Send {
         /// The channel.
         channel: String,
@@ -40,7 +45,7 @@ pub enum Effect {
         /// Which kind of agent.
         agent: String,
     },
-    /// Has a server of somebody else's do something.
+    /// Calls a tool of an MCP server.
     Serve {
         /// The server.
         server: String,
@@ -51,19 +56,69 @@ pub enum Effect {
     },
     /// Waits for the user.
     Ask,
+    /// Stores a value that later calls of the session read.
+    Note {
+        /// The note's name.
+        name: String,
+    },
+    /// Ends a background task of the session.
+    StopTask {
+        /// The task's id.
+        task: String,
+    },
     /// Changes one of the user's settings.
     Configure {
         /// Its name.
         setting: String,
     },
-    /// Runs its command with nobody holding it to the scope.
+    /// Runs its command without the sandbox.
+    Unsandboxed,
+}
+
+/// The kind of an [`Effect`], without what it touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each kind is documented at the effect of the same name")]
+pub enum EffectKind {
+    Read,
+    Inspect,
+    Write,
+    Run,
+    Reach,
+    Send,
+    Spawn,
+    Serve,
+    Ask,
+    Note,
+    StopTask,
+    Configure,
     Unsandboxed,
 }
 
 impl Effect {
-    /// Whether this effect can change anything.
-    pub fn mutates(&self) -> bool {
-        !matches!(self, Self::Read { .. } | Self::Reach { .. } | Self::Ask)
+    /// Its kind.
+    pub const fn kind(&self) -> EffectKind {
+        match self {
+            Self::Read { .. } => EffectKind::Read,
+            Self::Inspect { .. } => EffectKind::Inspect,
+            Self::Write { .. } => EffectKind::Write,
+            Self::Run { .. } => EffectKind::Run,
+            Self::Reach { .. } => EffectKind::Reach,
+            Self::Send { .. } => EffectKind::Send,
+            Self::Spawn { .. } => EffectKind::Spawn,
+            Self::Serve { .. } => EffectKind::Serve,
+            Self::Ask => EffectKind::Ask,
+            Self::Note { .. } => EffectKind::Note,
+            Self::StopTask { .. } => EffectKind::StopTask,
+            Self::Configure { .. } => EffectKind::Configure,
+            Self::Unsandboxed => EffectKind::Unsandboxed,
+        }
+    }
+
+    /// Whether this effect can change anything besides the session's own notes and tasks.
+    pub const fn mutates(&self) -> bool {
+        use EffectKind::{Ask, Inspect, Note, Reach, Read, StopTask};
+        !matches!(self.kind(), Read | Inspect | Reach | Ask | Note | StopTask)
     }
 
     /// Whether it may touch any file.
@@ -73,7 +128,9 @@ impl Effect {
 
     /// Whether it touches no file at all.
     fn touches_none(&self) -> bool {
-        matches!(self, Self::Reach { .. } | Self::Ask | Self::Serve { writes: false, .. })
+        use EffectKind::{Ask, Inspect, Note, Reach, StopTask};
+        matches!(self.kind(), Reach | Inspect | Ask | Note | StopTask)
+            || matches!(self, Self::Serve { writes: false, .. })
     }
 
     /// Whether the order of the two effects could matter.
@@ -103,13 +160,13 @@ pub fn conflicts(a: &[Effect], b: &[Effect]) -> bool {
     a.iter().any(|a| b.iter().any(|b| a.conflicts_with(b)))
 }
 
-/// The class of a tool's side effects, told to callers before any call is made.
+/// The class of a tool's side effects, as callers see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SideEffect {
-    /// Touches nothing and answers at once: it is performed where its caller is, so it must not block.
+    /// Touches nothing.
     None,
-    /// Looks, but changes nothing.
+    /// Reads, but changes nothing.
     ReadOnly,
     /// Changes files or state.
     Mutating,
@@ -119,6 +176,27 @@ pub enum SideEffect {
     Blocking,
     /// Starts an agent.
     Spawns,
+}
+
+impl SideEffect {
+    /// The class of a tool with these kinds of effects: the gravest of them counts.
+    pub fn of(effects: &[EffectKind]) -> Self {
+        let class = |kind: &EffectKind| match kind {
+            EffectKind::Spawn => Self::Spawns,
+            EffectKind::Write
+            | EffectKind::Run
+            | EffectKind::Serve
+            | EffectKind::Note
+            | EffectKind::StopTask
+            | EffectKind::Configure
+            | EffectKind::Unsandboxed => Self::Mutating,
+            EffectKind::Reach | EffectKind::Send => Self::Network,
+            EffectKind::Ask => Self::Blocking,
+            EffectKind::Read | EffectKind::Inspect => Self::ReadOnly,
+        };
+        let gravest = [Self::Spawns, Self::Mutating, Self::Network, Self::Blocking, Self::ReadOnly];
+        gravest.into_iter().find(|one| effects.iter().any(|kind| class(kind) == *one)).unwrap_or(Self::None)
+    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,10 @@
-//! Whoever runs the tools, as far as tools need more than a machine: somebody who answers questions, starts agents,
-//! asks models, holds servers and carries messages.
-//!
-//! The command line, the loop and the servers each implement what they can; what nobody implements says so.
-
-use std::future::Future;
-use std::pin::Pin;
+//! What tools need beyond a machine: answers of the user, agents, models, MCP servers, channels.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Configuration, Output, State, ToolError};
+use crate::{Cancel, Configuration, Output, State, ToolError};
 
 /// A line of the log: a call, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -30,9 +24,6 @@ pub struct Logged {
     /// The call that took it back.
     pub undone_by: Option<i64>,
 }
-
-/// What a host is doing. Dropping it gives it up.
-pub type Hosted<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolError>> + Send + 'a>>;
 
 /// A question with a few answers to choose from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,113 +145,116 @@ pub struct Message {
     pub content: String,
 }
 
-/// Whoever runs the tools. What one of them does not do itself is left to whoever stands behind it; behind the last one
-/// stands nobody, which is then the answer.
+/// What tools need beyond a machine: answers of the user, agents, models, servers, channels.
+///
+/// The command line, the loop and the MCP server each implement what they can. A method that a host does not implement is
+/// forwarded to [`Host::fallback`]; without a fallback it is an error that says so. All methods may block and must return soon
+/// after `cancel` fires.
 pub trait Host: Send + Sync {
-    /// Who does what this host does not do itself.
-    fn behind(&self) -> Option<&dyn Host> {
+    /// The host that does what this one does not.
+    fn fallback(&self) -> Option<&dyn Host> {
         None
     }
 
-    /// Asks the user. One answer per question, in order: the chosen labels, or words of their own.
-    fn ask<'a>(&'a self, questions: &'a [UserQuestion]) -> Hosted<'a, Vec<Vec<String>>> {
-        match self.behind() {
-            Some(host) => host.ask(questions),
-            None => nobody(
+    /// Asks the user. One answer per question, in order: the chosen labels, or a text of their own.
+    fn ask(&self, questions: &[UserQuestion], cancel: &Cancel) -> Result<Vec<Vec<String>>, ToolError> {
+        match self.fallback() {
+            Some(host) => host.ask(questions, cancel),
+            None => unavailable(
                 "nobody is here to answer questions; go on with your best judgement and say what you assumed",
             ),
         }
     }
 
     /// Runs an agent to its end, or starts it in the background.
-    fn agent<'a>(&'a self, order: &'a AgentOrder) -> Hosted<'a, AgentReport> {
-        match self.behind() {
-            Some(host) => host.agent(order),
-            None => nobody(
+    fn agent(&self, order: &AgentOrder, cancel: &Cancel) -> Result<AgentReport, ToolError> {
+        match self.fallback() {
+            Some(host) => host.agent(order, cancel),
+            None => unavailable(
                 "agents cannot be started here: calls come in without a model; do the task with the other tools",
             ),
         }
     }
 
-    /// Shows a plan to the user; the answer is theirs. An error means no.
-    fn plan_ready<'a>(&'a self, plan: &'a PlanReady) -> Hosted<'a, String> {
-        match self.behind() {
-            Some(host) => host.plan_ready(plan),
-            None => nobody("there is no plan mode to leave here"),
+    /// Shows a plan to the user and returns their answer; an error means no.
+    fn plan_ready(&self, plan: &PlanReady, cancel: &Cancel) -> Result<String, ToolError> {
+        match self.fallback() {
+            Some(host) => host.plan_ready(plan, cancel),
+            None => unavailable("there is no plan mode to leave here"),
         }
     }
 
-    /// The resources of one server, or of all.
-    fn resources<'a>(&'a self, server: Option<&'a str>) -> Hosted<'a, Vec<Resource>> {
-        match self.behind() {
+    /// The resources of one MCP server, or of all.
+    fn resources(&self, server: Option<&str>) -> Result<Vec<Resource>, ToolError> {
+        match self.fallback() {
             Some(host) => host.resources(server),
-            None => nobody("no MCP servers are connected here"),
+            None => unavailable("no MCP servers are connected here"),
         }
     }
 
-    /// What a resource holds.
-    fn resource<'a>(&'a self, server: &'a str, uri: &'a str) -> Hosted<'a, Output> {
-        match self.behind() {
+    /// The contents of a resource.
+    fn resource(&self, server: &str, uri: &str) -> Result<Output, ToolError> {
+        match self.fallback() {
             Some(host) => host.resource(server, uri),
-            None => nobody("no MCP servers are connected here"),
+            None => unavailable("no MCP servers are connected here"),
         }
     }
 
     /// Whether there is a model of this role.
     fn has_model(&self, role: ModelRole) -> bool {
-        self.behind().is_some_and(|host| host.has_model(role))
+        self.fallback().is_some_and(|host| host.has_model(role))
     }
 
-    /// Asks a model; gives its words.
-    fn complete<'a>(&'a self, completion: &'a Completion) -> Hosted<'a, String> {
-        match self.behind() {
-            Some(host) => host.complete(completion),
-            None => nobody("no model is set for this"),
+    /// Asks a model and returns its text.
+    fn complete(&self, completion: &Completion, cancel: &Cancel) -> Result<String, ToolError> {
+        match self.fallback() {
+            Some(host) => host.complete(completion, cancel),
+            None => unavailable("no model is set for this"),
         }
     }
 
-    /// Hands a message over; that it was taken is all that is known.
-    fn send<'a>(&'a self, message: &'a Message) -> Hosted<'a, ()> {
-        match self.behind() {
+    /// Queues a message; success does not mean that it was delivered.
+    fn send(&self, message: &Message) -> Result<(), ToolError> {
+        match self.fallback() {
             Some(host) => host.send(message),
-            None => nobody("no channels are set up here; name one in haft.toml under [channels]"),
+            None => unavailable("no channels are set up here; name one in haft.toml under [channels]"),
         }
     }
 
     /// The last calls that were recorded here, the newest first.
-    fn log(&self, limit: usize) -> Hosted<'_, Vec<Logged>> {
-        match self.behind() {
+    fn log(&self, limit: usize) -> Result<Vec<Logged>, ToolError> {
+        match self.fallback() {
             Some(host) => host.log(limit),
-            None => nobody("the ledger cannot be seen from here; `haft log` shows it"),
+            None => unavailable("the ledger cannot be seen from here; `haft log` shows it"),
         }
     }
 
-    /// Takes a call back; the last one that changed something if none is named.
-    fn undo(&self, call: Option<i64>) -> Hosted<'_, Output> {
-        match self.behind() {
+    /// Undoes a call; the last one that changed something if none is named.
+    fn undo(&self, call: Option<i64>) -> Result<Output, ToolError> {
+        match self.fallback() {
             Some(host) => host.undo(call),
-            None => nobody("calls cannot be taken back from here; `haft undo` does it"),
+            None => unavailable("calls cannot be undone from here; `haft undo` does it"),
         }
     }
 
-    /// What the user has set, if there is a file for it.
+    /// The user's settings, if there is a file for them.
     fn configuration(&self) -> Option<&dyn Configuration> {
-        self.behind()?.configuration()
+        self.fallback()?.configuration()
     }
 
-    /// Hears of something that watchers may want to show, for example a new list of todos.
-    fn tell(&self, topic: &str, facts: &Value) {
-        if let Some(host) = self.behind() {
-            host.tell(topic, facts);
+    /// Reports something that user interfaces may show, for example a new list of todos.
+    fn notify(&self, topic: &str, facts: &Value) {
+        if let Some(host) = self.fallback() {
+            host.notify(topic, facts);
         }
     }
 }
 
-fn nobody<'a, T>(why: &'static str) -> Hosted<'a, T> {
-    Box::pin(async move { Err(ToolError::failed(why)) })
+fn unavailable<T>(why: &str) -> Result<T, ToolError> {
+    Err(ToolError::failed(why))
 }
 
-/// No host at all.
+/// A host that implements nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoHost;
 

@@ -13,6 +13,7 @@ mod cancel;
 mod change;
 mod close;
 mod configuration;
+mod dialect;
 mod effect;
 mod error;
 mod execution;
@@ -41,12 +42,13 @@ pub use cancel::{Cancel, CancelGuard};
 pub use change::{Change, FileId, FileNode, Hash, Node, Reversible};
 pub use close::close_names;
 pub use configuration::{Configuration, Setting};
-pub use effect::{Effect, SideEffect, conflicts};
+pub use dialect::Dialect;
+pub use effect::{Effect, EffectKind, SideEffect, conflicts};
 pub use error::{ErrorKind, ToolError};
 pub use execution::{Execution, Outcome, Progress, now_ms};
 pub use guard::{GUARDED_DIRECTORIES, GUARDED_FILES, Guard, guarded};
 pub use host::{
-    AgentOrder, AgentReport, Choice, Completion, Host, Hosted, Logged, Message, ModelRole, NoHost, PlanReady,
+    AgentOrder, AgentReport, Choice, Completion, Host, Logged, Message, ModelRole, NoHost, PlanReady,
     Resource, UserQuestion,
 };
 pub use http::{Http, HttpRequest, HttpResponse, NoHttp, Redirects};
@@ -62,7 +64,7 @@ pub use schema::{result_schema_of, schema_of};
 pub use scope::{BLOCKLIST, Network, Reach, Reads, SECRETS, Sandbox, Scope, lies_in};
 pub use secret::Secret;
 pub use task::{TaskClass, TaskInfo, TaskRead, TaskState, Tasks};
-pub use tool::{AnyTool, Definition, Dialect, Performing, Prepared, Tool};
+pub use tool::{AnyTool, Definition, Perform, Planned, Tool};
 pub use world::{
     Capture, Denial, DirEntry, Edit, Exit, FileKind, Files, Finished, Flow, Found, OpenFile, Planning, Pour,
     Processes, Restore, RunRequest, Visitor, Walk, World, Written,

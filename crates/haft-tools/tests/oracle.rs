@@ -11,7 +11,7 @@ mod world;
 
 use std::sync::{Arc, Mutex};
 
-use haft_tool::{Completion, ErrorKind, Host, Hosted, Message, ModelRole, ToolError, Value, json};
+use haft_tool::{Cancel, Completion, ErrorKind, Host, Message, ModelRole, ToolError, Value, json};
 use support::{Answer, Server, answer};
 use world::{TestWorld, clawft, loom};
 
@@ -100,14 +100,12 @@ impl Host for TestHost {
     fn has_model(&self, role: ModelRole) -> bool {
         role == ModelRole::Oracle
     }
-    fn complete<'a>(&'a self, completion: &'a Completion) -> Hosted<'a, String> {
-        Box::pin(async move { Ok(format!("{} within {}", completion.prompt, completion.max_tokens)) })
+    fn complete(&self, completion: &Completion, _: &Cancel) -> Result<String, ToolError> {
+        Ok(format!("{} within {}", completion.prompt, completion.max_tokens))
     }
-    fn send<'a>(&'a self, message: &'a Message) -> Hosted<'a, ()> {
-        Box::pin(async move {
-            self.0.lock().unwrap().push(message.clone());
-            Ok(())
-        })
+    fn send(&self, message: &Message) -> Result<(), ToolError> {
+        self.0.lock().unwrap().push(message.clone());
+        Ok(())
     }
 }
 

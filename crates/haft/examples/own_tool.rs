@@ -2,7 +2,11 @@
 //!
 //! Run it with: `cargo run -p haft --example own_tool`
 
-use haft::{Effect, JsonSchema, Output, Planning, Runtime, SideEffect, Tool, ToolError, World, json};
+use std::path::PathBuf;
+
+use haft::{
+    Effect, EffectKind, JsonSchema, Output, Planned, Planning, Runtime, Tool, ToolError, World, json,
+};
 use serde::Deserialize;
 
 /// Append a line to the notes of this project.
@@ -16,24 +20,19 @@ struct Input {
 struct Note;
 
 impl Tool for Note {
+    const NAME: &'static str = "Note";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
     type Input = Input;
+    type Plan = (PathBuf, String);
 
-    fn name(&self) -> &'static str {
-        "Note"
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<(PathBuf, String)>, ToolError> {
+        let path = at.absolute("NOTES.md")?;
+        Ok(Planned::new([Effect::Write { path: path.clone() }], (path, input.line)))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, _input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Write { path: planning.absolute("NOTES.md")? }])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let notes = world.planning().absolute("NOTES.md")?;
-        let add = |old: Option<&[u8]>| Ok([old.unwrap_or_default(), input.line.as_bytes(), b"\n"].concat());
-        world.files().update(&notes, &mut { add })?;
+    fn perform(&self, (path, line): (PathBuf, String), world: &dyn World) -> Result<Output, ToolError> {
+        let add = |old: Option<&[u8]>| Ok([old.unwrap_or_default(), line.as_bytes(), b"\n"].concat());
+        world.files().update(&path, &mut { add })?;
         Ok(Output::text("noted"))
     }
 }

@@ -32,7 +32,7 @@ pub mod mcp_form;
 pub use haft_ledger::{Ledger, Query};
 pub use haft_policy::{Behavior, Mode, Preset};
 pub use haft_runtime::{
-    Answer, Asker, Builder, CallOptions, CallResult, Nobody, Question, Registry, Runtime, Target,
+    Answer, Asker, Builder, CallOptions, CallResult, DenyAll, Question, Registry, Runtime, Target,
     UndoPreview, Watch,
 };
 pub use haft_sandbox::Environment;

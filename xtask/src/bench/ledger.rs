@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use haft::{Runtime, SideEffect, json};
+use haft::{Runtime, json};
 
 use super::measure::{Row, median};
 use super::warm::Noop;
@@ -15,8 +15,7 @@ pub(crate) fn run(bench: &mut Bench) -> Done {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
     runtime.block_on(async {
         let stage = Stage::new(bench)?;
-        let haft =
-            stage.runtime(|builder| builder.dialect(haft::claude()).tool(Noop(SideEffect::ReadOnly)))?;
+        let haft = stage.runtime(|builder| builder.dialect(haft::claude()).tool(Noop))?;
         let empty = [noop(&haft).await, write(&haft).await];
         for _ in 0..RECEIPTS {
             haft.call("Noop", json!({})).await;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use haft::{Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json};
+use haft::{EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json};
 use serde::Deserialize;
 
 use super::measure::{Row, median};
@@ -14,52 +14,43 @@ use crate::Done;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Nothing {}
 
-/// Does nothing, and claims a side effect all the same.
-pub(crate) struct Noop(pub(crate) SideEffect);
+/// A tool that does nothing.
+pub(crate) struct Noop;
 
 impl Tool for Noop {
+    const NAME: &'static str = "Noop";
+    const EFFECTS: &'static [EffectKind] = &[];
     type Input = Nothing;
+    type Plan = ();
 
-    fn name(&self) -> &'static str {
-        "Noop"
+    fn plan(&self, _input: Nothing, _at: &Planning) -> Result<Planned<()>, ToolError> {
+        Ok(Planned::new([], ()))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        self.0
-    }
-
-    fn plan(&self, _input: &Nothing, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(Vec::new())
-    }
-
-    async fn perform(&self, _input: Nothing, _world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, (): (), _world: &dyn World) -> Result<Output, ToolError> {
         Ok(Output::text("done"))
     }
 }
 
 pub(crate) fn run(bench: &mut Bench) -> Done {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
-    for (case, side_effect) in
-        [("no-op, recorded", SideEffect::None), ("no-op on its own thread, recorded", SideEffect::ReadOnly)]
-    {
-        let haft_ms = runtime.block_on(measure(bench, side_effect))?;
-        bench.table.add(Row {
-            part: "dispatch",
-            case: case.to_owned(),
-            haft_ms,
-            peer: String::new(),
-            peer_ms: None,
-            ratio: None,
-            haft_peak_kib: None,
-            peer_peak_kib: None,
-        });
-    }
+    let haft_ms = runtime.block_on(measure(bench))?;
+    bench.table.add(Row {
+        part: "dispatch",
+        case: "no-op, recorded".to_owned(),
+        haft_ms,
+        peer: String::new(),
+        peer_ms: None,
+        ratio: None,
+        haft_peak_kib: None,
+        peer_peak_kib: None,
+    });
     Ok(())
 }
 
-async fn measure(bench: &Bench, side_effect: SideEffect) -> Result<f64, String> {
+async fn measure(bench: &Bench) -> Result<f64, String> {
     let stage = Stage::new(bench)?;
-    let haft = stage.runtime(|builder| builder.tool(Noop(side_effect)))?;
+    let haft = stage.runtime(|builder| builder.tool(Noop))?;
     let mut times = Vec::new();
     for _ in 0..5_000 {
         let start = Instant::now();

@@ -143,6 +143,6 @@ fn sample_runtime(folder: &std::path::Path, home: &std::path::Path) -> Result<Ru
         .door("doctor")
         .dialect(haft::claude())
         .allow("Bash", "haft doctor")
-        .asker(Arc::new(haft_runtime::Nobody))
+        .asker(Arc::new(haft_runtime::DenyAll))
         .build()
 }

@@ -85,7 +85,9 @@ pub(super) fn summary(receipt: &Receipt) -> String {
         Some(Effect::Spawn { agent }) => agent.clone(),
         Some(Effect::Serve { server, .. }) => server.clone(),
         Some(Effect::Configure { setting }) => setting.clone(),
-        Some(Effect::Ask | Effect::Unsandboxed) | None => String::new(),
+        Some(Effect::Inspect { what }) => what.clone(),
+        Some(Effect::StopTask { task }) => task.clone(),
+        Some(Effect::Note { .. } | Effect::Ask | Effect::Unsandboxed) | None => String::new(),
     };
     let undone = &receipt.undoes;
     let what = receipt.input.get("pattern").and_then(|pattern| pattern.as_str());

@@ -6,8 +6,8 @@ use std::time::Duration;
 use haft_ledger::Ledger;
 use haft_runtime::CallOptions;
 use haft_tool::{
-    Call, Cancel, Effect, ErrorKind, Exit as Ended, JsonSchema, Output, Planning, RunRequest, SideEffect,
-    Tool, ToolError, Verdict, World, json,
+    Call, Cancel, Effect, EffectKind, ErrorKind, Exit as Ended, JsonSchema, Output, Planned, Planning,
+    RunRequest, Tool, ToolError, Verdict, World, json,
 };
 use serde::Deserialize;
 
@@ -96,26 +96,17 @@ struct Input {
 
 struct Command;
 
-impl Command {
-    const NAME: &str = "Sandbox";
-}
-
 impl Tool for Command {
+    const NAME: &'static str = "Sandbox";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Run];
     type Input = Input;
+    type Plan = Input;
 
-    fn name(&self) -> &'static str {
-        Self::NAME
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Input>, ToolError> {
+        Ok(Planned::new([Effect::Run { command: input.command.join(" ") }], input))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Run { command: input.command.join(" ") }])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let done = world.processes().run(&RunRequest {
             argv: input.command,
             cwd: std::env::current_dir().ok().filter(|here| here.starts_with(&world.planning().workspace)),

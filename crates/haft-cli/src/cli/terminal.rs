@@ -2,12 +2,11 @@
 
 use std::future::Future;
 use std::io::{BufRead, IsTerminal, Write};
-use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
-use haft_runtime::{Answer, Asker, Nobody, Question};
+use haft_runtime::{Answer, Asker, DenyAll, Question};
 use haft_sandbox::{Stop, attend_stops, expect_stops, hear_stops};
-use haft_tool::{Cancel, ToolError};
+use haft_tool::{Cancel, ErrorKind, ToolError};
 
 use super::exit::Exit;
 use super::screen::{self, NOTE, painted};
@@ -29,31 +28,35 @@ pub(super) fn confirm(question: &str) -> bool {
 
 /// The person at the terminal, if there is one.
 pub(super) fn asker() -> Arc<dyn Asker> {
-    if is_there() { Arc::new(Person) } else { Arc::new(Nobody) }
+    if is_there() { Arc::new(Person) } else { Arc::new(DenyAll) }
 }
 
 struct Person;
 
 impl Asker for Person {
-    fn ask<'a>(&'a self, question: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    fn ask(&self, question: &Question, cancel: &Cancel) -> Answer {
         let words = format!("{}: {}. Run it?", question.tool, screen::harmless(&question.reason));
-        Box::pin(async move {
-            match at_the_terminal(move || Ok(confirm(&words))).await {
-                Ok(true) => Answer::Allow { by: "the person at the terminal".to_owned() },
-                _ => Answer::Deny { why: "the person at the terminal said no".to_owned() },
-            }
-        })
+        match at_the_terminal(cancel, move || Ok(confirm(&words))) {
+            Ok(true) => Answer::Allow { by: "the person at the terminal".to_owned() },
+            _ => Answer::Deny { why: "the person at the terminal said no".to_owned() },
+        }
     }
 }
 
-/// Waits for a person on a thread of its own, so that Ctrl-C is heard meanwhile.
-pub(crate) async fn at_the_terminal<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
+/// Reads the terminal on a thread of its own, because a blocked read cannot be cancelled.
+pub(crate) fn at_the_terminal<T: Send + 'static>(
+    cancel: &Cancel,
+    read: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
     attend_stops()?;
-    let (tell, told) = tokio::sync::oneshot::channel();
-    std::thread::spawn(move || tell.send(work()));
-    told.await.unwrap_or_else(|_| Err(ToolError::internal("the terminal could not be read")))
+    let (answered, answer) = mpsc::channel();
+    let cancelled = answered.clone();
+    let _listener = cancel.on_cancel(move || {
+        let why = "cancelled while the user was being asked";
+        let _ = cancelled.send(Err(ToolError::new(ErrorKind::Interrupted, why)));
+    });
+    std::thread::spawn(move || answered.send(read()));
+    answer.recv().unwrap_or_else(|_| Err(ToolError::internal("the terminal could not be read")))
 }
 
 /// Runs `work` to its end. The first Ctrl-C (or TERM) cancels, the second leaves at once.

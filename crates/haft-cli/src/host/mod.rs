@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use haft_bus::{ChannelSettings, Undelivered};
-use haft_tool::{Configuration, Host, Hosted, Message, NoHost, PlanReady, UserQuestion, Value, lock};
+use haft_tool::{
+    Cancel, Configuration, Host, Message, NoHost, PlanReady, ToolError, UserQuestion, Value, lock,
+};
 
 use crate::cli::screen::{self, NOTE, painted};
 use crate::cli::terminal::at_the_terminal;
@@ -51,34 +53,34 @@ impl CommandLine {
 }
 
 impl Host for CommandLine {
-    fn ask<'a>(&'a self, questions: &'a [UserQuestion]) -> Hosted<'a, Vec<Vec<String>>> {
+    fn ask(&self, questions: &[UserQuestion], cancel: &Cancel) -> Result<Vec<Vec<String>>, ToolError> {
         if !self.person {
-            return NoHost.ask(questions);
+            return NoHost.ask(questions, cancel);
         }
         let questions = questions.to_vec();
-        Box::pin(async move { at_the_terminal(move || terminal::ask(&questions)).await })
+        at_the_terminal(cancel, move || terminal::ask(&questions))
     }
 
-    fn plan_ready<'a>(&'a self, plan: &'a PlanReady) -> Hosted<'a, String> {
+    fn plan_ready(&self, plan: &PlanReady, cancel: &Cancel) -> Result<String, ToolError> {
         if !self.person {
-            return NoHost.plan_ready(plan);
+            return NoHost.plan_ready(plan, cancel);
         }
         let plan = plan.clone();
-        Box::pin(async move { at_the_terminal(move || terminal::approve(&plan)).await })
+        at_the_terminal(cancel, move || terminal::approve(&plan))
     }
 
-    fn send<'a>(&'a self, message: &'a Message) -> Hosted<'a, ()> {
+    fn send(&self, message: &Message) -> Result<(), ToolError> {
         if self.channels.is_empty() {
             return NoHost.send(message);
         }
-        Box::pin(async move { self.channels.send(message) })
+        self.channels.send(message)
     }
 
     fn configuration(&self) -> Option<&dyn Configuration> {
         self.settings.as_ref().map(|settings| settings as &dyn Configuration)
     }
 
-    fn tell(&self, topic: &str, facts: &Value) {
+    fn notify(&self, topic: &str, facts: &Value) {
         let warning = facts.get("warning").and_then(Value::as_str).filter(|_| topic == "server");
         let Some(warning) = warning else { return };
         let mut said = lock(&self.said);

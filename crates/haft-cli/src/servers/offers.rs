@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_tool::{Cancel, Choice, Completion, Hosted, ModelRole, UserQuestion};
+use haft_tool::{Cancel, Choice, Completion, ModelRole, UserQuestion};
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -39,7 +39,7 @@ impl Handlers for Offers {
         self.offered
     }
 
-    fn elicit(&self, question: &Elicitation, _cancel: &Cancel) -> Result<Elicited, RpcError> {
+    fn elicit(&self, question: &Elicitation, cancel: &Cancel) -> Result<Elicited, RpcError> {
         let Wanted::Form(schema) = &question.wanted else { return Ok(Elicited::Decline) };
         let fields = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         let questions: Vec<UserQuestion> = fields
@@ -51,13 +51,13 @@ impl Handlers for Offers {
             })
             .collect();
         let ground = self.ground()?;
-        match wait(ground.host.ask(&questions)) {
+        match ground.host.ask(&questions, cancel) {
             Ok(answers) => Ok(Elicited::Accept(filled(&fields, &answers))),
             Err(_) => Ok(Elicited::Decline),
         }
     }
 
-    fn sample(&self, params: &Value, _cancel: &Cancel) -> Result<Value, RpcError> {
+    fn sample(&self, params: &Value, cancel: &Cancel) -> Result<Value, RpcError> {
         let ground = self.ground()?;
         let said = |message: &Value| {
             let content = message.get("content")?;
@@ -76,7 +76,9 @@ impl Handlers for Offers {
             prompt: messages.filter_map(said).collect::<Vec<_>>().join("\n\n"),
             max_tokens: most.unwrap_or(MOST_TOKENS).min(MOST_TOKENS),
         };
-        let text = wait(ground.host.complete(&completion))
+        let text = ground
+            .host
+            .complete(&completion, cancel)
             .map_err(|error| RpcError::new(INTERNAL, error.message))?;
         Ok(
             json!({"role": "assistant", "content": {"type": "text", "text": text}, "model": "small", "stopReason": "endTurn"}),
@@ -89,11 +91,6 @@ impl Handlers for Offers {
         let address = Url::from_directory_path(workspace).map(String::from).unwrap_or_default();
         Ok(vec![(address, workspace.file_name().map(|name| name.to_string_lossy().into_owned()))])
     }
-}
-
-/// Waits for the host on this thread, which the question has to itself.
-fn wait<T>(work: Hosted<'_, T>) -> Result<T, haft_tool::ToolError> {
-    haft_runtime::block_on(work)
 }
 
 /// The answers that a field leaves to choose from; none for words of one's own.

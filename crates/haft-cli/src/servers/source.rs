@@ -339,7 +339,7 @@ impl Inner {
     /// Tells whoever runs this what is strange about servers that nobody asked for by name.
     fn tell(&self, warnings: impl IntoIterator<Item = String>) {
         for warning in warnings {
-            self.ground.host.tell("server", &json!({"warning": warning}));
+            self.ground.host.notify("server", &json!({"warning": warning}));
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_tool::{
-    AnyTool, Bound, Definition, Effect, Output, Performing, Planning, Prepared, Progress, SideEffect,
-    ToolError, World,
+    AnyTool, Bound, Definition, Effect, EffectKind, Output, Perform, Planned, Planning, Progress, ToolError,
+    World,
 };
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ impl RemoteTool {
         Self { name: name.to_owned(), held: Arc::clone(held), tool: tool.clone() }
     }
 
-    fn effects(&self) -> Vec<Effect> {
+    fn planned_effects(&self) -> Vec<Effect> {
         let grants =
             self.held.known().map(|known| known.grants(&self.held.entry).clone()).unwrap_or_default();
         vec![Effect::Serve {
@@ -71,9 +71,9 @@ impl AnyTool for RemoteTool {
         &self.name
     }
 
-    fn side_effect(&self) -> SideEffect {
-        // What a server says of its tools is a hint and no promise.
-        SideEffect::Mutating
+    fn effects(&self) -> &[EffectKind] {
+        // Whatever the server says of its tools: that is a hint and no promise.
+        &[EffectKind::Serve]
     }
 
     fn definition(&self) -> Definition {
@@ -91,26 +91,12 @@ impl AnyTool for RemoteTool {
         Bound { max_chars: MOST_CHARS, ..Bound::default() }
     }
 
-    fn is_foreign(&self) -> bool {
+    fn is_remote(&self) -> bool {
         true
     }
 
-    fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, ToolError> {
-        Ok(Box::new(Ready { tool: self, arguments }))
-    }
-}
-
-struct Ready {
-    tool: Arc<RemoteTool>,
-    arguments: Value,
-}
-
-impl Prepared for Ready {
-    fn plan(&self, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(self.tool.effects())
-    }
-
-    fn perform(self: Box<Self>, world: &dyn World) -> Performing<'_> {
-        Box::pin(async move { self.tool.call(&self.arguments, world) })
+    fn plan(self: Arc<Self>, arguments: Value, _at: &Planning) -> Result<Planned<Perform>, ToolError> {
+        let effects = self.planned_effects();
+        Ok(Planned::new(effects, Box::new(move |world| self.call(&arguments, world))))
     }
 }

@@ -1,11 +1,9 @@
 //! The client's user, asked over the wire: may this call run, and whatever a tool wants to know.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use haft_runtime::{Answer, Asker, Nobody, Question, Runtime};
-use haft_tool::{Host, Hosted, Logged, NoHost, Output, PlanReady, ToolError, UserQuestion};
+use haft_runtime::{Answer, Asker, DenyAll, Question, Runtime};
+use haft_tool::{Cancel, Host, Logged, NoHost, Output, PlanReady, ToolError, UserQuestion};
 use serde_json::{Map, Value, json};
 
 use super::past;
@@ -16,29 +14,27 @@ use haft_mcp::wire::Version;
 pub(super) struct Client(pub(super) Arc<Exchange>);
 
 impl Asker for Client {
-    fn ask<'a>(&'a self, question: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+    fn ask(&self, question: &Question, cancel: &Cancel) -> Answer {
         if !elicits(&self.0) {
-            return Nobody.ask(question);
+            return DenyAll.ask(question, cancel);
         }
-        Box::pin(async move {
-            let answer = form(
-                &self.0,
-                "allow",
-                &format!("{}: {}. Run it?", question.tool, question.reason),
-                &json!({
-                    "type": "object",
-                    "properties": {"run": {"type": "boolean", "title": "Run it", "default": false}},
-                    "required": ["run"],
-                }),
-            );
-            match answer {
-                Ok(Some(content)) if content.get("run").and_then(Value::as_bool) == Some(true) => {
-                    Answer::Allow { by: "the client's user".to_owned() }
-                }
-                Ok(_) => Answer::Deny { why: "the client's user said no".to_owned() },
-                Err(why) => Answer::Deny { why: unanswered(&why) },
+        let answer = form(
+            &self.0,
+            "allow",
+            &format!("{}: {}. Run it?", question.tool, question.reason),
+            &json!({
+                "type": "object",
+                "properties": {"run": {"type": "boolean", "title": "Run it", "default": false}},
+                "required": ["run"],
+            }),
+        );
+        match answer {
+            Ok(Some(content)) if content.get("run").and_then(Value::as_bool) == Some(true) => {
+                Answer::Allow { by: "the client's user".to_owned() }
             }
-        })
+            Ok(_) => Answer::Deny { why: "the client's user said no".to_owned() },
+            Err(why) => Answer::Deny { why: unanswered(&why) },
+        }
     }
 }
 
@@ -50,58 +46,56 @@ pub(super) struct ClientHost {
 }
 
 impl Host for ClientHost {
-    fn behind(&self) -> Option<&dyn Host> {
+    fn fallback(&self) -> Option<&dyn Host> {
         Some(self.host.as_ref())
     }
 
-    fn ask<'a>(&'a self, questions: &'a [UserQuestion]) -> Hosted<'a, Vec<Vec<String>>> {
+    fn ask(&self, questions: &[UserQuestion], cancel: &Cancel) -> Result<Vec<Vec<String>>, ToolError> {
         if !elicits(&self.exchange) {
-            return NoHost.ask(questions);
+            return NoHost.ask(questions, cancel);
         }
-        Box::pin(async move {
-            let words: Vec<&str> = questions.iter().map(|question| question.question.as_str()).collect();
-            let schema = questions_schema(questions, self.exchange.version());
-            let content = form(&self.exchange, "questions", &words.join("\n"), &schema);
-            let content = content.map_err(|why| ToolError::failed(unanswered(&why)))?;
-            let content = content.ok_or_else(|| {
-                ToolError::denied("the user did not want to answer; go on with your best judgement and say what you assumed")
-            })?;
-            Ok((0..questions.len()).map(|at| chosen(content.get(&field(at)))).collect())
-        })
+        let words: Vec<&str> = questions.iter().map(|question| question.question.as_str()).collect();
+        let schema = questions_schema(questions, self.exchange.version());
+        let content = form(&self.exchange, "questions", &words.join("\n"), &schema);
+        let content = content.map_err(|why| ToolError::failed(unanswered(&why)))?;
+        let content = content.ok_or_else(|| {
+            ToolError::denied(
+                "the user did not want to answer; go on with your best judgement and say what you assumed",
+            )
+        })?;
+        Ok((0..questions.len()).map(|at| chosen(content.get(&field(at)))).collect())
     }
 
-    fn plan_ready<'a>(&'a self, plan: &'a PlanReady) -> Hosted<'a, String> {
+    fn plan_ready(&self, plan: &PlanReady, cancel: &Cancel) -> Result<String, ToolError> {
         if !elicits(&self.exchange) {
-            return NoHost.plan_ready(plan);
+            return NoHost.plan_ready(plan, cancel);
         }
-        Box::pin(async move {
-            let words = plan.plan.as_deref().unwrap_or("The plan is ready. Go on with it?");
-            let schema = json!({
-                "type": "object",
-                "properties": {"go": {"type": "boolean", "title": "Go on with this plan", "default": false}},
-                "required": ["go"],
-            });
-            match form(&self.exchange, "plan", words, &schema) {
-                Ok(Some(content)) if content.get("go").and_then(Value::as_bool) == Some(true) => {
-                    Ok("The user has approved the plan".to_owned())
-                }
-                Ok(_) => Err(ToolError::denied("the user did not approve the plan")),
-                Err(why) => Err(ToolError::failed(unanswered(&why))),
+        let words = plan.plan.as_deref().unwrap_or("The plan is ready. Go on with it?");
+        let schema = json!({
+            "type": "object",
+            "properties": {"go": {"type": "boolean", "title": "Go on with this plan", "default": false}},
+            "required": ["go"],
+        });
+        match form(&self.exchange, "plan", words, &schema) {
+            Ok(Some(content)) if content.get("go").and_then(Value::as_bool) == Some(true) => {
+                Ok("The user has approved the plan".to_owned())
             }
-        })
+            Ok(_) => Err(ToolError::denied("the user did not approve the plan")),
+            Err(why) => Err(ToolError::failed(unanswered(&why))),
+        }
     }
 
-    fn log(&self, limit: usize) -> Hosted<'_, Vec<Logged>> {
-        Box::pin(async move { past::log(&self.runtime, limit) })
+    fn log(&self, limit: usize) -> Result<Vec<Logged>, ToolError> {
+        past::log(&self.runtime, limit)
     }
 
-    fn undo(&self, call: Option<i64>) -> Hosted<'_, Output> {
-        Box::pin(async move { past::undo(&self.runtime, call) })
+    fn undo(&self, call: Option<i64>) -> Result<Output, ToolError> {
+        past::undo(&self.runtime, call)
     }
 
-    fn tell(&self, topic: &str, facts: &Value) {
+    fn notify(&self, topic: &str, facts: &Value) {
         self.exchange.log(haft_mcp::serve::Level::Info, topic, facts);
-        self.host.tell(topic, facts);
+        self.host.notify(topic, facts);
     }
 }
 

@@ -9,8 +9,8 @@ use base64::Engine as _;
 use haft_ledger::Query;
 use haft_runtime::{CallOptions, Runtime};
 use haft_tool::{
-    Bound, Call, Effect, ErrorKind, Flow, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Walk,
-    World, lock,
+    Bound, Call, Effect, EffectKind, ErrorKind, Flow, JsonSchema, Output, Planned, Planning, Tool, ToolError,
+    Walk, World, lock,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -113,10 +113,8 @@ fn output(runtime: &Runtime, id: i64) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Nothing is cut: whoever asks for a resource wants all of it.
-fn whole() -> Bound {
-    Bound { max_chars: usize::MAX, ..Bound::default() }
-}
+/// Nothing is cut: a resource is read as a whole.
+const WHOLE: Bound = Bound { max_chars: usize::MAX, ..Bound::DEFAULT };
 
 /// Lists the files of the workspace.
 #[derive(Deserialize, JsonSchema)]
@@ -126,36 +124,28 @@ struct Nothing {}
 struct ListFiles;
 
 impl Tool for ListFiles {
+    const NAME: &'static str = "resources/list";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
+    const BOUND: Bound = WHOLE;
     type Input = Nothing;
+    type Plan = PathBuf;
 
-    fn name(&self) -> &'static str {
-        "resources/list"
+    fn plan(&self, _input: Nothing, at: &Planning) -> Result<Planned<PathBuf>, ToolError> {
+        Ok(Planned::new([Effect::Read { path: at.workspace.clone() }], at.workspace.clone()))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, _input: &Nothing, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Read { path: planning.workspace.clone() }])
-    }
-
-    async fn perform(&self, _input: Nothing, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, root: PathBuf, world: &dyn World) -> Result<Output, ToolError> {
         let found: Mutex<Vec<PathBuf>> = Mutex::default();
         let keep = |path: &Path| {
             let mut found = lock(&found);
             found.push(path.to_owned());
             if found.len() < MOST_FILES { Flow::Continue } else { Flow::Stop }
         };
-        let walk = Walk { root: world.planning().workspace.clone(), ..Walk::default() };
+        let walk = Walk { root, ..Walk::default() };
         world.files().walk(&walk, &mut || Box::new(|file| keep(file.path())))?;
         let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.sort();
         Ok(Output::text("").with_structured(json!(found)))
-    }
-
-    fn bound(&self) -> Bound {
-        whole()
     }
 }
 
@@ -170,22 +160,18 @@ struct OnePath {
 struct ReadFile;
 
 impl Tool for ReadFile {
+    const NAME: &'static str = "resources/read";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
+    const BOUND: Bound = WHOLE;
     type Input = OnePath;
+    type Plan = PathBuf;
 
-    fn name(&self) -> &'static str {
-        "resources/read"
+    fn plan(&self, input: OnePath, at: &Planning) -> Result<Planned<PathBuf>, ToolError> {
+        let path = at.only_absolute("path", &input.path)?;
+        Ok(Planned::new([Effect::Read { path: path.clone() }], path))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, input: &OnePath, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Read { path: planning.only_absolute("path", &input.path)? }])
-    }
-
-    async fn perform(&self, input: OnePath, world: &dyn World) -> Result<Output, ToolError> {
-        let path = world.planning().only_absolute("path", &input.path)?;
+    fn perform(&self, path: PathBuf, world: &dyn World) -> Result<Output, ToolError> {
         let open = world.files().open(&path)?;
         let mut bytes = Vec::new();
         let read = open.file.take(MOST_BYTES + 1).read_to_end(&mut bytes);
@@ -204,9 +190,5 @@ impl Tool for ReadFile {
             }),
         };
         Ok(Output::text("").with_structured(part))
-    }
-
-    fn bound(&self) -> Bound {
-        whole()
     }
 }

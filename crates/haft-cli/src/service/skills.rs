@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use haft_runtime::{CallOptions, Runtime};
 use haft_tool::{
-    Bound, Call, Effect, ErrorKind, FileKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError,
-    World,
+    Bound, Call, Effect, EffectKind, ErrorKind, FileKind, JsonSchema, Output, Planned, Planning, Tool,
+    ToolError, World,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -119,23 +119,20 @@ impl Look {
 }
 
 impl Tool for Look {
+    const NAME: &'static str = "prompts/list";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
+    const BOUND: Bound = Bound { max_chars: usize::MAX, ..Bound::DEFAULT };
     type Input = Nothing;
+    type Plan = Vec<PathBuf>;
 
-    fn name(&self) -> &'static str {
-        "prompts/list"
+    fn plan(&self, _input: Nothing, at: &Planning) -> Result<Planned<Vec<PathBuf>>, ToolError> {
+        let folders = Self::folders(at);
+        Ok(Planned::new(folders.iter().map(|path| Effect::Read { path: path.clone() }), folders.clone()))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, _input: &Nothing, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(Self::folders(planning).into_iter().map(|path| Effect::Read { path }).collect())
-    }
-
-    async fn perform(&self, _input: Nothing, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, folders: Vec<PathBuf>, world: &dyn World) -> Result<Output, ToolError> {
         let mut skills: Vec<Skill> = Vec::new();
-        for folder in Self::folders(world.planning()) {
+        for folder in folders {
             let Ok((entries, _)) = world.files().list_first(&folder, MOST) else { continue };
             for entry in entries.iter().filter(|entry| matches!(entry.kind, FileKind::Dir | FileKind::Link)) {
                 let Some(name) = entry.name.to_str() else { continue };
@@ -153,10 +150,6 @@ impl Tool for Look {
         skills.sort_by(|a, b| a.name.cmp(&b.name));
         skills.truncate(MOST);
         Ok(Output::text("").with_structured(json!(skills)))
-    }
-
-    fn bound(&self) -> Bound {
-        Bound { max_chars: usize::MAX, ..Bound::default() }
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use haft::{Effect, JsonSchema, Output, Planning, Registry, SideEffect, Tool, ToolError, World, json};
+use haft::{
+    AnyTool, Definition, EffectKind, JsonSchema, Output, Perform, Planned, Planning, Registry, SideEffect,
+    ToolError, Value, json,
+};
 use serde::Deserialize;
 
 use crate::stage::Stage;
@@ -14,19 +17,18 @@ struct Nothing {}
 
 struct Other(&'static str);
 
-impl Tool for Other {
-    type Input = Nothing;
+impl AnyTool for Other {
     fn name(&self) -> &str {
         self.0
     }
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::None
+    fn effects(&self) -> &[EffectKind] {
+        &[]
     }
-    fn plan(&self, _: &Nothing, _: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(Vec::new())
+    fn definition(&self) -> Definition {
+        Definition::of::<Nothing>(self.0, &[])
     }
-    async fn perform(&self, _: Nothing, _: &dyn World) -> Result<Output, ToolError> {
-        Ok(Output::text("the other one"))
+    fn plan(self: Arc<Self>, _: Value, _: &Planning) -> Result<Planned<Perform>, ToolError> {
+        Ok(Planned::new([], Box::new(|_| Ok(Output::text("the other one")))))
     }
 }
 
@@ -61,6 +63,6 @@ async fn a_tool_of_the_same_name_replaces_the_one_before_and_keeps_its_place() {
     assert_eq!(registry.names(), before);
     assert_eq!(registry.get("read_file").unwrap().definition().description, "Another one.");
 
-    let stage = Stage::with(|builder| builder.dialect(haft::clawft()).tool(Other("read_file")));
+    let stage = Stage::with(|builder| builder.dialect(haft::clawft()).any_tool(Arc::new(Other("read_file"))));
     assert_eq!(stage.text("read_file", json!({})).await, "the other one");
 }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use haft::{
-    AnyTool, Bound, Cancel, Capture, Definition, Effect, Exit, Files, Finished, Host, Http, HttpRequest,
-    HttpResponse, Notes, Performing, Planning, Prepared, Processes, Progress, RunRequest, SideEffect, Tasks,
-    ToolError, Value, World,
+    AnyTool, Bound, Cancel, Capture, Definition, EffectKind, Exit, Files, Finished, Host, Http, HttpRequest,
+    HttpResponse, Notes, Perform, Planned, Planning, Processes, Progress, RunRequest, Tasks, ToolError,
+    Value, World,
 };
 
 /// What was heard, and what is answered.
@@ -84,8 +84,8 @@ impl AnyTool for Heard {
         self.tool.name()
     }
 
-    fn side_effect(&self) -> SideEffect {
-        self.tool.side_effect()
+    fn effects(&self) -> &[EffectKind] {
+        self.tool.effects()
     }
 
     fn definition(&self) -> Definition {
@@ -96,35 +96,19 @@ impl AnyTool for Heard {
         self.tool.bound()
     }
 
-    fn clamps(&self) -> bool {
-        self.tool.clamps()
+    fn clamp_numbers(&self) -> bool {
+        self.tool.clamp_numbers()
     }
 
-    fn gives(&self) -> Option<fn() -> Value> {
-        self.tool.gives()
+    fn output_schema(&self) -> Option<fn() -> Value> {
+        self.tool.output_schema()
     }
 
-    fn prepare(self: Arc<Self>, arguments: Value) -> Result<Box<dyn Prepared>, ToolError> {
-        let call = Arc::clone(&self.tool).prepare(arguments)?;
-        Ok(Box::new(HeardCall { call, ear: Arc::clone(&self.ear) }))
-    }
-}
-
-struct HeardCall {
-    call: Box<dyn Prepared>,
-    ear: Arc<Ear>,
-}
-
-impl Prepared for HeardCall {
-    fn plan(&self, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        self.call.plan(planning)
-    }
-
-    fn perform(self: Box<Self>, world: &dyn World) -> Performing<'_> {
-        Box::pin(async move {
-            let heard = HeardWorld { world, ear: &self.ear };
-            self.call.perform(&heard).await
-        })
+    fn plan(self: Arc<Self>, arguments: Value, at: &Planning) -> Result<Planned<Perform>, ToolError> {
+        let planned = Arc::clone(&self.tool).plan(arguments, at)?;
+        Ok(planned.map(|perform| -> Perform {
+            Box::new(move |world| perform(&HeardWorld { world, ear: &self.ear }))
+        }))
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use haft::{
-    Call, CallOptions, Effect, ErrorKind, Execution, JsonSchema, Outcome, Output, Planning, Progress,
-    Registry, Settings, SideEffect, Tool, ToolError, World, dialects, json,
+    Call, CallOptions, EffectKind, ErrorKind, Execution, JsonSchema, Outcome, Output, Planned, Planning,
+    Progress, Registry, Settings, Tool, ToolError, World, dialects, json,
 };
 use serde::Deserialize;
 
@@ -111,21 +111,16 @@ struct Mine {
 struct MyTool;
 
 impl Tool for MyTool {
+    const NAME: &'static str = "my_tool";
+    const EFFECTS: &'static [EffectKind] = &[];
     type Input = Mine;
+    type Plan = Mine;
 
-    fn name(&self) -> &'static str {
-        "my_tool"
+    fn plan(&self, input: Mine, _: &Planning) -> Result<Planned<Mine>, ToolError> {
+        Ok(Planned::new([], input))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::None
-    }
-
-    fn plan(&self, _: &Mine, _: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(Vec::new())
-    }
-
-    async fn perform(&self, input: Mine, _: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, input: Mine, _: &dyn World) -> Result<Output, ToolError> {
         Ok(Output::json(json!({"status": input.required_param, "more": input.optional_param})))
     }
 }

@@ -9,7 +9,7 @@ mod program;
 use std::sync::{Arc, Mutex};
 
 use haft::{
-    AgentOrder, AgentReport, Call, CallOptions, CallResult, ErrorKind, Execution, Host, Hosted, Output,
+    AgentOrder, AgentReport, Call, CallOptions, CallResult, Cancel, ErrorKind, Execution, Host, Output,
     PlanReady, Resource, Runtime, ToolError, UserQuestion, Value, json,
 };
 use tempfile::TempDir;
@@ -24,39 +24,39 @@ struct Double {
 }
 
 impl Host for Double {
-    fn ask<'a>(&'a self, questions: &'a [UserQuestion]) -> Hosted<'a, Vec<Vec<String>>> {
+    fn ask(&self, questions: &[UserQuestion], _: &Cancel) -> Result<Vec<Vec<String>>, ToolError> {
         self.asked.lock().unwrap().extend_from_slice(questions);
         let answer = |question: &UserQuestion| {
             let labels = question.choices.iter().map(|choice| choice.label.clone());
             labels.take(if question.several { 2 } else { 1 }).collect()
         };
-        Box::pin(async move { Ok(questions.iter().map(answer).collect()) })
+        Ok(questions.iter().map(answer).collect())
     }
 
-    fn agent<'a>(&'a self, order: &'a AgentOrder) -> Hosted<'a, AgentReport> {
+    fn agent(&self, order: &AgentOrder, _: &Cancel) -> Result<AgentReport, ToolError> {
         self.ordered.lock().unwrap().push(order.clone());
         let said = (!order.background).then(|| format!("did {}", order.prompt));
-        Box::pin(async move { Ok(AgentReport { id: "agent_7".into(), said, turns: 3, tokens: 99 }) })
+        Ok(AgentReport { id: "agent_7".into(), said, turns: 3, tokens: 99 })
     }
 
-    fn plan_ready<'a>(&'a self, plan: &'a PlanReady) -> Hosted<'a, String> {
+    fn plan_ready(&self, plan: &PlanReady, _: &Cancel) -> Result<String, ToolError> {
         self.plans.lock().unwrap().push(plan.clone());
         let good = plan.plan.as_deref() != Some("bad");
-        Box::pin(async move { if good { Ok("go".to_owned()) } else { Err(ToolError::denied("not so")) } })
+        if good { Ok("go".to_owned()) } else { Err(ToolError::denied("not so")) }
     }
 
-    fn resources<'a>(&'a self, server: Option<&'a str>) -> Hosted<'a, Vec<Resource>> {
+    fn resources(&self, server: Option<&str>) -> Result<Vec<Resource>, ToolError> {
         let server = server.unwrap_or("notes").to_owned();
         let (uri, name) = ("note://1".to_owned(), "One".to_owned());
         let media_type = Some("text/plain".to_owned());
-        Box::pin(async move { Ok(vec![Resource { server, uri, name, description: None, media_type }]) })
+        Ok(vec![Resource { server, uri, name, description: None, media_type }])
     }
 
-    fn resource<'a>(&'a self, server: &'a str, uri: &'a str) -> Hosted<'a, Output> {
-        Box::pin(async move { Ok(Output::text(format!("{server} {uri}"))) })
+    fn resource(&self, server: &str, uri: &str) -> Result<Output, ToolError> {
+        Ok(Output::text(format!("{server} {uri}")))
     }
 
-    fn tell(&self, topic: &str, facts: &Value) {
+    fn notify(&self, topic: &str, facts: &Value) {
         self.told.lock().unwrap().push((topic.to_owned(), facts.clone()));
     }
 }

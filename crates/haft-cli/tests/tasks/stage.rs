@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use haft::{
-    CallResult, Effect, JsonSchema, Output, Planning, RunRequest, Runtime, SideEffect, Tool, ToolError,
-    Value, World, json,
+    CallResult, Effect, EffectKind, JsonSchema, Output, Planned, Planning, RunRequest, Runtime, Tool,
+    ToolError, Value, World, json,
 };
 use serde::Deserialize;
 
@@ -89,17 +89,14 @@ pub(crate) struct Made<F>(pub(crate) F);
 pub(crate) struct Nothing {}
 
 impl<F: Fn(&dyn World) -> Result<Output, ToolError> + Send + Sync + 'static> Tool for Made<F> {
+    const NAME: &'static str = "Made";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Run];
     type Input = Nothing;
-    fn name(&self) -> &'static str {
-        "Made"
+    type Plan = ();
+    fn plan(&self, _: Nothing, _: &Planning) -> Result<Planned<()>, ToolError> {
+        Ok(Planned::new([Effect::Run { command: "made".to_owned() }], ()))
     }
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-    fn plan(&self, _: &Nothing, _: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Run { command: "made".to_owned() }])
-    }
-    async fn perform(&self, _: Nothing, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, (): (), world: &dyn World) -> Result<Output, ToolError> {
         (self.0)(world)
     }
 }

@@ -1,10 +1,7 @@
 //! ask: somebody answers what policy left open.
 
-use std::future::Future;
-use std::pin::Pin;
-
 use haft_tool::net::Authority;
-use haft_tool::{Decision, Effect, Verdict};
+use haft_tool::{Cancel, Decision, Effect, Verdict};
 
 /// What somebody is asked.
 #[derive(Debug, Clone)]
@@ -34,19 +31,17 @@ pub enum Answer {
 
 /// Answers questions: a person at a terminal, a program over a wire.
 pub trait Asker: Send + Sync {
-    /// Answers one question. Questions of a session come one after the other.
-    fn ask<'a>(&'a self, question: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+    /// Answers one question. Blocks, but returns soon after `cancel` fires. Questions of a session come one after the other.
+    fn ask(&self, question: &Question, cancel: &Cancel) -> Answer;
 }
 
-/// Nobody is there: every question is answered with no, and with how to say yes beforehand.
+/// Answers every question with no, and with the rule that would allow the call.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nobody;
+pub struct DenyAll;
 
-impl Asker for Nobody {
-    fn ask<'a>(&'a self, question: &'a Question) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
-        Box::pin(async {
-            Answer::Deny { why: format!("nobody is here to be asked; {}", how_to_allow(question)) }
-        })
+impl Asker for DenyAll {
+    fn ask(&self, question: &Question, _cancel: &Cancel) -> Answer {
+        Answer::Deny { why: format!("nobody is here to be asked; {}", how_to_allow(question)) }
     }
 }
 

@@ -4,23 +4,13 @@ use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
 use std::task::Poll;
 
-use crate::world::LocalWorld;
-use haft_tool::{Cancel, ErrorKind, Output, Prepared, ToolError, World};
+use haft_tool::{Cancel, ErrorKind, Output, Perform, ToolError, World};
 
-/// Performs the call and gives its result, also when the tool panics or the call is cancelled.
-pub(crate) async fn perform(
-    prepared: Box<dyn Prepared>,
-    world: Arc<LocalWorld>,
-) -> Result<Output, ToolError> {
-    let mut performing = unbroken(|| Ok(prepared.perform(world.as_ref())))?;
-    let work = poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| performing.as_mut().poll(cx))) {
-        Ok(polled) => polled,
-        Err(panic) => Poll::Ready(Err(panicked(panic.as_ref()))),
-    });
-    unless_cancelled(work, world.cancelled()).await.unwrap_or_else(|| Err(interrupted()))
+/// Performs the call; a panic of the tool is an error.
+pub(crate) fn perform(perform: Perform, world: &dyn World) -> Result<Output, ToolError> {
+    unbroken(|| perform(world))
 }
 
 /// What a tool's own code gives, also when it panics.

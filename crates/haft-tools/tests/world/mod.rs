@@ -1,10 +1,7 @@
 //! A World with nothing in it but a network and a host.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
 
 use haft_tool::{
     Cancel, Dialect, Effect, Files, Host, Http, NoHost, Output, Planning, Processes, Progress, Tasks,
@@ -39,14 +36,9 @@ impl TestWorld {
     /// Plans and performs. A result whose schema is declared has to fit it.
     pub(crate) fn call(&self, dialect: &Dialect, tool: &str, arguments: Value) -> Result<Output, ToolError> {
         let tool = dialect.tools.iter().find(|one| one.name() == tool).unwrap();
-        let prepared = Arc::clone(tool).prepare(arguments)?;
-        prepared.plan(&self.planning)?;
-        let mut performing = pin!(prepared.perform(self));
-        let result = match performing.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(result) => result,
-            Poll::Pending => unreachable!("nothing here waits"),
-        };
-        if let (Some(schema), Ok(output)) = (tool.gives(), &result) {
+        let planned = Arc::clone(tool).plan(arguments, &self.planning)?;
+        let result = (planned.plan)(self);
+        if let (Some(schema), Ok(output)) = (tool.output_schema(), &result) {
             let value = output.structured.as_ref().unwrap();
             let misfit = jsonschema::draft202012::validate(&schema(), value);
             assert!(misfit.is_ok(), "{}: {value}", tool.name());
@@ -63,7 +55,7 @@ impl TestWorld {
 /// The hosts that a call says it will reach.
 pub(crate) fn reached(dialect: &Dialect, tool: &str, arguments: Value) -> Vec<String> {
     let tool = dialect.tools.iter().find(|one| one.name() == tool).unwrap();
-    let effects = Arc::clone(tool).prepare(arguments).unwrap().plan(&planning()).unwrap();
+    let effects = Arc::clone(tool).plan(arguments, &planning()).unwrap().effects;
     let host = |effect| match effect {
         Effect::Reach { host } => host,
         other => unreachable!("{other:?}"),

@@ -1,6 +1,8 @@
 //! `Agent`: another agent for a task of its own.
 
-use haft_tool::{AgentOrder, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json};
+use haft_tool::{
+    AgentOrder, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json,
+};
 use serde::{Deserialize, Serialize};
 
 /// Have another agent do a task and report back. It sees nothing of this conversation, so the prompt must say everything.
@@ -48,39 +50,35 @@ enum PermissionMode {
 pub(super) struct Agent;
 
 impl Tool for Agent {
+    const NAME: &'static str = "Agent";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Spawn];
     type Input = Input;
+    type Plan = AgentOrder;
 
-    fn name(&self) -> &'static str {
-        "Agent"
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Spawns
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<AgentOrder>, ToolError> {
         for (field, text) in [("prompt", &input.prompt), ("subagent_type", &input.subagent_type)] {
             if text.trim().is_empty() {
                 return Err(ToolError::invalid_arguments(format!("{field}: it is empty")));
             }
         }
-        Ok(vec![Effect::Spawn { agent: input.subagent_type.clone() }])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let effect = Effect::Spawn { agent: input.subagent_type.clone() };
         let order = AgentOrder {
             description: input.description,
             prompt: input.prompt,
             kind: input.subagent_type,
-            model: word(input.model.as_ref())?,
+            model: wire_name(input.model.as_ref())?,
             resume: input.resume,
             background: input.run_in_background.unwrap_or(false),
             max_turns: input.max_turns,
             name: input.name,
             team: input.team_name,
-            mode: word(input.mode.as_ref())?,
+            mode: wire_name(input.mode.as_ref())?,
         };
-        let report = world.host().agent(&order).await?;
+        Ok(Planned::new([effect], order))
+    }
+
+    fn perform(&self, order: AgentOrder, world: &dyn World) -> Result<Output, ToolError> {
+        let report = world.host().agent(&order, world.cancelled())?;
         let (status, text) = match &report.said {
             Some(said) if said.is_empty() => ("completed", format!("(agent {} said nothing)", report.id)),
             Some(said) => ("completed", said.clone()),
@@ -93,8 +91,8 @@ impl Tool for Agent {
     }
 }
 
-/// The word on the wire, which is also the host's.
-fn word(value: Option<&impl Serialize>) -> Result<Option<String>, ToolError> {
+/// The name on the wire, which hosts use too.
+fn wire_name(value: Option<&impl Serialize>) -> Result<Option<String>, ToolError> {
     let value = value.map(serde_json::to_value).transpose()?;
     Ok(value.and_then(|value| value.as_str().map(str::to_owned)))
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use haft_tool::{
-    Choice, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, UserQuestion, Value, World,
-    close_names, json,
+    Choice, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, UserQuestion, Value,
+    World, close_names, json,
 };
 use serde::{Deserialize, Serialize};
 
@@ -107,32 +107,28 @@ impl From<&Question> for UserQuestion {
 }
 
 impl Tool for AskUserQuestion {
+    const NAME: &'static str = "AskUserQuestion";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Ask];
     type Input = Input;
+    type Plan = Input;
 
-    fn name(&self) -> &'static str {
-        "AskUserQuestion"
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Blocking
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Input>, ToolError> {
         input.check()?;
-        Ok(input.open().next().map(|_| Effect::Ask).into_iter().collect())
+        let asks = input.open().next().map(|_| Effect::Ask);
+        Ok(Planned::new(asks, input))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let open: Vec<UserQuestion> = input.open().map(UserQuestion::from).collect();
-        let said = if open.is_empty() { Vec::new() } else { world.host().ask(&open).await? };
-        if said.len() != open.len() {
+        let given = if open.is_empty() { Vec::new() } else { world.host().ask(&open, world.cancelled())? };
+        if given.len() != open.len() {
             return Err(ToolError::internal("the host did not answer every question"));
         }
-        let mut said = said.into_iter().map(|chosen| chosen.join(", "));
+        let mut given = given.into_iter().map(|chosen| chosen.join(", "));
         let mut text = String::new();
         let mut answers = serde_json::Map::new();
         for question in &input.questions {
-            let answer = input.known(question).cloned().or_else(|| said.next()).unwrap_or_default();
+            let answer = input.known(question).cloned().or_else(|| given.next()).unwrap_or_default();
             text.push_str(&format!("{}\n  {answer}\n", question.question));
             answers.insert(question.question.clone(), Value::String(answer));
         }

@@ -1,10 +1,11 @@
 //! `Bash`: a shell command.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use haft_tool::{
-    Effect, ErrorKind, Exit, JsonSchema, Output, Planning, SideEffect, Text, Tool, ToolError, World, json,
-    path_to_text,
+    Effect, EffectKind, ErrorKind, Exit, JsonSchema, Output, Planned, Planning, Text, Tool, ToolError, World,
+    json, path_to_text,
 };
 use serde::Deserialize;
 
@@ -45,90 +46,109 @@ struct SimulatedEdit {
 
 pub(super) struct Bash;
 
+/// What the call does.
+pub(super) enum BashPlan {
+    Run { command: String, timeout_ms: u64 },
+    Background { command: String, description: Option<String>, timeout: Option<Duration> },
+    Write { path: PathBuf, content: String },
+}
+
 impl Tool for Bash {
+    const NAME: &'static str = "Bash";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Run, EffectKind::Unsandboxed, EffectKind::Write];
     type Input = Input;
+    type Plan = BashPlan;
 
-    fn name(&self) -> &'static str {
-        "Bash"
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        if let Some(edit) = &input.simulated {
-            return Ok(vec![Effect::Write { path: planning.only_absolute("filePath", &edit.path)? }]);
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<BashPlan>, ToolError> {
+        if let Some(edit) = input.simulated {
+            let path = at.only_absolute("filePath", &edit.path)?;
+            let effect = Effect::Write { path: path.clone() };
+            return Ok(Planned::new([effect], BashPlan::Write { path, content: edit.content }));
         }
-        shell::check(&input.command)?;
-        let free = (input.disable_sandbox == Some(true)).then_some(Effect::Unsandboxed);
-        Ok(std::iter::once(Effect::Run { command: input.command.clone() }).chain(free).collect())
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        if let Some(edit) = &input.simulated {
-            return write_instead(edit, world);
+        let command = input.command;
+        shell::check(&command)?;
+        let mut effects = vec![Effect::Run { command: command.clone() }];
+        if input.disable_sandbox == Some(true) {
+            effects.push(Effect::Unsandboxed);
         }
-        if input.run_in_background == Some(true) {
-            return leave_running(&input, world);
-        }
-        let timeout = input.timeout.unwrap_or(DEFAULT_TIMEOUT_MS).min(MOST_TIMEOUT_MS);
-        let done = shell::run(world, "bash", &input.command, Duration::from_millis(timeout), true)?;
-        let (kind, last) = match done.exit {
-            Exit::Code(0) => (None, None),
-            Exit::Code(code) => (Some(ErrorKind::ExecutionFailed), Some(format!("Exit code {code}"))),
-            Exit::Signal(signal) => {
-                (Some(ErrorKind::ExecutionFailed), Some(format!("Ended by signal {signal}")))
-            }
-            Exit::TimedOut => {
-                let said =
-                    format!("Timed out after {timeout} ms; the command and all it had started were ended");
-                (Some(ErrorKind::Timeout), Some(said))
-            }
-            Exit::Cancelled => (Some(ErrorKind::Interrupted), Some("Cancelled".to_owned())),
+        let plan = if input.run_in_background == Some(true) {
+            let timeout = input.timeout.map(Duration::from_millis);
+            BashPlan::Background { command, description: input.description, timeout }
+        } else {
+            let timeout_ms = input.timeout.unwrap_or(DEFAULT_TIMEOUT_MS).min(MOST_TIMEOUT_MS);
+            BashPlan::Run { command, timeout_ms }
         };
-        let facts = done.facts(shell::MOST_REFUSALS);
-        let total = done.stdout.total;
-        let mut text: Text = done.stdout.into_text();
-        let end = if text.missing_bytes > 0 { &mut text.tail } else { &mut text.head };
-        for line in last.iter().chain(&facts) {
-            if !end.is_empty() && !end.ends_with('\n') {
-                end.push('\n');
+        Ok(Planned::new(effects, plan))
+    }
+
+    fn perform(&self, plan: BashPlan, world: &dyn World) -> Result<Output, ToolError> {
+        match plan {
+            BashPlan::Run { command, timeout_ms } => run(world, &command, timeout_ms),
+            BashPlan::Background { command, description, timeout } => {
+                start(world, &command, description.as_deref(), timeout)
             }
-            end.push_str(line);
+            BashPlan::Write { path, content } => write_instead(world, &path, &content),
         }
-        if text.total_bytes() == 0 {
-            text.head.push_str("(no output)");
-        }
-        let output = Output::text(text).with_structured(json!({
-            "exitCode": match done.exit { Exit::Code(code) => Some(code), _ => None },
-            "signal": match done.exit { Exit::Signal(signal) => Some(signal), _ => None },
-            "timedOut": done.exit == Exit::TimedOut,
-            "interrupted": done.exit == Exit::Cancelled,
-            "outputBytes": total,
-            "durationMs": u64::try_from(done.elapsed.as_millis()).unwrap_or(u64::MAX),
-            "leftBehind": done.left_behind,
-            "denials": done.denials,
-            "exhausted": done.exhausted,
-        }));
-        Ok(match kind {
-            Some(kind) => output.failed(kind),
-            None => output,
-        })
     }
 }
 
-fn write_instead(edit: &SimulatedEdit, world: &dyn World) -> Result<Output, ToolError> {
-    let path = world.planning().only_absolute("filePath", &edit.path)?;
-    let wrote = write(world, &path, &edit.content)?;
-    let said = format!("Wrote {} as the command would have", wrote.written.path.display());
-    Ok(Output::text(said)
+fn run(world: &dyn World, command: &str, timeout_ms: u64) -> Result<Output, ToolError> {
+    let done = shell::run(world, "bash", command, Duration::from_millis(timeout_ms), true)?;
+    let (kind, last) = match done.exit {
+        Exit::Code(0) => (None, None),
+        Exit::Code(code) => (Some(ErrorKind::ExecutionFailed), Some(format!("Exit code {code}"))),
+        Exit::Signal(signal) => (Some(ErrorKind::ExecutionFailed), Some(format!("Ended by signal {signal}"))),
+        Exit::TimedOut => {
+            let text =
+                format!("Timed out after {timeout_ms} ms; the command and all it had started were ended");
+            (Some(ErrorKind::Timeout), Some(text))
+        }
+        Exit::Cancelled => (Some(ErrorKind::Interrupted), Some("Cancelled".to_owned())),
+    };
+    let facts = done.facts(shell::MOST_REFUSALS);
+    let total = done.stdout.total;
+    let mut text: Text = done.stdout.into_text();
+    let end = if text.missing_bytes > 0 { &mut text.tail } else { &mut text.head };
+    for line in last.iter().chain(&facts) {
+        if !end.is_empty() && !end.ends_with('\n') {
+            end.push('\n');
+        }
+        end.push_str(line);
+    }
+    if text.total_bytes() == 0 {
+        text.head.push_str("(no output)");
+    }
+    let output = Output::text(text).with_structured(json!({
+        "exitCode": match done.exit { Exit::Code(code) => Some(code), _ => None },
+        "signal": match done.exit { Exit::Signal(signal) => Some(signal), _ => None },
+        "timedOut": done.exit == Exit::TimedOut,
+        "interrupted": done.exit == Exit::Cancelled,
+        "outputBytes": total,
+        "durationMs": u64::try_from(done.elapsed.as_millis()).unwrap_or(u64::MAX),
+        "leftBehind": done.left_behind,
+        "denials": done.denials,
+        "exhausted": done.exhausted,
+    }));
+    Ok(match kind {
+        Some(kind) => output.failed(kind),
+        None => output,
+    })
+}
+
+fn write_instead(world: &dyn World, path: &Path, content: &str) -> Result<Output, ToolError> {
+    let wrote = write(world, path, content)?;
+    let text = format!("Wrote {} as the command would have", wrote.written.path.display());
+    Ok(Output::text(text)
         .with_structured(json!({"filePath": path_to_text(&wrote.written.path), "bytes": wrote.bytes})))
 }
 
-fn leave_running(input: &Input, world: &dyn World) -> Result<Output, ToolError> {
-    let timeout = input.timeout.map(Duration::from_millis);
-    let task = shell::start(world, "bash", &input.command, input.description.as_deref(), timeout)?;
-    let said = format!("Command running in background with ID: {}", task.id);
-    Ok(Output::text(said).with_structured(json!({"backgroundTaskId": task.id, "receipt": task.receipt})))
+fn start(
+    world: &dyn World,
+    command: &str,
+    description: Option<&str>,
+    timeout: Option<Duration>,
+) -> Result<Output, ToolError> {
+    let task = shell::start(world, "bash", command, description, timeout)?;
+    let text = format!("Command running in background with ID: {}", task.id);
+    Ok(Output::text(text).with_structured(json!({"backgroundTaskId": task.id, "receipt": task.receipt})))
 }

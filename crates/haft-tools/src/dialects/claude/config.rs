@@ -1,8 +1,8 @@
 //! `Config`: the user's settings.
 
 use haft_tool::{
-    Configuration, Effect, JsonSchema, Output, Planning, Setting, SideEffect, Tool, ToolError, Value, World,
-    json,
+    Configuration, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Setting, Tool, ToolError,
+    Value, World, json,
 };
 use serde::{Deserialize, Serialize};
 
@@ -42,47 +42,53 @@ impl NewValue {
 
 pub(super) struct Config;
 
-impl Input {
-    fn lists(&self) -> bool {
-        matches!(self.setting.trim(), "" | LIST)
-    }
+/// What the call does.
+pub(super) enum ConfigPlan {
+    List,
+    Get { name: String },
+    Set { name: String, value: Value },
 }
 
 impl Tool for Config {
+    const NAME: &'static str = "Config";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Configure, EffectKind::Inspect];
     type Input = Input;
+    type Plan = ConfigPlan;
 
-    fn name(&self) -> &'static str {
-        "Config"
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        if input.value.is_some() && input.lists() {
-            return Err(ToolError::invalid_arguments("setting: name the setting that is to have the value"));
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<ConfigPlan>, ToolError> {
+        let name = input.setting.trim().to_owned();
+        let lists = matches!(name.as_str(), "" | LIST);
+        match input.value {
+            Some(_) if lists => {
+                Err(ToolError::invalid_arguments("setting: name the setting that is to have the value"))
+            }
+            Some(value) => {
+                let effect = Effect::Configure { setting: name.clone() };
+                Ok(Planned::new([effect], ConfigPlan::Set { name, value: value.into_value() }))
+            }
+            None if lists => {
+                Ok(Planned::new([Effect::Inspect { what: "the settings".to_owned() }], ConfigPlan::List))
+            }
+            None => {
+                let effect = Effect::Inspect { what: format!("the setting {name}") };
+                Ok(Planned::new([effect], ConfigPlan::Get { name }))
+            }
         }
-        let sets =
-            input.value.as_ref().map(|_| Effect::Configure { setting: input.setting.trim().to_owned() });
-        Ok(sets.into_iter().collect())
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, plan: ConfigPlan, world: &dyn World) -> Result<Output, ToolError> {
         let config = world.host().configuration().ok_or_else(|| {
             ToolError::failed("there are no settings here: whoever runs the tools has no haft.toml")
         })?;
-        let lists = input.lists();
-        let name = input.setting.trim();
-        match input.value {
-            Some(value) => set(config, name, &value.into_value(), world),
-            None if lists => {
+        match plan {
+            ConfigPlan::Set { name, value } => set(config, &name, &value, world),
+            ConfigPlan::List => {
                 let all = config.list()?;
                 let text: String = all.iter().map(|setting| line(setting) + "\n").collect();
                 Ok(Output::text(text).with_structured(json!({"operation": "list", "settings": all})))
             }
-            None => {
-                let setting = config.get(name)?;
+            ConfigPlan::Get { name } => {
+                let setting = config.get(&name)?;
                 Ok(Output::text(line(&setting)).with_structured(json!({
                     "operation": "get", "setting": setting.name, "value": setting.value, "origin": setting.origin,
                 })))

@@ -1,8 +1,10 @@
 //! `Edit`: one text for another.
 
+use std::path::PathBuf;
+
 use haft_tool::{
-    Effect, ErrorKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
-    path_to_text,
+    Effect, EffectKind, ErrorKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World,
+    json, path_to_text,
 };
 use serde::Deserialize;
 
@@ -29,18 +31,19 @@ pub(super) struct Input {
 
 pub(super) struct Edit;
 
+/// A checked input and its resolved path.
+pub(super) struct EditPlan {
+    path: PathBuf,
+    input: Input,
+}
+
 impl Tool for Edit {
+    const NAME: &'static str = "Edit";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
     type Input = Input;
+    type Plan = EditPlan;
 
-    fn name(&self) -> &'static str {
-        "Edit"
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<EditPlan>, ToolError> {
         if input.old_string.is_empty() {
             return Err(ToolError::invalid_arguments(
                 "old_string: it is empty; to make a new file use Write",
@@ -51,11 +54,12 @@ impl Tool for Edit {
                 "new_string: it is the same as old_string; there is nothing to change",
             ));
         }
-        Ok(vec![Effect::Write { path: planning.only_absolute("file_path", &input.file_path)? }])
+        let path = at.only_absolute("file_path", &input.file_path)?;
+        Ok(Planned::new([Effect::Write { path: path.clone() }], EditPlan { path, input }))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let path = world.planning().only_absolute("file_path", &input.file_path)?;
+    fn perform(&self, plan: EditPlan, world: &dyn World) -> Result<Output, ToolError> {
+        let EditPlan { path, input } = plan;
         let which = if input.replace_all { Which::All } else { Which::Only };
         let mut done: Option<Edited> = None;
         let written = world.files().update(&path, &mut |current| {

@@ -1,6 +1,8 @@
 //! `ExitPlanMode`: the plan is ready; may the work begin?
 
-use haft_tool::{Effect, JsonSchema, Output, PlanReady, Planning, SideEffect, Tool, ToolError, World, json};
+use haft_tool::{
+    Effect, EffectKind, JsonSchema, Output, PlanReady, Planned, Planning, Tool, ToolError, World, json,
+};
 use serde::{Deserialize, Serialize};
 
 /// In plan mode: say that your plan is ready and ask the user to approve it. Not for questions; use `AskUserQuestion`.
@@ -39,30 +41,22 @@ enum PromptTool {
 pub(super) struct ExitPlanMode;
 
 impl Tool for ExitPlanMode {
+    const NAME: &'static str = "ExitPlanMode";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Ask];
     type Input = Input;
+    type Plan = PlanReady;
 
-    fn name(&self) -> &'static str {
-        "ExitPlanMode"
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Blocking
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<PlanReady>, ToolError> {
         if input.push_to_remote == Some(true) {
             return Err(ToolError::invalid_arguments("pushToRemote: there is no remote session to push to"));
         }
-        Ok(vec![Effect::Ask])
+        let allow = input.allowed_prompts.unwrap_or_default().into_iter();
+        let allow = allow.map(|AllowedPrompt { tool: PromptTool::Bash, prompt }| ("Bash".to_owned(), prompt));
+        Ok(Planned::new([Effect::Ask], PlanReady { plan: input.plan, allow: allow.collect() }))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let allow = input.allowed_prompts.unwrap_or_default().into_iter();
-        let allow: Vec<_> = allow
-            .map(|AllowedPrompt { tool: PromptTool::Bash, prompt }| ("Bash".to_owned(), prompt))
-            .collect();
-        let plan = PlanReady { plan: input.plan, allow };
-        let answer = world.host().plan_ready(&plan).await?;
+    fn perform(&self, plan: PlanReady, world: &dyn World) -> Result<Output, ToolError> {
+        let answer = world.host().plan_ready(&plan, world.cancelled())?;
         Ok(Output::text(answer).with_structured(json!({"plan": plan.plan, "approved": true})))
     }
 }

@@ -1,6 +1,8 @@
 //! `Glob`: files by the pattern of their path.
 
-use haft_tool::{Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json};
+use haft_tool::{
+    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json,
+};
 use serde::Deserialize;
 
 use crate::ops::glob::Search;
@@ -20,46 +22,35 @@ pub(super) struct Input {
 
 pub(super) struct Glob;
 
-fn search(input: &Input, planning: &Planning) -> Result<Search, ToolError> {
-    let root = match &input.path {
-        Some(path) => planning.only_absolute("path", path)?,
-        None => planning.workspace.clone(),
-    };
-    Search::new(&root, &input.pattern)
-}
-
 impl Tool for Glob {
+    const NAME: &'static str = "Glob";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
+    const BOUND: Bound = Bound {
+        notice: |cut| {
+            format!(
+                "[... {} of {} characters not shown; use a narrower pattern]",
+                cut.total_chars - cut.shown_chars,
+                cut.total_chars
+            )
+        },
+        ..Bound::DEFAULT.head().chars(MOST_CHARS)
+    };
     type Input = Input;
+    type Plan = Search;
 
-    fn name(&self) -> &'static str {
-        "Glob"
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<Search>, ToolError> {
+        let root = match &input.path {
+            Some(path) => at.only_absolute("path", path)?,
+            None => at.workspace.clone(),
+        };
+        let search = Search::new(&root, &input.pattern)?;
+        Ok(Planned::new([Effect::Read { path: search.root.clone() }], search))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Read { path: search(input, planning)?.root }])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let files = search(&input, world.planning())?.run(world)?;
+    fn perform(&self, search: Search, world: &dyn World) -> Result<Output, ToolError> {
+        let files = search.run(world)?;
         let count = files.count();
         let text = if count == 0 { "No files found\n".into() } else { files.into_text(2 * MOST_CHARS) };
         Ok(Output::text(text).with_structured(json!({"numFiles": count})))
-    }
-
-    fn bound(&self) -> Bound {
-        Bound {
-            notice: |cut| {
-                format!(
-                    "[... {} of {} characters not shown; use a narrower pattern]",
-                    cut.total_chars - cut.shown_chars,
-                    cut.total_chars
-                )
-            },
-            ..Bound::default().head().chars(MOST_CHARS)
-        }
     }
 }

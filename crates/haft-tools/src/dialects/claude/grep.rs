@@ -1,7 +1,8 @@
 //! `Grep`: file contents by regular expression, with ripgrep's flags.
 
 use haft_tool::{
-    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Text, Tool, ToolError, Walk, World, json,
+    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Text, Tool, ToolError, Walk, World,
+    json,
 };
 use serde::{Deserialize, Serialize};
 
@@ -100,35 +101,52 @@ impl Input {
     }
 }
 
+/// The query, and which of its lines are shown.
+pub(super) struct GrepPlan {
+    query: Query,
+    mode: OutputMode,
+    limit: Option<usize>,
+    offset: Option<usize>,
+}
+
 impl Tool for Grep {
+    const NAME: &'static str = "Grep";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
+    const BOUND: Bound = Bound {
+        notice: |cut| {
+            format!(
+                "[... {} of {} characters not shown; narrow the search or page with head_limit and offset]",
+                cut.total_chars - cut.shown_chars,
+                cut.total_chars
+            )
+        },
+        ..Bound::DEFAULT.head().chars(100_000)
+    };
     type Input = Input;
+    type Plan = GrepPlan;
 
-    fn name(&self) -> &'static str {
-        "Grep"
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<GrepPlan>, ToolError> {
+        let query = input.query(at)?;
+        let effect = Effect::Read { path: query.walk.root.clone() };
+        let plan = GrepPlan { query, mode: input.mode(), limit: input.limit(), offset: input.offset };
+        Ok(Planned::new([effect], plan))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Read { path: input.query(planning)?.walk.root }])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let found = input.query(world.planning())?.run(world)?;
+    fn perform(&self, plan: GrepPlan, world: &dyn World) -> Result<Output, ToolError> {
+        let GrepPlan { query, mode, limit, offset } = plan;
+        let found = query.run(world)?;
         let structured = json!({
-            "mode": input.mode(), "numFiles": found.files,
-            "appliedLimit": input.limit(), "appliedOffset": input.offset.filter(|offset| *offset > 0),
+            "mode": mode, "numFiles": found.files,
+            "appliedLimit": limit, "appliedOffset": offset.filter(|offset| *offset > 0),
         });
         if found.files == 0 {
             return Ok(Output::text("No matches found\n").with_structured(structured));
         }
         let mut text = found.text;
         let mut missing_bytes = found.unheld;
-        if input.limit().is_some() || input.offset.is_some() {
-            let lines = text.split_inclusive('\n').skip(input.offset.unwrap_or(0));
-            text = lines.take(input.limit().unwrap_or(usize::MAX)).collect();
+        if limit.is_some() || offset.is_some() {
+            let lines = text.split_inclusive('\n').skip(offset.unwrap_or(0));
+            text = lines.take(limit.unwrap_or(usize::MAX)).collect();
             missing_bytes = 0;
             if text.is_empty() {
                 text.push_str("No matches found that far\n");
@@ -136,18 +154,5 @@ impl Tool for Grep {
         }
         let tail = String::new();
         Ok(Output::text(Text { head: text, missing_bytes, tail }).with_structured(structured))
-    }
-
-    fn bound(&self) -> Bound {
-        Bound {
-            notice: |cut| {
-                format!(
-                    "[... {} of {} characters not shown; narrow the search or page with head_limit and offset]",
-                    cut.total_chars - cut.shown_chars,
-                    cut.total_chars
-                )
-            },
-            ..Bound::default().head().chars(100_000)
-        }
     }
 }

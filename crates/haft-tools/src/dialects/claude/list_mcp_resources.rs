@@ -1,6 +1,8 @@
 //! `ListMcpResources`: what connected servers offer to read.
 
-use haft_tool::{Effect, JsonSchema, Output, Planning, Resource, SideEffect, Tool, ToolError, World, json};
+use haft_tool::{
+    Effect, EffectKind, JsonSchema, Output, Planned, Planning, Resource, Tool, ToolError, World, json,
+};
 use serde::Deserialize;
 
 /// List the resources of connected MCP servers.
@@ -14,22 +16,21 @@ pub(super) struct Input {
 pub(super) struct ListMcpResources;
 
 impl Tool for ListMcpResources {
+    const NAME: &'static str = "ListMcpResources";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Inspect];
     type Input = Input;
+    type Plan = Input;
 
-    fn name(&self) -> &'static str {
-        "ListMcpResources"
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Input>, ToolError> {
+        let what = match &input.server {
+            Some(server) => format!("the resources of the server {server}"),
+            None => "the resources of all servers".to_owned(),
+        };
+        Ok(Planned::new([Effect::Inspect { what }], input))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, _input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(Vec::new())
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let all = world.host().resources(input.server.as_deref()).await?;
+    fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let all = world.host().resources(input.server.as_deref())?;
         let text = match all.as_slice() {
             [] => "No resources".to_owned(),
             all => all.iter().map(line).collect(),

@@ -1,7 +1,10 @@
 //! `NotebookEdit`: one cell of a notebook replaced, added or removed.
 
+use std::path::PathBuf;
+
 use haft_tool::{
-    Effect, ErrorKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json, path_to_text,
+    Effect, EffectKind, ErrorKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json,
+    path_to_text,
 };
 use serde::{Deserialize, Serialize};
 
@@ -57,24 +60,26 @@ impl Input {
 
 pub(super) struct NotebookEdit;
 
+/// A checked input and its resolved path.
+pub(super) struct NotebookPlan {
+    path: PathBuf,
+    input: Input,
+}
+
 impl Tool for NotebookEdit {
+    const NAME: &'static str = "NotebookEdit";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
     type Input = Input;
+    type Plan = NotebookPlan;
 
-    fn name(&self) -> &'static str {
-        "NotebookEdit"
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<NotebookPlan>, ToolError> {
         input.change()?;
-        Ok(vec![Effect::Write { path: planning.only_absolute("notebook_path", &input.notebook_path)? }])
+        let path = at.only_absolute("notebook_path", &input.notebook_path)?;
+        Ok(Planned::new([Effect::Write { path: path.clone() }], NotebookPlan { path, input }))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let path = world.planning().only_absolute("notebook_path", &input.notebook_path)?;
+    fn perform(&self, plan: NotebookPlan, world: &dyn World) -> Result<Output, ToolError> {
+        let NotebookPlan { path, input } = plan;
         let change = input.change()?;
         let what = path.display().to_string();
         let mut done: Option<Edited> = None;

@@ -1,10 +1,11 @@
 //! `Read`: a file's lines, numbered; pictures as pictures; the text of PDFs and notebooks.
 
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use haft_tool::{
-    Bound, Content, Effect, ErrorKind, FileKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError,
-    World, clip_chars, json, path_to_text,
+    Bound, Content, Effect, EffectKind, ErrorKind, FileKind, JsonSchema, Output, Planned, Planning, Tool,
+    ToolError, World, clip_chars, json, path_to_text,
 };
 use serde::Deserialize;
 
@@ -31,26 +32,42 @@ pub(super) struct Input {
 
 pub(super) struct Read;
 
+/// The file, and which part of it.
+pub(super) struct ReadPlan {
+    path: PathBuf,
+    first: u64,
+    limit: u64,
+    pages: Option<String>,
+}
+
 impl Tool for Read {
+    const NAME: &'static str = "Read";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
+    const BOUND: Bound = Bound {
+        notice: |cut| {
+            format!(
+                "[... the rest is not shown: {} of {} characters fit; read on with offset and limit]",
+                cut.shown_chars, cut.total_chars
+            )
+        },
+        ..Bound::DEFAULT.head().chars(100_000)
+    };
     type Input = Input;
+    type Plan = ReadPlan;
 
-    fn name(&self) -> &'static str {
-        "Read"
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<ReadPlan>, ToolError> {
+        let plan = ReadPlan {
+            path: at.only_absolute("file_path", &input.file_path)?,
+            first: input.offset.unwrap_or(1).max(1),
+            limit: input.limit.unwrap_or(DEFAULT_LINES),
+            pages: input.pages,
+        };
+        Ok(Planned::new([Effect::Read { path: plan.path.clone() }], plan))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Read { path: planning.only_absolute("file_path", &input.file_path)? }])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let path = world.planning().only_absolute("file_path", &input.file_path)?;
-        let first = input.offset.unwrap_or(1).max(1);
-        let limit = input.limit.unwrap_or(DEFAULT_LINES);
-        let part = Part { first, limit, pages: input.pages.as_deref() };
+    fn perform(&self, plan: ReadPlan, world: &dyn World) -> Result<Output, ToolError> {
+        let ReadPlan { path, first, limit, pages } = plan;
+        let part = Part { first, limit, pages: pages.as_deref() };
         let opened = match read(world, &path, part) {
             Err(error) if error.kind == ErrorKind::FileNotFound => {
                 return Err(with_near_names(error, &path, world));
@@ -95,18 +112,6 @@ impl Tool for Read {
                 output.content.extend(notebook.pictures);
                 Ok(output)
             }
-        }
-    }
-
-    fn bound(&self) -> Bound {
-        Bound {
-            notice: |cut| {
-                format!(
-                    "[... the rest is not shown: {} of {} characters fit; read on with offset and limit]",
-                    cut.shown_chars, cut.total_chars
-                )
-            },
-            ..Bound::default().head().chars(100_000)
         }
     }
 }

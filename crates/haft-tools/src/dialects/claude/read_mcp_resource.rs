@@ -1,6 +1,6 @@
 //! `ReadMcpResource`: what a resource of a connected server holds.
 
-use haft_tool::{Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World};
+use haft_tool::{Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World};
 use serde::Deserialize;
 
 /// Read a resource of a connected MCP server.
@@ -14,26 +14,22 @@ pub(super) struct Input {
 pub(super) struct ReadMcpResource;
 
 impl Tool for ReadMcpResource {
+    const NAME: &'static str = "ReadMcpResource";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Inspect];
     type Input = Input;
+    type Plan = Input;
 
-    fn name(&self) -> &'static str {
-        "ReadMcpResource"
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Input>, ToolError> {
         for (field, text) in [("server", &input.server), ("uri", &input.uri)] {
             if text.is_empty() {
                 return Err(ToolError::invalid_arguments(format!("{field}: it is empty")));
             }
         }
-        Ok(Vec::new())
+        let what = format!("the resource {} of the server {}", input.uri, input.server);
+        Ok(Planned::new([Effect::Inspect { what }], input))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        world.host().resource(&input.server, &input.uri).await
+    fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        world.host().resource(&input.server, &input.uri)
     }
 }

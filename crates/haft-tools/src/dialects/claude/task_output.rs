@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use haft_tool::{
-    Effect, Exit, JsonSchema, Output, Planning, SideEffect, TaskInfo, TaskRead, Tool, ToolError, World, json,
+    Effect, EffectKind, Exit, JsonSchema, Output, Planned, Planning, TaskInfo, TaskRead, Tool, ToolError,
+    World, json,
 };
 use serde::Deserialize;
 
@@ -28,21 +29,16 @@ pub(super) struct Input {
 pub(super) struct TaskOutput;
 
 impl Tool for TaskOutput {
+    const NAME: &'static str = "TaskOutput";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Inspect];
     type Input = Input;
+    type Plan = Input;
 
-    fn name(&self) -> &'static str {
-        "TaskOutput"
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Input>, ToolError> {
+        Ok(Planned::new([Effect::Inspect { what: format!("the task {}", input.task_id) }], input))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, _input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(Vec::new())
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let timeout = input.timeout.unwrap_or(DEFAULT_TIMEOUT_MS);
         let wait = input.block.unwrap_or(true).then(|| Duration::from_millis(timeout));
         let read = world.tasks().read(&input.task_id, wait, MOST_BYTES)?;

@@ -1,6 +1,8 @@
 //! `TaskStop`: ends a background task.
 
-use haft_tool::{Effect, JsonSchema, Output, Planning, SideEffect, TaskState, Tool, ToolError, World, json};
+use haft_tool::{
+    Effect, EffectKind, JsonSchema, Output, Planned, Planning, TaskState, Tool, ToolError, World, json,
+};
 use serde::Deserialize;
 
 /// Stop a background task with everything it has started.
@@ -13,32 +15,22 @@ pub(super) struct Input {
     shell_id: Option<String>,
 }
 
-impl Input {
-    fn id(&self) -> Result<&str, ToolError> {
-        let id = self.task_id.as_deref().or(self.shell_id.as_deref());
-        id.ok_or_else(|| ToolError::invalid_arguments("task_id: required but missing (string)"))
-    }
-}
-
 pub(super) struct TaskStop;
 
 impl Tool for TaskStop {
+    const NAME: &'static str = "TaskStop";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::StopTask];
     type Input = Input;
+    type Plan = String;
 
-    fn name(&self) -> &'static str {
-        "TaskStop"
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<String>, ToolError> {
+        let id = input.task_id.or(input.shell_id);
+        let id = id.ok_or_else(|| ToolError::invalid_arguments("task_id: required but missing (string)"))?;
+        Ok(Planned::new([Effect::StopTask { task: id.clone() }], id))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        input.id().map(|_| Vec::new())
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let task = world.tasks().stop(input.id()?)?;
+    fn perform(&self, id: String, world: &dyn World) -> Result<Output, ToolError> {
+        let task = world.tasks().stop(&id)?;
         let message = match task.state {
             TaskState::Stopped => format!("Stopped task {} ({})", task.id, task.description),
             state => format!("Task {} had already ended ({})", task.id, state.word()),

@@ -1,6 +1,6 @@
 //! `TodoWrite`: the session's list of todos.
 
-use haft_tool::{Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World, json};
+use haft_tool::{Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json};
 use serde::{Deserialize, Serialize};
 
 /// What the session keeps the list under.
@@ -14,7 +14,7 @@ pub(super) struct Input {
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
-struct Todo {
+pub(super) struct Todo {
     /// For example "Run the tests".
     content: String,
     status: Status,
@@ -34,17 +34,12 @@ enum Status {
 pub(super) struct TodoWrite;
 
 impl Tool for TodoWrite {
+    const NAME: &'static str = "TodoWrite";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Note];
     type Input = Input;
+    type Plan = Vec<Todo>;
 
-    fn name(&self) -> &'static str {
-        "TodoWrite"
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Vec<Todo>>, ToolError> {
         for (at, todo) in input.todos.iter().enumerate() {
             for (field, text) in [("content", &todo.content), ("activeForm", &todo.active_form)] {
                 if text.trim().is_empty() {
@@ -52,16 +47,16 @@ impl Tool for TodoWrite {
                 }
             }
         }
-        Ok(Vec::new())
+        Ok(Planned::new([Effect::Note { name: TODOS.to_owned() }], input.todos))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, todos: Vec<Todo>, world: &dyn World) -> Result<Output, ToolError> {
         let old = world.notes().note(TODOS)?.unwrap_or_else(|| json!([]));
-        let new = serde_json::to_value(&input.todos)?;
+        let new = serde_json::to_value(&todos)?;
         world.notes().take_note(TODOS, new.clone())?;
         let facts = json!({"oldTodos": old, "newTodos": new});
-        world.host().tell(TODOS, &facts);
-        let count = |status: Status| input.todos.iter().filter(|todo| todo.status == status).count();
+        world.host().notify(TODOS, &facts);
+        let count = |status: Status| todos.iter().filter(|todo| todo.status == status).count();
         let text = format!(
             "The list has {} pending, {} in progress, {} completed",
             count(Status::Pending),

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use haft_tool::{
-    Bound, Completion, Content, Effect, ErrorKind, HttpRequest, HttpResponse, JsonSchema, ModelRole, Output,
-    Planning, Redirects, SideEffect, Tool, ToolError, World, json,
+    Bound, Completion, Content, EffectKind, ErrorKind, HttpRequest, HttpResponse, JsonSchema, ModelRole,
+    Output, Planned, Planning, Redirects, Tool, ToolError, World, json,
     net::{Authority, Peer},
 };
 use serde::Deserialize;
@@ -34,22 +34,36 @@ pub(super) struct Input {
 
 pub(super) struct WebFetch;
 
+/// The address to fetch, and what to do with the page.
+pub(super) struct FetchPlan {
+    url: Url,
+    prompt: String,
+    /// How many characters of the page are skipped.
+    skip: usize,
+}
+
 impl Tool for WebFetch {
+    const NAME: &'static str = "WebFetch";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Reach];
+    const BOUND: Bound = Bound {
+        notice: |cut| {
+            format!(
+                "[... {} of {} characters shown; for more call again with an offset that is {0} higher]",
+                cut.shown_chars, cut.total_chars
+            )
+        },
+        ..Bound::DEFAULT.head().chars(50_000)
+    };
     type Input = Input;
+    type Plan = FetchPlan;
 
-    fn name(&self) -> &'static str {
-        "WebFetch"
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<FetchPlan>, ToolError> {
+        let url = secured(address(&input.url)?);
+        let skip = usize::try_from(input.offset.unwrap_or(0)).unwrap_or(usize::MAX);
+        Ok(Planned::new([effect(&url)], FetchPlan { url, prompt: input.prompt, skip }))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Network
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![effect(&secured(address(&input.url)?))])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, plan: FetchPlan, world: &dyn World) -> Result<Output, ToolError> {
         let start = Instant::now();
         let request = HttpRequest {
             headers: vec![("accept".to_owned(), ACCEPT.to_owned())],
@@ -57,7 +71,7 @@ impl Tool for WebFetch {
             keep_bytes: MOST_BYTES,
             redirects: Redirects::SameHost,
             cached: true,
-            ..HttpRequest::get(secured(address(&input.url)?))
+            ..HttpRequest::get(plan.url)
         };
         let response = world.http().fetch(&request)?;
         let mut facts = json!({
@@ -70,12 +84,12 @@ impl Tool for WebFetch {
                 response.url, response.status, response.status_text
             ))
         } else {
-            let skip = usize::try_from(input.offset.unwrap_or(0)).unwrap_or(usize::MAX);
             match read(&response, world.cancelled())? {
                 Page::Text(text) => {
-                    let text = rest(&text, skip);
+                    let text = rest(&text, plan.skip);
                     if (200..300).contains(&response.status) && world.host().has_model(ModelRole::Small) {
-                        let answer = world.host().complete(&question(&input.prompt, &response, text)).await?;
+                        let question = question(&plan.prompt, &response, text);
+                        let answer = world.host().complete(&question, world.cancelled())?;
                         facts["result"] = json!(answer);
                         Output::text(answer)
                     } else {
@@ -93,18 +107,6 @@ impl Tool for WebFetch {
             output = output.failed(ErrorKind::ExecutionFailed);
         }
         Ok(output.with_structured(facts))
-    }
-
-    fn bound(&self) -> Bound {
-        Bound {
-            notice: |cut| {
-                format!(
-                    "[... {} of {} characters shown; for more call again with an offset that is {0} higher]",
-                    cut.shown_chars, cut.total_chars
-                )
-            },
-            ..Bound::default().head().chars(50_000)
-        }
     }
 }
 

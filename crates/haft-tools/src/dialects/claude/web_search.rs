@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Instant;
 
 use haft_tool::{
-    Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, clip_chars, json,
+    EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, clip_chars, json,
 };
 use serde::Deserialize;
 
@@ -52,29 +52,32 @@ impl Input {
     }
 }
 
+/// What to search for, and with which service.
+pub(super) struct SearchPlan {
+    backend: Box<dyn Backend>,
+    query: String,
+    sites: Sites,
+}
+
 impl Tool for WebSearch {
+    const NAME: &'static str = "WebSearch";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Reach];
     type Input = Input;
+    type Plan = SearchPlan;
 
-    fn name(&self) -> &'static str {
-        "WebSearch"
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Network
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<SearchPlan>, ToolError> {
         search::words(&input.query)?;
-        input.sites()?;
-        Ok(search::effects(self.backend()?.as_ref()))
+        let (sites, backend) = (input.sites()?, self.backend()?);
+        let effects = search::effects(backend.as_ref());
+        Ok(Planned::new(effects, SearchPlan { backend, query: input.query, sites }))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, plan: SearchPlan, world: &dyn World) -> Result<Output, ToolError> {
         let start = Instant::now();
-        let query = Query { text: search::words(&input.query)?, count: RESULTS, sites: input.sites()? };
-        let found = search::search(self.backend()?.as_ref(), &query, world)?;
-        Ok(Output::text(shown(&input.query, &found)).with_structured(json!({
-            "query": input.query,
+        let query = Query { text: search::words(&plan.query)?, count: RESULTS, sites: plan.sites };
+        let found = search::search(plan.backend.as_ref(), &query, world)?;
+        Ok(Output::text(shown(&plan.query, &found)).with_structured(json!({
+            "query": plan.query,
             "results": found.hits,
             "durationSeconds": start.elapsed().as_secs_f64(),
         })))

@@ -1,7 +1,10 @@
 //! `Write`: a whole file.
 
+use std::path::PathBuf;
+
 use haft_tool::{
-    Effect, JsonSchema, Node, Output, Planning, SideEffect, Tool, ToolError, World, json, path_to_text,
+    Effect, EffectKind, JsonSchema, Node, Output, Planned, Planning, Tool, ToolError, World, json,
+    path_to_text,
 };
 use serde::Deserialize;
 
@@ -19,25 +22,26 @@ pub(super) struct Input {
 
 pub(super) struct Write;
 
+/// The file and its new contents.
+pub(super) struct WritePlan {
+    path: PathBuf,
+    content: String,
+}
+
 impl Tool for Write {
+    const NAME: &'static str = "Write";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
     type Input = Input;
+    type Plan = WritePlan;
 
-    fn name(&self) -> &'static str {
-        "Write"
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<WritePlan>, ToolError> {
+        let path = at.only_absolute("file_path", &input.file_path)?;
+        Ok(Planned::new([Effect::Write { path: path.clone() }], WritePlan { path, content: input.content }))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Write { path: planning.only_absolute("file_path", &input.file_path)? }])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let path = world.planning().only_absolute("file_path", &input.file_path)?;
-        let wrote = write(world, &path, &input.content)?;
-        let lines = input.content.lines().count();
+    fn perform(&self, plan: WritePlan, world: &dyn World) -> Result<Output, ToolError> {
+        let wrote = write(world, &plan.path, &plan.content)?;
+        let lines = plan.content.lines().count();
         let created = wrote.written.before == Node::Absent;
         let verb = if created { "Created" } else { "Wrote" };
         let place = wrote.written.path.display();

@@ -1,8 +1,10 @@
 //! `edit_file`: the one occurrence of a text for another.
 
+use std::path::PathBuf;
+
 use haft_tool::{
-    Bound, Effect, ErrorKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
-    result_schema_of,
+    Bound, Effect, EffectKind, ErrorKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value,
+    World, json, result_schema_of,
 };
 use serde::{Deserialize, Serialize};
 
@@ -28,32 +30,32 @@ struct Given {
 
 pub(super) struct EditFile;
 
+/// A checked input and its resolved path.
+pub(super) struct EditPlan {
+    path: PathBuf,
+    input: Input,
+}
+
 impl Tool for EditFile {
+    const NAME: &'static str = "edit_file";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
+    const BOUND: Bound = super::BOUND;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = EditPlan;
 
-    fn name(&self) -> &'static str {
-        "edit_file"
-    }
-
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<EditPlan>, ToolError> {
         if input.old_text.is_empty() {
             return Err(ToolError::invalid_arguments(
                 "old_text: it is empty; to make a new file use write_file",
             ));
         }
-        Ok(vec![Effect::Write { path: planning.absolute(&input.path)? }])
+        let path = at.absolute(&input.path)?;
+        Ok(Planned::new([Effect::Write { path: path.clone() }], EditPlan { path, input }))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let path = world.planning().absolute(&input.path)?;
+    fn perform(&self, plan: EditPlan, world: &dyn World) -> Result<Output, ToolError> {
+        let EditPlan { path, input } = plan;
         let (old, new) = (input.old_text.as_str(), input.new_text.as_str());
         let wanted = Wanted { old, new, which: Which::Once, field: "old_text" };
         world.files().update(&path, &mut |current| {
@@ -64,10 +66,6 @@ impl Tool for EditFile {
             replace(bytes, &path, &wanted).map(|edited| edited.bytes).map_err(as_arguments)
         })?;
         Ok(Output::json(json!(Given { message: format!("Successfully edited {}", input.path) })))
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit()
     }
 }
 

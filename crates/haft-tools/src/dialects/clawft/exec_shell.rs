@@ -1,8 +1,8 @@
 //! `exec_shell`: a shell command, its streams apart.
 
 use haft_tool::{
-    Bound, Effect, Exit, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
-    result_schema_of,
+    Bound, Effect, EffectKind, Exit, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World,
+    json, result_schema_of,
 };
 use serde::{Deserialize, Serialize};
 
@@ -36,34 +36,36 @@ struct Given {
 
 pub(super) struct ExecShell;
 
+/// The command, and how many seconds it may take.
+pub(super) struct ShellPlan {
+    command: String,
+    seconds: f64,
+}
+
 impl Tool for ExecShell {
+    const NAME: &'static str = "exec_shell";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Run];
+    const BOUND: Bound = super::BOUND;
+    const CLAMP_NUMBERS: bool = true;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = ShellPlan;
 
-    fn name(&self) -> &'static str {
-        "exec_shell"
-    }
-
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<ShellPlan>, ToolError> {
         shell::check(&input.command)?;
         if let Some(what) = denylist::refusal(&input.command) {
             return Err(ToolError::denied(format!(
                 "the command was not started: it looks like {what}, which is on the denylist"
             )));
         }
-        Ok(vec![Effect::Run { command: input.command.clone() }])
+        let effect = Effect::Run { command: input.command.clone() };
+        let seconds = input.timeout.unwrap_or(DEFAULT_SECONDS);
+        Ok(Planned::new([effect], ShellPlan { command: input.command, seconds }))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let seconds = input.timeout.unwrap_or(DEFAULT_SECONDS);
-        let argv = vec!["sh".to_owned(), "-c".to_owned(), input.command];
+    fn perform(&self, plan: ShellPlan, world: &dyn World) -> Result<Output, ToolError> {
+        let ShellPlan { command, seconds } = plan;
+        let argv = vec!["sh".to_owned(), "-c".to_owned(), command];
         let mut done = shell::run_apart(world, argv, None, shell::seconds(seconds))?;
         let stderr = shell::errors(&mut done);
         let exit_code = if let Exit::Code(code) = done.exit { code } else { -1 };
@@ -74,13 +76,5 @@ impl Tool for ExecShell {
             duration_ms: u64::try_from(done.elapsed.as_millis()).unwrap_or(u64::MAX),
         });
         ended_early(done.exit, seconds, result).map(Output::json)
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit()
-    }
-
-    fn clamps(&self) -> bool {
-        true
     }
 }

@@ -1,7 +1,9 @@
 //! `list_directory`: what is in a directory.
 
+use std::path::PathBuf;
+
 use haft_tool::{
-    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
     result_schema_of,
 };
 use serde::{Deserialize, Serialize};
@@ -39,33 +41,22 @@ struct Entry {
 pub(super) struct ListDirectory;
 
 impl Tool for ListDirectory {
+    const NAME: &'static str = "list_directory";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
+    const BOUND: Bound = super::BOUND;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = PathBuf;
 
-    fn name(&self) -> &'static str {
-        "list_directory"
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<PathBuf>, ToolError> {
+        let path = at.absolute(&input.path)?;
+        Ok(Planned::new([Effect::Read { path: path.clone() }], path))
     }
 
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Read { path: planning.absolute(&input.path)? }])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let path = world.planning().absolute(&input.path)?;
+    fn perform(&self, path: PathBuf, world: &dyn World) -> Result<Output, ToolError> {
         let entries = list(world, &path, MOST_ENTRIES, true, |entry, is_dir| {
             json!(Entry { name: entry.name.to_string_lossy().into_owned(), is_dir, size: entry.size })
         })?;
         Ok(Output::json(json!(Given { entries })))
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit()
     }
 }

@@ -1,7 +1,7 @@
 //! `memory_read`: the memory, or the paragraphs of it that are asked for.
 
 use haft_tool::{
-    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
     result_schema_of,
 };
 use serde::{Deserialize, Serialize};
@@ -40,25 +40,18 @@ pub(super) struct MemoryRead {
 }
 
 impl Tool for MemoryRead {
+    const NAME: &'static str = "memory_read";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
+    const BOUND: Bound = super::BOUND;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = Input;
 
-    fn name(&self) -> &'static str {
-        super::MEMORY_READ
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Input>, ToolError> {
+        Ok(Planned::new(self.memory.effects(|path| Effect::Read { path })?, input))
     }
 
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, _input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        self.memory.effects(|path| Effect::Read { path })
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let held = self.memory.read(world)?;
         let nothing = Given::default();
         Ok(Output::json(json!(match (held, input.query) {
@@ -71,9 +64,5 @@ impl Tool for MemoryRead {
                 Given { query: Some(query), count: Some(matches.len()), matches: Some(matches), ..nothing }
             }
         })))
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit()
     }
 }

@@ -1,7 +1,7 @@
 //! `memory_write`: something to remember.
 
 use haft_tool::{
-    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
     path_to_text, result_schema_of,
 };
 use serde::{Deserialize, Serialize};
@@ -38,33 +38,22 @@ pub(super) struct MemoryWrite {
 }
 
 impl Tool for MemoryWrite {
+    const NAME: &'static str = "memory_write";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
+    const BOUND: Bound = super::BOUND;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = Input;
 
-    fn name(&self) -> &'static str {
-        super::MEMORY_WRITE
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Input>, ToolError> {
+        Ok(Planned::new(self.memory.effects(|path| Effect::Write { path })?, input))
     }
 
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, _input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        self.memory.effects(|path| Effect::Write { path })
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let append = input.mode != Some(Mode::Overwrite);
         let path = self.memory.write(world, &input.content, append)?;
         let mode = if append { "append" } else { "overwrite" };
         let message = format!("Successfully wrote {} bytes to memory (mode: {mode})", input.content.len());
         Ok(Output::json(json!(Given { message, path: path_to_text(&path).into_owned() })))
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit()
     }
 }

@@ -1,8 +1,8 @@
 //! `message`: words for people somewhere else.
 
 use haft_tool::{
-    Bound, Effect, JsonSchema, Message, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
-    result_schema_of,
+    Bound, Effect, EffectKind, JsonSchema, Message, Output, Planned, Planning, Tool, ToolError, Value, World,
+    json, result_schema_of,
 };
 use serde::{Deserialize, Serialize};
 
@@ -33,35 +33,28 @@ struct Given {
 pub(super) struct SendMessage;
 
 impl Tool for SendMessage {
+    const NAME: &'static str = "message";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Send];
+    const BOUND: Bound = super::BOUND;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = Message;
 
-    fn name(&self) -> &'static str {
-        "message"
-    }
-
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Network
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        for (field, value) in [("channel", &input.channel), ("content", &input.content)] {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Message>, ToolError> {
+        let Input { channel, chat_id, content } = input;
+        for (field, value) in [("channel", &channel), ("content", &content)] {
             if value.trim().is_empty() {
                 return Err(ToolError::invalid_arguments(format!(
                     "{field}: expected a text, got an empty one"
                 )));
             }
         }
-        Ok(vec![Effect::Send { channel: input.channel.clone() }])
+        let effect = Effect::Send { channel: channel.clone() };
+        Ok(Planned::new([effect], Message { channel, chat_id, content }))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let Input { channel, chat_id, content } = input;
-        let message = Message { channel, chat_id, content };
-        world.host().send(&message).await?;
+    fn perform(&self, message: Message, world: &dyn World) -> Result<Output, ToolError> {
+        world.host().send(&message)?;
         Ok(Output::json(json!(Given {
             status: "sent",
             channel: message.channel,
@@ -69,9 +62,5 @@ impl Tool for SendMessage {
             // In bytes, as the document counts everywhere else.
             content_length: message.content.len(),
         })))
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit()
     }
 }

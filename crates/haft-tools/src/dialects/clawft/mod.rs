@@ -14,7 +14,7 @@ mod write_file;
 
 use std::sync::Arc;
 
-use haft_tool::{Bound, Dialect, ErrorKind, Exit, Reads, ToolError, Value};
+use haft_tool::{Bound, Dialect, ErrorKind, Exit, Reads, Tool, ToolError, Value};
 
 use crate::Settings;
 use crate::ops::memory::Memory;
@@ -22,13 +22,13 @@ use crate::ops::memory::Memory;
 /// The most bytes of a result.
 const MOST_BYTES: usize = 64 << 10;
 
-const MEMORY_READ: &str = "memory_read";
-const MEMORY_WRITE: &str = "memory_write";
+/// How its results are cut.
+const BOUND: Bound = Bound::json(MOST_BYTES);
 
 /// The dialect and all its tools.
 pub fn dialect(settings: &Settings) -> Dialect {
     let memory = Memory::new(&settings.memory, std::env::var_os("HOME"));
-    let keeps = [MEMORY_READ, MEMORY_WRITE]
+    let keeps = [memory_read::MemoryRead::NAME, memory_write::MemoryWrite::NAME]
         .into_iter()
         .flat_map(|tool| memory.places().iter().map(move |place| (tool, place.clone())))
         .collect();
@@ -54,10 +54,6 @@ pub fn dialect(settings: &Settings) -> Dialect {
         keeps,
         asks: Vec::new(),
     }
-}
-
-fn limit() -> Bound {
-    Bound::json(MOST_BYTES)
 }
 
 /// The result of a command, unless it was ended before it was done; then what it had written goes with the error.

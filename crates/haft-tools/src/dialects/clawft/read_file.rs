@@ -1,8 +1,10 @@
 //! `read_file`: a file's text.
 
+use std::path::PathBuf;
+
 use haft_tool::{
-    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, cut_string, json,
-    result_schema_of,
+    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World,
+    cut_string, json, result_schema_of,
 };
 use serde::{Deserialize, Serialize};
 
@@ -25,26 +27,19 @@ struct Given {
 pub(super) struct ReadFile;
 
 impl Tool for ReadFile {
+    const NAME: &'static str = "read_file";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
+    const BOUND: Bound = super::BOUND;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = PathBuf;
 
-    fn name(&self) -> &'static str {
-        "read_file"
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<PathBuf>, ToolError> {
+        let path = at.absolute(&input.path)?;
+        Ok(Planned::new([Effect::Read { path: path.clone() }], path))
     }
 
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Read { path: planning.absolute(&input.path)? }])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let path = world.planning().absolute(&input.path)?;
+    fn perform(&self, path: PathBuf, world: &dyn World) -> Result<Output, ToolError> {
         // More than fits need not be held, only its length.
         let held = contents(world, &path, super::MOST_BYTES as u64 * 2)?;
         let total = held.bytes.len() as u64 + held.missing;
@@ -53,9 +48,5 @@ impl Tool for ReadFile {
             text = cut_string(text, total);
         }
         Ok(Output::json(json!(Given { content: text })))
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit()
     }
 }

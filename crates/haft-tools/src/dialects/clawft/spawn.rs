@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use haft_tool::{
-    Bound, Effect, Exit, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
-    result_schema_of,
+    Bound, Effect, EffectKind, Exit, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World,
+    json, result_schema_of,
 };
 use serde::{Deserialize, Serialize};
 
@@ -50,31 +50,25 @@ pub(super) struct Spawn {
 }
 
 impl Tool for Spawn {
+    const NAME: &'static str = "spawn";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Run];
+    const BOUND: Bound = super::BOUND;
+    const CLAMP_NUMBERS: bool = true;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = Input;
 
-    fn name(&self) -> &'static str {
-        "spawn"
-    }
-
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Input>, ToolError> {
         shell::check(&input.command)?;
         let words = std::iter::once(&input.command).chain(input.args.iter().flatten());
         if words.clone().any(|word| word.contains('\0')) {
             return Err(ToolError::invalid_arguments("args: one of them contains a NUL byte"));
         }
         let command = words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-        Ok(vec![Effect::Run { command }])
+        Ok(Planned::new([Effect::Run { command }], input))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let _place = Place::take(&self.running)?;
         let seconds = input.timeout.unwrap_or(DEFAULT_SECONDS);
         let argv = std::iter::once(input.command.clone()).chain(input.args.into_iter().flatten()).collect();
@@ -89,14 +83,6 @@ impl Tool for Spawn {
             description: input.description.unwrap_or_else(|| "(no description)".to_owned()),
         });
         ended_early(done.exit, seconds, result).map(Output::json)
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit()
-    }
-
-    fn clamps(&self) -> bool {
-        true
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use haft_tool::{
-    Bound, Effect, HttpRequest, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World,
+    Bound, EffectKind, HttpRequest, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World,
     json, result_schema_of,
 };
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use crate::ops::fetch::{address, effect, words};
 
@@ -43,31 +44,25 @@ struct Given {
 pub(super) struct WebFetch;
 
 impl Tool for WebFetch {
+    const NAME: &'static str = "web_fetch";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Reach];
+    const BOUND: Bound = super::BOUND;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = (Url, Input);
 
-    fn name(&self) -> &'static str {
-        "web_fetch"
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<(Url, Input)>, ToolError> {
+        let url = address(&input.url)?;
+        Ok(Planned::new([effect(&url)], (url, input)))
     }
 
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Network
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![effect(&address(&input.url)?)])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, (url, input): (Url, Input), world: &dyn World) -> Result<Output, ToolError> {
         let response = world.http().fetch(&HttpRequest {
             method: input.method.unwrap_or_else(|| "GET".to_owned()),
             headers: input.headers.unwrap_or_default().into_iter().collect(),
             timeout: TIMEOUT,
             keep_bytes: MOST_BYTES,
-            ..HttpRequest::get(address(&input.url)?)
+            ..HttpRequest::get(url)
         })?;
         let mut body = words(&response);
         if response.more || response.total_bytes > response.body.len() as u64 {
@@ -84,9 +79,5 @@ impl Tool for WebFetch {
             url: input.url,
             bytes: response.total_bytes,
         })))
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit()
     }
 }

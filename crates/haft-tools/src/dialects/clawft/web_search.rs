@@ -1,13 +1,15 @@
 //! `web_search`: results as the search service gives them.
 
 use haft_tool::{
-    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    Bound, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
     result_schema_of,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::Settings;
 use crate::ops::search::{self, Backend, Query, Sites};
+
+const DEFAULT_RESULTS: u32 = 5;
 
 /// Search the web.
 #[derive(Deserialize, JsonSchema)]
@@ -49,33 +51,36 @@ impl WebSearch {
     }
 }
 
+/// What to search for, and with which service, if one is set up.
+pub(super) struct SearchPlan {
+    backend: Option<Box<dyn Backend>>,
+    query: String,
+    count: usize,
+}
+
 impl Tool for WebSearch {
+    const NAME: &'static str = "web_search";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Reach];
+    const BOUND: Bound = super::BOUND;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = SearchPlan;
 
-    fn name(&self) -> &'static str {
-        "web_search"
-    }
-
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Network
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<SearchPlan>, ToolError> {
         search::words(&input.query)?;
-        Ok(self.backend()?.map(|backend| search::effects(backend.as_ref())).unwrap_or_default())
+        let backend = self.backend()?;
+        let effects = backend.as_deref().map(search::effects).unwrap_or_default();
+        let count = input.num_results.unwrap_or(DEFAULT_RESULTS) as usize;
+        Ok(Planned::new(effects, SearchPlan { backend, query: input.query, count }))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let answer = match self.backend()? {
+    fn perform(&self, plan: SearchPlan, world: &dyn World) -> Result<Output, ToolError> {
+        let SearchPlan { backend, query, count } = plan;
+        let answer = match backend {
             Some(backend) => {
-                let count = input.num_results.unwrap_or(5) as usize;
-                let query = Query { text: search::words(&input.query)?, count, sites: Sites::default() };
-                let found = search::search(backend.as_ref(), &query, world)?;
-                Given { query: input.query, results: Some(found.raw), ..Given::default() }
+                let request = Query { text: search::words(&query)?, count, sites: Sites::default() };
+                let found = search::search(backend.as_ref(), &request, world)?;
+                Given { query, results: Some(found.raw), ..Given::default() }
             }
             // By its document this is an answer, not an error.
             None => Given {
@@ -83,14 +88,10 @@ impl Tool for WebSearch {
                 message: Some(
                     "No search API endpoint is configured. Set 'tools.web_search.endpoint' in your config.",
                 ),
-                query: input.query,
+                query,
                 results: None,
             },
         };
         Ok(Output::json(json!(answer)))
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit()
     }
 }

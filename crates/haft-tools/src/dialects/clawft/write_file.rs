@@ -1,7 +1,9 @@
 //! `write_file`: a whole file.
 
+use std::path::PathBuf;
+
 use haft_tool::{
-    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
     result_schema_of,
 };
 use serde::{Deserialize, Serialize};
@@ -26,33 +28,28 @@ struct Given {
 
 pub(super) struct WriteFile;
 
+/// A file and its new contents.
+pub(super) struct WritePlan {
+    path: PathBuf,
+    input: Input,
+}
+
 impl Tool for WriteFile {
+    const NAME: &'static str = "write_file";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
+    const BOUND: Bound = super::BOUND;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = WritePlan;
 
-    fn name(&self) -> &'static str {
-        "write_file"
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<WritePlan>, ToolError> {
+        let path = at.absolute(&input.path)?;
+        Ok(Planned::new([Effect::Write { path: path.clone() }], WritePlan { path, input }))
     }
 
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Write { path: planning.absolute(&input.path)? }])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let path = world.planning().absolute(&input.path)?;
-        let wrote = write(world, &path, &input.content)?;
-        let message = format!("Successfully wrote {} bytes to {}", wrote.bytes, input.path);
+    fn perform(&self, plan: WritePlan, world: &dyn World) -> Result<Output, ToolError> {
+        let wrote = write(world, &plan.path, &plan.input.content)?;
+        let message = format!("Successfully wrote {} bytes to {}", wrote.bytes, plan.input.path);
         Ok(Output::json(json!(Given { message })))
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit()
     }
 }

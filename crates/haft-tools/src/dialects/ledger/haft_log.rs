@@ -1,13 +1,14 @@
 //! `haft_log`: the last calls in this workspace.
 
 use haft_tool::{
-    Bound, Effect, JsonSchema, Logged, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
-    result_schema_of,
+    Bound, Effect, EffectKind, JsonSchema, Logged, Output, Planned, Planning, Tool, ToolError, Value, World,
+    json, result_schema_of,
 };
 use serde::{Deserialize, Serialize};
 
 /// As much as other results may have; a log that is cut is still JSON.
 const MOST_BYTES: usize = 30_000;
+const DEFAULT_CALLS: usize = 20;
 
 /// List the last recorded calls in this workspace, newest first, with what each changed.
 #[derive(Deserialize, JsonSchema)]
@@ -27,30 +28,20 @@ struct Given {
 pub(super) struct HaftLog;
 
 impl Tool for HaftLog {
+    const NAME: &'static str = "haft_log";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Inspect];
+    const BOUND: Bound = Bound::json(MOST_BYTES);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = usize;
 
-    fn name(&self) -> &'static str {
-        "haft_log"
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<usize>, ToolError> {
+        let effect = Effect::Inspect { what: "the ledger".to_owned() };
+        Ok(Planned::new([effect], input.limit.unwrap_or(DEFAULT_CALLS)))
     }
 
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, _input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(Vec::new())
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let calls = world.host().log(input.limit.unwrap_or(20)).await?;
+    fn perform(&self, limit: usize, world: &dyn World) -> Result<Output, ToolError> {
+        let calls = world.host().log(limit)?;
         Ok(Output::json(json!(Given { calls })))
-    }
-
-    fn bound(&self) -> Bound {
-        Bound::json(MOST_BYTES)
     }
 }

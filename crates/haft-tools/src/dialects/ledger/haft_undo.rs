@@ -1,6 +1,6 @@
 //! `haft_undo`: takes a call back.
 
-use haft_tool::{Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World};
+use haft_tool::{EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World};
 use serde::Deserialize;
 
 /// Take back what a recorded call changed: files get back the bytes they had before. Refused where something else has changed
@@ -15,21 +15,16 @@ pub(super) struct Input {
 pub(super) struct HaftUndo;
 
 impl Tool for HaftUndo {
+    const NAME: &'static str = "haft_undo";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
     type Input = Input;
+    type Plan = Option<i64>;
 
-    fn name(&self) -> &'static str {
-        "haft_undo"
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Option<i64>>, ToolError> {
+        Ok(Planned::new([], input.call))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, _input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(Vec::new())
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        world.host().undo(input.call).await
+    fn perform(&self, call: Option<i64>, world: &dyn World) -> Result<Output, ToolError> {
+        world.host().undo(call)
     }
 }

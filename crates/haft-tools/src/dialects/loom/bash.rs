@@ -1,11 +1,11 @@
 //! `bash`: a shell command, its streams apart.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use haft_tool::{
-    Bound, Effect, ErrorKind, Exit, FileKind, JsonBound, JsonSchema, Output, Planning, SideEffect, Tool,
-    ToolError, Value, World, json, result_schema_of,
+    Bound, Effect, EffectKind, ErrorKind, Exit, FileKind, JsonBound, JsonSchema, Output, Planned, Planning,
+    Tool, ToolError, Value, World, json, result_schema_of,
 };
 use serde::{Deserialize, Serialize};
 
@@ -43,35 +43,43 @@ struct Given {
 
 pub(super) struct Bash;
 
+/// The command, and where and how long it runs.
+pub(super) struct BashPlan {
+    command: String,
+    cwd: Option<PathBuf>,
+    timeout: Duration,
+}
+
 impl Tool for Bash {
+    const NAME: &'static str = "bash";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Run, EffectKind::Read];
+    const BOUND: Bound = Bound {
+        json: Some(JsonBound {
+            max_bytes: super::MOST_BYTES,
+            strings: Some((MOST_STREAM_BYTES, "truncated")),
+        }),
+        ..Bound::DEFAULT
+    };
+    const CLAMP_NUMBERS: bool = true;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = BashPlan;
 
-    fn name(&self) -> &'static str {
-        "bash"
-    }
-
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<BashPlan>, ToolError> {
         shell::check(&input.command)?;
+        let cwd = input.cwd.map(|cwd| at.absolute(&cwd)).transpose()?;
         let mut effects = vec![Effect::Run { command: input.command.clone() }];
-        if let Some(cwd) = &input.cwd {
-            effects.push(Effect::Read { path: planning.absolute(cwd)? });
-        }
-        Ok(effects)
+        effects.extend(cwd.clone().map(|path| Effect::Read { path }));
+        let timeout = Duration::from_secs(input.timeout_secs.unwrap_or(DEFAULT_SECONDS));
+        Ok(Planned::new(effects, BashPlan { command: input.command, cwd, timeout }))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let cwd = input.cwd.map(|cwd| directory(world, &cwd)).transpose()?;
-        let argv = vec!["sh".to_owned(), "-c".to_owned(), input.command];
-        let timeout = Duration::from_secs(input.timeout_secs.unwrap_or(DEFAULT_SECONDS));
-        let mut done = shell::run_apart(world, argv, cwd, timeout)?;
+    fn perform(&self, plan: BashPlan, world: &dyn World) -> Result<Output, ToolError> {
+        if let Some(cwd) = &plan.cwd {
+            check_directory(world, cwd)?;
+        }
+        let argv = vec!["sh".to_owned(), "-c".to_owned(), plan.command];
+        let mut done = shell::run_apart(world, argv, plan.cwd, plan.timeout)?;
         let stderr = shell::errors(&mut done);
         let stdout = shell::written(done.stdout);
         if done.exit == Exit::Cancelled {
@@ -84,22 +92,12 @@ impl Tool for Bash {
         let timed_out = done.exit == Exit::TimedOut;
         Ok(Output::json(json!(Given { exit_code, stdout, stderr, timed_out, truncated: false })))
     }
-
-    fn bound(&self) -> Bound {
-        let strings = Some((MOST_STREAM_BYTES, "truncated"));
-        Bound { json: Some(JsonBound { max_bytes: super::MOST_BYTES, strings }), ..Bound::default() }
-    }
-
-    fn clamps(&self) -> bool {
-        true
-    }
 }
 
-/// Where the command runs; it must be there.
-fn directory(world: &dyn World, cwd: &str) -> Result<PathBuf, ToolError> {
-    let path = world.planning().absolute(cwd)?;
-    match world.files().kind(&path) {
-        Ok(FileKind::Dir) => Ok(path),
+/// Checks that the command's working directory exists.
+fn check_directory(world: &dyn World, path: &Path) -> Result<(), ToolError> {
+    match world.files().kind(path) {
+        Ok(FileKind::Dir) => Ok(()),
         Ok(_) => Err(ToolError::invalid_arguments(format!("cwd: {} is not a directory", path.display()))),
         Err(error) if error.kind == ErrorKind::FileNotFound => {
             Err(ToolError::invalid_arguments(format!("cwd: {}", error.message)))

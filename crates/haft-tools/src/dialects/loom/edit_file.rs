@@ -1,10 +1,10 @@
 //! `edit_file`: several replacements, all or none.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use haft_tool::{
-    Bound, Effect, ErrorKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
-    path_to_text, result_schema_of,
+    Bound, Effect, EffectKind, ErrorKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value,
+    World, json, path_to_text, result_schema_of,
 };
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub(super) struct Input {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct One {
+pub(super) struct One {
     /// The exact text to find; empty to append, or to make a new file.
     old_str: String,
     /// What to put in its place; empty to delete.
@@ -45,30 +45,30 @@ struct Given {
 
 pub(super) struct EditFile;
 
+/// The file and its edits.
+pub(super) struct EditPlan {
+    path: PathBuf,
+    edits: Vec<One>,
+}
+
 impl Tool for EditFile {
+    const NAME: &'static str = "edit_file";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
+    const BOUND: Bound = super::BOUND;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = EditPlan;
 
-    fn name(&self) -> &'static str {
-        "edit_file"
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<EditPlan>, ToolError> {
+        let path = at.absolute(&input.path)?;
+        Ok(Planned::new([Effect::Write { path: path.clone() }], EditPlan { path, edits: input.edits }))
     }
 
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Write { path: planning.absolute(&input.path)? }])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let path = world.planning().absolute(&input.path)?;
+    fn perform(&self, plan: EditPlan, world: &dyn World) -> Result<Output, ToolError> {
+        let EditPlan { path, edits } = plan;
         let (mut applied, mut before, mut after) = (0, 0, 0);
         let written = world.files().update(&path, &mut |current| {
-            if current.is_none() && input.edits.first().is_none_or(|edit| !edit.old_str.is_empty()) {
+            if current.is_none() && edits.first().is_none_or(|edit| !edit.old_str.is_empty()) {
                 let message = format!(
                     "{} does not exist, so there is nothing to replace; an empty old_str makes it",
                     path.display()
@@ -78,9 +78,8 @@ impl Tool for EditFile {
             let mut bytes = current.unwrap_or_default().to_vec();
             before = bytes.len();
             applied = 0;
-            for (at, edit) in input.edits.iter().enumerate() {
-                let made =
-                    made(&bytes, &path, edit).map_err(|error| located(error, at, input.edits.len()))?;
+            for (at, edit) in edits.iter().enumerate() {
+                let made = made(&bytes, &path, edit).map_err(|error| located(error, at, edits.len()))?;
                 applied += made.1;
                 bytes = made.0;
             }
@@ -93,10 +92,6 @@ impl Tool for EditFile {
             original_bytes: before,
             new_bytes: after,
         })))
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit()
     }
 }
 

@@ -1,7 +1,9 @@
 //! `list_files`: what is in a directory.
 
+use std::path::PathBuf;
+
 use haft_tool::{
-    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
     path_to_text, result_schema_of,
 };
 use serde::{Deserialize, Serialize};
@@ -37,39 +39,32 @@ struct Entry {
 
 pub(super) struct ListFiles;
 
+/// The directory, and how many of its entries are listed.
+pub(super) struct ListPlan {
+    root: PathBuf,
+    limit: usize,
+}
+
 impl Tool for ListFiles {
+    const NAME: &'static str = "list_files";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
+    const BOUND: Bound = super::BOUND;
+    const CLAMP_NUMBERS: bool = true;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = ListPlan;
 
-    fn name(&self) -> &'static str {
-        "list_files"
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<ListPlan>, ToolError> {
+        let root = at.absolute(input.root.as_deref().unwrap_or("."))?;
+        let limit = usize::try_from(input.max_results.unwrap_or(DEFAULT_RESULTS)).unwrap_or(usize::MAX);
+        Ok(Planned::new([Effect::Read { path: root.clone() }], ListPlan { root, limit }))
     }
 
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Read { path: planning.absolute(input.root.as_deref().unwrap_or("."))? }])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let root = world.planning().absolute(input.root.as_deref().unwrap_or("."))?;
-        let most = usize::try_from(input.max_results.unwrap_or(DEFAULT_RESULTS)).unwrap_or(usize::MAX);
-        let entries = list(world, &root, most, false, |entry, is_dir| {
+    fn perform(&self, plan: ListPlan, world: &dyn World) -> Result<Output, ToolError> {
+        let ListPlan { root, limit } = plan;
+        let entries = list(world, &root, limit, false, |entry, is_dir| {
             json!(Entry { path: path_to_text(&root.join(&entry.name)).into_owned(), is_dir })
         })?;
         Ok(Output::json(json!(Given { entries })))
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit()
-    }
-
-    fn clamps(&self) -> bool {
-        true
     }
 }

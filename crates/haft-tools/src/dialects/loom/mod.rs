@@ -17,6 +17,9 @@ use crate::settings::LoomServer;
 /// Loom has no limit for a whole result; this is what a call may hold.
 const MOST_BYTES: usize = 64 << 20;
 
+/// How its results are cut.
+const BOUND: Bound = Bound::json(MOST_BYTES);
+
 /// The dialect and all its tools.
 pub fn dialect(settings: &Settings) -> Dialect {
     Dialect {
@@ -36,8 +39,4 @@ pub fn dialect(settings: &Settings) -> Dialect {
         keeps: Vec::new(),
         asks: vec![("oracle", LoomServer::DEFAULT), ("web_search", LoomServer::DEFAULT)],
     }
-}
-
-fn limit() -> Bound {
-    Bound::json(MOST_BYTES)
 }

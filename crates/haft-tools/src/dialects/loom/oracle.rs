@@ -1,8 +1,8 @@
 //! `oracle`: a second opinion from another model.
 
 use haft_tool::{
-    Bound, Completion, Effect, JsonSchema, ModelRole, Output, Planning, SideEffect, Tool, ToolError, Value,
-    World, json, result_schema_of,
+    Bound, Completion, Effect, EffectKind, JsonSchema, ModelRole, Output, Planned, Planning, Tool, ToolError,
+    Value, World, json, result_schema_of,
 };
 use serde::Deserialize;
 
@@ -39,36 +39,26 @@ impl Oracle {
 }
 
 impl Tool for Oracle {
+    const NAME: &'static str = "oracle";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Reach];
+    const BOUND: Bound = super::BOUND;
+    const CLAMP_NUMBERS: bool = true;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Answer>);
     type Input = Input;
+    type Plan = Input;
 
-    fn name(&self) -> &'static str {
-        "oracle"
-    }
-
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Answer>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Network
-    }
-
-    fn clamps(&self) -> bool {
-        true
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Input>, ToolError> {
         if input.query.trim().is_empty() {
             return Err(ToolError::invalid_arguments("query: expected a question, got an empty text"));
         }
-        Ok(vec![Effect::Reach { host: host_of(&self.server.at("/")?) }])
+        Ok(Planned::new([Effect::Reach { host: host_of(&self.server.at("/")?) }], input))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let max_tokens = input.max_tokens.unwrap_or(512).clamp(16, 4096);
         let system =
             input.system_prompt.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(oracle::SYSTEM);
-        // A host with an oracle of its own is closer than a server that nobody named.
+        // A model of the host is preferred to a server that the user did not name.
         let answer = if self.server.server_url.is_none() && world.host().has_model(ModelRole::Oracle) {
             let completion = Completion {
                 role: ModelRole::Oracle,
@@ -76,8 +66,7 @@ impl Tool for Oracle {
                 prompt: input.query,
                 max_tokens: u32::try_from(max_tokens).unwrap_or(512),
             };
-            let said = world.host().complete(&completion).await?;
-            Answer::said(said)
+            Answer::said(world.host().complete(&completion, world.cancelled())?)
         } else {
             let question = Question {
                 query: &input.query,
@@ -89,9 +78,5 @@ impl Tool for Oracle {
             oracle::ask(world, &self.server, &question)?
         };
         Ok(Output::json(json!(answer)))
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit()
     }
 }

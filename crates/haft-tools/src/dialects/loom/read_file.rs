@@ -1,7 +1,9 @@
 //! `read_file`: the beginning of a file.
 
+use std::path::PathBuf;
+
 use haft_tool::{
-    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
     path_to_text, result_schema_of,
 };
 use serde::{Deserialize, Serialize};
@@ -34,42 +36,34 @@ struct Given {
 
 pub(super) struct ReadFile;
 
+/// The file, and how much of it is read.
+pub(super) struct ReadPlan {
+    path: PathBuf,
+    max_bytes: u64,
+}
+
 impl Tool for ReadFile {
+    const NAME: &'static str = "read_file";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
+    const BOUND: Bound = super::BOUND;
+    const CLAMP_NUMBERS: bool = true;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = ReadPlan;
 
-    fn name(&self) -> &'static str {
-        "read_file"
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<ReadPlan>, ToolError> {
+        let path = at.absolute(&input.path)?;
+        let max_bytes = input.max_bytes.unwrap_or(DEFAULT_BYTES).min(MOST_BYTES);
+        Ok(Planned::new([Effect::Read { path: path.clone() }], ReadPlan { path, max_bytes }))
     }
 
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Read { path: planning.absolute(&input.path)? }])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let path = world.planning().absolute(&input.path)?;
-        let most = input.max_bytes.unwrap_or(DEFAULT_BYTES).min(MOST_BYTES);
-        let held = contents(world, &path, most)?;
+    fn perform(&self, plan: ReadPlan, world: &dyn World) -> Result<Output, ToolError> {
+        let held = contents(world, &plan.path, plan.max_bytes)?;
         let text = held.text().unwrap_or_else(|| String::from_utf8_lossy(&held.bytes).into_owned());
         Ok(Output::json(json!(Given {
-            path: path_to_text(&path).into_owned(),
+            path: path_to_text(&plan.path).into_owned(),
             contents: text,
             truncated: held.missing > 0,
         })))
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit()
-    }
-
-    fn clamps(&self) -> bool {
-        true
     }
 }

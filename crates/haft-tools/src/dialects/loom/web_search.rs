@@ -1,7 +1,7 @@
 //! `web_search`: pages for a query, through the Loom server.
 
 use haft_tool::{
-    Bound, Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, Value, World, json,
+    Bound, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
     result_schema_of,
 };
 use serde::{Deserialize, Serialize};
@@ -47,38 +47,33 @@ impl WebSearch {
     }
 }
 
+/// What to search for, and with which service.
+pub(super) struct SearchPlan {
+    backend: Box<dyn Backend>,
+    query: String,
+    count: usize,
+}
+
 impl Tool for WebSearch {
+    const NAME: &'static str = "web_search";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Reach];
+    const BOUND: Bound = super::BOUND;
+    const CLAMP_NUMBERS: bool = true;
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
     type Input = Input;
+    type Plan = SearchPlan;
 
-    fn name(&self) -> &'static str {
-        "web_search"
-    }
-
-    fn gives(&self) -> Option<fn() -> Value> {
-        Some(result_schema_of::<Given>)
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Network
-    }
-
-    fn clamps(&self) -> bool {
-        true
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<SearchPlan>, ToolError> {
         search::words(&input.query)?;
-        Ok(search::effects(self.backend()?.as_ref()))
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let backend = self.backend()?;
+        let effects = search::effects(backend.as_ref());
         let count = usize::try_from(input.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, 10)).unwrap_or(1);
-        let query = Query { text: search::words(&input.query)?, count, sites: Sites::default() };
-        let found = search::search(self.backend()?.as_ref(), &query, world)?;
-        Ok(Output::json(json!(Given { results: found.hits })))
+        Ok(Planned::new(effects, SearchPlan { backend, query: input.query, count }))
     }
 
-    fn bound(&self) -> Bound {
-        super::limit()
+    fn perform(&self, plan: SearchPlan, world: &dyn World) -> Result<Output, ToolError> {
+        let query = Query { text: search::words(&plan.query)?, count: plan.count, sites: Sites::default() };
+        let found = search::search(plan.backend.as_ref(), &query, world)?;
+        Ok(Output::json(json!(Given { results: found.hits })))
     }
 }

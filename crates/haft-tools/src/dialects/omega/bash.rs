@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haft_tool::{
-    Bound, Effect, ErrorKind, Exit, Finished, JsonSchema, Output, Planning, SideEffect, Text, Tool,
+    Bound, Effect, EffectKind, ErrorKind, Exit, Finished, JsonSchema, Output, Planned, Planning, Text, Tool,
     ToolError, World, json,
 };
 use serde::Deserialize;
@@ -24,28 +24,20 @@ pub(super) struct Input {
 pub(super) struct Bash;
 
 impl Tool for Bash {
+    const NAME: &'static str = "bash";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Run];
+    const BOUND: Bound = super::limit(MOST_CHARS);
     type Input = Input;
+    type Plan = String;
 
-    fn name(&self) -> &'static str {
-        "bash"
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<String>, ToolError> {
         shell::check(&input.command)?;
-        Ok(vec![Effect::Run { command: input.command.clone() }])
+        Ok(Planned::new([Effect::Run { command: input.command.clone() }], input.command))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let argv = vec!["bash".to_owned(), "-c".to_owned(), input.command];
+    fn perform(&self, command: String, world: &dyn World) -> Result<Output, ToolError> {
+        let argv = vec!["bash".to_owned(), "-c".to_owned(), command];
         Ok(told(shell::run_apart(world, argv, None, TIMEOUT)?))
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit(MOST_CHARS)
     }
 }
 

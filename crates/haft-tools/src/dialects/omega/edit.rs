@@ -1,6 +1,10 @@
 //! `edit`: the first occurrence of one text for another.
 
-use haft_tool::{Effect, ErrorKind, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World};
+use std::path::PathBuf;
+
+use haft_tool::{
+    Effect, EffectKind, ErrorKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World,
+};
 use serde::Deserialize;
 
 use crate::ops::edit::{Wanted, Which, replace};
@@ -19,28 +23,30 @@ pub(super) struct Input {
 
 pub(super) struct Edit;
 
+/// A checked input and its resolved path.
+pub(super) struct EditPlan {
+    path: PathBuf,
+    input: Input,
+}
+
 impl Tool for Edit {
+    const NAME: &'static str = "edit";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
     type Input = Input;
+    type Plan = EditPlan;
 
-    fn name(&self) -> &'static str {
-        "edit"
-    }
-
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<EditPlan>, ToolError> {
         if input.old_string.is_empty() {
             return Err(ToolError::invalid_arguments(
                 "old_string: it is empty; to make a new file use write",
             ));
         }
-        Ok(vec![Effect::Write { path: planning.absolute(&input.file_path)? }])
+        let path = at.absolute(&input.file_path)?;
+        Ok(Planned::new([Effect::Write { path: path.clone() }], EditPlan { path, input }))
     }
 
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let path = world.planning().absolute(&input.file_path)?;
+    fn perform(&self, plan: EditPlan, world: &dyn World) -> Result<Output, ToolError> {
+        let EditPlan { path, input } = plan;
         let (old, new) = (&input.old_string, &input.new_string);
         let wanted = Wanted { old, new, which: Which::First, field: "old_string" };
         let (mut found, mut notes) = (0, Vec::new());

@@ -7,7 +7,7 @@ mod write;
 
 use std::sync::Arc;
 
-use haft_tool::{BLOCKLIST, Bound, Dialect, Keep, Reads};
+use haft_tool::{BLOCKLIST, Bound, Cut, Dialect, Keep, Reads};
 
 use crate::Settings;
 
@@ -26,9 +26,10 @@ pub fn dialect(_settings: &Settings) -> Dialect {
 }
 
 /// How Omega cuts a text: its `truncate_output`.
-pub fn limit(max_chars: usize) -> Bound {
-    let notice = |cut: &haft_tool::Cut| {
-        format!("... (output truncated: {} total chars, showing first {})", cut.total_chars, cut.shown_chars)
-    };
-    Bound { max_chars, keep: Keep::First, notice, ..Bound::default() }
+pub const fn limit(max_chars: usize) -> Bound {
+    Bound { max_chars, keep: Keep::First, notice, ..Bound::DEFAULT }
+}
+
+fn notice(cut: &Cut) -> String {
+    format!("... (output truncated: {} total chars, showing first {})", cut.total_chars, cut.shown_chars)
 }

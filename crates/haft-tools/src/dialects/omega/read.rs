@@ -1,6 +1,10 @@
 //! `read`: a file's text.
 
-use haft_tool::{Bound, Effect, JsonSchema, Output, Planning, SideEffect, Text, Tool, ToolError, World};
+use std::path::PathBuf;
+
+use haft_tool::{
+    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Text, Tool, ToolError, World,
+};
 use serde::Deserialize;
 
 use crate::ops::contents::contents;
@@ -20,28 +24,20 @@ pub(super) struct Input {
 pub(super) struct Read;
 
 impl Tool for Read {
+    const NAME: &'static str = "read";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
+    const BOUND: Bound = super::limit(MOST_CHARS);
     type Input = Input;
+    type Plan = PathBuf;
 
-    fn name(&self) -> &'static str {
-        "read"
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<PathBuf>, ToolError> {
+        let path = at.absolute(&input.file_path)?;
+        Ok(Planned::new([Effect::Read { path: path.clone() }], path))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::ReadOnly
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Read { path: planning.absolute(&input.file_path)? }])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let path = world.planning().absolute(&input.file_path)?;
+    fn perform(&self, path: PathBuf, world: &dyn World) -> Result<Output, ToolError> {
         let held = contents(world, &path, MOST_HELD)?;
         let head = held.only_text(&path)?;
         Ok(Output::text(Text { head, missing_bytes: held.missing, tail: String::new() }))
-    }
-
-    fn bound(&self) -> Bound {
-        super::limit(MOST_CHARS)
     }
 }

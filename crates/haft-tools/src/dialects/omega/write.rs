@@ -1,6 +1,8 @@
 //! `write`: a whole file.
 
-use haft_tool::{Effect, JsonSchema, Output, Planning, SideEffect, Tool, ToolError, World};
+use std::path::PathBuf;
+
+use haft_tool::{Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World};
 use serde::Deserialize;
 
 use crate::ops::write::write;
@@ -17,24 +19,25 @@ pub(super) struct Input {
 
 pub(super) struct Write;
 
+/// The file and its new contents.
+pub(super) struct WritePlan {
+    path: PathBuf,
+    content: String,
+}
+
 impl Tool for Write {
+    const NAME: &'static str = "write";
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
     type Input = Input;
+    type Plan = WritePlan;
 
-    fn name(&self) -> &'static str {
-        "write"
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<WritePlan>, ToolError> {
+        let path = at.absolute(&input.file_path)?;
+        Ok(Planned::new([Effect::Write { path: path.clone() }], WritePlan { path, content: input.content }))
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
-    }
-
-    fn plan(&self, input: &Input, planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![Effect::Write { path: planning.absolute(&input.file_path)? }])
-    }
-
-    async fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let path = world.planning().absolute(&input.file_path)?;
-        let wrote = write(world, &path, &input.content)?;
+    fn perform(&self, plan: WritePlan, world: &dyn World) -> Result<Output, ToolError> {
+        let wrote = write(world, &plan.path, &plan.content)?;
         let note = wrote.note.map(|note| format!("; {note}")).unwrap_or_default();
         Ok(Output::text(format!("Wrote {} bytes to {}{note}", wrote.bytes, wrote.written.path.display())))
     }

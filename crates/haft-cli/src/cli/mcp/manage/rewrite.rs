@@ -7,8 +7,8 @@ use std::sync::Arc;
 use haft_files::{hash, read_named, real_named};
 use haft_runtime::CallOptions;
 use haft_tool::{
-    Call, Effect, ErrorKind, FileNode, JsonSchema, Node, Output, Planning, SideEffect, Tool, ToolError,
-    World, json,
+    AnyTool, Call, Definition, Effect, EffectKind, ErrorKind, FileNode, JsonSchema, Node, Output, Perform,
+    Planned, Planning, ToolError, Value, World, json,
 };
 use serde::Deserialize;
 
@@ -125,25 +125,30 @@ pub(super) struct Input {
     entry: String,
 }
 
-impl Tool for Rewrite {
-    type Input = Input;
-
+impl AnyTool for Rewrite {
     fn name(&self) -> &str {
         self.tool
     }
 
-    fn side_effect(&self) -> SideEffect {
-        SideEffect::Mutating
+    fn effects(&self) -> &[EffectKind] {
+        &[EffectKind::Configure, EffectKind::Write]
     }
 
-    fn plan(&self, _input: &Input, _planning: &Planning) -> Result<Vec<Effect>, ToolError> {
-        Ok(vec![match &self.setting {
+    fn definition(&self) -> Definition {
+        Definition::of::<Input>(self.tool, self.effects())
+    }
+
+    fn plan(self: Arc<Self>, _arguments: Value, _at: &Planning) -> Result<Planned<Perform>, ToolError> {
+        let effect = match &self.setting {
             Some(setting) => Effect::Configure { setting: setting.clone() },
             None => Effect::Write { path: self.file.clone() },
-        }])
+        };
+        Ok(Planned::new([effect], Box::new(move |world| self.write(world))))
     }
+}
 
-    async fn perform(&self, _input: Input, world: &dyn World) -> Result<Output, ToolError> {
+impl Rewrite {
+    fn write(&self, world: &dyn World) -> Result<Output, ToolError> {
         world.files().update(&self.file, &mut |old| {
             let new = self.applied(old)?;
             Ok(new.unwrap_or_else(|| old.unwrap_or_default().to_vec()))
