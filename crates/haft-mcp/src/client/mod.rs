@@ -20,12 +20,12 @@ mod news;
 pub mod oauth;
 mod options;
 mod patience;
+mod pending;
 pub mod portable;
 mod rounds;
 mod stdio;
 mod subscription;
 mod things;
-mod waiters;
 
 use haft_tool::lock;
 

@@ -54,11 +54,6 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// Whether it is waited for no longer than some time.
-    pub(super) fn has_an_end(&self) -> bool {
-        self.step.is_some()
-    }
-
     /// While somebody thinks about the server's questions, the server is not late.
     pub(super) fn with_questions(self, questions: &'a Questions) -> Self {
         Self { questions: Some(questions), ..self }

@@ -65,7 +65,7 @@ fn a_server_that_is_slow_to_answer_is_not_lost_in_either_era() {
 fn a_dead_server_is_told_of_at_once_with_how_it_ended_and_its_last_words() {
     for (mode, how, words) in [
         ("die-at-start", "exit status 3", "hostile: the licence has expired"),
-        ("die-at-start-quietly", "exit status 0", "said nothing on standard error"),
+        ("die-at-start-quietly", "exit status 0", "wrote nothing to standard error"),
         ("die-initialize", "exit status 3", "licence"),
         ("die-with-escapes", "exit status 3", "no config"),
     ] {
@@ -110,7 +110,7 @@ fn noise_is_passed_over_and_told_of_when_nothing_else_comes() {
     };
     let error = client.call("slow", &json!({"seconds": 100}), &options).unwrap_err();
     assert!(
-        error.message.contains("lines that are none") && error.message.contains("Welcome to hostile"),
+        error.message.contains("that are not messages") && error.message.contains("Welcome to hostile"),
         "{error}"
     );
 }

@@ -10,7 +10,7 @@ use url::Url;
 use super::super::ear::Ear;
 use super::super::link::{Asked, Link};
 use super::super::patience::Patience;
-use super::super::waiters::Waiters;
+use super::super::pending::PendingRequests;
 use super::super::{ClientError, Limits, Trouble};
 use super::Endpoint;
 use super::door::{Door, Sent, next};
@@ -27,7 +27,7 @@ pub(in crate::client) struct OldStream {
 struct Shared {
     door: Door,
     ear: Arc<Ear>,
-    waiters: Waiters,
+    pending: PendingRequests,
     closed: Cancel,
 }
 
@@ -65,12 +65,12 @@ impl OldStream {
             }
         };
         let shared =
-            Shared { door, ear: Arc::clone(ear), waiters: Waiters::default(), closed: Cancel::new() };
+            Shared { door, ear: Arc::clone(ear), pending: PendingRequests::default(), closed: Cancel::new() };
         let shared = Arc::new(shared);
         let own = Arc::clone(&shared);
         let read = move || {
             let why = own.read(stream, events);
-            own.waiters.end(why);
+            own.pending.close(why);
         };
         std::thread::Builder::new().name("mcp-reader".to_owned()).spawn(read).map_err(|error| {
             ClientError::unreachable(format!("a thread for the server cannot be had: {error}"))
@@ -108,13 +108,13 @@ impl Shared {
                 match events.take() {
                     Ok(Some(event)) if event.kind == "message" => match Incoming::read(event.data.as_bytes())
                     {
-                        Ok(Incoming::One(message)) => self.waiters.take(message, &self.ear),
+                        Ok(Incoming::One(message)) => self.pending.route(message, &self.ear),
                         Ok(Incoming::Batch(all)) => {
                             all.into_iter()
                                 .flatten()
-                                .for_each(|message| self.waiters.take(message, &self.ear));
+                                .for_each(|message| self.pending.route(message, &self.ear));
                         }
-                        Err(error) => self.waiters.fail_all(&ClientError::garbled(format!(
+                        Err(error) => self.pending.fail_all(&ClientError::garbled(format!(
                             "{} sent an event that is no message ({}); it may have been the answer",
                             self.door.shown, error.message
                         ))),
@@ -143,9 +143,9 @@ impl Shared {
 
 impl Link for OldStream {
     fn ask(&self, asked: &Asked, patience: &Patience<'_>) -> Result<Value, ClientError> {
-        let waiting = self.shared.waiters.open(&asked.id, patience.has_an_end())?;
+        let response = self.shared.pending.register(&asked.id)?;
         self.post(&asked.message(), asked.method, patience)?;
-        waiting.wait(asked.method, patience)
+        response.wait(asked.method, patience)
     }
 
     fn tell(&self, message: &Message, limit: Duration) -> Result<(), ClientError> {
@@ -153,7 +153,7 @@ impl Link for OldStream {
     }
 
     fn close(&self) {
-        self.shared.waiters.end(ClientError::new(Trouble::Closed, "the connection to the server was closed"));
+        self.shared.pending.close(ClientError::new(Trouble::Closed, "the connection to the server was closed"));
         self.shared.closed.cancel();
     }
 }

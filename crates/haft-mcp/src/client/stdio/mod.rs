@@ -1,12 +1,12 @@
-//! A server that is a process, over its standard input and output.
+//! A server that is a child process, over its standard input and output.
 //!
-//! One thread reads what it writes and hands answers to those who wait, unless they read themselves; another drains what it
-//! says on standard error. Whoever asks writes on its own thread.
+//! One thread reads standard output and routes responses to the requests that wait; another drains standard error.
+//! Requests are written by the thread that makes them.
 
-mod outlet;
+mod incoming;
 mod reader;
-mod shared;
-mod tail;
+mod stderr;
+mod writer;
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
@@ -15,35 +15,34 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use self::outlet::Outlet;
-use self::reader::Reader;
-use self::shared::Shared;
+use self::incoming::ServerOutput;
+use self::writer::LineWriter;
 use super::ear::Ear;
 use super::link::{Asked, Link};
 use super::patience::Patience;
 use super::{ClientError, Limits, Trouble, lock};
 use crate::wire::Message;
 
-/// How long the reason of a broken pipe is waited for.
-const REASON: Duration = Duration::from_secs(1);
+/// How long a request that could not be written waits for the reason why the server has exited.
+const EXIT_REASON_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A process as its client needs it.
+/// A server process, as its client needs it.
 pub trait Ended: Send + Sync {
-    /// Something that becomes readable when the process has ended, where the system has that. A process that leaves its
-    /// pipes to others is otherwise not known to be dead.
+    /// A descriptor that becomes readable when the process has exited, where the system has one. Without it, the exit
+    /// of a process whose pipes are held open by others goes unnoticed.
     fn signal(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Waits for its end, at most for `limit`; in words how it ended, for example `exit status 3`.
+    /// Waits for the exit, at most for `limit`. Returns its description, for example `exit status 3`.
     fn wait(&self, limit: Duration) -> Option<String>;
 
-    /// Asks it, and all that it has started, to end.
+    /// Sends SIGTERM to the process and its descendants.
     fn terminate(&self);
 
-    /// Ends it, and all that it has started.
+    /// Sends SIGKILL to the process and its descendants.
     fn kill(&self);
 }
 
-/// A server's process and the ends of its pipes.
+/// A server process and the parent's ends of its pipes.
 pub struct Pipes {
     /// Its standard input.
     pub input: OwnedFd,
@@ -51,104 +50,104 @@ pub struct Pipes {
     pub output: OwnedFd,
     /// Its standard error.
     pub errors: OwnedFd,
-    /// The process itself.
+    /// The process.
     pub process: Box<dyn Ended>,
 }
 
-/// The way to a process.
+/// The connection to a server process.
 pub(super) struct Stdio {
-    shared: Arc<Shared>,
-    outlet: Outlet,
-    reader: Arc<Reader>,
-    /// Its end stops the threads.
-    threads: Mutex<Option<(OwnedFd, Vec<JoinHandle<()>>)>>,
+    server: Arc<ServerOutput>,
+    writer: LineWriter,
+    threads: Mutex<Option<ReaderThreads>>,
+}
+
+/// The threads that read; closing `keep_running` stops them.
+struct ReaderThreads {
+    keep_running: OwnedFd,
+    handles: Vec<JoinHandle<()>>,
 }
 
 impl Stdio {
     pub(super) fn new(pipes: Pipes, limits: &Limits, ear: &Arc<Ear>) -> Result<Self, ClientError> {
         let Pipes { input, output, errors, process } = pipes;
-        let broken = |what: &str, error: &dyn std::fmt::Display| {
-            ClientError::unreachable(format!("{what} for the server cannot be had: {error}"))
-        };
-        let outlet = Outlet::new(input).inspect_err(|_| process.kill())?;
-        let shared = Arc::new(Shared::new(process, limits.clone(), Arc::clone(ear)));
-        let stops = || {
-            let (stop, go_on) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-            Ok::<_, std::io::Error>((stop.try_clone()?, stop, go_on))
-        };
-        let (stop, also, go_on) =
-            stops().map_err(|error| broken("a pipe", &error)).inspect_err(|_| shared.process.kill())?;
-        // Whatever goes wrong from here on, the process does not outlive it.
-        let reader = Arc::new(Reader::new(Arc::clone(&shared), output, stop));
-        let mut link = Self { shared, outlet, reader, threads: Mutex::default() };
-        let start = |name: &str, work: Box<dyn FnOnce() + Send>| {
-            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
-            thread.map_err(|error| broken("a thread", &error))
-        };
-        let shared = Arc::clone(&link.shared);
-        let tail = start("mcp-errors", Box::new(move || shared.tail.drain(&errors, &also)))?;
-        let reader = Arc::clone(&link.reader);
-        let reader = start("mcp-reader", Box::new(move || reader.run()))?;
-        link.threads = Mutex::new(Some((go_on, vec![tail, reader])));
-        Ok(link)
+        let server = Arc::new(ServerOutput::new(process, limits.clone(), Arc::clone(ear)));
+        let connected = LineWriter::new(input)
+            .and_then(|writer| Ok((writer, start_threads(&server, output, errors)?)))
+            .inspect_err(|_| server.process.kill());
+        let (writer, threads) = connected?;
+        Ok(Self { server, writer, threads: Mutex::new(Some(threads)) })
     }
+}
+
+fn start_threads(
+    server: &Arc<ServerOutput>,
+    output: OwnedFd,
+    errors: OwnedFd,
+) -> Result<ReaderThreads, ClientError> {
+    let failed = |error: &dyn std::fmt::Display| {
+        ClientError::unreachable(format!("cannot start the reader of the server's output: {error}"))
+    };
+    let (stop, keep_running) =
+        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|error| failed(&error))?;
+    let stop_errors = stop.try_clone().map_err(|error| failed(&error))?;
+    let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+        std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|error| failed(&error))
+    };
+    let shared = Arc::clone(server);
+    let stderr = spawn("mcp-stderr", Box::new(move || shared.stderr.drain(&errors, &stop_errors)))?;
+    let shared = Arc::clone(server);
+    let reader = spawn("mcp-reader", Box::new(move || reader::read_output(&shared, &output, &stop)))?;
+    Ok(ReaderThreads { keep_running, handles: vec![stderr, reader] })
 }
 
 impl Link for Stdio {
     fn ask(&self, asked: &Asked, patience: &Patience<'_>) -> Result<Value, ClientError> {
-        let waiting = self.shared.waiters.open(&asked.id, patience.has_an_end())?;
-        let left = || patience.left(asked.method);
-        let written = self.outlet.write(&asked.message().to_line(), &left);
+        let response = self.server.pending.register(&asked.id)?;
+        let written = self.writer.write(&asked.message().to_line(), &|| patience.left(asked.method));
         let outcome = match written {
-            Ok(()) => {
-                if patience.has_an_end() {
-                    self.reader.read_for(&waiting);
-                }
-                waiting.wait(asked.method, patience)
-            }
-            // It may have died, and then there is more to be said about it.
+            Ok(()) => response.wait(asked.method, patience),
+            // If the process has exited, the reader is about to report how.
             Err(error) if error.kind == Trouble::Ended => {
-                match waiting.wait(asked.method, &Patience::of(REASON, patience.cancel)) {
+                match response.wait(asked.method, &Patience::of(EXIT_REASON_TIMEOUT, patience.cancel)) {
                     Err(late) if late.kind == Trouble::Late => Err(error),
                     outcome => outcome,
                 }
             }
             Err(error) => Err(error),
         };
-        outcome.map_err(|error| self.shared.with_remarks(error))
+        outcome.map_err(|error| self.server.explain(error))
     }
 
     fn tell(&self, message: &Message, limit: Duration) -> Result<(), ClientError> {
-        let until = Instant::now() + limit;
-        let left = || {
-            let left = until.saturating_duration_since(Instant::now());
+        let deadline = Instant::now() + limit;
+        self.writer.write(&message.to_line(), &|| {
+            let remaining = deadline.saturating_duration_since(Instant::now());
             let late = || ClientError::late("the server does not read its input");
-            (!left.is_zero()).then_some(left).ok_or_else(late)
-        };
-        self.outlet.write(&message.to_line(), &left)
+            (!remaining.is_zero()).then_some(remaining).ok_or_else(late)
+        })
     }
 
     fn is_over(&self) -> bool {
-        self.shared.waiters.is_over()
+        self.server.pending.is_closed()
     }
 
+    /// Closes standard input and waits; then SIGTERM, then SIGKILL, also for descendants that are left.
     fn close(&self) {
         let threads = lock(&self.threads).take();
-        self.shared.waiters.end(ClientError::new(Trouble::Closed, "the connection to the server was closed"));
-        self.outlet.close();
-        let (process, limit) = (&self.shared.process, self.shared.limits.close);
+        self.server.pending.close(ClientError::new(Trouble::Closed, "the connection to the server was closed"));
+        self.writer.close();
+        let (process, limit) = (&self.server.process, self.server.limits.close);
         if threads.is_some() && process.wait(limit).is_none() {
             process.terminate();
             process.wait(limit);
         }
-        // Also for what it may have left behind.
         process.kill();
-        if let Some((go_on, threads)) = threads {
+        if let Some(ReaderThreads { keep_running, handles }) = threads {
             process.wait(limit);
-            drop(go_on);
-            for thread in threads {
-                // A thread that broke down has ended, too.
-                let _ = thread.join();
+            drop(keep_running);
+            for handle in handles {
+                // A thread that panicked has ended, too.
+                let _ = handle.join();
             }
         }
     }
