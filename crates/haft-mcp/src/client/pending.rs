@@ -178,7 +178,11 @@ mod tests {
 
     const LONG_TIMEOUT: Duration = Duration::from_mins(1);
 
-    fn wait_after(pending: &PendingRequests, id: i64, act: impl FnOnce(&PendingRequests)) -> Result<Value, ClientError> {
+    fn wait_after(
+        pending: &PendingRequests,
+        id: i64,
+        act: impl FnOnce(&PendingRequests),
+    ) -> Result<Value, ClientError> {
         let waiting = pending.register(&Id::Number(id))?;
         act(pending);
         waiting.wait("test", &Patience::of(LONG_TIMEOUT, &Cancel::new()))
@@ -268,7 +272,10 @@ mod tests {
         let waiting = pending.register(&Id::Number(2)).unwrap();
         let other = cancel.clone();
         let canceller = std::thread::spawn(move || other.cancel());
-        assert_eq!(waiting.wait("test", &Patience::of(LONG_TIMEOUT, &cancel)).unwrap_err().kind, Trouble::Cancelled);
+        assert_eq!(
+            waiting.wait("test", &Patience::of(LONG_TIMEOUT, &cancel)).unwrap_err().kind,
+            Trouble::Cancelled
+        );
         canceller.join().unwrap();
     }
 }

@@ -153,7 +153,9 @@ impl Link for OldStream {
     }
 
     fn close(&self) {
-        self.shared.pending.close(ClientError::new(Trouble::Closed, "the connection to the server was closed"));
+        self.shared
+            .pending
+            .close(ClientError::new(Trouble::Closed, "the connection to the server was closed"));
         self.shared.closed.cancel();
     }
 }

@@ -134,7 +134,9 @@ impl Link for Stdio {
     /// Closes standard input and waits; then SIGTERM, then SIGKILL, also for descendants that are left.
     fn close(&self) {
         let threads = lock(&self.threads).take();
-        self.server.pending.close(ClientError::new(Trouble::Closed, "the connection to the server was closed"));
+        self.server
+            .pending
+            .close(ClientError::new(Trouble::Closed, "the connection to the server was closed"));
         self.writer.close();
         let (process, limit) = (&self.server.process, self.server.limits.close);
         if threads.is_some() && process.wait(limit).is_none() {

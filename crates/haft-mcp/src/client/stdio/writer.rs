@@ -180,7 +180,8 @@ mod tests {
         std::thread::scope(|scope| {
             for letter in ["a", "b", "c", "d"] {
                 let (line, writer) = (letter.repeat(100_000) + "\n", &writer);
-                scope.spawn(move || (0..5).for_each(|_| writer.write(line.as_bytes(), &enough_time).unwrap()));
+                scope
+                    .spawn(move || (0..5).for_each(|_| writer.write(line.as_bytes(), &enough_time).unwrap()));
             }
         });
         drop(writer);
