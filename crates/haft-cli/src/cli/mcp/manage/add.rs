@@ -15,7 +15,7 @@ use super::rewrite::{Rewrite, in_project};
 use super::server::Server;
 use super::trust::grants;
 use crate::config::{PROJECT_SERVERS, user_file};
-use crate::splice::{json, toml};
+use crate::settings_edit::{json, toml};
 
 /// The table of a `.mcp.json` and of many others.
 const SERVERS: &str = "mcpServers";

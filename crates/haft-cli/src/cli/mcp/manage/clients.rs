@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use haft_files::read_named;
 use haft_tool::{ErrorKind, ToolError, Value, json};
 
-use crate::splice::{json as jsonc, toml, yaml};
+use crate::settings_edit::{json as jsonc, toml, yaml};
 
 /// A program that can use MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -126,7 +126,9 @@ impl Client {
             Format::Toml => {
                 toml::put(old, &self.path(old, name), entry.as_object().unwrap_or(&serde_json::Map::new()))
             }
-            Format::Yaml => yaml::put(old, "extensions", name, &entry),
+            Format::Yaml => {
+                yaml::put(old, "extensions", name, entry.as_object().unwrap_or(&serde_json::Map::new()))
+            }
         }
     }
 
