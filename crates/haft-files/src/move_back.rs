@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use haft_tool::{Change, Image, Intent, Node, ToolError};
+use haft_tool::{Change, FileContent, Intent, Node, ToolError};
 use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
 
@@ -27,7 +27,8 @@ impl LocalFiles {
             ));
         }
         let change = Change { moved_to: Some(to.to_owned()), ..Change::new(from, now, Node::Absent) };
-        self.journal.before(&[Intent { change: change.clone(), before: Image::None, temp: None }])?;
+        let intent = Intent { change: change.clone(), previous: FileContent::None, temp: None };
+        self.journal.intend(&mut [intent])?;
         let moved = match rustix::fs::renameat_with(
             &here.parent,
             &here.name,

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use haft_tool::{FileNode, Hash, Image, Node, Reads, ToolError};
+use haft_tool::{FileContent, FileNode, Hash, Node, Reads, ToolError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -98,11 +98,11 @@ pub(super) enum Kept {
 }
 
 impl Kept {
-    pub(super) fn image(&self) -> Image<'_> {
+    pub(super) fn content(&mut self) -> FileContent<'_> {
         match self {
-            Self::None => Image::None,
-            Self::Held(bytes) => Image::Small(bytes),
-            Self::In(file) => Image::Large(file),
+            Self::None => FileContent::None,
+            Self::Held(bytes) => FileContent::Bytes(bytes),
+            Self::In(file) => FileContent::Reader(file),
         }
     }
 }

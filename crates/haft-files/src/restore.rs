@@ -9,7 +9,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, FileId, Image, Intent, Node, Pour, Restore, ToolError};
+use haft_tool::{Change, FileContent, FileId, Intent, Node, Pour, Restore, ToolError};
 use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
@@ -187,15 +187,19 @@ impl<'a> Batch<'a> {
             return Ok(());
         }
         let change = |entry: &Entry<'_>| Change::new(entry.path, entry.now.clone(), entry.to.clone());
-        let intents: Vec<Intent<'_>> = entries
-            .iter()
+        let mut intents: Vec<Intent<'_>> = entries
+            .iter_mut()
             .map(|entry| Intent {
                 change: change(entry),
-                before: if entry.now.as_file().is_some() { entry.bytes.image() } else { Image::None },
                 temp: Some(entry.parent.join(&entry.temp)),
+                previous: if entry.now.as_file().is_some() {
+                    entry.bytes.content()
+                } else {
+                    FileContent::None
+                },
             })
             .collect();
-        self.files.journal.before(&intents)?;
+        self.files.journal.intend(&mut intents)?;
         drop(intents);
         for entry in &mut entries {
             entry.bytes = Kept::None;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, Edit, ErrorKind, FileNode, Image, Intent, Node, ToolError, Written};
+use haft_tool::{Change, Edit, ErrorKind, FileContent, FileNode, Intent, Node, ToolError, Written};
 use rustix::fs::{Access, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -103,10 +103,10 @@ impl LocalFiles {
         let mut intents: Vec<Intent<'_>> = missing_directories(&place).map(new_directory).collect();
         intents.push(Intent {
             change: Change::new(&path, before.clone(), Node::File(after.clone())),
-            before: current.as_ref().map(|current| current.bytes.as_slice()).into(),
+            previous: current.as_ref().map(|current| current.bytes.as_slice()).into(),
             temp: Some(directory.join(&temp)),
         });
-        self.journal.before(&intents)?;
+        self.journal.intend(&mut intents)?;
 
         let parent = self.make_directories(place.parent, &place.parent_path, &place.missing)?;
         let like = current.as_ref().map(|current| &current.node);
@@ -182,9 +182,9 @@ fn missing_directories(place: &Place) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-fn new_directory(path: PathBuf) -> Intent<'static> {
+fn new_directory<'a>(path: PathBuf) -> Intent<'a> {
     let after = Node::Dir { mode: 0o777 & !umask() };
-    Intent { change: Change::new(path, Node::Absent, after), before: Image::None, temp: None }
+    Intent { change: Change::new(path, Node::Absent, after), previous: FileContent::None, temp: None }
 }
 
 /// A rename needs no right to the file itself; the owner's wish that nobody writes it is respected all the same.

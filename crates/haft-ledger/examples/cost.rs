@@ -8,9 +8,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use haft_ledger::{Bytes, Intent, Ledger, Look, NewSession, Query};
+use haft_ledger::{Ledger, Look, NewSession, Query};
 use haft_tool::{
-    Change, Effect, FileId, FileNode, Node, Receipt, Reversible, State, ToolError, json, now_ms,
+    Change, Effect, FileContent, FileId, FileNode, Intent, Node, Receipt, Reversible, State, ToolError, json,
+    now_ms,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -76,7 +77,7 @@ fn measure(title: &str, ledger: &Ledger, session: &str) -> Result<(), ToolError>
             let change = Change::new("/home/somebody/project/a", Node::File(file), Node::Absent);
             ledger.before_changes(
                 &mut receipt,
-                &[Intent { change: &change, before: Bytes::Held(&bytes), temp: None }],
+                &mut [Intent { change: change.clone(), previous: FileContent::Bytes(&bytes), temp: None }],
             )?;
             receipt.state = State::Completed;
             ledger.finish(&mut receipt)
@@ -118,7 +119,7 @@ fn witnessed(ledger: &Ledger, session: &str) -> Result<(), ToolError> {
             let mut spool = ledger.spool(receipt.id)?;
             let start = Instant::now();
             for (n, (node, bytes)) in (0..).zip(&old) {
-                let bytes = if size.is_some() { Bytes::Held(bytes) } else { Bytes::None };
+                let bytes = if size.is_some() { FileContent::Bytes(bytes) } else { FileContent::None };
                 spool.keep(path(n).as_ref(), node, bytes)?;
             }
             let keep = micros(start) / f64::from(files);

@@ -7,12 +7,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Hash, ToolError, now_ms};
+use haft_tool::{FileContent, Hash, ToolError, now_ms};
 use rusqlite::{Connection, OptionalExtension, params};
 use rustix::fs::FlockOperation;
 
 use crate::Ledger;
-use crate::copy::copy;
 use crate::db::{Survives, run};
 use crate::fault::{Attempt, damaged};
 use crate::home::{Home, HomeLock, make_private_dirs, private_file};
@@ -41,25 +40,12 @@ pub(crate) fn file_of(home: &Home, key: Key) -> PathBuf {
     home.blobs().join(folder).join(name)
 }
 
-/// A file's bytes on their way into the ledger.
-#[derive(Debug, Clone, Copy)]
-pub enum Bytes<'a> {
-    /// There are none, or they are not kept.
-    None,
-    /// They are at hand.
-    Held(&'a [u8]),
-    /// They are in an open file, from its beginning.
-    In(&'a File),
-}
-
-impl Bytes<'_> {
-    /// Whether they become a file of their own.
-    pub(crate) fn is_large(&self) -> bool {
-        match self {
-            Self::None => false,
-            Self::Held(bytes) => bytes.len() > LARGEST_ROW,
-            Self::In(_) => true,
-        }
+/// Whether the content becomes a file of its own.
+pub(crate) fn is_large(content: &FileContent<'_>) -> bool {
+    match content {
+        FileContent::None => false,
+        FileContent::Bytes(bytes) => bytes.len() > LARGEST_ROW,
+        FileContent::Reader(_) => true,
     }
 }
 
@@ -82,14 +68,18 @@ pub(crate) struct Image<'a> {
 
 impl<'a> Image<'a> {
     /// Hashes the bytes and, if they are many, puts them into a file. Must not run inside a transaction.
-    pub(crate) fn store(home: &Home, bytes: Bytes<'a>, sync: Sync) -> Result<Option<Self>, ToolError> {
-        let stored = match bytes {
-            Bytes::None => return Ok(None),
-            Bytes::Held(bytes) if bytes.len() <= LARGEST_ROW => {
+    pub(crate) fn store(
+        home: &Home,
+        content: &mut FileContent<'a>,
+        sync: Sync,
+    ) -> Result<Option<Self>, ToolError> {
+        let stored = match content {
+            FileContent::None => return Ok(None),
+            FileContent::Bytes(bytes) if bytes.len() <= LARGEST_ROW => {
                 return Ok(Some(Self::row(blake3::hash(bytes), bytes)));
             }
-            Bytes::Held(bytes) => store_held(home, bytes, sync),
-            Bytes::In(file) => store_file(home, file, sync),
+            FileContent::Bytes(bytes) => store_held(home, bytes, sync),
+            FileContent::Reader(reader) => store_read(home, *reader, sync),
         };
         let told = |error| ToolError::io("keeping a before-image", &error);
         let (hash, size) = stored.map_err(told)?;
@@ -144,9 +134,9 @@ impl Ledger {
     ///
     /// They stay until a receipt that names the hash is forgotten; if no receipt ever does, for a day.
     pub fn keep(&self, bytes: &[u8]) -> Result<Hash, ToolError> {
-        let bytes = Bytes::Held(bytes);
-        let _lock = self.lock_if(bytes.is_large())?;
-        let image = Image::store(self.db.home(), bytes, Sync::Now)?;
+        let mut content = FileContent::Bytes(bytes);
+        let _lock = self.lock_if(is_large(&content))?;
+        let image = Image::store(self.db.home(), &mut content, Sync::Now)?;
         let image = image.ok_or_else(|| ToolError::internal("there are no bytes to keep"))?;
         self.db.write(Survives::Crash, |conn| image.insert(conn, true))?;
         Ok(image.hash())
@@ -186,26 +176,9 @@ impl Ledger {
                 to.write_all(&bytes).map_err(written)
             }
             Found::File(mut file, path) => {
-                let mut hasher = blake3::Hasher::new();
-                let mut piece = vec![0; PIECE];
-                let mut size = 0;
-                loop {
-                    let got = fill(&mut file, &mut piece).map_err(|error| copy_error(hash, &path, &error))?;
-                    hasher.update(&piece[..got]);
-                    size += got as u64;
-                    for part in piece[..got].chunks(HOLE as usize) {
-                        if part.len() == HOLE as usize && part.iter().all(|byte| *byte == 0) {
-                            to.seek(SeekFrom::Current(i64::from(HOLE))).map_err(written)?;
-                        } else {
-                            to.write_all(part).map_err(written)?;
-                        }
-                    }
-                    if got < piece.len() {
-                        break;
-                    }
-                }
-                to.set_len(size).map_err(written)?;
-                verified(hash, hasher.finalize())
+                let (found, _) =
+                    copy_sparse(&mut file, to).map_err(|error| copy_error(hash, &path, &error))?;
+                verified(hash, found)
             }
         }
     }
@@ -243,8 +216,32 @@ fn verified(hash: &str, found: blake3::Hash) -> Result<(), ToolError> {
     Err(damaged(format!("the ledger's copy of {hash} is damaged: its bytes give another hash")))
 }
 
+/// Copies into an empty file, with holes where the bytes are zeros; returns the hash and the size.
+pub(crate) fn copy_sparse(from: &mut dyn Read, mut to: &File) -> io::Result<(blake3::Hash, u64)> {
+    let mut hasher = blake3::Hasher::new();
+    let mut piece = vec![0; PIECE];
+    let mut size = 0;
+    loop {
+        let got = fill(from, &mut piece)?;
+        hasher.update(&piece[..got]);
+        size += got as u64;
+        for part in piece[..got].chunks(HOLE as usize) {
+            if part.len() == HOLE as usize && part.iter().all(|byte| *byte == 0) {
+                to.seek(SeekFrom::Current(i64::from(HOLE)))?;
+            } else {
+                to.write_all(part)?;
+            }
+        }
+        if got < piece.len() {
+            break;
+        }
+    }
+    to.set_len(size)?;
+    Ok((hasher.finalize(), size))
+}
+
 /// Reads until the piece is full or the file ends.
-fn fill(file: &mut File, piece: &mut [u8]) -> io::Result<usize> {
+fn fill(file: &mut dyn Read, piece: &mut [u8]) -> io::Result<usize> {
     let mut got = 0;
     while got < piece.len() {
         match file.read(&mut piece[got..]) {
@@ -271,22 +268,17 @@ fn store_held(home: &Home, bytes: &[u8], sync: Sync) -> io::Result<(blake3::Hash
     Ok((hash, size))
 }
 
-fn store_file(home: &Home, from: &File, sync: Sync) -> io::Result<(blake3::Hash, u64)> {
-    let mut hasher = blake3::Hasher::new();
-    let mut size = 0;
-    // What is hashed is the copy, because the original may change meanwhile.
+fn store_read(home: &Home, from: &mut dyn Read, sync: Sync) -> io::Result<(blake3::Hash, u64)> {
+    let mut copied = None;
     let temp = new_temp(
         home,
         |temp| {
-            copy(from, temp)?;
-            let mut written = temp;
-            written.rewind()?;
-            size = io::copy(&mut written, &mut hasher)?;
+            copied = Some(copy_sparse(from, temp)?);
             Ok(())
         },
         sync,
     )?;
-    let hash = hasher.finalize();
+    let (hash, size) = copied.ok_or(io::ErrorKind::UnexpectedEof)?;
     install(home, &temp, &file_of(home, hash.into()), sync)?;
     Ok((hash, size))
 }

@@ -1,19 +1,17 @@
 //! The connections: one that writes, one that reads, and the shape of a transaction.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use haft_tool::{ToolError, lock};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Params};
-use rustix::fs::FlockOperation;
 
 use crate::fault::{Attempt, Fault};
 use crate::home::Home;
 use crate::packs::Packs;
-use crate::slips::{Mark, Slips};
-use crate::{record, schema, sql};
+use crate::schema;
 
 /// How long a write waits for another process. Writers hold the lock for microseconds, a collection for less than
 /// a second, so whoever waits longer has met a process that hangs.
@@ -26,9 +24,6 @@ const LOG_PAGES: u32 = 1_000;
 
 /// KiB of pages that one transaction may hold: what does not fit goes to the log again with every change.
 const MOST_CACHED_KIB: u32 = 64 * 1_024;
-
-/// The same while many slips are entered: each transaction is small, and what they leave behind is of no use.
-const FEW_CACHED_KIB: u32 = 1_024;
 
 /// What a commit has survived when it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,16 +47,13 @@ struct Writer {
 pub(crate) struct Db {
     home: Home,
     packs: Packs,
-    slips: Arc<Slips>,
-    /// How far the slips reached when this process last entered them.
-    entered: Mutex<Mark>,
     writer: Mutex<Writer>,
     reader: Mutex<Option<Connection>>,
 }
 
 impl Db {
-    /// Opens the database of a home; `slips` are those of the same home, if they are open already.
-    pub(crate) fn open(home: Home, slips: Option<Arc<Slips>>) -> Result<Self, ToolError> {
+    /// Opens the database of a home.
+    pub(crate) fn open(home: Home) -> Result<Self, ToolError> {
         let tell = |fault: Fault| fault.tell(home.database());
         let log_is_long = home.log_bytes() > LOG_BYTES_AT_START;
         let conn = connect(home.database()).map_err(|error| tell(error.into()))?;
@@ -72,78 +64,8 @@ impl Db {
              PRAGMA cache_size = -{MOST_CACHED_KIB}"
         ))
         .map_err(|error| tell(error.into()))?;
-        let slips = if let Some(slips) = slips {
-            slips
-        } else {
-            let _lock = home.lock(FlockOperation::LockExclusive)?;
-            let last = || {
-                let last = conn.query_row(sql::LAST_RECEIPT, [], |row| row.get::<_, u64>(0));
-                last.map_err(|error| tell(error.into()))
-            };
-            Arc::new(Slips::begin(home.dir(), last)?)
-        };
         let writer = Writer { conn, survives: Survives::Crash, log_is_long };
-        Ok(Self {
-            home,
-            packs: Packs::default(),
-            slips,
-            entered: Mutex::default(),
-            writer: Mutex::new(writer),
-            reader: Mutex::new(None),
-        })
-    }
-
-    /// Where calls that changed nothing are written down first, and where all calls get their numbers.
-    pub(crate) fn slips(&self) -> &Arc<Slips> {
-        &self.slips
-    }
-
-    /// Enters the slips that nobody has entered yet.
-    pub(crate) fn enter_slips(&self) -> Result<(), ToolError> {
-        let end = self.slips.end();
-        if end == *lock(&self.entered) {
-            return Ok(());
-        }
-        let (mut mark, more) = self.enter_part()?;
-        if more {
-            self.hold_pages(FEW_CACHED_KIB)?;
-            let rest = self.enter_rest();
-            self.hold_pages(MOST_CACHED_KIB)?;
-            mark = rest?;
-        }
-        *lock(&self.entered) = end;
-        self.slips.shorten(mark)
-    }
-
-    /// Enters some slips: up to where, and whether there are more.
-    fn enter_part(&self) -> Result<(Mark, bool), ToolError> {
-        let entered = self.writer().write(Survives::Crash, |conn| {
-            let read = |row: &rusqlite::Row<'_>| Ok(Mark { age: row.get(0)?, offset: row.get(1)? });
-            let old = conn.prepare_cached(sql::MARK)?.query_row([], read)?;
-            let (slips, mark, more) = self.slips.behind(old)?;
-            for slip in slips {
-                record::entered(conn, &self.slips, slip)?;
-            }
-            if mark != old {
-                run(conn, sql::SET_MARK, [sql::int(mark.age), sql::int(mark.offset)])?;
-            }
-            Ok((mark, more))
-        });
-        entered.map_err(|fault| self.tell(fault))
-    }
-
-    fn enter_rest(&self) -> Result<Mark, ToolError> {
-        loop {
-            if let (mark, false) = self.enter_part()? {
-                return Ok(mark);
-            }
-        }
-    }
-
-    /// How many pages a transaction may hold from now on. Those that are held are given back.
-    fn hold_pages(&self, kib: u32) -> Result<(), ToolError> {
-        let said = format!("PRAGMA cache_size = -{kib}; PRAGMA shrink_memory");
-        self.direct(|conn| Ok(conn.execute_batch(&said)?))
+        Ok(Self { home, packs: Packs::default(), writer: Mutex::new(writer), reader: Mutex::new(None) })
     }
 
     pub(crate) fn home(&self) -> &Home {
@@ -169,13 +91,11 @@ impl Db {
         survives: Survives,
         work: impl FnOnce(&Connection) -> Attempt<T>,
     ) -> Result<T, ToolError> {
-        self.enter_slips()?;
         self.writer().write(survives, work).map_err(|fault| self.tell(fault))
     }
 
     /// Runs `work` in a write transaction and takes everything back.
     pub(crate) fn rehearse<T>(&self, work: impl FnOnce(&Connection) -> Attempt<T>) -> Result<T, ToolError> {
-        self.enter_slips()?;
         let writer = self.writer();
         let rehearsed =
             Transaction::begin(&writer.conn, "BEGIN IMMEDIATE").and_then(|_open| work(&writer.conn));
@@ -189,7 +109,6 @@ impl Db {
 
     /// Runs `work` on one unmoving view of the database.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Attempt<T>) -> Result<T, ToolError> {
-        self.enter_slips()?;
         let mut reader = lock(&self.reader);
         let open = || {
             let conn = connect(self.home.database())?;
@@ -286,7 +205,7 @@ mod tests {
 
     fn db() -> (tempfile::TempDir, Db) {
         let dir = tempfile::tempdir().unwrap();
-        let db = Db::open(Home::prepare(&dir.path().join("home")).unwrap(), None).unwrap();
+        let db = Db::open(Home::prepare(&dir.path().join("home")).unwrap()).unwrap();
         (dir, db)
     }
 

@@ -97,10 +97,8 @@ impl EventLog for Ledger {
             ));
         }
         self.db.write(Survives::Crash, |conn| match event {
-            Event::CallStarted { .. } => record::started(conn, self.db.slips(), &mut receipt, expected),
-            Event::CallFinished { .. } => {
-                record::finished(conn, self.db.slips(), &mut receipt, expected, &HashSet::new())
-            }
+            Event::CallStarted { .. } => record::started(conn, &mut receipt, expected),
+            Event::CallFinished { .. } => record::finished(conn, &mut receipt, expected, &HashSet::new()),
         })
     }
 

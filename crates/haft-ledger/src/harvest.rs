@@ -29,7 +29,7 @@ impl Ledger {
         let harvest = Harvest::prepare(self, number, &receipt.changes)?;
         let finished = self.db.write(Survives::Crash, |conn| {
             let packed = harvest.store(conn, &self.db, receipt)?;
-            record::finished(conn, self.db.slips(), receipt, Expected::Any, &packed)
+            record::finished(conn, receipt, Expected::Any, &packed)
         });
         unnumber(finished, receipt, number)?;
         spool::remove(&self.db, number);
@@ -41,7 +41,7 @@ impl Ledger {
     pub fn abandon(&self, receipt: &mut Receipt) -> Result<(), ToolError> {
         let state = receipt.state;
         let left = self.db.write(Survives::Crash, |conn| {
-            record::started(conn, self.db.slips(), receipt, Expected::Any)?;
+            record::started(conn, receipt, Expected::Any)?;
             run(conn, sql::DISOWN, [receipt.id])
         });
         receipt.state = state;

@@ -16,10 +16,8 @@ const LOCK: &str = "ledger.lock";
 const BLOBS: &str = "blobs";
 const SPOOL: &str = "spool";
 const PACKS: &str = "packs";
-/// Where calls that changed nothing are written down first.
-pub(crate) const SLIPS: &str = "slips";
 /// What others of Haft keep in the same place: which servers the user trusts, and their tokens.
-const OTHERS: [&str; 3] = ["slips.new", "servers", "tokens"];
+const OTHERS: [&str; 2] = ["servers", "tokens"];
 
 /// Where the ledger lies unless the caller says otherwise.
 pub(crate) fn from_env() -> Result<PathBuf, ToolError> {
@@ -198,7 +196,7 @@ pub(crate) struct HomeLock {
 fn holds_strangers(dir: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name();
-        if ![LOCK, BLOBS, SPOOL, PACKS, SLIPS].iter().chain(&OTHERS).any(|ours| name == *ours)
+        if ![LOCK, BLOBS, SPOOL, PACKS].iter().chain(&OTHERS).any(|ours| name == *ours)
             && !name.as_encoded_bytes().starts_with(DATABASE.as_bytes())
         {
             return Ok(true);

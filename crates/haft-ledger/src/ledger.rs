@@ -28,7 +28,7 @@ impl Ledger {
     /// The directory and its files are for the user alone, whatever the umask says; where they are found open to
     /// others, they are closed.
     pub fn open(home: impl AsRef<Path>) -> Result<Self, ToolError> {
-        let db = Db::open(Home::prepare(home.as_ref())?, None)?;
+        let db = Db::open(Home::prepare(home.as_ref())?)?;
         Ok(Self { db: Arc::new(db) })
     }
 

@@ -1,26 +1,14 @@
 //! The three moments at which a call is written down.
 
 use std::collections::HashSet;
-use std::path::Path;
 
-use haft_tool::{Change, Receipt, ToolError, path_to_text};
+use haft_tool::{Intent, Receipt, ToolError, path_to_text};
 use rusqlite::params;
 
-use crate::blobs::{Bytes, Image, Sync, best_sync, sync_later};
+use crate::blobs::{Image, Sync, best_sync, is_large, sync_later};
 use crate::db::{Survives, run};
 use crate::event::Expected;
 use crate::{Ledger, record, sql};
-
-/// A change that a call is about to make.
-#[derive(Debug, Clone, Copy)]
-pub struct Intent<'a> {
-    /// The path, its state now and its state to be.
-    pub change: &'a Change,
-    /// The bytes that stand there now, if they are a file's.
-    pub before: Bytes<'a>,
-    /// The file that will be renamed into place, so that the leftovers of a crash can be found.
-    pub temp: Option<&'a Path>,
-}
 
 impl Ledger {
     /// Records that a call begins and gives it its number.
@@ -30,9 +18,7 @@ impl Ledger {
         if receipt.id != 0 {
             return Err(ToolError::internal(format!("call {} has begun already", receipt.id)));
         }
-        let begun = self
-            .db
-            .write(Survives::Crash, |conn| record::started(conn, self.db.slips(), receipt, Expected::Any));
+        let begun = self.db.write(Survives::Crash, |conn| record::started(conn, receipt, Expected::Any));
         unnumber(begun, receipt, 0).map(drop)
     }
 
@@ -40,22 +26,23 @@ impl Ledger {
     /// have reached the disk, and the changes may be made.
     ///
     /// A call that has not begun begins here. All changes share one wait for the disk.
-    pub fn before_changes(&self, receipt: &mut Receipt, intents: &[Intent<'_>]) -> Result<(), ToolError> {
-        let large = intents.iter().filter(|intent| intent.before.is_large()).count();
+    pub fn before_changes(&self, receipt: &mut Receipt, intents: &mut [Intent<'_>]) -> Result<(), ToolError> {
+        let large = intents.iter().filter(|intent| is_large(&intent.previous)).count();
         let _lock = self.lock_if(large > 0)?;
         let sync = best_sync(large);
-        let images = intents.iter().map(|intent| self.image(intent, sync)).collect::<Result<Vec<_>, _>>()?;
+        let images =
+            intents.iter_mut().map(|intent| self.image(intent, sync)).collect::<Result<Vec<_>, _>>()?;
         if sync == Sync::Later {
             sync_later(self.db.home())?;
         }
         let bodies = intents
             .iter()
-            .map(|intent| serde_json::to_string(intent.change))
+            .map(|intent| serde_json::to_string(&intent.change))
             .collect::<Result<Vec<_>, _>>()?;
         let number = receipt.id;
         let written = self.db.write(Survives::PowerLoss, |conn| {
             if receipt.id == 0 {
-                record::started(conn, self.db.slips(), receipt, Expected::Any)?;
+                record::started(conn, receipt, Expected::Any)?;
             }
             let mut n: i64 =
                 conn.prepare_cached(sql::NEXT_PENDING)?.query_row([receipt.id], |row| row.get(0))?;
@@ -66,7 +53,11 @@ impl Ledger {
                 if let Some(file) = intent.change.before.as_file() {
                     record::refer(conn, receipt.id, &file.hash)?;
                 }
-                run(conn, sql::INSERT_PENDING, params![receipt.id, n, body, intent.temp.map(path_to_text)])?;
+                run(
+                    conn,
+                    sql::INSERT_PENDING,
+                    params![receipt.id, n, body, intent.temp.as_deref().map(path_to_text)],
+                )?;
                 n += 1;
             }
             run(conn, sql::COUNT_CHANGES, params![receipt.id, n - 1])?;
@@ -78,8 +69,8 @@ impl Ledger {
     }
 
     /// The before-image of an intent, stored or ready to be stored with it.
-    fn image<'a>(&self, intent: &Intent<'a>, sync: Sync) -> Result<Option<Image<'a>>, ToolError> {
-        let Some(image) = Image::store(self.db.home(), intent.before, sync)? else { return Ok(None) };
+    fn image<'a>(&self, intent: &mut Intent<'a>, sync: Sync) -> Result<Option<Image<'a>>, ToolError> {
+        let Some(image) = Image::store(self.db.home(), &mut intent.previous, sync)? else { return Ok(None) };
         let said = intent.change.before.as_file().map(|file| file.hash.as_str());
         if said == Some(image.hash().as_str()) {
             return Ok(Some(image));
@@ -95,9 +86,9 @@ impl Ledger {
     /// A call that has not begun gets its number here: one that only reads costs a single commit.
     pub fn finish(&self, receipt: &mut Receipt) -> Result<(), ToolError> {
         let number = receipt.id;
-        let finished = self.db.write(Survives::Crash, |conn| {
-            record::finished(conn, self.db.slips(), receipt, Expected::Any, &HashSet::new())
-        });
+        let finished = self
+            .db
+            .write(Survives::Crash, |conn| record::finished(conn, receipt, Expected::Any, &HashSet::new()));
         unnumber(finished, receipt, number).map(drop)
     }
 }
@@ -117,7 +108,7 @@ pub(crate) fn unnumber<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haft_tool::{Node, Reversible, State};
+    use haft_tool::{Change, FileContent, Node, Reversible, State};
 
     #[test]
     fn a_change_waits_for_the_disk_and_nothing_else_does() {
@@ -154,7 +145,7 @@ mod tests {
         ledger.begin(&mut receipt).unwrap();
         assert!(!waited());
         ledger
-            .before_changes(&mut receipt, &[Intent { change: &change, before: Bytes::None, temp: None }])
+            .before_changes(&mut receipt, &mut [Intent { change, previous: FileContent::None, temp: None }])
             .unwrap();
         assert!(waited());
         receipt.state = State::Completed;

@@ -11,7 +11,6 @@ use crate::db::run;
 use crate::event::{self, Event, Expected};
 use crate::fault::{Attempt, unknown};
 use crate::owner::Owner;
-use crate::slips::{Slip, Slips};
 use crate::sql::{self, int};
 
 /// What a receipt is to undo and redo.
@@ -50,14 +49,9 @@ impl Kind {
 }
 
 /// Records that a call begins, under a new number if it has none, and gives the event's sequence number.
-pub(crate) fn started(
-    conn: &Connection,
-    numbers: &Slips,
-    receipt: &mut Receipt,
-    expected: Expected,
-) -> Attempt<u64> {
+pub(crate) fn started(conn: &Connection, receipt: &mut Receipt, expected: Expected) -> Attempt<u64> {
     receipt.state = State::Running;
-    let seq = index(conn, numbers, receipt, expected)?;
+    let seq = index(conn, receipt, expected)?;
     let list = event::insert(conn, seq, &Event::CallStarted { receipt: Cow::Borrowed(receipt) })?;
     if let Some(list) = list {
         refer(conn, receipt.id, &list)?;
@@ -71,7 +65,6 @@ pub(crate) fn started(
 /// It names the blobs that it needs, but for those that are `packed` with it.
 pub(crate) fn finished(
     conn: &Connection,
-    numbers: &Slips,
     receipt: &mut Receipt,
     expected: Expected,
     packed: &HashSet<Key>,
@@ -80,7 +73,7 @@ pub(crate) fn finished(
         return Err(ToolError::internal("a call that is still running cannot be finished").into());
     }
     let begun = receipt.id != 0;
-    let seq = index(conn, numbers, receipt, expected)?;
+    let seq = index(conn, receipt, expected)?;
     let list = event::insert(conn, seq, &Event::CallFinished { receipt: Cow::Borrowed(receipt) })?;
     if begun {
         for delete in [sql::DELETE_RUNNING, sql::DELETE_PENDING, sql::DELETE_REFS] {
@@ -119,13 +112,15 @@ pub(crate) fn refer(conn: &Connection, receipt: i64, hash: &Hash) -> Attempt<()>
 }
 
 /// Writes the receipt's row in the index; a receipt without a number gets one.
-fn index(conn: &Connection, numbers: &Slips, receipt: &mut Receipt, expected: Expected) -> Attempt<u64> {
+fn index(conn: &Connection, receipt: &mut Receipt, expected: Expected) -> Attempt<u64> {
     let seq = event::next_seq(conn, &receipt.session, expected)?;
     let kind = Kind::of(conn, receipt)?.word();
     let (state, changes) = (receipt.state.word(), int(receipt.changes.len()));
     if receipt.id == 0 {
-        receipt.id = numbers.number()?;
-        insert(conn, receipt, seq, kind)?;
+        let (workspace, started_at) = (path_to_text(&receipt.workspace), int(receipt.started_at));
+        let row = params![receipt.session, workspace, started_at, int(seq), state, kind, changes];
+        run(conn, sql::INSERT_RECEIPT, row)?;
+        receipt.id = conn.last_insert_rowid();
     } else {
         let row = params![receipt.id, receipt.session, int(seq), state, kind, changes];
         if run(conn, sql::UPDATE_RECEIPT, row)? == 0 {
@@ -136,46 +131,6 @@ fn index(conn: &Connection, numbers: &Slips, receipt: &mut Receipt, expected: Ex
         }
     }
     Ok(seq)
-}
-
-/// Writes the row of a receipt that has none yet.
-fn insert(conn: &Connection, receipt: &Receipt, seq: u64, kind: &str) -> Attempt<()> {
-    let (state, changes) = (receipt.state.word(), int(receipt.changes.len()));
-    let (workspace, started_at) = (path_to_text(&receipt.workspace), int(receipt.started_at));
-    let row = params![receipt.session, workspace, started_at, int(seq), state, kind, changes, receipt.id];
-    run(conn, sql::INSERT_RECEIPT, row).map(drop)
-}
-
-/// Enters a slip, unless that was done before.
-pub(crate) fn entered(conn: &Connection, numbers: &Slips, slip: Slip) -> Attempt<()> {
-    let Slip { session, owner, mut receipt } = slip;
-    if let Some(new) = session {
-        let row = params![new.id, new.workspace, new.dialect, new.door, int(new.at), new.owner];
-        run(conn, sql::INSERT_SESSION, row)?;
-    }
-    let mut state = conn.prepare_cached(sql::STATE_OF)?;
-    let known: Option<String> = state.query_row([receipt.id], |row| row.get(0)).optional()?;
-    let running = State::Running.word();
-    match known.as_deref() {
-        None => {
-            let seq = event::next_seq(conn, &receipt.session, Expected::Any)?;
-            insert(conn, &receipt, seq, Kind::Call.word())?;
-            let started = receipt.state == State::Running;
-            let receipt = Cow::Borrowed(&receipt);
-            let id = receipt.id;
-            let event =
-                if started { Event::CallStarted { receipt } } else { Event::CallFinished { receipt } };
-            event::insert(conn, seq, &event)?;
-            if let Some(owner) = owner.filter(|_| started) {
-                run(conn, sql::INSERT_RUNNING, params![id, owner, int(haft_tool::now_ms())])?;
-            }
-            Ok(())
-        }
-        Some(known) if known == running && receipt.state != State::Running => {
-            finished(conn, numbers, &mut receipt, Expected::Any, &HashSet::new()).map(drop)
-        }
-        Some(_) => Ok(()),
-    }
 }
 
 /// Brings up to date which calls are undone, now that `receipt` has taken some back.

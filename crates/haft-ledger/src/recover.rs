@@ -122,6 +122,6 @@ fn interrupt(
         receipt.changes.extend(aftermath.changes);
         packed = harvest.store(conn, db, &mut receipt)?;
     }
-    record::finished(conn, db.slips(), &mut receipt, Expected::Any, &packed)?;
+    record::finished(conn, &mut receipt, Expected::Any, &packed)?;
     Ok(Some((receipt, temps.into_iter().flatten().map(|temp| path_from_text(&temp)).collect())))
 }

@@ -8,11 +8,11 @@ use crate::fault::{Attempt, damaged};
 use crate::home::Home;
 
 /// The version of the tables below, kept in `user_version`.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 /// "HAFT", so that a foreign database is never taken for a ledger.
 const APPLICATION: i64 = 0x4841_4654;
 
-/// The tables of version 1.
+/// The tables.
 ///
 /// `receipts` is the index of the event log: the receipt itself stands in the event `(session, last_seq)`.
 /// Its numbers only grow, because gc never forgets the newest; AUTOINCREMENT would cost every call a page more.
@@ -92,10 +92,7 @@ CREATE TABLE refs (
   PRIMARY KEY (receipt, hash)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX refs_by_hash ON refs (hash);
-";
 
-/// What version 2 adds: which receipt holds a session's newest note of a name.
-const NOTES: &str = "
 CREATE TABLE notes (
   session TEXT NOT NULL,
   name TEXT NOT NULL,
@@ -103,12 +100,6 @@ CREATE TABLE notes (
   PRIMARY KEY (session, name)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX notes_by_receipt ON notes (receipt);
-";
-
-/// What version 3 adds: up to where the slips have been entered.
-const SLIPS: &str = "
-CREATE TABLE slips (age INTEGER NOT NULL, offset INTEGER NOT NULL) STRICT;
-INSERT INTO slips VALUES (0, 0);
 ";
 
 /// Makes sure that the database has the tables of this version; costs one small read when it has.
@@ -121,11 +112,12 @@ pub(crate) fn ensure(conn: &Connection, home: &Home) -> Attempt<()> {
     match version(conn)? {
         VERSION => Ok(()),
         0 => create(conn, home),
-        1 => Ok(conn.execute_batch(&format!(
-            "BEGIN IMMEDIATE; {NOTES} {SLIPS} PRAGMA user_version = {VERSION}; COMMIT;"
-        ))?),
-        2 => Ok(conn
-            .execute_batch(&format!("BEGIN IMMEDIATE; {SLIPS} PRAGMA user_version = {VERSION}; COMMIT;"))?),
+        older @ 1..VERSION => Err(ToolError::failed(format!(
+            "The ledger {} has format {older}, which this Haft no longer reads (it writes {VERSION}). Move the directory \
+             away or set HAFT_HOME to another one.",
+            home.database().display()
+        ))
+        .into()),
         newer if newer > VERSION => Err(ToolError::new(
             ErrorKind::ExecutionFailed,
             format!(
@@ -168,7 +160,7 @@ fn create(conn: &Connection, home: &Home) -> Attempt<()> {
         .into());
     }
     conn.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {TABLES} {NOTES} {SLIPS} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
+        "BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
     ))?;
     home.sync_names()?;
     Ok(())

@@ -10,7 +10,6 @@ use crate::db::{Survives, run};
 use crate::fault::unknown;
 use crate::owner::Owner;
 use crate::query::first;
-use crate::slips::Opening;
 use crate::sql::{self, int};
 
 /// Crockford's base32: no letter in it can be taken for a digit.
@@ -45,37 +44,18 @@ pub struct Session {
     pub calls: u64,
 }
 
-impl Opening {
-    /// A session that starts now, under an id that nobody has.
-    pub(crate) fn of(new: &NewSession) -> Result<Self, ToolError> {
-        Ok(Self {
-            id: random_id()?,
-            workspace: path_to_text(&new.workspace).into_owned(),
-            dialect: new.dialect.clone(),
-            door: new.door.clone(),
-            at: now_ms(),
-            owner: Owner::this().to_text(),
-        })
-    }
-}
-
 impl Ledger {
-    /// Starts a session and gives its id: eight random characters that are easy to type.
+    /// Starts a session and returns its id: eight random characters that are easy to type.
     pub fn start_session(&self, new: &NewSession) -> Result<String, ToolError> {
+        let workspace = path_to_text(&new.workspace);
+        let owner = Owner::this().to_text();
         loop {
-            let opening = Opening::of(new)?;
-            if self.open_session(&opening)? {
-                return Ok(opening.id);
+            let id = random_id()?;
+            let row = params![id, workspace, new.dialect, new.door, int(now_ms()), owner];
+            if self.db.write(Survives::Crash, |conn| run(conn, sql::INSERT_SESSION, row))? == 1 {
+                return Ok(id);
             }
         }
-    }
-
-    /// Starts a session under an id that was chosen already; whether it is a new one.
-    pub(crate) fn open_session(&self, new: &Opening) -> Result<bool, ToolError> {
-        self.db.write(Survives::Crash, |conn| {
-            let row = params![new.id, new.workspace, new.dialect, new.door, int(new.at), new.owner];
-            Ok(run(conn, sql::INSERT_SESSION, row)? == 1)
-        })
     }
 
     /// The session with this id, or the only one whose id begins so.

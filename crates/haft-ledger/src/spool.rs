@@ -12,12 +12,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_tool::{Node, ToolError, path_to_text};
+use haft_tool::{FileContent, Node, ToolError, path_to_text};
 use serde::{Deserialize, Serialize};
 
 use crate::Ledger;
-use crate::blobs::{Bytes, Key, LARGEST_ROW, key_of};
-use crate::copy::copy;
+use crate::blobs::{Key, LARGEST_ROW, copy_sparse, key_of};
 use crate::db::Db;
 use crate::home::{make_private_dirs, private_file};
 
@@ -75,17 +74,18 @@ impl Ledger {
 
 impl Spool {
     /// Keeps what stands at a path. A file's node must have the hash of its bytes.
-    pub fn keep(&mut self, path: &Path, node: &Node, bytes: Bytes<'_>) -> Result<(), ToolError> {
+    pub fn keep(&mut self, path: &Path, node: &Node, content: FileContent<'_>) -> Result<(), ToolError> {
         let key = node.as_file().and_then(|file| key_of(&file.hash));
-        let held = match (key, bytes) {
-            (_, Bytes::None) | (None, _) => &[],
-            (Some(_), Bytes::Held(bytes)) if bytes.len() <= LARGEST_ROW => bytes,
-            (Some(key), bytes) => {
-                self.keep_large(key, bytes).map_err(|error| self.told(&error))?;
+        let key = key.filter(|_| !matches!(content, FileContent::None));
+        let held = match (key, content) {
+            (_, FileContent::None) | (None, _) => &[],
+            (Some(_), FileContent::Bytes(bytes)) if bytes.len() <= LARGEST_ROW => bytes,
+            (Some(key), content) => {
+                self.keep_large(key, content).map_err(|error| self.told(&error))?;
                 &[]
             }
         };
-        let key = key.filter(|_| !matches!(bytes, Bytes::None)).unwrap_or_default();
+        let key = key.unwrap_or_default();
         self.write(&Record::Before { path: path_to_text(path), node: Cow::Borrowed(node) }, key, held)
     }
 
@@ -123,7 +123,7 @@ impl Spool {
         Ok(())
     }
 
-    fn keep_large(&mut self, key: Key, bytes: Bytes<'_>) -> io::Result<()> {
+    fn keep_large(&mut self, key: Key, content: FileContent<'_>) -> io::Result<()> {
         let folder = folder_of(&self.db, self.receipt);
         if !self.has_large {
             make_private_dirs(&folder)?;
@@ -135,10 +135,15 @@ impl Spool {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
             other => other?,
         };
-        let written = match bytes {
-            Bytes::None => Ok(()),
-            Bytes::Held(bytes) => file.write_all(bytes),
-            Bytes::In(from) => copy(from, &file),
+        let written = match content {
+            FileContent::None => Ok(()),
+            FileContent::Bytes(bytes) => file.write_all(bytes),
+            FileContent::Reader(reader) => copy_sparse(reader, &file).map(|(hash, _)| {
+                if Key::from(hash) != key {
+                    // The file has changed since it was hashed; the receipt will say that its bytes were not kept.
+                    drop(fs::remove_file(&path));
+                }
+            }),
         };
         written.inspect_err(|_| drop(fs::remove_file(&path)))
     }

@@ -21,12 +21,8 @@ pub(crate) const NEWEST_SESSIONS: &str = "SELECT s.id, s.workspace, s.dialect, s
     WHERE s.started_at >= 0 ORDER BY s.started_at DESC, s.id DESC LIMIT ?1";
 
 pub(crate) const INSERT_RECEIPT: &str = "INSERT INTO receipts
-    (id, session, workspace, started_at, first_seq, last_seq, state, kind, changes)
-    VALUES (?8, ?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7)";
-pub(crate) const STATE_OF: &str = "SELECT state FROM receipts WHERE id = ?1";
-pub(crate) const LAST_RECEIPT: &str = "SELECT coalesce(max(id), 0) FROM receipts";
-pub(crate) const MARK: &str = "SELECT age, offset FROM slips";
-pub(crate) const SET_MARK: &str = "UPDATE slips SET age = ?1, offset = ?2";
+    (session, workspace, started_at, first_seq, last_seq, state, kind, changes)
+    VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7)";
 pub(crate) const UPDATE_RECEIPT: &str =
     "UPDATE receipts SET last_seq = ?3, state = ?4, kind = ?5, changes = ?6
     WHERE id = ?1 AND session = ?2";
@@ -129,7 +125,7 @@ mod tests {
     #[test]
     fn no_statement_that_a_call_costs_looks_through_a_growing_table() {
         let dir = tempfile::tempdir().unwrap();
-        let db = Db::open(Home::prepare(&dir.path().join("home")).unwrap(), None).unwrap();
+        let db = Db::open(Home::prepare(&dir.path().join("home")).unwrap()).unwrap();
         // Every constant above, taken from the source, so that a new one cannot be left out.
         let source = include_str!("sql.rs").split("#[cfg(test)]").next().unwrap();
         let names: Vec<_> = source
@@ -147,8 +143,7 @@ mod tests {
                 Ok(lines.collect::<rusqlite::Result<Vec<_>>>()?)
             });
             for line in plan.unwrap() {
-                let small = ["SCAN running", "SCAN slips"].iter().any(|small| line.starts_with(small));
-                let grows = line.starts_with("SCAN") && !small;
+                let grows = line.starts_with("SCAN") && !line.starts_with("SCAN running");
                 assert!(!grows && !line.contains("TEMP B-TREE"), "{name}: {line}");
             }
         }
@@ -158,7 +153,7 @@ mod tests {
         macro_rules! named { ($($name:ident)*) => { vec![$((stringify!($name), $name)),*] }; }
         named! {
             LAST_SEQ FORGOTTEN_SEQ INSERT_EVENT READ_EVENTS INSERT_SESSION FIND_SESSION NEWEST_SESSIONS
-            INSERT_RECEIPT STATE_OF LAST_RECEIPT MARK SET_MARK UPDATE_RECEIPT COUNT_CHANGES KIND_OF INSERT_RUNNING DISOWN IS_RUNNING DELETE_RUNNING ALL_RUNNING
+            INSERT_RECEIPT UPDATE_RECEIPT COUNT_CHANGES KIND_OF INSERT_RUNNING DISOWN IS_RUNNING DELETE_RUNNING ALL_RUNNING
             GIVE_UP_RECEIPT NEXT_PENDING INSERT_PENDING READ_PENDING DELETE_PENDING INSERT_BLOB READ_BLOB
             HAS_BLOB UNPIN_BLOB INSERT_REF DELETE_REFS SET_NOTE NOTED_IN INSERT_UNDO LIVE_UNDO SET_UNDONE TARGETS_OF UNDONE_BY RECEIPT
             RECEIPTS RECEIPTS_CHANGED RECEIPTS_IN_WORKSPACE RECEIPTS_CHANGED_IN_WORKSPACE RECEIPTS_IN_SESSION

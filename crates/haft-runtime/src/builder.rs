@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::world::Ground;
 use haft_files::{Root, real_named};
-use haft_ledger::{Ledger, NewSession};
+use haft_ledger::{Ledger, LedgerHandle, NewSession};
 use haft_policy::{Behavior, Mode, Policy, Preset, Rule, Rules};
 use haft_sandbox::{Enclosure, Environment, TaskRoom};
 use haft_tool::net::Authority;
@@ -17,7 +17,6 @@ use haft_tool::{
 use crate::runtime::Inner;
 use crate::schedule::Schedule;
 use crate::steps::ask::{Asker, DenyAll};
-use crate::steps::record::Book;
 use crate::tasks::News;
 use crate::{Registry, Runtime, Source};
 
@@ -358,7 +357,7 @@ impl Builder {
                 host,
                 asking: tokio::sync::Mutex::new(()),
                 schedule: Schedule::default(),
-                book: Arc::new(Book::new(home, new, self.session)),
+                ledger: Arc::new(LedgerHandle::new(home, new, self.session)),
                 calls: AtomicU64::new(0),
                 companions: Mutex::default(),
             }),

@@ -4,15 +4,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use haft_ledger::CallRecord;
 use haft_policy::Preset;
-use haft_sandbox::{Companion, Environment, LocalProcesses, TaskBook, accompany};
+use haft_sandbox::{Companion, Environment, LocalProcesses, accompany};
 use haft_tool::{
-    Call, Decision, Effect, Network, RunRequest, Sandbox, Scope, ToolError, Value, Verdict, json, lock,
+    Call, Decision, Effect, Network, Record, RunRequest, Sandbox, Scope, ToolError, Value, Verdict, json,
+    lock,
 };
 
 use crate::Runtime;
 use crate::runtime::CallOptions;
-use crate::steps::record::Page;
 
 /// A server to start.
 #[derive(Debug, Clone, Default)]
@@ -61,8 +62,7 @@ impl Runtime {
             reason: format!("{} asks for this server", order.origin),
             rule: None,
         });
-        let page = Page::new(inner.book(), receipt);
-        let page = page.open_task()?;
+        let record = CallRecord::new(inner.ledger(), receipt).open_task()?;
         let mut environment: Environment = (*inner.ground.environment).clone();
         for (name, value) in &order.environment {
             environment = environment.with(name, value);
@@ -70,10 +70,11 @@ impl Runtime {
         let mut processes =
             LocalProcesses::new(scope.workspace.clone(), environment, haft_tool::Cancel::new());
         if scope.sandbox == Sandbox::On {
-            processes = processes.held(Arc::clone(&inner.ground.enclosure), Arc::new(scope), page.journal());
+            processes =
+                processes.held(Arc::clone(&inner.ground.enclosure), Arc::new(scope), Arc::clone(&record));
         } else {
-            page.journal().enforced("off: nobody held the server to its scope".to_owned());
-            page.journal().not_reversible("what the server changed was not watched".to_owned());
+            record.enforced("off: nobody held the server to its scope".to_owned());
+            record.not_reversible("what the server changed was not watched".to_owned());
         }
         let request = RunRequest {
             argv: order.argv.clone(),
@@ -83,7 +84,7 @@ impl Runtime {
             inherit: false,
             keep_bytes: 0,
         };
-        let companion = accompany(&processes, request, page)?;
+        let companion = accompany(&processes, request, record)?;
         let mut companions = lock(&inner.companions);
         companions.retain(|life| life.strong_count() > 0);
         companions.push(Arc::downgrade(&companion.life));

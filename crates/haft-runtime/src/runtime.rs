@@ -6,10 +6,10 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::world::Ground;
-use haft_ledger::Ledger;
+use haft_ledger::{Ledger, LedgerHandle};
 use haft_net::http::Web;
 use haft_policy::Policy;
 use haft_sandbox::Life;
@@ -23,7 +23,6 @@ use crate::registry::{Entry, Source};
 use crate::schedule::Schedule;
 use crate::steps::ask::Asker;
 use crate::steps::perform::before;
-use crate::steps::record::Book;
 use crate::tasks::News;
 use crate::walk::{Lifeline, Walk};
 use crate::{Builder, Registry};
@@ -46,15 +45,15 @@ pub(crate) struct Inner {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) asking: tokio::sync::Mutex<()>,
     pub(crate) schedule: Schedule,
-    pub(crate) book: Arc<Book>,
+    pub(crate) ledger: Arc<LedgerHandle>,
     pub(crate) calls: AtomicU64,
     /// The servers that live beside the session.
     pub(crate) companions: Mutex<Vec<Weak<Life>>>,
 }
 
 impl Inner {
-    pub(crate) fn book(&self) -> Arc<Book> {
-        Arc::clone(&self.book)
+    pub(crate) fn ledger(&self) -> Arc<LedgerHandle> {
+        Arc::clone(&self.ledger)
     }
 
     /// The tool for a call, or what to tell the caller instead. The runtime's own come first: nobody takes their names.
@@ -140,9 +139,6 @@ pub struct CallOptions {
     pub asker: Option<Arc<dyn Asker>>,
     /// Who runs this call's tool, if not whoever runs the others.
     pub host: Option<Arc<dyn Host>>,
-    /// Whether a call that changes nothing may be written down later: whoever wants that gives no result out before
-    /// [`Runtime::settle`]. Many are written in the time of one.
-    pub later: bool,
 }
 
 /// The one result of a call.
@@ -197,15 +193,7 @@ impl Runtime {
     }
 
     pub(crate) fn walk(&self, call: Call, options: CallOptions, tool: Option<Arc<dyn AnyTool>>) -> Walk {
-        Walk {
-            inner: Arc::clone(&self.inner),
-            call,
-            options,
-            tool,
-            undoes: Vec::new(),
-            started_at: now_ms(),
-            start: Instant::now(),
-        }
+        Walk { inner: Arc::clone(&self.inner), call, options, tool, undoes: Vec::new(), started_at: now_ms() }
     }
 
     pub(crate) fn go_here(walk: Walk) -> CallResult {
@@ -224,11 +212,6 @@ impl Runtime {
             });
         });
         block_on(started.go())
-    }
-
-    /// Writes down all calls that were left for later.
-    pub fn settle(&self) -> Result<(), ToolError> {
-        self.inner.book.settle()
     }
 
     /// Sends a call on its way on a thread of its own, where a tool may block and where the call reaches its end
@@ -317,12 +300,12 @@ impl Runtime {
 
     /// The ledger that the calls are recorded in.
     pub fn ledger(&self) -> Result<Ledger, ToolError> {
-        self.inner.book.ledger().cloned()
+        self.inner.ledger.ledger().cloned()
     }
 
     /// The id of the session that the calls are recorded under.
     pub fn session(&self) -> Result<String, ToolError> {
-        self.inner.book.session().map(str::to_owned)
+        self.inner.ledger.session().map(str::to_owned)
     }
 
     /// Removes what commands left in the session's own directories. Those that still run lose them.

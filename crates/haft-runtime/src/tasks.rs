@@ -1,16 +1,13 @@
-//! Tasks in the ledger, and the news of their ends.
+//! The tasks of a session, and the news of their ends.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
-use haft_sandbox::{OnTaskEnd, TaskBook, TaskEnd, TaskPage};
-use haft_tool::Record;
-use haft_tool::{ErrorKind, Exit, Receipt, State, TaskInfo, ToolError, lock};
+use haft_sandbox::OnTaskEnd;
+use haft_tool::{TaskInfo, lock};
 use tokio::sync::Notify;
 
 use crate::Runtime;
-use crate::steps::record::{Page, with_gap};
 
 /// How many ends are remembered for somebody who has not asked yet.
 const MOST_NEWS: usize = 256;
@@ -57,57 +54,5 @@ impl Runtime {
     /// The session's tasks, the oldest first.
     pub fn tasks(&self) -> Vec<TaskInfo> {
         self.inner.ground.tasks.list()
-    }
-}
-
-impl TaskBook for Page {
-    fn open_task(&self) -> Result<Arc<dyn TaskPage>, ToolError> {
-        let (page, receipt) = self.for_task()?;
-        Ok(Arc::new(Open { page: Arc::new(page), receipt, start: Instant::now() }))
-    }
-}
-
-/// The page of a task that runs.
-struct Open {
-    page: Arc<Page>,
-    receipt: i64,
-    start: Instant,
-}
-
-impl TaskPage for Open {
-    fn receipt(&self) -> i64 {
-        self.receipt
-    }
-
-    fn journal(&self) -> Arc<dyn Record> {
-        Arc::<Page>::clone(&self.page)
-    }
-
-    fn finish(&self, ended: &TaskEnd<'_>) -> Result<(), ToolError> {
-        let (state, failure) = outcome(ended);
-        let end = |receipt: &mut Receipt| {
-            receipt.state = state;
-            (receipt.error_kind, receipt.error) = failure.unzip();
-            receipt.duration_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
-        };
-        let output = ended.output.as_ref().map(with_gap);
-        self.page.finish(end, output.as_deref(), false).map(drop)
-    }
-}
-
-/// How a task's receipt says that it ended.
-fn outcome(ended: &TaskEnd<'_>) -> (State, Option<(ErrorKind, String)>) {
-    let failed = |kind, words: String| (State::Failed, Some((kind, words)));
-    let exit = match (ended.finished, ended.error) {
-        (_, Some(error)) => return failed(error.kind, error.message.clone()),
-        (None, None) => return failed(ErrorKind::Internal, "it is not known how it ended".to_owned()),
-        (Some(finished), None) => finished.exit,
-    };
-    match exit {
-        Exit::Code(0) => (State::Completed, None),
-        Exit::Code(code) => failed(ErrorKind::ExecutionFailed, format!("Exit code {code}")),
-        Exit::Signal(signal) => failed(ErrorKind::ExecutionFailed, format!("Ended by signal {signal}")),
-        Exit::TimedOut => failed(ErrorKind::Timeout, "Timed out".to_owned()),
-        Exit::Cancelled => (State::Interrupted, Some((ErrorKind::Interrupted, "Stopped".to_owned()))),
     }
 }

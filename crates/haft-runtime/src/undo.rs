@@ -8,10 +8,9 @@ use std::sync::{Arc, Mutex};
 use haft_files::LocalFiles;
 use haft_ledger::undo::{Conflict, Step, UndoPlan, plan};
 use haft_ledger::{Ledger, Look, Query};
-use haft_tool::{Before, Intent, Record};
 use haft_tool::{
-    Call, Cancel, Denial, Effect, EffectKind, ErrorKind, FileId, Files, JsonSchema, Node, Output, Planned,
-    Planning, Reads, Receipt, Restore, Scope, Tool, ToolError, World, json, lock, now_ms,
+    Call, Cancel, Effect, EffectKind, ErrorKind, FileId, Files, JsonSchema, Node, Output, Planned, Planning,
+    ReadOnlyRecord, Reads, Receipt, Restore, Scope, Tool, ToolError, World, json, lock, now_ms,
 };
 use serde::Deserialize;
 
@@ -147,7 +146,7 @@ impl Runtime {
             scope.protected.retain(|protected| protected != config);
         }
         let roots = Arc::clone(&self.inner.ground.roots);
-        LocalFiles::new(Arc::new(scope), roots, Arc::new(NoChange), Cancel::new())
+        LocalFiles::new(Arc::new(scope), roots, Arc::new(ReadOnlyRecord), Cancel::new())
     }
 }
 
@@ -175,32 +174,6 @@ fn holds_foreign_bytes(files: &LocalFiles, receipt: &Receipt, temp: &Path) -> bo
         let is = |path: &Path, node: &Node| files.observe(path).is_ok_and(|now| now.same_as(node));
         is(&change.path, &change.after) && !is(temp, &change.before)
     })
-}
-
-/// The journal of what may only look.
-struct NoChange;
-
-impl Record for NoChange {
-    fn before(&self, _intents: &[Intent<'_>]) -> Result<(), ToolError> {
-        Err(ToolError::internal("a preview changes nothing"))
-    }
-    fn changed(&self, _change: haft_tool::Change) {}
-    fn not_reversible(&self, _why: String) {}
-    fn witness(&self, _before: &Before<'_>) -> Result<(), ToolError> {
-        Err(ToolError::internal("a preview runs nothing"))
-    }
-    fn moving(&self, _from: &Path, _to: &Path) -> Result<(), ToolError> {
-        Err(ToolError::internal("a preview runs nothing"))
-    }
-    fn stayed(&self) -> Result<(), ToolError> {
-        Ok(())
-    }
-    fn witnessed(&self, _changes: Vec<haft_tool::Change>) -> Result<(), ToolError> {
-        Ok(())
-    }
-    fn enforced(&self, _how: String) {}
-
-    fn refused(&self, _denials: &[Denial]) {}
 }
 
 fn chosen(ledger: &Ledger, target: &Target, workspace: &Path) -> Result<Vec<Receipt>, ToolError> {

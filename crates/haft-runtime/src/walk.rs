@@ -1,13 +1,14 @@
 //! The straight way of one call: every step once, in order.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::world::{LocalWorld, Watcher};
+use haft_ledger::CallRecord;
 use haft_policy::{Decided, Mode, Policy, Request, decide};
 use haft_tool::{
-    AnyTool, Arguments, Call, Decision, Effect, ErrorKind, Execution, Outcome, Output, Perform, Planned,
-    Progress, Reads, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, now_ms,
+    AnyTool, Arguments, Call, CallEnd, Decision, Effect, ErrorKind, Execution, Outcome, Output, Perform,
+    Planned, Progress, Reads, Receipt, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict,
+    now_ms,
 };
 
 use crate::runtime::{CallOptions, CallResult, Inner, Watch};
@@ -15,7 +16,7 @@ use crate::schedule::Ticket;
 use crate::sourced::Sourced;
 use crate::steps::ask::{Question, answered};
 use crate::steps::perform::{interrupted, perform, unbroken, unless_cancelled};
-use crate::steps::record::{Page, abandoned, kept_input};
+use crate::steps::record::recorded_input;
 use crate::steps::{bound, decode};
 
 /// A call on its way.
@@ -28,7 +29,6 @@ pub(crate) struct Walk {
     /// The calls that this one takes back; the user asked for it, so nothing else needs to be asked.
     pub(crate) undoes: Vec<i64>,
     pub(crate) started_at: u64,
-    pub(crate) start: Instant,
 }
 
 /// What is known of a call once its arguments are understood.
@@ -47,7 +47,7 @@ pub(crate) struct Started {
     coerced: Vec<String>,
     planned: Planned<Perform>,
     decided: Decided,
-    page: Arc<Page>,
+    record: Arc<CallRecord>,
     ticket: Arc<Ticket>,
 }
 
@@ -65,19 +65,23 @@ impl Walk {
         let Understood { tool, arguments, coerced, reads } = match self.decode() {
             Ok(understood) => understood,
             Err(error) => {
-                return Err(Box::new(self.end(&Page::new(self.inner.book(), receipt), Err(error), None)));
+                return Err(Box::new(self.end(
+                    &CallRecord::new(self.inner.ledger(), receipt),
+                    Err(error),
+                    None,
+                )));
             }
         };
         tool.name().clone_into(&mut receipt.tool);
-        receipt.input = kept_input(&arguments);
+        receipt.input = recorded_input(&arguments);
         self.call.tool.clone_from(&receipt.tool);
 
         // plan
         let planned = match unbroken(|| self.plan(&tool, arguments)) {
             Ok(planned) => planned,
             Err(error) => {
-                let page = Page::new(self.inner.book(), receipt);
-                return Err(Box::new(self.end(&page, Err(error), Some((&tool, &coerced)))));
+                let record = CallRecord::new(self.inner.ledger(), receipt);
+                return Err(Box::new(self.end(&record, Err(error), Some((&tool, &coerced)))));
             }
         };
         receipt.effects.clone_from(&planned.effects);
@@ -86,8 +90,8 @@ impl Walk {
         // decide
         let decided = self.decide(&planned.effects, reads);
         let ticket = Arc::new(self.inner.schedule.enter(&planned.effects));
-        let page = Arc::new(Page::new(self.inner.book(), receipt));
-        Ok(Started { walk: self, tool, coerced, planned, decided, page, ticket })
+        let record = Arc::new(CallRecord::new(self.inner.ledger(), receipt));
+        Ok(Started { walk: self, tool, coerced, planned, decided, record, ticket })
     }
 }
 
@@ -96,22 +100,21 @@ impl Started {
     pub(crate) fn lifeline(&self) -> Lifeline {
         Lifeline {
             call: Call::new(&self.walk.call.id, &self.walk.call.tool, Value::Null),
-            start: self.walk.start,
             started_at: self.walk.started_at,
             watch: self.walk.options.watch.clone(),
-            page: Arc::clone(&self.page),
+            record: Arc::clone(&self.record),
             ticket: Arc::clone(&self.ticket),
         }
     }
 
     /// The steps that may wait.
     pub(crate) async fn go(self) -> CallResult {
-        let Self { walk, tool, coerced, planned, decided, page, ticket } = self;
+        let Self { walk, tool, coerced, planned, decided, record, ticket } = self;
         let effects = planned.effects;
 
         // ask
         let (scope, decision) = walk.ask(decided, &effects).await;
-        page.decided(decision.clone());
+        record.decided(decision.clone());
 
         // perform
         let performed = match scope {
@@ -120,15 +123,15 @@ impl Started {
             Some(_) if unless_cancelled(ticket.turn(), &walk.options.cancel).await.is_none() => {
                 Err(interrupted())
             }
-            Some(scope) => match walk.begin(&page, &effects) {
+            Some(scope) => match walk.begin(&record, &effects) {
                 Err(error) => Err(error),
-                Ok(()) => perform(planned.plan, walk.world(scope, &page).as_ref()),
+                Ok(()) => perform(planned.plan, walk.world(scope, &record).as_ref()),
             },
         };
         ticket.leave();
 
         // record, bound, result
-        walk.end(&page, performed, Some((&tool, &coerced)))
+        walk.end(&record, performed, Some((&tool, &coerced)))
     }
 }
 
@@ -199,7 +202,7 @@ impl Walk {
         }
     }
 
-    fn begin(&self, page: &Page, effects: &[Effect]) -> Result<(), ToolError> {
+    fn begin(&self, record: &CallRecord, effects: &[Effect]) -> Result<(), ToolError> {
         self.tell(|call_id, tool_name| {
             let (started_at, last_update_at) = (self.started_at, now_ms());
             Execution::Running { call_id, tool_name, started_at, last_update_at, progress: None }
@@ -207,10 +210,10 @@ impl Walk {
         // A write is written down by the World with its before-image; a command has none, so its start is.
         let commands =
             effects.iter().any(|effect| matches!(effect, Effect::Run { .. } | Effect::Spawn { .. }));
-        if commands { page.begin() } else { Ok(()) }
+        if commands { record.begin().map(drop) } else { Ok(()) }
     }
 
-    fn world(&self, scope: Arc<Scope>, page: &Arc<Page>) -> Arc<LocalWorld> {
+    fn world(&self, scope: Arc<Scope>, record: &Arc<CallRecord>) -> Arc<LocalWorld> {
         let watcher: Option<Watcher> = self.options.watch.clone().map(|watch| {
             let (call_id, tool_name, started_at) =
                 (self.call.id.clone(), self.call.tool.clone(), self.started_at);
@@ -230,13 +233,14 @@ impl Walk {
         if !inner.sources.is_empty() {
             host = Arc::new(Sourced { host, sources: inner.sources.clone() });
         }
-        Arc::new(LocalWorld::new(&inner.ground, scope, page, host, self.options.cancel.clone(), watcher))
+        let record = Arc::<CallRecord>::clone(record);
+        Arc::new(LocalWorld::new(&inner.ground, scope, record, host, self.options.cancel.clone(), watcher))
     }
 
     /// The last three steps, which every call reaches whatever became of it.
     fn end(
         &self,
-        page: &Page,
+        record: &CallRecord,
         performed: Result<Output, ToolError>,
         known: Option<(&Arc<dyn AnyTool>, &Vec<String>)>,
     ) -> CallResult {
@@ -258,15 +262,14 @@ impl Walk {
         }
 
         // record
-        let keep = bound::worth_keeping(&output, limits, side_effect);
-        let end = |receipt: &mut Receipt| {
-            receipt.state = state(output.error_kind, receipt.decision.as_ref());
-            receipt.error_kind = output.error_kind;
-            receipt.error =
-                output.error_kind.map(|_| haft_tool::clip_chars(&output.as_text(), 2_000, 0).into_owned());
-            receipt.duration_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let end = CallEnd {
+            state: state(output.error_kind, record.verdict()),
+            error_kind: output.error_kind,
+            error: output.error_kind.map(|_| haft_tool::clip_chars(&output.as_text(), 2_000, 0).into_owned()),
+            result: None,
+            full_output: bound::worth_keeping(&output, limits, side_effect),
         };
-        let receipt = match page.finish(end, keep.as_deref(), self.options.later) {
+        let receipt = match record.finish(end) {
             Ok(receipt) => receipt,
             // A result that could not be recorded is not given out as if it had been.
             Err(error) => return self.unrecorded(&error),
@@ -316,24 +319,22 @@ impl Walk {
 /// What is needed to end a call that was cancelled and does not stop.
 pub(crate) struct Lifeline {
     call: Call,
-    start: Instant,
     started_at: u64,
     watch: Option<Watch>,
-    page: Arc<Page>,
+    record: Arc<CallRecord>,
     ticket: Arc<Ticket>,
 }
 
 impl Lifeline {
     /// Gives the call up: it has its result and its receipt, and can change nothing any more.
     pub(crate) fn pull(self) -> Option<CallResult> {
-        let error = abandoned();
-        let end = |receipt: &mut Receipt| {
-            receipt.state = State::Interrupted;
-            receipt.error_kind = Some(error.kind);
-            receipt.error = Some(error.message.clone());
-            receipt.duration_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
-        };
-        let receipt = self.page.abandon(end)?;
+        let error = CallRecord::abandoned();
+        let receipt = self.record.abandon(CallEnd {
+            state: State::Interrupted,
+            error_kind: Some(error.kind),
+            error: Some(error.message.clone()),
+            ..CallEnd::default()
+        })?;
         self.ticket.leave();
         let Call { id: call_id, tool: tool_name, .. } = self.call;
         if let Some(watch) = self.watch {
@@ -357,11 +358,11 @@ fn reversible(effects: &[Effect]) -> Reversible {
     Reversible::Yes
 }
 
-fn state(error: Option<ErrorKind>, decision: Option<&Decision>) -> State {
+fn state(error: Option<ErrorKind>, verdict: Option<Verdict>) -> State {
     match error {
         None => State::Completed,
         Some(ErrorKind::Interrupted) => State::Interrupted,
-        Some(_) if decision.is_some_and(|decision| decision.verdict == Verdict::Deny) => State::Denied,
+        Some(_) if verdict == Some(Verdict::Deny) => State::Denied,
         Some(_) => State::Failed,
     }
 }

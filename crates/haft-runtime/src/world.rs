@@ -3,13 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use haft_tool::{
-    Cancel, Files, Finished, Host, Http, Notes, Planning, Processes, Progress, Record, RunRequest, Sandbox,
-    Scope, Tasks, ToolError, World,
+    Cancel, Files, Finished, Host, Http, Planning, Processes, Progress, Record, RunRequest, Sandbox, Scope,
+    Tasks, ToolError, Value, World,
 };
 
 use haft_files::{LocalFiles, Root};
 use haft_net::http::{Door, Web};
-use haft_sandbox::{Desk, Enclosure, Environment, LocalProcesses, TaskBook, TaskRoom};
+use haft_sandbox::{Desk, Enclosure, Environment, LocalProcesses, TaskRoom};
 
 use crate::live_output::Live;
 
@@ -46,27 +46,23 @@ pub(crate) struct LocalWorld {
     tasks: OnceLock<Desk>,
     http: OnceLock<Door>,
     host: Arc<dyn Host>,
-    journal: Arc<dyn Record>,
-    book: Arc<dyn TaskBook>,
-    notes: Arc<dyn Notes>,
+    record: Arc<dyn Record>,
     cancel: Cancel,
     watcher: Option<Watcher>,
 }
 
 impl LocalWorld {
-    /// The World that `scope` describes, on the session's ground; what it changes goes to `page`, and `host` runs its tools.
-    pub(crate) fn new<Page: Record + TaskBook + Notes + 'static>(
+    /// The World that `scope` describes, on the session's ground; what it changes goes to `record`, and `host` runs its tools.
+    pub(crate) fn new(
         ground: &Arc<Ground>,
         scope: Arc<Scope>,
-        page: &Arc<Page>,
+        record: Arc<dyn Record>,
         host: Arc<dyn Host>,
         cancel: Cancel,
         watcher: Option<Watcher>,
     ) -> Self {
-        let journal: Arc<dyn Record> = Arc::<Page>::clone(page);
-        let (book, notes) = (Arc::<Page>::clone(page), Arc::<Page>::clone(page));
         let roots = Arc::clone(&ground.roots);
-        let files = LocalFiles::new(Arc::clone(&scope), roots, Arc::clone(&journal), cancel.clone());
+        let files = LocalFiles::new(Arc::clone(&scope), roots, Arc::clone(&record), cancel.clone());
         Self {
             ground: Arc::clone(ground),
             scope,
@@ -75,9 +71,7 @@ impl LocalWorld {
             tasks: OnceLock::new(),
             http: OnceLock::new(),
             host,
-            journal,
-            book,
-            notes,
+            record,
             cancel,
             watcher,
         }
@@ -90,7 +84,7 @@ impl LocalWorld {
             return local;
         }
         let enclosure = Arc::clone(&self.ground.enclosure);
-        local.held(enclosure, Arc::clone(&self.scope), Arc::clone(&self.journal))
+        local.held(enclosure, Arc::clone(&self.scope), Arc::clone(&self.record))
     }
 }
 
@@ -107,7 +101,7 @@ impl World for LocalWorld {
         self.processes.get_or_init(|| ScopedProcesses {
             runs: self.scope.runs,
             local: self.local_processes(),
-            unwatched: (self.scope.sandbox == Sandbox::Off).then(|| Arc::clone(&self.journal)),
+            unwatched: (self.scope.sandbox == Sandbox::Off).then(|| Arc::clone(&self.record)),
             watcher: self.watcher.clone(),
         })
     }
@@ -115,7 +109,7 @@ impl World for LocalWorld {
     fn tasks(&self) -> &dyn Tasks {
         self.tasks.get_or_init(|| Desk {
             room: Arc::clone(&self.ground.tasks),
-            book: Arc::clone(&self.book),
+            record: Arc::clone(&self.record),
             processes: self.scope.runs.then(|| self.local_processes()),
             reader: SESSION.to_owned(),
             cancel: self.cancel.clone(),
@@ -132,8 +126,12 @@ impl World for LocalWorld {
         self.host.as_ref()
     }
 
-    fn notes(&self) -> &dyn Notes {
-        self.notes.as_ref()
+    fn note(&self, name: &str) -> Result<Option<Value>, ToolError> {
+        self.record.note(name)
+    }
+
+    fn set_note(&self, name: &str, value: Value) {
+        self.record.set_note(name, value);
     }
 
     fn progress(&self, progress: Progress) {

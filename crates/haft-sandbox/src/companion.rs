@@ -8,10 +8,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use haft_tool::{Cancel, Denial, Exit, RunRequest, ToolError, lock};
+use haft_tool::{CallEnd, Cancel, Denial, Exit, Record, RunRequest, ToolError, lock};
 
+use crate::LocalProcesses;
 use crate::process::pipe;
-use crate::{LocalProcesses, TaskEnd, TaskPage};
 
 /// A process that is talked to.
 #[derive(Debug)]
@@ -81,25 +81,24 @@ impl Life {
     }
 }
 
-/// Starts a process to be talked to. What it changes goes to `page`; `request` says what it is.
+/// Starts a process to be talked to. What it changes goes to `record`; `request` says what it is.
 pub fn accompany(
     processes: &LocalProcesses,
     request: RunRequest,
-    page: Arc<dyn TaskPage>,
+    record: Arc<dyn Record>,
 ) -> Result<Companion, ToolError> {
     let new_pipe = || pipe().map_err(|error| ToolError::io("make a pipe to a server", &error.into()));
     let ((far_input, input), (output, far_output), (errors, far_errors)) =
         (new_pipe()?, new_pipe()?, new_pipe()?);
     let life = Arc::<Life>::default();
-    let processes = processes.for_task(page.journal(), life.cancel.clone());
+    let processes = processes.for_task(Arc::clone(&record), life.cancel.clone());
     let its_life = Arc::clone(&life);
     let started = std::thread::Builder::new().name("companion".to_owned()).spawn(move || {
         // Held until the end, so that nobody sees the end of a pipe before it.
         let ends = [far_input, far_output, far_errors];
         let ran = catch_unwind(AssertUnwindSafe(|| processes.run_between(&request, &ends)));
         let ran = ran.unwrap_or_else(|_| Err(ToolError::internal("what watches the server broke down")));
-        let end = TaskEnd { finished: ran.as_ref().ok(), error: ran.as_ref().err(), output: None };
-        let recorded = page.finish(&end);
+        let recorded = record.finish_task(CallEnd::of_process(ran.as_ref()));
         its_life.part(match ran {
             Ok(finished) => Parting {
                 exit: Some(finished.exit),

@@ -27,4 +27,4 @@ pub use process::{Environment, LocalProcesses};
 pub use sandbox::probe;
 pub use sandbox::{Layer, Level, Status, profile as seatbelt_profile};
 pub use stops::{Stop, attend_stops, expect_stops, hear_stops};
-pub use tasks::{Desk, OnTaskEnd, TaskBook, TaskEnd, TaskPage, TaskRoom};
+pub use tasks::{Desk, OnTaskEnd, TaskRoom};

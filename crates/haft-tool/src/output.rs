@@ -31,6 +31,14 @@ impl Text {
         (self.head.len() + self.tail.len()) as u64 + self.missing_bytes
     }
 
+    /// The whole text, with a notice where bytes are missing.
+    pub fn with_gap_notice(&self) -> String {
+        if self.missing_bytes == 0 {
+            return format!("{}{}", self.head, self.tail);
+        }
+        format!("{}\n[... {} bytes were not kept ...]\n{}", self.head, self.missing_bytes, self.tail)
+    }
+
     /// This text with another one after it, on a line of its own.
     #[must_use]
     pub fn then(mut self, next: Self) -> Self {

@@ -1,78 +1,178 @@
-//! How the World records a change before it makes it.
+//! How the World records what a call changes, before it changes it.
 
-use std::fs::File;
+use std::fmt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::{Change, Denial, Node, ToolError};
+use serde_json::Value;
 
-/// The bytes of a file before it changes.
-#[derive(Debug, Clone, Copy)]
-pub enum Image<'a> {
-    /// There are none: it is no file, or its bytes are not kept.
+use crate::{Change, Denial, ErrorKind, Exit, Finished, Node, State, ToolError};
+
+/// The bytes of a file, on their way into the ledger.
+pub enum FileContent<'a> {
+    /// Not a regular file, or its bytes are not kept.
     None,
-    /// They are at hand.
-    Small(&'a [u8]),
-    /// They are too many to hold; the file is open for reading, at its beginning.
-    Large(&'a File),
+    /// All bytes, in memory.
+    Bytes(&'a [u8]),
+    /// A reader at the beginning of a file too large to hold in memory.
+    Reader(&'a mut dyn Read),
 }
 
-impl<'a> From<Option<&'a [u8]>> for Image<'a> {
+impl fmt::Debug for FileContent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Bytes(bytes) => write!(f, "Bytes({} bytes)", bytes.len()),
+            Self::Reader(_) => f.write_str("Reader"),
+        }
+    }
+}
+
+impl<'a> From<Option<&'a [u8]>> for FileContent<'a> {
     fn from(bytes: Option<&'a [u8]>) -> Self {
-        bytes.map_or(Self::None, Self::Small)
+        bytes.map_or(Self::None, Self::Bytes)
     }
 }
 
 /// A change about to be made.
 #[derive(Debug)]
 pub struct Intent<'a> {
-    /// The path, its state now and its state to be.
+    /// The path, its state now and its intended state.
     pub change: Change,
-    /// The bytes that stand there now, if they are a file's.
-    pub before: Image<'a>,
-    /// The temporary name from which the change will be moved into place; a crash may leave it behind.
+    /// The bytes at the path now, if it is a file.
+    pub previous: FileContent<'a>,
+    /// The temporary name from which the change will be renamed into place; a crash may leave it behind.
     pub temp: Option<PathBuf>,
 }
 
-/// What stands at a path that a command is about to touch for the first time.
-#[derive(Debug, Clone, Copy)]
-pub struct Before<'a> {
-    /// The absolute path.
-    pub path: &'a Path,
-    /// What stands there, a file with the hash of its bytes.
-    pub node: &'a Node,
-    /// Its bytes.
-    pub bytes: Image<'a>,
+/// How a call, or a background task of its own receipt, ended.
+#[derive(Debug, Clone, Default)]
+pub struct CallEnd {
+    /// The final state; never `Running`.
+    pub state: State,
+    /// The error's kind, if it failed.
+    pub error_kind: Option<ErrorKind>,
+    /// The error's message, if it failed.
+    pub error: Option<String>,
+    /// The text that the caller sees, after `bound`.
+    pub result: Option<String>,
+    /// The whole text, where `result` is only a part of it.
+    pub full_output: Option<String>,
 }
 
-/// Where changes are written down before they happen.
-pub trait Record: Send + Sync {
-    /// Makes the intents and their before-images durable. Nothing is changed before this returns, or if it fails.
-    fn before(&self, intents: &[Intent<'_>]) -> Result<(), ToolError>;
+impl CallEnd {
+    /// The end of a process that has a receipt of its own; an error says why it did not start.
+    pub fn of_process(ran: Result<&Finished, &ToolError>) -> Self {
+        let failed = |kind, message: String| Self {
+            state: if kind == ErrorKind::Interrupted { State::Interrupted } else { State::Failed },
+            error_kind: Some(kind),
+            error: Some(message),
+            ..Self::default()
+        };
+        match ran.map(|finished| finished.exit) {
+            Err(error) => Self { state: State::Failed, ..failed(error.kind, error.message.clone()) },
+            Ok(Exit::Code(0)) => Self { state: State::Completed, ..Self::default() },
+            Ok(Exit::Code(code)) => failed(ErrorKind::ExecutionFailed, format!("Exit code {code}")),
+            Ok(Exit::Signal(signal)) => {
+                failed(ErrorKind::ExecutionFailed, format!("Ended by signal {signal}"))
+            }
+            Ok(Exit::TimedOut) => failed(ErrorKind::Timeout, "Timed out".to_owned()),
+            Ok(Exit::Cancelled) => failed(ErrorKind::Interrupted, "Stopped".to_owned()),
+        }
+    }
+}
 
-    /// Says that a change has been made; its `after` is what really stands there now.
+/// The record of one call: what the crates of the World report while the call is performed.
+pub trait Record: Send + Sync {
+    /// Makes the intents and the previous contents durable. Nothing is changed before this returns, or if it fails.
+    fn intend(&self, intents: &mut [Intent<'_>]) -> Result<(), ToolError>;
+
+    /// Reports a change that was made; its `after` is the actual new state.
     fn changed(&self, change: Change);
 
-    /// Says that something about the call will not come back with undo.
-    fn not_reversible(&self, why: String);
+    /// Reports something that undo will not restore.
+    fn not_reversible(&self, reason: String);
 
-    /// Keeps what stands at a path that a command is about to touch. Survives the death of Haft, not that of the
-    /// machine: it costs one write into the page cache.
-    fn witness(&self, before: &Before<'_>) -> Result<(), ToolError>;
+    /// Stores the state of a path before a command's first change to it; a file's node has the hash of its bytes.
+    /// Survives the death of Haft, not a power failure: it costs one write into the page cache.
+    fn witness(&self, path: &Path, node: &Node, content: FileContent<'_>) -> Result<(), ToolError>;
 
-    /// Keeps that a directory which stood before the command is about to be moved with everything in it. Without
-    /// this, what a dead Haft left could not be told from what the command made new.
-    fn moving(&self, from: &Path, to: &Path) -> Result<(), ToolError>;
+    /// Stores that an existing directory is about to be moved with everything in it. Without this, recovery could not
+    /// tell moved files from new ones.
+    fn witness_move(&self, from: &Path, to: &Path) -> Result<(), ToolError>;
 
-    /// Takes the last `moving` back: the kernel refused.
-    fn stayed(&self) -> Result<(), ToolError>;
+    /// Withdraws the last `witness_move`: the kernel refused it.
+    fn cancel_move(&self) -> Result<(), ToolError>;
 
-    /// Gives the witnessed changes of a command, in order, when all its processes are gone. Only now are the
-    /// before-images that are needed moved into the ledger's store; the others are dropped.
-    fn witnessed(&self, changes: Vec<Change>) -> Result<(), ToolError>;
+    /// Reports the witnessed changes of a command, in order, when all its processes are gone. Of the states stored by
+    /// `witness`, only those that these changes need are kept.
+    fn witnessed(&self, changes: Vec<Change>);
 
-    /// Says how the kernel held the call to its scope.
+    /// Reports how the kernel held the call to its scope.
     fn enforced(&self, how: String);
 
-    /// Says what the scope refused to the call's command.
+    /// Reports what the scope refused to the call's command.
     fn refused(&self, denials: &[Denial]);
+
+    /// Opens the record of a background task that the call starts. It has a receipt of its own.
+    fn open_task(&self) -> Result<Arc<dyn Record>, ToolError> {
+        Err(ToolError::internal("this record has no tasks"))
+    }
+
+    /// The number of the receipt; 0 as long as it has none.
+    fn receipt_id(&self) -> i64 {
+        0
+    }
+
+    /// Writes the receipt of a background task.
+    fn finish_task(&self, _end: CallEnd) -> Result<(), ToolError> {
+        Err(ToolError::internal("this record has no task"))
+    }
+
+    /// The newest value that a call of the session stored under a name.
+    fn note(&self, _name: &str) -> Result<Option<Value>, ToolError> {
+        Ok(None)
+    }
+
+    /// Stores a value for later calls of the session. It holds once this call has completed.
+    fn set_note(&self, _name: &str, _value: Value) {}
+}
+
+/// The record of code that only reads: refuses every change.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReadOnlyRecord;
+
+impl ReadOnlyRecord {
+    fn refuse() -> ToolError {
+        ToolError::internal("nothing may be changed here")
+    }
+}
+
+impl Record for ReadOnlyRecord {
+    fn intend(&self, _intents: &mut [Intent<'_>]) -> Result<(), ToolError> {
+        Err(Self::refuse())
+    }
+
+    fn changed(&self, _change: Change) {}
+
+    fn not_reversible(&self, _reason: String) {}
+
+    fn witness(&self, _path: &Path, _node: &Node, _content: FileContent<'_>) -> Result<(), ToolError> {
+        Err(Self::refuse())
+    }
+
+    fn witness_move(&self, _from: &Path, _to: &Path) -> Result<(), ToolError> {
+        Err(Self::refuse())
+    }
+
+    fn cancel_move(&self) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    fn witnessed(&self, _changes: Vec<Change>) {}
+
+    fn enforced(&self, _how: String) {}
+
+    fn refused(&self, _denials: &[Denial]) {}
 }

@@ -7,10 +7,9 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::{
-    Cancel, FileNode, Host, Http, NoHost, NoHttp, NoNotes, Node, Notes, Progress, Tasks, Text, ToolError,
-};
+use crate::{Cancel, FileNode, Host, Http, NoHost, NoHttp, Node, Progress, Tasks, Text, ToolError};
 
 /// Whether a path is absolute and says nothing in a roundabout way, as most do.
 fn is_normal(path: &str) -> bool {
@@ -87,10 +86,12 @@ pub trait World: Send + Sync {
     fn host(&self) -> &dyn Host {
         &NoHost
     }
-    /// What the session keeps between its calls.
-    fn notes(&self) -> &dyn Notes {
-        &NoNotes
+    /// The newest value that a call of the session stored under a name.
+    fn note(&self, _name: &str) -> Result<Option<Value>, ToolError> {
+        Ok(None)
     }
+    /// Stores a value for later calls of the session, for example its todos. It holds once this call has completed.
+    fn set_note(&self, _name: &str, _value: Value) {}
     /// Tells whoever watches how far the call has come.
     fn progress(&self, progress: Progress);
     /// Whether the result is still wanted.

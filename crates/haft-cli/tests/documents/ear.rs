@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use haft::{
     AnyTool, Bound, Cancel, Capture, Definition, EffectKind, Exit, Files, Finished, Host, Http, HttpRequest,
-    HttpResponse, Notes, Perform, Planned, Planning, Processes, Progress, RunRequest, Tasks, ToolError,
-    Value, World,
+    HttpResponse, Perform, Planned, Planning, Processes, Progress, RunRequest, Tasks, ToolError, Value,
+    World,
 };
 
 /// What was heard, and what is answered.
@@ -142,8 +142,12 @@ impl World for HeardWorld<'_> {
         self.world.host()
     }
 
-    fn notes(&self) -> &dyn Notes {
-        self.world.notes()
+    fn note(&self, name: &str) -> Result<Option<Value>, ToolError> {
+        self.world.note(name)
+    }
+
+    fn set_note(&self, name: &str, value: Value) {
+        self.world.set_note(name, value);
     }
 
     fn progress(&self, progress: Progress) {

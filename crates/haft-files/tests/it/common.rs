@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use haft_files::{LocalFiles, Root, containment};
-use haft_tool::{Before, Image, Intent, Record};
-use haft_tool::{Cancel, Change, ErrorKind, Files, Node, Reads, Restore, Scope, ToolError, Written};
+use haft_tool::{
+    Cancel, Change, ErrorKind, FileContent, Files, Intent, Node, Reads, Record, Restore, Scope, ToolError,
+    Written,
+};
 use tempfile::TempDir;
 
 /// What stands in every file outside the workspace, so that a leak is seen at once.
@@ -43,10 +45,11 @@ impl Recording {
 }
 
 impl Record for Recording {
-    fn before(&self, intents: &[Intent<'_>]) -> Result<(), ToolError> {
-        let told = intents
-            .iter()
-            .map(|intent| Told::Before { change: intent.change.clone(), bytes: bytes_of(&intent.before) });
+    fn intend(&self, intents: &mut [Intent<'_>]) -> Result<(), ToolError> {
+        let told = intents.iter_mut().map(|intent| Told::Before {
+            change: intent.change.clone(),
+            bytes: bytes_of(&mut intent.previous),
+        });
         self.told.lock().unwrap().extend(told);
         self.hook.as_ref().map_or(Ok(()), |hook| hook(intents))
     }
@@ -59,21 +62,20 @@ impl Record for Recording {
         self.told.lock().unwrap().push(Told::NotReversible(why));
     }
 
-    fn witness(&self, _before: &Before<'_>) -> Result<(), ToolError> {
+    fn witness(&self, _path: &Path, _node: &Node, _content: FileContent<'_>) -> Result<(), ToolError> {
         Ok(())
     }
 
-    fn moving(&self, _from: &Path, _to: &Path) -> Result<(), ToolError> {
+    fn witness_move(&self, _from: &Path, _to: &Path) -> Result<(), ToolError> {
         Ok(())
     }
 
-    fn stayed(&self) -> Result<(), ToolError> {
+    fn cancel_move(&self) -> Result<(), ToolError> {
         Ok(())
     }
 
-    fn witnessed(&self, changes: Vec<Change>) -> Result<(), ToolError> {
+    fn witnessed(&self, changes: Vec<Change>) {
         self.told.lock().unwrap().extend(changes.into_iter().map(Told::Changed));
-        Ok(())
     }
 
     fn enforced(&self, _how: String) {}
@@ -81,14 +83,13 @@ impl Record for Recording {
     fn refused(&self, _denials: &[haft_tool::Denial]) {}
 }
 
-fn bytes_of(image: &Image<'_>) -> Option<Vec<u8>> {
-    match image {
-        Image::None => None,
-        Image::Small(bytes) => Some(bytes.to_vec()),
-        Image::Large(file) => {
+fn bytes_of(content: &mut FileContent<'_>) -> Option<Vec<u8>> {
+    match content {
+        FileContent::None => None,
+        FileContent::Bytes(bytes) => Some(bytes.to_vec()),
+        FileContent::Reader(reader) => {
             let mut bytes = Vec::new();
-            let mut file: &fs::File = file;
-            file.read_to_end(&mut bytes).unwrap();
+            reader.read_to_end(&mut bytes).unwrap();
             Some(bytes)
         }
     }

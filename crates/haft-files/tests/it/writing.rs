@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 
-use haft_tool::Image;
+use haft_tool::FileContent;
 use haft_tool::{Change, ErrorKind, Files, Node, ToolError};
 use rustix::fs::{Gid, Uid, XattrFlags};
 
@@ -187,7 +187,7 @@ fn the_journal_knows_the_old_bytes_before_anything_changes() {
         assert_eq!(fs::read(&seen).unwrap(), b"old", "the file was changed before the journal knew");
         let names: Vec<_> = fs::read_dir(seen.parent().unwrap()).unwrap().collect();
         assert_eq!(names.len(), 1, "something was made before the journal knew");
-        assert!(matches!(intents[0].before, Image::Small(b"old")));
+        assert!(matches!(intents[0].previous, FileContent::Bytes(b"old")));
         let temp = intents[0].temp.as_ref().unwrap();
         assert_eq!(temp.parent(), seen.parent());
         Ok(())

@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use haft_ledger::{Bytes, Intent, Ledger};
-use haft_tool::{ErrorKind, Node, State};
+use haft_ledger::Ledger;
+use haft_tool::{ErrorKind, FileContent, Intent, Node, State};
 
 use crate::setting::{Blind, call, change, file, hash_of, new_session, setting};
 
@@ -38,7 +38,11 @@ fn victim() {
             ledger
                 .before_changes(
                     &mut receipt,
-                    &[Intent { change: &change, before: Bytes::Held(&before), temp: Some(&temp) }],
+                    &mut [Intent {
+                        change: change.clone(),
+                        previous: FileContent::Bytes(&before),
+                        temp: Some(temp),
+                    }],
                 )
                 .unwrap();
             writeln!(out, "\nchange {} {}", receipt.id, hash_of(&change.before)).unwrap();
@@ -131,7 +135,11 @@ fn an_interrupted_call_can_still_be_undone_and_names_its_leftovers() {
     set.ledger
         .before_changes(
             &mut receipt,
-            &[Intent { change: &change, before: Bytes::Held(b"before"), temp: Some(Path::new("/w/.a.tmp")) }],
+            &mut [Intent {
+                change: change.clone(),
+                previous: FileContent::Bytes(b"before"),
+                temp: Some("/w/.a.tmp".into()),
+            }],
         )
         .unwrap();
     set.meddle("UPDATE running SET owner = '1 1 another-boot -'");

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use haft_ledger::{Bytes, GcPolicy, Intent, Ledger, Query};
-use haft_tool::{Node, now_ms};
+use haft_ledger::{GcPolicy, Ledger, Query};
+use haft_tool::{FileContent, Intent, Node, now_ms};
 
 use crate::setting::{Setting, change, file, hash_of, large, new_session, setting};
 
@@ -74,7 +74,7 @@ fn a_running_call_is_never_forgotten() {
     set.ledger
         .before_changes(
             &mut running,
-            &[Intent { change: &change, before: Bytes::Held(b"before"), temp: None }],
+            &mut [Intent { change: change.clone(), previous: FileContent::Bytes(b"before"), temp: None }],
         )
         .unwrap();
     fill(&set, 5);

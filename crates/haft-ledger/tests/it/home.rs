@@ -74,17 +74,11 @@ fn a_ledger_of_a_newer_version_is_left_alone() {
 }
 
 #[test]
-fn a_ledger_of_the_first_version_is_brought_up_to_date_with_all_it_holds() {
+fn ledger_of_an_older_version_is_left_alone() {
     let set = setting();
-    let old = set.wrote("a", b"before", b"after");
-    set.meddle("DROP TABLE notes; DROP TABLE slips; PRAGMA user_version = 1");
-    fs::remove_file(set.home().join("slips")).unwrap();
-    let ledger = Ledger::open(set.home()).unwrap();
-    assert_eq!(ledger.receipt(old.id).unwrap(), old);
-    let mut noting = set.call();
-    noting.notes.insert("todos".into(), haft_tool::json!(["look"]));
-    ledger.finish(&mut noting).unwrap();
-    assert_eq!(ledger.note(&set.session, "todos").unwrap(), Some(haft_tool::json!(["look"])));
+    set.meddle("PRAGMA user_version = 1");
+    let error = Ledger::open(set.home()).unwrap_err();
+    assert!(error.message.contains("format 1, which this Haft no longer reads"), "{error}");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use haft_ledger::{Bytes, EventLog, GcPolicy, Intent, Ledger, Query};
+use haft_ledger::{EventLog, GcPolicy, Ledger, Query};
+use haft_tool::{FileContent, Intent};
 
 use crate::setting::{Blind, change, file, large, setting};
 
@@ -84,7 +85,7 @@ fn any_edit_of_any_column_is_survived() {
             set.ledger
                 .before_changes(
                     &mut running,
-                    &[Intent { change: &change, before: Bytes::Held(b"b"), temp: None }],
+                    &mut [Intent { change: change.clone(), previous: FileContent::Bytes(b"b"), temp: None }],
                 )
                 .unwrap();
             for value in values {

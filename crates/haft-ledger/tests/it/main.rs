@@ -22,8 +22,6 @@ mod sessions;
 #[cfg(test)]
 mod setting;
 #[cfg(test)]
-mod slips;
-#[cfg(test)]
 mod spool;
 #[cfg(test)]
 mod together;

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use haft_ledger::undo::Step;
-use haft_ledger::{Bytes, Look, Spool};
-use haft_tool::{Change, FileId, Node, Receipt, State, ToolError};
+use haft_ledger::{Look, Spool};
+use haft_tool::{Change, FileContent, FileId, Node, Receipt, State, ToolError};
 use proptest::prelude::*;
 
 use crate::setting::{call, change, file, setting};
@@ -33,7 +33,7 @@ impl Witness {
         }
         self.touched.insert(path.to_owned(), at(tree, path));
         if let Some(spool) = spool {
-            spool.keep(path, &at(tree, path), Bytes::None).unwrap();
+            spool.keep(path, &at(tree, path), FileContent::None).unwrap();
         }
     }
 

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use haft_ledger::{Bytes, Intent, Ledger, Query};
-use haft_tool::{Effect, ErrorKind, Node, State, Value, json};
+use haft_ledger::{Ledger, Query};
+use haft_tool::{Effect, ErrorKind, FileContent, Intent, Node, State, Value, json};
 
 use crate::setting::{Blind, change, file, hash_of, new_session, setting};
 
@@ -44,10 +44,10 @@ fn a_change_and_its_before_image_are_there_before_the_change_is_made() {
         set.ledger
             .before_changes(
                 &mut receipt,
-                &[Intent {
-                    change: &change,
-                    before: Bytes::Held(&before),
-                    temp: Some(Path::new("/w/.a.tmp")),
+                &mut [Intent {
+                    change: change.clone(),
+                    previous: FileContent::Bytes(&before),
+                    temp: Some("/w/.a.tmp".into()),
                 }],
             )
             .unwrap();
@@ -68,7 +68,11 @@ fn only_the_changes_that_were_made_are_kept_in_the_end() {
         set.ledger
             .before_changes(
                 &mut receipt,
-                &[Intent { change: &change, before: Bytes::Held(name.as_bytes()), temp: None }],
+                &mut [Intent {
+                    change: change.clone(),
+                    previous: FileContent::Bytes(name.as_bytes()),
+                    temp: None,
+                }],
             )
             .unwrap();
     }
@@ -76,9 +80,9 @@ fn only_the_changes_that_were_made_are_kept_in_the_end() {
     set.ledger
         .before_changes(
             &mut receipt,
-            &[Intent {
-                change: &change("/w/d", Node::Absent, Node::Dir { mode: 0o755 }),
-                before: Bytes::None,
+            &mut [Intent {
+                change: change("/w/d", Node::Absent, Node::Dir { mode: 0o755 }),
+                previous: FileContent::None,
                 temp: None,
             }],
         )
@@ -100,7 +104,10 @@ fn a_before_image_that_is_not_what_the_change_says_is_refused_and_nothing_is_wri
     let change = change("/w/a", file(b"one"), Node::Absent);
     let error = set
         .ledger
-        .before_changes(&mut receipt, &[Intent { change: &change, before: Bytes::Held(b"two"), temp: None }])
+        .before_changes(
+            &mut receipt,
+            &mut [Intent { change: change.clone(), previous: FileContent::Bytes(b"two"), temp: None }],
+        )
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Internal);
     assert_eq!((receipt.id, receipt.changes.len()), (0, 0));
@@ -165,7 +172,11 @@ fn paths_that_are_no_text_come_back_byte_for_byte() {
     set.ledger
         .before_changes(
             &mut receipt,
-            &[Intent { change: &change, before: Bytes::None, temp: Some(&odd(b"/w-\xff\xfe/.\xe9")) }],
+            &mut [Intent {
+                change: change.clone(),
+                previous: FileContent::None,
+                temp: Some(odd(b"/w-\xff\xfe/.\xe9")),
+            }],
         )
         .unwrap();
     assert_eq!(set.ledger.receipt(receipt.id).unwrap(), receipt);

@@ -4,8 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use haft_ledger::{Bytes, Intent, Ledger, Look, NewSession};
-use haft_tool::{Change, FileId, FileNode, Node, Receipt, Reversible, State, ToolError, json, now_ms};
+use haft_ledger::{Ledger, Look, NewSession};
+use haft_tool::{
+    Change, FileContent, FileId, FileNode, Intent, Node, Receipt, Reversible, State, ToolError, json, now_ms,
+};
 use tempfile::TempDir;
 
 /// A ledger that is gone after the test.
@@ -55,7 +57,7 @@ impl Setting {
         self.ledger
             .before_changes(
                 &mut receipt,
-                &[Intent { change: &change, before: Bytes::Held(before), temp: None }],
+                &mut [Intent { change: change.clone(), previous: FileContent::Bytes(before), temp: None }],
             )
             .unwrap();
         receipt.state = State::Completed;

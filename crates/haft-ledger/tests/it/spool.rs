@@ -5,8 +5,8 @@ use std::io::{Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use haft_ledger::{Bytes, GcPolicy, Query};
-use haft_tool::{Change, Node, Receipt, Reversible, State};
+use haft_ledger::{GcPolicy, Query};
+use haft_tool::{Change, FileContent, Node, Receipt, Reversible, State};
 
 use crate::setting::{Blind, Setting, change, file, hash_of, large, setting};
 
@@ -38,12 +38,12 @@ fn only_the_images_of_what_changed_are_kept_and_the_spool_is_gone() {
     let mut spool = set.ledger.spool(receipt.id).unwrap();
     let (big, idle) = (large(1), large(2));
     for (path, bytes) in [("/w/small", &b"small"[..]), ("/w/empty", b""), ("/w/unchanged", b"unchanged")] {
-        spool.keep(Path::new(path), &file(bytes), Bytes::Held(bytes)).unwrap();
+        spool.keep(Path::new(path), &file(bytes), FileContent::Bytes(bytes)).unwrap();
     }
-    spool.keep(Path::new("/w/big"), &file(&big), Bytes::In(&temp_with(&big))).unwrap();
-    spool.keep(Path::new("/w/held"), &file(&large(3)), Bytes::Held(&large(3))).unwrap();
-    spool.keep(Path::new("/w/idle"), &file(&idle), Bytes::In(&temp_with(&idle))).unwrap();
-    spool.keep(Path::new("/w/new"), &Node::Absent, Bytes::None).unwrap();
+    spool.keep(Path::new("/w/big"), &file(&big), FileContent::Reader(&mut temp_with(&big))).unwrap();
+    spool.keep(Path::new("/w/held"), &file(&large(3)), FileContent::Bytes(&large(3))).unwrap();
+    spool.keep(Path::new("/w/idle"), &file(&idle), FileContent::Reader(&mut temp_with(&idle))).unwrap();
+    spool.keep(Path::new("/w/new"), &Node::Absent, FileContent::None).unwrap();
     let mode = fs::metadata(set.home().join("spool").join(receipt.id.to_string())).unwrap().permissions();
     assert_eq!(mode.mode() & 0o777, 0o600);
     set.ledger.gc(&GcPolicy::default()).unwrap();
@@ -90,7 +90,7 @@ fn bytes_that_were_not_kept_are_told() {
     let set = setting();
     let mut receipt = begun(&set);
     let mut spool = set.ledger.spool(receipt.id).unwrap();
-    spool.keep(Path::new("/w/huge"), &file(b"huge"), Bytes::None).unwrap();
+    spool.keep(Path::new("/w/huge"), &file(b"huge"), FileContent::None).unwrap();
     receipt.changes = vec![change("/w/huge", file(b"huge"), Node::Absent)];
     receipt.state = State::Completed;
     set.ledger.finish_witnessed(&mut receipt, &spool).unwrap();
@@ -105,7 +105,7 @@ fn a_torn_end_is_left_out_and_all_before_it_is_there() {
         let mut spool = set.ledger.spool(receipt.id).unwrap();
         for n in 0..3_u8 {
             let bytes = vec![n; 100];
-            spool.keep(Path::new(&format!("/w/{n}")), &file(&bytes), Bytes::Held(&bytes)).unwrap();
+            spool.keep(Path::new(&format!("/w/{n}")), &file(&bytes), FileContent::Bytes(&bytes)).unwrap();
         }
         let path = set.home().join("spool").join(receipt.id.to_string());
         let bytes = fs::read(&path).unwrap();
@@ -136,8 +136,8 @@ fn a_dead_call_keeps_its_images_and_is_told_once() {
     let set = setting();
     let receipt = begun(&set);
     let mut spool = set.ledger.spool(receipt.id).unwrap();
-    spool.keep(Path::new("/w/a"), &file(b"old"), Bytes::Held(b"old")).unwrap();
-    spool.keep(Path::new("/w/b"), &file(&large(1)), Bytes::In(&temp_with(&large(1)))).unwrap();
+    spool.keep(Path::new("/w/a"), &file(b"old"), FileContent::Bytes(b"old")).unwrap();
+    spool.keep(Path::new("/w/b"), &file(&large(1)), FileContent::Reader(&mut temp_with(&large(1)))).unwrap();
     drop(spool);
     assert!(set.ledger.recover(&mut Blind).unwrap().is_empty(), "it lives");
     assert_eq!(spooled(&set), 2);
@@ -162,11 +162,11 @@ fn a_move_that_was_refused_or_never_made_is_no_move() {
         let set = setting();
         let receipt = begun(&set);
         let mut spool = set.ledger.spool(receipt.id).unwrap();
-        spool.keep(Path::new("/w/a"), &file(b"old"), Bytes::Held(b"old")).unwrap();
+        spool.keep(Path::new("/w/a"), &file(b"old"), FileContent::Bytes(b"old")).unwrap();
         spool.moving(Path::new("/w/d"), Path::new("/w/e")).unwrap();
         if refused {
             spool.stayed().unwrap();
-            spool.keep(Path::new("/w/a"), &file(b"between"), Bytes::Held(b"between")).unwrap();
+            spool.keep(Path::new("/w/a"), &file(b"between"), FileContent::Bytes(b"between")).unwrap();
         }
         die(&set);
         let recovered = set.ledger.recover(&mut Blind).unwrap();
@@ -179,7 +179,7 @@ fn a_call_that_was_given_up_is_left_to_the_next_recovery() {
     let set = setting();
     let mut receipt = begun(&set);
     let mut spool = set.ledger.spool(receipt.id).unwrap();
-    spool.keep(Path::new("/w/a"), &file(b"old"), Bytes::Held(b"old")).unwrap();
+    spool.keep(Path::new("/w/a"), &file(b"old"), FileContent::Bytes(b"old")).unwrap();
     receipt.state = State::Interrupted;
     receipt.error = Some("given up".into());
     set.ledger.abandon(&mut receipt).unwrap();
@@ -231,10 +231,10 @@ fn many_images_stay_together_and_go_with_their_call() {
         let mut receipt = begun(&set);
         let mut spool = set.ledger.spool(receipt.id).unwrap();
         for n in first..first + 300 {
-            spool.keep(Path::new(&path(n)), &file(&bytes(n)), Bytes::Held(&bytes(n))).unwrap();
+            spool.keep(Path::new(&path(n)), &file(&bytes(n)), FileContent::Bytes(&bytes(n))).unwrap();
         }
-        spool.keep(Path::new("/w/empty"), &file(b""), Bytes::Held(b"")).unwrap();
-        spool.keep(Path::new("/w/big"), &file(&large(9)), Bytes::Held(&large(9))).unwrap();
+        spool.keep(Path::new("/w/empty"), &file(b""), FileContent::Bytes(b"")).unwrap();
+        spool.keep(Path::new("/w/big"), &file(&large(9)), FileContent::Bytes(&large(9))).unwrap();
         if dies {
             drop(spool);
             die(&set);
@@ -277,7 +277,7 @@ fn images_that_are_few_among_many_are_taken_out_of_the_spool() {
     let mut spool = set.ledger.spool(receipt.id).unwrap();
     let bytes = |n: u32| format!("image {n}").into_bytes();
     for n in 0..1_000 {
-        spool.keep(Path::new(&format!("/w/{n}")), &file(&bytes(n)), Bytes::Held(&bytes(n))).unwrap();
+        spool.keep(Path::new(&format!("/w/{n}")), &file(&bytes(n)), FileContent::Bytes(&bytes(n))).unwrap();
     }
     receipt.changes = (0..100).map(|n| change(&format!("/w/{n}"), file(&bytes(n)), Node::Absent)).collect();
     receipt.state = State::Completed;

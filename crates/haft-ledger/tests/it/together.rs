@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use haft_ledger::{Bytes, GcPolicy, Intent, Ledger, Query};
-use haft_tool::{Node, State};
+use haft_ledger::{GcPolicy, Ledger, Query};
+use haft_tool::{FileContent, Intent, Node, State};
 
 use crate::setting::{call, change, file, hash_of, new_session, setting};
 
@@ -24,7 +24,11 @@ fn two_openings_of_one_home_lose_nothing_and_number_nothing_twice() {
                 ledger
                     .before_changes(
                         &mut receipt,
-                        &[Intent { change: &change, before: Bytes::Held(&bytes), temp: None }],
+                        &mut [Intent {
+                            change: change.clone(),
+                            previous: FileContent::Bytes(&bytes),
+                            temp: None,
+                        }],
                     )
                     .unwrap();
                 receipt.state = State::Completed;
@@ -78,7 +82,11 @@ fn garbage_collection_never_takes_what_somebody_is_about_to_need() {
                 writer
                     .before_changes(
                         &mut receipt,
-                        &[Intent { change: &change, before: Bytes::Held(&bytes), temp: None }],
+                        &mut [Intent {
+                            change: change.clone(),
+                            previous: FileContent::Bytes(&bytes),
+                            temp: None,
+                        }],
                     )
                     .unwrap();
                 assert_eq!(writer.blob(hash_of(&change.before)).unwrap(), bytes, "round {n}");

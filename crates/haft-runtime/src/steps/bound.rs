@@ -2,8 +2,6 @@
 
 use haft_tool::{Bound, Content, Output, Receipt, SideEffect};
 
-use super::record::with_gap;
-
 /// The text to keep in the ledger because `bound` will cut it and nobody could get it again.
 pub(crate) fn worth_keeping(output: &Output, bound: Bound, side_effect: SideEffect) -> Option<String> {
     // What only looks can look again, from any place it likes.
@@ -18,7 +16,7 @@ pub(crate) fn worth_keeping(output: &Output, bound: Bound, side_effect: SideEffe
         if let Content::Text { text } = piece
             && bound.cuts(text)
         {
-            kept.get_or_insert_default().push_str(&with_gap(text));
+            kept.get_or_insert_default().push_str(&text.with_gap_notice());
         }
     }
     kept

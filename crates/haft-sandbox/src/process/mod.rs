@@ -261,7 +261,7 @@ impl Watching {
             // To write them down may take long; whoever wants to leave is heard meanwhile.
             stops::attend_stops()?;
         }
-        self.journal.witnessed(changes)?;
+        self.journal.witnessed(changes);
         for loss in losses {
             self.journal.not_reversible(loss);
         }

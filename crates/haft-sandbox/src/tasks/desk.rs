@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_tool::{Cancel, RunRequest, TaskClass, TaskInfo, TaskRead, Tasks, ToolError};
+use haft_tool::{Cancel, Record, RunRequest, TaskClass, TaskInfo, TaskRead, Tasks, ToolError};
 
-use super::{Start, TaskBook, TaskRoom};
+use super::{Start, TaskRoom};
 use crate::process::LocalProcesses;
 
 /// One call's way to the tasks.
 pub struct Desk {
     /// The tasks of the session.
     pub room: Arc<TaskRoom>,
-    /// Opens the record of a new task.
-    pub book: Arc<dyn TaskBook>,
+    /// The call's record, which opens that of a new task.
+    pub record: Arc<dyn Record>,
     /// What runs commands in the call's scope; none if the call has not declared any.
     pub processes: Option<LocalProcesses>,
     /// Who reads; each reader sees everything once.
@@ -32,7 +32,7 @@ impl Tasks for Desk {
         let Some(processes) = &self.processes else {
             return Err(ToolError::denied("this call may not start processes"));
         };
-        let start = Start { request, description, class, book: self.book.as_ref() };
+        let start = Start { request, description, class, record: self.record.as_ref() };
         self.room.start(&start, |journal, cancel| processes.for_task(journal, cancel))
     }
 

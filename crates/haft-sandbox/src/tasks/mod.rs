@@ -12,11 +12,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
-use haft_tool::{Cancel, ErrorKind, Finished, RunRequest, TaskClass, TaskInfo, Text, ToolError, lock};
+use haft_tool::{CallEnd, Cancel, ErrorKind, Record, RunRequest, TaskClass, TaskInfo, ToolError, lock};
 
 use crate::LocalProcesses;
 pub use desk::Desk;
-use haft_tool::Record;
 use log::Log;
 use task::Task;
 
@@ -24,33 +23,6 @@ use task::Task;
 const MOST_ENDED: usize = 32;
 /// How much of a task's output its receipt keeps.
 const KEPT_BYTES: usize = 8 << 20;
-
-/// Opens a page of its own for a task that a call starts.
-pub trait TaskBook: Send + Sync {
-    /// The page, under way.
-    fn open_task(&self) -> Result<Arc<dyn TaskPage>, ToolError>;
-}
-
-/// The page of one task.
-pub trait TaskPage: Send + Sync {
-    /// The number of its receipt.
-    fn receipt(&self) -> i64;
-    /// Where its command's changes are written down.
-    fn journal(&self) -> Arc<dyn Record>;
-    /// Writes down how it ended, and what it had to say.
-    fn finish(&self, ended: &TaskEnd<'_>) -> Result<(), ToolError>;
-}
-
-/// How a task ended, for its page.
-#[derive(Debug)]
-pub struct TaskEnd<'a> {
-    /// How its command ended, if it ever started.
-    pub finished: Option<&'a Finished>,
-    /// Why it did not.
-    pub error: Option<&'a ToolError>,
-    /// What it has written, the middle left out if that was too much.
-    pub output: Option<Text>,
-}
 
 /// Hears of each task that has ended.
 pub type OnTaskEnd = Arc<dyn Fn(TaskInfo) + Send + Sync>;
@@ -77,7 +49,7 @@ pub(crate) struct Start<'a> {
     pub(crate) request: &'a RunRequest,
     pub(crate) description: &'a str,
     pub(crate) class: TaskClass,
-    pub(crate) book: &'a dyn TaskBook,
+    pub(crate) record: &'a dyn Record,
 }
 
 impl TaskRoom {
@@ -121,16 +93,17 @@ impl TaskRoom {
         inside.forget();
         let id = inside.new_id()?;
         let log = Log::new(&self.directory, self.bytes)?;
-        let page = start.book.open_task()?;
+        let record = start.record.open_task()?;
         let command = start.request.argv.last().cloned().unwrap_or_default();
-        let task = Task::new(id, start.class, start.description, command, page.receipt(), log);
+        let task = Task::new(id, start.class, start.description, command, record.receipt_id(), log);
         let task = Arc::new(task);
-        let processes = processes(page.journal(), task.cancel.clone());
+        let processes = processes(Arc::clone(&record), task.cancel.clone());
         let request = RunRequest { inherit: false, keep_bytes: 0, ..start.request.clone() };
 
-        let (running, on_end, its_page) = (Arc::clone(&task), Arc::clone(&self.on_end), Arc::clone(&page));
+        let (running, on_end, its_record) =
+            (Arc::clone(&task), Arc::clone(&self.on_end), Arc::clone(&record));
         let thread = std::thread::Builder::new().name("task".to_owned()).spawn(move || {
-            on_end(live(&running, &processes, &request, its_page.as_ref()));
+            on_end(live(&running, &processes, &request, its_record.as_ref()));
         });
         match thread {
             Ok(thread) => {
@@ -139,7 +112,7 @@ impl TaskRoom {
             }
             Err(error) => {
                 let error = ToolError::io("there is no room for another thread", &error);
-                page.finish(&TaskEnd { finished: None, error: Some(&error), output: None })?;
+                record.finish_task(CallEnd::of_process(Err(&error)))?;
                 Err(error)
             }
         }
@@ -214,17 +187,18 @@ impl Inside {
 }
 
 /// A task's whole life.
-fn live(task: &Task, processes: &LocalProcesses, request: &RunRequest, page: &dyn TaskPage) -> TaskInfo {
+fn live(task: &Task, processes: &LocalProcesses, request: &RunRequest, record: &dyn Record) -> TaskInfo {
     let ran = catch_unwind(AssertUnwindSafe(|| processes.run_heard(request, &|bytes| task.hear(bytes))));
     let ran = ran.unwrap_or_else(|_| Err(ToolError::internal("The task broke down")));
+    let output = task.text(KEPT_BYTES).ok().filter(|text| text.total_bytes() > 0);
+    let full_output = output.map(|text| text.with_gap_notice());
+    let end = CallEnd { full_output, ..CallEnd::of_process(ran.as_ref()) };
     let (finished, mut error) = match ran {
         Ok(finished) => (Some(finished), None),
         Err(error) => (None, Some(error)),
     };
-    let output = task.text(KEPT_BYTES).ok().filter(|text| text.total_bytes() > 0);
-    let end = TaskEnd { finished: finished.as_ref(), error: error.as_ref(), output };
     // Whoever hears that it has ended finds its receipt written.
-    let recorded = catch_unwind(AssertUnwindSafe(|| page.finish(&end)));
+    let recorded = catch_unwind(AssertUnwindSafe(|| record.finish_task(end)));
     if let Err(unrecorded) = recorded.unwrap_or_else(|_| Err(ToolError::internal("the ledger broke down"))) {
         let why = format!("The task could not be recorded: {}", unrecorded.message);
         error.get_or_insert(ToolError::new(unrecorded.kind, why));

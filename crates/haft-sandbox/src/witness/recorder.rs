@@ -16,7 +16,7 @@ use super::image::{self, Bytes, Image};
 use super::paths::{Spot, where_is};
 use super::survey;
 use super::twins::{self, Twin};
-use haft_tool::{Before, Record};
+use haft_tool::{FileContent, Record};
 
 /// More changes than this are not listed.
 const MOST_CHANGES: usize = 2_000_000;
@@ -167,7 +167,7 @@ impl Recorder {
     /// Notes that a directory that was there before is about to be moved: what was noted so far is under its old name.
     pub(super) fn before_move(&mut self, from: &Path, to: &Path) -> Result<(), Errno> {
         self.seal();
-        self.journal.moving(from, to).map_err(|error| {
+        self.journal.witness_move(from, to).map_err(|error| {
             self.error.get_or_insert(error);
             Errno::IO
         })
@@ -175,7 +175,7 @@ impl Recorder {
 
     /// Notes that it stayed where it was after all.
     pub(super) fn stayed(&mut self) {
-        if let Err(error) = self.journal.stayed() {
+        if let Err(error) = self.journal.cancel_move() {
             self.error.get_or_insert(error);
         }
     }
@@ -208,17 +208,17 @@ impl Recorder {
     }
 
     /// Keeps what stands at `path`; a change that could not be taken back is not made.
-    fn keep(&mut self, path: &Path, Image { node, bytes, file }: Image) -> Result<(), Errno> {
-        let bytes = match &bytes {
-            Bytes::None => haft_tool::Image::None,
-            Bytes::Small(bytes) => haft_tool::Image::Small(bytes),
-            Bytes::Large(file) => haft_tool::Image::Large(file),
+    fn keep(&mut self, path: &Path, Image { node, mut bytes, file }: Image) -> Result<(), Errno> {
+        let content = match &mut bytes {
+            Bytes::None => FileContent::None,
+            Bytes::Small(bytes) => FileContent::Bytes(bytes),
+            Bytes::Large(file) => FileContent::Reader(file),
             Bytes::TooMany => {
                 self.losses.push(format!("{} was too large to be kept", path.display()));
-                haft_tool::Image::None
+                FileContent::None
             }
         };
-        if let Err(error) = self.journal.witness(&Before { path, node: &node, bytes }) {
+        if let Err(error) = self.journal.witness(path, &node, content) {
             self.error.get_or_insert(error);
             return Err(Errno::IO);
         }

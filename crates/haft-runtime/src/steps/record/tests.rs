@@ -3,7 +3,12 @@
 
 use std::fs;
 
-use haft_tool::{FileNode, Node, State, now_ms};
+use std::path::{Path, PathBuf};
+
+use haft_ledger::CallRecord;
+use haft_tool::{
+    CallEnd, Change, ErrorKind, FileContent, FileNode, Node, Receipt, Record, Reversible, State, now_ms,
+};
 
 use super::*;
 use crate::{Runtime, Target};
@@ -13,7 +18,7 @@ struct Stage {
     _held: tempfile::TempDir,
     root: PathBuf,
     runtime: Runtime,
-    page: Page,
+    record: CallRecord,
 }
 
 fn stage() -> Stage {
@@ -44,8 +49,8 @@ fn stage() -> Stage {
         denials: Vec::new(),
         notes: serde_json::Map::default(),
     };
-    let page = Page::new(runtime.inner.book(), receipt);
-    Stage { _held: held, root, runtime, page }
+    let record = CallRecord::new(runtime.inner.ledger(), receipt);
+    Stage { _held: held, root, runtime, record }
 }
 
 impl Stage {
@@ -72,8 +77,7 @@ impl Stage {
     fn witness(&self, name: &str, bytes: Option<&[u8]>) {
         let node = bytes.map_or(Node::Absent, Self::file);
         let path = self.root.join(name);
-        let before = Before { path: &path, node: &node, bytes: bytes.into() };
-        self.page.witness(&before).unwrap();
+        self.record.witness(&path, &node, bytes.into()).unwrap();
     }
 
     /// Every file with its bytes, every directory without.
@@ -102,13 +106,17 @@ impl Stage {
     }
 }
 
+fn ended(state: State) -> CallEnd {
+    CallEnd { state, ..CallEnd::default() }
+}
+
 /// A command that changes a file, moves its directory, changes it again and makes something new.
 fn work(stage: &Stage, changes: &mut Vec<Change>) {
     let at = |name: &str| stage.root.join(name);
     stage.witness("a/f", Some(b"old"));
     stage.put("a/f", b"between");
     changes.push(Change::new(at("a/f"), Stage::file(b"old"), Stage::file(b"between")));
-    stage.page.moving(&at("a"), &at("b")).unwrap();
+    stage.record.witness_move(&at("a"), &at("b")).unwrap();
     fs::rename(at("a"), at("b")).unwrap();
     let dir = Node::Dir { mode: 0o755 };
     let moved = Change::new(at("a"), dir.clone(), Node::Absent);
@@ -136,9 +144,9 @@ async fn a_witnessed_command_is_taken_back_and_done_again_with_its_moves() {
     let mut changes = Vec::new();
     work(&stage, &mut changes);
     let after = stage.tree();
-    stage.page.witnessed(changes).unwrap();
-    stage.page.enforced("landlock, seccomp".into());
-    let receipt = stage.page.finish(|receipt| receipt.state = State::Completed, None, false).unwrap();
+    stage.record.witnessed(changes);
+    stage.record.enforced("landlock, seccomp".into());
+    let receipt = stage.record.finish(ended(State::Completed)).unwrap();
     assert_eq!((&receipt.reversible, stage.spooled()), (&Reversible::Yes, 0));
     assert_eq!(receipt.enforcement.as_deref(), Some("landlock, seccomp"));
     stage.take_back(&Target::Last).await;
@@ -155,9 +163,9 @@ async fn a_command_that_was_given_up_is_found_out_and_taken_back() {
     stage.put("a/f", b"old");
     let before = stage.tree();
     work(&stage, &mut Vec::new());
-    let given_up = stage.page.abandon(|receipt| receipt.state = State::Interrupted).unwrap();
+    let given_up = stage.record.abandon(ended(State::Interrupted)).unwrap();
     assert_eq!(given_up.state, State::Interrupted);
-    let late = stage.page.moving(Path::new("/x"), Path::new("/y"));
+    let late = stage.record.witness_move(Path::new("/x"), Path::new("/y"));
     assert_eq!(late.unwrap_err().kind, ErrorKind::Interrupted, "and touches nothing more");
     let recovered = stage.runtime.recover().unwrap();
     assert_eq!((recovered.len(), recovered[0].id, stage.spooled()), (1, given_up.id, 0));
@@ -175,10 +183,10 @@ async fn what_was_not_kept_is_told_and_the_rest_comes_back() {
     stage.put("small", b"new");
     let huge = stage.root.join("huge");
     let node = Stage::file(b"too large to keep");
-    stage.page.witness(&Before { path: &huge, node: &node, bytes: Image::None }).unwrap();
+    stage.record.witness(&huge, &node, FileContent::None).unwrap();
     let small = Change::new(stage.root.join("small"), Stage::file(b"old"), Stage::file(b"new"));
-    stage.page.witnessed(vec![small, Change::new(&huge, node, Stage::file(b"changed"))]).unwrap();
-    let receipt = stage.page.finish(|receipt| receipt.state = State::Completed, None, false).unwrap();
+    stage.record.witnessed(vec![small, Change::new(&huge, node, Stage::file(b"changed"))]);
+    let receipt = stage.record.finish(ended(State::Completed)).unwrap();
     assert_eq!(receipt.reversible.word(), "partly");
     let preview = stage.runtime.undo_preview(&Target::Last).unwrap();
     assert_eq!((preview.steps.len(), preview.blocked.len()), (1, 1));

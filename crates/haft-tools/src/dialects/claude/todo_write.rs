@@ -51,9 +51,9 @@ impl Tool for TodoWrite {
     }
 
     fn perform(&self, todos: Vec<Todo>, world: &dyn World) -> Result<Output, ToolError> {
-        let old = world.notes().note(TODOS)?.unwrap_or_else(|| json!([]));
+        let old = world.note(TODOS)?.unwrap_or_else(|| json!([]));
         let new = serde_json::to_value(&todos)?;
-        world.notes().take_note(TODOS, new.clone())?;
+        world.set_note(TODOS, new.clone());
         let facts = json!({"oldTodos": old, "newTodos": new});
         world.host().notify(TODOS, &facts);
         let count = |status: Status| todos.iter().filter(|todo| todo.status == status).count();

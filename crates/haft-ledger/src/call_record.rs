@@ -1,0 +1,243 @@
+//! The record of one call while it is performed: the ledger's implementation of [`Record`].
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use haft_tool::{
+    CallEnd, Change, Decision, Denial, ErrorKind, FileContent, Intent, Node, Receipt, Record, Reversible,
+    State, ToolError, Value, Verdict, lock, now_ms,
+};
+
+use crate::LedgerHandle;
+use crate::spool::Spool;
+
+/// Collects what one call reports, and writes its receipt.
+#[derive(Debug)]
+pub struct CallRecord {
+    handle: Arc<LedgerHandle>,
+    start: Instant,
+    progress: Mutex<Progress>,
+}
+
+/// What is known of the call so far.
+#[derive(Debug)]
+struct Progress {
+    /// Until the call has ended, its changes are those that were intended.
+    receipt: Receipt,
+    /// The changes that were made.
+    made: Vec<Change>,
+    losses: Vec<String>,
+    /// Whether a command's changes were witnessed, so that they can be undone.
+    witnessed: bool,
+    /// What the call's command is about to touch, while it runs.
+    spool: Option<Spool>,
+    /// Whether the receipt was written. Nothing may be changed by a call that has ended.
+    closed: bool,
+}
+
+impl CallRecord {
+    /// The record of a call of the handle's session; nothing is written yet.
+    pub fn new(handle: Arc<LedgerHandle>, receipt: Receipt) -> Self {
+        let progress = Progress {
+            receipt,
+            made: Vec::new(),
+            losses: Vec::new(),
+            witnessed: false,
+            spool: None,
+            closed: false,
+        };
+        Self { handle, start: Instant::now(), progress: Mutex::new(progress) }
+    }
+
+    /// Stores the decision on the receipt.
+    pub fn decided(&self, decision: Decision) {
+        self.progress().receipt.decision = Some(decision);
+    }
+
+    /// The verdict of the stored decision.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.progress().receipt.decision.as_ref().map(|decision| decision.verdict)
+    }
+
+    /// Writes that the call is running, so that a crash leaves a trace, and returns its number.
+    pub fn begin(&self) -> Result<i64, ToolError> {
+        self.begin_in(&mut *self.open()?)
+    }
+
+    fn begin_in(&self, progress: &mut Progress) -> Result<i64, ToolError> {
+        let receipt = &mut progress.receipt;
+        if receipt.id == 0 {
+            let (ledger, session) = self.handle.open()?;
+            session.clone_into(&mut receipt.session);
+            ledger.begin(receipt)?;
+        }
+        Ok(receipt.id)
+    }
+
+    /// Writes how the call ended, and returns the receipt.
+    pub fn finish(&self, end: CallEnd) -> Result<Receipt, ToolError> {
+        let mut progress = self.open()?;
+        progress.closed = true;
+        let Progress { receipt, made, losses, witnessed, spool, .. } = &mut *progress;
+        receipt.changes = std::mem::take(made);
+        if *witnessed {
+            receipt.reversible = Reversible::Yes;
+        }
+        if !losses.is_empty() && receipt.reversible == Reversible::Yes {
+            receipt.reversible = Reversible::Partly { why: losses.join("; ") };
+        }
+        let (ledger, session) = self.handle.open()?;
+        session.clone_into(&mut receipt.session);
+        if let Some(text) = &end.full_output {
+            receipt.full_output = Some(ledger.keep(text.as_bytes())?);
+        }
+        self.end(receipt, end);
+        match spool.take() {
+            Some(spool) => ledger.finish_witnessed(receipt, &spool)?,
+            None => ledger.finish(receipt)?,
+        }
+        Ok(std::mem::take(receipt))
+    }
+
+    /// Writes that the call was cancelled and did not stop; from now on it can change nothing. Its intended changes
+    /// may or may not have been made. `None` if the call has just ended.
+    pub fn abandon(&self, end: CallEnd) -> Option<Receipt> {
+        let mut progress = self.open().ok()?;
+        progress.closed = true;
+        let Progress { receipt, spool, .. } = &mut *progress;
+        self.end(receipt, end);
+        let recorded = self.handle.open().and_then(|(ledger, session)| {
+            session.clone_into(&mut receipt.session);
+            match spool {
+                // The command may still write to files that it has open; the next recovery determines its changes.
+                Some(_) => ledger.abandon(receipt),
+                None => ledger.finish(receipt),
+            }
+        });
+        if let Err(error) = recorded {
+            // The caller gets its result anyway; the next recovery writes the receipt.
+            receipt.error = Some(format!("{}; it could not be recorded: {error}", Self::abandoned()));
+        }
+        Some(receipt.clone())
+    }
+
+    /// The error of a call that goes on after it was abandoned.
+    pub fn abandoned() -> ToolError {
+        ToolError::new(ErrorKind::Interrupted, "The call was cancelled, did not stop, and was given up")
+    }
+
+    fn end(&self, receipt: &mut Receipt, end: CallEnd) {
+        receipt.state = end.state;
+        receipt.error_kind = end.error_kind;
+        receipt.error = end.error;
+        receipt.duration_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        lock(&self.progress)
+    }
+
+    /// The progress of a call that has not ended.
+    fn open(&self) -> Result<MutexGuard<'_, Progress>, ToolError> {
+        let progress = self.progress();
+        if progress.closed { Err(Self::abandoned()) } else { Ok(progress) }
+    }
+
+    /// Writes into the call's spool, which is created at first use.
+    fn spooled(&self, write: impl FnOnce(&mut Spool) -> Result<(), ToolError>) -> Result<(), ToolError> {
+        let mut progress = self.open()?;
+        if progress.spool.is_none() {
+            let id = self.begin_in(&mut progress)?;
+            progress.spool = Some(self.handle.ledger()?.spool(id)?);
+        }
+        progress.spool.as_mut().map_or_else(|| Err(ToolError::internal("no spool is open")), write)
+    }
+}
+
+impl Record for CallRecord {
+    fn intend(&self, intents: &mut [Intent<'_>]) -> Result<(), ToolError> {
+        let (ledger, session) = self.handle.open()?;
+        let mut progress = self.open()?;
+        session.clone_into(&mut progress.receipt.session);
+        ledger.before_changes(&mut progress.receipt, intents)
+    }
+
+    fn changed(&self, change: Change) {
+        self.progress().made.push(change);
+    }
+
+    fn not_reversible(&self, reason: String) {
+        self.progress().losses.push(reason);
+    }
+
+    fn witness(&self, path: &Path, node: &Node, content: FileContent<'_>) -> Result<(), ToolError> {
+        self.spooled(|spool| spool.keep(path, node, content))
+    }
+
+    fn witness_move(&self, from: &Path, to: &Path) -> Result<(), ToolError> {
+        self.spooled(|spool| spool.moving(from, to))
+    }
+
+    fn cancel_move(&self) -> Result<(), ToolError> {
+        self.spooled(Spool::stayed)
+    }
+
+    fn witnessed(&self, changes: Vec<Change>) {
+        let mut progress = self.progress();
+        progress.witnessed = true;
+        if progress.made.is_empty() {
+            progress.made = changes;
+        } else {
+            progress.made.extend(changes);
+        }
+    }
+
+    fn enforced(&self, how: String) {
+        self.progress().receipt.enforcement = Some(how);
+    }
+
+    fn refused(&self, denials: &[Denial]) {
+        self.progress().receipt.denials.extend_from_slice(denials);
+    }
+
+    fn open_task(&self) -> Result<Arc<dyn Record>, ToolError> {
+        let mut progress = self.open()?;
+        let started = &progress.receipt;
+        let receipt = Receipt {
+            id: 0,
+            call_id: format!("{}/task", started.call_id),
+            started_at: now_ms(),
+            state: State::Running,
+            changes: Vec::new(),
+            denials: Vec::new(),
+            notes: serde_json::Map::new(),
+            ..started.clone()
+        };
+        let task = Self::new(Arc::clone(&self.handle), receipt);
+        task.begin()?;
+        // The task's changes are on its own receipt, so the call itself has nothing irreversible.
+        progress.witnessed = true;
+        Ok(Arc::new(task))
+    }
+
+    fn receipt_id(&self) -> i64 {
+        self.progress().receipt.id
+    }
+
+    fn finish_task(&self, end: CallEnd) -> Result<(), ToolError> {
+        self.finish(end).map(drop)
+    }
+
+    fn note(&self, name: &str) -> Result<Option<Value>, ToolError> {
+        if let Some(own) = self.progress().receipt.notes.get(name) {
+            return Ok(Some(own.clone()));
+        }
+        let (ledger, session) = self.handle.open()?;
+        ledger.note(session, name)
+    }
+
+    fn set_note(&self, name: &str, value: Value) {
+        self.progress().receipt.notes.insert(name.to_owned(), value);
+    }
+}
