@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use haft_tool::{ToolError, Walk};
+use haft_tool::{ToolError, WalkRequest};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -131,7 +131,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    pub(super) fn new(walk: &Walk, base: &Path) -> Result<Self, ToolError> {
+    pub(super) fn new(walk: &WalkRequest, base: &Path) -> Result<Self, ToolError> {
         let mut globs = OverrideBuilder::new(base);
         for glob in &walk.globs {
             globs.add(glob).map_err(|error| bad("glob", glob, &error))?;

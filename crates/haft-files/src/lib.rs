@@ -31,8 +31,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use haft_tool::{
-    Cancel, DirEntry, Edit, FileId, FileKind, Files, Node, OpenFile, Pour, Record, Restore, Scope, ToolError,
-    Visitor, Walk, Written, lies_in,
+    Cancel, DirEntry, EditFn, FileId, FileKind, FileVisitor, Files, Node, OpenContent, OpenFile, Record,
+    Restore, Scope, ToolError, WalkRequest, Written, lies_in,
 };
 use rustix::fs::FileType;
 
@@ -105,11 +105,15 @@ impl Files for LocalFiles {
         self.list_dir(path, most)
     }
 
-    fn update(&self, path: &Path, edit: &mut Edit<'_>) -> Result<Written, ToolError> {
+    fn update(&self, path: &Path, edit: &mut EditFn<'_>) -> Result<Written, ToolError> {
         self.update_file(path, edit)
     }
 
-    fn walk<'a>(&self, walk: &Walk, visitors: &mut dyn FnMut() -> Visitor<'a>) -> Result<(), ToolError> {
+    fn walk<'a>(
+        &self,
+        walk: &WalkRequest,
+        visitors: &mut dyn FnMut() -> FileVisitor<'a>,
+    ) -> Result<(), ToolError> {
         self.walk_files(walk, visitors)
     }
 
@@ -117,11 +121,11 @@ impl Files for LocalFiles {
         self.observe_path(path)
     }
 
-    fn restore(&self, restores: &[Restore<'_>], pour: &Pour<'_>) -> Result<(), ToolError> {
-        self.restore_paths(restores, pour)
+    fn restore(&self, restores: &[Restore<'_>], content: &OpenContent<'_>) -> Result<(), ToolError> {
+        self.restore_paths(restores, content)
     }
 
-    fn move_back(&self, from: &Path, to: &Path) -> Result<(), ToolError> {
+    fn restore_move(&self, from: &Path, to: &Path) -> Result<(), ToolError> {
         self.move_directory_back(from, to)
     }
 }

@@ -34,7 +34,7 @@ impl LocalFiles {
         let (fd, stat) = self.open_any(path, READ)?;
         only_regular(path, &stat)?;
         let size = u64::try_from(stat.st_size).unwrap_or(0);
-        Ok(OpenFile { file: File::from(fd), size, path: path.to_owned() })
+        Ok(OpenFile { reader: Box::new(File::from(fd)), size, path: path.to_owned() })
     }
 
     pub(super) fn kind_of(&self, path: &Path) -> Result<FileKind, ToolError> {

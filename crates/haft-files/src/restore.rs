@@ -9,7 +9,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, FileContent, FileId, Intent, Node, Pour, Restore, ToolError};
+use haft_tool::{Change, FileContent, FileId, Intent, Node, OpenContent, Restore, ToolError};
 use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
@@ -31,11 +31,15 @@ const MOST_OPEN: usize = 64;
 const FEW: usize = 4;
 
 impl LocalFiles {
-    pub(super) fn restore_paths(&self, restores: &[Restore<'_>], pour: &Pour<'_>) -> Result<(), ToolError> {
+    pub(super) fn restore_paths(
+        &self,
+        restores: &[Restore<'_>],
+        content: &OpenContent<'_>,
+    ) -> Result<(), ToolError> {
         let groups = Groups::of(restores, self.roots.iter().map(|root| &*root.path));
         let (first, then): (Vec<_>, Vec<_>) =
             restores.iter().partition(|restore| groups.comes_first(restore));
-        let mut batch = Batch::new(self, pour, groups);
+        let mut batch = Batch::new(self, content, groups);
         for restores in [first, then] {
             for restore in restores {
                 if batch.must_come_first(restore) {
@@ -79,7 +83,7 @@ impl Entry<'_> {
 
 struct Batch<'a> {
     files: &'a LocalFiles,
-    pour: &'a Pour<'a>,
+    content: &'a OpenContent<'a>,
     entries: Vec<Entry<'a>>,
     /// The paths of the batch, and whether a directory is made there.
     touched: HashMap<&'a Path, bool>,
@@ -94,10 +98,10 @@ struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    fn new(files: &'a LocalFiles, pour: &'a Pour<'a>, groups: Groups) -> Self {
+    fn new(files: &'a LocalFiles, content: &'a OpenContent<'a>, groups: Groups) -> Self {
         let (touched, parents, written_over) = (HashMap::new(), HashSet::new(), HashSet::new());
         let (entries, dirs) = (Vec::new(), Directories::default());
-        Self { files, pour, entries, touched, parents, written_over, held: 0, open: 0, dirs, groups }
+        Self { files, content, entries, touched, parents, written_over, held: 0, open: 0, dirs, groups }
     }
 
     /// Whether what is in the batch must be done before `restore` can be looked at.
@@ -182,7 +186,7 @@ impl<'a> Batch<'a> {
     /// Writes the batch down, makes it ready and puts it in place.
     fn perform(&mut self) -> Result<(), ToolError> {
         let mut entries = std::mem::take(&mut self.entries);
-        *self = Self::new(self.files, self.pour, std::mem::take(&mut self.groups));
+        *self = Self::new(self.files, self.content, std::mem::take(&mut self.groups));
         if entries.is_empty() {
             return Ok(());
         }
@@ -243,7 +247,7 @@ impl<'a> Batch<'a> {
                 entry.made = Some(stat);
                 continue;
             }
-            let (file, stat) = swap.prepare(node, self.pour)?;
+            let (file, stat) = swap.prepare(node, self.content)?;
             if let Some(file) = entry.file() {
                 self.groups.is_at(file, entry.parent.join(&entry.temp));
             }

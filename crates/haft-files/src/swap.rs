@@ -2,11 +2,11 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
+use std::io::{ErrorKind as IoErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use haft_tool::{ErrorKind, FileNode, Node, Pour, ToolError};
+use haft_tool::{ErrorKind, FileNode, Node, OpenContent, ToolError};
 use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -14,6 +14,10 @@ use super::node::look;
 use super::place::{Installed, Spot, dress, new_temp, same};
 use super::root::HOLD;
 
+/// The content of a file is copied in buffers of this size.
+const COPY_BYTES: usize = 1 << 20;
+/// Aligned blocks of this many zeros become holes.
+const HOLE_BYTES: usize = 64 << 10;
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
@@ -36,18 +40,19 @@ impl Swap<'_> {
     }
 
     /// Writes the bytes of `file` under the temporary name. It is the caller's to see them to the disk.
-    pub(super) fn prepare(&self, file: &FileNode, pour: &Pour<'_>) -> Result<(File, Stat), ToolError> {
+    pub(super) fn prepare(
+        &self,
+        file: &FileNode,
+        content: &OpenContent<'_>,
+    ) -> Result<(File, Stat), ToolError> {
         let Spot { parent, temp, .. } = self.spot;
         // Nobody else may look into the bytes before they have the old file's permissions.
         let mut made = new_temp(parent, temp, 0o600).map_err(|error| self.failed(error))?;
         let mut fill = || {
-            pour(file, &mut made)?;
+            self.copy(file, &mut *content(file)?, &mut made)?;
             dress(&made, file).map_err(|error| self.failed_io(&error))?;
             let stat = rustix::fs::fstat(&made).map_err(|error| self.failed(error))?;
-            if u64::try_from(stat.st_size) == Ok(file.size) {
-                return Ok(stat);
-            }
-            Err(conflict(self.path, "the bytes to put back are not as many as they were"))
+            Ok(stat)
         };
         match fill() {
             Ok(stat) => Ok((made, stat)),
@@ -56,6 +61,37 @@ impl Swap<'_> {
                 Err(error)
             }
         }
+    }
+
+    /// Copies the stored content of `file` and checks it against its hash. Blocks of zeros become holes.
+    fn copy(&self, file: &FileNode, from: &mut dyn Read, to: &mut File) -> Result<(), ToolError> {
+        let mut hasher = blake3::Hasher::new();
+        let mut buffer = vec![0; COPY_BYTES];
+        loop {
+            let count = fill(from, &mut buffer).map_err(|error| self.failed_io(&error))?;
+            hasher.update(&buffer[..count]);
+            for block in buffer[..count].chunks(HOLE_BYTES) {
+                if block.len() == HOLE_BYTES && block.iter().all(|byte| *byte == 0) {
+                    to.seek(SeekFrom::Current(HOLE_BYTES as i64))
+                } else {
+                    to.write_all(block).map(|()| 0)
+                }
+                .map_err(|error| self.failed_io(&error))?;
+            }
+            if count < buffer.len() {
+                break;
+            }
+        }
+        let size = to.stream_position().map_err(|error| self.failed_io(&error))?;
+        to.set_len(size).map_err(|error| self.failed_io(&error))?;
+        if *hasher.finalize().to_hex() == *file.hash {
+            return Ok(());
+        }
+        Err(ToolError::failed(format!(
+            "{}: the stored content is damaged, its hash is not {}; the file was not restored",
+            self.path.display(),
+            file.hash
+        )))
     }
 
     /// Makes the temporary name one more name of `name` in `from`, if that is all that `file` says.
@@ -186,6 +222,20 @@ fn chmod(fd: &OwnedFd, mode: u32) -> Result<(), Errno> {
         Err(Errno::BADF) => rustix::fs::chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), mode),
         other => other,
     }
+}
+
+/// Reads until `buffer` is full or the stream ends.
+fn fill(from: &mut dyn Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut count = 0;
+    while count < buffer.len() {
+        match from.read(&mut buffer[count..]) {
+            Ok(0) => break,
+            Ok(more) => count += more,
+            Err(error) if error.kind() == IoErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(count)
 }
 
 /// Makes everything on the file system that `on` is on durable; not every system can.

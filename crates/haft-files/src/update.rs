@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, Edit, ErrorKind, FileContent, FileNode, Intent, Node, ToolError, Written};
+use haft_tool::{Change, EditFn, ErrorKind, FileContent, FileNode, Intent, Node, ToolError, Written};
 use rustix::fs::{Access, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -19,7 +19,7 @@ use crate::hash;
 const ATTEMPTS: u32 = 5;
 
 impl LocalFiles {
-    pub(super) fn update_file(&self, path: &Path, edit: &mut Edit<'_>) -> Result<Written, ToolError> {
+    pub(super) fn update_file(&self, path: &Path, edit: &mut EditFn<'_>) -> Result<Written, ToolError> {
         for _ in 0..ATTEMPTS {
             let place = self.place_for_write(path, Leaf::Follow)?;
             if let Some(written) = self.attempt(place, edit)? {
@@ -65,7 +65,7 @@ impl LocalFiles {
     }
 
     /// One try; `None` if somebody else changed the file meanwhile.
-    fn attempt(&self, place: Place, edit: &mut Edit<'_>) -> Result<Option<Written>, ToolError> {
+    fn attempt(&self, place: Place, edit: &mut EditFn<'_>) -> Result<Option<Written>, ToolError> {
         let path = place.path();
         let _held = if place.missing.is_empty() { lock(&place.parent, &path)? } else { None };
         let current =

@@ -5,12 +5,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::io::Read;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 
-use haft_tool::{ErrorKind, FileKind, Flow, Found, Scope, ToolError, Visitor, Walk, lock};
+use haft_tool::{ErrorKind, FileKind, FileVisitor, Scope, ToolError, WalkRequest, WalkedFile, lock};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
 use super::LocalFiles;
@@ -31,12 +33,12 @@ const DIRECTORY: OFlags =
 impl LocalFiles {
     pub(super) fn walk_files<'a>(
         &self,
-        walk: &Walk,
-        visitors: &mut dyn FnMut() -> Visitor<'a>,
+        walk: &WalkRequest,
+        visitors: &mut dyn FnMut() -> FileVisitor<'a>,
     ) -> Result<(), ToolError> {
         let filter = Filter::new(walk, &self.scope.workspace)?;
         if self.kind_of(&walk.root)? != FileKind::Dir {
-            visitors()(&Named { files: self, path: &walk.root });
+            let _ = visitors()(&Named { files: self, path: &walk.root });
             return Ok(());
         }
         let (root, _) = self.open_any(&walk.root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
@@ -135,7 +137,7 @@ struct Worker<'w, 'a> {
     files: &'w LocalFiles,
     filter: &'w Filter,
     queue: &'w Queue,
-    visitor: Visitor<'a>,
+    visitor: FileVisitor<'a>,
     closed: &'w Closed<'w>,
 }
 
@@ -173,24 +175,24 @@ impl Worker<'_, '_> {
         let mut was_busy = false;
         while let Some(task) = self.queue.next(was_busy) {
             was_busy = true;
-            if self.files.cancel.is_cancelled() || self.visit(task, &mut listing) == Flow::Stop {
+            if self.files.cancel.is_cancelled() || self.visit(task, &mut listing) == ControlFlow::Break(()) {
                 self.queue.stop();
             }
         }
     }
 
     /// Visits the files of one directory and queues its subdirectories. What cannot be listed is passed over.
-    fn visit(&mut self, task: Task, listing: &mut Listing) -> Flow {
+    fn visit(&mut self, task: Task, listing: &mut Listing) -> ControlFlow<()> {
         let Task { held, mut path, level } = task;
         let fd = match held {
             Held::Open(fd) => fd,
             Held::In(parent, name) => match rustix::fs::openat(&*parent, &name, DIRECTORY, Mode::empty()) {
                 Ok(fd) => fd,
-                Err(_) => return Flow::Continue,
+                Err(_) => return ControlFlow::Continue(()),
             },
         };
         if listing.read(&fd).is_err() {
-            return Flow::Continue;
+            return ControlFlow::Continue(());
         }
         let own = Level::new(level.as_ref(), &path, |name| listing.has(name), |name| read_rules(&fd, name));
         let level = own.map(Arc::new).or(level);
@@ -217,15 +219,15 @@ impl Worker<'_, '_> {
                     below.push(Task { held, path: path.clone(), level: level.clone() });
                 } else {
                     let met = Met { files: self.files, directory: &fd, path: &path, name };
-                    if (self.visitor)(&met) == Flow::Stop || self.files.cancel.is_cancelled() {
-                        return Flow::Stop;
+                    if (self.visitor)(&met) == ControlFlow::Break(()) || self.files.cancel.is_cancelled() {
+                        return ControlFlow::Break(());
                     }
                 }
             }
             path.pop();
         }
         self.queue.add(&mut below);
-        Flow::Continue
+        ControlFlow::Continue(())
     }
 }
 
@@ -250,12 +252,12 @@ struct Met<'f> {
     name: &'f OsStr,
 }
 
-impl Found for Met<'_> {
+impl WalkedFile for Met<'_> {
     fn path(&self) -> &Path {
         self.path
     }
 
-    fn open(&self) -> Result<File, ToolError> {
+    fn open(&self) -> Result<Box<dyn Read + Send>, ToolError> {
         let fd =
             rustix::fs::openat(self.directory.as_fd(), self.name, READ | OFlags::NOFOLLOW, Mode::empty())
                 .map_err(|error| ToolError::io(self.path.display(), &error.into()))?;
@@ -263,7 +265,7 @@ impl Found for Met<'_> {
             rustix::fs::fstat(&fd).map_err(|error| ToolError::io(self.path.display(), &error.into()))?;
         only_regular(self.path, &stat)?;
         self.files.refuse_alias(self.path, &stat)?;
-        Ok(File::from(fd))
+        Ok(Box::new(File::from(fd)))
     }
 
     fn modified_ns(&self) -> i64 {
@@ -278,13 +280,13 @@ struct Named<'f> {
     path: &'f Path,
 }
 
-impl Found for Named<'_> {
+impl WalkedFile for Named<'_> {
     fn path(&self) -> &Path {
         self.path
     }
 
-    fn open(&self) -> Result<File, ToolError> {
-        self.files.open_regular(self.path).map(|open| open.file)
+    fn open(&self) -> Result<Box<dyn Read + Send>, ToolError> {
+        self.files.open_regular(self.path).map(|open| open.reader)
     }
 
     fn modified_ns(&self) -> i64 {

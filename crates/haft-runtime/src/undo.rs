@@ -279,7 +279,7 @@ impl Tool for Undo {
         let files = world.files();
         for group in steps.chunk_by(|a, b| matches!((a, b), (Step::Put { .. }, Step::Put { .. }))) {
             if let [Step::MoveBack { from, to }] = group {
-                files.move_back(from, to)?;
+                files.restore_move(from, to)?;
                 continue;
             }
             let restores: Vec<_> = group
@@ -289,7 +289,7 @@ impl Tool for Undo {
                     Step::MoveBack { .. } => None,
                 })
                 .collect();
-            files.restore(&restores, &|file, into| self.ledger.pour(&file.hash, into))?;
+            files.restore(&restores, &|file| self.ledger.open_blob(&file.hash))?;
         }
         let count = steps.len();
         Ok(Output::text(format!("Put back {count} path(s)")).with_structured(json!({"paths": count})))

@@ -17,6 +17,7 @@ mod dialect;
 mod effect;
 mod error;
 mod execution;
+mod files;
 mod guard;
 mod host;
 mod http;
@@ -45,6 +46,10 @@ pub use dialect::Dialect;
 pub use effect::{Effect, EffectKind, SideEffect, conflicts};
 pub use error::{ErrorKind, ToolError};
 pub use execution::{Execution, Outcome, Progress, now_ms};
+pub use files::{
+    DirEntry, EditFn, FileKind, FileVisitor, Files, OpenContent, OpenFile, Restore, WalkRequest, WalkedFile,
+    Written,
+};
 pub use guard::{GUARDED_DIRECTORIES, GUARDED_FILES, Guard, guarded};
 pub use host::{
     AgentOrder, AgentReport, Choice, Completion, Host, Logged, Message, ModelRole, NoHost, PlanReady,
@@ -63,10 +68,7 @@ pub use scope::{BLOCKLIST, Network, Reach, Reads, SECRETS, Sandbox, Scope, lies_
 pub use secret::Secret;
 pub use task::{TaskClass, TaskInfo, TaskRead, TaskState, Tasks};
 pub use tool::{AnyTool, Definition, Perform, Planned, Tool};
-pub use world::{
-    Capture, Denial, DirEntry, Edit, Exit, FileKind, Files, Finished, Flow, Found, OpenFile, Planning, Pour,
-    Processes, Restore, RunRequest, Visitor, Walk, World, Written,
-};
+pub use world::{Capture, Denial, Exit, Finished, Planning, Processes, RunRequest, World};
 
 /// What the types of inputs and results derive.
 pub use schemars::JsonSchema;

@@ -2,14 +2,13 @@
 //!
 //! These are traits, so that the same tool runs on this machine, in a sandbox, on a remote one or in a test.
 
-use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Cancel, FileNode, Host, Http, NoHost, NoHttp, Node, Progress, Tasks, Text, ToolError};
+use crate::{Cancel, Files, Host, Http, NoHost, NoHttp, Progress, Tasks, Text, ToolError};
 
 /// Whether a path is absolute and says nothing in a roundabout way, as most do.
 fn is_normal(path: &str) -> bool {
@@ -96,133 +95,6 @@ pub trait World: Send + Sync {
     fn progress(&self, progress: Progress);
     /// Whether the result is still wanted.
     fn cancelled(&self) -> &Cancel;
-}
-
-/// What kind of thing stands at a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
-    /// A regular file.
-    File,
-    /// A directory.
-    Dir,
-    /// A symbolic link.
-    Link,
-    /// A device, socket or FIFO.
-    Special,
-}
-
-/// A regular file opened for reading.
-#[derive(Debug)]
-pub struct OpenFile {
-    /// The handle.
-    pub file: File,
-    /// Its size when it was opened; 0 also for files that know no size, like those of `/proc`.
-    pub size: u64,
-    /// Where it was found.
-    pub path: PathBuf,
-}
-
-/// One entry of a directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DirEntry {
-    /// Its name.
-    pub name: std::ffi::OsString,
-    /// What it is; a link is told as a link.
-    pub kind: FileKind,
-    /// Its size in bytes.
-    pub size: u64,
-}
-
-/// What a write did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
-    /// Where the bytes are now, after links were followed.
-    pub path: PathBuf,
-    /// What stood there before.
-    pub before: Node,
-    /// What stands there now.
-    pub after: FileNode,
-    /// How many other names the old file had, which still show the old bytes.
-    pub other_names: u64,
-}
-
-/// Which files a walk visits.
-#[derive(Debug, Clone, Default)]
-pub struct Walk {
-    /// Where it starts; a file is visited as it is.
-    pub root: PathBuf,
-    /// Globs in gitignore's words: only what they match, or with `!` all but that.
-    pub globs: Vec<String>,
-    /// Ripgrep's name of a file type, for example `rust`.
-    pub file_type: Option<String>,
-    /// Whether names that start with a dot are visited too.
-    pub hidden: bool,
-}
-
-/// Whether a walk goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    /// It does.
-    Continue,
-    /// It has seen enough.
-    Stop,
-}
-
-/// A regular file that a walk came across.
-pub trait Found {
-    /// Where it is.
-    fn path(&self) -> &Path;
-    /// Opens it for reading, inside the scope.
-    fn open(&self) -> Result<File, ToolError>;
-    /// When it was last changed, in nanoseconds since 1970; 0 if that is not known.
-    fn modified_ns(&self) -> i64;
-}
-
-/// What one thread of a walk does with each file.
-pub type Visitor<'a> = Box<dyn FnMut(&dyn Found) -> Flow + Send + 'a>;
-
-/// Makes new bytes of old ones; of `None` where there is no file yet. It may be called again if others are faster.
-pub type Edit<'a> = dyn FnMut(Option<&[u8]>) -> Result<Vec<u8>, ToolError> + 'a;
-
-/// Puts a path back to an earlier state.
-#[derive(Debug, Clone)]
-pub struct Restore<'a> {
-    /// The absolute path.
-    pub path: &'a Path,
-    /// What must stand there now; anything else is a conflict.
-    pub expect: &'a Node,
-    /// What shall stand there.
-    pub to: &'a Node,
-}
-
-/// Writes the bytes that a file had into an empty file.
-pub type Pour<'a> = dyn Fn(&FileNode, &mut File) -> Result<(), ToolError> + 'a;
-
-/// The files inside the scope. No path leads out of it, whatever links do meanwhile.
-pub trait Files: Send + Sync {
-    /// What stands at `path`, links followed.
-    fn kind(&self, path: &Path) -> Result<FileKind, ToolError>;
-    /// Opens a regular file for reading. Anything else is an error, never a hang.
-    fn open(&self, path: &Path) -> Result<OpenFile, ToolError>;
-    /// The first `most` entries of a directory by name, and how many it has in all.
-    fn list_first(&self, path: &Path, most: usize) -> Result<(Vec<DirEntry>, u64), ToolError>;
-    /// The entries of a directory, sorted by name.
-    fn list(&self, path: &Path) -> Result<Vec<DirEntry>, ToolError> {
-        self.list_first(path, usize::MAX).map(|(entries, _)| entries)
-    }
-    /// Replaces a file's bytes by what `edit` makes of them (`None`: there is no file yet), atomically and recorded.
-    ///
-    /// Mode, owner and extended attributes stay; missing parent directories are made; no other writer's bytes get lost.
-    fn update(&self, path: &Path, edit: &mut Edit<'_>) -> Result<Written, ToolError>;
-    /// Visits files in parallel and in no order; each thread gets a visitor of its own.
-    fn walk<'a>(&self, walk: &Walk, visitors: &mut dyn FnMut() -> Visitor<'a>) -> Result<(), ToolError>;
-    /// What stands at `path` itself, links not followed, with the hash of its bytes.
-    fn observe(&self, path: &Path) -> Result<Node, ToolError>;
-    /// Puts paths back to earlier states, in this order and recorded; `pour` gives the bytes. Each file is the old or
-    /// the new one at every moment.
-    fn restore(&self, restores: &[Restore<'_>], pour: &Pour<'_>) -> Result<(), ToolError>;
-    /// Moves a directory with everything in it to where it was before, recorded; nothing may stand there.
-    fn move_back(&self, from: &Path, to: &Path) -> Result<(), ToolError>;
 }
 
 /// A command to run to its end.

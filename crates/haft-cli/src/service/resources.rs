@@ -2,6 +2,7 @@
 //! and recorded.
 
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,8 +10,8 @@ use base64::Engine as _;
 use haft_ledger::Query;
 use haft_runtime::{CallOptions, Runtime};
 use haft_tool::{
-    Bound, Call, Effect, EffectKind, ErrorKind, Flow, JsonSchema, Output, Planned, Planning, Tool, ToolError,
-    Walk, World, lock,
+    Bound, Call, Effect, EffectKind, ErrorKind, JsonSchema, Output, Planned, Planning, Tool, ToolError,
+    WalkRequest, World, lock,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -139,9 +140,9 @@ impl Tool for ListFiles {
         let keep = |path: &Path| {
             let mut found = lock(&found);
             found.push(path.to_owned());
-            if found.len() < MOST_FILES { Flow::Continue } else { Flow::Stop }
+            if found.len() < MOST_FILES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        let walk = Walk { root, ..Walk::default() };
+        let walk = WalkRequest { root, ..WalkRequest::default() };
         world.files().walk(&walk, &mut || Box::new(|file| keep(file.path())))?;
         let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.sort();
@@ -174,7 +175,7 @@ impl Tool for ReadFile {
     fn perform(&self, path: PathBuf, world: &dyn World) -> Result<Output, ToolError> {
         let open = world.files().open(&path)?;
         let mut bytes = Vec::new();
-        let read = open.file.take(MOST_BYTES + 1).read_to_end(&mut bytes);
+        let read = open.reader.take(MOST_BYTES + 1).read_to_end(&mut bytes);
         read.map_err(|error| ToolError::io(format!("read {}", path.display()), &error))?;
         if bytes.len() as u64 > MOST_BYTES {
             return Err(ToolError::failed(format!(

@@ -155,7 +155,7 @@ impl Tool for Look {
 
 fn one(world: &dyn World, path: &std::path::Path) -> Result<String, ToolError> {
     let mut text = String::new();
-    let file = world.files().open(path)?.file;
+    let file = world.files().open(path)?.reader;
     let read = file.take(MOST_BYTES).read_to_string(&mut text);
     read.map_err(|error| ToolError::io(path.display(), &error))?;
     Ok(text)

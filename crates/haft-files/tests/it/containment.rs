@@ -1,10 +1,11 @@
 //! No path leads out of the roots.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use haft_tool::{ErrorKind, FileKind, Files, Flow, Node, Restore, ToolError, Walk};
+use haft_tool::{ErrorKind, FileKind, Files, Node, Restore, ToolError, WalkRequest};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::common::{SECRET, Stage, is_temporary, kind, put_back, read, with_and_without_openat2, write};
@@ -24,7 +25,7 @@ fn assert_closed(stage: &Stage, path: &Path) {
     refused("observe below", kind(files.observe(&path.join("file"))));
     let restore = Restore { path: &path.join("file"), expect: &Node::Absent, to: &Node::Dir { mode: 0o755 } };
     refused("restore below", kind(put_back(&files, &restore)));
-    let walk = Walk { root: path.to_owned(), ..Walk::default() };
+    let walk = WalkRequest { root: path.to_owned(), ..WalkRequest::default() };
     let walked = files.walk(&walk, &mut || Box::new(|file| panic!("walked to {}", file.path().display())));
     refused("walk", kind(walked));
     stage.assert_outside_untouched();
@@ -118,14 +119,14 @@ fn links_that_stay_inside_are_followed_for_reading_and_writing_and_stay_links() 
             "a link is looked at, not through"
         );
         let mut found = 0;
-        let walk = Walk { root: stage.ws("whole"), ..Walk::default() };
+        let walk = WalkRequest { root: stage.ws("whole"), ..WalkRequest::default() };
         let count = std::sync::Mutex::new(&mut found);
         files
             .walk(&walk, &mut || {
                 Box::new(|file| {
                     assert_eq!(file.path(), stage.ws("whole/file"));
                     **count.lock().unwrap() += 1;
-                    Flow::Continue
+                    ControlFlow::Continue(())
                 })
             })
             .unwrap();

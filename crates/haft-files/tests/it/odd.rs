@@ -2,11 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{ErrorKind, FileKind, Files, Flow, Node, Walk};
+use haft_tool::{ErrorKind, FileKind, Files, Node, WalkRequest};
 use rustix::fs::{CWD, FileType, Mode, mkdirat, mknodat, openat};
 
 use crate::common::{Stage, kind, observed, read, with_and_without_openat2, write};
@@ -91,13 +92,13 @@ fn a_walk_passes_over_what_is_no_file_and_reads_no_rules_from_it() {
     stage.put("ws/endless/file", "1");
     stage.link("/dev/zero", "ws/endless/.ignore");
     let found = std::sync::Mutex::new(Vec::new());
-    let walk = Walk { root: stage.ws(""), hidden: true, ..Walk::default() };
+    let walk = WalkRequest { root: stage.ws(""), hidden: true, ..WalkRequest::default() };
     stage
         .files()
         .walk(&walk, &mut || {
             Box::new(|file| {
                 found.lock().unwrap().push(file.path().to_owned());
-                Flow::Continue
+                ControlFlow::Continue(())
             })
         })
         .unwrap();

@@ -1,10 +1,11 @@
 //! What is protected stays closed, by whatever way it is reached.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use haft_tool::{ErrorKind, Files, Flow, Node, Reads, Restore, Walk};
+use haft_tool::{ErrorKind, Files, Node, Reads, Restore, WalkRequest};
 
 use crate::common::{SECRET, Stage, kind, put_back, read, with_and_without_openat2, write};
 
@@ -22,7 +23,7 @@ fn assert_denied(stage: &Stage, path: &Path) {
 
 fn visited(stage: &Stage, root: PathBuf) -> Vec<PathBuf> {
     let found = Mutex::new(Vec::new());
-    let walk = Walk { root, hidden: true, ..Walk::default() };
+    let walk = WalkRequest { root, hidden: true, ..WalkRequest::default() };
     stage
         .files()
         .walk(&walk, &mut || {
@@ -30,7 +31,7 @@ fn visited(stage: &Stage, root: PathBuf) -> Vec<PathBuf> {
                 if file.open().is_ok() {
                     found.lock().unwrap().push(file.path().to_owned());
                 }
-                Flow::Continue
+                ControlFlow::Continue(())
             })
         })
         .unwrap();
@@ -236,14 +237,14 @@ fn what_linux_tells_about_processes_is_closed() {
         assert_denied(&stage, &stage.path("out/self/environ"));
         assert_eq!(kind(stage.files().list(Path::new("/proc/self"))), Err(ErrorKind::PermissionDenied));
         let walked = Mutex::new(Vec::new());
-        let walk = Walk { root: "/proc".into(), ..Walk::default() };
+        let walk = WalkRequest { root: "/proc".into(), ..WalkRequest::default() };
         let visit = |path: &Path| walked.lock().unwrap().push(path.to_owned());
         stage
             .files()
             .walk(&walk, &mut || {
                 Box::new(|file| {
                     visit(file.path());
-                    Flow::Continue
+                    ControlFlow::Continue(())
                 })
             })
             .unwrap();

@@ -429,13 +429,33 @@ fn a_large_file_is_put_back_and_its_image_is_not_held() {
 }
 
 #[test]
+fn restored_zeros_are_holes_and_damaged_content_is_refused() {
+    let stage = Stage::new();
+    let path = stage.ws("sparse");
+    let mut content = vec![0; 3 << 20];
+    content[1 << 20] = 7;
+    content.extend_from_slice(b"end");
+    let to = file(&content, 0o600);
+    let restore = [Restore { path: &path, expect: &Node::Absent, to: &to }];
+    let files = stage.files();
+    let damaged = files.restore(&restore, &|_| Ok(Box::new(BYTES)));
+    assert_eq!((kind(damaged), stage.names("ws").len()), (Err(ErrorKind::ExecutionFailed), 0));
+    let open = |_: &FileNode| -> Result<Box<dyn std::io::Read + Send>, _> {
+        Ok(Box::new(std::io::Cursor::new(content.clone())))
+    };
+    files.restore(&restore, &open).unwrap();
+    assert!(fs::read(&path).unwrap() == content);
+    assert!(fs::metadata(&path).unwrap().blocks() * 512 < 1 << 20);
+}
+
+#[test]
 fn a_directory_is_moved_back_with_everything_in_it_and_recorded() {
     let stage = Stage::new();
     stage.put("ws/new/place/inside/file", "x");
     fs::create_dir(stage.ws("old")).unwrap();
     let (from, to) = (stage.ws("new/place"), stage.ws("old/home"));
     let (files, journal) = stage.recorded();
-    files.move_back(&from, &to).unwrap();
+    files.restore_move(&from, &to).unwrap();
     assert_eq!(fs::read(stage.ws("old/home/inside/file")).unwrap(), b"x");
     assert!(!from.exists());
     let told = journal.told();
@@ -455,19 +475,19 @@ fn a_directory_is_not_moved_back_over_anything_nor_out_of_the_roots() {
     let (files, journal) = stage.recorded();
     let here = stage.ws("here");
     for to in ["taken", "empty", "gone/x"] {
-        assert_eq!(kind(files.move_back(&here, &stage.ws(to))), Err(ErrorKind::Conflict), "{to}");
+        assert_eq!(kind(files.restore_move(&here, &stage.ws(to))), Err(ErrorKind::Conflict), "{to}");
     }
     for from in ["taken", "nothing", "gone/x"] {
         assert_eq!(
-            kind(files.move_back(&stage.ws(from), &stage.ws("free"))),
+            kind(files.restore_move(&stage.ws(from), &stage.ws("free"))),
             Err(ErrorKind::Conflict),
             "{from}"
         );
     }
-    assert_eq!(kind(files.move_back(&here, &stage.path("out/x"))), Err(ErrorKind::InvalidPath));
-    assert_eq!(kind(files.move_back(&stage.path("out"), &stage.ws("x"))), Err(ErrorKind::InvalidPath));
+    assert_eq!(kind(files.restore_move(&here, &stage.path("out/x"))), Err(ErrorKind::InvalidPath));
+    assert_eq!(kind(files.restore_move(&stage.path("out"), &stage.ws("x"))), Err(ErrorKind::InvalidPath));
     stage.link(stage.path("out"), "ws/link");
-    assert_eq!(kind(files.move_back(&here, &stage.ws("link/x"))), Err(ErrorKind::InvalidPath));
+    assert_eq!(kind(files.restore_move(&here, &stage.ws("link/x"))), Err(ErrorKind::InvalidPath));
     assert_eq!((journal.changes(), here.join("file").exists()), (Vec::new(), true));
     stage.assert_outside_untouched();
 }

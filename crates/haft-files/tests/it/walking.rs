@@ -1,22 +1,23 @@
 //! Which files a walk visits.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use haft_tool::{ErrorKind, Files, Flow, ToolError, Walk};
+use haft_tool::{ErrorKind, Files, ToolError, WalkRequest};
 
 use crate::common::{SECRET, Stage};
 
 /// The files a walk visits, relative to the workspace and sorted.
-fn visited(stage: &Stage, walk: &Walk) -> Result<Vec<String>, ToolError> {
+fn visited(stage: &Stage, walk: &WalkRequest) -> Result<Vec<String>, ToolError> {
     let found = Mutex::new(Vec::new());
     stage.files().walk(walk, &mut || {
         Box::new(|file| {
             let path = file.path().strip_prefix(stage.ws("")).unwrap_or(file.path());
             found.lock().unwrap().push(path.to_string_lossy().into_owned());
-            Flow::Continue
+            ControlFlow::Continue(())
         })
     })?;
     let mut found = found.into_inner().unwrap();
@@ -24,8 +25,8 @@ fn visited(stage: &Stage, walk: &Walk) -> Result<Vec<String>, ToolError> {
     Ok(found)
 }
 
-fn from(stage: &Stage) -> Walk {
-    Walk { root: stage.ws(""), ..Walk::default() }
+fn from(stage: &Stage) -> WalkRequest {
+    WalkRequest { root: stage.ws(""), ..WalkRequest::default() }
 }
 
 #[test]
@@ -48,12 +49,12 @@ fn what_git_ignores_and_what_is_hidden_is_passed_over() {
     }
     stage.put("ws/sub/.gitignore", "local\n");
     assert_eq!(visited(&stage, &from(&stage)).unwrap(), ["a.rs", "keep.log", "sub/target/y"]);
-    let all = visited(&stage, &Walk { hidden: true, ..from(&stage) }).unwrap();
+    let all = visited(&stage, &WalkRequest { hidden: true, ..from(&stage) }).unwrap();
     assert_eq!(
         all,
         [".dir/z", ".gitignore", ".hidden", "a.rs", "keep.log", "sub/.gitignore", "sub/target/y"]
     );
-    let below = Walk { root: stage.ws("sub"), ..Walk::default() };
+    let below = WalkRequest { root: stage.ws("sub"), ..WalkRequest::default() };
     assert_eq!(visited(&stage, &below).unwrap(), ["sub/target/y"], "rules from above hold below");
 }
 
@@ -65,21 +66,21 @@ fn globs_and_types_choose() {
     }
     let globs = |globs: &[&str]| {
         let globs = globs.iter().map(|&glob| glob.to_owned()).collect();
-        visited(&stage, &Walk { globs, ..from(&stage) }).unwrap()
+        visited(&stage, &WalkRequest { globs, ..from(&stage) }).unwrap()
     };
     assert_eq!(globs(&["*.rs"]), ["a.rs", "sub/c.rs", "sub/deep/e.rs"]);
     assert_eq!(globs(&["*.rs", "!sub/deep/**"]), ["a.rs", "sub/c.rs"]);
     assert_eq!(globs(&["!*.rs"]), ["b.py", "sub/d.toml"]);
     assert_eq!(globs(&["*.{py,toml}"]), ["b.py", "sub/d.toml"]);
-    let rust = Walk { file_type: Some("rust".into()), ..from(&stage) };
+    let rust = WalkRequest { file_type: Some("rust".into()), ..from(&stage) };
     assert_eq!(visited(&stage, &rust).unwrap(), ["a.rs", "sub/c.rs", "sub/deep/e.rs"]);
 }
 
 #[test]
 fn a_bad_glob_or_type_is_told_as_a_bad_argument() {
     let stage = Stage::new();
-    let bad_glob = Walk { globs: vec!["a[".into()], ..from(&stage) };
-    let bad_type = Walk { file_type: Some("no-such-type".into()), ..from(&stage) };
+    let bad_glob = WalkRequest { globs: vec!["a[".into()], ..from(&stage) };
+    let bad_type = WalkRequest { file_type: Some("no-such-type".into()), ..from(&stage) };
     for (walk, named) in [(bad_glob, "a["), (bad_type, "no-such-type")] {
         let error = visited(&stage, &walk).unwrap_err();
         assert_eq!(
@@ -88,7 +89,7 @@ fn a_bad_glob_or_type_is_told_as_a_bad_argument() {
             "{error}"
         );
     }
-    let nowhere = Walk { root: stage.ws("none"), ..Walk::default() };
+    let nowhere = WalkRequest { root: stage.ws("none"), ..WalkRequest::default() };
     assert_eq!(visited(&stage, &nowhere).unwrap_err().kind, ErrorKind::FileNotFound);
 }
 
@@ -109,7 +110,7 @@ fn a_file_that_is_named_is_visited_also_through_a_link_that_stays_inside() {
     stage.put("ws/.hidden", "");
     stage.link(".hidden", "ws/link");
     for name in [".hidden", "link"] {
-        let named = Walk { root: stage.ws(name), ..Walk::default() };
+        let named = WalkRequest { root: stage.ws(name), ..WalkRequest::default() };
         assert_eq!(visited(&stage, &named).unwrap(), [name]);
     }
 }
@@ -127,7 +128,7 @@ fn a_visitor_that_has_seen_enough_stops_the_walk() {
             visitors.fetch_add(1, Ordering::SeqCst);
             Box::new(|_| {
                 seen.fetch_add(1, Ordering::SeqCst);
-                Flow::Stop
+                ControlFlow::Break(())
             })
         })
         .unwrap();
@@ -146,7 +147,7 @@ fn a_cancelled_walk_stops_and_says_so() {
         Box::new(|_| {
             seen.fetch_add(1, Ordering::SeqCst);
             stage.cancel.cancel();
-            Flow::Continue
+            ControlFlow::Continue(())
         })
     });
     assert_eq!(result.unwrap_err().kind, ErrorKind::Interrupted);
@@ -172,7 +173,7 @@ fn what_was_found_is_opened_in_the_directory_where_it_was_found() {
                     std::io::Read::read_to_end(&mut open, &mut bytes).unwrap();
                 }
                 found.lock().unwrap().push((file.path().to_owned(), bytes));
-                Flow::Stop
+                ControlFlow::Break(())
             })
         })
         .unwrap();

@@ -31,9 +31,10 @@ impl Contents {
 
 /// Reads at most the first `most` bytes.
 pub(crate) fn contents(world: &dyn World, path: &Path, most: u64) -> Result<Contents, ToolError> {
-    let OpenFile { file, size, .. } = world.files().open(path)?;
+    let OpenFile { reader, size, .. } = world.files().open(path)?;
     let mut bytes = Vec::new();
-    file.take(most.saturating_add(1))
+    reader
+        .take(most.saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(|error| ToolError::io(format!("read {}", path.display()), &error))?;
     let seen = bytes.len() as u64;

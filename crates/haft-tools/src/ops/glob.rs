@@ -2,13 +2,14 @@
 
 use std::cmp::Reverse;
 use std::ffi::OsStr;
+use std::ops::ControlFlow;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use haft_tool::{Flow, Text, ToolError, Walk, World, lock};
+use haft_tool::{Text, ToolError, WalkRequest, World, lock};
 
 /// A pattern and the directory it is matched in.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ impl Search {
     /// The files that match, newest first; those of one age by path.
     pub(crate) fn run(&self, world: &dyn World) -> Result<Files, ToolError> {
         let batches = Mutex::new(Vec::new());
-        let walk = Walk { root: self.root.clone(), hidden: self.hidden, ..Walk::default() };
+        let walk = WalkRequest { root: self.root.clone(), hidden: self.hidden, ..WalkRequest::default() };
         let below = self.root.as_os_str().len() + usize::from(self.root.as_os_str() != "/");
         world.files().walk(&walk, &mut || {
             let mut handing = Handing { to: &batches, batch: Batch::default() };
@@ -69,7 +70,7 @@ impl Search {
                 if path.get(below..).is_some_and(matches) {
                     handing.batch.push(file.modified_ns(), path);
                 }
-                Flow::Continue
+                ControlFlow::Continue(())
             })
         })?;
         Ok(Files { batches: batches.into_inner().unwrap_or_else(PoisonError::into_inner) })

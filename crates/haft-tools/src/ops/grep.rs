@@ -1,16 +1,16 @@
 //! Searching file contents with ripgrep's own crates, in this process.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use grep_printer::{Standard, StandardBuilder, Summary, SummaryBuilder, SummaryKind};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder};
-use haft_tool::{FileKind, Flow, ToolError, Walk, World, lock};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use haft_tool::{FileKind, ToolError, WalkRequest, World, lock};
 use termcolor::NoColor;
 
 /// How much output is held in all; the callers show far less, and what is let go is what they would not show.
@@ -28,7 +28,7 @@ pub(crate) enum Tell {
 #[derive(Debug, Clone)]
 pub(crate) struct Query {
     pub(crate) pattern: String,
-    pub(crate) walk: Walk,
+    pub(crate) walk: WalkRequest,
     /// The directory that paths are shown relative to; `None` shows them whole.
     pub(crate) relative_to: Option<PathBuf>,
     pub(crate) tell: Tell,
@@ -78,13 +78,13 @@ impl Query {
             let mut thread = Thread::new(self, &matcher, one_file);
             let held = &held;
             Box::new(move |file| {
-                let searched = file.open().and_then(|open| thread.search(&open, self.shown(file.path())));
+                let searched = file.open().and_then(|open| thread.search(open, self.shown(file.path())));
                 match searched {
                     Ok(Some(found)) => held.add(file.path(), found),
                     Ok(None) => {}
                     Err(error) => held.missed(error),
                 }
-                Flow::Continue
+                ControlFlow::Continue(())
             })
         })?;
         // What a search comes across and cannot read is passed over, as ripgrep does; a file that was named is not.
@@ -121,9 +121,6 @@ impl Thread {
             .before_context(query.before)
             .after_context(query.after)
             .binary_detection(if one_file { BinaryDetection::convert(0) } else { BinaryDetection::quit(0) });
-        if one_file {
-            builder.memory_map(mapped());
-        }
         let out = NoColor::new(Capped::default());
         let summary = |kind, path| SummaryBuilder::new().kind(kind).path(path).build(out.clone());
         let printer = match query.tell {
@@ -142,15 +139,15 @@ impl Thread {
     }
 
     /// The output for one file, if it has a match.
-    fn search(&mut self, file: &File, shown: &Path) -> Result<Option<Capped>, ToolError> {
+    fn search(&mut self, file: impl Read, shown: &Path) -> Result<Option<Capped>, ToolError> {
         let (matcher, searcher) = (&self.matcher, &mut self.searcher);
         let (searched, out) = match &mut self.printer {
             Printer::Lines(printer) => {
-                let searched = searcher.search_file(matcher, file, printer.sink_with_path(matcher, shown));
+                let searched = searcher.search_reader(matcher, file, printer.sink_with_path(matcher, shown));
                 (searched, printer.get_mut().get_mut())
             }
             Printer::Summary(printer) => {
-                let searched = searcher.search_file(matcher, file, printer.sink_with_path(matcher, shown));
+                let searched = searcher.search_reader(matcher, file, printer.sink_with_path(matcher, shown));
                 (searched, printer.get_mut().get_mut())
             }
         };
@@ -158,13 +155,6 @@ impl Thread {
         searched.map_err(|error| ToolError::io(format!("search {}", shown.display()), &error))?;
         Ok((out.total > 0).then_some(out))
     }
-}
-
-#[expect(unsafe_code, reason = "mapping a named file is what makes a search of it as fast as ripgrep's")]
-fn mapped() -> MmapChoice {
-    // SAFETY: the map is only read by the searcher; a file cut short meanwhile ends this process the same way it ends
-    // ripgrep, and file tools never cut a file short: they replace it.
-    unsafe { MmapChoice::auto() }
 }
 
 /// A buffer that keeps its first bytes and counts the rest.

@@ -75,7 +75,7 @@ impl Lines {
 /// Opens `path` and reads a part of it.
 pub(crate) fn read(world: &dyn World, path: &Path, part: Part<'_>) -> Result<Opened, ToolError> {
     let Part { first, limit, pages } = part;
-    let OpenFile { mut file, size, .. } = world.files().open(path)?;
+    let OpenFile { reader: mut file, size, .. } = world.files().open(path)?;
     let failed = |error: &std::io::Error| ToolError::io(format!("read {}", path.display()), error);
     let mut start = beginning(&mut file, size).map_err(|error| failed(&error))?;
     if let Some(media_type) = image_type(&start) {

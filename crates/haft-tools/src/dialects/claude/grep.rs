@@ -1,8 +1,8 @@
 //! `Grep`: file contents by regular expression, with ripgrep's flags.
 
 use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Text, Tool, ToolError, Walk, World,
-    json,
+    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Text, Tool, ToolError, WalkRequest,
+    World, json,
 };
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,7 @@ impl Input {
         Ok(Query {
             pattern: self.pattern.clone(),
             relative_to: self.path.is_none().then(|| root.clone()),
-            walk: Walk {
+            walk: WalkRequest {
                 root,
                 globs: self.glob.iter().cloned().collect(),
                 file_type: self.file_type.clone(),

@@ -1,0 +1,138 @@
+//! File access as a tool sees it: readers, atomic updates, walks and restores. No type here needs a local file system.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use crate::{FileNode, Node, ToolError};
+
+/// The type of a directory entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Dir,
+    /// A symbolic link.
+    Link,
+    /// A device, socket or FIFO.
+    Special,
+}
+
+/// A regular file opened for reading.
+pub struct OpenFile {
+    /// Its content, from the first byte on.
+    pub reader: Box<dyn Read + Send>,
+    /// Its size when it was opened; 0 also for files without a known size, such as those of `/proc`.
+    pub size: u64,
+    /// The path that was opened.
+    pub path: PathBuf,
+}
+
+impl fmt::Debug for OpenFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reader: _, size, path } = self;
+        f.debug_struct("OpenFile").field("path", path).field("size", size).finish_non_exhaustive()
+    }
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirEntry {
+    /// Its name.
+    pub name: OsString,
+    /// Its type; links are not followed.
+    pub kind: FileKind,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// The result of an update.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The path that was written, links resolved.
+    pub path: PathBuf,
+    /// The state before.
+    pub before: Node,
+    /// The state after.
+    pub after: FileNode,
+    /// The number of other hard links to the old file, which keep the old content.
+    pub other_names: u64,
+}
+
+/// Selects the files that a walk visits.
+#[derive(Debug, Clone, Default)]
+pub struct WalkRequest {
+    /// Where it starts. If this is a file, it is the only one visited.
+    pub root: PathBuf,
+    /// Globs in gitignore syntax: only what they match, or with `!` all but that.
+    pub globs: Vec<String>,
+    /// Ripgrep's name of a file type, for example `rust`.
+    pub file_type: Option<String>,
+    /// Whether names that start with a dot are visited too.
+    pub hidden: bool,
+}
+
+/// A regular file visited by a walk.
+pub trait WalkedFile {
+    /// Its path.
+    fn path(&self) -> &Path;
+    /// Opens it for reading, inside the scope.
+    fn open(&self) -> Result<Box<dyn Read + Send>, ToolError>;
+    /// The time of its last modification in nanoseconds since 1970; 0 if unknown.
+    fn modified_ns(&self) -> i64;
+}
+
+/// Called by one thread of a walk for each file; `Break` ends the whole walk.
+pub type FileVisitor<'a> = Box<dyn FnMut(&dyn WalkedFile) -> ControlFlow<()> + Send + 'a>;
+
+/// Returns the new content for the old one (`None`: there is no file yet). Called again if the file changed meanwhile.
+pub type EditFn<'a> = dyn FnMut(Option<&[u8]>) -> Result<Vec<u8>, ToolError> + 'a;
+
+/// A path to be restored to an earlier state.
+#[derive(Debug, Clone)]
+pub struct Restore<'a> {
+    /// The absolute path.
+    pub path: &'a Path,
+    /// The state it must have now; any other is a conflict.
+    pub expect: &'a Node,
+    /// The state to restore.
+    pub to: &'a Node,
+}
+
+/// Opens the stored content of a file that is restored.
+pub type OpenContent<'a> = dyn Fn(&FileNode) -> Result<Box<dyn Read + Send>, ToolError> + 'a;
+
+/// The files inside the scope. No path leads out of it, even if links change during the call.
+pub trait Files: Send + Sync {
+    /// The type of `path`, links followed.
+    fn kind(&self, path: &Path) -> Result<FileKind, ToolError>;
+    /// Opens a regular file for reading. Anything else is an error and never blocks.
+    fn open(&self, path: &Path) -> Result<OpenFile, ToolError>;
+    /// The first `limit` entries of a directory by name, and how many it has in all.
+    fn list_first(&self, path: &Path, limit: usize) -> Result<(Vec<DirEntry>, u64), ToolError>;
+    /// The entries of a directory, sorted by name.
+    fn list(&self, path: &Path) -> Result<Vec<DirEntry>, ToolError> {
+        self.list_first(path, usize::MAX).map(|(entries, _)| entries)
+    }
+    /// Replaces a file's content by what `edit` returns for it, atomically and recorded.
+    ///
+    /// Mode, owner and extended attributes are kept; missing parent directories are created; changes by other writers are
+    /// never overwritten.
+    fn update(&self, path: &Path, edit: &mut EditFn<'_>) -> Result<Written, ToolError>;
+    /// Visits files in parallel and in no particular order; `visitors` is called once per thread.
+    fn walk<'a>(
+        &self,
+        request: &WalkRequest,
+        visitors: &mut dyn FnMut() -> FileVisitor<'a>,
+    ) -> Result<(), ToolError>;
+    /// The state of `path` itself, links not followed, with the hash of its content.
+    fn observe(&self, path: &Path) -> Result<Node, ToolError>;
+    /// Restores paths to earlier states, in this order and recorded; `content` opens the stored content of a file, which is
+    /// checked against its hash. Each file is the old or the new one at every moment.
+    fn restore(&self, restores: &[Restore<'_>], content: &OpenContent<'_>) -> Result<(), ToolError>;
+    /// Moves a directory with everything in it back to its earlier path, recorded; that path must be free.
+    fn restore_move(&self, from: &Path, to: &Path) -> Result<(), ToolError>;
+}
