@@ -54,7 +54,8 @@ impl Place {
     /// What ripgrep prints in the workspace; the error says why it would not search.
     fn ripgrep<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Result<String, String> {
         let mut command = Command::new(&self.rg);
-        command.args(["--no-config", "--sort", "path"]).args(args);
+        // Haft reads files as streams; where NUL bytes come late, a memory map is searched differently.
+        command.args(["--no-config", "--no-mmap", "--sort", "path"]).args(args);
         let output = command.current_dir(&self.workspace).stdin(Stdio::null()).output().unwrap();
         let [printed, said] =
             [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
