@@ -18,7 +18,7 @@
 mod mutation;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, TestError, TestRunner};
 
 use mutation::{Mutation, mutation, tokens};
 
@@ -64,7 +64,9 @@ pub fn check(seeds: &[&[u8]], test: impl Fn(&[u8])) {
         test(&input);
         Ok(())
     });
-    if let Err(failure) = run {
-        panic!("{failure}");
+    match run {
+        Ok(()) => {}
+        Err(TestError::Fail(reason, input)) => panic!("{reason}\ninput: b\"{}\"", input.escape_ascii()),
+        Err(TestError::Abort(reason)) => panic!("{reason}"),
     }
 }

@@ -1,43 +1,55 @@
-//! How much work one document may cause: every loop that a file can steer pays here.
+//! The bound on the work that one document causes: every loop whose length a file controls spends from it.
 
 use std::cell::Cell;
 
-use crate::Fault;
+use crate::{PdfError, PdfOptions};
 
-/// Steps of parsing, interpreting and layout for all pages of one call.
-const MOST_STEPS: u64 = 8_000_000;
-/// Bytes that come out of filters for all pages of one call.
-const MOST_BYTES: u64 = 128 << 20;
-/// How often the caller is asked whether it still waits.
-const STEPS_PER_LOOK: u64 = 4_096;
+/// Steps between two calls of `is_cancelled`.
+const STEPS_PER_CHECK: u64 = 4_096;
+/// Bytes that are parsed for the price of one step.
+const PARSED_BYTES_PER_STEP: u64 = 8;
+/// Bytes that are searched or decoded for the price of one step.
+const SCANNED_BYTES_PER_STEP: u64 = 64;
 
-pub(crate) struct Budget<'a> {
-    steps: Cell<u64>,
-    bytes: Cell<u64>,
-    since_look: Cell<u64>,
-    stop: &'a dyn Fn() -> bool,
+pub(crate) struct WorkBudget<'a> {
+    steps_left: Cell<u64>,
+    bytes_left: Cell<u64>,
+    steps_since_check: Cell<u64>,
+    is_cancelled: &'a dyn Fn() -> bool,
 }
 
-impl<'a> Budget<'a> {
-    pub(crate) fn new(stop: &'a dyn Fn() -> bool) -> Self {
-        Self { steps: Cell::new(MOST_STEPS), bytes: Cell::new(MOST_BYTES), since_look: Cell::new(0), stop }
+impl<'a> WorkBudget<'a> {
+    pub(crate) fn new(options: PdfOptions<'a>) -> Self {
+        Self {
+            steps_left: Cell::new(options.max_steps),
+            bytes_left: Cell::new(options.max_decoded_bytes),
+            steps_since_check: Cell::new(0),
+            is_cancelled: options.is_cancelled,
+        }
     }
 
-    /// Pays for `count` steps.
-    pub(crate) fn steps(&self, count: u64) -> Result<(), Fault> {
-        self.steps.set(self.steps.get().checked_sub(count).ok_or(Fault::TooMuch)?);
-        let since = self.since_look.get() + count;
-        if since < STEPS_PER_LOOK {
-            self.since_look.set(since);
+    pub(crate) fn spend(&self, steps: u64) -> Result<(), PdfError> {
+        self.steps_left.set(self.steps_left.get().checked_sub(steps).ok_or(PdfError::LimitExceeded)?);
+        let since_check = self.steps_since_check.get() + steps;
+        if since_check < STEPS_PER_CHECK {
+            self.steps_since_check.set(since_check);
             return Ok(());
         }
-        self.since_look.set(0);
-        if (self.stop)() { Err(Fault::Cancelled) } else { Ok(()) }
+        self.steps_since_check.set(0);
+        if (self.is_cancelled)() { Err(PdfError::Cancelled) } else { Ok(()) }
     }
 
-    /// Pays for bytes that a filter made.
-    pub(crate) fn bytes(&self, count: usize) -> Result<(), Fault> {
-        self.bytes.set(self.bytes.get().checked_sub(count as u64).ok_or(Fault::TooMuch)?);
-        self.steps(1 + count as u64 / 64)
+    pub(crate) fn spend_parsed(&self, bytes: usize) -> Result<(), PdfError> {
+        self.spend(1 + bytes as u64 / PARSED_BYTES_PER_STEP)
+    }
+
+    pub(crate) fn spend_searched(&self, bytes: usize) -> Result<(), PdfError> {
+        self.spend(1 + bytes as u64 / SCANNED_BYTES_PER_STEP)
+    }
+
+    /// Spends what the output of a filter costs.
+    pub(crate) fn spend_decoded(&self, bytes: usize) -> Result<(), PdfError> {
+        self.bytes_left.set(self.bytes_left.get().checked_sub(bytes as u64).ok_or(PdfError::LimitExceeded)?);
+        self.spend_searched(bytes)
     }
 }

@@ -1,29 +1,33 @@
-//! From a stream's bytes in the file to what they mean.
+//! Decoding of streams. Broken input gives what comes before the error.
 
 use std::io::Read;
 
 use flate2::read::{DeflateDecoder, ZlibDecoder};
 
-use crate::lexer::{is_space, unhex};
+use crate::lexer::{decode_hex, is_space};
 
-/// What one filter may make of its input.
-pub(crate) const MOST_OUTPUT: usize = 24 << 20;
+/// Output of one filter; the rest is dropped.
+pub(crate) const MAX_OUTPUT_BYTES: usize = 24 << 20;
+const READ_BUFFER_BYTES: usize = 32 << 10;
 
-/// How the bytes before compression were arranged.
+/// The parameters of a filter that are not defaults.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Predictor {
-    pub(crate) kind: usize,
+pub(crate) struct FilterParams {
+    /// How bytes were arranged before compression: 1 not at all, 2 as in TIFF, from 10 on as in PNG.
+    pub(crate) predictor: usize,
     pub(crate) colors: usize,
-    pub(crate) bits: usize,
+    pub(crate) bits_per_component: usize,
     pub(crate) columns: usize,
+    /// Whether LZW codes grow one code early.
+    pub(crate) early_change: bool,
 }
 
-/// One filter; `None` if it is one for pictures or unknown. What is broken gives what came before the break.
-pub(crate) fn decode(name: &str, bytes: &[u8], predictor: Predictor, early: bool) -> Option<Vec<u8>> {
+/// Applies the filter `name`; `None` if it is unknown or for images.
+pub(crate) fn decode(name: &str, bytes: &[u8], params: FilterParams) -> Option<Vec<u8>> {
     Some(match name {
-        "FlateDecode" | "Fl" => unpredict(inflate(bytes), predictor),
-        "LZWDecode" | "LZW" => unpredict(lzw(bytes, early), predictor),
-        "ASCIIHexDecode" | "AHx" => unhex(&bytes[..memchr::memchr(b'>', bytes).unwrap_or(bytes.len())]),
+        "FlateDecode" | "Fl" => undo_predictor(inflate(bytes), params),
+        "LZWDecode" | "LZW" => undo_predictor(lzw(bytes, params.early_change), params),
+        "ASCIIHexDecode" | "AHx" => decode_hex(&bytes[..memchr::memchr(b'>', bytes).unwrap_or(bytes.len())]),
         "ASCII85Decode" | "A85" => ascii85(bytes),
         "RunLengthDecode" | "RL" => run_length(bytes),
         "Crypt" => bytes.to_vec(),
@@ -32,190 +36,195 @@ pub(crate) fn decode(name: &str, bytes: &[u8], predictor: Predictor, early: bool
 }
 
 fn inflate(bytes: &[u8]) -> Vec<u8> {
-    let made = drain(ZlibDecoder::new(bytes));
-    if !made.is_empty() {
-        return made;
+    const ZLIB_HEADER_BYTES: usize = 2;
+    let output = read_bounded(ZlibDecoder::new(bytes));
+    if !output.is_empty() {
+        return output;
     }
-    // Some writers forget the two bytes of header, others spoil them.
-    let raw = drain(DeflateDecoder::new(bytes));
-    if raw.is_empty() && bytes.len() > 2 { drain(DeflateDecoder::new(&bytes[2..])) } else { raw }
+    // Some writers leave the header out, others write a wrong one.
+    let output = read_bounded(DeflateDecoder::new(bytes));
+    match bytes.get(ZLIB_HEADER_BYTES..) {
+        Some(body) if output.is_empty() => read_bounded(DeflateDecoder::new(body)),
+        _ => output,
+    }
 }
 
-/// Everything up to the end, the limit or the first error.
-fn drain(mut from: impl Read) -> Vec<u8> {
-    let mut made = Vec::new();
-    let mut buffer = vec![0; 32 << 10];
-    while made.len() < MOST_OUTPUT {
-        match from.read(&mut buffer) {
+/// Reads up to the end, the limit or the first error.
+fn read_bounded(mut reader: impl Read) -> Vec<u8> {
+    let mut output = Vec::new();
+    let mut buffer = vec![0; READ_BUFFER_BYTES];
+    while output.len() < MAX_OUTPUT_BYTES {
+        match reader.read(&mut buffer) {
             Ok(0) | Err(_) => break,
-            Ok(got) => made.extend_from_slice(&buffer[..got.min(MOST_OUTPUT - made.len())]),
+            Ok(read) => output.extend_from_slice(&buffer[..read.min(MAX_OUTPUT_BYTES - output.len())]),
         }
     }
-    made
+    output
 }
 
-fn lzw(bytes: &[u8], early: bool) -> Vec<u8> {
+fn lzw(bytes: &[u8], early_change: bool) -> Vec<u8> {
     const CLEAR: usize = 256;
-    const STOP: usize = 257;
-    // Each entry is a piece of the output that was made before.
-    let mut table: Vec<(usize, usize)> = Vec::with_capacity(4_096);
-    let mut made: Vec<u8> = Vec::new();
+    const END: usize = 257;
+    const FIRST_TABLE_CODE: usize = 258;
+    const MAX_CODES: usize = 4_096;
+    // Each entry is a range of the output.
+    let mut table: Vec<(usize, usize)> = Vec::with_capacity(MAX_CODES);
+    let mut output: Vec<u8> = Vec::new();
     let mut last: Option<(usize, usize)> = None;
-    let (mut held, mut bits) = (0_u32, 0_u32);
+    let (mut buffer, mut buffered_bits) = (0_u32, 0_u32);
     let mut input = bytes.iter();
     loop {
-        let known = CLEAR + 2 + table.len() + usize::from(early);
-        let width = match known {
+        let next_code = FIRST_TABLE_CODE + table.len() + usize::from(early_change);
+        let width = match next_code {
             0..512 => 9,
             512..1_024 => 10,
             1_024..2_048 => 11,
             _ => 12,
         };
-        while bits < width {
-            let Some(byte) = input.next() else { return made };
-            held = held << 8 | u32::from(*byte);
-            bits += 8;
+        while buffered_bits < width {
+            let Some(byte) = input.next() else { return output };
+            buffer = buffer << 8 | u32::from(*byte);
+            buffered_bits += 8;
         }
-        bits -= width;
-        let code = (held >> bits & ((1 << width) - 1)) as usize;
-        if code == STOP || made.len() >= MOST_OUTPUT {
-            return made;
+        buffered_bits -= width;
+        let code = (buffer >> buffered_bits & ((1 << width) - 1)) as usize;
+        if code == END || output.len() >= MAX_OUTPUT_BYTES {
+            return output;
         }
         if code == CLEAR {
             table.clear();
             last = None;
             continue;
         }
-        let start = made.len();
+        let start = output.len();
         if code < CLEAR {
-            made.push(code as u8);
-        } else if let Some((from, length)) = table.get(code - CLEAR - 2).copied() {
-            for at in from..from + length {
-                made.push(made[at]);
-            }
-        } else if let Some((from, length)) = last.filter(|_| code - CLEAR - 2 == table.len()) {
-            for at in from..from + length {
-                made.push(made[at]);
-            }
-            made.push(made[start]);
+            output.push(code as u8);
+        } else if let Some((from, length)) = table.get(code - FIRST_TABLE_CODE).copied() {
+            output.extend_from_within(from..from + length);
+        } else if let Some((from, length)) = last.filter(|_| code - FIRST_TABLE_CODE == table.len()) {
+            output.extend_from_within(from..from + length);
+            output.push(output[start]);
         } else {
-            return made;
+            return output;
         }
-        if let Some((from, length)) = last.filter(|_| table.len() < 4_096 - CLEAR - 2) {
-            // What was last, and the first byte of this, which follows it in the output.
+        if let Some((from, length)) = last.filter(|_| FIRST_TABLE_CODE + table.len() < MAX_CODES) {
+            // The last sequence and the first byte of this one, which follows it in the output.
             table.push((from, length + 1));
         }
-        last = Some((start, made.len() - start));
+        last = Some((start, output.len() - start));
     }
 }
 
 fn ascii85(bytes: &[u8]) -> Vec<u8> {
-    let mut made = Vec::new();
+    const LAST_DIGIT: u32 = 84;
+    let mut output = Vec::new();
     let mut group = [0_u32; 5];
-    let mut held = 0;
+    let mut digits = 0;
     for byte in bytes.strip_prefix(b"<~").unwrap_or(bytes) {
         match byte {
             b'!'..=b'u' => {
-                group[held] = u32::from(byte - b'!');
-                held += 1;
-                if held == 5 {
-                    made.extend_from_slice(&word85(group));
-                    held = 0;
+                group[digits] = u32::from(byte - b'!');
+                digits += 1;
+                if digits == group.len() {
+                    output.extend_from_slice(&ascii85_group(group));
+                    digits = 0;
                 }
             }
-            b'z' if held == 0 => made.extend_from_slice(&[0; 4]),
+            b'z' if digits == 0 => output.extend_from_slice(&[0; 4]),
             byte if is_space(*byte) => {}
             _ => break,
         }
-        if made.len() >= MOST_OUTPUT {
-            return made;
+        if output.len() >= MAX_OUTPUT_BYTES {
+            return output;
         }
     }
-    if held > 1 {
-        group[held..].fill(84);
-        made.extend_from_slice(&word85(group)[..held - 1]);
+    if digits > 1 {
+        group[digits..].fill(LAST_DIGIT);
+        output.extend_from_slice(&ascii85_group(group)[..digits - 1]);
     }
-    made
+    output
 }
 
-fn word85(group: [u32; 5]) -> [u8; 4] {
+fn ascii85_group(group: [u32; 5]) -> [u8; 4] {
     group.iter().fold(0_u32, |word, digit| word.wrapping_mul(85).wrapping_add(*digit)).to_be_bytes()
 }
 
 fn run_length(bytes: &[u8]) -> Vec<u8> {
-    let mut made = Vec::new();
+    const END: u8 = 128;
+    let mut output = Vec::new();
     let mut rest = bytes;
     while let [length, tail @ ..] = rest {
         match *length {
-            128 => break,
-            length @ 0..128 => {
-                let (piece, tail) = tail.split_at(tail.len().min(usize::from(length) + 1));
-                made.extend_from_slice(piece);
+            END => break,
+            length @ 0..END => {
+                let (literal, tail) = tail.split_at(tail.len().min(usize::from(length) + 1));
+                output.extend_from_slice(literal);
                 rest = tail;
             }
             length => {
                 let [byte, tail @ ..] = tail else { break };
-                made.extend(std::iter::repeat_n(*byte, 257 - usize::from(length)));
+                output.extend(std::iter::repeat_n(*byte, 257 - usize::from(length)));
                 rest = tail;
             }
         }
-        if made.len() >= MOST_OUTPUT {
+        if output.len() >= MAX_OUTPUT_BYTES {
             break;
         }
     }
-    made
+    output
 }
 
-fn unpredict(mut bytes: Vec<u8>, predictor: Predictor) -> Vec<u8> {
-    let Predictor { kind, colors, bits, columns } = predictor;
-    let row_bits = colors.saturating_mul(bits).saturating_mul(columns);
-    if kind < 2 || row_bits == 0 || row_bits > MOST_OUTPUT {
+fn undo_predictor(mut bytes: Vec<u8>, params: FilterParams) -> Vec<u8> {
+    const TIFF: usize = 2;
+    let FilterParams { predictor, colors, bits_per_component, columns, .. } = params;
+    let row_bits = colors.saturating_mul(bits_per_component).saturating_mul(columns);
+    if predictor < TIFF || row_bits == 0 || row_bits > MAX_OUTPUT_BYTES {
         return bytes;
     }
-    let row = row_bits.div_ceil(8);
-    let pixel = (colors * bits).div_ceil(8);
-    if kind == 2 {
-        if bits == 8 {
-            for line in bytes.chunks_mut(row) {
-                for at in pixel..line.len() {
-                    line[at] = line[at].wrapping_add(line[at - pixel]);
+    let row_bytes = row_bits.div_ceil(8);
+    let pixel_bytes = (colors * bits_per_component).div_ceil(8);
+    if predictor == TIFF {
+        if bits_per_component == 8 {
+            for row in bytes.chunks_mut(row_bytes) {
+                for at in pixel_bytes..row.len() {
+                    row[at] = row[at].wrapping_add(row[at - pixel_bytes]);
                 }
             }
         }
         return bytes;
     }
-    let mut made = Vec::with_capacity(bytes.len());
-    let mut above = vec![0; row];
-    let mut current = vec![0; row];
-    for line in bytes.chunks(row + 1) {
-        let [kind, line @ ..] = line else { break };
-        current[..line.len()].copy_from_slice(line);
-        current[line.len()..].fill(0);
-        for at in 0..row {
-            let left = if at >= pixel { current[at - pixel] } else { 0 };
-            let corner = if at >= pixel { above[at - pixel] } else { 0 };
-            let add = match kind {
+    let mut output: Vec<u8> = Vec::with_capacity(bytes.len());
+    for encoded in bytes.chunks(row_bytes + 1) {
+        let [kind, encoded @ ..] = encoded else { break };
+        let start = output.len();
+        for (at, byte) in encoded.iter().enumerate() {
+            // Bytes before the row and above the first one count as zero.
+            let byte_at =
+                |back: usize, is_inside: bool| if is_inside { output[start + at - back] } else { 0 };
+            let (has_left, has_above) = (at >= pixel_bytes, start > 0);
+            let left = byte_at(pixel_bytes, has_left);
+            let above = byte_at(row_bytes, has_above);
+            let corner = byte_at(row_bytes + pixel_bytes, has_left && has_above);
+            let predicted = match kind {
                 1 => left,
-                2 => above[at],
-                3 => u16::midpoint(u16::from(left), u16::from(above[at])) as u8,
-                4 => paeth(left, above[at], corner),
+                2 => above,
+                3 => u16::midpoint(u16::from(left), u16::from(above)) as u8,
+                4 => paeth(left, above, corner),
                 _ => 0,
             };
-            current[at] = current[at].wrapping_add(add);
+            output.push(byte.wrapping_add(predicted));
         }
-        made.extend_from_slice(&current[..line.len()]);
-        std::mem::swap(&mut above, &mut current);
     }
-    made
+    output
 }
 
-/// Whichever of the three is nearest to left + above - corner.
+/// Returns which of the three is nearest to left + above - corner.
 fn paeth(left: u8, above: u8, corner: u8) -> u8 {
-    let goal = i16::from(left) + i16::from(above) - i16::from(corner);
-    let far = |byte: u8| (goal - i16::from(byte)).abs();
-    if far(left) <= far(above) && far(left) <= far(corner) {
+    let target = i16::from(left) + i16::from(above) - i16::from(corner);
+    let distance = |byte: u8| (target - i16::from(byte)).abs();
+    if distance(left) <= distance(above) && distance(left) <= distance(corner) {
         left
-    } else if far(above) <= far(corner) {
+    } else if distance(above) <= distance(corner) {
         above
     } else {
         corner

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The number of an object that others refer to.
-pub(crate) type Id = u32;
+/// The number by which others refer to an object.
+pub(crate) type ObjectId = u32;
+
+/// Numbers from here on are not exact as `f64` and no sensible count.
+const MAX_UNSIGNED: f64 = 1e15;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Object {
@@ -12,39 +15,40 @@ pub(crate) enum Object {
     Null,
     Bool(bool),
     Number(f64),
-    Text(Rc<[u8]>),
+    String(Rc<[u8]>),
     Name(Rc<str>),
     Array(Rc<[Object]>),
     Dict(Rc<Dict>),
     Stream(Rc<Stream>),
-    Ref(Id),
+    Reference(ObjectId),
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Dict(pub(crate) BTreeMap<Rc<str>, Object>);
 
-/// A dictionary with bytes behind it.
+/// A dictionary followed by bytes.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) dict: Rc<Dict>,
-    /// Where its bytes start in the file.
+    /// Offset of its bytes in the file.
     pub(crate) start: usize,
-    /// The object it is, which decryption needs.
-    pub(crate) id: Id,
+    /// Its object number, which decryption needs.
+    pub(crate) id: ObjectId,
     pub(crate) generation: u16,
 }
 
 impl Dict {
-    /// The value as it stands there: it may be a reference.
+    /// Returns the value as stored, which may be a reference.
     pub(crate) fn get(&self, key: &str) -> Object {
         self.0.get(key).cloned().unwrap_or_default()
     }
 
-    pub(crate) fn has(&self, key: &str) -> bool {
+    pub(crate) fn contains(&self, key: &str) -> bool {
         self.0.contains_key(key)
     }
 
-    pub(crate) fn is(&self, key: &str, name: &str) -> bool {
+    /// Whether the value of `key` is the name `name`.
+    pub(crate) fn has_name(&self, key: &str, name: &str) -> bool {
         matches!(self.0.get(key), Some(Object::Name(found)) if &**found == name)
     }
 }
@@ -57,10 +61,10 @@ impl Object {
         }
     }
 
-    /// A whole number that is not negative.
-    pub(crate) fn count(&self) -> Option<usize> {
+    /// Returns a number that is not negative, rounded down.
+    pub(crate) fn unsigned(&self) -> Option<usize> {
         match self {
-            Self::Number(number) if *number >= 0.0 && *number < 1e15 => Some(*number as usize),
+            Self::Number(number) if (0.0..MAX_UNSIGNED).contains(number) => Some(*number as usize),
             _ => None,
         }
     }
@@ -72,13 +76,14 @@ impl Object {
         }
     }
 
-    pub(crate) fn text(&self) -> Option<&[u8]> {
+    pub(crate) fn string(&self) -> Option<&[u8]> {
         match self {
-            Self::Text(text) => Some(text),
+            Self::String(string) => Some(string),
             _ => None,
         }
     }
 
+    /// Returns the items of an array, and nothing for other objects.
     pub(crate) fn array(&self) -> &[Self] {
         match self {
             Self::Array(items) => items,
@@ -86,7 +91,7 @@ impl Object {
         }
     }
 
-    /// The dictionary, also that of a stream.
+    /// Returns the dictionary, also that of a stream.
     pub(crate) fn dict(&self) -> Option<Rc<Dict>> {
         match self {
             Self::Dict(dict) => Some(Rc::clone(dict)),

@@ -1,49 +1,50 @@
-//! The tables that say where each object stands: the old kind in text, the new kind in streams.
+//! The tables of object offsets: as text in older files, as streams in newer ones.
 
 use std::collections::{HashMap, HashSet};
 
-use crate::Fault;
-use crate::file::File;
+use crate::PdfError;
+use crate::file::PdfFile;
 use crate::lexer::Lexer;
-use crate::object::{Dict, Id, Object, Stream};
+use crate::object::{Dict, Object, ObjectId, Stream};
 
-/// More objects than this are not believed.
-pub(crate) const MOST_OBJECTS: usize = 1_000_000;
-/// How many tables may follow each other.
-const MOST_TABLES: usize = 512;
-/// How far from the end `startxref` is looked for.
-const TAIL: usize = 4_096;
+/// Objects beyond this number are ignored.
+pub(crate) const MAX_OBJECTS: usize = 1_000_000;
+/// Length of the chain of tables that refer to each other.
+const MAX_TABLES: usize = 512;
+/// `startxref` is searched for in this many bytes before the end of the file.
+const STARTXREF_SEARCH_BYTES: usize = 4_096;
+/// Bytes of one field of a table in a stream.
+const MAX_FIELD_BYTES: usize = 8;
 
-/// Where an object stands.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Entry {
-    At(usize),
-    In { stream: Id, index: usize },
+pub(crate) enum ObjectLocation {
+    /// Offset in the file.
+    Offset(usize),
+    /// Position in an object stream.
+    InStream { stream: ObjectId, index: usize },
 }
 
-/// Where all objects stand, and what the file says about itself.
+/// The locations of all objects, and the trailer.
 #[derive(Debug, Default)]
-pub(crate) struct Xref {
-    pub(crate) entries: HashMap<Id, Entry>,
+pub(crate) struct XrefTable {
+    pub(crate) locations: HashMap<ObjectId, ObjectLocation>,
     pub(crate) trailer: Dict,
-    /// Streams of objects whose content is not in `entries` yet.
-    pub(crate) packs: Vec<Id>,
 }
 
-impl Xref {
-    /// Reads the tables from the newest to the oldest. What is broken is left out.
-    pub(crate) fn read(file: &File<'_>) -> Result<Self, Fault> {
+impl XrefTable {
+    /// Reads the tables from the newest to the oldest. Broken ones are skipped.
+    pub(crate) fn read(file: &PdfFile<'_>) -> Result<Self, PdfError> {
         let mut xref = Self::default();
         let mut seen = HashSet::new();
-        let mut waiting: Vec<usize> = start(file.bytes).into_iter().collect();
-        while let Some(at) = waiting.pop() {
-            if seen.len() >= MOST_TABLES || !seen.insert(at) {
+        let mut pending: Vec<usize> = newest_table_offset(file.bytes).into_iter().collect();
+        while let Some(offset) = pending.pop() {
+            if seen.len() >= MAX_TABLES || !seen.insert(offset) {
                 continue;
             }
-            let Some(trailer) = xref.table(file, at)? else { continue };
-            waiting.extend(trailer.get("Prev").count());
-            // The streams that go with a table are looked at before the table's elders.
-            waiting.extend(trailer.get("XRefStm").count());
+            let Some(trailer) = xref.read_table(file, offset)? else { continue };
+            pending.extend(trailer.get("Prev").unsigned());
+            // The stream that belongs to a table takes precedence over older tables.
+            pending.extend(trailer.get("XRefStm").unsigned());
             for (key, value) in trailer.0 {
                 xref.trailer.0.entry(key).or_insert(value);
             }
@@ -51,63 +52,64 @@ impl Xref {
         Ok(xref)
     }
 
-    fn put(&mut self, id: usize, entry: Entry) {
-        if self.entries.len() < MOST_OBJECTS
-            && let Ok(id) = Id::try_from(id)
+    /// Adds a location unless a newer table has one.
+    fn add(&mut self, id: usize, location: ObjectLocation) {
+        if self.locations.len() < MAX_OBJECTS
+            && let Ok(id) = ObjectId::try_from(id)
         {
-            self.entries.entry(id).or_insert(entry);
+            self.locations.entry(id).or_insert(location);
         }
     }
 
-    fn table(&mut self, file: &File<'_>, at: usize) -> Result<Option<Dict>, Fault> {
-        let mut lexer = Lexer::file(file.bytes, at);
-        if !lexer.word(b"xref") {
-            let Some((_, Object::Stream(stream), _)) = file.object_at(at)? else { return Ok(None) };
-            return self.stream(file, &stream).map(Some);
+    /// Reads the table at `offset` and returns its trailer.
+    fn read_table(&mut self, file: &PdfFile<'_>, offset: usize) -> Result<Option<Dict>, PdfError> {
+        let mut lexer = Lexer::for_file(file.bytes, offset);
+        if !lexer.skip_keyword(b"xref") {
+            let Some((_, Object::Stream(stream), _)) = file.object_at(offset)? else { return Ok(None) };
+            return self.read_stream(file, &stream).map(Some);
         }
-        while let (Some(first), Some(count)) = (lexer.whole(), lexer.whole()) {
+        while let (Some(first), Some(count)) = (lexer.integer(), lexer.integer()) {
             for id in (first..).take(count) {
-                file.budget.steps(1)?;
-                let (Some(at), Some(_)) = (lexer.whole(), lexer.whole()) else { break };
-                if lexer.word(b"n") {
-                    self.put(id, Entry::At(at));
-                } else if !lexer.word(b"f") {
+                file.budget.spend(1)?;
+                let (Some(offset), Some(_)) = (lexer.integer(), lexer.integer()) else { break };
+                if lexer.skip_keyword(b"n") {
+                    self.add(id, ObjectLocation::Offset(offset));
+                } else if !lexer.skip_keyword(b"f") {
                     break;
                 }
             }
         }
-        if !lexer.word(b"trailer") {
-            return Ok(None);
-        }
-        let dict = lexer.value().and_then(|value| value.dict());
-        Ok(dict.map(|dict| Dict(dict.0.clone())))
+        let dict = if lexer.skip_keyword(b"trailer") { lexer.value() } else { None };
+        file.budget.spend_parsed(lexer.position.saturating_sub(offset))?;
+        Ok(dict.and_then(|dict| dict.dict()).map(|dict| Dict(dict.0.clone())))
     }
 
-    fn stream(&mut self, file: &File<'_>, stream: &Stream) -> Result<Dict, Fault> {
+    fn read_stream(&mut self, file: &PdfFile<'_>, stream: &Stream) -> Result<Dict, PdfError> {
         let dict = Dict(stream.dict.0.clone());
+        let widths = dict.get("W");
         let widths: Vec<usize> =
-            dict.get("W").array().iter().map(|width| width.count().unwrap_or(0).min(8)).collect();
-        let [kind, one, two] = widths[..] else { return Ok(dict) };
-        let width = kind + one + two;
-        if width == 0 {
+            widths.array().iter().map(|width| width.unsigned().unwrap_or(0).min(MAX_FIELD_BYTES)).collect();
+        let [kind_width, second_width, third_width] = widths[..] else { return Ok(dict) };
+        let record_width = kind_width + second_width + third_width;
+        if record_width == 0 {
             return Ok(dict);
         }
         let bytes = file.decode(stream)?;
-        let mut records = bytes.chunks_exact(width);
-        let size = dict.get("Size");
-        let whole = [Object::Number(0.0), size];
+        let mut records = bytes.chunks_exact(record_width);
+        let all = [Object::Number(0.0), dict.get("Size")];
         let index = dict.get("Index");
-        let index = if index.array().is_empty() { &whole } else { index.array() };
-        for part in index.chunks_exact(2) {
-            let (Some(first), Some(count)) = (part[0].count(), part[1].count()) else { break };
+        let sections = if index.array().is_empty() { &all } else { index.array() };
+        for section in sections.chunks_exact(2) {
+            let (Some(first), Some(count)) = (section[0].unsigned(), section[1].unsigned()) else { break };
             for (id, record) in (first..).zip(records.by_ref().take(count)) {
-                file.budget.steps(1)?;
-                let one_at = number(&record[kind..kind + one]);
-                match if kind == 0 { 1 } else { number(&record[..kind]) } {
-                    1 => self.put(id, Entry::At(one_at)),
+                file.budget.spend(1)?;
+                let (kind, rest) = record.split_at(kind_width);
+                let (second, third) = rest.split_at(second_width);
+                match if kind.is_empty() { 1 } else { big_endian(kind) } {
+                    1 => self.add(id, ObjectLocation::Offset(big_endian(second))),
                     2 => {
-                        let index = number(&record[kind + one..]);
-                        self.put(id, Entry::In { stream: one_at as Id, index });
+                        let stream = big_endian(second) as ObjectId;
+                        self.add(id, ObjectLocation::InStream { stream, index: big_endian(third) });
                     }
                     _ => {}
                 }
@@ -117,13 +119,13 @@ impl Xref {
     }
 }
 
-fn number(bytes: &[u8]) -> usize {
+fn big_endian(bytes: &[u8]) -> usize {
     bytes.iter().fold(0_usize, |number, byte| number.wrapping_shl(8) | usize::from(*byte))
 }
 
-/// Where the newest table stands.
-fn start(bytes: &[u8]) -> Option<usize> {
-    let tail = bytes.len().saturating_sub(TAIL);
-    let found = memchr::memmem::rfind(&bytes[tail..], b"startxref")?;
-    Lexer::file(bytes, tail + found + b"startxref".len()).whole()
+fn newest_table_offset(bytes: &[u8]) -> Option<usize> {
+    const KEYWORD: &[u8] = b"startxref";
+    let tail = bytes.len().saturating_sub(STARTXREF_SEARCH_BYTES);
+    let found = memchr::memmem::rfind(&bytes[tail..], KEYWORD)?;
+    Lexer::for_file(bytes, tail + found + KEYWORD.len()).integer()
 }

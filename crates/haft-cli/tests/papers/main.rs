@@ -6,9 +6,9 @@ mod common;
 #[path = "../house/mod.rs"]
 mod house;
 mod notebooks;
+#[path = "../../../haft-pdf/tests/it/pdf_writer.rs"]
+mod pdf_writer;
 mod pdfs;
 mod random_notebooks;
 #[path = "../stage/mod.rs"]
 mod stage;
-#[path = "../../../haft-pdf/tests/reads/writer.rs"]
-mod writer;

@@ -4,7 +4,7 @@ use haft::json;
 use serde_json::Value;
 
 use crate::house::House;
-use crate::writer::{HELVETICA, Writer, bomb, book, stream};
+use crate::pdf_writer::{HELVETICA, PdfWriter, decompression_bomb, numbered_pages, stream};
 
 fn written(house: &House, name: &str, bytes: &[u8]) -> String {
     std::fs::write(house.path(name), bytes).unwrap();
@@ -14,7 +14,7 @@ fn written(house: &House, name: &str, bytes: &[u8]) -> String {
 #[test]
 fn pages_come_as_numbered_lines_under_a_heading_each() {
     let house = House::new();
-    let path = written(&house, "book.pdf", &book(3).file());
+    let path = written(&house, "book.pdf", &numbered_pages(3).to_bytes());
     let ran = house.call("Read", &json!({"file_path": path, "pages": "3,1"}));
     let expected = "     1\t--- page 3 of 3 ---
      2\tThis is page 3.
@@ -32,7 +32,7 @@ fn pages_come_as_numbered_lines_under_a_heading_each() {
 #[test]
 fn without_pages_a_long_document_gives_its_first_twenty_and_says_so() {
     let house = House::new();
-    let path = written(&house, "book.pdf", &book(45).modern_file());
+    let path = written(&house, "book.pdf", &numbered_pages(45).to_bytes_with_object_streams());
     let ran = house.haft(&["call", "Read", &json!({"file_path": path}).to_string(), "--json"]);
     let value: Value = serde_json::from_str(&ran.stdout).unwrap();
     let text = value["content"].as_str().unwrap();
@@ -46,11 +46,11 @@ fn without_pages_a_long_document_gives_its_first_twenty_and_says_so() {
 #[test]
 fn what_cannot_be_read_is_told_apart() {
     let house = House::new();
-    let sealed = concat!(env!("CARGO_MANIFEST_DIR"), "/../haft-pdf/tests/reads/sealed/aes-256-password.pdf");
+    let sealed = concat!(env!("CARGO_MANIFEST_DIR"), "/../haft-pdf/tests/it/encrypted/aes-256-password.pdf");
     let sealed = written(&house, "sealed.pdf", &std::fs::read(sealed).unwrap());
     let broken = written(&house, "broken.pdf", b"%PDF-1.7\n1 0 obj <<>> endobj");
     let other = written(&house, "other.pdf", b"\x7fELF\0\0\0\0");
-    let good = written(&house, "good.pdf", &book(3).file());
+    let good = written(&house, "good.pdf", &numbered_pages(3).to_bytes());
     let text = written(&house, "text.txt", b"%PDF is how PDFs begin");
     let cases = [
         (json!({"file_path": sealed}), 1, "opens only with a password"),
@@ -72,12 +72,12 @@ fn what_cannot_be_read_is_told_apart() {
 #[test]
 fn a_scanned_page_comes_as_its_picture() {
     let house = House::new();
-    let mut writer = Writer::document(HELVETICA, &["/P Do".to_owned(), String::new()]);
+    let mut writer = PdfWriter::with_pages(HELVETICA, &["/P Do".to_owned(), String::new()]);
     let picture = writer.add(stream(b"\xff\xd8\xff\xe0 a scan", "/Subtype/Image/Filter/DCTDecode"));
     let pages = String::from_utf8(writer.objects[1].clone()).unwrap();
     writer.objects[1] =
         pages.replace("/Font<<", &format!("/XObject<</P {picture} 0 R>>/Font<<")).into_bytes();
-    let path = written(&house, "scan.pdf", &writer.file());
+    let path = written(&house, "scan.pdf", &writer.to_bytes());
     let ran = house.haft(&["call", "Read", &json!({"file_path": path}).to_string(), "--json"]);
     assert!(ran.stdout.contains("no text: the page is a scan, shown as picture 1"), "{}", ran.stdout);
     assert!(ran.stdout.contains("the page is empty"), "{}", ran.stdout);
@@ -87,15 +87,15 @@ fn a_scanned_page_comes_as_its_picture() {
 #[test]
 fn one_page_of_many_costs_little_memory_and_a_bomb_no_more() {
     let house = House::new();
-    let path = written(&house, "book.pdf", &book(300).file());
+    let path = written(&house, "book.pdf", &numbered_pages(300).to_bytes());
     let arguments = json!({"file_path": path, "pages": "200"}).to_string();
     let (ran, peak) = house.peak(&["call", "Read", &arguments]);
     assert!(ran.stdout.contains("This is page 200."), "{}", ran.stderr);
     assert!(peak < 128 << 10, "{peak} KiB");
 
-    let mut writer = Writer::document(HELVETICA, &[String::new()]);
-    writer.objects[3] = bomb(300);
-    let path = written(&house, "bomb.pdf", &writer.file());
+    let mut writer = PdfWriter::with_pages(HELVETICA, &[String::new()]);
+    writer.objects[3] = decompression_bomb(300);
+    let path = written(&house, "bomb.pdf", &writer.to_bytes());
     let (ran, peak) = house.peak(&["call", "Read", &json!({"file_path": path}).to_string()]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(peak < 256 << 10, "{peak} KiB");

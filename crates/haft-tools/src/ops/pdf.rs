@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use haft_pdf::{Fault, Page, Pdf};
+use haft_pdf::{Pdf, PdfError, PdfOptions, PdfPage};
 use haft_tool::{Cancel, Content, ErrorKind, ToolError};
 
 /// How many pages one call reads.
@@ -31,9 +31,10 @@ pub(crate) fn read(
     what: &str,
     cancel: &Cancel,
 ) -> Result<Pages, ToolError> {
-    let stop = || cancel.is_cancelled();
-    let explain = |fault| explain(fault, what);
-    let pdf = Pdf::open(bytes, &stop).map_err(explain)?;
+    let is_cancelled = || cancel.is_cancelled();
+    let explain = |error| explain(error, what);
+    let options = PdfOptions { is_cancelled: &is_cancelled, ..PdfOptions::default() };
+    let pdf = Pdf::open_with(bytes, options).map_err(explain)?;
     let total = pdf.page_count();
     let numbers = match wanted {
         Some(wanted) => numbers(wanted, total, what)?,
@@ -55,15 +56,15 @@ pub(crate) fn read(
     Ok(pages)
 }
 
-fn show(page: Page, pages: &mut Pages) {
-    let Page { text, pictures, scan, unreadable, cut } = page;
+fn show(page: PdfPage, pages: &mut Pages) {
+    let PdfPage { text, image_count, scan, unreadable, truncated, .. } = page;
     if !text.is_empty() {
         pages.text.push_str(&text);
         pages.text.push('\n');
     }
     let note = if unreadable {
         "the fonts of this page do not say which characters they show".to_owned()
-    } else if cut {
+    } else if truncated {
         "the rest of this page is too much to read".to_owned()
     } else if !text.is_empty() {
         return;
@@ -76,8 +77,9 @@ fn show(page: Page, pages: &mut Pages) {
         } else {
             "no text: the page is a scan; ask for fewer pages to see it".to_owned()
         }
-    } else if pictures > 0 {
-        format!("no text: the page has {pictures} picture(s), perhaps a scan")
+    } else if image_count > 0 {
+        let images = if image_count == 1 { "1 image".to_owned() } else { format!("{image_count} images") };
+        format!("no text: the page has {images}, perhaps a scan")
     } else {
         "the page is empty".to_owned()
     };
@@ -121,21 +123,24 @@ fn numbers(wanted: &str, total: usize, what: &str) -> Result<Vec<usize>, ToolErr
     Ok(all)
 }
 
-fn explain(fault: Fault, what: &str) -> ToolError {
-    match fault {
-        Fault::Cancelled => ToolError::new(ErrorKind::Interrupted, format!("reading {what} was cancelled")),
-        Fault::NeedsPassword => ToolError::failed(format!(
+fn explain(error: PdfError, what: &str) -> ToolError {
+    match error {
+        PdfError::Cancelled => {
+            ToolError::new(ErrorKind::Interrupted, format!("reading {what} was cancelled"))
+        }
+        PdfError::NeedsPassword => ToolError::failed(format!(
             "{what} is encrypted and opens only with a password; ask the user for a copy without one"
         )),
-        Fault::UnknownEncryption => {
+        PdfError::UnsupportedEncryption => {
             ToolError::failed(format!("{what} is encrypted in a way that Haft does not know"))
         }
-        Fault::NotPdf => ToolError::failed(format!("{what} is not a PDF, whatever its name says")),
-        Fault::Broken => ToolError::failed(format!("{what} is a broken PDF: no page can be found in it")),
-        Fault::NoSuchPage => ToolError::invalid_arguments(format!("{what} has no such page")),
-        Fault::TooMuch => ToolError::failed(format!(
+        PdfError::NotPdf => ToolError::failed(format!("{what} is not a PDF, whatever its name says")),
+        PdfError::NoPages => ToolError::failed(format!("{what} is a broken PDF: no page can be found in it")),
+        PdfError::NoSuchPage => ToolError::invalid_arguments(format!("{what} has no such page")),
+        PdfError::LimitExceeded => ToolError::failed(format!(
             "{what} would take more work to read than any ordinary PDF; it is broken or hostile"
         )),
+        other => ToolError::failed(format!("{what} cannot be read: {other}")),
     }
 }
 

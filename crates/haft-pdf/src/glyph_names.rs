@@ -1,10 +1,10 @@
-//! Names of glyphs, as fonts use them instead of characters.
+//! The characters of glyph names.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// The first character of each run, and the names of the characters from there on; `-` is none.
-const RUNS: &[(char, &str)] = &[
+/// The first of consecutive characters, and their names; `-` is an unnamed one.
+const CONSECUTIVE_NAMES: &[(char, &str)] = &[
     (
         ' ',
         "space exclam quotedbl numbersign dollar percent ampersand quotesingle parenleft parenright asterisk plus comma hyphen period slash zero one two three four five six seven eight nine colon semicolon less equal greater question at",
@@ -41,35 +41,32 @@ const RUNS: &[(char, &str)] = &[
     ('\u{2295}', "circleplus circleminus circlemultiply circledivide circledot"),
 ];
 
-/// Characters that stand alone.
-const SINGLES: &str = "ˆ circumflex ˇ caron … ellipsis ‰ perthousand ‹ guilsinglleft › guilsinglright ⁄ fraction € Euro € euro ™ trademark Ω Ohm ƒ florin ﬀ ff ﬁ fi ﬂ fl ﬃ ffi ﬄ ffl · middot · dotmath ∗ asteriskmath √ radical ∝ proportional ∞ infinity ∠ angle ∴ therefore ∼ similar ≅ congruent ≈ approxequal ≠ notequal ≡ equivalence ⊥ perpendicular ⟨ angbracketleft ⟩ angbracketright 〈 angleleft 〉 angleright ◊ lozenge ♠ spade ♣ club ♥ heart ♦ diamond ℵ aleph ℑ Ifraktur ℜ Rfraktur ℘ weierstrass ϖ pi1 ϵ epsilon1 ϱ rho1 ℓ lscript ′ prime ″ second ′ minute ° ring1 ∥ parallel ∣ divides ≪ lessmuch ≫ greatermuch ↦ mapsto ⟶ longarrowright ◦ openbullet ⋆ star • bulletmath ⋅ dotaccentmath ∘ composite ⌊ floorleft ⌋ floorright ⌈ ceilingleft ⌉ ceilingright ⊤ latticetop ⊢ turnstileleft ⊨ satisfies ∅ emptyset1 ≜ defines ≃ similarequal ≺ precedes ≻ follows ⊂ subset ⊃ superset ⊆ subsetequal ⊇ supersetequal ≤ lessorequalslant ≥ greaterorequalslant □ square ■ blacksquare ▲ triangle △ triangleopen ✓ checkmark ∙ bulletoperator ¯ overscore ‑ hyphenminus - sfthyphen1 Ş Scedilla1 ı dotlessi1 ȷ dotlessj ß ss ℏ planckover2pi ø oslash1 − minus1 ŀ ldot1 I Icapital № afii61352 Ё afii10023 ё afii10071";
+/// Pairs of a character and its name.
+const OTHER_NAMES: &str = "ˆ circumflex ˇ caron … ellipsis ‰ perthousand ‹ guilsinglleft › guilsinglright ⁄ fraction € Euro € euro ™ trademark Ω Ohm ƒ florin ﬀ ff ﬁ fi ﬂ fl ﬃ ffi ﬄ ffl · middot · dotmath ∗ asteriskmath √ radical ∝ proportional ∞ infinity ∠ angle ∴ therefore ∼ similar ≅ congruent ≈ approxequal ≠ notequal ≡ equivalence ⊥ perpendicular ⟨ angbracketleft ⟩ angbracketright 〈 angleleft 〉 angleright ◊ lozenge ♠ spade ♣ club ♥ heart ♦ diamond ℵ aleph ℑ Ifraktur ℜ Rfraktur ℘ weierstrass ϖ pi1 ϵ epsilon1 ϱ rho1 ℓ lscript ′ prime ″ second ′ minute ° ring1 ∥ parallel ∣ divides ≪ lessmuch ≫ greatermuch ↦ mapsto ⟶ longarrowright ◦ openbullet ⋆ star • bulletmath ⋅ dotaccentmath ∘ composite ⌊ floorleft ⌋ floorright ⌈ ceilingleft ⌉ ceilingright ⊤ latticetop ⊢ turnstileleft ⊨ satisfies ∅ emptyset1 ≜ defines ≃ similarequal ≺ precedes ≻ follows ⊂ subset ⊃ superset ⊆ subsetequal ⊇ supersetequal ≤ lessorequalslant ≥ greaterorequalslant □ square ■ blacksquare ▲ triangle △ triangleopen ✓ checkmark ∙ bulletoperator ¯ overscore ‑ hyphenminus - sfthyphen1 Ş Scedilla1 ı dotlessi1 ȷ dotlessj ß ss ℏ planckover2pi ø oslash1 − minus1 ŀ ldot1 I Icapital № afii61352 Ё afii10023 ё afii10071";
 
 static NAMES: LazyLock<HashMap<&'static str, char>> = LazyLock::new(|| {
     let mut names = HashMap::new();
-    for (first, run) in RUNS {
-        for (char, name) in (*first..).zip(run.split(' ')) {
+    for (first, list) in CONSECUTIVE_NAMES {
+        for (char, name) in (*first..).zip(list.split(' ')) {
             names.insert(name, char);
         }
     }
-    let mut singles = SINGLES.split(' ');
-    while let (Some(char), Some(name)) = (singles.next(), singles.next()) {
+    let mut others = OTHER_NAMES.split(' ');
+    while let (Some(char), Some(name)) = (others.next(), others.next()) {
         names.extend(char.chars().next().map(|char| (name, char)));
     }
     names.remove("-");
     names
 });
 
-/// The characters that a glyph of this name shows.
-pub(crate) fn named(name: &str) -> Option<String> {
+/// Returns the characters that a glyph with this name shows.
+pub(crate) fn glyph_text(name: &str) -> Option<String> {
     // `a.alt` and `a.sc` are an a; `f_f_i` is three letters.
-    let plain = name.split('.').next().filter(|plain| !plain.is_empty())?;
-    if plain.contains('_') {
-        return plain.split('_').map(one).collect();
-    }
-    one(plain)
+    let base = name.split('.').next().filter(|base| !base.is_empty())?;
+    base.split('_').map(part_text).collect()
 }
 
-fn one(name: &str) -> Option<String> {
+fn part_text(name: &str) -> Option<String> {
     if let Some(char) = NAMES.get(name) {
         return Some(char.to_string());
     }
@@ -94,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_of_names_end_where_they_should() {
+    fn glyph_names_map_to_characters() {
         for (name, char) in [
             ("at", "@"),
             ("asciitilde", "~"),
@@ -114,10 +111,10 @@ mod tests {
             ("u1F600", "😀"),
             ("a.alt", "a"),
         ] {
-            assert_eq!(named(name).as_deref(), Some(char), "{name}");
+            assert_eq!(glyph_text(name).as_deref(), Some(char), "{name}");
         }
         for name in ["", ".notdef", "g12", "-", "unizzzz"] {
-            assert_eq!(named(name), None, "{name}");
+            assert_eq!(glyph_text(name), None, "{name}");
         }
     }
 }
