@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use haft_tool::{
-    CallEnd, Change, Decision, Denial, ErrorKind, FileContent, Intent, Node, Receipt, Record, Reversible,
-    State, ToolError, Value, Verdict, lock, now_ms,
+    CallEnd, Change, Denial, ErrorKind, FileContent, Intent, Node, Receipt, Record, Reversible, State,
+    ToolError, Value, lock, now_ms,
 };
 
 use crate::LedgerHandle;
@@ -50,14 +50,9 @@ impl CallRecord {
         Self { handle, start: Instant::now(), progress: Mutex::new(progress) }
     }
 
-    /// Stores the decision on the receipt.
-    pub fn decided(&self, decision: Decision) {
-        self.progress().receipt.decision = Some(decision);
-    }
-
-    /// The verdict of the stored decision.
-    pub fn verdict(&self) -> Option<Verdict> {
-        self.progress().receipt.decision.as_ref().map(|decision| decision.verdict)
+    /// Changes the receipt of a call that has not ended.
+    pub fn update(&self, change: impl FnOnce(&mut Receipt)) {
+        change(&mut self.progress().receipt);
     }
 
     /// Writes that the call is running, so that a crash leaves a trace, and returns its number.

@@ -124,6 +124,8 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
         // These stay inside the session.
         Effect::Inspect { .. } | Effect::Note { .. } | Effect::StopTask { .. } => Standing::Fine,
         _ if bypass => Standing::Fine,
+        // The writes of an undo are declared and decided one by one.
+        Effect::Undo { .. } => Standing::Fine,
         // So are writes, where the dialect knows nothing outside its roots.
         Effect::Write { .. } if leads_out(tool, effect, policy) => Standing::Fine,
         Effect::Write { path } => {

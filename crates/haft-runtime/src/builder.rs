@@ -14,8 +14,7 @@ use haft_tool::{
     AnyTool, Dialect, ErrorKind, Host, Network, NoHost, Planning, Reads, Sandbox, Scope, Tool, ToolError,
 };
 
-use crate::runtime::Inner;
-use crate::schedule::Schedule;
+use crate::runtime::RuntimeInner;
 use crate::steps::ask::{Asker, DenyAll};
 use crate::tasks::News;
 use crate::{Registry, Runtime, Source};
@@ -335,7 +334,7 @@ impl Builder {
             tasks.close(why);
         }
         let runtime = Runtime {
-            inner: Arc::new(Inner {
+            inner: Arc::new(RuntimeInner {
                 registry,
                 sources: self.sources,
                 policy: Policy {
@@ -355,8 +354,8 @@ impl Builder {
                 news,
                 asker: self.asker.unwrap_or_else(|| Arc::new(DenyAll)),
                 host,
-                asking: tokio::sync::Mutex::new(()),
-                schedule: Schedule::default(),
+                asking: Mutex::default(),
+                write_order: Arc::default(),
                 ledger: Arc::new(LedgerHandle::new(home, new, self.session)),
                 calls: AtomicU64::new(0),
                 companions: Mutex::default(),

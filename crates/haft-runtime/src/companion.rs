@@ -9,11 +9,10 @@ use haft_policy::Preset;
 use haft_sandbox::{Companion, Environment, LocalProcesses, accompany};
 use haft_tool::{
     Call, Decision, Effect, Network, Record, RunRequest, Sandbox, Scope, ToolError, Value, Verdict, json,
-    lock,
+    lock, now_ms,
 };
 
 use crate::Runtime;
-use crate::runtime::CallOptions;
 
 /// A server to start.
 #[derive(Debug, Clone, Default)]
@@ -53,8 +52,7 @@ impl Runtime {
             scope.sandbox = Sandbox::Off;
         }
         let call = Call::new(format!("server_{}", order.name), "server", Value::Null);
-        let walk = self.walk(call, CallOptions::default(), None);
-        let mut receipt = walk.blank_receipt();
+        let mut receipt = inner.blank_receipt(&call, now_ms());
         receipt.effects = vec![Effect::Run { command: order.argv.join(" ") }];
         receipt.input = json!({"server": order.name, "command": order.argv});
         receipt.decision = Some(Decision {
@@ -92,7 +90,7 @@ impl Runtime {
     }
 }
 
-impl crate::runtime::Inner {
+impl crate::runtime::RuntimeInner {
     /// Ends every server, and waits until they are gone.
     pub(crate) fn end_companions(&self) {
         let lives = std::mem::take(&mut *lock(&self.companions));

@@ -7,21 +7,24 @@
 //! What must never live here: a tool, a dispatch on a tool's name, a second way around the steps.
 
 mod builder;
+mod call;
+mod call_state;
 mod companion;
+mod driver;
 mod live_output;
 mod registry;
 mod runtime;
-mod schedule;
 mod sourced;
 mod steps;
 mod tasks;
 mod undo;
-mod walk;
 mod world;
+mod write_order;
 
 pub use builder::Builder;
+pub use call::{CallOptions, CallResult, Watch};
 pub use companion::Order;
 pub use registry::{Registry, Source};
-pub use runtime::{CallOptions, CallResult, Runtime, Watch, WeakRuntime, block_on};
+pub use runtime::{Runtime, WeakRuntime};
 pub use steps::ask::{Answer, Asker, DenyAll, Question};
 pub use undo::{Target, UndoPreview};

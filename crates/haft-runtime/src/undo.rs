@@ -15,8 +15,7 @@ use haft_tool::{
 use serde::Deserialize;
 
 use crate::Runtime;
-use crate::runtime::{CallOptions, CallResult};
-use crate::walk::Walk;
+use crate::call::{CallOptions, CallResult, StartedCall};
 
 /// Which calls to take back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,20 +82,25 @@ impl Runtime {
         force: bool,
         options: CallOptions,
     ) -> Result<CallResult, ToolError> {
-        Ok(self.send(self.undoing(preview, force, options)?).await)
+        Ok(self.undoing(preview, force, options)?.wait().await)
     }
 
-    /// Like [`Runtime::undo`], on this thread, which may block.
-    pub fn undo_here(
+    /// Like [`Runtime::undo`], but blocks the thread.
+    pub fn undo_blocking(
         &self,
         preview: &UndoPreview,
         force: bool,
         options: CallOptions,
     ) -> Result<CallResult, ToolError> {
-        Ok(Self::go_here(self.undoing(preview, force, options)?))
+        Ok(self.undoing(preview, force, options)?.wait_blocking())
     }
 
-    fn undoing(&self, preview: &UndoPreview, force: bool, options: CallOptions) -> Result<Walk, ToolError> {
+    fn undoing(
+        &self,
+        preview: &UndoPreview,
+        force: bool,
+        options: CallOptions,
+    ) -> Result<StartedCall, ToolError> {
         if let Some(conflict) = preview.conflicts.iter().find(|conflict| conflict.blocks_move) {
             let (path, found) = (conflict.path.display(), conflict.found.noun());
             return Err(ToolError::new(
@@ -123,7 +127,7 @@ impl Runtime {
         let config = self.inner.policy.scope.config.clone();
         let tool = Undo { ledger: self.ledger()?, steps: Mutex::new(preview.steps.clone()), config };
         let call = Call::new(format!("undo_{number}"), "Undo", arguments);
-        Ok(Walk { undoes: ids, ..self.walk(call, options, Some(Arc::new(tool))) })
+        Ok(self.start(call, CallOptions { tool: Some(Arc::new(tool)), ..options }, true))
     }
 
     /// Marks calls whose process died as interrupted and removes the temporary files they left.
@@ -228,7 +232,6 @@ fn chosen(ledger: &Ledger, target: &Target, workspace: &Path) -> Result<Vec<Rece
 #[serde(deny_unknown_fields)]
 struct Input {
     /// The numbers of the calls.
-    #[expect(dead_code, reason = "kept in the receipt; the steps were worked out in the preview")]
     calls: Vec<i64>,
     /// Whether to overwrite what has changed since.
     #[serde(default)]
@@ -249,11 +252,11 @@ struct Undo {
 
 impl Tool for Undo {
     const NAME: &'static str = "Undo";
-    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write, EffectKind::Configure];
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Undo, EffectKind::Write, EffectKind::Configure];
     type Input = Input;
     type Plan = Vec<Step>;
 
-    fn plan(&self, _input: Input, planning: &Planning) -> Result<Planned<Vec<Step>>, ToolError> {
+    fn plan(&self, input: Input, planning: &Planning) -> Result<Planned<Vec<Step>>, ToolError> {
         let steps = std::mem::take(&mut *lock(&self.steps));
         let paths: BTreeSet<&Path> = steps
             .iter()
@@ -271,7 +274,8 @@ impl Tool for Undo {
             Some(config) if config == path => Effect::Configure { setting: "*".to_owned() },
             _ => Effect::Write { path: path.to_owned() },
         };
-        let effects: Vec<Effect> = whole.into_iter().chain(outside).map(effect).collect();
+        let undoes = input.calls.into_iter().map(|call| Effect::Undo { call, own_session: true });
+        let effects: Vec<Effect> = undoes.chain(whole.into_iter().chain(outside).map(effect)).collect();
         Ok(Planned::new(effects, steps))
     }
 

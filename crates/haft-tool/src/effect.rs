@@ -1,6 +1,6 @@
 //! What a call will touch, declared before it runs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +71,13 @@ pub enum Effect {
         /// Its name.
         setting: String,
     },
+    /// Undoes a recorded call; what that writes is declared beside it.
+    Undo {
+        /// The number of the call in the ledger.
+        call: i64,
+        /// Whether it was made in the session of the call that undoes it.
+        own_session: bool,
+    },
     /// Runs its command without the sandbox.
     Unsandboxed,
 }
@@ -92,6 +99,7 @@ pub enum EffectKind {
     Note,
     StopTask,
     Configure,
+    Undo,
     Unsandboxed,
 }
 
@@ -111,6 +119,7 @@ impl Effect {
             Self::Note { .. } => EffectKind::Note,
             Self::StopTask { .. } => EffectKind::StopTask,
             Self::Configure { .. } => EffectKind::Configure,
+            Self::Undo { .. } => EffectKind::Undo,
             Self::Unsandboxed => EffectKind::Unsandboxed,
         }
     }
@@ -120,44 +129,6 @@ impl Effect {
         use EffectKind::{Ask, Inspect, Note, Reach, Read, StopTask};
         !matches!(self.kind(), Read | Inspect | Reach | Ask | Note | StopTask)
     }
-
-    /// Whether it may touch any file.
-    fn touches_any(&self) -> bool {
-        matches!(self, Self::Run { .. } | Self::Spawn { .. } | Self::Serve { writes: true, .. })
-    }
-
-    /// Whether it touches no file at all.
-    fn touches_none(&self) -> bool {
-        use EffectKind::{Ask, Inspect, Note, Reach, StopTask};
-        matches!(self.kind(), Reach | Inspect | Ask | Note | StopTask)
-            || matches!(self, Self::Serve { writes: false, .. })
-    }
-
-    /// Whether the order of the two effects could matter.
-    fn conflicts_with(&self, other: &Self) -> bool {
-        match (self, other) {
-            // A command or an agent may touch any file, so only what touches none may run beside it.
-            (a, b) if a.touches_any() && b.touches_none() || a.touches_none() && b.touches_any() => false,
-            (a, b) if a.touches_any() || b.touches_any() => true,
-            (Self::Write { path: a }, Self::Write { path: b } | Self::Read { path: b })
-            | (Self::Read { path: a }, Self::Write { path: b }) => overlap(a, b),
-            // Two questions at once would talk over each other, and what is told in two messages has an order.
-            (Self::Ask, Self::Ask)
-            | (Self::Send { .. }, Self::Send { .. })
-            | (Self::Configure { .. }, Self::Configure { .. }) => true,
-            _ => false,
-        }
-    }
-}
-
-/// Whether one path lies within the other.
-fn overlap(a: &Path, b: &Path) -> bool {
-    a.starts_with(b) || b.starts_with(a)
-}
-
-/// Whether two calls with these effects must keep their order.
-pub fn conflicts(a: &[Effect], b: &[Effect]) -> bool {
-    a.iter().any(|a| b.iter().any(|b| a.conflicts_with(b)))
 }
 
 /// The class of a tool's side effects, as callers see it.
@@ -189,6 +160,7 @@ impl SideEffect {
             | EffectKind::Note
             | EffectKind::StopTask
             | EffectKind::Configure
+            | EffectKind::Undo
             | EffectKind::Unsandboxed => Self::Mutating,
             EffectKind::Reach | EffectKind::Send => Self::Network,
             EffectKind::Ask => Self::Blocking,
@@ -203,25 +175,18 @@ impl SideEffect {
 mod tests {
     use super::*;
 
-    fn read(path: &str) -> Vec<Effect> {
-        vec![Effect::Read { path: path.into() }]
-    }
-    fn write(path: &str) -> Vec<Effect> {
-        vec![Effect::Write { path: path.into() }]
-    }
-    fn run() -> Vec<Effect> {
-        vec![Effect::Run { command: "true".into() }]
-    }
-
     #[test]
-    fn only_what_could_change_the_other_conflicts() {
-        assert!(!conflicts(&read("/w/a"), &read("/w/a")));
-        assert!(!conflicts(&write("/w/a"), &write("/w/ab")), "a name prefix is not a parent");
-        assert!(conflicts(&write("/w/a"), &write("/w/a")));
-        assert!(conflicts(&write("/w/a/b"), &read("/w")), "a search of the folder sees the write");
-        assert!(conflicts(&run(), &read("/w")));
-        assert!(conflicts(&run(), &run()));
-        assert!(!conflicts(&run(), &[Effect::Reach { host: "example.org".into() }]));
-        assert!(!conflicts(&[], &run()), "what touches nothing conflicts with nothing");
+    fn side_effect_is_the_gravest_of_the_declared_effects() {
+        use EffectKind::{Ask, Inspect, Reach, Read, Run, Spawn, Write};
+        for (effects, class) in [
+            (&[][..], SideEffect::None),
+            (&[Inspect, Read], SideEffect::ReadOnly),
+            (&[Read, Ask], SideEffect::Blocking),
+            (&[Ask, Reach], SideEffect::Network),
+            (&[Reach, Run], SideEffect::Mutating),
+            (&[Write, Spawn], SideEffect::Spawns),
+        ] {
+            assert_eq!(SideEffect::of(effects), class, "{effects:?}");
+        }
     }
 }

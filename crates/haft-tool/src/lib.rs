@@ -43,7 +43,7 @@ pub use change::{Change, FileId, FileNode, Hash, Node, Reversible};
 pub use close::close_names;
 pub use configuration::{Configuration, Setting};
 pub use dialect::Dialect;
-pub use effect::{Effect, EffectKind, SideEffect, conflicts};
+pub use effect::{Effect, EffectKind, SideEffect};
 pub use error::{ErrorKind, ToolError};
 pub use execution::{Execution, Outcome, Progress, now_ms};
 pub use files::{

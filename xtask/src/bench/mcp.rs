@@ -292,7 +292,7 @@ fn held(bench: &mut Bench, mcp: &Mcp, workspace: &Path, home: &Path) -> Done {
     for number in 0..WARM_UP + CALLS {
         let call = haft::Call::new(number.to_string(), "mcp__local__echo", json!({"text": "hello"}));
         let start = Instant::now();
-        let done = runtime.run_here(call, haft::CallOptions::default());
+        let done = runtime.run_blocking(call, haft::CallOptions::default());
         times.push(start.elapsed());
         if done.output.is_error() {
             return Err(done.output.as_text());

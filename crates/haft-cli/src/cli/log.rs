@@ -87,7 +87,9 @@ pub(super) fn summary(receipt: &Receipt) -> String {
         Some(Effect::Configure { setting }) => setting.clone(),
         Some(Effect::Inspect { what }) => what.clone(),
         Some(Effect::StopTask { task }) => task.clone(),
-        Some(Effect::Note { .. } | Effect::Ask | Effect::Unsandboxed) | None => String::new(),
+        Some(Effect::Undo { .. } | Effect::Note { .. } | Effect::Ask | Effect::Unsandboxed) | None => {
+            String::new()
+        }
     };
     let undone = &receipt.undoes;
     let what = receipt.input.get("pattern").and_then(|pattern| pattern.as_str());

@@ -36,8 +36,7 @@ pub(super) fn run(args: &args::Sandbox) -> Done {
     let call = Call::new("call_1", Command::NAME, arguments);
     let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
     terminal::expect(&cancel, terminal::is_there())?;
-    // Here and not on a thread of its own: there is nothing else to do meanwhile.
-    let result = runtime.run_here(call, options);
+    let result = runtime.run_blocking(call, options);
     runtime.tidy();
 
     let structured = result.output.structured.as_ref();

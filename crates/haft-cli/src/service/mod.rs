@@ -102,7 +102,7 @@ impl Service for Hands {
             )));
         }
         let call = Call::new(format!("mcp_{}", exchange.id()), name, arguments);
-        let done = runtime.run_here(call, self.options(&runtime, exchange));
+        let done = runtime.run_blocking(call, self.options(&runtime, exchange));
         for denial in &done.receipt.denials {
             exchange.log(Level::Notice, "haft", &json!(denial));
         }

@@ -41,6 +41,6 @@ pub(super) fn undo(runtime: &Runtime, call: Option<i64>) -> Result<Output, ToolE
     if let ([], Some((id, why))) = (preview.steps.as_slice(), preview.blocked.first()) {
         return Err(ToolError::failed(format!("call {id} cannot be taken back: {why}")));
     }
-    let done = runtime.undo_here(&preview, false, CallOptions::default())?;
+    let done = runtime.undo_blocking(&preview, false, CallOptions::default())?;
     Ok(done.output)
 }

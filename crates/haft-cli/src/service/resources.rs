@@ -44,7 +44,7 @@ pub(super) fn templates() -> Vec<Value> {
 /// The files of the workspace, by name, and the outputs that were too long for their results.
 pub(super) fn list(runtime: &Runtime, options: CallOptions) -> Result<Vec<Value>, RpcError> {
     let call = Call::new("mcp_resources", "resources/list", json!({}));
-    let done = runtime.run_tool(Arc::new(ListFiles), call, options);
+    let done = runtime.run_blocking(call, CallOptions { tool: Some(Arc::new(ListFiles)), ..options });
     if done.output.is_error() {
         return Err(RpcError::internal(done.output.as_text()));
     }
@@ -85,7 +85,7 @@ pub(super) fn read(
                 "resources/read",
                 json!({"path": path.to_str().ok_or_else(missing)?}),
             );
-            let done = runtime.run_tool(Arc::new(ReadFile), call, options);
+            let done = runtime.run_blocking(call, CallOptions { tool: Some(Arc::new(ReadFile)), ..options });
             match done.output.error_kind {
                 Some(ErrorKind::FileNotFound | ErrorKind::NotFound) => Err(missing()),
                 Some(_) => Err(RpcError::params(done.output.as_text())),

@@ -35,7 +35,7 @@ pub(super) struct Skill {
 /// All skills, by name.
 pub(super) fn all(runtime: &Runtime, options: CallOptions) -> Result<Vec<Skill>, RpcError> {
     let call = Call::new("mcp_prompts", "prompts/list", json!({}));
-    let done = runtime.run_tool(Arc::new(Look), call, options);
+    let done = runtime.run_blocking(call, CallOptions { tool: Some(Arc::new(Look)), ..options });
     if done.output.is_error() {
         return Err(RpcError::internal(done.output.as_text()));
     }

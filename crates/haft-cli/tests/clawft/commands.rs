@@ -1,8 +1,8 @@
 //! `exec_shell` and `spawn`.
 
-use haft::{Call, CallOptions, Dialect, ErrorKind, json};
+use haft::{Call, CallOptions, ErrorKind, json};
 
-use crate::stage::{Stage, fields};
+use crate::stage::fields;
 use crate::{clawft, house};
 
 #[tokio::test]
@@ -84,27 +84,24 @@ async fn spawn_ends_with_its_time_and_tells_a_missing_program() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn at_most_five_spawned_programs_run_at_once() {
-    // Calls of one session that run something wait for each other, so each program has a session of its own.
-    let dialect: Dialect = haft::clawft();
-    let stages: Vec<Stage> = (0..6).map(|_| Stage::of(dialect.clone())).collect();
-    let script = "touch started; while [ ! -e go ]; do sleep 0.05; done";
-    let arguments = json!({"command": "sh", "args": ["-c", script], "timeout": 600});
-    let running: Vec<_> = stages[..5]
+    let stage = clawft();
+    let names: Vec<String> = (0..5).map(|at| format!("started{at}")).collect();
+    let running: Vec<_> = names
         .iter()
-        .map(|stage| {
-            let (haft, call) = (stage.haft.clone(), Call::new("c", "spawn", arguments.clone()));
+        .map(|name| {
+            let script = format!("touch {name}; while [ ! -e go ]; do sleep 0.05; done");
+            let arguments = json!({"command": "sh", "args": ["-c", script], "timeout": 600});
+            let (haft, call) = (stage.haft.clone(), Call::new("c", "spawn", arguments));
             tokio::spawn(async move { haft.run(call, CallOptions::default()).await })
         })
         .collect();
-    house::until(|| stages[..5].iter().all(|stage| stage.root().join("started").exists()));
-    let (kind, said) = stages[5].fails("spawn", json!({"command": "true"})).await;
+    house::until(|| names.iter().all(|name| stage.root().join(name).exists()));
+    let (kind, said) = stage.fails("spawn", json!({"command": "true"})).await;
     assert_eq!(kind, ErrorKind::ExecutionFailed);
     assert!(said.contains("5 is the limit"), "{said}");
-    for stage in &stages[..5] {
-        stage.file("go", "");
-    }
+    stage.file("go", "");
     for call in running {
         assert_eq!(call.await.unwrap().output.error_kind, None);
     }
-    assert_eq!(stages[5].value("spawn", json!({"command": "true"})).await["exit_code"], 0);
+    assert_eq!(stage.value("spawn", json!({"command": "true"})).await["exit_code"], 0);
 }

@@ -98,7 +98,8 @@ impl Rewrite {
         let runtime = builder.build()?;
         let arguments = json!({"file": self.file, "entry": self.entry});
         let call = Call::new("call_1", self.tool, arguments);
-        let result = runtime.run_tool(Arc::new(self), call, CallOptions::default());
+        let options = CallOptions { tool: Some(Arc::new(self)), ..CallOptions::default() };
+        let result = runtime.run_blocking(call, options);
         let (text, id) = (visible(&result.output.as_text()), result.receipt.id);
         match result.output.error_kind {
             None => {

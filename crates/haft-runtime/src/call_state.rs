@@ -1,0 +1,101 @@
+//! What the driver of a call shares with the thread that ends the call if it does not stop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use haft_ledger::CallRecord;
+use haft_tool::{CallEnd, Execution, Outcome, Output, Receipt, State, ToolError, clip_chars, now_ms};
+
+use crate::call::{CallResult, Watch};
+use crate::write_order::WriteTurn;
+
+/// The most characters of an error that a receipt keeps.
+const MAX_ERROR_CHARS: usize = 2_000;
+
+/// One call, from its request to its result.
+pub(crate) struct CallState {
+    /// The receipt as it was when the call was made.
+    request: Receipt,
+    watch: Option<Watch>,
+    pub(crate) record: Arc<CallRecord>,
+    pub(crate) turn: WriteTurn,
+    /// Set by whichever thread writes the receipt, so that there is one.
+    ended: AtomicBool,
+}
+
+impl CallState {
+    pub(crate) fn new(request: Receipt, watch: Option<Watch>, record: CallRecord, turn: WriteTurn) -> Self {
+        Self { request, watch, record: Arc::new(record), turn, ended: AtomicBool::new(false) }
+    }
+
+    /// When the call was made, in milliseconds since 1970.
+    pub(crate) fn started_at(&self) -> u64 {
+        self.request.started_at
+    }
+
+    /// Reports the status to the watcher, if there is one.
+    pub(crate) fn report(&self, tool: &str, status: impl FnOnce(String, String) -> Execution) {
+        if let Some(watch) = &self.watch {
+            watch(&status(self.request.call_id.clone(), tool.to_owned()));
+        }
+    }
+
+    pub(crate) fn watch(&self) -> Option<&Watch> {
+        self.watch.as_ref()
+    }
+
+    /// Whether the caller of this may write the receipt: true for the first one only.
+    pub(crate) fn claim_end(&self) -> bool {
+        !self.ended.swap(true, Ordering::SeqCst)
+    }
+
+    /// Ends a cancelled call that does not stop: it gets its receipt, and what it still tries to change is refused.
+    pub(crate) fn finish_as_interrupted(&self) -> Option<CallResult> {
+        self.end_early(State::Interrupted, CallRecord::abandoned())
+    }
+
+    /// Ends the call in place of its driver; nothing if it has ended already.
+    pub(crate) fn end_early(&self, state: State, error: ToolError) -> Option<CallResult> {
+        if !self.claim_end() {
+            return None;
+        }
+        let receipt = self.record.abandon(CallEnd {
+            state,
+            error_kind: Some(error.kind),
+            error: Some(clip_error(&error.message)),
+            ..CallEnd::default()
+        });
+        self.turn.leave();
+        let output = Output::from(error);
+        Some(match receipt {
+            Some(receipt) => self.result(output, receipt),
+            None => self.unrecorded(&CallRecord::abandoned()),
+        })
+    }
+
+    /// The result, reported to the watcher.
+    pub(crate) fn result(&self, output: Output, receipt: Receipt) -> CallResult {
+        self.report(&receipt.tool, |call_id, tool_name| {
+            let outcome = match output.error_kind {
+                Some(kind) => Outcome::Error { error: ToolError::new(kind, output.as_text()) },
+                None => Outcome::Success { output: output.clone() },
+            };
+            let (started_at, completed_at) = (self.started_at(), now_ms());
+            Execution::Completed { call_id, tool_name, started_at, completed_at, outcome }
+        });
+        CallResult { call_id: self.request.call_id.clone(), output, receipt }
+    }
+
+    /// The result of a call whose receipt could not be written. It is not given out as if it had been recorded.
+    pub(crate) fn unrecorded(&self, error: &ToolError) -> CallResult {
+        let message = format!("The call could not be recorded, so its result is withheld: {}", error.message);
+        let receipt = Receipt { state: State::Failed, error: Some(message.clone()), ..self.request.clone() };
+        let output = Output::from(ToolError::new(error.kind, message));
+        CallResult { call_id: receipt.call_id.clone(), output, receipt }
+    }
+}
+
+/// An error's message as a receipt keeps it.
+pub(crate) fn clip_error(message: &str) -> String {
+    clip_chars(message, MAX_ERROR_CHARS, 0).into_owned()
+}

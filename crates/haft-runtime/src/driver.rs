@@ -1,0 +1,326 @@
+//! The driver of one call: the eight steps, once, in order.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haft_ledger::CallRecord;
+use haft_policy::{Decided, Mode, Policy, Request, decide};
+use haft_tool::{
+    AnyTool, Arguments, Call, CallEnd, Decision, Effect, EffectKind, ErrorKind, Execution, Output, Perform,
+    Planned, Progress, Reads, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, lock, now_ms,
+};
+
+use crate::call::{CallOptions, CallResult};
+use crate::call_state::{CallState, clip_error};
+use crate::runtime::RuntimeInner;
+use crate::sourced::Sourced;
+use crate::steps::ask::{Question, answered};
+use crate::steps::perform::{catch_panic, interrupted, panic_error};
+use crate::steps::record::recorded_input;
+use crate::steps::{bound, decode};
+use crate::world::{LocalWorld, Watcher};
+
+/// How long servers that are not connected yet may take when one of their tools is called.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// One call on its way. Blocks; see [`Runtime::run`](crate::Runtime::run) for the async form.
+pub(crate) struct CallDriver {
+    inner: Arc<RuntimeInner>,
+    call: Call,
+    options: CallOptions,
+    /// Whether the user asked for this call in person.
+    by_user: bool,
+    state: Arc<CallState>,
+}
+
+/// The tool of a call, with arguments that fit its schema.
+struct Decoded {
+    tool: Arc<dyn AnyTool>,
+    arguments: Value,
+    /// What was converted to fit the schema, for the caller.
+    coerced: Vec<String>,
+    /// Where the tool may read, if its dialect is not the runtime's.
+    reads: Option<Reads>,
+}
+
+impl CallDriver {
+    pub(crate) fn new(inner: &Arc<RuntimeInner>, call: Call, options: CallOptions, by_user: bool) -> Self {
+        let request = inner.blank_receipt(&call, now_ms());
+        let record = CallRecord::new(inner.ledger(), request.clone());
+        let (watch, turn) = (options.watch.clone(), inner.write_order.enter());
+        let state = Arc::new(CallState::new(request, watch, record, turn));
+        Self { inner: Arc::clone(inner), call, options, by_user, state }
+    }
+
+    pub(crate) fn state(&self) -> Arc<CallState> {
+        Arc::clone(&self.state)
+    }
+
+    /// Drives the call to its result; nothing if another thread has ended it meanwhile.
+    pub(crate) fn run(mut self) -> Option<CallResult> {
+        let result = catch_unwind(AssertUnwindSafe(|| self.steps()))
+            .unwrap_or_else(|panic| self.state.end_early(State::Failed, panic_error(panic.as_ref())));
+        self.state.turn.leave();
+        result
+    }
+
+    fn steps(&mut self) -> Option<CallResult> {
+        let requested_at = self.state.started_at();
+        self.report(|call_id, tool_name| Execution::Pending { call_id, tool_name, requested_at });
+
+        // decode
+        let Decoded { tool, arguments, coerced, reads } = match self.decode() {
+            Ok(decoded) => decoded,
+            Err(error) => return self.finish(Err(error), None, false),
+        };
+        let known = Some((&tool, coerced.as_slice()));
+
+        // plan
+        let planned = match catch_panic(|| self.plan(&tool, arguments)) {
+            Ok(planned) => planned,
+            Err(error) => return self.finish(Err(error), known, false),
+        };
+
+        // decide, ask
+        let (scope, decision) = self.ask(self.decide(&planned.effects, reads), &planned.effects);
+        self.state.record.update(|receipt| receipt.decision = Some(decision.clone()));
+
+        // perform
+        let performed = match scope {
+            Some(scope) => self.perform(planned, scope),
+            None if self.options.cancel.is_cancelled() => Err(interrupted()),
+            None => Err(denial(&decision)),
+        };
+
+        // record, bound, result
+        self.finish(performed, known, decision.verdict == Verdict::Deny)
+    }
+
+    fn decode(&mut self) -> Result<Decoded, ToolError> {
+        let raw = std::mem::replace(&mut self.call.arguments, Arguments::Json(Value::Null));
+        let (tool, decoded, reads) = if let Some(tool) = &self.options.tool {
+            let decoded = decode::check(&tool.definition(), decode::parse(raw)?, tool.clamp_numbers())?;
+            (Arc::clone(tool), decoded, None)
+        } else {
+            self.connect_sources();
+            let entry = self.inner.find(&self.call.tool)?;
+            let parsed = decode::parse(raw)?;
+            let decoded = if entry.tool.is_remote() {
+                decode::unchecked(entry.tool.name(), parsed)?
+            } else {
+                decode::check(entry.definition(), parsed, entry.tool.clamp_numbers())?
+            };
+            (Arc::clone(&entry.tool), decoded, entry.reads.clone())
+        };
+        tool.name().clone_into(&mut self.call.tool);
+        self.state.record.update(|receipt| {
+            receipt.tool.clone_from(&self.call.tool);
+            receipt.input = recorded_input(&decoded.arguments);
+        });
+        Ok(Decoded { tool, arguments: decoded.arguments, coerced: decoded.coerced, reads })
+    }
+
+    /// Connects the servers that may have the tool, if it is not known yet.
+    fn connect_sources(&self) {
+        let sources = self.inner.undiscovered_sources(&self.call.tool);
+        if !sources.is_empty() {
+            // A tool of a server writes no paths, so no other call has to wait for this.
+            self.state.turn.set_writes(Vec::new());
+        }
+        for source in sources {
+            source.meet_for(&self.call.tool, CONNECT_TIMEOUT);
+        }
+    }
+
+    /// Plans the call. An effect of a kind that the tool does not declare is a fault of the tool.
+    fn plan(&self, tool: &Arc<dyn AnyTool>, arguments: Value) -> Result<Planned<Perform>, ToolError> {
+        let planned = Arc::clone(tool).plan(arguments, &self.inner.ground.planning)?;
+        if let Some(effect) = planned.effects.iter().find(|effect| !tool.effects().contains(&effect.kind())) {
+            return Err(ToolError::internal(format!(
+                "The tool {} planned an effect that it does not declare: {:?}",
+                tool.name(),
+                effect.kind()
+            )));
+        }
+        self.state.turn.set_writes(self.written_paths(&planned.effects));
+        self.state.record.update(|receipt| {
+            receipt.effects.clone_from(&planned.effects);
+            receipt.reversible = reversible(&planned.effects);
+            receipt.undoes = undone_calls(&planned.effects);
+        });
+        Ok(planned)
+    }
+
+    fn written_paths(&self, effects: &[Effect]) -> Vec<PathBuf> {
+        let path = |effect: &Effect| match effect {
+            Effect::Write { path } => Some(path.clone()),
+            Effect::Configure { .. } => self.inner.policy.scope.config.clone(),
+            _ => None,
+        };
+        effects.iter().filter_map(path).collect()
+    }
+
+    fn decide(&self, effects: &[Effect], reads: Option<Reads>) -> Decided {
+        let request = Request { tool: &self.call.tool, effects };
+        let policy = &self.inner.policy;
+        if self.by_user {
+            let scope = Scope { reads: Reads::Everywhere, blocked: Vec::new(), ..(*policy.scope).clone() };
+            let (mode, scope) = (Mode::BypassPermissions, Arc::new(scope));
+            return decide(request, &Policy { mode, scope, ..policy.clone() });
+        }
+        let Some(reads) = reads else { return decide(request, policy) };
+        let scope = Arc::new(Scope { reads, ..(*policy.scope).clone() });
+        decide(request, &Policy { scope, ..policy.clone() })
+    }
+
+    /// The scope, if the call may run, and why.
+    fn ask(&self, decided: Decided, effects: &[Effect]) -> (Option<Arc<Scope>>, Decision) {
+        match decided {
+            Decided::Allow(scope, decision) => (Some(scope), decision),
+            Decided::Deny(decision) => (None, decision),
+            Decided::Ask(scope, decision) => {
+                let (tool, reason) = (self.call.tool.clone(), decision.reason.clone());
+                let question = Question { tool, effects: effects.to_vec(), reason };
+                let _one_at_a_time = lock(&self.inner.asking);
+                let asker = self.options.asker.as_ref().unwrap_or(&self.inner.asker);
+                let decision = answered(decision, asker.ask(&question, &self.options.cancel));
+                ((decision.verdict == Verdict::Allow).then_some(scope), decision)
+            }
+        }
+    }
+
+    fn perform(&self, planned: Planned<Perform>, scope: Arc<Scope>) -> Result<Output, ToolError> {
+        let Planned { effects, plan: perform } = planned;
+        if !self.state.turn.wait(&self.written_paths(&effects), &self.options.cancel) {
+            return Err(interrupted());
+        }
+        let _one_question_at_a_time = effects.contains(&Effect::Ask).then(|| lock(&self.inner.asking));
+        self.report_running(None);
+        // The World records a write with the previous state; every other effect is on record from here on.
+        if effects.iter().any(|effect| needs_intent(effect.kind())) {
+            self.state.record.begin()?;
+        }
+        let world = self.world(scope);
+        catch_panic(|| perform(&world))
+    }
+
+    fn world(&self, scope: Arc<Scope>) -> LocalWorld {
+        let watcher = self.state.watch().map(|_| -> Watcher {
+            let (state, tool) = (Arc::clone(&self.state), self.call.tool.clone());
+            Arc::new(move |progress| report_running(&state, &tool, Some(progress)))
+        });
+        let inner = &self.inner;
+        let mut host = Arc::clone(self.options.host.as_ref().unwrap_or(&inner.host));
+        if !inner.sources.is_empty() {
+            host = Arc::new(Sourced { host, sources: inner.sources.clone() });
+        }
+        let cancel = self.options.cancel.clone();
+        let record = Arc::<CallRecord>::clone(&self.state.record);
+        LocalWorld::new(&inner.ground, scope, record, host, cancel, watcher)
+    }
+
+    /// The last three steps, which every call reaches.
+    fn finish(
+        &self,
+        performed: Result<Output, ToolError>,
+        known: Option<(&Arc<dyn AnyTool>, &[String])>,
+        denied: bool,
+    ) -> Option<CallResult> {
+        let succeeded = performed.is_ok();
+        let mut output = performed.unwrap_or_else(Output::from);
+        output.whole = succeeded
+            && output.structured.is_some()
+            && known.is_some_and(|(tool, _)| {
+                tool.is_remote() || (tool.output_schema().is_some() && !output.is_error())
+            });
+        if let Some((_, coerced)) = known
+            && !coerced.is_empty()
+            && let Value::Object(structured) =
+                output.structured.get_or_insert_with(|| Value::Object(serde_json::Map::new()))
+        {
+            structured.insert("coerced".to_owned(), Value::from(coerced));
+        }
+        if !self.state.claim_end() {
+            return None;
+        }
+
+        // record
+        let limits = known.map(|(tool, _)| tool.bound()).unwrap_or_default();
+        let side_effect = known.map_or(SideEffect::None, |(tool, _)| tool.side_effect());
+        let end = CallEnd {
+            state: end_state(output.error_kind, denied),
+            error_kind: output.error_kind,
+            error: output.error_kind.map(|_| clip_error(&output.as_text())),
+            result: None,
+            full_output: bound::worth_keeping(&output, limits, side_effect),
+        };
+        let receipt = match self.state.record.finish(end) {
+            Ok(receipt) => receipt,
+            Err(error) => return Some(self.state.unrecorded(&error)),
+        };
+
+        // bound
+        let output = bound::bound(output, limits, &receipt);
+
+        // result
+        Some(self.state.result(output, receipt))
+    }
+
+    fn report(&self, status: impl FnOnce(String, String) -> Execution) {
+        self.state.report(&self.call.tool, status);
+    }
+
+    fn report_running(&self, progress: Option<Progress>) {
+        report_running(&self.state, &self.call.tool, progress);
+    }
+}
+
+fn report_running(state: &CallState, tool: &str, progress: Option<Progress>) {
+    let started_at = state.started_at();
+    state.report(tool, |call_id, tool_name| Execution::Running {
+        call_id,
+        tool_name,
+        started_at,
+        last_update_at: now_ms(),
+        progress,
+    });
+}
+
+/// Whether the receipt must be in the ledger before an effect of this kind.
+fn needs_intent(kind: EffectKind) -> bool {
+    use EffectKind::{Reach, Run, Send, Serve, Spawn};
+    matches!(kind, Run | Spawn | Reach | Send | Serve)
+}
+
+/// Whether a call with these effects can be undone at all.
+fn reversible(effects: &[Effect]) -> Reversible {
+    if effects.iter().any(|effect| matches!(effect, Effect::Run { .. })) {
+        return Reversible::No { why: "what the command changed was not watched".to_owned() };
+    }
+    Reversible::Yes
+}
+
+fn undone_calls(effects: &[Effect]) -> Vec<i64> {
+    let call = |effect: &Effect| match effect {
+        Effect::Undo { call, .. } => Some(*call),
+        _ => None,
+    };
+    effects.iter().filter_map(call).collect()
+}
+
+fn end_state(error: Option<ErrorKind>, denied: bool) -> State {
+    match error {
+        None => State::Completed,
+        Some(ErrorKind::Interrupted) => State::Interrupted,
+        Some(_) if denied => State::Denied,
+        Some(_) => State::Failed,
+    }
+}
+
+fn denial(decision: &Decision) -> ToolError {
+    let rule = decision.rule.as_ref().map(|rule| format!(" [{rule}]")).unwrap_or_default();
+    ToolError::denied(format!("Denied: {}{rule}", decision.reason))
+        .with_details(serde_json::json!({"denied": {"reason": decision.reason, "rule": decision.rule}}))
+}
