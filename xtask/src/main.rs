@@ -14,6 +14,7 @@ mod bench;
 mod conformance;
 mod order;
 mod peers;
+mod picture;
 mod tests;
 mod tidy;
 
@@ -29,7 +30,8 @@ cargo xtask conformance [server|client] [--scenario NAME]
 cargo xtask order           write down which functions run, for the linker (needs valgrind); after a new compiler, or when
                             a bench shows that the program takes more memory than it did
 cargo xtask peers           install the programs that tests of MCP need, and print the variables that name them:
-                            eval \"$(cargo xtask peers)\" before running one of these tests by hand";
+                            eval \"$(cargo xtask peers)\" before running one of these tests by hand
+cargo xtask picture         record a real session and draw it as docs/undo.svg";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Some("bench") => bench::run(&args.collect::<Vec<_>>()),
         Some("order") => order::run(),
         Some("peers") => peers::mcp::tell(),
+        Some("picture") => picture::run(),
         _ => {
             eprintln!("{HELP}");
             return ExitCode::from(2);
