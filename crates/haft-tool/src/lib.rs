@@ -33,6 +33,8 @@ mod schema;
 mod scope;
 mod secret;
 mod task;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tool;
 mod world;
 

@@ -91,6 +91,10 @@ pub trait World: Send + Sync {
     }
     /// Stores a value for later calls of the session, for example its todos. It holds once this call has completed.
     fn set_note(&self, _name: &str, _value: Value) {}
+    /// The time, in milliseconds since 1970.
+    fn now_ms(&self) -> u64 {
+        crate::now_ms()
+    }
     /// Tells whoever watches how far the call has come.
     fn progress(&self, progress: Progress);
     /// Whether the result is still wanted.

@@ -1,6 +1,6 @@
 //! `WebFetch`: a page as Markdown, or the answer to a question about it.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use haft_tool::{
     Bound, Completion, Content, EffectKind, ErrorKind, HttpRequest, HttpResponse, JsonSchema, ModelRole,
@@ -64,7 +64,7 @@ impl Tool for WebFetch {
     }
 
     fn perform(&self, plan: FetchPlan, world: &dyn World) -> Result<Output, ToolError> {
-        let start = Instant::now();
+        let started_ms = world.now_ms();
         let request = HttpRequest {
             headers: vec![("accept".to_owned(), ACCEPT.to_owned())],
             timeout: TIMEOUT,
@@ -102,7 +102,7 @@ impl Tool for WebFetch {
                 },
             }
         };
-        facts["durationMs"] = json!(u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX));
+        facts["durationMs"] = json!(world.now_ms().saturating_sub(started_ms));
         if !(200..400).contains(&response.status) {
             output = output.failed(ErrorKind::ExecutionFailed);
         }

@@ -1,7 +1,7 @@
 //! `WebSearch`: pages for a query.
 
 use std::fmt::Write;
-use std::time::Instant;
+use std::time::Duration;
 
 use haft_tool::{
     EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, clip_chars, json,
@@ -73,13 +73,13 @@ impl Tool for WebSearch {
     }
 
     fn perform(&self, plan: SearchPlan, world: &dyn World) -> Result<Output, ToolError> {
-        let start = Instant::now();
+        let started_ms = world.now_ms();
         let query = Query { text: search::words(&plan.query)?, count: RESULTS, sites: plan.sites };
         let found = search::search(plan.backend.as_ref(), &query, world)?;
         Ok(Output::text(shown(&plan.query, &found)).with_structured(json!({
             "query": plan.query,
             "results": found.hits,
-            "durationSeconds": start.elapsed().as_secs_f64(),
+            "durationSeconds": Duration::from_millis(world.now_ms().saturating_sub(started_ms)).as_secs_f64(),
         })))
     }
 }
