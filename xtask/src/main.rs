@@ -12,37 +12,44 @@
 
 mod bench;
 mod conformance;
-mod order;
+mod machine;
 mod peers;
 mod picture;
-mod tests;
+mod process;
+mod targets;
+mod test;
 mod tidy;
+mod workspace;
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test            check format, lints, licences and tidiness, then run every test (installs what they need)
-cargo xtask tidy            only the rules that no other tool checks
-cargo xtask bench [NAME…]   measure against ripgrep, fd and cat; prints a table, writes target/bench.json
-                            names: grep glob files start dispatch ledger sandbox mcp
+cargo xtask test            every check and every test; says first what this machine lacks and what will be installed
+cargo xtask test --quick    format, tidy, lints and the fast tests; installs nothing, needs no network
+cargo xtask tidy [--shrink] only the rules that no other tool checks; --shrink takes what was mended off the list of debts
+cargo xtask targets [TARGET…]
+                            whether the workspace compiles for each supported target
+cargo xtask bench [PART…]   measure against ripgrep, fd, cat, bubblewrap and MCP's reference server; prints a table, writes
+                            target/bench.json; parts: grep glob start files ledger sandbox mcp
+cargo xtask bench --against PATH
+                            measure against another build of haft
 cargo xtask conformance [server|client] [--scenario NAME]
                             MCP's official suite, both sides, every scored scenario of 2025-11-25 and 2026-07-28
-cargo xtask order           write down which functions run, for the linker (needs valgrind); after a new compiler, or when
-                            a bench shows that the program takes more memory than it did
-cargo xtask peers           install the programs that tests of MCP need, and print the variables that name them:
+cargo xtask peers           install the programs that tests compare with, and print the variables that name them:
                             eval \"$(cargo xtask peers)\" before running one of these tests by hand
 cargo xtask picture         record a real session and draw it as docs/undo.svg";
 
 fn main() -> ExitCode {
-    let mut args = std::env::args().skip(1);
-    let done = match args.next().as_deref() {
-        Some("test") => tests::run(),
-        Some("tidy") => tidy::run(),
-        Some("conformance") => conformance::run(&args.collect::<Vec<_>>()),
-        Some("bench") => bench::run(&args.collect::<Vec<_>>()),
-        Some("order") => order::run(),
-        Some("peers") => peers::mcp::tell(),
-        Some("picture") => picture::run(),
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (task, rest) = args.split_first().map_or(("", &[][..]), |(task, rest)| (task.as_str(), rest));
+    let done = match task {
+        "test" => test::run(rest),
+        "tidy" => tidy::run(rest),
+        "targets" => targets::run(rest),
+        "conformance" => conformance::run(rest),
+        "bench" => bench::run(rest),
+        "peers" => peers::print_variables(),
+        "picture" => picture::run(),
         _ => {
             eprintln!("{HELP}");
             return ExitCode::from(2);
@@ -57,5 +64,5 @@ fn main() -> ExitCode {
     }
 }
 
-/// What every task gives back; the text says what failed.
+/// The result of every task; the text says what failed.
 type Done = Result<(), String>;

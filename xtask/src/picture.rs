@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::Done;
+use crate::workspace::{Workspace, root};
 
 /// What the agent in the picture runs.
 const AGENT: &str = "#!/bin/sh\n\
@@ -24,14 +25,10 @@ const MARGIN: usize = 16;
 const TITLE_HEIGHT: usize = 34;
 
 pub(crate) fn run() -> Done {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the project has no root")?;
-    let built =
-        Command::new("cargo").args(["build", "--release", "-p", "haft-cli"]).current_dir(root).status();
-    if !built.is_ok_and(|status| status.success()) {
-        return Err("haft could not be built".to_owned());
-    }
-    let file = root.join("docs/undo.svg");
-    let lines = record(&root.join("target/release")).map_err(|error| format!("recording: {error}"))?;
+    let workspace = Workspace::load()?;
+    let haft = workspace.build_haft("release")?;
+    let file = root().join("docs/undo.svg");
+    let lines = record(haft.parent().unwrap_or(&haft)).map_err(|error| format!("recording: {error}"))?;
     std::fs::write(&file, draw(&lines)).map_err(|error| format!("{}: {error}", file.display()))?;
     println!("wrote {}", file.display());
     Ok(())

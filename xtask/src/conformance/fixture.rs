@@ -1,4 +1,4 @@
-//! Haft's own programs that the suite is run against: a server with the suite's test tools, and a client that plays its scenes.
+//! Haft's programs that the suite is run against: a server with the suite's test tools, and a client for its scenarios.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -10,18 +10,19 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::suite::end;
+use super::suite::kill_group;
+use crate::workspace::Workspace;
 
-const PACKAGE: &str = "haft-mcp";
 const SERVER: &str = "conformance-server";
 const CLIENT: &str = "conformance-client";
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Fixtures {
     server: PathBuf,
     pub(super) client: PathBuf,
 }
 
-/// A server that runs until it is let go.
+/// A running server, killed when it is dropped.
 pub(super) struct Running {
     child: Child,
     pub(super) url: String,
@@ -29,23 +30,25 @@ pub(super) struct Running {
 
 impl Fixtures {
     pub(super) fn build() -> Result<Self, String> {
+        let workspace = Workspace::load()?;
+        let package = workspace.package_with("example", SERVER)?;
         let built = Command::new("cargo")
-            .args(["build", "--quiet", "-p", PACKAGE, "--bins", "--examples"])
+            .args(["build", "-p", package, "--examples"])
             .arg("--message-format=json-render-diagnostics")
             .stderr(Stdio::inherit())
             .output();
         let built = built.map_err(|error| format!("cargo could not be started: {error}"))?;
         if !built.status.success() {
-            return Err(format!("{PACKAGE} does not build"));
+            return Err(format!("{package} does not build"));
         }
         let messages = String::from_utf8_lossy(&built.stdout);
         let find = |name: &str| {
-            executable(&messages, name).ok_or_else(|| format!("{PACKAGE} has no program {name}"))
+            executable(&messages, name).ok_or_else(|| format!("{package} has no program {name}"))
         };
         Ok(Self { server: find(SERVER)?, client: find(CLIENT)? })
     }
 
-    /// Starts the server on a port of its own choice and waits until it says which.
+    /// Starts the server on a free port and waits until it prints its address.
     pub(super) fn serve(&self, log: &Path) -> Result<Running, String> {
         let failed = |error: std::io::Error| format!("{SERVER}: {error}");
         let log = File::options().create(true).append(true).open(log).map_err(failed)?;
@@ -59,19 +62,20 @@ impl Fixtures {
             .map_err(failed)?;
         let stdout = child.stdout.take();
         let mut running = Running { child, url: String::new() };
-        let (said, hear) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
-            // Read to the end, so that a talkative server never waits for us.
+            // Reads to EOF, so that the server never blocks on a full pipe.
             for line in
                 stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines()).map_while(Result::ok)
             {
-                let _ = said.send(line);
+                let _ = sender.send(line);
             }
         });
-        let first = hear.recv_timeout(Duration::from_secs(30));
-        let first = first.map_err(|_| format!("{SERVER} did not say within 30 s where it listens"))?;
+        let first = receiver.recv_timeout(START_TIMEOUT);
+        let first =
+            first.map_err(|_| format!("{SERVER} printed no address within {} s", START_TIMEOUT.as_secs()))?;
         let url = first.strip_prefix("listening on ").map(str::trim);
-        let url = url.ok_or_else(|| format!("{SERVER} said `{first}` instead of where it listens"))?;
+        let url = url.ok_or_else(|| format!("{SERVER} printed `{first}` instead of its address"))?;
         url.clone_into(&mut running.url);
         Ok(running)
     }
@@ -86,16 +90,16 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if self.ended().is_none() {
-            end(&mut self.child);
+            kill_group(&mut self.child);
         }
     }
 }
 
-/// Where cargo says that it put the program.
+/// The path of a built program in cargo's messages.
 fn executable(messages: &str, name: &str) -> Option<PathBuf> {
     messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find_map(|message| {
-        let ours = message["reason"] == "compiler-artifact" && message["target"]["name"] == name;
-        ours.then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
+        let is_named = message["reason"] == "compiler-artifact" && message["target"]["name"] == name;
+        is_named.then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
     })
 }
 
@@ -104,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_found_where_cargo_put_it_whether_binary_or_example() {
+    fn a_built_program_is_found_in_the_messages() {
         let messages = concat!(
             r#"{"reason":"compiler-artifact","target":{"name":"conformance-server","kind":["lib"]},"executable":null}"#,
             "\nnot json\n",

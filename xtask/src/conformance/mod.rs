@@ -5,17 +5,18 @@ mod scenarios;
 mod suite;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::Done;
-use crate::peers::mcp::Mcp;
+use crate::peers::mcp::McpPeers;
+use crate::workspace::Workspace;
 use fixture::Fixtures;
 use suite::{Outcome, Suite};
 
-/// The revisions that have a frozen set of requirements, one for each era of the protocol.
+/// The revisions that have a frozen set of requirements: one with sessions, one stateless.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
-/// Which side of the protocol is tried.
+/// Which side of the protocol is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leg {
     Server,
@@ -39,41 +40,42 @@ struct Job {
     scenario: String,
 }
 
-/// What was asked for on the command line.
+/// The command line.
 #[derive(Debug, PartialEq, Eq)]
-struct Wanted {
+struct ConformanceArgs {
     legs: Vec<Leg>,
     scenario: Option<String>,
 }
 
 pub(crate) fn run(args: &[String]) -> Done {
-    let wanted = Wanted::parse(args)?;
-    let out = root()?.join("target/conformance");
+    let selected = ConformanceArgs::parse(args)?;
+    let out = Workspace::load()?.built("conformance");
     if out.exists() {
         std::fs::remove_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
     }
     std::fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
-    let suite = Suite::new(Mcp::find()?, out.clone());
-    let jobs = wanted.jobs(&suite)?;
+    let suite = Suite::new(McpPeers::find()?, out.clone());
+    let jobs = selected.jobs(&suite)?;
     let fixtures = Fixtures::build()?;
-    // Each side by itself is one scenario at a time, as the suite's own time limits expect.
+    // Both sides at once, each with one scenario at a time, as the suite's time limits expect.
     let outcomes = std::thread::scope(|scope| {
-        let sides: Vec<_> = wanted
+        let threads: Vec<_> = selected
             .legs
             .iter()
             .map(|leg| {
                 let jobs = jobs.iter().filter(|job| job.leg == *leg).collect::<Vec<_>>();
                 let (suite, fixtures, out) = (&suite, &fixtures, out.as_path());
-                scope.spawn(move || side(*leg, &jobs, suite, fixtures, out))
+                scope.spawn(move || run_side(*leg, &jobs, suite, fixtures, out))
             })
             .collect();
-        let joined = sides.into_iter().map(|side| side.join().map_err(|_| "a side panicked".to_owned())?);
+        let joined =
+            threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked".to_owned())?);
         joined.collect::<Result<Vec<_>, String>>()
     })?;
     summary(&outcomes.concat(), &out)
 }
 
-fn side(
+fn run_side(
     leg: Leg,
     jobs: &[&Job],
     suite: &Suite,
@@ -96,7 +98,7 @@ fn side(
         if let Some(running) = &mut server
             && let Some(status) = running.ended()
         {
-            outcome.problems.push(format!("the server ended with {status}; it is started again"));
+            outcome.problems.push(format!("the server ended with {status} and is started again"));
             server = None;
         }
         print!("{}", outcome.line(job));
@@ -109,41 +111,41 @@ fn summary(outcomes: &[(Job, Outcome)], out: &Path) -> Done {
     println!();
     for leg in [Leg::Server, Leg::Client] {
         for revision in REVISIONS {
-            let these = outcomes.iter().filter(|(job, _)| job.leg == leg && job.revision == revision);
-            let these = these.map(|(_, outcome)| outcome).collect::<Vec<_>>();
-            if these.is_empty() {
+            let rows = outcomes.iter().filter(|(job, _)| job.leg == leg && job.revision == revision);
+            let rows = rows.map(|(_, outcome)| outcome).collect::<Vec<_>>();
+            if rows.is_empty() {
                 continue;
             }
-            let good = these.iter().filter(|outcome| outcome.good()).count();
-            let passed: usize = these.iter().map(|outcome| outcome.passed).sum();
-            let failed: usize = these.iter().map(|outcome| outcome.failed).sum();
+            let passing = rows.iter().filter(|outcome| outcome.passes()).count();
+            let passed: usize = rows.iter().map(|outcome| outcome.passed).sum();
+            let failed: usize = rows.iter().map(|outcome| outcome.failed).sum();
             println!(
-                "{leg} {revision}: {good} of {} scenarios pass; checks: {passed} passed, {failed} failed",
-                these.len()
+                "{leg} {revision}: {passing} of {} scenarios pass; checks: {passed} passed, {failed} failed",
+                rows.len()
             );
         }
     }
-    let bad = outcomes.iter().filter(|(_, outcome)| !outcome.good()).count();
-    if bad == 0 {
+    let failing = outcomes.iter().filter(|(_, outcome)| !outcome.passes()).count();
+    if failing == 0 {
         return Ok(());
     }
     Err(format!(
-        "{bad} of {} scenarios fail; what was said is in {}; try one again with --scenario",
+        "{failing} of {} scenarios fail; their output is in {}; repeat one with --scenario NAME",
         outcomes.len(),
         out.display()
     ))
 }
 
-impl Wanted {
+impl ConformanceArgs {
     fn parse(args: &[String]) -> Result<Self, String> {
-        let mut wanted = Self { legs: Vec::new(), scenario: None };
+        let mut selected = Self { legs: Vec::new(), scenario: None };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             match arg.as_str() {
-                "server" => wanted.legs.push(Leg::Server),
-                "client" => wanted.legs.push(Leg::Client),
+                "server" => selected.legs.push(Leg::Server),
+                "client" => selected.legs.push(Leg::Client),
                 "--scenario" => {
-                    wanted.scenario = Some(args.next().ok_or("--scenario needs a name")?.clone());
+                    selected.scenario = Some(args.next().ok_or("--scenario needs a name")?.clone());
                 }
                 other => {
                     return Err(format!(
@@ -152,14 +154,14 @@ impl Wanted {
                 }
             }
         }
-        wanted.legs.dedup();
-        if wanted.legs.is_empty() {
-            wanted.legs = vec![Leg::Server, Leg::Client];
+        selected.legs.dedup();
+        if selected.legs.is_empty() {
+            selected.legs = vec![Leg::Server, Leg::Client];
         }
-        Ok(wanted)
+        Ok(selected)
     }
 
-    /// Every scored scenario; or the one that was named, scored or not.
+    /// Every scored scenario, or the one that was named, scored or not.
     fn jobs(&self, suite: &Suite) -> Result<Vec<Job>, String> {
         let mut jobs = Vec::new();
         for revision in REVISIONS {
@@ -178,33 +180,28 @@ impl Wanted {
     }
 }
 
-fn root() -> Result<PathBuf, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("the project has no root")?;
-    Ok(root.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(args: &[&str]) -> Result<Wanted, String> {
-        Wanted::parse(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>())
+    fn parse(args: &[&str]) -> Result<ConformanceArgs, String> {
+        ConformanceArgs::parse(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
-    fn without_arguments_both_sides_are_tried() {
+    fn both_sides_are_the_default() {
         assert_eq!(parse(&[]).unwrap().legs, [Leg::Server, Leg::Client]);
     }
 
     #[test]
-    fn a_side_and_a_scenario_can_be_named() {
-        let wanted = parse(&["client", "--scenario", "auth/iss-supported"]).unwrap();
-        assert_eq!(wanted.legs, [Leg::Client]);
-        assert_eq!(wanted.scenario.as_deref(), Some("auth/iss-supported"));
+    fn a_side_and_a_scenario_are_parsed() {
+        let selected = parse(&["client", "--scenario", "auth/iss-supported"]).unwrap();
+        assert_eq!(selected.legs, [Leg::Client]);
+        assert_eq!(selected.scenario.as_deref(), Some("auth/iss-supported"));
     }
 
     #[test]
-    fn an_unknown_word_is_refused_by_name() {
+    fn an_unknown_argument_is_an_error() {
         assert!(parse(&["sever"]).unwrap_err().contains("`sever`"));
         assert!(parse(&["--scenario"]).is_err());
     }

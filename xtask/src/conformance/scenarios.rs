@@ -2,21 +2,21 @@
 
 use super::Leg;
 
-/// A revision's frozen set.
+/// The scenarios of a revision.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Required {
     pub(super) scored: Vec<(Leg, String)>,
     pub(super) unscored: Vec<(Leg, String)>,
 }
 
-/// Reads the list that people are shown, for there is no other; its own count tells whether it was understood.
+/// Parses the printed list, the only form there is; the count in its header shows whether all of it was understood.
 pub(super) fn parse(revision: &str, listed: &str) -> Result<Required, String> {
     let mut required = Required::default();
-    let mut promised = None;
+    let mut expected = None;
     let mut section = None;
     for line in listed.lines() {
         if let Some(header) = line.strip_prefix(&format!("Required for {revision} (")) {
-            promised = header.split(' ').next().and_then(|count| count.parse::<usize>().ok());
+            expected = header.split(' ').next().and_then(|count| count.parse::<usize>().ok());
         } else if line.starts_with("Server scenarios") {
             section = Some(Leg::Server);
         } else if line.starts_with("Client scenarios") {
@@ -32,7 +32,7 @@ pub(super) fn parse(revision: &str, listed: &str) -> Result<Required, String> {
             }
         }
     }
-    if promised != Some(required.scored.len()) {
+    if expected != Some(required.scored.len()) {
         return Err(format!(
             "the suite's list for {revision} is not understood: {} scenarios found\n{listed}",
             required.scored.len()
@@ -62,7 +62,7 @@ Run and reported, but never scored:
 ";
 
     #[test]
-    fn scored_scenarios_are_told_from_the_rest() {
+    fn scored_and_unscored_scenarios_are_separated() {
         let required = parse("2026-07-28", LISTED).unwrap();
         let named = |leg, name: &str| (leg, name.to_owned());
         assert_eq!(
@@ -80,7 +80,7 @@ Run and reported, but never scored:
     }
 
     #[test]
-    fn a_list_that_does_not_add_up_is_an_error() {
+    fn a_list_with_another_count_is_an_error() {
         assert!(parse("2026-07-28", &LISTED.replace("(3 ", "(4 ")).is_err());
         assert!(parse("2025-11-25", LISTED).is_err());
         assert!(parse("2026-07-28", "").is_err());

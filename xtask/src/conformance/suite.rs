@@ -1,4 +1,4 @@
-//! Running the suite, one scenario at a time, and reading what it found.
+//! Running the suite, one scenario at a time, and reading its checks.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use super::{Job, Leg};
-use crate::peers::mcp::Mcp;
+use crate::peers::mcp::McpPeers;
 
-/// What the suite gives a scenario, in milliseconds: far more than one needs, for a machine that is busy with other things.
-const PATIENCE: &str = "120000";
-/// After this a suite that outlives its own limit is ended.
-const END: Duration = Duration::from_mins(3);
+/// The suite's own limit for a scenario: far more than one needs, for busy machines.
+const SCENARIO_TIMEOUT_MS: &str = "120000";
+/// A suite that exceeds its own limit is killed after this.
+const SUITE_TIMEOUT: Duration = Duration::from_mins(3);
 
 pub(super) struct Suite {
-    mcp: Mcp,
+    mcp: McpPeers,
     out: PathBuf,
 }
 
-/// What came of one scenario.
+/// The outcome of one scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) passed: usize,
@@ -40,53 +40,53 @@ struct Check {
 }
 
 impl Outcome {
-    pub(super) fn good(&self) -> bool {
+    pub(super) fn passes(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// What a person sees of it.
+    /// The report of one scenario.
     pub(super) fn line(&self, job: &Job) -> String {
-        let word = if self.good() { "ok  " } else { "FAIL" };
+        let word = if self.passes() { "ok  " } else { "FAIL" };
         let checks = self.passed + self.failed;
         let mut line = format!(
             "{word} {} {} {}: {} of {checks} checks\n",
             job.leg, job.revision, job.scenario, self.passed
         );
         let warnings = self.warnings.iter().map(|warning| format!("(only a warning) {warning}"));
-        for said in self.problems.iter().cloned().chain(warnings) {
-            line.push_str(&format!("       {}\n", said.replace('\n', "\n       ")));
+        for text in self.problems.iter().cloned().chain(warnings) {
+            line.push_str(&format!("       {}\n", text.replace('\n', "\n       ")));
         }
         line
     }
 
-    /// What a side should do and does not is told, and not held against it; the suite judges servers like that.
+    /// Counts the checks. A warning is reported but is no failure; the suite judges servers like that.
     fn of(checks: Vec<Check>) -> Self {
         let mut outcome = Self::default();
         for check in checks {
-            let said = format!("{}: {}", check.name, check.error_message.unwrap_or(check.description));
+            let text = format!("{}: {}", check.name, check.error_message.unwrap_or(check.description));
             match check.status.as_str() {
                 "SUCCESS" => outcome.passed += 1,
                 "FAILURE" => {
                     outcome.failed += 1;
-                    outcome.problems.push(said);
+                    outcome.problems.push(text);
                 }
-                "WARNING" => outcome.warnings.push(said),
+                "WARNING" => outcome.warnings.push(text),
                 _ => {}
             }
         }
         if outcome.passed + outcome.failed == 0 {
-            outcome.problems.push("nothing was checked".to_owned());
+            outcome.problems.push("the suite checked nothing".to_owned());
         }
         outcome
     }
 }
 
 impl Suite {
-    pub(super) fn new(mcp: Mcp, out: PathBuf) -> Self {
+    pub(super) fn new(mcp: McpPeers, out: PathBuf) -> Self {
         Self { mcp, out }
     }
 
-    /// What a revision requires, as text.
+    /// The requirements of a revision, as text.
     pub(super) fn list(&self, revision: &str) -> Result<String, String> {
         let listed = self.command().args(["list", "--requirements", revision]).output();
         let listed = listed.map_err(|error| format!("the conformance suite: {error}"))?;
@@ -100,7 +100,7 @@ impl Suite {
         self.run(job, self.command().args(["server", "--url", url]))
     }
 
-    /// The suite cuts the command at spaces, so it is named from within its own folder.
+    /// The suite splits the command at spaces, so it is started in its own directory by its bare name.
     pub(super) fn client(&self, job: &Job, program: &Path) -> Result<Outcome, String> {
         let (Some(folder), Some(name)) = (program.parent(), program.file_name()) else {
             return Err(format!("{} is no program", program.display()));
@@ -123,7 +123,7 @@ impl Suite {
         let log = File::create(folder.join("suite.log")).map_err(failed)?;
         let child = command
             .args(["--scenario", &job.scenario, "--spec-version", job.revision, "--force"])
-            .args(["--timeout", PATIENCE, "--output-dir"])
+            .args(["--timeout", SCENARIO_TIMEOUT_MS, "--output-dir"])
             .arg(&folder)
             .stdin(Stdio::null())
             .stdout(log.try_clone().map_err(failed)?)
@@ -136,11 +136,11 @@ impl Suite {
             None => Outcome { problems: vec!["the suite left no checks".to_owned()], ..Outcome::default() },
         };
         match status {
-            None => outcome.problems.push(format!("no end within {} s", END.as_secs())),
-            // The suite sees more than its checks tell: a client that fails or does not end, and for clients warnings count.
-            Some(status) if !status.success() && outcome.good() => {
+            None => outcome.problems.push(format!("no result within {} s", SUITE_TIMEOUT.as_secs())),
+            // The suite fails for more than its checks: a client that fails or does not exit, and for clients warnings count.
+            Some(status) if !status.success() && outcome.passes() => {
                 let why = match job.leg {
-                    Leg::Client => "the client failed, did not end or was warned",
+                    Leg::Client => "the client failed, did not exit or caused a warning",
                     Leg::Server => "the suite failed",
                 };
                 outcome.problems.push(format!("{why}; see {}", folder.join("suite.log").display()));
@@ -151,28 +151,28 @@ impl Suite {
     }
 }
 
-/// None when it had to be ended, with whatever it had started.
+/// Waits for the suite; None if it exceeded its limit and was killed with its children.
 fn wait(mut child: Child) -> Result<Option<ExitStatus>, String> {
-    let limit = Instant::now() + END;
+    let limit = Instant::now() + SUITE_TIMEOUT;
     loop {
         match child.try_wait().map_err(|error| error.to_string())? {
             Some(status) => return Ok(Some(status)),
             None if Instant::now() < limit => std::thread::sleep(Duration::from_millis(10)),
             None => {
-                end(&mut child);
+                kill_group(&mut child);
                 return Ok(None);
             }
         }
     }
 }
 
-/// Ends a program that leads a process group, and all that it started. It must not have been waited for.
-pub(super) fn end(child: &mut Child) {
+/// Kills a process group by its leader, which must not have been waited for.
+pub(super) fn kill_group(child: &mut Child) {
     let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
     let _ = child.wait();
 }
 
-/// The suite puts its findings into a folder with the time in its name, deeper for scenarios with a slash in theirs.
+/// The suite writes its checks into a directory with the time in its name, deeper for scenarios with a slash in theirs.
 fn checks(folder: &Path) -> std::io::Result<Option<Vec<Check>>> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -202,15 +202,15 @@ mod tests {
     }
 
     #[test]
-    fn only_a_scenario_whose_checks_all_succeed_is_good() {
-        assert!(of(&["SUCCESS", "INFO", "SUCCESS"]).good());
+    fn a_scenario_passes_if_all_checks_succeed() {
+        assert!(of(&["SUCCESS", "INFO", "SUCCESS"]).passes());
         assert_eq!(of(&["SUCCESS", "FAILURE"]).problems, ["Ping: answers"]);
     }
 
     #[test]
-    fn a_warning_is_told_and_not_held_against_a_scenario() {
+    fn a_warning_is_reported_but_no_failure() {
         let outcome = of(&["SUCCESS", "WARNING"]);
-        assert!(outcome.good());
+        assert!(outcome.passes());
         let job = Job { leg: Leg::Server, revision: "2026-07-28", scenario: "ping".to_owned() };
         let line = outcome.line(&job);
         assert!(line.starts_with("ok   server 2026-07-28 ping: 1 of 1 checks\n"), "{line}");
@@ -218,13 +218,13 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_that_checked_nothing_is_not_good() {
-        assert!(!of(&[]).good());
-        assert!(!of(&["INFO", "SKIPPED", "WARNING"]).good());
+    fn a_scenario_without_checks_fails() {
+        assert!(!of(&[]).passes());
+        assert!(!of(&["INFO", "SKIPPED", "WARNING"]).passes());
     }
 
     #[test]
-    fn the_findings_are_found_at_any_depth() {
+    fn checks_are_found_at_any_depth() {
         let folder = tempfile::tempdir().unwrap();
         assert!(checks(folder.path()).unwrap().is_none());
         let deep = folder.path().join("auth/iss-2026");

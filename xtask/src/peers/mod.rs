@@ -1,142 +1,198 @@
-//! The programs that tests and benches compare Haft with, installed once for this user.
+//! The programs that tests and benches compare Haft with, pinned and installed once for this user.
 
 pub(crate) mod mcp;
+pub(crate) mod zig;
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program from crates.io, pinned so that every machine compares with the same.
-pub(crate) struct Peer {
-    pub(crate) name: &'static str,
+use crate::process::{on_path, read, run};
+
+/// A program from crates.io.
+pub(crate) struct CratePeer {
+    name: &'static str,
     package: &'static str,
     version: &'static str,
-    /// Whether one that is on the PATH already is as good.
+    /// Whether any version on the PATH will do.
     any_version: bool,
 }
 
-pub(crate) const RIPGREP: Peer =
-    Peer { name: "rg", package: "ripgrep", version: "15.2.0", any_version: false };
-pub(crate) const FD: Peer = Peer { name: "fd", package: "fd-find", version: "10.5.0", any_version: false };
-pub(crate) const DENY: Peer =
-    Peer { name: "cargo-deny", package: "cargo-deny", version: "0.20.2", any_version: true };
-pub(crate) const NEXTEST: Peer =
-    Peer { name: "cargo-nextest", package: "cargo-nextest", version: "0.9.143", any_version: true };
+pub(crate) const RIPGREP: CratePeer =
+    CratePeer { name: "rg", package: "ripgrep", version: "15.2.0", any_version: false };
+pub(crate) const FD: CratePeer =
+    CratePeer { name: "fd", package: "fd-find", version: "10.5.0", any_version: false };
+pub(crate) const DENY: CratePeer =
+    CratePeer { name: "cargo-deny", package: "cargo-deny", version: "0.20.2", any_version: true };
+pub(crate) const NEXTEST: CratePeer =
+    CratePeer { name: "cargo-nextest", package: "cargo-nextest", version: "0.9.143", any_version: true };
 
-impl Peer {
-    /// Where the program is, after installing it if need be.
+impl CratePeer {
+    /// The program's path, after installing it if it is missing.
     pub(crate) fn find(&self) -> Result<PathBuf, String> {
-        if self.any_version
-            && let Some(found) = on_path(self.name)
-        {
+        if let Some(found) = self.installed() {
             return Ok(found);
         }
-        let root = cache().join(format!("{}-{}", self.package, self.version));
-        let program = root.join("bin").join(self.name);
-        if program.is_file() {
-            return Ok(program);
-        }
-        println!("installing {} {} …", self.package, self.version);
-        let done = Command::new("cargo")
-            .args(["install", "--quiet", "--locked", self.package, "--version", self.version, "--root"])
-            .arg(&root)
-            .env_remove("CARGO_TARGET_DIR")
-            .status();
-        match done {
-            Ok(status) if status.success() => Ok(program),
-            Ok(status) => Err(format!("installing {} ended with {status}", self.package)),
-            Err(error) => Err(format!("cargo could not be started: {error}")),
-        }
+        eprintln!("installing {} …", self.describe());
+        run(Command::new("cargo")
+            .args(["install", "--locked", self.package, "--version", self.version, "--root"])
+            .arg(self.root())
+            .env_remove("CARGO_TARGET_DIR"))?;
+        self.installed().ok_or_else(|| format!("{} has no program {}", self.package, self.name))
+    }
+
+    /// The program's path; if it is missing, an error that says how to install it.
+    pub(crate) fn require(&self) -> Result<PathBuf, String> {
+        let command = format!("cargo install --locked {} --version {}", self.package, self.version);
+        self.installed().ok_or_else(|| format!("{} is missing; install it: {command}", self.name))
+    }
+
+    fn installed(&self) -> Option<PathBuf> {
+        let pinned = self.root().join("bin").join(self.name);
+        let found = if self.any_version { on_path(self.name) } else { None };
+        found.or_else(|| pinned.is_file().then_some(pinned))
+    }
+
+    fn root(&self) -> PathBuf {
+        cache().join(format!("{}-{}", self.package, self.version))
+    }
+
+    fn describe(&self) -> String {
+        format!("{} {} from crates.io", self.package, self.version)
     }
 }
 
-/// A program from Debian's packages, installed if this machine lets us.
-pub(crate) fn debian(name: &str, package: &str) -> Option<PathBuf> {
-    on_path(name).or_else(|| apt(package).then(|| on_path(name)).flatten())
+/// Pinned packages of one package manager, installed into a directory of their own.
+pub(crate) struct PackageSet<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) source: &'a str,
+    pub(crate) pins: &'a [&'a str],
 }
 
-fn apt(package: &str) -> bool {
-    println!("installing {package} …");
-    done(Command::new("apt-get").args(["install", "-y", "-qq", package])).is_ok()
-}
-
-/// The folder that `install` has filled, once for this user and these pins. A mark laid down last tells a whole install from one
-/// that was interrupted, which is begun anew. (Not a rename at the end: a virtual environment's programs name their own place.)
-/// `install` is given a lock to pass on as its programs' stdin: one that outlives us is waited for, not installed over.
-fn installed(
-    name: &str,
-    pins: &[&str],
-    install: impl FnOnce(&Path, &File) -> Result<(), String>,
-) -> Result<PathBuf, String> {
-    // Should Rust hash differently one day, everything is installed once more.
-    let mut hasher = DefaultHasher::new();
-    pins.hash(&mut hasher);
-    let root = cache().join(format!("{name}-{:016x}", hasher.finish()));
-    let mark = root.join("installed");
-    if mark.is_file() {
-        return Ok(root);
-    }
-    let failed = |error: std::io::Error| format!("{}: {error}", root.display());
-    fs::create_dir_all(cache()).map_err(failed)?;
-    let lock = File::create(root.with_extension("lock")).map_err(failed)?;
-    lock.lock().map_err(failed)?;
-    if !mark.is_file() {
-        println!("installing {} …", pins.join(" "));
-        if root.exists() {
-            fs::remove_dir_all(&root).map_err(failed)?;
+impl PackageSet<'_> {
+    /// The directory that `install` fills, once for this user and these pins.
+    ///
+    /// `install` passes the lock on to its programs as their stdin, so that another run waits for an installation that
+    /// outlives its xtask. A file written last marks a complete installation; an incomplete one is removed and repeated.
+    /// (Renaming at the end would not do: the programs of a virtual environment contain their own path.)
+    fn find(&self, install: impl FnOnce(&Path, &File) -> Result<(), String>) -> Result<PathBuf, String> {
+        let root = self.root();
+        let complete = root.join("installed");
+        if complete.is_file() {
+            return Ok(root);
         }
-        fs::create_dir_all(&root).map_err(failed)?;
-        install(&root, &lock)?;
-        fs::write(&mark, pins.join("\n")).map_err(failed)?;
+        let failed = |error: std::io::Error| format!("{}: {error}", root.display());
+        fs::create_dir_all(cache()).map_err(failed)?;
+        let lock = File::create(root.with_extension("lock")).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        if !complete.is_file() {
+            eprintln!("installing {} …", self.describe());
+            if root.exists() {
+                fs::remove_dir_all(&root).map_err(failed)?;
+            }
+            fs::create_dir_all(&root).map_err(failed)?;
+            install(&root, &lock)?;
+            fs::write(&complete, self.pins.join("\n")).map_err(failed)?;
+        }
+        Ok(root)
     }
-    Ok(root)
+
+    fn missing(&self) -> Option<String> {
+        (!self.root().join("installed").is_file()).then(|| self.describe())
+    }
+
+    fn root(&self) -> PathBuf {
+        // If a later Rust hashes differently, everything is installed once more.
+        let mut hasher = DefaultHasher::new();
+        self.pins.hash(&mut hasher);
+        cache().join(format!("{}-{:016x}", self.name, hasher.finish()))
+    }
+
+    fn describe(&self) -> String {
+        format!("{} from {}", self.pins.join(" "), self.source)
+    }
 }
 
-/// The types of Claude's tools as their maker published them, in the version that the source documents know. Only this one
-/// file of the package is kept.
-pub(crate) fn sdk_types() -> Result<PathBuf, String> {
-    const PACKAGE: &str = "claude-agent-sdk";
-    const VERSION: &str = "0.2.38";
-    const FILE: &str = "sdk-tools.d.ts";
-    let root = cache().join(format!("{PACKAGE}-{VERSION}"));
-    let types = root.join(FILE);
+/// The environment variables by which the tests find their peers, after installing those that are missing.
+pub(crate) fn variables() -> Result<Vec<(&'static str, PathBuf)>, String> {
+    let mut variables = mcp::McpPeers::find()?.variables();
+    variables.extend([("HAFT_RG", RIPGREP.find()?), ("HAFT_SDK_TYPES", sdk_types()?)]);
+    Ok(variables)
+}
+
+/// Prints the variables for a shell to evaluate.
+pub(crate) fn print_variables() -> Result<(), String> {
+    for (name, path) in variables()? {
+        println!("export {name}='{}'", path.display());
+    }
+    Ok(())
+}
+
+/// What a test run will install, in words.
+pub(crate) fn missing() -> Vec<String> {
+    let crates = [NEXTEST, DENY, RIPGREP];
+    let mut missing: Vec<String> =
+        crates.iter().filter(|peer| peer.installed().is_none()).map(CratePeer::describe).collect();
+    missing.extend(mcp::missing());
+    missing.extend(zig::PACKAGES.missing());
+    missing.extend((!sdk_types_path().is_file()).then(|| format!("{SDK} {SDK_VERSION} from npm")));
+    missing
+}
+
+const SDK: &str = "claude-agent-sdk";
+const SDK_VERSION: &str = "0.2.38";
+const SDK_FILE: &str = "sdk-tools.d.ts";
+
+/// The published types of Claude's tools, in the version that the source documents describe. Only this one file of the package
+/// is kept.
+fn sdk_types() -> Result<PathBuf, String> {
+    let types = sdk_types_path();
     if types.is_file() {
         return Ok(types);
     }
-    println!("fetching the types of {PACKAGE} {VERSION} …");
-    let npm = debian("npm", "npm").ok_or("npm is needed to fetch the published types; install it")?;
+    eprintln!("installing {SDK} {SDK_VERSION} from npm …");
+    let root = cache().join(format!("{SDK}-{SDK_VERSION}"));
     fs::create_dir_all(&root).map_err(|error| format!("{}: {error}", root.display()))?;
-    let package = format!("@anthropic-ai/{PACKAGE}@{VERSION}");
-    done(Command::new(npm).args(["pack", "--silent", &package, "--pack-destination"]).arg(&root))?;
-    let packed = root.join(format!("anthropic-ai-{PACKAGE}-{VERSION}.tgz"));
-    let member = format!("package/{FILE}");
-    done(
+    let package = format!("@anthropic-ai/{SDK}@{SDK_VERSION}");
+    read(Command::new("npm").args(["pack", "--silent", &package, "--pack-destination"]).arg(&root))?;
+    let packed = root.join(format!("anthropic-ai-{SDK}-{SDK_VERSION}.tgz"));
+    read(
         Command::new("tar")
             .arg("-xzf")
             .arg(&packed)
             .arg("-C")
             .arg(&root)
-            .args(["--strip-components=1", &member]),
+            .args(["--strip-components=1", &format!("package/{SDK_FILE}")]),
     )?;
     fs::remove_file(&packed).map_err(|error| format!("{}: {error}", packed.display()))?;
     Ok(types)
 }
 
-fn done(command: &mut Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(format!("{command:?} ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr)))
+fn sdk_types_path() -> PathBuf {
+    cache().join(format!("{SDK}-{SDK_VERSION}")).join(SDK_FILE)
 }
 
-fn on_path(name: &str) -> Option<PathBuf> {
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(|path| path.is_file())
+/// A virtual environment with pinned Python packages.
+fn virtual_environment(packages: &PackageSet<'_>) -> Result<PathBuf, String> {
+    packages.find(|root, lock| {
+        read(Command::new("python3").args(["-m", "venv"]).arg(root).stdin(shared(lock)?))?;
+        read(
+            Command::new(root.join("bin/python"))
+                .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+                .args(packages.pins)
+                .stdin(shared(lock)?),
+        )?;
+        Ok(())
+    })
+}
+
+fn shared(lock: &File) -> Result<File, String> {
+    lock.try_clone().map_err(|error| format!("the lock of an installation: {error}"))
 }
 
 /// Outside the project, so that a clean clone does not install everything again.
-fn cache() -> PathBuf {
+pub(crate) fn cache() -> PathBuf {
     let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let base = base.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cache")));
     base.unwrap_or_else(std::env::temp_dir).join("haft-peers")
