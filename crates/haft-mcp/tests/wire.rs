@@ -1,31 +1,31 @@
 //! Whatever comes is understood or refused, however it comes.
 
-use haft_mcp::wire::{Id, Incoming, Line, Lines, Message, RpcError};
+use haft_mcp::wire::{InputLine, LineSplitter, RequestId, RpcError, RpcInput, RpcMessage};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 /// The same lines, found the simple way: with all of it at hand.
-fn lines_of(bytes: &[u8], most: usize) -> Vec<Line> {
+fn lines_of(bytes: &[u8], most: usize) -> Vec<InputLine> {
     let mut all: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     let last = all.pop().unwrap_or_default();
     let judged = |line: &[u8], ended: bool| {
         let line = if ended { line.strip_suffix(b"\r").unwrap_or(line) } else { line };
         if line.strip_suffix(b"\r").unwrap_or(line).len() > most || (ended && line.len() > most) {
-            Some(Line::TooLong)
+            Some(InputLine::TooLong)
         } else if line.iter().all(u8::is_ascii_whitespace) {
             None
         } else {
-            Some(Line::Whole(line.to_vec()))
+            Some(InputLine::Whole(line.to_vec()))
         }
     };
-    let mut found: Vec<Line> = all.into_iter().filter_map(|line| judged(line, true)).collect();
+    let mut found: Vec<InputLine> = all.into_iter().filter_map(|line| judged(line, true)).collect();
     found.extend(judged(last, false));
     found
 }
 
-fn any_id() -> impl Strategy<Value = Id> {
-    prop_oneof![any::<i64>().prop_map(Id::Number), ".{0,12}".prop_map(Id::Text)]
+fn any_id() -> impl Strategy<Value = RequestId> {
+    prop_oneof![any::<i64>().prop_map(RequestId::Number), ".{0,12}".prop_map(RequestId::Text)]
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
@@ -49,7 +49,7 @@ fn any_params() -> impl Strategy<Value = Value> {
     prop_oneof![Just(Value::Null), fields]
 }
 
-fn any_message() -> impl Strategy<Value = Message> {
+fn any_message() -> impl Strategy<Value = RpcMessage> {
     let error =
         (any::<i64>(), ".{0,20}", proptest::option::of(any_json())).prop_map(|(code, message, data)| {
             let data = data.filter(|data| !data.is_null());
@@ -57,11 +57,11 @@ fn any_message() -> impl Strategy<Value = Message> {
         });
     prop_oneof![
         (any_id(), ".{0,12}", any_params())
-            .prop_map(|(id, method, params)| Message::request(id, method, params)),
-        (".{0,12}", any_params()).prop_map(|(method, params)| Message::notification(method, params)),
-        (any_id(), any_json()).prop_map(|(id, result)| Message::response(id, Ok(result))),
+            .prop_map(|(id, method, params)| RpcMessage::request(id, method, params)),
+        (".{0,12}", any_params()).prop_map(|(method, params)| RpcMessage::notification(method, params)),
+        (any_id(), any_json()).prop_map(|(id, result)| RpcMessage::response(id, Ok(result))),
         (proptest::option::of(any_id()), error)
-            .prop_map(|(id, error)| Message::Response { id, outcome: Err(error) }),
+            .prop_map(|(id, error)| RpcMessage::Response { id, outcome: Err(error) }),
     ]
 }
 
@@ -91,7 +91,7 @@ proptest! {
         cuts in vec(1_usize..20, 0..100),
         most in 1_usize..12,
     ) {
-        let mut lines = Lines::new(most);
+        let mut lines = LineSplitter::new(most);
         let mut found = Vec::new();
         let mut rest = &bytes[..];
         for cut in cuts.into_iter().chain(std::iter::repeat(7)) {
@@ -111,18 +111,18 @@ proptest! {
     fn a_message_is_the_same_after_its_way_over_the_wire(message in any_message()) {
         let line = message.to_line();
         prop_assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1), "one message is one line");
-        prop_assert_eq!(Incoming::read(&line), Ok(Incoming::One(message)));
+        prop_assert_eq!(RpcInput::read(&line), Ok(RpcInput::Single(message)));
     }
 
     #[test]
     fn any_bytes_are_a_message_or_an_error(bytes in vec(any::<u8>(), 0..200)) {
-        let _ = Incoming::read(&bytes);
+        let _ = RpcInput::read(&bytes);
     }
 
     #[test]
     fn what_is_almost_a_message_is_read_as_one_or_refused(almost in any_almost()) {
-        let read = Incoming::read(almost.to_string().as_bytes());
-        if let Ok(Incoming::One(Message::Request { id, method, params })) = read {
+        let read = RpcInput::read(almost.to_string().as_bytes());
+        if let Ok(RpcInput::Single(RpcMessage::Request { id, method, params })) = read {
             prop_assert_eq!(json!(id), almost["id"].clone());
             prop_assert_eq!(json!(method), almost["method"].clone());
             prop_assert!(params.is_null() || params.is_object());
@@ -138,9 +138,9 @@ proptest! {
         let mut line = message.to_line();
         let at = at.index(line.len());
         line[at] = with;
-        let _ = Incoming::read(&line);
+        let _ = RpcInput::read(&line);
         line.truncate(at);
-        let _ = Incoming::read(&line);
+        let _ = RpcInput::read(&line);
     }
 }
 
@@ -148,15 +148,15 @@ proptest! {
 fn what_is_nested_too_deeply_is_refused_and_does_not_use_up_the_stack() {
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
         let deep = format!("{}1{}", open.repeat(1_000_000), close.repeat(1_000_000));
-        assert!(Incoming::read(deep.as_bytes()).is_err());
+        assert!(RpcInput::read(deep.as_bytes()).is_err());
         let unfinished = open.repeat(1_000_000);
-        assert!(Incoming::read(unfinished.as_bytes()).is_err());
+        assert!(RpcInput::read(unfinished.as_bytes()).is_err());
     }
     let in_params = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"a":{}{}}}}}"#,
         "[".repeat(100),
         "]".repeat(100)
     );
-    let read = Incoming::read(in_params.as_bytes()).unwrap();
-    assert!(matches!(read, Incoming::One(Message::Request { .. })), "a hundred levels are fine");
+    let read = RpcInput::read(in_params.as_bytes()).unwrap();
+    assert!(matches!(read, RpcInput::Single(RpcMessage::Request { .. })), "a hundred levels are fine");
 }

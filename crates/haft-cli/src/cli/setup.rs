@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::servers::{self, Entry};
 use haft_ledger::Ledger;
-use haft_mcp::client::oauth::Opener;
+use haft_mcp::client::oauth::BrowserOpener;
 use haft_runtime::{Builder, Runtime};
 use haft_tool::ToolError;
 use url::Url;
@@ -149,7 +149,7 @@ impl Setup {
 /// Shows the user where to log in; nobody but the user opens it.
 struct Browser;
 
-impl Opener for Browser {
+impl BrowserOpener for Browser {
     fn open(&self, url: &Url) -> Result<(), ToolError> {
         if !terminal::is_there() {
             return Err(ToolError::denied(format!(

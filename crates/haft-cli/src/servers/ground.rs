@@ -11,8 +11,8 @@ use url::Url;
 use super::entry::{Entry, Way};
 use super::source::Inner;
 use super::trust::Trust;
-use haft_mcp::client::oauth::{Authorizer, Opener, Options, Registered};
-use haft_mcp::client::{Authorize, Client};
+use haft_mcp::client::oauth::{Authorizer, BrowserOpener, OAuthOptions, RegisteredClient};
+use haft_mcp::client::{McpClient, TokenProvider};
 
 /// Who hears that the list of tools is another one.
 pub type OnChange = Box<dyn Fn() + Send + Sync>;
@@ -22,13 +22,13 @@ pub(super) struct Ground {
     pub(super) trust: Trust,
     pub(super) host: Arc<dyn Host>,
     home: PathBuf,
-    opener: Arc<dyn Opener>,
+    opener: Arc<dyn BrowserOpener>,
     runtime: Mutex<Option<WeakRuntime>>,
     pub(super) servers: Mutex<Weak<Inner>>,
 }
 
 impl Ground {
-    pub(super) fn new(home: PathBuf, host: Arc<dyn Host>, opener: Arc<dyn Opener>) -> Self {
+    pub(super) fn new(home: PathBuf, host: Arc<dyn Host>, opener: Arc<dyn BrowserOpener>) -> Self {
         let trust = Trust::new(&home);
         Self { trust, host, home, opener, runtime: Mutex::default(), servers: Mutex::default() }
     }
@@ -48,8 +48,8 @@ impl Ground {
         &self,
         entry: &Entry,
         runtime: &Runtime,
-    ) -> Result<Option<Arc<dyn Authorize>>, ToolError> {
-        Ok(self.authorizer(entry, runtime)?.map(|authorizer| authorizer as Arc<dyn Authorize>))
+    ) -> Result<Option<Arc<dyn TokenProvider>>, ToolError> {
+        Ok(self.authorizer(entry, runtime)?.map(|authorizer| authorizer as Arc<dyn TokenProvider>))
     }
 
     /// The same, for whoever wants to log in or to forget.
@@ -73,18 +73,18 @@ impl Ground {
     }
 
     /// Looks at a server's tools again if it has said since that they are others.
-    pub(super) fn catch_up(&self, name: &str, client: &Client) -> Result<(), ToolError> {
+    pub(super) fn catch_up(&self, name: &str, client: &McpClient) -> Result<(), ToolError> {
         let servers = lock(&self.servers).upgrade();
         servers.map_or(Ok(()), |servers| servers.catch_up(name, client))
     }
 }
 
 /// What the entry says of its authorization: a client that the user registered, a document, hosts.
-fn options(written: &Value, entry: &Entry) -> Options {
+fn options(written: &Value, entry: &Entry) -> OAuthOptions {
     let word = |names: &[&str]| {
         names.iter().find_map(|name| written.get(*name).and_then(Value::as_str)).map(str::to_owned)
     };
-    let registered = word(&["client_id", "clientId"]).map(|id| Registered {
+    let registered = word(&["client_id", "clientId"]).map(|id| RegisteredClient {
         id,
         secret: word(&["client_secret", "clientSecret"]).map(haft_tool::Secret::new),
         issuer: word(&["issuer"]),
@@ -92,10 +92,10 @@ fn options(written: &Value, entry: &Entry) -> Options {
     });
     let hosts = written.get("hosts").and_then(Value::as_array).into_iter().flatten();
     let hosts = hosts.filter_map(Value::as_str).map(str::to_owned).chain(entry.host());
-    Options {
+    OAuthOptions {
         registered,
         document: word(&["client_metadata_url", "clientMetadataUrl"]).and_then(|url| Url::parse(&url).ok()),
         hosts: hosts.collect(),
-        ..Options::default()
+        ..OAuthOptions::default()
     }
 }

@@ -13,9 +13,10 @@ use super::ground::Ground;
 use super::offers::Offers;
 use super::process::pipes;
 use super::trust::{Known, changed};
-use haft_mcp::client::portable::{PortableTool, portable};
+use haft_mcp::client::portable::{PortableTool, make_portable};
 use haft_mcp::client::{
-    Client, ClientError, Endpoint, Limits, News, Options, ServerTool, Transport, Trouble,
+    ClientError, ClientLimits, ClientOptions, HttpEndpoint, McpClient, McpError, ServerChange, ServerTool,
+    ServerTransport,
 };
 
 /// How long a server that failed is left alone, at first and at most.
@@ -32,7 +33,7 @@ pub(super) struct Held {
 
 #[derive(Default)]
 struct State {
-    client: Option<Arc<Client>>,
+    client: Option<Arc<McpClient>>,
     /// Its tools that the user has seen, as every provider takes them.
     tools: Option<Arc<[PortableTool]>>,
     /// How often it had said that its tools are others when they were looked at.
@@ -110,17 +111,17 @@ impl Held {
             return Some(Arc::clone(tools));
         }
         let known = self.known().ok().filter(|known| known.seen && known.is_trusted(&self.entry))?;
-        let seen = known.tools.iter().filter_map(|(name, pin)| portable(&pinned(name, pin)).ok());
+        let seen = known.tools.iter().filter_map(|(name, pin)| make_portable(&pinned(name, pin)).ok());
         let tools: Arc<[PortableTool]> = Arc::from(self.offered(seen));
         self.state().tools = Some(Arc::clone(&tools));
         Some(tools)
     }
 
     /// The connection, made if there is none.
-    pub(super) fn client(&self) -> Result<Arc<Client>, ToolError> {
+    pub(super) fn client(&self) -> Result<Arc<McpClient>, ToolError> {
         let _one_at_a_time = lock(&self.connecting);
         // One that has ended by itself was asked nothing yet, so that to ask the next one is to ask once.
-        let over = self.state().client.take_if(|client| client.is_over());
+        let over = self.state().client.take_if(|client| client.is_closed());
         drop(over);
         {
             let state = self.state();
@@ -156,7 +157,7 @@ impl Held {
         }
     }
 
-    fn connect(&self) -> Result<Arc<Client>, ToolError> {
+    fn connect(&self) -> Result<Arc<McpClient>, ToolError> {
         let Entry { name, origin, .. } = &self.entry;
         let known = self.known()?;
         if let Some(why) = self.untrusted() {
@@ -176,32 +177,32 @@ impl Held {
                     unheld: grants.unheld,
                     origin: origin.to_string(),
                 };
-                Transport::Stdio(pipes(runtime.accompany(&order)?))
+                ServerTransport::Stdio(pipes(runtime.accompany(&order)?))
             }
-            Way::Http { url, headers, .. } => Transport::Http(Endpoint {
+            Way::Http { url, headers, .. } => ServerTransport::Http(HttpEndpoint {
                 url: url.clone(),
                 headers: headers
                     .iter()
                     .map(|(key, value)| (key.clone(), Secret::new(value.clone())))
                     .collect(),
                 http: runtime.web().streams_to(self.entry.host().into_iter().collect()),
-                authorize: self.ground.authorize(&self.entry, &runtime)?,
+                tokens: self.ground.authorize(&self.entry, &runtime)?,
             }),
         };
         drop(runtime);
-        let mut limits = Limits::default();
+        let mut limits = ClientLimits::default();
         if let Some(timeout) = self.entry.timeout {
-            (limits.call, limits.call_at_most) = (timeout, limits.call_at_most.max(timeout));
+            (limits.call_timeout, limits.max_call_time) = (timeout, limits.max_call_time.max(timeout));
         }
-        let handlers = Offers::of(&self.entry.offers, &self.ground);
-        let options = Options { limits, handlers, ..Options::default() };
-        let client = Client::connect(transport, options).map_err(|error| self.told(&error))?;
+        let handler = Offers::of(&self.entry.offers, &self.ground);
+        let options = ClientOptions { limits, handler, ..ClientOptions::default() };
+        let client = McpClient::connect(transport, options).map_err(|error| self.told(&error))?;
         let client = Arc::new(client);
         self.look(&client)?;
         let (weak, ground) = (Arc::downgrade(&client), Arc::downgrade(&self.ground));
         let name = name.clone();
-        client.on_news(move |news| {
-            if news == News::Tools
+        client.on_change(move |change| {
+            if change == ServerChange::Tools
                 && let (Some(client), Some(ground)) = (weak.upgrade(), ground.upgrade())
             {
                 // Whoever calls one of them meanwhile hears of a failure; there is nobody here to tell.
@@ -212,8 +213,8 @@ impl Held {
     }
 
     /// Looks at its tools again if it has said since that they are others; whether it has.
-    pub(super) fn catch_up(&self, client: &Client) -> Result<bool, ToolError> {
-        let behind = self.state().heard != client.other_tools();
+    pub(super) fn catch_up(&self, client: &McpClient) -> Result<bool, ToolError> {
+        let behind = self.state().heard != client.tool_list_changes();
         if behind {
             self.look(client)?;
         }
@@ -221,16 +222,16 @@ impl Held {
     }
 
     /// Asks for its tools, and holds back those that are not as the user has seen them.
-    fn look(&self, client: &Client) -> Result<(), ToolError> {
-        let heard = client.other_tools();
-        let listed = client.tools().map_err(|error| self.told(&error))?;
+    fn look(&self, client: &McpClient) -> Result<(), ToolError> {
+        let heard = client.tool_list_changes();
+        let listed = client.list_tools().map_err(|error| self.told(&error))?;
         let now: BTreeMap<String, Value> =
             listed.items.iter().map(|tool| (tool.name.clone(), pin(tool))).collect();
         let waiting = self.ground.trust.saw(&self.entry, &now)?;
         let mut warnings = listed.warnings;
         let mut good = Vec::new();
         for tool in listed.items.iter().filter(|tool| !waiting.contains(&tool.name)) {
-            match portable(tool) {
+            match make_portable(tool) {
                 Ok(tool) => good.push(tool),
                 Err(why) => warnings.push(format!("the tool {:?} is left out: {why}", tool.name)),
             }
@@ -261,7 +262,7 @@ impl Held {
     }
 
     /// Lets a connection go that came to its end; the next call makes a new one.
-    pub(super) fn lost(&self, client: &Arc<Client>) {
+    pub(super) fn lost(&self, client: &Arc<McpClient>) {
         let mut state = self.state();
         if state.client.as_ref().is_some_and(|held| Arc::ptr_eq(held, client)) {
             state.client = None;
@@ -284,12 +285,12 @@ impl Held {
     /// What a tool's caller is told of trouble with the server.
     pub(super) fn told(&self, error: &ClientError) -> ToolError {
         let kind = match &error.kind {
-            Trouble::Late => ErrorKind::Timeout,
-            Trouble::Cancelled => ErrorKind::Interrupted,
-            Trouble::Answered(answer) if answer.code == haft_mcp::wire::INVALID_PARAMS => {
+            McpError::TimedOut => ErrorKind::Timeout,
+            McpError::Cancelled => ErrorKind::Interrupted,
+            McpError::Rpc(answer) if answer.code == haft_mcp::wire::INVALID_PARAMS => {
                 ErrorKind::InvalidArguments
             }
-            Trouble::Unauthorized => ErrorKind::PermissionDenied,
+            McpError::Unauthorized => ErrorKind::PermissionDenied,
             _ => ErrorKind::ExecutionFailed,
         };
         ToolError::new(kind, format!("the server {}: {}", self.entry.name, error.message))

@@ -7,40 +7,49 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::ground::Ground;
-use haft_mcp::client::{Elicitation, Elicited, Handlers, Offered, Wanted};
-use haft_mcp::wire::{INTERNAL, RpcError};
+use haft_mcp::client::{
+    ClientCapabilities, Elicitation, ElicitationAnswer, ElicitationKind, ServerRequestHandler,
+};
+use haft_mcp::wire::{INTERNAL_ERROR, RpcError};
 
 /// The most words that a model is asked for on a server's behalf.
 const MOST_TOKENS: u32 = 4_096;
 
 /// Answers what one server asks.
 pub(super) struct Offers {
-    offered: Offered,
+    offered: ClientCapabilities,
     ground: std::sync::Weak<Ground>,
 }
 
 impl Offers {
     /// Who answers, if anything is offered.
-    pub(super) fn of(words: &[String], ground: &Arc<Ground>) -> Option<Arc<dyn Handlers>> {
+    pub(super) fn of(words: &[String], ground: &Arc<Ground>) -> Option<Arc<dyn ServerRequestHandler>> {
         let has = |word: &str| words.iter().any(|offered| offered == word);
         let samples = has("sampling") && ground.host.has_model(ModelRole::Small);
-        let offered = Offered { forms: has("elicitation"), addresses: false, samples, roots: has("roots") };
-        let anything = offered != Offered::default();
-        anything.then(|| Arc::new(Self { offered, ground: Arc::downgrade(ground) }) as Arc<dyn Handlers>)
+        let offered = ClientCapabilities {
+            forms: has("elicitation"),
+            urls: false,
+            sampling: samples,
+            roots: has("roots"),
+        };
+        let anything = offered != ClientCapabilities::default();
+        anything.then(|| {
+            Arc::new(Self { offered, ground: Arc::downgrade(ground) }) as Arc<dyn ServerRequestHandler>
+        })
     }
 
     fn ground(&self) -> Result<Arc<Ground>, RpcError> {
-        self.ground.upgrade().ok_or_else(|| RpcError::new(INTERNAL, "the session has ended"))
+        self.ground.upgrade().ok_or_else(|| RpcError::new(INTERNAL_ERROR, "the session has ended"))
     }
 }
 
-impl Handlers for Offers {
-    fn offered(&self) -> Offered {
+impl ServerRequestHandler for Offers {
+    fn capabilities(&self) -> ClientCapabilities {
         self.offered
     }
 
-    fn elicit(&self, question: &Elicitation, cancel: &Cancel) -> Result<Elicited, RpcError> {
-        let Wanted::Form(schema) = &question.wanted else { return Ok(Elicited::Decline) };
+    fn elicit(&self, question: &Elicitation, cancel: &Cancel) -> Result<ElicitationAnswer, RpcError> {
+        let ElicitationKind::Form(schema) = &question.kind else { return Ok(ElicitationAnswer::Decline) };
         let fields = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         let questions: Vec<UserQuestion> = fields
             .iter()
@@ -52,8 +61,8 @@ impl Handlers for Offers {
             .collect();
         let ground = self.ground()?;
         match ground.host.ask(&questions, cancel) {
-            Ok(answers) => Ok(Elicited::Accept(filled(&fields, &answers))),
-            Err(_) => Ok(Elicited::Decline),
+            Ok(answers) => Ok(ElicitationAnswer::Accept(filled(&fields, &answers))),
+            Err(_) => Ok(ElicitationAnswer::Decline),
         }
     }
 
@@ -79,14 +88,15 @@ impl Handlers for Offers {
         let text = ground
             .host
             .complete(&completion, cancel)
-            .map_err(|error| RpcError::new(INTERNAL, error.message))?;
+            .map_err(|error| RpcError::new(INTERNAL_ERROR, error.message))?;
         Ok(
             json!({"role": "assistant", "content": {"type": "text", "text": text}, "model": "small", "stopReason": "endTurn"}),
         )
     }
 
     fn roots(&self) -> Result<Vec<(String, Option<String>)>, RpcError> {
-        let runtime = self.ground()?.runtime().map_err(|error| RpcError::new(INTERNAL, error.message))?;
+        let runtime =
+            self.ground()?.runtime().map_err(|error| RpcError::new(INTERNAL_ERROR, error.message))?;
         let workspace = runtime.workspace();
         let address = Url::from_directory_path(workspace).map(String::from).unwrap_or_default();
         Ok(vec![(address, workspace.file_name().map(|name| name.to_string_lossy().into_owned()))])

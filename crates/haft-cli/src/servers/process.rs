@@ -7,19 +7,19 @@ use std::time::Duration;
 use haft_sandbox::{Companion, Life, Parting};
 use haft_tool::Exit;
 
-use haft_mcp::client::{Ended, Pipes};
+use haft_mcp::client::{ProcessHandle, ProcessPipes};
 
 /// The pipes of a server that Haft has started, and its life.
-pub(super) fn pipes(companion: Companion) -> Pipes {
+pub(super) fn pipes(companion: Companion) -> ProcessPipes {
     let Companion { input, output, errors, life } = companion;
-    Pipes { input, output, errors, process: Box::new(Process(life)) }
+    ProcessPipes { stdin: input, stdout: output, stderr: errors, process: Box::new(Process(life)) }
 }
 
 /// Its keeper asks first and forces then, and ends whatever it has started; to terminate and to kill are the same here.
 struct Process(Arc<Life>);
 
-impl Ended for Process {
-    fn signal(&self) -> Option<BorrowedFd<'_>> {
+impl ProcessHandle for Process {
+    fn exit_fd(&self) -> Option<BorrowedFd<'_>> {
         // Haft holds the far ends of its pipes until it has ended, so they end with it.
         None
     }

@@ -15,9 +15,9 @@ use super::ground::{Ground, OnChange};
 use super::held::Held;
 use super::result::piece;
 use super::tool::RemoteTool;
-use haft_mcp::client::oauth::Opener;
-use haft_mcp::client::portable::{Names, clean};
-use haft_mcp::client::{Client, ServerInfo};
+use haft_mcp::client::oauth::BrowserOpener;
+use haft_mcp::client::portable::{ToolNames, clean};
+use haft_mcp::client::{McpClient, ServerInfo};
 
 /// What a tool of a server would be called if everything were allowed.
 pub type Naming = fn(server: &str, tool: &str) -> String;
@@ -43,7 +43,7 @@ pub struct Setup {
     /// Who answers what servers ask, where that is offered to them.
     pub host: Arc<dyn Host>,
     /// Who brings the user to a place to log in.
-    pub opener: Arc<dyn Opener>,
+    pub opener: Arc<dyn BrowserOpener>,
 }
 
 /// All servers of a session. Clones are the same.
@@ -62,7 +62,7 @@ pub(super) struct Inner {
 
 /// Every tool that is known now, under its name.
 struct Catalog {
-    names: Names,
+    names: ToolNames,
     tools: Vec<Arc<RemoteTool>>,
 }
 
@@ -146,15 +146,15 @@ impl Servers {
         });
         let count = |listed: Result<usize, haft_mcp::client::ClientError>| listed.unwrap_or_default();
         let start = Instant::now();
-        client.tools().map_err(|error| held.told(&error))?;
+        client.list_tools().map_err(|error| held.told(&error))?;
         Ok(Trial {
             info: client.info(),
             connected,
             round_trip: start.elapsed(),
             tools,
             left_out: left_out.unwrap_or_default(),
-            resources: count(client.resources().map(|listed| listed.items.len())),
-            prompts: count(client.prompts().map(|listed| listed.items.len())),
+            resources: count(client.list_resources().map(|listed| listed.items.len())),
+            prompts: count(client.list_prompts().map(|listed| listed.items.len())),
             warnings: held.warnings(),
         })
     }
@@ -192,7 +192,7 @@ impl Servers {
         };
         let mut all = Vec::new();
         let listed = side_by_side(&chosen, |held| {
-            held.client().and_then(|client| client.resources().map_err(|error| held.told(&error)))
+            held.client().and_then(|client| client.list_resources().map_err(|error| held.told(&error)))
         });
         for (held, listed) in chosen.iter().zip(listed) {
             match listed {
@@ -215,7 +215,7 @@ impl Servers {
     pub fn resource(&self, server: &str, uri: &str) -> Result<Output, ToolError> {
         let held = self.0.find(server)?;
         let client = held.client()?;
-        let contents = client.read(uri, &Cancel::new()).map_err(|error| held.told(&error))?;
+        let contents = client.read_resource(uri, &Cancel::new()).map_err(|error| held.told(&error))?;
         let part = |part: &Value| piece(json!({"type": "resource", "resource": part}));
         let content = contents.as_array().into_iter().flatten().map(part).collect();
         Ok(Output { content, ..Output::default() })
@@ -276,7 +276,7 @@ impl Inner {
     }
 
     /// Looks at a server's tools again if it has said since that they are others, and tells what came of it.
-    pub(super) fn catch_up(&self, name: &str, client: &Client) -> Result<(), ToolError> {
+    pub(super) fn catch_up(&self, name: &str, client: &McpClient) -> Result<(), ToolError> {
         let held = self.find(name)?;
         if held.catch_up(client)? {
             self.tell(held.warnings());
@@ -302,7 +302,7 @@ impl Inner {
         let pairs = known.iter().flat_map(|(held, tools)| {
             tools.iter().map(|tool| (held.entry.name.as_str(), tool.name.as_str()))
         });
-        let names = Names::new(pairs, self.naming, &lock(&self.taken));
+        let names = ToolNames::new(pairs, self.naming, &lock(&self.taken));
         let mut tools = Vec::new();
         for (held, known) in &known {
             for tool in known.iter() {
@@ -333,7 +333,7 @@ impl Inner {
     /// What a tool of a server would be called if there were no other.
     fn alone(&self, held: &Held, tool: &str) -> Option<String> {
         let server = held.entry.name.as_str();
-        Names::new([(server, tool)], self.naming, &BTreeSet::new()).name(server, tool).map(str::to_owned)
+        ToolNames::new([(server, tool)], self.naming, &BTreeSet::new()).name(server, tool).map(str::to_owned)
     }
 
     /// Tells whoever runs this what is strange about servers that nobody asked for by name.

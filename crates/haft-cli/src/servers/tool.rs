@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::held::Held;
 use super::result::output;
 use haft_mcp::client::portable::PortableTool;
-use haft_mcp::client::{self, CallOptions, Trouble};
+use haft_mcp::client::{self, McpError, ToolCallOptions};
 
 /// How much of a result is shown; the whole of it is in the ledger.
 const MOST_CHARS: usize = 100_000;
@@ -50,15 +50,15 @@ impl RemoteTool {
                  more, `haft mcp trust {server}` allows what changed"
             )));
         }
-        let progress = |progress: &client::Progress| {
+        let progress = |progress: &client::ProgressUpdate| {
             let fraction = progress.total.filter(|total| *total > 0.0).map(|total| progress.progress / total);
             #[expect(clippy::cast_possible_truncation, reason = "a fraction needs no more")]
             let fraction = fraction.map(|fraction| fraction.clamp(0.0, 1.0) as f32);
             world.progress(Progress { fraction, message: progress.message.clone(), ..Progress::default() });
         };
-        let options = CallOptions { progress: &progress, ..CallOptions::new(world.cancelled()) };
-        client.call(&self.tool.name, arguments, &options).map(output).map_err(|error| {
-            if matches!(error.kind, Trouble::Ended | Trouble::Unreachable | Trouble::Closed) {
+        let options = ToolCallOptions { progress: &progress, ..ToolCallOptions::new(world.cancelled()) };
+        client.call_tool(&self.tool.name, arguments, &options).map(output).map_err(|error| {
+            if matches!(error.kind, McpError::Disconnected | McpError::Unreachable | McpError::Closed) {
                 self.held.lost(&client);
             }
             self.held.told(&error)

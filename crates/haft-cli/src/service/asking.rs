@@ -7,11 +7,11 @@ use haft_tool::{Cancel, Host, Logged, NoHost, Output, PlanReady, ToolError, User
 use serde_json::{Map, Value, json};
 
 use super::past;
-use haft_mcp::serve::{Ask, Exchange, Unanswered};
-use haft_mcp::wire::Version;
+use haft_mcp::serve::{ClientRequest, ClientRequestError, RequestContext};
+use haft_mcp::wire::ProtocolVersion;
 
 /// The client's user as the one who allows calls.
-pub(super) struct Client(pub(super) Arc<Exchange>);
+pub(super) struct Client(pub(super) Arc<RequestContext>);
 
 impl Asker for Client {
     fn ask(&self, question: &Question, cancel: &Cancel) -> Answer {
@@ -40,7 +40,7 @@ impl Asker for Client {
 
 /// The client's user as the one who runs the tools; what they cannot do, `host` does.
 pub(super) struct ClientHost {
-    pub(super) exchange: Arc<Exchange>,
+    pub(super) context: Arc<RequestContext>,
     pub(super) host: Arc<dyn Host>,
     pub(super) runtime: Runtime,
 }
@@ -51,12 +51,12 @@ impl Host for ClientHost {
     }
 
     fn ask(&self, questions: &[UserQuestion], cancel: &Cancel) -> Result<Vec<Vec<String>>, ToolError> {
-        if !elicits(&self.exchange) {
+        if !elicits(&self.context) {
             return NoHost.ask(questions, cancel);
         }
         let words: Vec<&str> = questions.iter().map(|question| question.question.as_str()).collect();
-        let schema = questions_schema(questions, self.exchange.version());
-        let content = form(&self.exchange, "questions", &words.join("\n"), &schema);
+        let schema = questions_schema(questions, self.context.version());
+        let content = form(&self.context, "questions", &words.join("\n"), &schema);
         let content = content.map_err(|why| ToolError::failed(unanswered(&why)))?;
         let content = content.ok_or_else(|| {
             ToolError::denied(
@@ -67,7 +67,7 @@ impl Host for ClientHost {
     }
 
     fn plan_ready(&self, plan: &PlanReady, cancel: &Cancel) -> Result<String, ToolError> {
-        if !elicits(&self.exchange) {
+        if !elicits(&self.context) {
             return NoHost.plan_ready(plan, cancel);
         }
         let words = plan.plan.as_deref().unwrap_or("The plan is ready. Go on with it?");
@@ -76,7 +76,7 @@ impl Host for ClientHost {
             "properties": {"go": {"type": "boolean", "title": "Go on with this plan", "default": false}},
             "required": ["go"],
         });
-        match form(&self.exchange, "plan", words, &schema) {
+        match form(&self.context, "plan", words, &schema) {
             Ok(Some(content)) if content.get("go").and_then(Value::as_bool) == Some(true) => {
                 Ok("The user has approved the plan".to_owned())
             }
@@ -94,42 +94,44 @@ impl Host for ClientHost {
     }
 
     fn notify(&self, topic: &str, facts: &Value) {
-        self.exchange.log(haft_mcp::serve::Level::Info, topic, facts);
+        self.context.log(haft_mcp::serve::LogLevel::Info, topic, facts);
         self.host.notify(topic, facts);
     }
 }
 
 /// Whether the client can show its user a form. One that says nothing of the kinds it has, has forms.
-fn elicits(exchange: &Exchange) -> bool {
-    exchange
-        .ability("elicitation")
+fn elicits(context: &RequestContext) -> bool {
+    context
+        .client_capability("elicitation")
         .is_some_and(|ability| ability.get("url").is_none() || ability.get("form").is_some())
 }
 
 /// What the user filled in; nothing if they did not want to.
 fn form(
-    exchange: &Exchange,
+    context: &RequestContext,
     key: &str,
     message: &str,
     schema: &Value,
-) -> Result<Option<Map<String, Value>>, Unanswered> {
+) -> Result<Option<Map<String, Value>>, ClientRequestError> {
     let mut params = json!({"message": message, "requestedSchema": schema});
-    if exchange.version() >= Version::V2025_11_25 {
+    if context.version() >= ProtocolVersion::V2025_11_25 {
         params["mode"] = json!("form");
     }
-    let ask = Ask { key: key.to_owned(), method: "elicitation/create", params };
-    let answer = exchange.ask(&[ask])?.pop().unwrap_or_default();
+    let ask = ClientRequest { key: key.to_owned(), method: "elicitation/create", params };
+    let answer = context.request_client(&[ask])?.pop().unwrap_or_default();
     let accepted = answer.get("action").and_then(Value::as_str) == Some("accept");
     let content = || answer.get("content").and_then(Value::as_object).cloned().unwrap_or_default();
     Ok(accepted.then(content))
 }
 
-fn unanswered(why: &Unanswered) -> String {
+fn unanswered(why: &ClientRequestError) -> String {
     match why {
-        Unanswered::Unable(what) => format!("the client cannot do this: {what}"),
-        Unanswered::Gone => "the client is gone, or has taken its call back".to_owned(),
-        Unanswered::Late => "the user took too long to answer".to_owned(),
-        Unanswered::Refused(error) => format!("the client could not ask its user: {}", error.message),
+        ClientRequestError::Unsupported(what) => format!("the client cannot do this: {what}"),
+        ClientRequestError::Cancelled => "the client is gone, or has taken its call back".to_owned(),
+        ClientRequestError::TimedOut => "the user took too long to answer".to_owned(),
+        ClientRequestError::Rejected(error) => {
+            format!("the client could not ask its user: {}", error.message)
+        }
     }
 }
 
@@ -138,7 +140,7 @@ fn field(at: usize) -> String {
 }
 
 /// A form with one field for each question. Words of one's own fit where the form cannot force a choice.
-fn questions_schema(questions: &[UserQuestion], version: Version) -> Value {
+fn questions_schema(questions: &[UserQuestion], version: ProtocolVersion) -> Value {
     let mut properties = Map::new();
     for (at, question) in questions.iter().enumerate() {
         let labels: Vec<&str> = question.choices.iter().map(|choice| choice.label.as_str()).collect();
@@ -148,7 +150,7 @@ fn questions_schema(questions: &[UserQuestion], version: Version) -> Value {
             .map(|choice| format!("{}: {}", choice.label, choice.description))
             .collect();
         let mut shape = match question.several {
-            true if version >= Version::V2025_11_25 => {
+            true if version >= ProtocolVersion::V2025_11_25 => {
                 json!({"type": "array", "items": {"type": "string", "enum": labels}})
             }
             true => json!({"type": "string"}),

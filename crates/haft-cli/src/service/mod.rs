@@ -16,7 +16,10 @@ use serde_json::{Map, Value, json};
 
 use form::result;
 use haft::mcp_form::definition;
-use haft_mcp::serve::{Cached, Exchange, Hub, Identity, Level, Offers, Page, Service};
+use haft_mcp::serve::{
+    CacheHint, ChangeNotifier, ListPage, LogLevel, McpService, RequestContext, ServerCapabilities,
+    ServerIdentity,
+};
 use haft_mcp::wire::RpcError;
 use sessions::Sessions;
 pub(crate) use skills::{FOLDERS as SKILL_FOLDERS, front_matter};
@@ -26,7 +29,7 @@ const PAGE: usize = 100;
 /// How long a list of tools waits for servers that nobody has met yet.
 const MEETING: Duration = Duration::from_secs(2);
 /// For how long a list of tools holds; that it changed is told, too.
-const TOOLS_HOLD: Cached = Cached { ttl_ms: 300_000, public: false };
+const TOOLS_HOLD: CacheHint = CacheHint { ttl_ms: 300_000, public: false };
 
 /// Makes the runtime of one client: a session of its own in the ledger.
 pub(crate) type Make = Box<dyn Fn() -> Result<Runtime, ToolError> + Send + Sync>;
@@ -49,17 +52,17 @@ impl Hands {
         self.sessions.close();
     }
 
-    fn runtime(&self, exchange: &Exchange) -> Result<Runtime, RpcError> {
-        self.sessions.get(&exchange.session()).map_err(|error| RpcError::internal(error.message))
+    fn runtime(&self, context: &RequestContext) -> Result<Runtime, RpcError> {
+        self.sessions.get(&context.session()).map_err(|error| RpcError::internal(error.message))
     }
 
-    fn options(&self, runtime: &Runtime, exchange: &Arc<Exchange>) -> CallOptions {
+    fn options(&self, runtime: &Runtime, context: &Arc<RequestContext>) -> CallOptions {
         CallOptions {
-            cancel: exchange.cancel().clone(),
-            watch: exchange.wants_progress().then(|| watch(exchange)),
-            asker: Some(Arc::new(asking::Client(Arc::clone(exchange)))),
+            cancel: context.cancel().clone(),
+            watch: context.wants_progress().then(|| watch(context)),
+            asker: Some(Arc::new(asking::Client(Arc::clone(context)))),
             host: Some(Arc::new(asking::ClientHost {
-                exchange: Arc::clone(exchange),
+                context: Arc::clone(context),
                 host: Arc::clone(&self.host),
                 runtime: runtime.clone(),
             })),
@@ -68,9 +71,9 @@ impl Hands {
     }
 }
 
-impl Service for Hands {
-    fn identity(&self) -> Identity {
-        Identity {
+impl McpService for Hands {
+    fn identity(&self) -> ServerIdentity {
+        ServerIdentity {
             name: "haft",
             title: "Haft",
             version: env!("CARGO_PKG_VERSION"),
@@ -78,80 +81,101 @@ impl Service for Hands {
         }
     }
 
-    fn offers(&self) -> Offers {
-        Offers { resources: true, prompts: true, logging: true, ..Offers::default() }
+    fn capabilities(&self) -> ServerCapabilities {
+        ServerCapabilities { resources: true, prompts: true, logging: true, ..ServerCapabilities::default() }
     }
 
-    fn listen(&self, hub: &Hub) {
-        self.sessions.tell(hub);
+    fn set_notifier(&self, notifier: &ChangeNotifier) {
+        self.sessions.tell(notifier);
     }
 
-    fn tools(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {
-        let runtime = self.runtime(exchange)?;
+    fn list_tools(&self, cursor: Option<&str>, context: &Arc<RequestContext>) -> Result<ListPage, RpcError> {
+        let runtime = self.runtime(context)?;
         // Who takes longer is told when they are there.
         runtime.meet(MEETING);
         let tools = runtime.definitions().iter().map(definition).collect();
-        Page::of(tools, cursor, PAGE, TOOLS_HOLD)
+        ListPage::new(tools, cursor, PAGE, TOOLS_HOLD)
     }
 
-    fn call(&self, name: &str, arguments: Value, exchange: &Arc<Exchange>) -> Result<Value, RpcError> {
-        let runtime = self.runtime(exchange)?;
+    fn call_tool(
+        &self,
+        name: &str,
+        arguments: Value,
+        context: &Arc<RequestContext>,
+    ) -> Result<Value, RpcError> {
+        let runtime = self.runtime(context)?;
         if !runtime.knows(name) {
-            return Err(RpcError::params(format!(
+            return Err(RpcError::invalid_params(format!(
                 "Unknown tool: {name:?}; tools/list has those that there are"
             )));
         }
-        let call = Call::new(format!("mcp_{}", exchange.id()), name, arguments);
-        let done = runtime.run_blocking(call, self.options(&runtime, exchange));
+        let call = Call::new(format!("mcp_{}", context.id()), name, arguments);
+        let done = runtime.run_blocking(call, self.options(&runtime, context));
         for denial in &done.receipt.denials {
-            exchange.log(Level::Notice, "haft", &json!(denial));
+            context.log(LogLevel::Notice, "haft", &json!(denial));
         }
-        Ok(result(done, exchange.version()))
+        Ok(result(done, context.version()))
     }
 
-    fn resources(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {
-        let runtime = self.runtime(exchange)?;
-        let all = resources::list(&runtime, self.options(&runtime, exchange))?;
-        Page::of(all, cursor, PAGE, Cached::default())
+    fn list_resources(
+        &self,
+        cursor: Option<&str>,
+        context: &Arc<RequestContext>,
+    ) -> Result<ListPage, RpcError> {
+        let runtime = self.runtime(context)?;
+        let all = resources::list(&runtime, self.options(&runtime, context))?;
+        ListPage::new(all, cursor, PAGE, CacheHint::default())
     }
 
-    fn templates(&self, cursor: Option<&str>, _exchange: &Arc<Exchange>) -> Result<Page, RpcError> {
-        Page::of(resources::templates(), cursor, PAGE, Cached { ttl_ms: 3_600_000, public: true })
+    fn list_resource_templates(
+        &self,
+        cursor: Option<&str>,
+        _context: &Arc<RequestContext>,
+    ) -> Result<ListPage, RpcError> {
+        ListPage::new(resources::templates(), cursor, PAGE, CacheHint { ttl_ms: 3_600_000, public: true })
     }
 
-    fn prompts(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {
-        let runtime = self.runtime(exchange)?;
-        let all = skills::all(&runtime, self.options(&runtime, exchange))?;
-        Page::of(all.iter().map(skills::Skill::listed).collect(), cursor, PAGE, Cached::default())
+    fn list_prompts(
+        &self,
+        cursor: Option<&str>,
+        context: &Arc<RequestContext>,
+    ) -> Result<ListPage, RpcError> {
+        let runtime = self.runtime(context)?;
+        let all = skills::all(&runtime, self.options(&runtime, context))?;
+        ListPage::new(all.iter().map(skills::Skill::listed).collect(), cursor, PAGE, CacheHint::default())
     }
 
-    fn prompt(
+    fn get_prompt(
         &self,
         name: &str,
         arguments: &Map<String, Value>,
-        exchange: &Arc<Exchange>,
+        context: &Arc<RequestContext>,
     ) -> Result<Value, RpcError> {
-        let runtime = self.runtime(exchange)?;
-        let all = skills::all(&runtime, self.options(&runtime, exchange))?;
+        let runtime = self.runtime(context)?;
+        let all = skills::all(&runtime, self.options(&runtime, context))?;
         let found = all.iter().find(|skill| skill.name == name);
-        let found = found.ok_or_else(|| RpcError::params(format!("There is no prompt {name:?}")))?;
+        let found = found.ok_or_else(|| RpcError::invalid_params(format!("There is no prompt {name:?}")))?;
         Ok(found.prompt(arguments.get("arguments").and_then(Value::as_str)))
     }
 
-    fn read(&self, uri: &str, exchange: &Arc<Exchange>) -> Result<(Vec<Value>, Cached), RpcError> {
-        let runtime = self.runtime(exchange)?;
-        let contents = resources::read(&runtime, uri, self.options(&runtime, exchange), exchange.version())?;
-        Ok((contents, Cached::default()))
+    fn read_resource(
+        &self,
+        uri: &str,
+        context: &Arc<RequestContext>,
+    ) -> Result<(Vec<Value>, CacheHint), RpcError> {
+        let runtime = self.runtime(context)?;
+        let contents = resources::read(&runtime, uri, self.options(&runtime, context), context.version())?;
+        Ok((contents, CacheHint::default()))
     }
 }
 
 /// Tells the client how far its call has come: each report is one step, with the newest of what the call has written.
-fn watch(exchange: &Arc<Exchange>) -> Watch {
-    let (exchange, steps) = (Arc::clone(exchange), std::sync::atomic::AtomicU32::new(0));
+fn watch(context: &Arc<RequestContext>) -> Watch {
+    let (context, steps) = (Arc::clone(context), std::sync::atomic::AtomicU32::new(0));
     Arc::new(move |state: &Execution| {
         let Execution::Running { progress: Some(progress), .. } = state else { return };
         let message = progress.output.as_deref().or(progress.message.as_deref());
         let step = steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-        exchange.progress(f64::from(step), None, message);
+        context.progress(f64::from(step), None, message);
     })
 }

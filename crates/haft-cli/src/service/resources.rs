@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use url::Url;
 
-use haft_mcp::wire::{RpcError, Version};
+use haft_mcp::wire::{ProtocolVersion, RpcError};
 
 /// The most files that are listed.
 const MOST_FILES: usize = 5_000;
@@ -73,9 +73,9 @@ pub(super) fn read(
     runtime: &Runtime,
     uri: &str,
     options: CallOptions,
-    version: Version,
+    version: ProtocolVersion,
 ) -> Result<Vec<Value>, RpcError> {
-    let missing = || RpcError::no_resource(uri, version);
+    let missing = || RpcError::resource_not_found(uri, version);
     let url = Url::parse(uri).map_err(|_| missing())?;
     match url.scheme() {
         "file" => {
@@ -88,7 +88,7 @@ pub(super) fn read(
             let done = runtime.run_blocking(call, CallOptions { tool: Some(Arc::new(ReadFile)), ..options });
             match done.output.error_kind {
                 Some(ErrorKind::FileNotFound | ErrorKind::NotFound) => Err(missing()),
-                Some(_) => Err(RpcError::params(done.output.as_text())),
+                Some(_) => Err(RpcError::invalid_params(done.output.as_text())),
                 None => {
                     let mut part = done.output.structured.unwrap_or_default();
                     part["uri"] = json!(uri);

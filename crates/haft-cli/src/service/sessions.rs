@@ -6,7 +6,7 @@ use haft_runtime::Runtime;
 use haft_tool::{ToolError, lock};
 
 use super::Make;
-use haft_mcp::serve::{Hub, News};
+use haft_mcp::serve::{ChangeNotifier, ServerChange};
 
 /// The most sessions that are held at once; who comes back after that begins a new one.
 const MOST: usize = 64;
@@ -16,7 +16,7 @@ pub(super) struct Sessions {
     make: Make,
     held: Mutex<Held>,
     /// Where it is told that tools are others.
-    hub: OnceLock<Hub>,
+    notifier: OnceLock<ChangeNotifier>,
 }
 
 #[derive(Default)]
@@ -27,13 +27,13 @@ struct Held {
 
 impl Sessions {
     pub(super) fn new(make: Make) -> Self {
-        Self { make, held: Mutex::default(), hub: OnceLock::new() }
+        Self { make, held: Mutex::default(), notifier: OnceLock::new() }
     }
 
-    /// Has clients told at `hub` that tools are others.
-    pub(super) fn tell(&self, hub: &Hub) {
+    /// Has clients told at `notifier` that tools are others.
+    pub(super) fn tell(&self, notifier: &ChangeNotifier) {
         // There is one server, and so one place.
-        let _ = self.hub.set(hub.clone());
+        let _ = self.notifier.set(notifier.clone());
     }
 
     /// The session of that client.
@@ -46,8 +46,8 @@ impl Sessions {
             }
         } else {
             let runtime = (self.make)()?;
-            if let Some(hub) = self.hub.get().cloned() {
-                runtime.on_tools_change(move || hub.tell(&News::Tools));
+            if let Some(notifier) = self.notifier.get().cloned() {
+                runtime.on_tools_change(move || notifier.notify(&ServerChange::Tools));
             }
             if held.sessions.len() >= MOST {
                 held.sessions.remove(0);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_mcp::client::Authorize;
-use haft_mcp::client::oauth::{Authorizer, Doors, Opener, Options, Registered};
+use haft_mcp::client::TokenProvider;
+use haft_mcp::client::oauth::{Authorizer, BrowserOpener, HttpFactory, OAuthOptions, RegisteredClient};
 use haft_net::http::Web;
 use haft_tool::{Cancel, Http, HttpRequest, Reach, Redirects, Secret, ToolError};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::Done;
 /// Goes where it is sent and says yes, as the suite's authorization server does at once.
 struct Browser(Arc<Web>);
 
-impl Opener for Browser {
+impl BrowserOpener for Browser {
     fn open(&self, url: &Url) -> Result<(), ToolError> {
         let (web, url) = (Arc::clone(&self.0), url.to_string());
         std::thread::spawn(move || {
@@ -43,20 +43,24 @@ fn open(web: &Arc<Web>, url: &str) -> Arc<dyn Http> {
 }
 
 /// Who gets tokens for the server at `url`, and where they are kept for as long as this run.
-pub(crate) fn authorize(web: &Arc<Web>, url: &str, context: &Value) -> Done<(Arc<dyn Authorize>, TempDir)> {
+pub(crate) fn authorize(
+    web: &Arc<Web>,
+    url: &str,
+    context: &Value,
+) -> Done<(Arc<dyn TokenProvider>, TempDir)> {
     let within = Arc::clone(web);
-    let doors: Doors = Arc::new(move |reach, cancel| within.within(reach, cancel));
-    let registered = context["client_id"].as_str().map(|id| Registered {
+    let doors: HttpFactory = Arc::new(move |reach, cancel| within.within(reach, cancel));
+    let registered = context["client_id"].as_str().map(|id| RegisteredClient {
         id: id.to_owned(),
         secret: context["client_secret"].as_str().map(Secret::new),
         issuer: None,
         redirect: None,
     });
-    let options = Options {
+    let options = OAuthOptions {
         registered,
         document: Url::parse("https://conformance-test.local/client-metadata.json").ok(),
         limit: Duration::from_secs(20),
-        ..Options::default()
+        ..OAuthOptions::default()
     };
     let folder = tempfile::tempdir()?;
     let browser = Arc::new(Browser(Arc::clone(web)));

@@ -9,9 +9,10 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use haft_mcp::client::portable::portable;
+use haft_mcp::client::portable::make_portable;
 use haft_mcp::client::{
-    CallOptions, Client, Elicitation, Elicited, Endpoint, Handlers, Offered, Options, Transport,
+    ClientCapabilities, ClientOptions, Elicitation, ElicitationAnswer, HttpEndpoint, McpClient,
+    ServerRequestHandler, ServerTransport, ToolCallOptions,
 };
 use haft_mcp::wire::RpcError;
 use haft_net::http::Web;
@@ -23,13 +24,13 @@ type Done<T = ()> = Result<T, Box<dyn Error>>;
 /// Says yes to every form, and leaves all of its fields to their defaults.
 struct Agreeable;
 
-impl Handlers for Agreeable {
-    fn offered(&self) -> Offered {
-        Offered { forms: true, samples: true, roots: true, ..Offered::default() }
+impl ServerRequestHandler for Agreeable {
+    fn capabilities(&self) -> ClientCapabilities {
+        ClientCapabilities { forms: true, sampling: true, roots: true, ..ClientCapabilities::default() }
     }
 
-    fn elicit(&self, _: &Elicitation, _: &Cancel) -> Result<Elicited, RpcError> {
-        Ok(Elicited::Accept(Map::new()))
+    fn elicit(&self, _: &Elicitation, _: &Cancel) -> Result<ElicitationAnswer, RpcError> {
+        Ok(ElicitationAnswer::Accept(Map::new()))
     }
 
     fn sample(&self, _: &Value, _: &Cancel) -> Result<Value, RpcError> {
@@ -60,14 +61,15 @@ fn run() -> Done {
     let context: Value = serde_json::from_str(&context)?;
     let web = Arc::new(Web::default());
     let login = scenario.starts_with("auth/").then(|| login::authorize(&web, &url, &context)).transpose()?;
-    let authorize = login.as_ref().map(|(authorize, _)| Arc::clone(authorize));
+    let tokens = login.as_ref().map(|(authorize, _)| Arc::clone(authorize));
     let http = web.streams_to(login::hosts(&url));
     // A client that offers nothing is the common one; where the suite looks at what is offered, all of it is.
     let asks = ["elicitation-sep1034-client-defaults", "request-metadata", "sep-2322-client-request-state"];
-    let handlers = asks.contains(&scenario.as_str()).then(|| Arc::new(Agreeable) as Arc<dyn Handlers>);
-    let options = Options { handlers, ..Options::default() };
-    let endpoint = Endpoint { url, headers: Vec::new(), http, authorize };
-    let client = Client::connect(Transport::Http(endpoint), options)?;
+    let handler =
+        asks.contains(&scenario.as_str()).then(|| Arc::new(Agreeable) as Arc<dyn ServerRequestHandler>);
+    let options = ClientOptions { handler, ..ClientOptions::default() };
+    let endpoint = HttpEndpoint { url, headers: Vec::new(), http, tokens };
+    let client = McpClient::connect(ServerTransport::Http(endpoint), options)?;
     eprintln!("{} speaks {}", client.info().name, client.info().version);
     let outcome = perform(&client, &scenario, &context);
     client.close();
@@ -75,11 +77,11 @@ fn run() -> Done {
 }
 
 /// What each scenario wants to see.
-fn perform(client: &Client, scenario: &str, context: &Value) -> Done {
-    let tools = client.tools()?;
+fn perform(client: &McpClient, scenario: &str, context: &Value) -> Done {
+    let tools = client.list_tools()?;
     tools.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     for tool in &tools.items {
-        match portable(tool) {
+        match make_portable(tool) {
             Ok(tool) => eprintln!("{}: {}", tool.name, tool.input_schema),
             Err(why) => eprintln!("{} is left out: {why}", tool.name),
         }
@@ -106,20 +108,20 @@ fn perform(client: &Client, scenario: &str, context: &Value) -> Done {
                 call(client, &tool.name, &arguments)?;
             }
             let cancel = Cancel::new();
-            for resource in client.resources()?.items {
-                client.read(&resource.uri, &cancel)?;
+            for resource in client.list_resources()?.items {
+                client.read_resource(&resource.uri, &cancel)?;
             }
-            for prompt in client.prompts()?.items {
-                client.prompt(&prompt.name, &Map::new(), &cancel)?;
+            for prompt in client.list_prompts()?.items {
+                client.get_prompt(&prompt.name, &Map::new(), &cancel)?;
             }
         }
     }
     Ok(())
 }
 
-fn call(client: &Client, name: &str, arguments: &Value) -> Done {
+fn call(client: &McpClient, name: &str, arguments: &Value) -> Done {
     let cancel = Cancel::new();
-    let result = client.call(name, arguments, &CallOptions::new(&cancel))?;
+    let result = client.call_tool(name, arguments, &ToolCallOptions::new(&cancel))?;
     eprintln!("{name}: {result}");
     Ok(())
 }

@@ -1,20 +1,24 @@
 //! Tools that have questions.
 
-use haft_mcp::serve::{Ask, Exchange, Unanswered};
+use haft_mcp::serve::{ClientRequest, ClientRequestError, RequestContext};
 use haft_mcp::wire::RpcError;
 use serde_json::{Value, json};
 
 use crate::content::said;
 
 /// What comes of a call, if its tool is one that asks.
-pub(crate) fn call(name: &str, arguments: &Value, exchange: &Exchange) -> Option<Result<Value, RpcError>> {
+pub(crate) fn call(
+    name: &str,
+    arguments: &Value,
+    context: &RequestContext,
+) -> Option<Result<Value, RpcError>> {
     let questions = match name {
         "test_sampling" => vec![sample("answer", &arguments["prompt"])],
         "test_elicitation" => vec![elicit("answer", &arguments["message"], &user())],
         "test_elicitation_sep1034_defaults" => vec![elicit("answer", &json!("Is this right?"), &defaults())],
         "test_elicitation_sep1330_enums" => vec![elicit("answer", &json!("Which ones?"), &choices())],
         "test_streaming_elicitation" => {
-            exchange.progress(0.0, Some(1.0), Some("about to ask"));
+            context.progress(0.0, Some(1.0), Some("about to ask"));
             vec![elicit("user_name", &json!("What is your name?"), &one("name", "string"))]
         }
         "test_input_required_result_elicitation" => vec![name_of_user()],
@@ -28,29 +32,31 @@ pub(crate) fn call(name: &str, arguments: &Value, exchange: &Exchange) -> Option
         "test_input_required_result_multiple_inputs" => {
             vec![name_of_user(), sample("greeting", &json!("Say hello")), roots()]
         }
-        "test_input_required_result_multi_round" => return Some(twice(exchange)),
+        "test_input_required_result_multi_round" => return Some(twice(context)),
         "test_input_required_result_capabilities" => {
             let all = [name_of_user(), sample("greeting", &json!("Say hello")), roots()];
-            all.into_iter().filter(|ask| exchange.can(ask.ability())).collect()
+            all.into_iter().filter(|ask| context.has_client_capability(ask.capability())).collect()
         }
         _ => return None,
     };
-    Some(ask(exchange, &questions).map(|answers| said(told(&answers))))
+    Some(ask(context, &questions).map(|answers| said(told(&answers))))
 }
 
 /// Asks, and gives up as the protocol has it.
-pub(crate) fn ask(exchange: &Exchange, questions: &[Ask]) -> Result<Vec<Value>, RpcError> {
-    exchange.ask(questions).map_err(|why| match why {
-        Unanswered::Unable(ability) => RpcError::capability(ability, &json!({ ability: {} })),
-        Unanswered::Gone | Unanswered::Late => RpcError::internal("Nobody answered"),
-        Unanswered::Refused(error) => error,
+pub(crate) fn ask(context: &RequestContext, questions: &[ClientRequest]) -> Result<Vec<Value>, RpcError> {
+    context.request_client(questions).map_err(|why| match why {
+        ClientRequestError::Unsupported(ability) => {
+            RpcError::missing_capability(ability, &json!({ ability: {} }))
+        }
+        ClientRequestError::Cancelled | ClientRequestError::TimedOut => RpcError::internal("Nobody answered"),
+        ClientRequestError::Rejected(error) => error,
     })
 }
 
-fn twice(exchange: &Exchange) -> Result<Value, RpcError> {
-    let mut answers = ask(exchange, &[name_of_user()])?;
+fn twice(context: &RequestContext) -> Result<Value, RpcError> {
+    let mut answers = ask(context, &[name_of_user()])?;
     let colour = elicit("favourite_colour", &json!("Which colour do you like?"), &one("color", "string"));
-    answers.extend(ask(exchange, &[colour])?);
+    answers.extend(ask(context, &[colour])?);
     Ok(said(told(&answers)))
 }
 
@@ -68,27 +74,27 @@ fn told(answers: &[Value]) -> String {
         .join("\n")
 }
 
-pub(crate) fn elicit(key: &str, message: &Value, schema: &Value) -> Ask {
+pub(crate) fn elicit(key: &str, message: &Value, schema: &Value) -> ClientRequest {
     let params = json!({"mode": "form", "message": message, "requestedSchema": schema});
-    Ask { key: key.to_owned(), method: "elicitation/create", params }
+    ClientRequest { key: key.to_owned(), method: "elicitation/create", params }
 }
 
 pub(crate) fn one(name: &str, kind: &str) -> Value {
     json!({"type": "object", "properties": {name: {"type": kind}}, "required": [name]})
 }
 
-fn name_of_user() -> Ask {
+fn name_of_user() -> ClientRequest {
     elicit("user_name", &json!("What is your name?"), &one("name", "string"))
 }
 
-fn sample(key: &str, prompt: &Value) -> Ask {
+fn sample(key: &str, prompt: &Value) -> ClientRequest {
     let messages = json!([{"role": "user", "content": {"type": "text", "text": prompt}}]);
     let params = json!({"messages": messages, "maxTokens": 100});
-    Ask { key: key.to_owned(), method: "sampling/createMessage", params }
+    ClientRequest { key: key.to_owned(), method: "sampling/createMessage", params }
 }
 
-fn roots() -> Ask {
-    Ask { key: "client_roots".to_owned(), method: "roots/list", params: json!({}) }
+fn roots() -> ClientRequest {
+    ClientRequest { key: "client_roots".to_owned(), method: "roots/list", params: json!({}) }
 }
 
 fn user() -> Value {

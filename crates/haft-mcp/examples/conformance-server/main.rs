@@ -15,25 +15,26 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use haft_mcp::serve::{
-    Cached, Exchange, HttpOptions, Hub, Identity, Offers, Page, Server, Service, serve_http,
+    CacheHint, ChangeNotifier, HttpServerOptions, ListPage, McpServer, McpService, RequestContext,
+    ServerCapabilities, ServerIdentity, serve_http,
 };
 use haft_mcp::wire::RpcError;
 use serde_json::{Map, Value};
 
 /// Lists are the same for everybody and for a minute.
-const LISTS: Cached = Cached { ttl_ms: 60_000, public: true };
+const LISTS: CacheHint = CacheHint { ttl_ms: 60_000, public: true };
 /// More than the suite has, so that everything is on one page.
 const PAGE: usize = 1000;
 
 /// The suite's tools, resources and prompts.
 struct Fixtures {
-    hub: OnceLock<Hub>,
+    notifier: OnceLock<ChangeNotifier>,
 }
 
-impl Service for Fixtures {
-    fn identity(&self) -> Identity {
+impl McpService for Fixtures {
+    fn identity(&self) -> ServerIdentity {
         let instructions = Some("Fixtures for the conformance suite; nothing here does anything.".to_owned());
-        Identity {
+        ServerIdentity {
             name: "haft-conformance",
             title: "Haft's conformance server",
             version: "1.0.0",
@@ -41,58 +42,78 @@ impl Service for Fixtures {
         }
     }
 
-    fn offers(&self) -> Offers {
-        Offers { resources: true, watching: true, prompts: true, completions: true, logging: true }
+    fn capabilities(&self) -> ServerCapabilities {
+        ServerCapabilities {
+            resources: true,
+            subscriptions: true,
+            prompts: true,
+            completions: true,
+            logging: true,
+        }
     }
 
-    fn listen(&self, hub: &Hub) {
+    fn set_notifier(&self, notifier: &ChangeNotifier) {
         // A service is served once.
-        let _ = self.hub.set(hub.clone());
+        let _ = self.notifier.set(notifier.clone());
     }
 
-    fn tools(&self, cursor: Option<&str>, _: &Arc<Exchange>) -> Result<Page, RpcError> {
-        Page::of(listed::all(), cursor, PAGE, LISTS)
+    fn list_tools(&self, cursor: Option<&str>, _: &Arc<RequestContext>) -> Result<ListPage, RpcError> {
+        ListPage::new(listed::all(), cursor, PAGE, LISTS)
     }
 
-    fn call(&self, name: &str, arguments: Value, exchange: &Arc<Exchange>) -> Result<Value, RpcError> {
-        tools::call(self.hub.get(), name, &arguments, exchange)
+    fn call_tool(
+        &self,
+        name: &str,
+        arguments: Value,
+        context: &Arc<RequestContext>,
+    ) -> Result<Value, RpcError> {
+        tools::call(self.notifier.get(), name, &arguments, context)
     }
 
-    fn schema(&self, name: &str) -> Option<Value> {
+    fn header_schema(&self, name: &str) -> Option<Value> {
         (name == listed::IN_HEADERS).then(listed::in_headers)
     }
 
-    fn resources(&self, cursor: Option<&str>, _: &Arc<Exchange>) -> Result<Page, RpcError> {
-        Page::of(resources::all(), cursor, PAGE, LISTS)
+    fn list_resources(&self, cursor: Option<&str>, _: &Arc<RequestContext>) -> Result<ListPage, RpcError> {
+        ListPage::new(resources::all(), cursor, PAGE, LISTS)
     }
 
-    fn templates(&self, cursor: Option<&str>, _: &Arc<Exchange>) -> Result<Page, RpcError> {
-        Page::of(resources::templates(), cursor, PAGE, LISTS)
+    fn list_resource_templates(
+        &self,
+        cursor: Option<&str>,
+        _: &Arc<RequestContext>,
+    ) -> Result<ListPage, RpcError> {
+        ListPage::new(resources::templates(), cursor, PAGE, LISTS)
     }
 
-    fn read(&self, uri: &str, exchange: &Arc<Exchange>) -> Result<(Vec<Value>, Cached), RpcError> {
-        let part = resources::read(uri).ok_or_else(|| RpcError::no_resource(uri, exchange.version()))?;
+    fn read_resource(
+        &self,
+        uri: &str,
+        context: &Arc<RequestContext>,
+    ) -> Result<(Vec<Value>, CacheHint), RpcError> {
+        let part =
+            resources::read(uri).ok_or_else(|| RpcError::resource_not_found(uri, context.version()))?;
         Ok((vec![part], LISTS))
     }
 
-    fn watches(&self, uri: &str) -> bool {
+    fn can_subscribe(&self, uri: &str) -> bool {
         uri == resources::WATCHED
     }
 
-    fn prompts(&self, cursor: Option<&str>, _: &Arc<Exchange>) -> Result<Page, RpcError> {
-        Page::of(prompts::all(), cursor, PAGE, LISTS)
+    fn list_prompts(&self, cursor: Option<&str>, _: &Arc<RequestContext>) -> Result<ListPage, RpcError> {
+        ListPage::new(prompts::all(), cursor, PAGE, LISTS)
     }
 
-    fn prompt(
+    fn get_prompt(
         &self,
         name: &str,
         arguments: &Map<String, Value>,
-        exchange: &Arc<Exchange>,
+        context: &Arc<RequestContext>,
     ) -> Result<Value, RpcError> {
-        prompts::get(name, arguments, exchange)
+        prompts::get(name, arguments, context)
     }
 
-    fn complete(&self, params: &Value, _: &Arc<Exchange>) -> Result<(Vec<String>, usize), RpcError> {
+    fn complete(&self, params: &Value, _: &Arc<RequestContext>) -> Result<(Vec<String>, usize), RpcError> {
         let begun = params.pointer("/argument/value").and_then(Value::as_str).unwrap_or_default();
         let fitting: Vec<String> = ["paris", "park", "party"]
             .into_iter()
@@ -114,9 +135,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let server = Arc::new(Server::new(Arc::new(Fixtures { hub: OnceLock::new() })));
+    let server = Arc::new(McpServer::new(Arc::new(Fixtures { notifier: OnceLock::new() })));
     let running =
-        serve_http(server, HttpOptions::new(address, Vec::new())).map_err(|error| error.as_text())?;
+        serve_http(server, HttpServerOptions::new(address, Vec::new())).map_err(|error| error.as_text())?;
     let mut out = std::io::stdout();
     writeln!(out, "listening on {}", running.url())?;
     out.flush()?;

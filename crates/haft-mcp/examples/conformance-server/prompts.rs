@@ -1,6 +1,6 @@
 //! The prompts.
 
-use haft_mcp::serve::Exchange;
+use haft_mcp::serve::RequestContext;
 use haft_mcp::wire::RpcError;
 use serde_json::{Map, Value, json};
 
@@ -26,11 +26,11 @@ pub(crate) fn all() -> Vec<Value> {
 pub(crate) fn get(
     name: &str,
     arguments: &Map<String, Value>,
-    exchange: &Exchange,
+    context: &RequestContext,
 ) -> Result<Value, RpcError> {
     let given = |argument: &str| {
         let given = arguments.get(argument).and_then(Value::as_str);
-        given.ok_or_else(|| RpcError::params(format!("{argument} must be given, a string")))
+        given.ok_or_else(|| RpcError::invalid_params(format!("{argument} must be given, a string")))
     };
     let contents = match name {
         "test_simple_prompt" => vec![text("Say something simple.")],
@@ -44,10 +44,10 @@ pub(crate) fn get(
         "test_prompt_with_image" => vec![image(), text("Say what is in the picture.")],
         "test_input_required_result_prompt" => {
             let question = elicit("user_context", &json!("What is this about?"), &one("context", "string"));
-            let answers = ask(exchange, &[question])?;
+            let answers = ask(context, &[question])?;
             vec![text(format!("It is about {}.", json!(answers)))]
         }
-        _ => return Err(RpcError::params(format!("There is no prompt {name:?}"))),
+        _ => return Err(RpcError::invalid_params(format!("There is no prompt {name:?}"))),
     };
     let messages: Vec<Value> =
         contents.into_iter().map(|content| json!({"role": "user", "content": content})).collect();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_mcp::serve::{Exchange, Hub, Level, News};
+use haft_mcp::serve::{ChangeNotifier, LogLevel, RequestContext, ServerChange};
 use haft_mcp::wire::RpcError;
 use serde_json::{Value, json};
 
@@ -14,17 +14,17 @@ use crate::listed::IN_HEADERS;
 const MOMENT: Duration = Duration::from_millis(50);
 
 pub(crate) fn call(
-    hub: Option<&Hub>,
+    notifier: Option<&ChangeNotifier>,
     name: &str,
     arguments: &Value,
-    exchange: &Exchange,
+    context: &RequestContext,
 ) -> Result<Value, RpcError> {
-    if let Some(asked) = asking::call(name, arguments, exchange) {
+    if let Some(asked) = asking::call(name, arguments, context) {
         return asked;
     }
-    let tell = |news: &News| {
-        if let Some(hub) = hub {
-            hub.tell(news);
+    let tell = |news: &ServerChange| {
+        if let Some(notifier) = notifier {
+            notifier.notify(news);
         }
         said("Told")
     };
@@ -42,13 +42,13 @@ pub(crate) fn call(
         ]),
         "test_tool_with_logging" => {
             for words in ["Begun", "Half done", "Done"] {
-                exchange.log(Level::Info, "conformance", &json!(words));
-                exchange.cancel().wait(MOMENT);
+                context.log(LogLevel::Info, "conformance", &json!(words));
+                context.cancel().wait(MOMENT);
             }
             said("Logged three times.")
         }
         "test_logging_tool" => {
-            exchange.log(Level::Info, "conformance", &json!("Heard by whoever wants it"));
+            context.log(LogLevel::Info, "conformance", &json!("Heard by whoever wants it"));
             said("Logged once.")
         }
         "test_error_handling" => {
@@ -56,24 +56,24 @@ pub(crate) fn call(
         }
         "test_tool_with_progress" => {
             for percent in [0.0, 50.0, 100.0] {
-                exchange.progress(percent, Some(100.0), None);
-                exchange.cancel().wait(MOMENT);
+                context.progress(percent, Some(100.0), None);
+                context.cancel().wait(MOMENT);
             }
             said("All the way.")
         }
         "test_reconnection" => {
-            exchange.come_back_later();
-            exchange.cancel().wait(MOMENT * 4);
+            context.disconnect_client();
+            context.cancel().wait(MOMENT * 4);
             said("You came back.")
         }
-        "test_missing_capability" if !exchange.can("sampling") => {
-            return Err(RpcError::capability("sampling", &json!({"sampling": {}})));
+        "test_missing_capability" if !context.has_client_capability("sampling") => {
+            return Err(RpcError::missing_capability("sampling", &json!({"sampling": {}})));
         }
         "test_missing_capability" => said("The client can sample."),
-        "test_trigger_tool_change" => tell(&News::Tools),
-        "test_trigger_prompt_change" => tell(&News::Prompts),
+        "test_trigger_tool_change" => tell(&ServerChange::Tools),
+        "test_trigger_prompt_change" => tell(&ServerChange::Prompts),
         "json_schema_2020_12_tool" => said("The schema is what matters."),
         IN_HEADERS => said(format!("Got {}", arguments["region"])),
-        _ => return Err(RpcError::params(format!("There is no tool {name:?}"))),
+        _ => return Err(RpcError::invalid_params(format!("There is no tool {name:?}"))),
     })
 }

@@ -5,7 +5,7 @@ use haft_tool::Cancel;
 use super::ClientError;
 
 /// Gets the tokens for one server.
-pub trait Authorize: Send + Sync {
+pub trait TokenProvider: Send + Sync {
     /// The token at hand, if there is one. Nobody is asked; at most one that ends soon is renewed first.
     fn token(&self) -> Option<String>;
 

@@ -14,8 +14,8 @@ use super::greeting::Greeting;
 use super::http::headers::Mirrored;
 use super::link::{Asked, Link};
 use super::patience::Patience;
-use super::{ClientError, Options, ServerInfo, Trouble, lock};
-use crate::wire::{Id, Version};
+use super::{ClientError, ClientOptions, McpError, ServerInfo, lock};
+use crate::wire::{ProtocolVersion, RequestId};
 
 /// How often somebody who waits for a session looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(50);
@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) struct Conversation {
     pub(super) link: Arc<dyn Link>,
     pub(super) ear: Arc<Ear>,
-    pub(super) options: Options,
+    pub(super) options: ClientOptions,
     ids: AtomicI64,
     agreed: Mutex<Agreed>,
     /// Which arguments of which tools go along as headers; what was learned from the last list.
@@ -60,7 +60,7 @@ impl Conversation {
     pub(super) fn begin(
         link: Arc<dyn Link>,
         ear: Arc<Ear>,
-        options: Options,
+        options: ClientOptions,
         has_headers: bool,
     ) -> Result<Self, ClientError> {
         let (ids, closed) = (AtomicI64::new(1), Cancel::new());
@@ -75,7 +75,7 @@ impl Conversation {
                 return Err(error);
             }
         };
-        if !info.version.is_modern() && ear.offers_something() {
+        if !info.version.is_stateless() && ear.offers_something() {
             link.listen();
         }
         let agreed = Mutex::new(Agreed { info, sessions: 1 });
@@ -96,7 +96,7 @@ impl Conversation {
         lock(&self.agreed).info.clone()
     }
 
-    pub(super) fn version(&self) -> Version {
+    pub(super) fn version(&self) -> ProtocolVersion {
         lock(&self.agreed).info.version
     }
 
@@ -116,7 +116,7 @@ impl Conversation {
         let sessions = lock(&self.agreed).sessions;
         match self.ask_once(question, patience) {
             // It has not looked at the request, so to ask again is to ask once.
-            Err(error) if error.kind == Trouble::Forgotten => {
+            Err(error) if error.kind == McpError::SessionExpired => {
                 self.begin_anew(sessions, patience)?;
                 self.ask_once(question, patience)
             }
@@ -127,15 +127,15 @@ impl Conversation {
     fn ask_once(&self, question: &Question, patience: &Patience<'_>) -> Result<Value, ClientError> {
         let asked = self.dress(question);
         let outcome = self.link.ask(&asked, patience);
-        let given_up = |error: &ClientError| matches!(error.kind, Trouble::Late | Trouble::Cancelled);
+        let given_up = |error: &ClientError| matches!(error.kind, McpError::TimedOut | McpError::Cancelled);
         match outcome {
             Err(error) if given_up(&error) => {
                 if let Some(word) = self.link.taken_back(&asked) {
                     self.ear.courier.send(word);
                 }
-                let closed = error.kind == Trouble::Cancelled && self.closed.is_cancelled();
+                let closed = error.kind == McpError::Cancelled && self.closed.is_cancelled();
                 Err(if closed {
-                    ClientError::new(Trouble::Closed, "the connection was closed")
+                    ClientError::new(McpError::Closed, "the connection was closed")
                 } else {
                     error
                 })
@@ -146,8 +146,8 @@ impl Conversation {
 
     /// The request as this era has it.
     fn dress(&self, question: &Question) -> Asked {
-        let id = Id::Number(self.ids.fetch_add(1, Ordering::Relaxed));
-        let version = Some(self.version()).filter(|version| version.is_modern());
+        let id = RequestId::Number(self.ids.fetch_add(1, Ordering::Relaxed));
+        let version = Some(self.version()).filter(|version| version.is_stateless());
         let mut params = question.params.clone();
         let mut meta = version.map_or_else(|| json!({}), |version| self.greeting().meta(version));
         if question.method == "tools/call" {
@@ -176,7 +176,7 @@ impl Conversation {
             }
             agreed.info.version
         };
-        let limit = patience.left("initialize")?.min(self.options.limits.connect);
+        let limit = patience.left("initialize")?.min(self.options.limits.connect_timeout);
         let info = self.greeting().initialize(version, Instant::now() + limit)?;
         *lock(&self.agreed) = Agreed { info, sessions: sessions + 1 };
         Ok(())

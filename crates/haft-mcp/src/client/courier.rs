@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::link::Link;
 use super::lock;
-use crate::wire::Message;
+use crate::wire::RpcMessage;
 
 /// How many messages may wait to be sent; more are dropped.
 const MOST_WAITING: usize = 64;
@@ -20,7 +20,7 @@ pub(super) struct Courier(Mutex<State>);
 #[derive(Default)]
 struct State {
     link: Option<Weak<dyn Link>>,
-    queue: Option<SyncSender<Message>>,
+    queue: Option<SyncSender<RpcMessage>>,
 }
 
 impl Courier {
@@ -28,7 +28,7 @@ impl Courier {
         lock(&self.0).link = Some(link);
     }
 
-    pub(super) fn send(&self, message: Message) {
+    pub(super) fn send(&self, message: RpcMessage) {
         let mut state = lock(&self.0);
         let Some(link) = state.link.clone() else { return };
         let queue = state.queue.get_or_insert_with(|| {
@@ -49,7 +49,7 @@ impl Courier {
     }
 }
 
-fn carry(link: &Weak<dyn Link>, waiting: &Receiver<Message>) {
+fn carry(link: &Weak<dyn Link>, waiting: &Receiver<RpcMessage>) {
     while let Ok(message) = waiting.recv() {
         let Some(link) = link.upgrade() else { return };
         // Nobody waits for it, so nobody hears that it did not arrive.

@@ -8,11 +8,11 @@ use haft_tool::Cancel;
 use serde_json::Value;
 
 use super::courier::Courier;
-use super::handlers::{Handlers, answer};
+use super::handlers::{ServerRequestHandler, answer};
 use super::lock;
 use super::news::NewsDesk;
 use super::patience::Questions;
-use crate::wire::{INTERNAL, Id, Message, RpcError};
+use crate::wire::{INTERNAL_ERROR, RequestId, RpcError, RpcMessage};
 
 /// How many questions are thought about at once.
 const MOST_AT_ONCE: usize = 4;
@@ -20,7 +20,7 @@ const MOST_AT_ONCE: usize = 4;
 /// Hears what a server says unasked.
 #[derive(Default)]
 pub(super) struct Ear {
-    handlers: Option<Arc<dyn Handlers>>,
+    handlers: Option<Arc<dyn ServerRequestHandler>>,
     pub(super) news: NewsDesk,
     pub(super) courier: Courier,
     pub(super) thinking: Questions,
@@ -29,20 +29,22 @@ pub(super) struct Ear {
     /// How many more questions it may ask.
     questions_left: AtomicUsize,
     calls: AtomicUsize,
-    under_way: Mutex<HashMap<Id, Cancel>>,
+    under_way: Mutex<HashMap<RequestId, Cancel>>,
 }
 
 impl Ear {
-    pub(super) fn new(handlers: Option<Arc<dyn Handlers>>) -> Self {
+    pub(super) fn new(handlers: Option<Arc<dyn ServerRequestHandler>>) -> Self {
         Self { handlers, ..Self::default() }
     }
 
     pub(super) fn offers_something(&self) -> bool {
-        self.handlers.as_ref().is_some_and(|handlers| handlers.offered() != super::Offered::default())
+        self.handlers
+            .as_ref()
+            .is_some_and(|handlers| handlers.capabilities() != super::ClientCapabilities::default())
     }
 
     pub(super) fn capabilities(&self) -> Value {
-        self.handlers.as_ref().map(|handlers| handlers.offered()).unwrap_or_default().capabilities()
+        self.handlers.as_ref().map(|handlers| handlers.capabilities()).unwrap_or_default().capabilities()
     }
 
     pub(super) fn let_ask(&self, may: bool) {
@@ -66,7 +68,7 @@ impl Ear {
             return;
         }
         if method == "notifications/cancelled"
-            && let Some(id) = params.get("requestId").and_then(Id::read)
+            && let Some(id) = params.get("requestId").and_then(RequestId::read)
         {
             let found = lock(&self.under_way).remove(&id);
             found.iter().for_each(Cancel::cancel);
@@ -74,23 +76,23 @@ impl Ear {
     }
 
     /// Takes a request of the server's own. Never waits.
-    pub(super) fn request(self: &Arc<Self>, id: Id, method: String, params: Value) {
+    pub(super) fn request(self: &Arc<Self>, id: RequestId, method: String, params: Value) {
         if !self.may_be_asked() {
             return;
         }
         if method == "ping" {
-            return self.courier.send(Message::response(id, Ok(serde_json::json!({}))));
+            return self.courier.send(RpcMessage::response(id, Ok(serde_json::json!({}))));
         }
         let handlers = match self.covering(&method, &params) {
             Ok(handlers) => handlers,
-            Err(error) => return self.courier.send(Message::response(id, Err(error))),
+            Err(error) => return self.courier.send(RpcMessage::response(id, Err(error))),
         };
         let cancel = Cancel::new();
         {
             let mut under_way = lock(&self.under_way);
             if under_way.len() >= MOST_AT_ONCE || under_way.contains_key(&id) {
-                let busy = RpcError::new(INTERNAL, "Too many questions at once; ask again later");
-                return self.courier.send(Message::response(id, Err(busy)));
+                let busy = RpcError::new(INTERNAL_ERROR, "Too many questions at once; ask again later");
+                return self.courier.send(RpcMessage::response(id, Err(busy)));
             }
             under_way.insert(id.clone(), cancel.clone());
         }
@@ -101,16 +103,17 @@ impl Ear {
             let outcome = answer(handlers.as_ref(), &method, &params, &cancel);
             own.done(&asked);
             if !cancel.is_cancelled() {
-                own.courier.send(Message::response(asked, outcome));
+                own.courier.send(RpcMessage::response(asked, outcome));
             }
         };
         if std::thread::Builder::new().name("mcp-question".to_owned()).spawn(think).is_err() {
             self.done(&id);
-            self.courier.send(Message::response(id, Err(RpcError::internal("no thread for the question"))));
+            self.courier
+                .send(RpcMessage::response(id, Err(RpcError::internal("no thread for the question"))));
         }
     }
 
-    fn done(&self, id: &Id) {
+    fn done(&self, id: &RequestId) {
         lock(&self.under_way).remove(id);
         self.thinking.end();
     }
@@ -122,15 +125,16 @@ impl Ear {
     }
 
     /// Whoever answers such questions, if they are offered and not too many.
-    fn covering(&self, method: &str, params: &Value) -> Result<Arc<dyn Handlers>, RpcError> {
-        let handlers = self.handlers.as_ref().filter(|handlers| handlers.offered().covers(method, params));
-        let handlers = handlers.ok_or_else(|| RpcError::method(method))?;
+    fn covering(&self, method: &str, params: &Value) -> Result<Arc<dyn ServerRequestHandler>, RpcError> {
+        let handlers =
+            self.handlers.as_ref().filter(|handlers| handlers.capabilities().covers(method, params));
+        let handlers = handlers.ok_or_else(|| RpcError::method_not_found(method))?;
         // To tell the folders costs nobody anything.
         if method != "roots/list" {
             let take = |left: usize| left.checked_sub(1);
             self.questions_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).map_err(|_| {
                 RpcError::new(
-                    INTERNAL,
+                    INTERNAL_ERROR,
                     "No more questions: too many during one call, or no call is under way",
                 )
             })?;

@@ -6,31 +6,31 @@ use crate::wire::RpcError;
 
 /// What went wrong between Haft and a server.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Trouble {
+pub enum McpError {
     /// It could not be started or reached.
     Unreachable,
     /// It ended, or broke the connection off.
-    Ended,
+    Disconnected,
     /// It took too long.
-    Late,
+    TimedOut,
     /// Nobody wants the answer any more.
     Cancelled,
     /// It answered with an error.
-    Answered(Box<RpcError>),
+    Rpc(Box<RpcError>),
     /// It answered with a status of HTTP's that is no success, and no words of the protocol.
-    Status(u16),
+    HttpStatus(u16),
     /// It does not know the session any more.
-    Forgotten,
+    SessionExpired,
     /// What it said makes no sense.
-    Garbled,
+    InvalidMessage,
     /// It said more than is listened to.
-    TooMuch,
+    TooLarge,
     /// It speaks no revision that is spoken here.
-    Version,
+    UnsupportedVersion,
     /// It answers only those who may ask.
     Unauthorized,
     /// It does not offer this.
-    Unable,
+    Unsupported,
     /// The connection was closed on this side.
     Closed,
 }
@@ -39,40 +39,40 @@ pub enum Trouble {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientError {
     /// Which kind of trouble this is.
-    pub kind: Trouble,
+    pub kind: McpError,
     /// What happened and what to do next.
     pub message: String,
 }
 
 impl ClientError {
     /// An error of `kind` that says `message`.
-    pub fn new(kind: Trouble, message: impl Into<String>) -> Self {
+    pub fn new(kind: McpError, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
-    /// [`Trouble::Unreachable`].
+    /// [`McpError::Unreachable`].
     pub fn unreachable(message: impl Into<String>) -> Self {
-        Self::new(Trouble::Unreachable, message)
+        Self::new(McpError::Unreachable, message)
     }
 
-    /// [`Trouble::Late`].
-    pub fn late(message: impl Into<String>) -> Self {
-        Self::new(Trouble::Late, message)
+    /// [`McpError::TimedOut`].
+    pub fn timed_out(message: impl Into<String>) -> Self {
+        Self::new(McpError::TimedOut, message)
     }
 
-    /// [`Trouble::Garbled`].
-    pub fn garbled(message: impl Into<String>) -> Self {
-        Self::new(Trouble::Garbled, message)
+    /// [`McpError::InvalidMessage`].
+    pub fn invalid_message(message: impl Into<String>) -> Self {
+        Self::new(McpError::InvalidMessage, message)
     }
 
-    /// [`Trouble::TooMuch`].
-    pub fn too_much(message: impl Into<String>) -> Self {
-        Self::new(Trouble::TooMuch, message)
+    /// [`McpError::TooLarge`].
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::new(McpError::TooLarge, message)
     }
 
-    /// [`Trouble::Unauthorized`].
+    /// [`McpError::Unauthorized`].
     pub fn unauthorized(message: impl Into<String>) -> Self {
-        Self::new(Trouble::Unauthorized, message)
+        Self::new(McpError::Unauthorized, message)
     }
 }
 
@@ -86,6 +86,6 @@ impl std::error::Error for ClientError {}
 
 impl From<RpcError> for ClientError {
     fn from(error: RpcError) -> Self {
-        Self { message: error.to_string(), kind: Trouble::Answered(Box::new(error)) }
+        Self { message: error.to_string(), kind: McpError::Rpc(Box::new(error)) }
     }
 }

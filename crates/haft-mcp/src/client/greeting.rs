@@ -10,9 +10,10 @@ use super::ear::Ear;
 use super::link::{Asked, Link};
 use super::patience::Patience;
 use super::portable::clean_line;
-use super::{ClientError, Options, ServerInfo, Trouble};
+use super::{ClientError, ClientOptions, McpError, ServerInfo};
 use crate::wire::{
-    HEADER_MISMATCH, Id, MISSING_CAPABILITY, Message, RpcError, UNSUPPORTED_VERSION, Version, meta,
+    HEADER_MISMATCH, MISSING_CAPABILITY, ProtocolVersion, RequestId, RpcError, RpcMessage,
+    UNSUPPORTED_VERSION, meta,
 };
 
 /// One side of a conversation that begins.
@@ -20,7 +21,7 @@ pub(super) struct Greeting<'a> {
     pub(super) link: &'a dyn Link,
     pub(super) ear: &'a Ear,
     pub(super) ids: &'a AtomicI64,
-    pub(super) options: &'a Options,
+    pub(super) options: &'a ClientOptions,
     pub(super) cancel: &'a Cancel,
 }
 
@@ -28,7 +29,7 @@ pub(super) struct Greeting<'a> {
 enum Found {
     Modern(ServerInfo),
     /// It knows the question, and speaks only revisions of the old era.
-    Legacy(Version),
+    Legacy(ProtocolVersion),
     /// It does not know the question.
     Strange,
     /// It says nothing.
@@ -38,25 +39,26 @@ enum Found {
 impl Greeting<'_> {
     /// Agrees on a revision with whoever is there.
     pub(super) fn greet(&self) -> Result<ServerInfo, ClientError> {
-        let until = Instant::now() + self.options.limits.connect;
+        let until = Instant::now() + self.options.limits.connect_timeout;
         let found = match self.options.version {
-            Some(version) if version.is_modern() => self.discover(version, until, false)?,
+            Some(version) if version.is_stateless() => self.discover(version, until, false)?,
             Some(version) => Found::Legacy(version),
-            None => self.discover(Version::NEWEST, until, true)?,
+            None => self.discover(ProtocolVersion::NEWEST, until, true)?,
         };
         match found {
             Found::Modern(info) => Ok(info),
             Found::Legacy(version) => self.initialize(version, until),
             Found::Strange => match self.options.version {
-                Some(_) => {
-                    Err(ClientError::new(Trouble::Version, "the server does not know `server/discover`"))
-                }
-                None => self.initialize(Version::NEWEST_HANDSHAKE, until),
+                Some(_) => Err(ClientError::new(
+                    McpError::UnsupportedVersion,
+                    "the server does not know `server/discover`",
+                )),
+                None => self.initialize(ProtocolVersion::NEWEST_LEGACY, until),
             },
-            Found::Silent => match self.initialize(Version::NEWEST_HANDSHAKE, until) {
+            Found::Silent => match self.initialize(ProtocolVersion::NEWEST_LEGACY, until) {
                 // It may be of the new era after all, and only slow to start.
-                Err(error) if matches!(error.kind, Trouble::Answered(_)) => {
-                    match self.discover(Version::NEWEST, until, false) {
+                Err(error) if matches!(error.kind, McpError::Rpc(_)) => {
+                    match self.discover(ProtocolVersion::NEWEST, until, false) {
                         Ok(Found::Modern(info)) => Ok(info),
                         _ => Err(error),
                     }
@@ -66,33 +68,36 @@ impl Greeting<'_> {
         }
     }
 
-    fn discover(&self, version: Version, until: Instant, probing: bool) -> Result<Found, ClientError> {
+    fn discover(
+        &self,
+        version: ProtocolVersion,
+        until: Instant,
+        probing: bool,
+    ) -> Result<Found, ClientError> {
         self.ear.let_ask(false);
         let mut version = version;
         for first in [true, false] {
             let left = until.saturating_duration_since(Instant::now());
-            let limit = if probing { left.min(self.options.limits.probe) } else { left };
+            let limit = if probing { left.min(self.options.limits.probe_timeout) } else { left };
             let asked = self.asked("server/discover", json!({"_meta": self.meta(version)}), Some(version));
             match self.link.ask(&asked, &Patience::of(limit, self.cancel)) {
                 Ok(result) => return read_discovered(&result),
-                Err(ClientError { kind: Trouble::Answered(error), .. })
-                    if error.code == UNSUPPORTED_VERSION =>
-                {
+                Err(ClientError { kind: McpError::Rpc(error), .. }) if error.code == UNSUPPORTED_VERSION => {
                     let offered = error.data.as_ref().and_then(|data| data.get("supported"));
                     match choose(offered).ok_or_else(|| not_spoken(offered))? {
                         // It may be the one that was just refused, but not twice.
-                        modern if modern.is_modern() && first => version = modern,
-                        modern if modern.is_modern() => return Err((*error).into()),
+                        modern if modern.is_stateless() && first => version = modern,
+                        modern if modern.is_stateless() => return Err((*error).into()),
                         legacy => return Ok(Found::Legacy(legacy)),
                     }
                 }
-                Err(ClientError { kind: Trouble::Answered(error), .. }) if is_modern(&error) => {
+                Err(ClientError { kind: McpError::Rpc(error), .. }) if is_stateless(&error) => {
                     return Err((*error).into());
                 }
                 Err(error) => {
                     return match error.kind {
-                        Trouble::Late if probing => Ok(Found::Silent),
-                        Trouble::Late | Trouble::Cancelled | Trouble::Unauthorized => Err(error),
+                        McpError::TimedOut if probing => Ok(Found::Silent),
+                        McpError::TimedOut | McpError::Cancelled | McpError::Unauthorized => Err(error),
                         // Whatever an old server makes of it; one that is not there is not there for the next question either.
                         _ => Ok(Found::Strange),
                     };
@@ -103,37 +108,43 @@ impl Greeting<'_> {
     }
 
     /// The handshake of the old era.
-    pub(super) fn initialize(&self, version: Version, until: Instant) -> Result<ServerInfo, ClientError> {
+    pub(super) fn initialize(
+        &self,
+        version: ProtocolVersion,
+        until: Instant,
+    ) -> Result<ServerInfo, ClientError> {
         self.ear.let_ask(true);
         let left = || until.saturating_duration_since(Instant::now());
         let params = json!({
-            "protocolVersion": version.word(), "capabilities": self.ear.capabilities(), "clientInfo": client_info(),
+            "protocolVersion": version.as_str(), "capabilities": self.ear.capabilities(), "clientInfo": client_info(),
         });
         let asked = self.asked("initialize", params, None);
         let result = self.link.ask(&asked, &Patience::of(left(), self.cancel))?;
         if !result.is_object() {
-            return Err(ClientError::garbled(
+            return Err(ClientError::invalid_message(
                 "the server answered `initialize` with something else than an object",
             ));
         }
         let named = result.get("protocolVersion");
-        let spoken =
-            named.and_then(Value::as_str).and_then(Version::parse).filter(|version| !version.is_modern());
+        let spoken = named
+            .and_then(Value::as_str)
+            .and_then(ProtocolVersion::parse)
+            .filter(|version| !version.is_stateless());
         let version = spoken.ok_or_else(|| not_spoken(named))?;
         self.link.agreed(version);
-        self.link.tell(&Message::notification("notifications/initialized", Value::Null), left())?;
+        self.link.tell(&RpcMessage::notification("notifications/initialized", Value::Null), left())?;
         Ok(ServerInfo::read(version, &result))
     }
 
     /// What every request of the new era says of itself.
-    pub(super) fn meta(&self, version: Version) -> Value {
+    pub(super) fn meta(&self, version: ProtocolVersion) -> Value {
         json!({
-            meta::VERSION: version.word(), meta::CLIENT: client_info(), meta::CAPABILITIES: self.ear.capabilities(),
+            meta::VERSION: version.as_str(), meta::CLIENT: client_info(), meta::CAPABILITIES: self.ear.capabilities(),
         })
     }
 
-    fn asked(&self, method: &'static str, params: Value, version: Option<Version>) -> Asked {
-        let id = Id::Number(self.ids.fetch_add(1, Ordering::Relaxed));
+    fn asked(&self, method: &'static str, params: Value, version: Option<ProtocolVersion>) -> Asked {
+        let id = RequestId::Number(self.ids.fetch_add(1, Ordering::Relaxed));
         Asked { id, method, params, version, headers: Vec::new() }
     }
 }
@@ -143,7 +154,7 @@ fn client_info() -> Value {
 }
 
 /// Whether only a server of the new era says this.
-fn is_modern(error: &RpcError) -> bool {
+fn is_stateless(error: &RpcError) -> bool {
     matches!(error.code, HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION)
 }
 
@@ -152,22 +163,22 @@ fn read_discovered(result: &Value) -> Result<Found, ClientError> {
     let offered = result.get("supportedVersions").filter(|offered| offered.is_array() && complete);
     let Some(offered) = offered else { return Ok(Found::Strange) };
     Ok(match choose(Some(offered)).ok_or_else(|| not_spoken(Some(offered)))? {
-        modern if modern.is_modern() => Found::Modern(ServerInfo::read(modern, result)),
+        modern if modern.is_stateless() => Found::Modern(ServerInfo::read(modern, result)),
         legacy => Found::Legacy(legacy),
     })
 }
 
 /// The newest of the offered revisions that is spoken here.
-fn choose(offered: Option<&Value>) -> Option<Version> {
+fn choose(offered: Option<&Value>) -> Option<ProtocolVersion> {
     let offered = offered?.as_array()?;
-    offered.iter().filter_map(Value::as_str).filter_map(Version::parse).max()
+    offered.iter().filter_map(Value::as_str).filter_map(ProtocolVersion::parse).max()
 }
 
 fn not_spoken(named: Option<&Value>) -> ClientError {
-    let spoken = Version::words().join(", ");
+    let spoken = ProtocolVersion::names().join(", ");
     let why = match named {
         None | Some(Value::Null) => "the server names no revision of the protocol".to_owned(),
         Some(named) => format!("the server speaks revision {}", clean_line(&named.to_string(), 200)),
     };
-    ClientError::new(Trouble::Version, format!("{why}; spoken here are {spoken}"))
+    ClientError::new(McpError::UnsupportedVersion, format!("{why}; spoken here are {spoken}"))
 }

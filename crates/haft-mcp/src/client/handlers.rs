@@ -7,32 +7,32 @@ use crate::wire::{INVALID_PARAMS, RpcError};
 
 /// What is offered to a server. Nothing, unless it is said.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Offered {
+pub struct ClientCapabilities {
     /// Questions to the user, as a form.
     pub forms: bool,
     /// Addresses that the user is asked to visit.
-    pub addresses: bool,
+    pub urls: bool,
     /// Answers of a model.
-    pub samples: bool,
+    pub sampling: bool,
     /// The folders that the work is about.
     pub roots: bool,
 }
 
-impl Offered {
+impl ClientCapabilities {
     /// What is declared to the server.
     pub(super) fn capabilities(self) -> Value {
         let mut declared = Map::new();
-        if self.forms || self.addresses {
+        if self.forms || self.urls {
             let mut modes = Map::new();
             if self.forms {
                 modes.insert("form".to_owned(), json!({}));
             }
-            if self.addresses {
+            if self.urls {
                 modes.insert("url".to_owned(), json!({}));
             }
             declared.insert("elicitation".to_owned(), Value::Object(modes));
         }
-        if self.samples {
+        if self.sampling {
             declared.insert("sampling".to_owned(), json!({}));
         }
         if self.roots {
@@ -44,11 +44,9 @@ impl Offered {
     /// Whether this question may be asked.
     pub(super) fn covers(self, method: &str, params: &Value) -> bool {
         match method {
-            "elicitation/create" if params.get("mode").and_then(Value::as_str) == Some("url") => {
-                self.addresses
-            }
+            "elicitation/create" if params.get("mode").and_then(Value::as_str) == Some("url") => self.urls,
             "elicitation/create" => self.forms,
-            "sampling/createMessage" => self.samples,
+            "sampling/createMessage" => self.sampling,
             "roots/list" => self.roots,
             _ => false,
         }
@@ -61,21 +59,21 @@ pub struct Elicitation {
     /// What it says; a stranger's words, cleaned.
     pub message: String,
     /// What it wants.
-    pub wanted: Wanted,
+    pub kind: ElicitationKind,
 }
 
 /// What a question wants.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wanted {
+pub enum ElicitationKind {
     /// Fields that fit this schema: an object of plain values.
     Form(Value),
     /// A visit to this address.
-    Visit(String),
+    Url(String),
 }
 
 /// What the user answered.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Elicited {
+pub enum ElicitationAnswer {
     /// Yes, with these fields; those left out get their defaults.
     Accept(Map<String, Value>),
     /// No.
@@ -85,31 +83,31 @@ pub enum Elicited {
 }
 
 /// Answers a server's questions. Each may take its time, and is called on a thread of its own.
-pub trait Handlers: Send + Sync {
+pub trait ServerRequestHandler: Send + Sync {
     /// What of this is offered. What is not is refused without asking anybody.
-    fn offered(&self) -> Offered;
+    fn capabilities(&self) -> ClientCapabilities;
 
     /// Asks the user.
-    fn elicit(&self, question: &Elicitation, cancel: &Cancel) -> Result<Elicited, RpcError> {
+    fn elicit(&self, question: &Elicitation, cancel: &Cancel) -> Result<ElicitationAnswer, RpcError> {
         let _ = (question, cancel);
-        Err(RpcError::method("elicitation/create"))
+        Err(RpcError::method_not_found("elicitation/create"))
     }
 
     /// Asks a model; takes and gives what the wire has.
     fn sample(&self, params: &Value, cancel: &Cancel) -> Result<Value, RpcError> {
         let _ = (params, cancel);
-        Err(RpcError::method("sampling/createMessage"))
+        Err(RpcError::method_not_found("sampling/createMessage"))
     }
 
     /// Tells the folders: addresses beginning with `file://`, and names.
     fn roots(&self) -> Result<Vec<(String, Option<String>)>, RpcError> {
-        Err(RpcError::method("roots/list"))
+        Err(RpcError::method_not_found("roots/list"))
     }
 }
 
 /// Has one question answered, as the wire has it.
 pub(super) fn answer(
-    handlers: &dyn Handlers,
+    handlers: &dyn ServerRequestHandler,
     method: &str,
     params: &Value,
     cancel: &Cancel,
@@ -118,13 +116,13 @@ pub(super) fn answer(
         "elicitation/create" => {
             let question = Elicitation::read(params)?;
             let elicited = handlers.elicit(&question, cancel)?;
-            Ok(match (elicited, &question.wanted) {
-                (Elicited::Accept(given), Wanted::Form(schema)) => {
+            Ok(match (elicited, &question.kind) {
+                (ElicitationAnswer::Accept(given), ElicitationKind::Form(schema)) => {
                     json!({"action": "accept", "content": with_defaults(given, schema)})
                 }
-                (Elicited::Accept(_), Wanted::Visit(_)) => json!({"action": "accept"}),
-                (Elicited::Decline, _) => json!({"action": "decline"}),
-                (Elicited::Cancel, _) => json!({"action": "cancel"}),
+                (ElicitationAnswer::Accept(_), ElicitationKind::Url(_)) => json!({"action": "accept"}),
+                (ElicitationAnswer::Decline, _) => json!({"action": "decline"}),
+                (ElicitationAnswer::Cancel, _) => json!({"action": "cancel"}),
             })
         }
         "sampling/createMessage" => {
@@ -140,7 +138,7 @@ pub(super) fn answer(
             });
             Ok(json!({"roots": roots.collect::<Vec<_>>()}))
         }
-        other => Err(RpcError::method(other)),
+        other => Err(RpcError::method_not_found(other)),
     }
 }
 
@@ -154,7 +152,9 @@ impl Elicitation {
         let wanted = match mode {
             "form" => {
                 let schema = params.get("requestedSchema").filter(|schema| schema.is_object());
-                Wanted::Form(schema.cloned().ok_or_else(|| wrong("requestedSchema must be an object"))?)
+                ElicitationKind::Form(
+                    schema.cloned().ok_or_else(|| wrong("requestedSchema must be an object"))?,
+                )
             }
             "url" => {
                 let url =
@@ -163,11 +163,11 @@ impl Elicitation {
                 if !matches!(url.scheme(), "https" | "http") {
                     return Err(wrong("only http and https addresses can be visited"));
                 }
-                Wanted::Visit(url.into())
+                ElicitationKind::Url(url.into())
             }
             _ => return Err(wrong("mode must be \"form\" or \"url\"")),
         };
-        Ok(Self { message, wanted })
+        Ok(Self { message, kind: wanted })
     }
 }
 
@@ -199,13 +199,13 @@ mod tests {
 
     struct Yes;
 
-    impl Handlers for Yes {
-        fn offered(&self) -> Offered {
-            Offered { forms: true, ..Offered::default() }
+    impl ServerRequestHandler for Yes {
+        fn capabilities(&self) -> ClientCapabilities {
+            ClientCapabilities { forms: true, ..ClientCapabilities::default() }
         }
 
-        fn elicit(&self, _: &Elicitation, _: &Cancel) -> Result<Elicited, RpcError> {
-            Ok(Elicited::Accept(Map::from_iter([("a".to_owned(), json!("given"))])))
+        fn elicit(&self, _: &Elicitation, _: &Cancel) -> Result<ElicitationAnswer, RpcError> {
+            Ok(ElicitationAnswer::Accept(Map::from_iter([("a".to_owned(), json!("given"))])))
         }
     }
 
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn only_what_is_offered_is_declared_and_covered() {
-        let offered = Offered { addresses: true, roots: true, ..Offered::default() };
+        let offered = ClientCapabilities { urls: true, roots: true, ..ClientCapabilities::default() };
         assert_eq!(offered.capabilities(), json!({"elicitation": {"url": {}}, "roots": {}}));
         assert!(!offered.covers("elicitation/create", &json!({})));
         assert!(offered.covers("elicitation/create", &json!({"mode": "url"})));
@@ -249,6 +249,6 @@ mod tests {
             !offered.covers("sampling/createMessage", &json!({}))
                 && !offered.covers("tools/call", &json!({}))
         );
-        assert_eq!(Offered::default().capabilities(), json!({}));
+        assert_eq!(ClientCapabilities::default().capabilities(), json!({}));
     }
 }

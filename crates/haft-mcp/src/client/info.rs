@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::portable::{clean, clean_line};
-use crate::wire::{Version, meta};
+use crate::wire::{ProtocolVersion, meta};
 
 /// How much of a server's instructions is kept.
 const MOST_INSTRUCTIONS: usize = 16_000;
@@ -14,7 +14,7 @@ const MOST_NAME: usize = 200;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerInfo {
     /// The revision that is spoken with it.
-    pub version: Version,
+    pub version: ProtocolVersion,
     /// Its name; empty if it gave none.
     pub name: String,
     /// Its name for people, if it gave one.
@@ -29,7 +29,7 @@ pub struct ServerInfo {
 
 impl ServerInfo {
     /// What a result of `server/discover` or `initialize` says of its server.
-    pub(super) fn read(version: Version, result: &Value) -> Self {
+    pub(super) fn read(version: ProtocolVersion, result: &Value) -> Self {
         let server =
             meta::get(result, meta::SERVER).or_else(|| result.get("serverInfo")).unwrap_or(&Value::Null);
         let word =

@@ -6,23 +6,23 @@ use serde_json::Value;
 
 use super::ClientError;
 use super::patience::Patience;
-use crate::wire::{Id, Message, Version};
+use crate::wire::{ProtocolVersion, RequestId, RpcMessage};
 
 /// One request on its way.
 #[derive(Clone)]
 pub(super) struct Asked {
-    pub(super) id: Id,
+    pub(super) id: RequestId,
     pub(super) method: &'static str,
     pub(super) params: Value,
     /// The revision that it is written in, where each request says so itself.
-    pub(super) version: Option<Version>,
+    pub(super) version: Option<ProtocolVersion>,
     /// What of the arguments goes along as headers, where there are any.
     pub(super) headers: Vec<(String, String)>,
 }
 
 impl Asked {
-    pub(super) fn message(&self) -> Message {
-        Message::request(self.id.clone(), self.method, self.params.clone())
+    pub(super) fn message(&self) -> RpcMessage {
+        RpcMessage::request(self.id.clone(), self.method, self.params.clone())
     }
 }
 
@@ -32,16 +32,16 @@ pub(super) trait Link: Send + Sync {
     fn ask(&self, asked: &Asked, patience: &Patience<'_>) -> Result<Value, ClientError>;
 
     /// Sends what has no answer.
-    fn tell(&self, message: &Message, limit: Duration) -> Result<(), ClientError>;
+    fn tell(&self, message: &RpcMessage, limit: Duration) -> Result<(), ClientError>;
 
     /// Nobody waits for that answer any more: what to tell the server, if it does not see it by itself.
-    fn taken_back(&self, asked: &Asked) -> Option<Message> {
+    fn taken_back(&self, asked: &Asked) -> Option<RpcMessage> {
         let params = serde_json::json!({"requestId": asked.id, "reason": "nobody waits for it any more"});
-        Some(Message::notification("notifications/cancelled", params))
+        Some(RpcMessage::notification("notifications/cancelled", params))
     }
 
     /// A handshake has agreed on this revision.
-    fn agreed(&self, version: Version) {
+    fn agreed(&self, version: ProtocolVersion) {
         let _ = version;
     }
 

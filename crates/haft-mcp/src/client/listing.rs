@@ -5,18 +5,18 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::portable::clean_line;
-use super::{ClientError, Limits, Trouble};
+use super::{ClientError, ClientLimits, McpError};
 
 /// What a server has of something, as far as it was taken.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Listing<T> {
+pub struct ServerList<T> {
     /// What it has.
     pub items: Vec<T>,
     /// What was wrong with the rest, in words.
     pub warnings: Vec<String>,
 }
 
-impl<T> Default for Listing<T> {
+impl<T> Default for ServerList<T> {
     fn default() -> Self {
         Self { items: Vec::new(), warnings: Vec::new() }
     }
@@ -25,7 +25,7 @@ impl<T> Default for Listing<T> {
 /// How many warnings are kept; more say nothing new.
 const MOST_WARNINGS: usize = 50;
 
-impl<T> Listing<T> {
+impl<T> ServerList<T> {
     pub(super) fn warn(&mut self, why: impl Into<String>) {
         if self.warnings.len() < MOST_WARNINGS {
             self.warnings.push(why.into());
@@ -33,11 +33,11 @@ impl<T> Listing<T> {
     }
 
     /// The same list of something else; what cannot be read is left out with a warning.
-    pub(super) fn read<U>(self, read: impl Fn(Value) -> Result<U, String>) -> Listing<U>
+    pub(super) fn read<U>(self, read: impl Fn(Value) -> Result<U, String>) -> ServerList<U>
     where
         T: Into<Value>,
     {
-        let mut all = Listing { items: Vec::new(), warnings: self.warnings };
+        let mut all = ServerList { items: Vec::new(), warnings: self.warnings };
         for item in self.items {
             match read(item.into()) {
                 Ok(item) => all.items.push(item),
@@ -51,17 +51,17 @@ impl<T> Listing<T> {
 /// Asks for page after page of `key`, with `ask`.
 pub(super) fn list(
     key: &str,
-    limits: &Limits,
+    limits: &ClientLimits,
     mut ask: impl FnMut(Value) -> Result<Value, ClientError>,
-) -> Result<Listing<Map<String, Value>>, ClientError> {
-    let mut all = Listing::default();
+) -> Result<ServerList<Map<String, Value>>, ClientError> {
+    let mut all = ServerList::default();
     let (mut cursor, mut seen, mut bytes) = (None::<String>, HashSet::new(), 0);
     for page in 1.. {
         let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
         let mut result = match ask(params) {
             Ok(result) => result,
             Err(error) if page == 1 => return Err(error),
-            Err(error) if error.kind == Trouble::Cancelled => return Err(error),
+            Err(error) if error.kind == McpError::Cancelled => return Err(error),
             Err(error) => {
                 all.warn(format!("page {page} of {key} could not be had: {error}"));
                 break;
@@ -73,12 +73,12 @@ pub(super) fn list(
         let Some(Value::Array(items)) = items else {
             let why = format!("the server's list of {key} is none");
             if page == 1 {
-                return Err(ClientError::garbled(why));
+                return Err(ClientError::invalid_message(why));
             }
             all.warn(why);
             break;
         };
-        let room = limits.list_items.saturating_sub(all.items.len());
+        let room = limits.max_list_items.saturating_sub(all.items.len());
         let over = items.len().saturating_sub(room);
         for item in items.into_iter().take(room) {
             match item {
@@ -88,19 +88,19 @@ pub(super) fn list(
         }
         let Some(next) = next else {
             if over > 0 {
-                all.warn(format!("{over} {key} beyond the first {} are left out", limits.list_items));
+                all.warn(format!("{over} {key} beyond the first {} are left out", limits.max_list_items));
             }
             break;
         };
         let stop = match next {
-            _ if over > 0 || all.items.len() >= limits.list_items => {
-                Some(format!("{key} beyond the first {} are left out", limits.list_items))
+            _ if over > 0 || all.items.len() >= limits.max_list_items => {
+                Some(format!("{key} beyond the first {} are left out", limits.max_list_items))
             }
-            _ if bytes > limits.list_bytes => {
-                Some(format!("{key} beyond {} bytes are left out", limits.list_bytes))
+            _ if bytes > limits.max_list_bytes => {
+                Some(format!("{key} beyond {} bytes are left out", limits.max_list_bytes))
             }
-            _ if page >= limits.list_pages => {
-                Some(format!("{key} beyond page {} are left out", limits.list_pages))
+            _ if page >= limits.max_list_pages => {
+                Some(format!("{key} beyond page {} are left out", limits.max_list_pages))
             }
             Value::String(next) if !seen.insert(next.clone()) => {
                 Some(format!("the list of {key} goes in circles; what was seen once is kept"))
@@ -140,12 +140,17 @@ mod tests {
 
     type Page<'a> = &'a dyn Fn(usize) -> Value;
 
-    fn limits() -> Limits {
-        Limits { list_items: 10, list_pages: 5, list_bytes: 10_000, ..Limits::default() }
+    fn limits() -> ClientLimits {
+        ClientLimits {
+            max_list_items: 10,
+            max_list_pages: 5,
+            max_list_bytes: 10_000,
+            ..ClientLimits::default()
+        }
     }
 
     /// Lists pages that `page` makes; how many were asked for.
-    fn listed(page: impl Fn(usize) -> Value) -> (Listing<Map<String, Value>>, usize) {
+    fn listed(page: impl Fn(usize) -> Value) -> (ServerList<Map<String, Value>>, usize) {
         let mut pages = 0;
         let all = list("tools", &limits(), |_| {
             pages += 1;
@@ -206,7 +211,7 @@ mod tests {
         assert_eq!((all.items.len(), all.warnings.len()), (1, 4));
         for result in [json!({}), json!({"tools": {}}), json!(7), Value::Null] {
             let error = list("tools", &limits(), |_| Ok(result.clone())).unwrap_err();
-            assert_eq!(error.kind, Trouble::Garbled, "{result}");
+            assert_eq!(error.kind, McpError::InvalidMessage, "{result}");
         }
     }
 
@@ -218,11 +223,11 @@ mod tests {
             if pages == 1 {
                 Ok(json!({"tools": tools(2), "nextCursor": "2"}))
             } else {
-                Err(ClientError::late("late"))
+                Err(ClientError::timed_out("late"))
             }
         });
         let all = all.unwrap();
         assert_eq!((all.items.len(), all.warnings.len()), (2, 1));
-        assert!(list("tools", &limits(), |_| Err(ClientError::late("late"))).is_err());
+        assert!(list("tools", &limits(), |_| Err(ClientError::timed_out("late"))).is_err());
     }
 }

@@ -1,8 +1,8 @@
 //! Servers that others wrote, held by Haft: asked in whichever era they live, and believed in nothing.
 //!
-//! [`Client`] is one connection. Below it stands a `Link`: a process ([`Pipes`]) or an address ([`Endpoint`]). Every wait
-//! has a limit ([`Limits`]), and so has everything that is read. What a server asks of its own accord is answered only if
-//! somebody offers to ([`Handlers`]). [`portable`] makes its tools fit for every provider.
+//! [`McpClient`] is one connection. Below it stands a `Link`: a process ([`ProcessPipes`]) or an address ([`HttpEndpoint`]). Every wait
+//! has a limit ([`ClientLimits`]), and so has everything that is read. What a server asks of its own accord is answered only if
+//! somebody offers to ([`ServerRequestHandler`]). [`portable`] makes its tools fit for every provider.
 
 mod authorize;
 mod connection;
@@ -29,15 +29,17 @@ mod things;
 
 use haft_tool::lock;
 
-pub use authorize::Authorize;
-pub use connection::{Client, Transport};
-pub use error::{ClientError, Trouble};
-pub use handlers::{Elicitation, Elicited, Handlers, Offered, Wanted};
-pub use http::Endpoint;
+pub use authorize::TokenProvider;
+pub use connection::{McpClient, ServerTransport};
+pub use error::{ClientError, McpError};
+pub use handlers::{
+    ClientCapabilities, Elicitation, ElicitationAnswer, ElicitationKind, ServerRequestHandler,
+};
+pub use http::HttpEndpoint;
 pub use info::ServerInfo;
-pub use listing::Listing;
-pub use options::{CallOptions, Limits, Options, Progress};
-pub use stdio::{Ended, Pipes};
-pub use things::{Prompt, PromptArgument, Resource, ServerTool, Template};
+pub use listing::ServerList;
+pub use options::{ClientLimits, ClientOptions, ProgressUpdate, ToolCallOptions};
+pub use stdio::{ProcessHandle, ProcessPipes};
+pub use things::{PromptArgument, ResourceTemplate, ServerPrompt, ServerResource, ServerTool};
 
-pub use crate::serve::News;
+pub use crate::serve::ServerChange;

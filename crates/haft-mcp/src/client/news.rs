@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::lock;
-use crate::serve::News;
+use crate::serve::ServerChange;
 
 /// How long after some news the next are told: a server that cries wolf is heard a few times a second.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -16,7 +16,7 @@ const MOST_RESOURCES: usize = 256;
 /// The longest address of a resource.
 const LONGEST: usize = 4096;
 
-type OnNews = Box<dyn Fn(News) + Send>;
+type OnNews = Box<dyn Fn(ServerChange) + Send>;
 
 /// Collects news and tells them, many of the same as one.
 #[derive(Default)]
@@ -33,21 +33,21 @@ struct State {
     closed: bool,
     listener: u64,
     /// How often the server has said that its tools are others.
-    other_tools: u64,
+    tool_list_changes: u64,
     /// How often the server has said that it will tell.
     promised: u64,
 }
 
 impl State {
-    fn take(&mut self) -> Vec<News> {
+    fn take(&mut self) -> Vec<ServerChange> {
         let lists = [
-            (&mut self.tools, News::Tools),
-            (&mut self.prompts, News::Prompts),
-            (&mut self.resources, News::Resources),
+            (&mut self.tools, ServerChange::Tools),
+            (&mut self.prompts, ServerChange::Prompts),
+            (&mut self.resources, ServerChange::Resources),
         ];
         let lists = lists.into_iter().filter_map(|(flag, news)| std::mem::take(flag).then_some(news));
-        let mut all: Vec<News> = lists.collect();
-        all.extend(std::mem::take(&mut self.changed).into_iter().map(News::Resource));
+        let mut all: Vec<ServerChange> = lists.collect();
+        all.extend(std::mem::take(&mut self.changed).into_iter().map(ServerChange::Resource));
         all
     }
 }
@@ -58,7 +58,7 @@ impl NewsDesk {
         let mut state = lock(&self.state.0);
         match method {
             "notifications/tools/list_changed" => {
-                (state.tools, state.other_tools) = (true, state.other_tools + 1);
+                (state.tools, state.tool_list_changes) = (true, state.tool_list_changes + 1);
             }
             "notifications/prompts/list_changed" => state.prompts = true,
             "notifications/resources/list_changed" => state.resources = true,
@@ -93,8 +93,8 @@ impl NewsDesk {
     }
 
     /// How often the server has said that its tools are others.
-    pub(super) fn other_tools(&self) -> u64 {
-        lock(&self.state.0).other_tools
+    pub(super) fn tool_list_changes(&self) -> u64 {
+        lock(&self.state.0).tool_list_changes
     }
 
     /// How often the server has said that it will tell.
@@ -157,11 +157,11 @@ mod tests {
         assert!(!desk.note("notifications/message", &json!({})));
         let limit = Duration::from_mins(1);
         let mut heard = Vec::new();
-        while heard.last() != Some(&News::Resource("memo://last".to_owned())) {
+        while heard.last() != Some(&ServerChange::Resource("memo://last".to_owned())) {
             heard.push(told.recv_timeout(limit).unwrap());
         }
         assert!(heard.len() < 100, "{} times", heard.len());
-        assert_eq!(heard[0], News::Tools);
+        assert_eq!(heard[0], ServerChange::Tools);
         desk.close();
         assert!(told.recv_timeout(limit).is_err(), "the listener is let go");
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use haft_tool::Cancel;
 use serde_json::Value;
 
-use super::{ClientError, Progress, Trouble, lock};
+use super::{ClientError, McpError, ProgressUpdate, lock};
 
 /// How long one request is waited for: progress extends it, up to a point that nothing extends.
 pub(super) struct Patience<'a> {
@@ -18,7 +18,7 @@ pub(super) struct Patience<'a> {
     heard: Cell<Instant>,
     furthest: Cell<f64>,
     pub(super) cancel: &'a Cancel,
-    progress: &'a dyn Fn(&Progress),
+    progress: &'a dyn Fn(&ProgressUpdate),
     questions: Option<&'a Questions>,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Patience<'a> {
         step: Duration,
         at_most: Duration,
         cancel: &'a Cancel,
-        progress: &'a dyn Fn(&Progress),
+        progress: &'a dyn Fn(&ProgressUpdate),
     ) -> Self {
         let patience = Self::without_end(cancel);
         Self { step: Some(step.min(at_most)), at_most: Some(at_most), progress, ..patience }
@@ -68,7 +68,7 @@ impl<'a> Patience<'a> {
     /// How much is left; an error if nothing is, or the answer is no longer wanted.
     pub(super) fn left(&self, method: &str) -> Result<Duration, ClientError> {
         if self.cancel.is_cancelled() {
-            return Err(ClientError::new(Trouble::Cancelled, format!("`{method}` was cancelled")));
+            return Err(ClientError::new(McpError::Cancelled, format!("`{method}` was cancelled")));
         }
         // A wait that is long enough to be looked at again seldom.
         let mut left = Duration::from_hours(1);
@@ -98,12 +98,12 @@ impl<'a> Patience<'a> {
             ),
             _ => format!("`{method}` was not answered within {step} s"),
         };
-        ClientError::late(why)
+        ClientError::timed_out(why)
     }
 
     /// Hears what the server says of its progress. What does not go forward is no progress.
     pub(super) fn hear(&self, params: &Value) {
-        if let Some(progress) = Progress::read(params)
+        if let Some(progress) = ProgressUpdate::read(params)
             && progress.progress > self.furthest.get()
         {
             self.furthest.set(progress.progress);

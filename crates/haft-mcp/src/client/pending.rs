@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::ear::Ear;
 use super::patience::Patience;
-use super::{ClientError, Trouble, lock};
-use crate::wire::{Id, Message};
+use super::{ClientError, McpError, lock};
+use crate::wire::{RequestId, RpcMessage};
 
-/// Progress notifications that are queued for one request; beyond, the oldest is dropped.
+/// ProgressUpdate notifications that are queued for one request; beyond, the oldest is dropped.
 const MAX_QUEUED_PROGRESS: usize = 32;
 
 /// All requests of one connection that have no response yet.
@@ -19,7 +19,7 @@ pub(super) struct PendingRequests(Mutex<PendingState>);
 
 #[derive(Default)]
 struct PendingState {
-    waiting: HashMap<Id, Arc<ResponseSlot>>,
+    waiting: HashMap<RequestId, Arc<ResponseSlot>>,
     /// Why there will be no more responses.
     closed: Option<ClientError>,
 }
@@ -39,7 +39,7 @@ struct Received {
 
 impl PendingRequests {
     /// Registers a request, before it is sent.
-    pub(super) fn register(&self, id: &Id) -> Result<PendingResponse<'_>, ClientError> {
+    pub(super) fn register(&self, id: &RequestId) -> Result<PendingResponse<'_>, ClientError> {
         let mut state = lock(&self.0);
         if let Some(closed) = &state.closed {
             return Err(closed.clone());
@@ -50,14 +50,14 @@ impl PendingRequests {
     }
 
     /// Delivers a response. Returns false if no request with this id waits: it is unknown, or this is the second response.
-    pub(super) fn deliver(&self, id: &Id, outcome: Result<Value, ClientError>) -> bool {
+    pub(super) fn deliver(&self, id: &RequestId, outcome: Result<Value, ClientError>) -> bool {
         let slot = lock(&self.0).waiting.remove(id);
         slot.map(|slot| slot.fill(outcome)).is_some()
     }
 
     /// Queues a progress notification, whose token is the id of its request.
     pub(super) fn progress(&self, params: Value) {
-        let id = params.get("progressToken").and_then(Id::read);
+        let id = params.get("progressToken").and_then(RequestId::read);
         let slot = id.and_then(|id| lock(&self.0).waiting.get(&id).cloned());
         if let Some(slot) = slot {
             let mut received = lock(&slot.state);
@@ -70,25 +70,28 @@ impl PendingRequests {
     }
 
     /// Routes a message: responses and progress to their requests, the rest to `ear`.
-    pub(super) fn route(&self, message: Message, ear: &Arc<Ear>) {
+    pub(super) fn route(&self, message: RpcMessage, ear: &Arc<Ear>) {
         match message {
-            Message::Response { id: Some(id), outcome } => {
+            RpcMessage::Response { id: Some(id), outcome } => {
                 self.deliver(&id, outcome.map_err(ClientError::from));
             }
-            Message::Response { id: None, .. } => {}
-            Message::Notification { method, params } if method == "notifications/progress" => {
+            RpcMessage::Response { id: None, .. } => {}
+            RpcMessage::Notification { method, params } if method == "notifications/progress" => {
                 self.progress(params);
             }
             // A stateless server ends a subscription this way; in other versions this is about the server's own requests.
-            Message::Notification { method, params }
+            RpcMessage::Notification { method, params }
                 if method == "notifications/cancelled" && !ear.may_be_asked() =>
             {
-                if let Some(id) = params.get("requestId").and_then(Id::read) {
-                    self.deliver(&id, Err(ClientError::new(Trouble::Ended, "the server has ended it")));
+                if let Some(id) = params.get("requestId").and_then(RequestId::read) {
+                    self.deliver(
+                        &id,
+                        Err(ClientError::new(McpError::Disconnected, "the server has ended it")),
+                    );
                 }
             }
-            Message::Notification { method, params } => ear.note(&method, &params),
-            Message::Request { id, method, params } => ear.request(id, method, params),
+            RpcMessage::Notification { method, params } => ear.note(&method, &params),
+            RpcMessage::Request { id, method, params } => ear.request(id, method, params),
         }
     }
 
@@ -122,7 +125,7 @@ impl ResponseSlot {
 /// A registered request; dropping it ignores the response.
 pub(super) struct PendingResponse<'a> {
     pending: &'a PendingRequests,
-    id: Id,
+    id: RequestId,
     slot: Arc<ResponseSlot>,
 }
 
@@ -144,7 +147,7 @@ impl PendingResponse<'_> {
                 }
                 received = lock(&self.slot.state);
             }
-            // Progress that came before the response is reported before it.
+            // ProgressUpdate that came before the response is reported before it.
             if received.progress.is_empty()
                 && let Some(outcome) = received.outcome.take()
             {
@@ -183,7 +186,7 @@ mod tests {
         id: i64,
         act: impl FnOnce(&PendingRequests),
     ) -> Result<Value, ClientError> {
-        let waiting = pending.register(&Id::Number(id))?;
+        let waiting = pending.register(&RequestId::Number(id))?;
         act(pending);
         waiting.wait("test", &Patience::of(LONG_TIMEOUT, &Cancel::new()))
     }
@@ -192,10 +195,10 @@ mod tests {
     fn first_response_with_the_same_id_and_id_type_is_delivered() {
         let pending = PendingRequests::default();
         let answer = wait_after(&pending, 5, |pending| {
-            assert!(!pending.deliver(&Id::Text("5".to_owned()), Ok(json!("text"))));
-            assert!(!pending.deliver(&Id::Number(6), Ok(json!("other"))));
-            assert!(pending.deliver(&Id::Number(5), Ok(json!("first"))));
-            assert!(!pending.deliver(&Id::Number(5), Ok(json!("second"))));
+            assert!(!pending.deliver(&RequestId::Text("5".to_owned()), Ok(json!("text"))));
+            assert!(!pending.deliver(&RequestId::Number(6), Ok(json!("other"))));
+            assert!(pending.deliver(&RequestId::Number(5), Ok(json!("first"))));
+            assert!(!pending.deliver(&RequestId::Number(5), Ok(json!("second"))));
         });
         assert_eq!(answer.unwrap(), "first");
     }
@@ -203,18 +206,18 @@ mod tests {
     #[test]
     fn requests_fail_with_the_first_error_after_close() {
         let pending = PendingRequests::default();
-        drop(pending.register(&Id::Number(1)));
-        assert!(!pending.deliver(&Id::Number(1), Ok(json!("late"))));
-        let garbled = ClientError::garbled("?");
+        drop(pending.register(&RequestId::Number(1)));
+        assert!(!pending.deliver(&RequestId::Number(1), Ok(json!("late"))));
+        let garbled = ClientError::invalid_message("?");
         assert_eq!(wait_after(&pending, 2, |pending| pending.fail_all(&garbled)), Err(garbled));
         assert_eq!(
-            wait_after(&pending, 3, |pending| assert!(pending.deliver(&Id::Number(3), Ok(json!(3))))),
+            wait_after(&pending, 3, |pending| assert!(pending.deliver(&RequestId::Number(3), Ok(json!(3))))),
             Ok(json!(3))
         );
-        let ended = ClientError::new(Trouble::Ended, "first");
+        let ended = ClientError::new(McpError::Disconnected, "first");
         let end = |pending: &PendingRequests| {
             pending.close(ended.clone());
-            pending.close(ClientError::new(Trouble::Closed, "second"));
+            pending.close(ClientError::new(McpError::Closed, "second"));
         };
         assert_eq!(wait_after(&pending, 4, end), Err(ended.clone()));
         assert_eq!(wait_after(&pending, 5, |_| ()), Err(ended));
@@ -224,29 +227,32 @@ mod tests {
     fn progress_is_reported_in_order_before_the_response_and_bounded() {
         let pending = PendingRequests::default();
         let reported = RefCell::new(Vec::new());
-        let waiting = pending.register(&Id::Number(1)).unwrap();
+        let waiting = pending.register(&RequestId::Number(1)).unwrap();
         for step in [1.0, 3.0, 2.0, 4.0] {
             pending.progress(json!({"progressToken": 1, "progress": step}));
         }
         pending.progress(json!({"progressToken": "1", "progress": 9}));
         pending.progress(json!({"progressToken": 1, "progress": "half"}));
-        pending.deliver(&Id::Number(1), Ok(json!({})));
+        pending.deliver(&RequestId::Number(1), Ok(json!({})));
         let cancel = Cancel::new();
-        let report = |progress: &super::super::Progress| reported.borrow_mut().push(progress.progress);
+        let report = |progress: &super::super::ProgressUpdate| reported.borrow_mut().push(progress.progress);
         waiting.wait("test", &Patience::stretching(LONG_TIMEOUT, LONG_TIMEOUT, &cancel, &report)).unwrap();
         assert_eq!(*reported.borrow(), [1.0, 3.0, 4.0]);
-        let _waiting = pending.register(&Id::Number(2)).unwrap();
+        let _waiting = pending.register(&RequestId::Number(2)).unwrap();
         for step in 0..1000 {
             pending.progress(json!({"progressToken": 2, "progress": step}));
         }
-        assert_eq!(lock(&lock(&pending.0).waiting[&Id::Number(2)].state).progress.len(), MAX_QUEUED_PROGRESS);
+        assert_eq!(
+            lock(&lock(&pending.0).waiting[&RequestId::Number(2)].state).progress.len(),
+            MAX_QUEUED_PROGRESS
+        );
     }
 
     #[test]
     fn flood_of_progress_does_not_extend_the_total_timeout() {
         let (pending, stop) = (PendingRequests::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            let waiting = pending.register(&Id::Number(1)).unwrap();
+            let waiting = pending.register(&RequestId::Number(1)).unwrap();
             scope.spawn(|| {
                 for step in 0_u64.. {
                     if stop.load(Ordering::SeqCst) {
@@ -258,7 +264,7 @@ mod tests {
             let (cancel, limit) = (Cancel::new(), Duration::from_millis(50));
             let late = waiting.wait("test", &Patience::stretching(limit, limit, &cancel, &|_| {}));
             stop.store(true, Ordering::SeqCst);
-            assert_eq!(late.unwrap_err().kind, Trouble::Late);
+            assert_eq!(late.unwrap_err().kind, McpError::TimedOut);
         });
     }
 
@@ -266,15 +272,15 @@ mod tests {
     fn wait_ends_on_timeout_and_on_cancellation() {
         let pending = PendingRequests::default();
         let cancel = Cancel::new();
-        let waiting = pending.register(&Id::Number(1)).unwrap();
+        let waiting = pending.register(&RequestId::Number(1)).unwrap();
         let late = waiting.wait("test", &Patience::of(Duration::from_millis(5), &cancel));
-        assert_eq!(late.unwrap_err().kind, Trouble::Late);
-        let waiting = pending.register(&Id::Number(2)).unwrap();
+        assert_eq!(late.unwrap_err().kind, McpError::TimedOut);
+        let waiting = pending.register(&RequestId::Number(2)).unwrap();
         let other = cancel.clone();
         let canceller = std::thread::spawn(move || other.cancel());
         assert_eq!(
             waiting.wait("test", &Patience::of(LONG_TIMEOUT, &cancel)).unwrap_err().kind,
-            Trouble::Cancelled
+            McpError::Cancelled
         );
         canceller.join().unwrap();
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::conversation::{Conversation, Question};
 use super::patience::Patience;
-use super::{Trouble, lock};
+use super::{McpError, lock};
 
 /// The shortest and the longest pause before it is made anew.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
@@ -38,7 +38,7 @@ impl Subscription {
     }
 
     pub(super) fn begin(&self) {
-        if self.conversation.version().is_modern() {
+        if self.conversation.version().is_stateless() {
             let mut state = lock(&self.state);
             state.begun = true;
             self.renew(&mut state);
@@ -106,7 +106,9 @@ fn listen(conversation: &Conversation, filter: &Value, cancel: &Cancel) {
             Ok(_) => pause = PAUSES.0,
             Err(error) => match error.kind {
                 // It does not offer this, or there is nobody any more.
-                Trouble::Answered(_) | Trouble::Status(_) | Trouble::Closed | Trouble::Unauthorized => return,
+                McpError::Rpc(_) | McpError::HttpStatus(_) | McpError::Closed | McpError::Unauthorized => {
+                    return;
+                }
                 _ => pause = (pause * 2).min(PAUSES.1),
             },
         }

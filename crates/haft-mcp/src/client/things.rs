@@ -52,7 +52,7 @@ impl ServerTool {
 /// A resource.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Resource {
+pub struct ServerResource {
     /// Its address.
     pub uri: String,
     /// Its name.
@@ -71,7 +71,7 @@ pub struct Resource {
 /// Resources that an address can be made for.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Template {
+pub struct ResourceTemplate {
     /// How their addresses are made (RFC 6570).
     pub uri_template: String,
     /// Its name.
@@ -87,7 +87,7 @@ pub struct Template {
 
 /// A prompt.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Prompt {
+pub struct ServerPrompt {
     /// What it is asked for with.
     pub name: String,
     /// Its name for people.

@@ -1,270 +1,265 @@
-//! The methods, and what each of them gives.
+//! The methods of the protocol.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::exchange::{Exchange, Level};
-use super::hub::Filter;
-use super::server::Server;
-use super::service::{Cached, Identity, Page};
-use crate::wire::{RpcError, Version, meta};
+use super::context::{LogLevel, RequestContext};
+use super::notifier::ChangeFilter;
+use super::server::McpServer;
+use super::service::{CacheHint, ListPage, ServerIdentity};
+use crate::wire::{ProtocolVersion, RpcError, meta};
 
-/// Whether the client may be asked about a request of this method.
-pub(super) fn may_ask(method: &str) -> bool {
+/// The protocol's limit for the values of one completion.
+const MAX_COMPLETIONS: usize = 100;
+
+/// Whether a stateless request of this method may ask its client for input.
+pub(super) fn may_request_input(method: &str) -> bool {
     matches!(method, "tools/call" | "resources/read" | "prompts/get")
 }
 
 /// Whether the method never blocks, so that the thread that reads may run it. `initialize` and `logging/setLevel` must run
-/// before the next message is read, because they change its meaning.
+/// before the next message is read, because they change how it is handled.
 pub(super) fn is_immediate(method: &str) -> bool {
     matches!(method, "initialize" | "ping" | "logging/setLevel")
 }
 
-/// The result of one request.
-pub(super) fn answer(
-    server: &Server,
-    exchange: &Arc<Exchange>,
+/// Runs one request.
+pub(super) fn respond(
+    server: &McpServer,
+    context: &Arc<RequestContext>,
     method: &str,
     params: Value,
 ) -> Result<Value, RpcError> {
-    let result = if exchange.version().is_modern() {
-        modern(server, exchange, method, params)?
-    } else {
-        legacy(server, exchange, method, params)?
-    };
-    Ok(if exchange.version().is_modern() { complete(result, &server.info) } else { result })
-}
-
-fn modern(server: &Server, exchange: &Arc<Exchange>, method: &str, params: Value) -> Result<Value, RpcError> {
-    match method {
-        "server/discover" => Ok(discover(server)),
-        _ => common(server, exchange, method, params),
+    if context.version().is_stateless() {
+        let result = match method {
+            "server/discover" => discover(server),
+            _ => respond_common(server, context, method, params)?,
+        };
+        return Ok(complete_result(result, &server.info));
     }
-}
-
-fn legacy(server: &Server, exchange: &Arc<Exchange>, method: &str, params: Value) -> Result<Value, RpcError> {
+    let capabilities = server.service.capabilities();
     match method {
-        "initialize" => Ok(initialize(server, exchange, &params)),
+        "initialize" => Ok(initialize(server, context, &params)),
         "ping" => Ok(json!({})),
-        "logging/setLevel" if server.service.offers().logging => {
-            let word = text(&params, "level")?;
-            let level = Level::parse(word)
-                .ok_or_else(|| RpcError::params(format!("There is no log level {word:?}")))?;
-            exchange.peer.known().level = Some(level);
+        "logging/setLevel" if capabilities.logging => {
+            let name = required_str(&params, "level")?;
+            let level = LogLevel::parse(name)
+                .ok_or_else(|| RpcError::invalid_params(format!("Unknown log level: {name:?}")))?;
+            context.peer.state().log_level = Some(level);
             Ok(json!({}))
         }
-        "resources/subscribe" if server.service.offers().watching => {
-            let uri = text(&params, "uri")?;
-            if !server.service.watches(uri) {
-                return Err(RpcError::no_resource(uri, exchange.version()));
+        "resources/subscribe" if capabilities.subscriptions => {
+            let uri = required_str(&params, "uri")?;
+            if !server.service.can_subscribe(uri) {
+                return Err(RpcError::resource_not_found(uri, context.version()));
             }
-            exchange.peer.known().watched.insert(uri.to_owned());
+            context.peer.state().subscribed.insert(uri.to_owned());
             Ok(json!({}))
         }
-        "resources/unsubscribe" if server.service.offers().watching => {
-            exchange.peer.known().watched.remove(text(&params, "uri")?);
+        "resources/unsubscribe" if capabilities.subscriptions => {
+            context.peer.state().subscribed.remove(required_str(&params, "uri")?);
             Ok(json!({}))
         }
-        _ => common(server, exchange, method, params),
+        _ => respond_common(server, context, method, params),
     }
 }
 
-fn common(
-    server: &Server,
-    exchange: &Arc<Exchange>,
+/// Runs a method that all versions have.
+fn respond_common(
+    server: &McpServer,
+    context: &Arc<RequestContext>,
     method: &str,
     mut params: Value,
 ) -> Result<Value, RpcError> {
     let service = &server.service;
-    let offers = service.offers();
-    let cursor = |params: &Value| match params.get("cursor") {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(cursor)) => Ok(Some(cursor.clone())),
-        Some(_) => Err(RpcError::params("cursor must be a string")),
-    };
+    let capabilities = service.capabilities();
     match method {
         "tools/list" => {
-            let cursor = cursor(&params)?;
-            Ok(list("tools", service.tools(cursor.as_deref(), exchange)?, exchange))
+            let page = service.list_tools(cursor(&params)?, context)?;
+            Ok(list_result("tools", page, context))
         }
         "tools/call" => {
             let arguments = match params.get_mut("arguments").map(Value::take) {
                 None | Some(Value::Null) => json!({}),
                 Some(arguments @ Value::Object(_)) => arguments,
-                Some(_) => return Err(RpcError::params("arguments must be an object")),
+                Some(_) => return Err(RpcError::invalid_params("arguments must be an object")),
             };
-            service.call(text(&params, "name")?, arguments, exchange)
+            service.call_tool(required_str(&params, "name")?, arguments, context)
         }
-        "resources/list" if offers.resources => {
-            let cursor = cursor(&params)?;
-            Ok(list("resources", service.resources(cursor.as_deref(), exchange)?, exchange))
+        "resources/list" if capabilities.resources => {
+            let page = service.list_resources(cursor(&params)?, context)?;
+            Ok(list_result("resources", page, context))
         }
-        "resources/templates/list" if offers.resources => {
-            let cursor = cursor(&params)?;
-            Ok(list("resourceTemplates", service.templates(cursor.as_deref(), exchange)?, exchange))
+        "resources/templates/list" if capabilities.resources => {
+            let page = service.list_resource_templates(cursor(&params)?, context)?;
+            Ok(list_result("resourceTemplates", page, context))
         }
-        "resources/read" if offers.resources => {
-            let (contents, cached) = service.read(text(&params, "uri")?, exchange)?;
-            Ok(with_cache(json!({"contents": contents}), cached, exchange))
+        "resources/read" if capabilities.resources => {
+            let (contents, cache) = service.read_resource(required_str(&params, "uri")?, context)?;
+            Ok(with_cache_hint(json!({"contents": contents}), cache, context))
         }
-        "prompts/list" if offers.prompts => {
-            let cursor = cursor(&params)?;
-            Ok(list("prompts", service.prompts(cursor.as_deref(), exchange)?, exchange))
+        "prompts/list" if capabilities.prompts => {
+            let page = service.list_prompts(cursor(&params)?, context)?;
+            Ok(list_result("prompts", page, context))
         }
-        "prompts/get" if offers.prompts => {
+        "prompts/get" if capabilities.prompts => {
             let none = Map::new();
             let arguments = match params.get("arguments") {
                 None | Some(Value::Null) => &none,
                 Some(Value::Object(arguments)) => arguments,
-                Some(_) => return Err(RpcError::params("arguments must be an object")),
+                Some(_) => return Err(RpcError::invalid_params("arguments must be an object")),
             };
-            service.prompt(text(&params, "name")?, arguments, exchange)
+            service.get_prompt(required_str(&params, "name")?, arguments, context)
         }
-        "completion/complete" if offers.completions => {
-            let (mut values, total) = service.complete(&params, exchange)?;
-            // The protocol has room for no more.
-            values.truncate(100);
-            let more = total > values.len();
-            Ok(json!({"completion": {"values": values, "total": total, "hasMore": more}}))
+        "completion/complete" if capabilities.completions => {
+            let (mut values, total) = service.complete(&params, context)?;
+            values.truncate(MAX_COMPLETIONS);
+            let has_more = total > values.len();
+            Ok(json!({"completion": {"values": values, "total": total, "hasMore": has_more}}))
         }
-        _ => Err(RpcError::method(method)),
+        _ => Err(RpcError::method_not_found(method)),
     }
 }
 
-fn initialize(server: &Server, exchange: &Arc<Exchange>, params: &Value) -> Value {
-    let asked = params.get("protocolVersion").and_then(Value::as_str).and_then(Version::parse);
-    let version = asked.filter(|version| !version.is_modern()).unwrap_or(Version::NEWEST_HANDSHAKE);
-    let first = {
-        let mut known = exchange.peer.known();
-        let first = known.version.is_none();
-        known.version = Some(version);
-        known.client = Arc::new(params.get("clientInfo").cloned().unwrap_or_default());
-        known.capabilities = Arc::new(params.get("capabilities").cloned().unwrap_or_default());
-        first
+fn initialize(server: &McpServer, context: &Arc<RequestContext>, params: &Value) -> Value {
+    let requested = params.get("protocolVersion").and_then(Value::as_str).and_then(ProtocolVersion::parse);
+    let version = requested.filter(|version| !version.is_stateless());
+    let version = version.unwrap_or(ProtocolVersion::NEWEST_LEGACY);
+    let is_first = {
+        let mut state = context.peer.state();
+        let is_first = state.version.is_none();
+        state.version = Some(version);
+        state.client_info = Arc::new(params.get("clientInfo").cloned().unwrap_or_default());
+        state.capabilities = Arc::new(params.get("capabilities").cloned().unwrap_or_default());
+        is_first
     };
-    if first {
-        server.hub.meet(&exchange.peer);
+    if is_first {
+        server.notifier.add_peer(&context.peer);
     }
-    let identity = server.service.identity();
-    let mut result = json!({
-        "protocolVersion": version.word(),
-        "capabilities": capabilities(server, version),
+    let result = json!({
+        "protocolVersion": version.as_str(),
+        "capabilities": declared_capabilities(server, version),
         "serverInfo": server.info,
     });
-    if let Some(instructions) = identity.instructions {
-        result["instructions"] = json!(instructions);
-    }
-    result
+    with_instructions(result, server)
 }
 
-fn discover(server: &Server) -> Value {
-    let identity = server.service.identity();
-    let mut result = json!({
-        "supportedVersions": Version::words(),
-        "capabilities": capabilities(server, Version::NEWEST),
+fn discover(server: &McpServer) -> Value {
+    let result = json!({
+        "supportedVersions": ProtocolVersion::names(),
+        "capabilities": declared_capabilities(server, ProtocolVersion::NEWEST),
         "ttlMs": 0, "cacheScope": "private",
     });
-    if let Some(instructions) = identity.instructions {
+    with_instructions(result, server)
+}
+
+fn with_instructions(mut result: Value, server: &McpServer) -> Value {
+    if let Some(instructions) = server.service.identity().instructions {
         result["instructions"] = json!(instructions);
     }
     result
 }
 
-/// Who answers, as the wire has it.
-pub(super) fn info(identity: &Identity) -> Value {
+/// A server's identity in the protocol's form.
+pub(super) fn server_info(identity: &ServerIdentity) -> Value {
     json!({"name": identity.name, "title": identity.title, "version": identity.version})
 }
 
-fn capabilities(server: &Server, version: Version) -> Value {
-    let offers = server.service.offers();
-    let mut all = json!({"tools": {"listChanged": true}});
-    if offers.resources {
-        all["resources"] = json!({"subscribe": offers.watching, "listChanged": true});
+fn declared_capabilities(server: &McpServer, version: ProtocolVersion) -> Value {
+    let capabilities = server.service.capabilities();
+    let mut declared = json!({"tools": {"listChanged": true}});
+    if capabilities.resources {
+        declared["resources"] = json!({"subscribe": capabilities.subscriptions, "listChanged": true});
     }
-    if offers.prompts {
-        all["prompts"] = json!({"listChanged": true});
+    if capabilities.prompts {
+        declared["prompts"] = json!({"listChanged": true});
     }
-    if offers.logging {
-        all["logging"] = json!({});
+    if capabilities.logging {
+        declared["logging"] = json!({});
     }
-    if offers.completions && version > Version::V2024_11_05 {
-        all["completions"] = json!({});
+    if capabilities.completions && version > ProtocolVersion::V2024_11_05 {
+        declared["completions"] = json!({});
     }
-    all
+    declared
 }
 
-/// What a listener wants of what there is; and the same, as it is told.
-pub(super) fn filter(server: &Server, params: &Value) -> Result<(Filter, Value), RpcError> {
-    let wanted = params
+/// Reads what a subscription asks for; returns the part that the server offers, also in the protocol's form.
+pub(super) fn read_filter(server: &McpServer, params: &Value) -> Result<(ChangeFilter, Value), RpcError> {
+    let requested = params
         .get("notifications")
         .and_then(Value::as_object)
-        .ok_or_else(|| RpcError::params("notifications must be an object"))?;
-    let offers = server.service.offers();
-    let on = |field: &str| wanted.get(field).and_then(Value::as_bool).unwrap_or_default();
-    let uris = wanted.get("resourceSubscriptions").and_then(Value::as_array);
-    let watched: Vec<String> = uris
+        .ok_or_else(|| RpcError::invalid_params("notifications must be an object"))?;
+    let capabilities = server.service.capabilities();
+    let is_on = |field: &str| requested.get(field).and_then(Value::as_bool).unwrap_or_default();
+    let uris = requested.get("resourceSubscriptions").and_then(Value::as_array);
+    let uris: Vec<String> = uris
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
-        .filter(|uri| offers.watching && server.service.watches(uri))
+        .filter(|uri| capabilities.subscriptions && server.service.can_subscribe(uri))
         .map(str::to_owned)
         .collect();
-    let filter = Filter {
-        tools: on("toolsListChanged"),
-        prompts: on("promptsListChanged") && offers.prompts,
-        resources: on("resourcesListChanged") && offers.resources,
-        watched,
+    let filter = ChangeFilter {
+        tools: is_on("toolsListChanged"),
+        prompts: is_on("promptsListChanged") && capabilities.prompts,
+        resources: is_on("resourcesListChanged") && capabilities.resources,
+        uris,
     };
-    let mut agreed = Map::new();
-    for (field, yes) in [
+    let mut accepted = Map::new();
+    for (field, is_on) in [
         ("toolsListChanged", filter.tools),
         ("promptsListChanged", filter.prompts),
         ("resourcesListChanged", filter.resources),
     ] {
-        if yes {
-            agreed.insert(field.to_owned(), json!(true));
+        if is_on {
+            accepted.insert(field.to_owned(), json!(true));
         }
     }
-    if !filter.watched.is_empty() {
-        agreed.insert("resourceSubscriptions".to_owned(), json!(filter.watched));
+    if !filter.uris.is_empty() {
+        accepted.insert("resourceSubscriptions".to_owned(), json!(filter.uris));
     }
-    Ok((filter, Value::Object(agreed)))
+    Ok((filter, Value::Object(accepted)))
 }
 
-fn list(name: &str, page: Page, exchange: &Arc<Exchange>) -> Value {
-    let mut result = json!({ name: page.items });
+fn list_result(key: &str, page: ListPage, context: &RequestContext) -> Value {
+    let mut result = json!({ key: page.items });
     if let Some(next) = page.next {
         result["nextCursor"] = json!(next);
     }
-    with_cache(result, page.cached, exchange)
+    with_cache_hint(result, page.cache, context)
 }
 
-fn with_cache(mut result: Value, cached: Cached, exchange: &Arc<Exchange>) -> Value {
-    if exchange.version().is_modern() {
-        result["ttlMs"] = json!(cached.ttl_ms);
-        result["cacheScope"] = json!(if cached.public { "public" } else { "private" });
+fn with_cache_hint(mut result: Value, cache: CacheHint, context: &RequestContext) -> Value {
+    if context.version().is_stateless() {
+        result["ttlMs"] = json!(cache.ttl_ms);
+        result["cacheScope"] = json!(if cache.public { "public" } else { "private" });
     }
     result
 }
 
-/// A result of the new era says that it is all there is, unless it says otherwise, and who it is from.
-fn complete(mut result: Value, info: &Value) -> Value {
+/// Adds what every stateless result has: its type and the server's identity.
+fn complete_result(mut result: Value, server_info: &Value) -> Value {
     if let Value::Object(fields) = &mut result {
         if !fields.contains_key("resultType") {
             fields.insert("resultType".to_owned(), json!("complete"));
         }
-        if let Value::Object(about) = fields.entry("_meta").or_insert_with(|| json!({})) {
-            about.entry(meta::SERVER).or_insert_with(|| info.clone());
+        if let Value::Object(meta) = fields.entry("_meta").or_insert_with(|| json!({})) {
+            meta.entry(meta::SERVER).or_insert_with(|| server_info.clone());
         }
     }
     result
 }
 
-/// A parameter that must be there.
-pub(super) fn text<'a>(params: &'a Value, field: &str) -> Result<&'a str, RpcError> {
-    params
-        .get(field)
-        .and_then(Value::as_str)
-        .ok_or_else(|| RpcError::params(format!("{field} must be given, a string")))
+fn cursor(params: &Value) -> Result<Option<&str>, RpcError> {
+    match params.get("cursor") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(cursor)) => Ok(Some(cursor)),
+        Some(_) => Err(RpcError::invalid_params("cursor must be a string")),
+    }
+}
+
+fn required_str<'a>(params: &'a Value, field: &str) -> Result<&'a str, RpcError> {
+    let value = params.get(field).and_then(Value::as_str);
+    value.ok_or_else(|| RpcError::invalid_params(format!("{field} is required and must be a string")))
 }

@@ -1,13 +1,13 @@
-//! Answers clients: what a [`Service`] offers, in whichever revision they speak.
+//! The server side: answers clients of every protocol version with what an [`McpService`] offers.
 //!
-//! A transport reads messages and gives each to [`Server::handle`] with an [`Outbox`] for what is to be said about it. The
-//! call blocks until the message is dealt with, so a transport gives each a thread on which it may wait.
+//! A transport reads messages and passes each to [`McpServer::begin`], together with a [`MessageSink`] for what the server
+//! sends about it. What may block is returned as a [`PendingRequest`], which the transport runs on a thread of its own.
 
-mod asking;
-mod exchange;
+mod client_requests;
+mod context;
 mod http;
-mod hub;
 mod methods;
+mod notifier;
 mod peer;
 mod server;
 mod service;
@@ -15,11 +15,13 @@ mod stdio;
 mod stdout;
 mod workers;
 
-pub use asking::{Ask, Unanswered};
-pub use exchange::{Exchange, Level};
-pub use http::{HttpOptions, Limits, ResourceMetadata, Running, Token, serve_http};
-pub use hub::{Hub, News};
-pub use peer::{Outbox, Peer};
-pub use server::{PendingRequest, Server};
-pub use service::{Cached, Identity, Offers, Page, Service};
+pub use client_requests::{ClientRequest, ClientRequestError};
+pub use context::{LogLevel, RequestContext};
+pub use http::{
+    BearerToken, HttpServerHandle, HttpServerLimits, HttpServerOptions, ResourceMetadata, serve_http,
+};
+pub use notifier::{ChangeNotifier, ServerChange};
+pub use peer::{ClientPeer, MessageSink};
+pub use server::{McpServer, PendingRequest};
+pub use service::{CacheHint, ListPage, McpService, ServerCapabilities, ServerIdentity};
 pub use stdio::{serve_stdio, stdio};

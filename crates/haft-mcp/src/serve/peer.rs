@@ -1,151 +1,156 @@
-//! A client, as far as the server has to remember it.
+//! A client's state on the server.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 
 use haft_tool::Cancel;
+pub(super) use haft_tool::lock;
 use serde_json::Value;
 
-pub(super) use haft_tool::lock;
+use super::LogLevel;
+use crate::wire::{INVALID_REQUEST, ProtocolVersion, RequestId, RpcError, RpcMessage};
 
-use super::Level;
-use crate::wire::{Id, Message, RpcError, Version};
+/// Sends messages to a client.
+pub trait MessageSink: Send + Sync {
+    /// Sends a message. Returns false if the client no longer receives.
+    fn send(&self, message: &RpcMessage) -> bool;
 
-/// Where messages for a client go.
-pub trait Outbox: Send + Sync {
-    /// Sends a message; whether it was still wanted.
-    fn send(&self, message: &Message) -> bool;
-
-    /// Has the client come back for the rest, if the transport knows how.
-    fn pause(&self) {}
+    /// Ends the current connection so that the client reconnects for the rest, if the transport supports that.
+    fn disconnect(&self) {}
 }
 
-static NUMBERS: AtomicU64 = AtomicU64::new(1);
+static NEXT_PEER: AtomicU64 = AtomicU64::new(1);
 
-/// A client: one connection, one session, or one request of those who need neither.
-pub struct Peer {
-    /// Who it is, as far as the transport made sure of that.
+/// A client: one connection, one session, or one request of a stateless client.
+pub struct ClientPeer {
+    /// Who the client is, as the transport has authenticated it.
     pub principal: String,
-    /// A name that no other client has.
+    /// A name that is unique in this process.
     pub(super) name: String,
-    /// Where it hears what belongs to no request of its own, if anywhere.
-    standing: Mutex<Option<Arc<dyn Outbox>>>,
-    known: Mutex<Known>,
-    in_flight: Mutex<HashMap<Id, Cancel>>,
-    waiting: Mutex<HashMap<Id, mpsc::Sender<Result<Value, RpcError>>>>,
-    asked: AtomicU64,
+    /// Where messages go that belong to no request.
+    sink: Mutex<Option<Arc<dyn MessageSink>>>,
+    state: Mutex<PeerState>,
+    in_flight: Mutex<HashMap<RequestId, Cancel>>,
+    /// Requests to the client that wait for its response.
+    pending: Mutex<HashMap<RequestId, mpsc::Sender<Result<Value, RpcError>>>>,
+    last_request: AtomicU64,
 }
 
-/// What a client has said of itself.
+/// What a client has declared.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Known {
-    pub(super) version: Option<Version>,
-    pub(super) client: Arc<Value>,
+pub(super) struct PeerState {
+    /// `None` before the handshake.
+    pub(super) version: Option<ProtocolVersion>,
+    pub(super) client_info: Arc<Value>,
     pub(super) capabilities: Arc<Value>,
-    pub(super) level: Option<Level>,
-    pub(super) watched: HashSet<String>,
+    pub(super) log_level: Option<LogLevel>,
+    /// URIs of resources.
+    pub(super) subscribed: HashSet<String>,
 }
 
-impl Peer {
-    /// A client that has said nothing yet.
+impl ClientPeer {
+    /// A client before its first message.
     pub fn new(principal: impl Into<String>) -> Arc<Self> {
         let principal = principal.into();
         Arc::new(Self {
-            name: format!("{principal}/{}", NUMBERS.fetch_add(1, Ordering::Relaxed)),
+            name: format!("{principal}/{}", NEXT_PEER.fetch_add(1, Ordering::Relaxed)),
             principal,
-            standing: Mutex::default(),
-            known: Mutex::default(),
+            sink: Mutex::default(),
+            state: Mutex::default(),
             in_flight: Mutex::default(),
-            waiting: Mutex::default(),
-            asked: AtomicU64::new(0),
+            pending: Mutex::default(),
+            last_request: AtomicU64::new(0),
         })
     }
 
-    /// Whether it is there for longer than one request.
-    pub(super) fn stays(&self) -> bool {
-        lock(&self.standing).is_some() || self.known().version.is_some()
+    /// Whether it lives longer than one request.
+    pub(super) fn is_persistent(&self) -> bool {
+        lock(&self.sink).is_some() || self.state().version.is_some()
     }
 
-    /// The revision that was agreed on, if there was a handshake.
-    pub fn version(&self) -> Option<Version> {
-        self.known().version
+    /// The version that a handshake agreed on.
+    pub fn version(&self) -> Option<ProtocolVersion> {
+        self.state().version
     }
 
-    /// Has news sent there from now on; nowhere if nothing is given.
-    pub fn hear_at(&self, outbox: Option<Arc<dyn Outbox>>) {
-        *lock(&self.standing) = outbox;
+    /// Sets where messages go that belong to no request.
+    pub fn set_sink(&self, sink: Option<Arc<dyn MessageSink>>) {
+        *lock(&self.sink) = sink;
     }
 
-    /// Tells it something that belongs to no request.
-    pub(super) fn tell(&self, message: &Message) {
-        let outbox = lock(&self.standing).clone();
-        if let Some(outbox) = outbox {
-            outbox.send(message);
+    /// Sends a message that belongs to no request.
+    pub(super) fn send(&self, message: &RpcMessage) {
+        let sink = lock(&self.sink).clone();
+        if let Some(sink) = sink {
+            sink.send(message);
         }
     }
 
-    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
-        lock(&self.known)
+    pub(super) fn state(&self) -> MutexGuard<'_, PeerState> {
+        lock(&self.state)
     }
 
-    /// Ends everything that is under way for this client, because it is gone.
-    pub fn leave(&self) {
+    /// Cancels all requests in progress.
+    pub fn cancel_all(&self) {
         let all = std::mem::take(&mut *lock(&self.in_flight));
         all.values().for_each(Cancel::cancel);
-        self.give_up_asking();
+        self.drop_pending();
     }
 
-    /// Lets whoever waits for an answer know that none will come.
-    pub(super) fn give_up_asking(&self) {
-        lock(&self.waiting).clear();
+    /// Fails all requests to the client that wait for a response.
+    pub(super) fn drop_pending(&self) {
+        lock(&self.pending).clear();
     }
 
-    /// Stops one request.
-    pub(super) fn cancel(&self, id: &Id) {
+    /// Cancels one request.
+    pub(super) fn cancel(&self, id: &RequestId) {
         let found = lock(&self.in_flight).remove(id);
         if let Some(cancel) = found {
             cancel.cancel();
         }
     }
 
-    /// Takes note of a request under way; an id that is in use already is an error.
-    pub(super) fn begin(&self, id: &Id, cancel: &Cancel) -> Result<(), RpcError> {
+    /// Registers a request in progress. Fails if its id is in use.
+    pub(super) fn begin(&self, id: &RequestId, cancel: &Cancel) -> Result<(), RpcError> {
         match lock(&self.in_flight).entry(id.clone()) {
-            std::collections::hash_map::Entry::Occupied(_) => Err(RpcError::new(
-                crate::wire::INVALID_REQUEST,
-                format!("Invalid request: the id {id} belongs to a request that is still under way"),
-            )),
-            std::collections::hash_map::Entry::Vacant(free) => {
+            Entry::Occupied(_) => {
+                let why = format!("Invalid request: the id {id} belongs to a request in progress");
+                Err(RpcError::new(INVALID_REQUEST, why))
+            }
+            Entry::Vacant(free) => {
                 free.insert(cancel.clone());
                 Ok(())
             }
         }
     }
 
-    pub(super) fn done(&self, id: &Id) {
+    /// Unregisters a request.
+    pub(super) fn finish(&self, id: &RequestId) {
         lock(&self.in_flight).remove(id);
     }
 
-    /// An id for a request to the client, and where its answer will come.
-    pub(super) fn ask(&self) -> (Id, mpsc::Receiver<Result<Value, RpcError>>) {
-        let id = Id::Text(format!("haft-{}", self.asked.fetch_add(1, Ordering::Relaxed) + 1));
-        let (tell, told) = mpsc::channel();
-        lock(&self.waiting).insert(id.clone(), tell);
-        (id, told)
+    /// Registers a request to the client; its response will come through the receiver.
+    pub(super) fn register_request(&self) -> (RequestId, mpsc::Receiver<Result<Value, RpcError>>) {
+        let number = self.last_request.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = RequestId::Text(format!("haft-{number}"));
+        let (sender, receiver) = mpsc::channel();
+        lock(&self.pending).insert(id.clone(), sender);
+        (id, receiver)
     }
 
-    /// Nobody waits for that answer any more.
-    pub(super) fn forget(&self, id: &Id) {
-        lock(&self.waiting).remove(id);
+    /// Unregisters a request to the client.
+    pub(super) fn forget_request(&self, id: &RequestId) {
+        lock(&self.pending).remove(id);
     }
 
-    /// Takes an answer of the client's. One that nobody waits for is nobody's.
-    pub(super) fn answered(&self, id: &Id, outcome: Result<Value, RpcError>) {
-        let waiting = lock(&self.waiting).remove(id);
-        if let Some(waiting) = waiting {
-            // Whoever asked may have gone meanwhile.
-            let _ = waiting.send(outcome);
+    /// Delivers a response of the client; one without a request is ignored.
+    pub(super) fn deliver(&self, id: &RequestId, outcome: Result<Value, RpcError>) {
+        let sender = lock(&self.pending).remove(id);
+        if let Some(sender) = sender {
+            // The receiver is gone if the request was given up.
+            let _ = sender.send(outcome);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The one way in for messages from clients.
+//! The entry point for messages from clients.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -6,131 +6,130 @@ use std::sync::{Arc, Mutex};
 use haft_tool::Cancel;
 use serde_json::{Value, json};
 
-use super::asking::Parked;
-use super::exchange::{Exchange, Level, Route, progress_token};
-use super::hub::{Hub, Listener};
+use super::client_requests::SuspendedRequests;
+use super::context::{LogLevel, ReplyRoute, RequestContext, progress_token};
 use super::methods;
-use super::peer::{Outbox, Peer};
-use super::service::Service;
-use crate::wire::{INVALID_REQUEST, Id, Message, RpcError, Version, meta};
+use super::notifier::{ChangeNotifier, Listener};
+use super::peer::{ClientPeer, MessageSink};
+use super::service::McpService;
+use crate::wire::{INVALID_REQUEST, ProtocolVersion, RequestId, RpcError, RpcMessage, meta};
 
 /// Answers clients with what a service offers.
-pub struct Server {
-    pub(super) service: Arc<dyn Service>,
-    pub(super) hub: Hub,
-    /// Who answers, as the wire has it.
+pub struct McpServer {
+    pub(super) service: Arc<dyn McpService>,
+    pub(super) notifier: ChangeNotifier,
+    /// The service's identity in the protocol's form.
     pub(super) info: Value,
-    parked: Parked,
+    suspended: SuspendedRequests,
 }
 
-impl Server {
-    /// A server of `service`.
-    pub fn new(service: Arc<dyn Service>) -> Self {
-        let hub = Hub::default();
-        service.listen(&hub);
-        let info = methods::info(&service.identity());
-        Self { service, hub, info, parked: Parked::default() }
+impl McpServer {
+    /// Serves `service`.
+    pub fn new(service: Arc<dyn McpService>) -> Self {
+        let notifier = ChangeNotifier::default();
+        service.set_notifier(&notifier);
+        let info = methods::server_info(&service.identity());
+        Self { service, notifier, info, suspended: SuspendedRequests::default() }
     }
 
-    /// What is served.
-    pub fn service(&self) -> &Arc<dyn Service> {
+    /// The service.
+    pub fn service(&self) -> &Arc<dyn McpService> {
         &self.service
     }
 
-    /// Tells listeners that there will be no more news, and requests that wait for answers that none will come.
+    /// Ends all subscriptions, and all requests that wait for input.
     pub fn close(&self) {
-        self.hub.close();
-        self.parked.leave(None);
+        self.notifier.close();
+        self.suspended.drop_requests(None);
     }
 
-    /// A client will answer no more questions.
-    pub(super) fn left(&self, peer: &Arc<Peer>) {
-        peer.give_up_asking();
-        self.parked.leave(Some(peer));
+    /// Fails what waits for this client's answers, because there will be none.
+    pub(super) fn disconnect(&self, peer: &Arc<ClientPeer>) {
+        peer.drop_pending();
+        self.suspended.drop_requests(Some(peer));
     }
 
-    /// Handles one message to its end. `cancel` is cancelled by the transport when the client is gone.
+    /// Handles one message to its end; may block. The transport cancels `cancel` when the client is gone.
     pub fn handle(
         self: &Arc<Self>,
-        peer: &Arc<Peer>,
-        message: Message,
-        outbox: &Arc<dyn Outbox>,
+        peer: &Arc<ClientPeer>,
+        message: RpcMessage,
+        sink: &Arc<dyn MessageSink>,
         cancel: &Cancel,
     ) {
-        if let Some(request) = self.begin(peer, message, outbox, cancel) {
+        if let Some(request) = self.begin(peer, message, sink, cancel) {
             request.run();
         }
     }
 
-    /// Handles one message as far as that never blocks: all but most requests. Those are registered, so that they can
-    /// be cancelled, and returned; they may block and need a thread.
+    /// Handles one message as far as that does not block. A request that may block is registered, so that it can be
+    /// cancelled, and returned.
     pub fn begin(
         self: &Arc<Self>,
-        peer: &Arc<Peer>,
-        message: Message,
-        outbox: &Arc<dyn Outbox>,
+        peer: &Arc<ClientPeer>,
+        message: RpcMessage,
+        sink: &Arc<dyn MessageSink>,
         cancel: &Cancel,
     ) -> Option<PendingRequest> {
         match message {
-            Message::Request { id, method, params } => {
-                let request = Request { id: id.clone(), method, params };
-                return self.begin_request(peer, request, outbox, cancel).unwrap_or_else(|error| {
-                    outbox.send(&Message::response(id, Err(error)));
+            RpcMessage::Request { id, method, params } => {
+                let begun = self.begin_request(peer, (id.clone(), method, params), sink, cancel);
+                return begun.unwrap_or_else(|error| {
+                    sink.send(&RpcMessage::response(id, Err(error)));
                     None
                 });
             }
-            Message::Notification { method, params } => {
+            RpcMessage::Notification { method, params } => {
                 if method == "notifications/cancelled"
-                    && let Some(id) = params.get("requestId").and_then(Id::read)
+                    && let Some(id) = params.get("requestId").and_then(RequestId::read)
                 {
                     peer.cancel(&id);
                 }
             }
-            Message::Response { id: Some(id), outcome } => peer.answered(&id, outcome),
-            Message::Response { id: None, .. } => {}
+            RpcMessage::Response { id: Some(id), outcome } => peer.deliver(&id, outcome),
+            RpcMessage::Response { id: None, .. } => {}
         }
         None
     }
 
     fn begin_request(
         self: &Arc<Self>,
-        peer: &Arc<Peer>,
-        request: Request,
-        outbox: &Arc<dyn Outbox>,
+        peer: &Arc<ClientPeer>,
+        (id, method, mut params): (RequestId, String, Value),
+        sink: &Arc<dyn MessageSink>,
         cancel: &Cancel,
     ) -> Result<Option<PendingRequest>, RpcError> {
-        let Request { id, method, mut params } = request;
-        let spoken = Spoken::of(peer, &method, &params)?;
-        let route = Route {
+        let declared = Declared::read(peer, &method, &params)?;
+        let is_stateless = declared.version.is_stateless();
+        let route = ReplyRoute {
             id: id.clone(),
-            outbox: Arc::clone(outbox),
-            progress: progress_token(&params),
-            answered: false,
+            sink: Arc::clone(sink),
+            progress_token: progress_token(&params),
+            is_answered: false,
         };
-        if method == "subscriptions/listen" && spoken.version.is_modern() {
-            return self.listen(peer, route, &params, cancel).map(|()| None);
+        if method == "subscriptions/listen" && is_stateless {
+            return self.subscribe(peer, route, &params, cancel).map(|()| None);
         }
         peer.begin(&id, cancel)?;
-        let may_ask = spoken.version.is_modern() && methods::may_ask(&method);
-        if may_ask && let Some(state) = params.get("requestState").cloned() {
-            let state = state.as_str().unwrap_or_default();
-            let resumed = self.parked.resume(state, &method, &params, &peer.principal, route, cancel);
-            return resumed.map(|()| None).inspect_err(|_| peer.done(&id));
+        let may_suspend = is_stateless && methods::may_request_input(&method);
+        if may_suspend && params.get("requestState").is_some() {
+            let resumed = self.suspended.resume((&method, &params), &peer.principal, route, cancel);
+            return resumed.map(|()| None).inspect_err(|_| peer.finish(&id));
         }
-        let given = params.get_mut("inputResponses").map(Value::take).unwrap_or_default();
-        let exchange = Arc::new(Exchange {
+        let initial_input = params.get_mut("inputResponses").map(Value::take).unwrap_or_default();
+        let context = Arc::new(RequestContext {
             peer: Arc::clone(peer),
-            version: spoken.version,
-            client: spoken.client,
-            capabilities: spoken.capabilities,
-            level: spoken.level,
+            version: declared.version,
+            client_info: declared.client_info,
+            capabilities: declared.capabilities,
+            log_level: declared.log_level,
             cancel: cancel.clone(),
             route: Mutex::new(route),
-            links: Mutex::default(),
-            parking: may_ask.then(|| self.parked.for_request(&method, &params)),
-            given,
+            retry_guards: Mutex::default(),
+            suspension: may_suspend.then(|| self.suspended.for_request(&method, &params)),
+            initial_input,
         });
-        let request = PendingRequest { server: Arc::clone(self), exchange, method, params };
+        let request = PendingRequest { server: Arc::clone(self), context, method, params };
         if methods::is_immediate(&request.method) {
             request.run();
             return Ok(None);
@@ -138,40 +137,38 @@ impl Server {
         Ok(Some(request))
     }
 
-    /// A request that stays until somebody ends it.
-    fn listen(
+    /// Begins a subscription, which lasts until it is cancelled and needs no thread.
+    fn subscribe(
         &self,
-        peer: &Arc<Peer>,
-        route: Route,
+        peer: &Arc<ClientPeer>,
+        route: ReplyRoute,
         params: &Value,
         cancel: &Cancel,
     ) -> Result<(), RpcError> {
-        let (filter, agreed) = methods::filter(self, params)?;
+        let (filter, accepted) = methods::read_filter(self, params)?;
         peer.begin(&route.id, cancel)?;
-        let told = json!({"_meta": {meta::SUBSCRIPTION: route.id}, "notifications": agreed});
-        let first = Message::notification("notifications/subscriptions/acknowledged", told);
-        let listener =
-            Listener { id: route.id.clone(), filter, outbox: route.outbox, cancel: cancel.clone() };
-        let number = self.hub.join(listener, &first);
-        let (hub, peer, id) = (self.hub.clone(), Arc::clone(peer), route.id);
-        // Nobody waits here meanwhile; whoever ends it takes it off the list.
+        let params = json!({"_meta": {meta::SUBSCRIPTION: route.id}, "notifications": accepted});
+        let acknowledgement = RpcMessage::notification("notifications/subscriptions/acknowledged", params);
+        let listener = Listener { id: route.id.clone(), filter, sink: route.sink, cancel: cancel.clone() };
+        let number = self.notifier.add_listener(listener, &acknowledgement);
+        let (notifier, peer, id) = (self.notifier.clone(), Arc::clone(peer), route.id);
         cancel.then(move || {
-            hub.part(number);
-            peer.done(&id);
+            notifier.remove_listener(number);
+            peer.finish(&id);
         });
         Ok(())
     }
 }
 
-/// Whether a request says everything that one of the new era has to say about itself.
-pub(super) fn speaks_for_itself(version: &Value, params: &Value) -> Result<(), RpcError> {
-    Spoken::for_itself(version, params).map(drop)
+/// Checks that a stateless request declares all that it must.
+pub(super) fn check_stateless(version: &Value, params: &Value) -> Result<(), RpcError> {
+    Declared::read_stateless(version, params).map(drop)
 }
 
 /// A registered request that has not run yet.
 pub struct PendingRequest {
-    server: Arc<Server>,
-    exchange: Arc<Exchange>,
+    server: Arc<McpServer>,
+    context: Arc<RequestContext>,
     method: String,
     params: Value,
 }
@@ -179,73 +176,67 @@ pub struct PendingRequest {
 impl PendingRequest {
     /// Answers the request with an error instead of running it.
     pub fn refuse(self, error: RpcError) {
-        self.exchange.reply(Err(error));
+        self.context.reply(Err(error));
     }
 
-    /// Runs the request and sends its answer. A panic of the service becomes an error.
+    /// Runs the request and sends its response. A panic of the service becomes an error.
     pub fn run(self) {
-        let Self { server, exchange, method, params } = self;
-        let answer = || methods::answer(&server, &exchange, &method, params);
-        let outcome = catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| {
+        let Self { server, context, method, params } = self;
+        let respond = || methods::respond(&server, &context, &method, params);
+        let outcome = catch_unwind(AssertUnwindSafe(respond)).unwrap_or_else(|_| {
             Err(RpcError::internal(format!("{method} failed because of a fault in the server")))
         });
-        exchange.reply(outcome);
+        context.reply(outcome);
     }
 }
 
-/// A request as it came.
-struct Request {
-    id: Id,
-    method: String,
-    params: Value,
-}
-
-/// In which words a request is written, and what its client can do.
-struct Spoken {
-    version: Version,
-    client: Arc<Value>,
+/// What is declared for one request: by a handshake, or by the request itself.
+struct Declared {
+    version: ProtocolVersion,
+    client_info: Arc<Value>,
     capabilities: Arc<Value>,
-    level: Option<Level>,
+    log_level: Option<LogLevel>,
 }
 
-impl Spoken {
-    fn of(peer: &Peer, method: &str, params: &Value) -> Result<Self, RpcError> {
+impl Declared {
+    fn read(peer: &ClientPeer, method: &str, params: &Value) -> Result<Self, RpcError> {
         if let Some(version) = meta::get(params, meta::VERSION) {
-            return Self::for_itself(version, params);
+            return Self::read_stateless(version, params);
         }
         if method == "server/discover" {
-            return Err(RpcError::params(format!("_meta must have {:?}", meta::VERSION)));
+            return Err(RpcError::invalid_params(format!("_meta must contain {:?}", meta::VERSION)));
         }
-        let known = peer.known();
-        let version = match known.version {
+        let state = peer.state();
+        let version = match state.version {
             Some(version) => version,
-            // Nothing has been agreed on yet, and these two need nothing.
-            None if matches!(method, "initialize" | "ping") => Version::NEWEST_HANDSHAKE,
+            None if matches!(method, "initialize" | "ping") => ProtocolVersion::NEWEST_LEGACY,
             None => {
-                return Err(RpcError::new(
-                    INVALID_REQUEST,
-                    format!(
-                        "Invalid request: {method:?} before \"initialize\", and without {:?} in _meta",
-                        meta::VERSION
-                    ),
-                ));
+                let why = format!(
+                    "Invalid request: {method:?} came before \"initialize\" and without {:?} in _meta",
+                    meta::VERSION
+                );
+                return Err(RpcError::new(INVALID_REQUEST, why));
             }
         };
-        let (client, capabilities) = (Arc::clone(&known.client), Arc::clone(&known.capabilities));
-        Ok(Self { version, client, capabilities, level: known.level })
+        let (client_info, capabilities) = (Arc::clone(&state.client_info), Arc::clone(&state.capabilities));
+        Ok(Self { version, client_info, capabilities, log_level: state.log_level })
     }
 
-    /// A request of the new era brings everything along.
-    fn for_itself(version: &Value, params: &Value) -> Result<Self, RpcError> {
-        let word = version.as_str().unwrap_or_default();
-        let version = Version::parse(word).filter(|version| version.is_modern());
-        let version = version.ok_or_else(|| RpcError::version(word))?;
+    fn read_stateless(version: &Value, params: &Value) -> Result<Self, RpcError> {
+        let name = version.as_str().unwrap_or_default();
+        let version = ProtocolVersion::parse(name).filter(|version| version.is_stateless());
+        let version = version.ok_or_else(|| RpcError::unsupported_version(name))?;
         let capabilities = meta::get(params, meta::CAPABILITIES).filter(|value| value.is_object());
         let capabilities = capabilities.cloned().ok_or_else(|| {
-            RpcError::params(format!("_meta must have {:?}, an object", meta::CAPABILITIES))
+            RpcError::invalid_params(format!("_meta must contain {:?}, an object", meta::CAPABILITIES))
         })?;
-        let client = meta::get(params, meta::CLIENT).cloned().unwrap_or_default();
-        let level = meta::get(params, meta::LOG_LEVEL).and_then(Value::as_str).and_then(Level::parse);
-        Ok(Self { version, client: Arc::new(client), capabilities: Arc::new(capabilities), level })
+        let client_info = meta::get(params, meta::CLIENT).cloned().unwrap_or_default();
+        let log_level = meta::get(params, meta::LOG_LEVEL).and_then(Value::as_str).and_then(LogLevel::parse);
+        Ok(Self {
+            version,
+            client_info: Arc::new(client_info),
+            capabilities: Arc::new(capabilities),
+            log_level,
+        })
     }
 }

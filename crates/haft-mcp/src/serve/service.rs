@@ -1,147 +1,177 @@
-//! What is served.
+//! The interface of what is served.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{Exchange, Hub};
+use super::{ChangeNotifier, RequestContext};
 use crate::wire::RpcError;
 
-/// Who answers.
+/// A server's name and version.
 #[derive(Debug, Clone)]
-pub struct Identity {
-    /// Its name for programs.
+pub struct ServerIdentity {
+    /// The name for programs.
     pub name: &'static str,
-    /// Its name for people.
+    /// The name for people.
     pub title: &'static str,
-    /// Its version.
+    /// The version.
     pub version: &'static str,
-    /// What a model should know about the whole of it.
+    /// Instructions for models.
     pub instructions: Option<String>,
 }
 
-/// What there is to be had.
+/// The declared capabilities of a server; every server has tools.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "the protocol has as many switches")]
-pub struct Offers {
+pub struct ServerCapabilities {
     /// Resources.
     pub resources: bool,
-    /// Word of resources that change.
-    pub watching: bool,
+    /// Notifications about changed resources.
+    pub subscriptions: bool,
     /// Prompts.
     pub prompts: bool,
-    /// Suggestions for arguments.
+    /// Completion of arguments.
     pub completions: bool,
     /// Log messages.
     pub logging: bool,
 }
 
-/// How long, and for whom, an answer holds.
+/// How long a result may be cached, and for whom.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cached {
+pub struct CacheHint {
     /// For how many milliseconds.
     pub ttl_ms: u64,
-    /// Whether it is the same for everybody.
+    /// Whether it is the same for all clients.
     pub public: bool,
 }
 
 /// One page of a list.
 #[derive(Debug, Clone, Default)]
-pub struct Page {
-    /// What is on it, as the wire has it.
+pub struct ListPage {
+    /// The items, in the protocol's form.
     pub items: Vec<Value>,
-    /// How to ask for the next one.
+    /// The cursor of the next page.
     pub next: Option<String>,
-    /// How long it holds.
-    pub cached: Cached,
+    /// How long the page may be cached.
+    pub cache: CacheHint,
 }
 
-impl Page {
-    /// The page of `all` that `cursor` asks for, `most` to a page.
-    pub fn of(all: Vec<Value>, cursor: Option<&str>, most: usize, cached: Cached) -> Result<Self, RpcError> {
-        let from = match cursor {
+impl ListPage {
+    /// The page of `all` that begins at `cursor`, with at most `page_size` items.
+    pub fn new(
+        all: Vec<Value>,
+        cursor: Option<&str>,
+        page_size: usize,
+        cache: CacheHint,
+    ) -> Result<Self, RpcError> {
+        let start = match cursor {
             None => 0,
             Some(cursor) => {
-                cursor.parse::<usize>().ok().filter(|from| *from > 0 && *from < all.len()).ok_or_else(
-                    || RpcError::params(format!("There is no page {cursor:?}; begin again without a cursor")),
-                )?
+                let start = cursor.parse::<usize>().ok().filter(|start| *start > 0 && *start < all.len());
+                let unknown = || format!("Unknown cursor: {cursor:?}. Start again without a cursor.");
+                start.ok_or_else(|| RpcError::invalid_params(unknown()))?
             }
         };
-        let next = (from + most < all.len()).then(|| (from + most).to_string());
-        Ok(Self { items: all.into_iter().skip(from).take(most).collect(), next, cached })
+        let next = (start + page_size < all.len()).then(|| (start + page_size).to_string());
+        Ok(Self { items: all.into_iter().skip(start).take(page_size).collect(), next, cache })
     }
 }
 
-/// What is served. Every method may block; each has a thread to itself.
-pub trait Service: Send + Sync {
-    /// Who answers.
-    fn identity(&self) -> Identity;
+/// What a server offers. Methods that take a context may block; each call has its own thread.
+pub trait McpService: Send + Sync {
+    /// The server's name and version.
+    fn identity(&self) -> ServerIdentity;
 
-    /// What there is to be had besides tools.
-    fn offers(&self) -> Offers {
-        Offers::default()
+    /// The capabilities besides tools.
+    fn capabilities(&self) -> ServerCapabilities {
+        ServerCapabilities::default()
     }
 
-    /// Gets the place to tell news to: lists and resources that change.
-    fn listen(&self, hub: &Hub) {
-        let _ = hub;
+    /// Receives the notifier for changed lists and resources, once, before any request.
+    fn set_notifier(&self, notifier: &ChangeNotifier) {
+        let _ = notifier;
     }
 
-    /// The tools, always in the same order.
-    fn tools(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError>;
+    /// Lists the tools, always in the same order.
+    fn list_tools(&self, cursor: Option<&str>, context: &Arc<RequestContext>) -> Result<ListPage, RpcError>;
 
-    /// Calls a tool. A call that fails is a result that says so; an error is for callers that could not be understood.
-    fn call(&self, name: &str, arguments: Value, exchange: &Arc<Exchange>) -> Result<Value, RpcError>;
+    /// Calls a tool. A failed call is a result with `isError`; an error is for calls that are invalid.
+    fn call_tool(
+        &self,
+        name: &str,
+        arguments: Value,
+        context: &Arc<RequestContext>,
+    ) -> Result<Value, RpcError>;
 
-    /// The schema of a tool's arguments, if it wants to have any of them in headers as well (`x-mcp-header`).
-    fn schema(&self, name: &str) -> Option<Value> {
+    /// The input schema of a tool that requires arguments in headers as well (`x-mcp-header`).
+    fn header_schema(&self, name: &str) -> Option<Value> {
         let _ = name;
         None
     }
 
-    /// The resources.
-    fn resources(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {
-        let _ = (cursor, exchange);
-        Ok(Page::default())
+    /// Lists the resources.
+    fn list_resources(
+        &self,
+        cursor: Option<&str>,
+        context: &Arc<RequestContext>,
+    ) -> Result<ListPage, RpcError> {
+        let _ = (cursor, context);
+        Ok(ListPage::default())
     }
 
-    /// The shapes of addresses that lead to resources.
-    fn templates(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {
-        let _ = (cursor, exchange);
-        Ok(Page::default())
+    /// Lists the templates of resource URIs.
+    fn list_resource_templates(
+        &self,
+        cursor: Option<&str>,
+        context: &Arc<RequestContext>,
+    ) -> Result<ListPage, RpcError> {
+        let _ = (cursor, context);
+        Ok(ListPage::default())
     }
 
-    /// What a resource holds: its parts, as the wire has them.
-    fn read(&self, uri: &str, exchange: &Arc<Exchange>) -> Result<(Vec<Value>, Cached), RpcError> {
-        Err(RpcError::no_resource(uri, exchange.version()))
+    /// Reads a resource; returns its contents in the protocol's form.
+    fn read_resource(
+        &self,
+        uri: &str,
+        context: &Arc<RequestContext>,
+    ) -> Result<(Vec<Value>, CacheHint), RpcError> {
+        Err(RpcError::resource_not_found(uri, context.version()))
     }
 
-    /// Whether changes of that resource can be told.
-    fn watches(&self, uri: &str) -> bool {
+    /// Whether clients can subscribe to changes of this resource. Must not block.
+    fn can_subscribe(&self, uri: &str) -> bool {
         let _ = uri;
         false
     }
 
-    /// The prompts.
-    fn prompts(&self, cursor: Option<&str>, exchange: &Arc<Exchange>) -> Result<Page, RpcError> {
-        let _ = (cursor, exchange);
-        Ok(Page::default())
+    /// Lists the prompts.
+    fn list_prompts(
+        &self,
+        cursor: Option<&str>,
+        context: &Arc<RequestContext>,
+    ) -> Result<ListPage, RpcError> {
+        let _ = (cursor, context);
+        Ok(ListPage::default())
     }
 
-    /// One prompt with these arguments.
-    fn prompt(
+    /// Returns one prompt with these arguments.
+    fn get_prompt(
         &self,
         name: &str,
         arguments: &Map<String, Value>,
-        exchange: &Arc<Exchange>,
+        context: &Arc<RequestContext>,
     ) -> Result<Value, RpcError> {
-        let _ = (arguments, exchange);
-        Err(RpcError::params(format!("There is no prompt {name:?}")))
+        let _ = (arguments, context);
+        Err(RpcError::invalid_params(format!("Unknown prompt: {name:?}")))
     }
 
-    /// Suggestions for an argument: the values, and how many there are in all.
-    fn complete(&self, params: &Value, exchange: &Arc<Exchange>) -> Result<(Vec<String>, usize), RpcError> {
-        let _ = (params, exchange);
+    /// Completes an argument; returns values and their total number.
+    fn complete(
+        &self,
+        params: &Value,
+        context: &Arc<RequestContext>,
+    ) -> Result<(Vec<String>, usize), RpcError> {
+        let _ = (params, context);
         Ok((Vec::new(), 0))
     }
 }

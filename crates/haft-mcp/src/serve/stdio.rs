@@ -12,11 +12,13 @@ use haft_tool::{Cancel, ToolError};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
-use super::peer::{Outbox, Peer};
-use super::server::{PendingRequest, Server};
+use super::peer::{ClientPeer, MessageSink};
+use super::server::{McpServer, PendingRequest};
 use super::stdout::{LineOutput, wait_for};
 use super::workers::WorkerPool;
-use crate::wire::{INVALID_REQUEST, Incoming, Line, Lines, Message, PARSE, RpcError, Version};
+use crate::wire::{
+    INVALID_REQUEST, InputLine, LineSplitter, PARSE_ERROR, ProtocolVersion, RpcError, RpcInput, RpcMessage,
+};
 
 /// The longest accepted line.
 const MAX_LINE_BYTES: usize = 64 << 20;
@@ -26,9 +28,9 @@ const MAX_CONCURRENT_REQUESTS: usize = 256;
 const GRACE_PERIOD: Duration = Duration::from_secs(3);
 
 /// Serves one client until EOF on `input` and until its requests have finished or have used up their grace period.
-pub fn serve_stdio(server: &Arc<Server>, mut input: OwnedFd, output: OwnedFd) {
-    let connection = StdioConnection::new(server, output);
-    let mut lines = Lines::new(MAX_LINE_BYTES);
+pub fn serve_stdio(server: &Arc<McpServer>, mut input: OwnedFd, output: OwnedFd) {
+    let connection = StdioServer::new(server, output);
+    let mut lines = LineSplitter::new(MAX_LINE_BYTES);
     while let Some(line) = next_line(&mut lines, &mut input) {
         connection.receive(line);
     }
@@ -36,7 +38,7 @@ pub fn serve_stdio(server: &Arc<Server>, mut input: OwnedFd, output: OwnedFd) {
 }
 
 /// The next line, or `None` at EOF. A read error counts as EOF.
-fn next_line(lines: &mut Lines, input: &mut OwnedFd) -> Option<Line> {
+fn next_line(lines: &mut LineSplitter, input: &mut OwnedFd) -> Option<InputLine> {
     loop {
         if let Some(line) = lines.take() {
             return Some(line);
@@ -62,37 +64,37 @@ impl std::io::Read for InputReader<'_> {
     }
 }
 
-struct StdioConnection {
-    server: Arc<Server>,
-    peer: Arc<Peer>,
-    output: Arc<dyn Outbox>,
+struct StdioServer {
+    server: Arc<McpServer>,
+    peer: Arc<ClientPeer>,
+    output: Arc<dyn MessageSink>,
     workers: WorkerPool<PendingRequest>,
 }
 
-impl StdioConnection {
-    fn new(server: &Arc<Server>, output: OwnedFd) -> Self {
-        let output: Arc<dyn Outbox> = Arc::new(LineOutput::new(output));
-        let peer = Peer::new("stdio");
-        peer.hear_at(Some(Arc::clone(&output)));
+impl StdioServer {
+    fn new(server: &Arc<McpServer>, output: OwnedFd) -> Self {
+        let output: Arc<dyn MessageSink> = Arc::new(LineOutput::new(output));
+        let peer = ClientPeer::new("stdio");
+        peer.set_sink(Some(Arc::clone(&output)));
         let workers = WorkerPool::new(MAX_CONCURRENT_REQUESTS, PendingRequest::run);
         Self { server: Arc::clone(server), peer, output, workers }
     }
 
-    fn receive(&self, line: Line) {
+    fn receive(&self, line: InputLine) {
         let bytes = match line {
-            Line::Whole(bytes) => bytes,
-            Line::TooLong => {
+            InputLine::Whole(bytes) => bytes,
+            InputLine::TooLong => {
                 let why = format!("Parse error: the line is longer than {MAX_LINE_BYTES} bytes");
-                return self.send_error(RpcError::new(PARSE, why));
+                return self.send_error(RpcError::new(PARSE_ERROR, why));
             }
         };
-        match Incoming::read(&bytes) {
-            Ok(Incoming::One(message)) => self.dispatch(message),
-            Ok(Incoming::Batch(_)) if self.peer.version() != Some(Version::V2025_03_26) => {
+        match RpcInput::read(&bytes) {
+            Ok(RpcInput::Single(message)) => self.dispatch(message),
+            Ok(RpcInput::Batch(_)) if self.peer.version() != Some(ProtocolVersion::V2025_03_26) => {
                 let why = "Invalid request: only protocol version 2025-03-26 has batches";
                 self.send_error(RpcError::new(INVALID_REQUEST, why));
             }
-            Ok(Incoming::Batch(messages)) => {
+            Ok(RpcInput::Batch(messages)) => {
                 for message in messages {
                     match message {
                         Ok(message) => self.dispatch(message),
@@ -104,7 +106,7 @@ impl StdioConnection {
         }
     }
 
-    fn dispatch(&self, message: Message) {
+    fn dispatch(&self, message: RpcMessage) {
         let request = self.server.begin(&self.peer, message, &self.output, &Cancel::new());
         if let Some(Err(refused)) = request.map(|request| self.workers.submit(request)) {
             let why = format!(
@@ -116,14 +118,14 @@ impl StdioConnection {
 
     /// Reports an error that belongs to no request.
     fn send_error(&self, error: RpcError) {
-        self.output.send(&Message::Response { id: None, outcome: Err(error) });
+        self.output.send(&RpcMessage::Response { id: None, outcome: Err(error) });
     }
 
     /// Waits for the requests in progress; those that exceed the grace period are cancelled.
     fn finish(self) {
-        self.server.left(&self.peer);
+        self.server.disconnect(&self.peer);
         if !self.workers.wait_finished(GRACE_PERIOD) {
-            self.peer.leave();
+            self.peer.cancel_all();
             self.workers.wait_finished(GRACE_PERIOD);
         }
         self.server.close();

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use super::peer::{Outbox, lock};
-use crate::wire::Message;
+use super::peer::{MessageSink, lock};
+use crate::wire::RpcMessage;
 
 /// Writes whole lines to one descriptor. Threads take turns; a client that does not read blocks the writing thread.
 pub(super) struct LineOutput {
@@ -22,8 +22,8 @@ impl LineOutput {
     }
 }
 
-impl Outbox for LineOutput {
-    fn send(&self, message: &Message) -> bool {
+impl MessageSink for LineOutput {
+    fn send(&self, message: &RpcMessage) -> bool {
         let line = message.to_line();
         let mut closed = lock(&self.closed);
         if !*closed {

@@ -1,87 +1,87 @@
-//! Errors as the wire has them.
+//! JSON-RPC errors.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Version;
+use super::ProtocolVersion;
 
-/// What came is no JSON.
-pub const PARSE: i64 = -32700;
-/// What came is JSON and no message.
+/// The input is not JSON.
+pub const PARSE_ERROR: i64 = -32700;
+/// The input is JSON but not a valid message.
 pub const INVALID_REQUEST: i64 = -32600;
-/// Nobody here knows the method.
+/// The method is unknown.
 pub const METHOD_NOT_FOUND: i64 = -32601;
-/// The method is known, its parameters make no sense.
+/// The parameters are invalid.
 pub const INVALID_PARAMS: i64 = -32602;
-/// It is our fault.
-pub const INTERNAL: i64 = -32603;
-/// There is no such resource; revisions before 2026-07-28 have a code of its own for that.
+/// A fault of the receiver.
+pub const INTERNAL_ERROR: i64 = -32603;
+/// The resource is unknown; only legacy versions have this code.
 pub const RESOURCE_NOT_FOUND: i64 = -32002;
-/// A header and the body do not say the same.
+/// A header contradicts the body.
 pub const HEADER_MISMATCH: i64 = -32020;
-/// The client would have to be able to do something that it cannot.
+/// The request needs a capability that the client does not declare.
 pub const MISSING_CAPABILITY: i64 = -32021;
-/// The revision is one that is not spoken here.
+/// The protocol version is not supported.
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// An error in answer to a request.
+/// The error of a response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RpcError {
-    /// Which kind.
+    /// One of the constants of this module, or the sender's own.
     pub code: i64,
     /// What went wrong, for people.
     pub message: String,
-    /// More of it, for programs.
+    /// Details, for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
 
 impl RpcError {
-    /// An error of that kind.
+    /// An error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
-    /// The same, with more for programs.
+    /// Adds data.
     #[must_use]
     pub fn with(mut self, data: Value) -> Self {
         self.data = Some(data);
         self
     }
 
-    /// The parameters make no sense.
-    pub fn params(message: impl Into<String>) -> Self {
+    /// [`INVALID_PARAMS`].
+    pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(INVALID_PARAMS, message)
     }
 
-    /// It is our fault.
+    /// [`INTERNAL_ERROR`].
     pub fn internal(message: impl Into<String>) -> Self {
-        Self::new(INTERNAL, message)
+        Self::new(INTERNAL_ERROR, message)
     }
 
-    /// Nobody here knows the method.
-    pub fn method(method: &str) -> Self {
+    /// [`METHOD_NOT_FOUND`].
+    pub fn method_not_found(method: &str) -> Self {
         Self::new(METHOD_NOT_FOUND, format!("Method not found: {method:?}"))
     }
 
-    /// There is no such resource.
-    pub fn no_resource(uri: &str, version: Version) -> Self {
-        let code = if version.is_modern() { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
-        Self::new(code, format!("There is no resource {uri:?}")).with(json!({"uri": uri}))
+    /// The resource is unknown.
+    pub fn resource_not_found(uri: &str, version: ProtocolVersion) -> Self {
+        let code = if version.is_stateless() { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+        Self::new(code, format!("Resource not found: {uri:?}")).with(json!({"uri": uri}))
     }
 
-    /// The revision is not spoken here.
-    pub fn version(requested: &str) -> Self {
-        Self::new(UNSUPPORTED_VERSION, format!("The protocol version {requested:?} is not spoken here"))
-            .with(json!({"supported": Version::words(), "requested": requested}))
+    /// [`UNSUPPORTED_VERSION`].
+    pub fn unsupported_version(requested: &str) -> Self {
+        Self::new(UNSUPPORTED_VERSION, format!("Unsupported protocol version: {requested:?}"))
+            .with(json!({"supported": ProtocolVersion::names(), "requested": requested}))
     }
 
-    /// The client would have to have declared this capability.
-    pub fn capability(name: &str, shape: &Value) -> Self {
-        Self::new(MISSING_CAPABILITY, format!("The client would have to support {name}"))
-            .with(json!({"requiredCapabilities": shape}))
+    /// [`MISSING_CAPABILITY`]; `required` is the capability as the client would have to declare it.
+    pub fn missing_capability(name: &str, required: &Value) -> Self {
+        Self::new(MISSING_CAPABILITY, format!("The request needs the client capability {name:?}"))
+            .with(json!({"requiredCapabilities": required}))
     }
 }
 

@@ -1,117 +1,111 @@
-//! Messages as lines: one each, none longer than the limit.
+//! Splits a byte stream into lines of bounded length.
 
 use std::io::{self, Read};
 
 use memchr::memchr;
 
-/// How much is read at once.
-const STEP: usize = 64 << 10;
+const READ_BUFFER_BYTES: usize = 64 << 10;
 
-/// Takes bytes as they come and gives lines.
+/// Takes bytes as they arrive and gives lines.
 #[derive(Debug)]
-pub struct Lines {
-    most: usize,
-    held: Vec<u8>,
-    /// Where the first byte is that nobody has had yet.
+pub struct LineSplitter {
+    max_line_bytes: usize,
+    received: Vec<u8>,
+    /// Where the next line begins.
     start: usize,
-    /// Up to where there is no end of a line.
+    /// Up to where there is no line feed.
     searched: usize,
-    /// Whether the line under way is too long, and is being thrown away to its end.
+    /// Whether the current line is too long and is discarded up to its end.
     skipping: bool,
-    /// Where reads go first; made once, because clearing it would cost more than most reads.
+    /// Allocated once: zeroing it for every read would cost more than most reads.
     buffer: Vec<u8>,
 }
 
-/// What a stream of lines gives.
+/// One item of a [`LineSplitter`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
-    /// A line without its end, and not empty.
+pub enum InputLine {
+    /// A line that is not blank, without its end.
     Whole(Vec<u8>),
-    /// A line was longer than the limit; what follows it is fine.
+    /// A line exceeded the limit and was discarded; the following lines are intact.
     TooLong,
 }
 
-impl Lines {
-    /// Lines of at most `most` bytes.
-    pub fn new(most: usize) -> Self {
-        Self { most, held: Vec::new(), start: 0, searched: 0, skipping: false, buffer: Vec::new() }
+impl LineSplitter {
+    /// Accepts lines of at most `max_line_bytes`.
+    pub fn new(max_line_bytes: usize) -> Self {
+        let (received, buffer) = (Vec::new(), Vec::new());
+        Self { max_line_bytes, received, start: 0, searched: 0, skipping: false, buffer }
     }
 
-    /// The next line, if all of it is here already.
-    pub fn take(&mut self) -> Option<Line> {
+    /// The next line, if all of it has arrived.
+    pub fn take(&mut self) -> Option<InputLine> {
         loop {
-            let Some(at) = memchr(b'\n', self.held.get(self.searched..)?) else {
-                self.searched = self.held.len();
-                return self.unfinished();
+            let Some(at) = memchr(b'\n', self.received.get(self.searched..)?) else {
+                self.searched = self.received.len();
+                return self.check_unfinished();
             };
             let end = self.searched + at;
-            let line = self.held.get(self.start..end)?;
+            let line = self.received.get(self.start..end)?;
             let line = line.strip_suffix(b"\r").unwrap_or(line);
-            let told = std::mem::take(&mut self.skipping);
-            let given = match line {
-                _ if told => None,
-                line if line.len() > self.most => Some(Line::TooLong),
+            let was_reported = std::mem::take(&mut self.skipping);
+            let item = match line {
+                _ if was_reported => None,
+                line if line.len() > self.max_line_bytes => Some(InputLine::TooLong),
                 line if line.iter().all(u8::is_ascii_whitespace) => None,
-                line => Some(Line::Whole(line.to_vec())),
+                line => Some(InputLine::Whole(line.to_vec())),
             };
             self.start = end + 1;
             self.searched = self.start;
-            if self.start == self.held.len() {
-                self.held.clear();
+            if self.start == self.received.len() {
+                self.received.clear();
                 (self.start, self.searched) = (0, 0);
             }
-            if given.is_some() {
-                return given;
+            if item.is_some() {
+                return item;
             }
         }
     }
 
-    /// What a line without an end so far amounts to: nothing, or too much.
-    fn unfinished(&mut self) -> Option<Line> {
-        // A carriage return may turn out to belong to the end.
-        let length = self.held.len() - self.start - usize::from(self.held.ends_with(b"\r"));
-        let long = length > self.most && self.held.len() > self.start;
-        if long || self.skipping {
-            self.held = Vec::new();
+    /// Discards an unfinished line that is too long already; reports it once.
+    fn check_unfinished(&mut self) -> Option<InputLine> {
+        // A carriage return may be part of the line's end.
+        let length = self.received.len() - self.start - usize::from(self.received.ends_with(b"\r"));
+        let is_long = length > self.max_line_bytes && self.received.len() > self.start;
+        if is_long || self.skipping {
+            self.received = Vec::new();
             (self.start, self.searched) = (0, 0);
         }
-        let told = self.skipping;
-        self.skipping |= long;
-        (long && !told).then_some(Line::TooLong)
+        let was_reported = self.skipping;
+        self.skipping |= is_long;
+        (is_long && !was_reported).then_some(InputLine::TooLong)
     }
 
-    /// How many bytes are here that nobody has had yet.
-    pub fn waiting(&self) -> usize {
-        self.held.len() - self.start
-    }
-
-    /// Takes bytes that have come.
+    /// Adds bytes.
     pub fn push(&mut self, bytes: &[u8]) {
-        self.make_room();
-        self.held.extend_from_slice(bytes);
+        self.discard_taken();
+        self.received.extend_from_slice(bytes);
     }
 
-    /// Takes whatever `from` has now, waiting for the first byte; how much that was.
+    /// Reads once from `from` and adds what it gives; returns the number of bytes.
     pub fn read_from(&mut self, from: &mut impl Read) -> io::Result<usize> {
-        self.buffer.resize(STEP, 0);
-        let read = from.read(&mut self.buffer)?;
-        self.make_room();
-        self.held.extend_from_slice(self.buffer.get(..read).unwrap_or_default());
-        Ok(read)
+        self.buffer.resize(READ_BUFFER_BYTES, 0);
+        let count = from.read(&mut self.buffer)?;
+        self.discard_taken();
+        self.received.extend_from_slice(self.buffer.get(..count).unwrap_or_default());
+        Ok(count)
     }
 
-    /// What is left when the stream has ended: a last line without an end.
-    pub fn rest(&mut self) -> Option<Line> {
-        let rest = self.held.split_off(self.start);
-        // Of a line that was too long this is only the end, and that was told already.
-        let nothing = self.skipping || rest.iter().all(u8::is_ascii_whitespace);
-        *self = Self::new(self.most);
-        (!nothing).then_some(Line::Whole(rest))
+    /// At EOF: an unterminated last line.
+    pub fn rest(&mut self) -> Option<InputLine> {
+        let rest = self.received.split_off(self.start);
+        let is_nothing = self.skipping || rest.iter().all(u8::is_ascii_whitespace);
+        *self = Self::new(self.max_line_bytes);
+        (!is_nothing).then_some(InputLine::Whole(rest))
     }
 
-    fn make_room(&mut self) {
+    fn discard_taken(&mut self) {
         if self.start > 0 {
-            self.held.drain(..self.start);
+            self.received.drain(..self.start);
             self.searched -= self.start;
             self.start = 0;
         }
@@ -122,13 +116,13 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn whole(text: &str) -> Line {
-        Line::Whole(text.as_bytes().to_vec())
+    fn whole(text: &str) -> InputLine {
+        InputLine::Whole(text.as_bytes().to_vec())
     }
 
     #[test]
-    fn lines_come_whole_however_they_arrive() {
-        let mut lines = Lines::new(10);
+    fn lines_are_whole_however_the_bytes_arrive() {
+        let mut lines = LineSplitter::new(10);
         for piece in ["a", "b\r", "\n\n  \ncd\nef"] {
             assert_eq!(lines.take(), None);
             lines.push(piece.as_bytes());
@@ -141,23 +135,23 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_told_once_and_takes_no_memory() {
-        let mut lines = Lines::new(10);
+    fn overlong_line_is_reported_once_and_takes_no_memory() {
+        let mut lines = LineSplitter::new(10);
         lines.push(&[b'x'; 11]);
-        assert_eq!(lines.take(), Some(Line::TooLong));
+        assert_eq!(lines.take(), Some(InputLine::TooLong));
         for _ in 0..1000 {
             lines.push(&[b'x'; 1000]);
             assert_eq!(lines.take(), None);
-            assert!(lines.held.capacity() < 100_000);
+            assert!(lines.received.capacity() < 100_000);
         }
         lines.push(b"\nab\n");
         assert_eq!(lines.take(), Some(whole("ab")));
         lines.push(&[b'x'; 11]);
-        assert_eq!(lines.take(), Some(Line::TooLong));
+        assert_eq!(lines.take(), Some(InputLine::TooLong));
         lines.push(b"and more");
         assert_eq!(lines.rest(), None);
         lines.push(b"0123456789a\nok\n");
-        assert_eq!(lines.take(), Some(Line::TooLong));
+        assert_eq!(lines.take(), Some(InputLine::TooLong));
         assert_eq!(lines.take(), Some(whole("ok")));
         assert_eq!(lines.take(), None);
     }

@@ -1,25 +1,28 @@
-//! One message: a request, a notification, or the answer to a request.
+//! JSON-RPC messages.
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::error::{INVALID_REQUEST, PARSE, RpcError};
-use super::writing::{write_text, write_value};
+use super::error::{INVALID_REQUEST, PARSE_ERROR, RpcError};
 
-/// What an answer is matched with its request by.
+/// The capacity that most messages need.
+const TYPICAL_LINE_BYTES: usize = 512;
+
+/// Matches a response with its request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(untagged)]
-pub enum Id {
+pub enum RequestId {
     /// A number.
     Number(i64),
-    /// A word.
+    /// A string.
     Text(String),
 }
 
-impl Id {
-    /// The id that a JSON value is, if it is one.
+impl RequestId {
+    /// Reads an id; `None` if the value cannot be one.
     pub fn read(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => number.as_i64().map(Self::Number),
@@ -29,7 +32,7 @@ impl Id {
     }
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => write!(f, "{number}"),
@@ -40,77 +43,86 @@ impl fmt::Display for Id {
 
 /// One message.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Message {
-    /// Somebody asks.
+pub enum RpcMessage {
+    /// A request.
     Request {
-        /// What the answer will be matched by.
-        id: Id,
-        /// What is asked for.
+        /// The id that the response will have.
+        id: RequestId,
+        /// The method.
         method: String,
-        /// What it needs; null if nothing was given.
+        /// The parameters, an object; null if there are none.
         params: Value,
     },
-    /// Somebody tells.
+    /// A notification, which has no response.
     Notification {
-        /// What is told.
+        /// The method.
         method: String,
-        /// The facts; null if nothing was given.
+        /// The parameters, an object; null if there are none.
         params: Value,
     },
-    /// Somebody answers.
+    /// A response.
     Response {
-        /// The request's id; none if its sender could not make it out.
-        id: Option<Id>,
-        /// What came of it.
+        /// The request's id; `None` if the sender could not read it.
+        id: Option<RequestId>,
+        /// The result or the error.
         outcome: Result<Value, RpcError>,
     },
 }
 
-/// What one line or body holds.
+/// The content of one line or one body.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Incoming {
+pub enum RpcInput {
     /// One message.
-    One(Message),
-    /// Several, each for itself; only revision 2025-03-26 has them.
-    Batch(Vec<Result<Message, RpcError>>),
+    Single(RpcMessage),
+    /// Several messages, each valid or not; only version 2025-03-26 has them.
+    Batch(Vec<Result<RpcMessage, RpcError>>),
 }
 
-impl Incoming {
-    /// Reads a line or a body. The error is the answer to give, without an id.
+impl RpcInput {
+    /// Parses a line or a body. The error is the response to send, without an id.
     pub fn read(bytes: &[u8]) -> Result<Self, RpcError> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        let parse = |error| RpcError::new(PARSE, format!("Parse error: {error}"));
+        let parse_error = |error| RpcError::new(PARSE_ERROR, format!("Parse error: {error}"));
         if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'[') {
             return match serde_json::from_slice(bytes) {
-                Ok(envelope) => Message::open(envelope).map(Self::One),
-                Err(error) if error.is_data() => Err(invalid(&unfit(&error))),
-                Err(error) => Err(parse(error)),
+                Ok(envelope) => RpcMessage::from_envelope(envelope).map(Self::Single),
+                Err(error) if error.is_data() => Err(invalid_envelope(&error)),
+                Err(error) => Err(parse_error(error)),
             };
         }
-        let all: Vec<Value> = serde_json::from_slice(bytes).map_err(parse)?;
+        let all: Vec<Value> = serde_json::from_slice(bytes).map_err(parse_error)?;
         if all.is_empty() {
-            return Err(invalid("an empty batch"));
+            return Err(invalid("the batch is empty"));
         }
-        Ok(Self::Batch(all.into_iter().map(Message::from_value).collect()))
+        Ok(Self::Batch(all.into_iter().map(RpcMessage::from_value).collect()))
+    }
+
+    /// The valid messages.
+    pub fn into_messages(self) -> impl Iterator<Item = RpcMessage> {
+        let all = match self {
+            Self::Single(message) => vec![Ok(message)],
+            Self::Batch(all) => all,
+        };
+        all.into_iter().flatten()
     }
 }
 
-/// The fields that messages have, before anybody has looked whether they make one.
+/// The fields of all kinds of messages, before they are checked.
 #[derive(Deserialize)]
 struct Envelope {
     jsonrpc: Option<Value>,
-    #[serde(default, deserialize_with = "even_null")]
+    #[serde(default, deserialize_with = "keep_null")]
     id: Option<Value>,
     method: Option<Value>,
-    #[serde(default, deserialize_with = "even_null")]
+    #[serde(default, deserialize_with = "keep_null")]
     params: Option<Value>,
-    #[serde(default, deserialize_with = "even_null")]
+    #[serde(default, deserialize_with = "keep_null")]
     result: Option<Value>,
-    #[serde(default, deserialize_with = "even_null")]
+    #[serde(default, deserialize_with = "keep_null")]
     error: Option<Value>,
 }
 
-fn even_null<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Value>, D::Error> {
+fn keep_null<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(field).map(Some)
 }
 
@@ -118,24 +130,23 @@ fn invalid(why: &str) -> RpcError {
     RpcError::new(INVALID_REQUEST, format!("Invalid request: {why}"))
 }
 
-/// Why JSON is no envelope.
-fn unfit(error: &serde_json::Error) -> String {
+/// Why JSON is not an envelope: it is not an object, or it has a field twice.
+fn invalid_envelope(error: &serde_json::Error) -> RpcError {
     let why = error.to_string();
-    // The only other reason is a field that stands there twice.
-    if why.starts_with("invalid type") { "expected an object".to_owned() } else { why }
+    invalid(if why.starts_with("invalid type") { "expected an object" } else { &why })
 }
 
-impl Message {
-    /// Reads one message out of a JSON value.
+impl RpcMessage {
+    /// Reads one message from a JSON value.
     pub fn from_value(value: Value) -> Result<Self, RpcError> {
-        // A list would be taken for the fields in their order.
+        // serde would accept an array as the fields in their order.
         if !value.is_object() {
             return Err(invalid("expected an object"));
         }
-        serde_json::from_value(value).map_err(|error| invalid(&unfit(&error))).and_then(Self::open)
+        serde_json::from_value(value).map_err(|error| invalid_envelope(&error)).and_then(Self::from_envelope)
     }
 
-    fn open(envelope: Envelope) -> Result<Self, RpcError> {
+    fn from_envelope(envelope: Envelope) -> Result<Self, RpcError> {
         let Envelope { jsonrpc, id, method, params, result, error } = envelope;
         if jsonrpc.as_ref().and_then(Value::as_str) != Some("2.0") {
             return Err(invalid("jsonrpc must be \"2.0\""));
@@ -143,7 +154,9 @@ impl Message {
         let id = match &id {
             None => None,
             Some(Value::Null) if error.is_some() => None,
-            Some(value) => Some(Id::read(value).ok_or_else(|| invalid("id must be a string or an integer"))?),
+            Some(value) => {
+                Some(RequestId::read(value).ok_or_else(|| invalid("id must be a string or an integer"))?)
+            }
         };
         if let Some(method) = method {
             let Value::String(method) = method else { return Err(invalid("method must be a string")) };
@@ -161,13 +174,13 @@ impl Message {
         }
         match (result, id) {
             (Some(result), Some(id)) => Ok(Self::Response { id: Some(id), outcome: Ok(result) }),
-            (Some(_), None) => Err(invalid("a result without an id")),
-            (None, _) => Err(invalid("there is neither a method nor a result nor an error")),
+            (Some(_), None) => Err(invalid("the result has no id")),
+            (None, _) => Err(invalid("there is no method, no result and no error")),
         }
     }
 
     /// A request.
-    pub fn request(id: Id, method: impl Into<String>, params: Value) -> Self {
+    pub fn request(id: RequestId, method: impl Into<String>, params: Value) -> Self {
         Self::Request { id, method: method.into(), params }
     }
 
@@ -176,68 +189,48 @@ impl Message {
         Self::Notification { method: method.into(), params }
     }
 
-    /// An answer.
-    pub fn response(id: Id, outcome: Result<Value, RpcError>) -> Self {
+    /// A response.
+    pub fn response(id: RequestId, outcome: Result<Value, RpcError>) -> Self {
         Self::Response { id: Some(id), outcome }
     }
 
-    /// The message as bytes on one line, its end included.
+    /// The message as JSON on one line, with a line feed.
     pub fn to_line(&self) -> Vec<u8> {
-        let mut line = Vec::with_capacity(512);
-        self.write_line(&mut line);
+        let mut line = Vec::with_capacity(TYPICAL_LINE_BYTES);
+        // Writing to memory does not fail, and all keys are strings.
+        let _ = serde_json::to_writer(&mut line, self);
+        line.push(b'\n');
         line
     }
+}
 
-    /// Writes the same line behind others.
-    pub fn write_line(&self, line: &mut Vec<u8>) {
-        line.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
+impl Serialize for RpcMessage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("jsonrpc", "2.0")?;
         match self {
-            Self::Request { id, method, params } => {
-                write_id(line, id);
-                write_method(line, method, params);
+            Self::Request { id, .. } | Self::Response { id: Some(id), .. } => {
+                map.serialize_entry("id", id)?
             }
-            Self::Notification { method, params } => write_method(line, method, params),
-            Self::Response { id, outcome } => {
-                if let Some(id) = id {
-                    write_id(line, id);
-                }
-                match outcome {
-                    Ok(result) => {
-                        line.extend_from_slice(b",\"result\":");
-                        write_value(line, result);
-                    }
-                    Err(error) => {
-                        line.extend_from_slice(b",\"error\":");
-                        // Writing to memory cannot fail, and every part is JSON already.
-                        drop(serde_json::to_writer(&mut *line, error));
-                    }
-                }
-            }
+            Self::Notification { .. } | Self::Response { id: None, .. } => {}
         }
-        line.extend_from_slice(b"}\n");
+        match self {
+            Self::Request { method, params, .. } | Self::Notification { method, params } => {
+                map.serialize_entry("method", method)?;
+                if !params.is_null() {
+                    map.serialize_entry("params", params)?;
+                }
+            }
+            Self::Response { outcome: Ok(result), .. } => map.serialize_entry("result", result)?,
+            Self::Response { outcome: Err(error), .. } => map.serialize_entry("error", error)?,
+        }
+        map.end()
     }
 }
 
-fn write_id(out: &mut Vec<u8>, id: &Id) {
-    out.extend_from_slice(b",\"id\":");
-    match id {
-        Id::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
-        Id::Text(text) => write_text(out, text),
-    }
-}
-
-fn write_method(out: &mut Vec<u8>, method: &str, params: &Value) {
-    out.extend_from_slice(b",\"method\":");
-    write_text(out, method);
-    if !params.is_null() {
-        out.extend_from_slice(b",\"params\":");
-        write_value(out, params);
-    }
-}
-
-/// An error as far as it can be understood; somebody answered with one, whatever its shape.
+/// Reads an error as far as it is valid.
 fn read_error(error: &Value) -> RpcError {
     let code = error.get("code").and_then(Value::as_i64).unwrap_or_default();
-    let message = error.get("message").and_then(Value::as_str).unwrap_or("an error without words").to_owned();
-    RpcError { code, message, data: error.get("data").cloned() }
+    let message = error.get("message").and_then(Value::as_str).unwrap_or("an error without a message");
+    RpcError { code, message: message.to_owned(), data: error.get("data").cloned() }
 }

@@ -1,18 +1,18 @@
-//! What a message says about itself, under `_meta`.
+//! The fields of `_meta`.
 
 use serde_json::Value;
 
-/// The revision that a request is written in.
+/// The protocol version of a request.
 pub const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// Who asks.
+/// The client's name and version.
 pub const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
-/// What whoever asks can do.
+/// The client's capabilities.
 pub const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// From which level on the request's client wants to hear of it.
+/// The lowest level of log messages that the client wants for this request.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// Which subscription a notification belongs to.
+/// The subscription that a notification belongs to.
 pub const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-/// Who answers.
+/// The server's name and version.
 pub const SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
 /// A field of `_meta`.
@@ -20,7 +20,7 @@ pub fn get<'a>(params: &'a Value, field: &str) -> Option<&'a Value> {
     params.get("_meta")?.get(field)
 }
 
-/// The revision that a request names.
+/// The protocol version of a request.
 pub fn version(params: &Value) -> Option<&str> {
     get(params, VERSION)?.as_str()
 }

@@ -1,16 +1,15 @@
-//! What both sides of the protocol say.
+//! What both sides of the protocol share: messages, lines, protocol versions and errors.
 
 mod error;
 mod lines;
 mod message;
 pub mod meta;
 mod version;
-mod writing;
 
 pub use error::{
-    HEADER_MISMATCH, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, PARSE,
-    RESOURCE_NOT_FOUND, RpcError, UNSUPPORTED_VERSION,
+    HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY,
+    PARSE_ERROR, RESOURCE_NOT_FOUND, RpcError, UNSUPPORTED_VERSION,
 };
-pub use lines::{Line, Lines};
-pub use message::{Id, Incoming, Message};
-pub use version::Version;
+pub use lines::{InputLine, LineSplitter};
+pub use message::{RequestId, RpcInput, RpcMessage};
+pub use version::ProtocolVersion;

@@ -18,9 +18,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haft_mcp::client::portable::portable;
-use haft_mcp::client::{CallOptions, Client, Endpoint, Limits, Options, Transport};
-use haft_mcp::wire::Version;
+use haft_mcp::client::portable::make_portable;
+use haft_mcp::client::{
+    ClientLimits, ClientOptions, HttpEndpoint, McpClient, ServerTransport, ToolCallOptions,
+};
+use haft_mcp::wire::ProtocolVersion;
 use haft_net::http::Web;
 use haft_tool::Cancel;
 use serde_json::{Value, json};
@@ -46,25 +48,31 @@ fn python(module: &str, arguments: &[&str]) -> Command {
     command
 }
 
-fn options() -> Options {
-    let limits = Limits { connect: LONG, probe: LONG, list: LONG, call: LONG, ..Limits::default() };
-    Options { limits, ..Options::default() }
+fn options() -> ClientOptions {
+    let limits = ClientLimits {
+        connect_timeout: LONG,
+        probe_timeout: LONG,
+        list_timeout: LONG,
+        call_timeout: LONG,
+        ..ClientLimits::default()
+    };
+    ClientOptions { limits, ..ClientOptions::default() }
 }
 
-fn held(command: &mut Command) -> Client {
-    Client::connect(Transport::Stdio(process::start(command, PathBuf::new())), options()).unwrap()
+fn held(command: &mut Command) -> McpClient {
+    McpClient::connect(ServerTransport::Stdio(process::start(command, PathBuf::new())), options()).unwrap()
 }
 
 /// Tries a server: era, number of tools, all of them portable, and one call whose answer holds those words.
-fn try_out(client: &Client, version: Version, tools: usize, call: (&str, &Value, &str)) {
+fn try_out(client: &McpClient, version: ProtocolVersion, tools: usize, call: (&str, &Value, &str)) {
     assert_eq!(client.info().version, version);
-    let listed = client.tools().unwrap();
+    let listed = client.list_tools().unwrap();
     assert_eq!((listed.items.len(), listed.warnings), (tools, Vec::new()));
     for tool in &listed.items {
-        assert_eq!(portable(tool).unwrap().left_out, Vec::<String>::new(), "{}", tool.name);
+        assert_eq!(make_portable(tool).unwrap().left_out, Vec::<String>::new(), "{}", tool.name);
     }
     let (name, arguments, words) = call;
-    let result = client.call(name, arguments, &CallOptions::new(&Cancel::new())).unwrap();
+    let result = client.call_tool(name, arguments, &ToolCallOptions::new(&Cancel::new())).unwrap();
     assert!(result["isError"] != true && result["content"].to_string().contains(words), "{result}");
     client.close();
 }
@@ -76,7 +84,7 @@ fn server_filesystem() {
     std::fs::write(folder.join("a.txt"), "so it is").unwrap();
     let client = held(&mut node("server-filesystem", &[folder.to_str().unwrap()]));
     let path = json!({"path": folder.join("a.txt")});
-    try_out(&client, Version::V2025_11_25, 14, ("read_text_file", &path, "so it is"));
+    try_out(&client, ProtocolVersion::V2025_11_25, 14, ("read_text_file", &path, "so it is"));
 }
 
 #[test]
@@ -84,16 +92,16 @@ fn server_memory() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = node("server-memory", &[]);
     let client = held(command.env("MEMORY_FILE_PATH", folder.path().join("memory.json")));
-    try_out(&client, Version::V2025_11_25, 9, ("read_graph", &json!({}), "entities"));
+    try_out(&client, ProtocolVersion::V2025_11_25, 9, ("read_graph", &json!({}), "entities"));
 }
 
 #[test]
 fn server_everything() {
     let client = held(&mut node("server-everything", &["stdio"]));
-    assert!(client.resources().unwrap().items.len() > 3);
-    assert!(client.templates().unwrap().items.len() > 1);
-    assert!(client.prompts().unwrap().items.len() > 1);
-    try_out(&client, Version::V2025_11_25, 13, ("echo", &json!({"message": "so it is"}), "so it is"));
+    assert!(client.list_resources().unwrap().items.len() > 3);
+    assert!(client.list_resource_templates().unwrap().items.len() > 1);
+    assert!(client.list_prompts().unwrap().items.len() > 1);
+    try_out(&client, ProtocolVersion::V2025_11_25, 13, ("echo", &json!({"message": "so it is"}), "so it is"));
 }
 
 #[test]
@@ -103,7 +111,12 @@ fn mcp_server_git() {
     assert!(Command::new("git").args(["init", "-q", path]).status().unwrap().success());
     std::fs::write(folder.path().join("new.txt"), "").unwrap();
     let client = held(&mut python("mcp_server_git", &["--repository", path]));
-    try_out(&client, Version::V2026_07_28, 12, ("git_status", &json!({"repo_path": path}), "new.txt"));
+    try_out(
+        &client,
+        ProtocolVersion::V2026_07_28,
+        12,
+        ("git_status", &json!({"repo_path": path}), "new.txt"),
+    );
 }
 
 #[test]
@@ -111,7 +124,7 @@ fn mcp_server_time() {
     let client = held(&mut python("mcp_server_time", &["--local-timezone", "UTC"]));
     try_out(
         &client,
-        Version::V2026_07_28,
+        ProtocolVersion::V2026_07_28,
         2,
         ("get_current_time", &json!({"timezone": "Asia/Tokyo"}), "+09:00"),
     );
@@ -127,7 +140,7 @@ impl Drop for Remote {
     }
 }
 
-fn remote(kind: &str, path: &str) -> (Client, Remote) {
+fn remote(kind: &str, path: &str) -> (McpClient, Remote) {
     let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let mut command = node("server-everything", &[kind]);
     let child = command
@@ -141,8 +154,8 @@ fn remote(kind: &str, path: &str) -> (Client, Remote) {
         let http =
             Arc::new(Web::default()).streams_to(vec![format!("127.0.0.1:{port}"), format!("[::1]:{port}")]);
         let url = format!("http://localhost:{port}{path}");
-        let endpoint = Endpoint { url, headers: Vec::new(), http, authorize: None };
-        match Client::connect(Transport::Http(endpoint), options()) {
+        let endpoint = HttpEndpoint { url, headers: Vec::new(), http, tokens: None };
+        match McpClient::connect(ServerTransport::Http(endpoint), options()) {
             Ok(client) => return (client, remote),
             // It does not say when it listens.
             Err(error) => assert!(Instant::now() < until, "{error}"),
@@ -154,13 +167,13 @@ fn remote(kind: &str, path: &str) -> (Client, Remote) {
 #[test]
 fn server_everything_over_http() {
     let (client, _remote) = remote("streamableHttp", "/mcp");
-    try_out(&client, Version::V2025_11_25, 13, ("echo", &json!({"message": "so it is"}), "so it is"));
+    try_out(&client, ProtocolVersion::V2025_11_25, 13, ("echo", &json!({"message": "so it is"}), "so it is"));
 }
 
 #[test]
 fn server_everything_over_the_oldest_http() {
     let (client, _remote) = remote("sse", "/sse");
-    try_out(&client, Version::V2025_11_25, 13, ("echo", &json!({"message": "so it is"}), "so it is"));
+    try_out(&client, ProtocolVersion::V2025_11_25, 13, ("echo", &json!({"message": "so it is"}), "so it is"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use haft_mcp::client::{ClientError, Limits};
+use haft_mcp::client::{ClientError, ClientLimits};
 use serde_json::json;
 
 use super::{BOTH, LEGACY, Run, call, client, connect, echo, generous, short_calls, text_of};
@@ -33,11 +33,11 @@ fn modes(shard: usize) -> Vec<(String, String)> {
     own.map(|(_, words)| (words[0].to_owned(), words[1].to_owned())).collect()
 }
 
-fn limits(expected: &str) -> Limits {
+fn limits(expected: &str) -> ClientLimits {
     let short = Duration::from_secs(2);
     match expected {
         "works" => generous(),
-        "refused" => Limits { connect: short, list: short, ..short_calls() },
+        "refused" => ClientLimits { connect_timeout: short, list_timeout: short, ..short_calls() },
         _ => short_calls(),
     }
 }
@@ -47,7 +47,7 @@ fn drive(run: &Run, expected: &str) -> (Came, Option<ClientError>) {
         Ok(client) => client,
         Err(error) => return (Came::Refused, Some(error)),
     };
-    match client.tools() {
+    match client.list_tools() {
         Err(error) => return (Came::Refused, Some(error)),
         Ok(tools) if tools.items.iter().all(|tool| tool.name != "echo") => return (Came::Refused, None),
         Ok(_) => {}

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use haft_mcp::client::Transport;
+use haft_mcp::client::ServerTransport;
 use tempfile::TempDir;
 
 use super::process::{all_end, start};
@@ -25,11 +25,11 @@ impl Run {
     }
 
     /// Starts it.
-    pub(crate) fn start(&self) -> Transport {
+    pub(crate) fn start(&self) -> ServerTransport {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile/server.py");
         let mut command = Command::new("python3");
         command.args([script.as_os_str(), self.mode.as_ref(), self.state.path().as_os_str()]);
-        Transport::Stdio(start(command.args(["--era", self.era]), self.pids()))
+        ServerTransport::Stdio(start(command.args(["--era", self.era]), self.pids()))
     }
 
     /// Nothing that was started is there any more.

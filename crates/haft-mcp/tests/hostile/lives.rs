@@ -3,8 +3,8 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use haft_mcp::client::{Limits, News, Options, Trouble};
-use haft_mcp::wire::Version;
+use haft_mcp::client::{ClientLimits, ClientOptions, McpError, ServerChange};
+use haft_mcp::wire::ProtocolVersion;
 use haft_tool::Cancel;
 use serde_json::{Map, json};
 
@@ -12,14 +12,16 @@ use super::{BOTH, LEGACY, LONG, Run, call, client, connect, echo, generous, text
 
 #[test]
 fn an_honest_server_is_known_in_each_era_and_gives_all_it_has() {
-    for (era, version) in
-        [(BOTH, Version::V2026_07_28), ("modern", Version::V2026_07_28), (LEGACY, Version::V2025_11_25)]
-    {
+    for (era, version) in [
+        (BOTH, ProtocolVersion::V2026_07_28),
+        ("modern", ProtocolVersion::V2026_07_28),
+        (LEGACY, ProtocolVersion::V2025_11_25),
+    ] {
         let (client, run) = client("good", era, generous());
         let info = client.info();
         assert_eq!((info.version, info.name.as_str(), info.release.as_str()), (version, "hostile", "1.0.0"));
         assert_eq!(info.instructions.as_deref(), Some("Tools to try a client with."));
-        let tools = client.tools().unwrap();
+        let tools = client.list_tools().unwrap();
         assert_eq!((tools.items.len(), tools.warnings.len()), (8, 0));
         assert_eq!(text_of(&call(&client, "add", &json!({"a": 2, "b": 3})).unwrap()), "5");
         assert_eq!(call(&client, "fail", &json!({})).unwrap()["isError"], true);
@@ -27,13 +29,14 @@ fn an_honest_server_is_known_in_each_era_and_gives_all_it_has() {
         assert_eq!(weather["structuredContent"]["place"], "there");
         assert_eq!(call(&client, "image", &json!({})).unwrap()["content"][0]["mimeType"], "image/png");
         let cancel = Cancel::new();
-        assert_eq!(client.resources().unwrap().items[0].uri, "memo://hello");
-        assert_eq!(client.templates().unwrap().items[0].uri_template, "memo://note/{id}");
-        assert_eq!(client.read("memo://note/7", &cancel).unwrap()[0]["text"], "note 7");
-        assert!(matches!(client.read("memo://none", &cancel).unwrap_err().kind, Trouble::Answered(_)));
-        assert_eq!(client.prompts().unwrap().items[0].arguments[0].name, "name");
-        let prompt =
-            client.prompt("greet", &Map::from_iter([("name".to_owned(), json!("Ann"))]), &cancel).unwrap();
+        assert_eq!(client.list_resources().unwrap().items[0].uri, "memo://hello");
+        assert_eq!(client.list_resource_templates().unwrap().items[0].uri_template, "memo://note/{id}");
+        assert_eq!(client.read_resource("memo://note/7", &cancel).unwrap()[0]["text"], "note 7");
+        assert!(matches!(client.read_resource("memo://none", &cancel).unwrap_err().kind, McpError::Rpc(_)));
+        assert_eq!(client.list_prompts().unwrap().items[0].arguments[0].name, "name");
+        let prompt = client
+            .get_prompt("greet", &Map::from_iter([("name".to_owned(), json!("Ann"))]), &cancel)
+            .unwrap();
         assert_eq!(prompt["messages"][0]["content"]["text"], "Say hello to Ann.");
         client.close();
         run.nothing_is_left();
@@ -42,10 +45,11 @@ fn an_honest_server_is_known_in_each_era_and_gives_all_it_has() {
 
 #[test]
 fn every_revision_can_be_asked_for() {
-    for version in Version::ALL {
+    for version in ProtocolVersion::ALL {
         let run = Run::new("good", BOTH);
-        let options = Options { limits: generous(), version: Some(version), ..Options::default() };
-        let client = haft_mcp::client::Client::connect(run.start(), options).unwrap();
+        let options =
+            ClientOptions { limits: generous(), version: Some(version), ..ClientOptions::default() };
+        let client = haft_mcp::client::McpClient::connect(run.start(), options).unwrap();
         assert_eq!(client.info().version, version);
         assert_eq!(echo(&client, "hi").unwrap(), "hi");
     }
@@ -55,7 +59,7 @@ fn every_revision_can_be_asked_for() {
 fn a_server_that_is_slow_to_answer_is_not_lost_in_either_era() {
     for (mode, era) in [("silent-discover", BOTH), ("silent-discover", LEGACY), ("good", "modern")] {
         // Nobody starts in no time, so the first question is always answered too late.
-        let limits = Limits { probe: Duration::from_millis(1), ..generous() };
+        let limits = ClientLimits { probe_timeout: Duration::from_millis(1), ..generous() };
         let (client, _run) = client(mode, era, limits);
         assert_eq!(echo(&client, "hi").unwrap(), "hi", "{mode} {era}");
     }
@@ -70,7 +74,7 @@ fn a_dead_server_is_told_of_at_once_with_how_it_ended_and_its_last_words() {
         ("die-with-escapes", "exit status 3", "no config"),
     ] {
         let error = connect(&Run::new(mode, BOTH), generous()).err().unwrap();
-        assert_eq!(error.kind, Trouble::Ended, "{mode}: {error}");
+        assert_eq!(error.kind, McpError::Disconnected, "{mode}: {error}");
         assert!(error.message.contains(how) && error.message.contains(words), "{mode}: {error}");
     }
     for (mode, how) in [
@@ -83,7 +87,7 @@ fn a_dead_server_is_told_of_at_once_with_how_it_ended_and_its_last_words() {
         let (client, _run) = client(mode, BOTH, generous());
         for _ in 0..2 {
             let error = echo(&client, "hi").unwrap_err();
-            assert_eq!(error.kind, Trouble::Ended, "{mode}: {error}");
+            assert_eq!(error.kind, McpError::Disconnected, "{mode}: {error}");
             assert!(error.message.contains(how), "{mode}: {error}");
         }
     }
@@ -94,7 +98,7 @@ fn who_dies_between_two_calls_is_dead_at_the_second() {
     let (client, _run) = client("die-between-calls", BOTH, generous());
     assert_eq!(echo(&client, "hi").unwrap(), "hi");
     let error = echo(&client, "hi").unwrap_err();
-    assert!(error.kind == Trouble::Ended && error.message.contains("exit status 3"), "{error}");
+    assert!(error.kind == McpError::Disconnected && error.message.contains("exit status 3"), "{error}");
 }
 
 #[test]
@@ -103,12 +107,12 @@ fn noise_is_passed_over_and_told_of_when_nothing_else_comes() {
     let (client, _run) = (connect(&run, generous()).unwrap(), &run);
     let cancel = Cancel::new();
     let timeout = Some(Duration::from_millis(300));
-    let options = haft_mcp::client::CallOptions {
+    let options = haft_mcp::client::ToolCallOptions {
         timeout,
-        at_most: timeout,
-        ..haft_mcp::client::CallOptions::new(&cancel)
+        max_time: timeout,
+        ..haft_mcp::client::ToolCallOptions::new(&cancel)
     };
-    let error = client.call("slow", &json!({"seconds": 100}), &options).unwrap_err();
+    let error = client.call_tool("slow", &json!({"seconds": 100}), &options).unwrap_err();
     assert!(
         error.message.contains("that are not messages") && error.message.contains("Welcome to hostile"),
         "{error}"
@@ -122,7 +126,7 @@ fn versions_that_nobody_speaks_are_refused_by_name() {
     {
         for era in [BOTH, LEGACY] {
             let error = connect(&Run::new(mode, era), generous()).err().unwrap();
-            assert_eq!(error.kind, Trouble::Version, "{mode}: {error}");
+            assert_eq!(error.kind, McpError::UnsupportedVersion, "{mode}: {error}");
             assert!(error.message.contains(word) && error.message.contains("2025-11-25"), "{mode}: {error}");
         }
     }
@@ -135,11 +139,12 @@ fn news_come_in_each_era_and_lists_are_then_other_ones() {
     for era in [BOTH, LEGACY] {
         let (client, _run) = client("grow", era, generous());
         let (tell, told) = channel();
-        client.on_news(move |news| drop(tell.send(news)));
-        let names = || client.tools().unwrap().items.into_iter().map(|tool| tool.name).collect::<Vec<_>>();
+        client.on_change(move |news| drop(tell.send(news)));
+        let names =
+            || client.list_tools().unwrap().items.into_iter().map(|tool| tool.name).collect::<Vec<_>>();
         assert!(!names().contains(&"grown".to_owned()));
         call(&client, "grow", &json!({})).unwrap();
-        assert_eq!(told.recv_timeout(LONG).unwrap(), News::Tools, "{era}");
+        assert_eq!(told.recv_timeout(LONG).unwrap(), ServerChange::Tools, "{era}");
         assert!(names().contains(&"grown".to_owned()));
         assert_eq!(text_of(&call(&client, "grown", &json!({})).unwrap()), "here now");
     }
@@ -147,10 +152,10 @@ fn news_come_in_each_era_and_lists_are_then_other_ones() {
 
 #[test]
 fn what_is_silent_about_resources_still_has_tools() {
-    let limits = Limits { list: Duration::from_secs(2), ..generous() };
+    let limits = ClientLimits { list_timeout: Duration::from_secs(2), ..generous() };
     let (client, _run) = client("silent-resources", BOTH, limits);
-    assert_eq!(client.resources().unwrap_err().kind, Trouble::Late);
-    assert!(client.tools().unwrap().items.len() > 5);
+    assert_eq!(client.list_resources().unwrap_err().kind, McpError::TimedOut);
+    assert!(client.list_tools().unwrap().items.len() > 5);
     assert_eq!(echo(&client, "hi").unwrap(), "hi");
 }
 
@@ -159,7 +164,7 @@ fn whoever_does_not_want_to_end_is_ended() {
     for mode in ["silent-shutdown", "ignore-sigterm", "grandchild", "grandchild-double-fork", "silent-always"]
     {
         let run = Run::new(mode, BOTH);
-        let limits = Limits { connect: Duration::from_secs(3), ..generous() };
+        let limits = ClientLimits { connect_timeout: Duration::from_secs(3), ..generous() };
         drop(connect(&run, limits));
         run.nothing_is_left();
     }

@@ -19,7 +19,7 @@ mod words;
 
 use std::time::Duration;
 
-use haft_mcp::client::{CallOptions, Client, ClientError, Limits, Options};
+use haft_mcp::client::{ClientError, ClientLimits, ClientOptions, McpClient, ToolCallOptions};
 use haft_tool::Cancel;
 use launch::Run;
 use serde_json::{Value, json};
@@ -29,40 +29,44 @@ const LEGACY: &str = "legacy";
 /// Long enough for whatever is under way; only a test that fails waits for so long.
 const LONG: Duration = Duration::from_mins(1);
 
-/// Limits that an honest server keeps on any machine.
-fn generous() -> Limits {
-    Limits {
-        connect: LONG,
-        list: LONG,
-        call: LONG,
-        probe: Duration::from_secs(1),
-        close: Duration::from_millis(300),
-        message_bytes: 4 << 20,
-        ..Limits::default()
+/// ClientLimits that an honest server keeps on any machine.
+fn generous() -> ClientLimits {
+    ClientLimits {
+        connect_timeout: LONG,
+        list_timeout: LONG,
+        call_timeout: LONG,
+        probe_timeout: Duration::from_secs(1),
+        close_timeout: Duration::from_millis(300),
+        max_message_bytes: 4 << 20,
+        ..ClientLimits::default()
     }
 }
 
 /// The same, but for calls.
-fn short_calls() -> Limits {
-    Limits { call: Duration::from_millis(700), call_at_most: Duration::from_millis(1500), ..generous() }
+fn short_calls() -> ClientLimits {
+    ClientLimits {
+        call_timeout: Duration::from_millis(700),
+        max_call_time: Duration::from_millis(1500),
+        ..generous()
+    }
 }
 
-fn connect(run: &Run, limits: Limits) -> Result<Client, ClientError> {
-    Client::connect(run.start(), Options { limits, ..Options::default() })
+fn connect(run: &Run, limits: ClientLimits) -> Result<McpClient, ClientError> {
+    McpClient::connect(run.start(), ClientOptions { limits, ..ClientOptions::default() })
 }
 
 /// A client of that mode, which must connect.
-fn client(mode: &str, era: &'static str, limits: Limits) -> (Client, Run) {
+fn client(mode: &str, era: &'static str, limits: ClientLimits) -> (McpClient, Run) {
     let run = Run::new(mode, era);
     let client = connect(&run, limits).unwrap();
     (client, run)
 }
 
-fn call(client: &Client, name: &str, arguments: &Value) -> Result<Value, ClientError> {
-    client.call(name, arguments, &CallOptions::new(&Cancel::new()))
+fn call(client: &McpClient, name: &str, arguments: &Value) -> Result<Value, ClientError> {
+    client.call_tool(name, arguments, &ToolCallOptions::new(&Cancel::new()))
 }
 
-fn echo(client: &Client, text: &str) -> Result<String, ClientError> {
+fn echo(client: &McpClient, text: &str) -> Result<String, ClientError> {
     call(client, "echo", &json!({"text": text})).map(|result| text_of(&result))
 }
 

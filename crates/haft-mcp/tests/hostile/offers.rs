@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use haft_mcp::client::{Client, Elicitation, Elicited, Handlers, Limits, Offered, Options, Trouble, Wanted};
+use haft_mcp::client::{
+    ClientCapabilities, ClientLimits, ClientOptions, Elicitation, ElicitationAnswer, ElicitationKind,
+    McpClient, McpError, ServerRequestHandler,
+};
 use haft_mcp::wire::RpcError;
 use haft_tool::Cancel;
 use serde_json::{Map, Value, json};
@@ -14,16 +17,16 @@ use super::{BOTH, LEGACY, Run, client, echo, generous};
 #[derive(Default)]
 struct Asked(AtomicUsize);
 
-impl Handlers for Asked {
-    fn offered(&self) -> Offered {
-        Offered { forms: true, roots: true, ..Offered::default() }
+impl ServerRequestHandler for Asked {
+    fn capabilities(&self) -> ClientCapabilities {
+        ClientCapabilities { forms: true, roots: true, ..ClientCapabilities::default() }
     }
 
-    fn elicit(&self, question: &Elicitation, _: &Cancel) -> Result<Elicited, RpcError> {
+    fn elicit(&self, question: &Elicitation, _: &Cancel) -> Result<ElicitationAnswer, RpcError> {
         self.0.fetch_add(1, Ordering::SeqCst);
-        assert!(matches!(&question.wanted, Wanted::Form(schema) if schema["type"] == "object"));
+        assert!(matches!(&question.kind, ElicitationKind::Form(schema) if schema["type"] == "object"));
         assert_eq!(question.message, "Your password?");
-        Ok(Elicited::Accept(Map::from_iter([("password".to_owned(), json!("none"))])))
+        Ok(ElicitationAnswer::Accept(Map::from_iter([("password".to_owned(), json!("none"))])))
     }
 
     fn sample(&self, _: &Value, _: &Cancel) -> Result<Value, RpcError> {
@@ -36,11 +39,11 @@ impl Handlers for Asked {
     }
 }
 
-fn offering(mode: &str, era: &'static str, limits: Limits) -> (Client, Run, Arc<Asked>) {
+fn offering(mode: &str, era: &'static str, limits: ClientLimits) -> (McpClient, Run, Arc<Asked>) {
     let (run, asked) = (Run::new(mode, era), Arc::new(Asked::default()));
-    let handlers: Arc<dyn Handlers> = Arc::clone(&asked) as Arc<dyn Handlers>;
-    let options = Options { limits, handlers: Some(handlers), ..Options::default() };
-    (Client::connect(run.start(), options).unwrap(), run, asked)
+    let handlers: Arc<dyn ServerRequestHandler> = Arc::clone(&asked) as Arc<dyn ServerRequestHandler>;
+    let options = ClientOptions { limits, handler: Some(handlers), ..ClientOptions::default() };
+    (McpClient::connect(run.start(), options).unwrap(), run, asked)
 }
 
 #[test]
@@ -79,7 +82,8 @@ fn what_is_offered_is_answered_and_the_rest_is_not() {
 
 #[test]
 fn a_server_that_asks_too_often_hears_no() {
-    let (client, _run, asked) = offering("ask-elicitation", LEGACY, Limits { questions: 0, ..generous() });
+    let (client, _run, asked) =
+        offering("ask-elicitation", LEGACY, ClientLimits { max_questions: 0, ..generous() });
     assert!(echo(&client, "hi").unwrap().contains("No more questions"));
     assert_eq!(asked.0.load(Ordering::SeqCst), 0);
 }
@@ -88,33 +92,36 @@ fn a_server_that_asks_too_often_hears_no() {
 fn questions_in_results_are_answered_only_if_offered_and_only_so_often() {
     let (client, _run, _) = offering("input-required-for-ever", BOTH, generous());
     let error = echo(&client, "hi").unwrap_err();
-    assert_eq!(error.kind, Trouble::TooMuch);
+    assert_eq!(error.kind, McpError::TooLarge);
     assert!(error.message.contains("more than 10 times"), "{error}");
     let (client, _run, asked) = offering("input-required-not-offered", BOTH, generous());
     let error = echo(&client, "hi").unwrap_err();
-    assert!(error.kind == Trouble::Unable && error.message.contains("sampling/createMessage"), "{error}");
+    assert!(
+        error.kind == McpError::Unsupported && error.message.contains("sampling/createMessage"),
+        "{error}"
+    );
     assert_eq!(asked.0.load(Ordering::SeqCst), 0);
 }
 
 /// Thinks for longer than a call may take.
 struct Slow;
 
-impl Handlers for Slow {
-    fn offered(&self) -> Offered {
-        Offered { forms: true, ..Offered::default() }
+impl ServerRequestHandler for Slow {
+    fn capabilities(&self) -> ClientCapabilities {
+        ClientCapabilities { forms: true, ..ClientCapabilities::default() }
     }
 
-    fn elicit(&self, _: &Elicitation, cancel: &Cancel) -> Result<Elicited, RpcError> {
+    fn elicit(&self, _: &Elicitation, cancel: &Cancel) -> Result<ElicitationAnswer, RpcError> {
         cancel.wait(Duration::from_secs(3));
-        Ok(Elicited::Decline)
+        Ok(ElicitationAnswer::Decline)
     }
 }
 
 #[test]
 fn a_server_is_not_late_while_its_question_is_thought_about() {
     let run = Run::new("ask-elicitation", LEGACY);
-    let limits = Limits { call: Duration::from_secs(2), ..generous() };
-    let options = Options { limits, handlers: Some(Arc::new(Slow)), ..Options::default() };
-    let client = Client::connect(run.start(), options).unwrap();
+    let limits = ClientLimits { call_timeout: Duration::from_secs(2), ..generous() };
+    let options = ClientOptions { limits, handler: Some(Arc::new(Slow)), ..ClientOptions::default() };
+    let client = McpClient::connect(run.start(), options).unwrap();
     assert!(echo(&client, "hi").unwrap().contains("decline"));
 }

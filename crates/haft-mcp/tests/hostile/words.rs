@@ -2,29 +2,29 @@
 
 use std::collections::BTreeSet;
 
-use haft_mcp::client::portable::{Names, PortableTool, clean, portable};
-use haft_mcp::client::{Client, ServerTool};
+use haft_mcp::client::portable::{PortableTool, ToolNames, clean, make_portable};
+use haft_mcp::client::{McpClient, ServerTool};
 use serde_json::json;
 
 use super::{BOTH, call, client, echo, generous, text_of};
 
-fn tools(client: &Client) -> Vec<ServerTool> {
-    client.tools().unwrap().items
+fn tools(client: &McpClient) -> Vec<ServerTool> {
+    client.list_tools().unwrap().items
 }
 
-fn names(tools: &[ServerTool]) -> Names {
+fn names(tools: &[ServerTool]) -> ToolNames {
     let pairs = tools.iter().map(|tool| ("hostile", tool.name.as_str()));
-    Names::new(pairs, |server, tool| format!("mcp__{server}__{tool}"), &BTreeSet::new())
+    ToolNames::new(pairs, |server, tool| format!("mcp__{server}__{tool}"), &BTreeSet::new())
 }
 
 fn found(tools: &[ServerTool], name: &str) -> Result<PortableTool, String> {
-    portable(tools.iter().find(|tool| tool.name == name).expect("the tool is listed"))
+    make_portable(tools.iter().find(|tool| tool.name == name).expect("the tool is listed"))
 }
 
 #[test]
 fn a_bounded_number_of_tools_is_kept_and_the_rest_is_counted() {
     let (client, _run) = client("tools-10000", BOTH, generous());
-    let all = client.tools().unwrap();
+    let all = client.list_tools().unwrap();
     assert_eq!(all.items.len(), 1000);
     assert!(all.warnings[0].contains("9008"), "{:?}", all.warnings);
 }
@@ -59,10 +59,10 @@ fn every_name_becomes_one_that_every_provider_takes_and_leads_back() {
 #[test]
 fn names_that_are_none_and_names_that_come_twice_are_told_of() {
     let (wrong, _run) = client("names-wrong", BOTH, generous());
-    let all = wrong.tools().unwrap();
+    let all = wrong.list_tools().unwrap();
     assert_eq!((all.items.len(), all.warnings.len()), (8, 5), "{:?}", all.warnings);
     let (twice, _run) = client("names-twice", BOTH, generous());
-    let all = twice.tools().unwrap();
+    let all = twice.list_tools().unwrap();
     assert_eq!((all.items.len(), all.warnings.len()), (9, 1), "{:?}", all.warnings);
 }
 

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use haft_mcp::wire::{INVALID_REQUEST, PARSE};
+use haft_mcp::wire::{INVALID_REQUEST, PARSE_ERROR};
 use serde_json::{Value, json};
 
-use crate::client::{Ask, House, house, house_within};
+use crate::client::{ClientRequest, House, house, house_within};
 use crate::support::{call, modern, request};
 
-fn list(house: &House) -> Ask {
+fn list(house: &House) -> ClientRequest {
     house.post_modern(&request(1, "tools/list", modern(json!({}))))
 }
 
@@ -53,13 +53,13 @@ fn what_is_no_message_is_refused_and_the_connection_goes_on() {
     );
     let mut line = house.connect();
     for (body, code) in [
-        (&b""[..], PARSE),
-        (b"{", PARSE),
-        (b"nonsense", PARSE),
-        (b"\xff\xfe{}", PARSE),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", PARSE),
-        (deep.as_bytes(), PARSE),
-        (deep_params.as_bytes(), PARSE),
+        (&b""[..], PARSE_ERROR),
+        (b"{", PARSE_ERROR),
+        (b"nonsense", PARSE_ERROR),
+        (b"\xff\xfe{}", PARSE_ERROR),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", PARSE_ERROR),
+        (deep.as_bytes(), PARSE_ERROR),
+        (deep_params.as_bytes(), PARSE_ERROR),
         (b"{}", INVALID_REQUEST),
         (b"1", INVALID_REQUEST),
         (b"null", INVALID_REQUEST),
@@ -86,7 +86,7 @@ fn what_is_no_message_is_refused_and_the_connection_goes_on() {
 
 #[test]
 fn a_body_that_is_too_large_is_refused_before_it_has_come() {
-    let house = house_within(|limits| limits.body_bytes = 10_000);
+    let house = house_within(|limits| limits.max_body_bytes = 10_000);
     let mut line = house.connect();
     let mut ask = list(&house);
     ask.set("Content-Length", "10001");
@@ -122,7 +122,7 @@ fn a_large_body_within_the_limit_is_read_whole() {
 
 #[test]
 fn a_body_that_does_not_come_is_not_waited_for_forever() {
-    let house = house_within(|limits| limits.body_time = Duration::from_millis(200));
+    let house = house_within(|limits| limits.body_timeout = Duration::from_millis(200));
     let mut line = house.connect();
     let mut ask = list(&house);
     ask.set("Content-Length", "1000");

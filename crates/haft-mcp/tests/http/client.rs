@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
-use haft_mcp::serve::{HttpOptions, Limits, Running, Token, serve_http};
+use haft_mcp::serve::{BearerToken, HttpServerHandle, HttpServerLimits, HttpServerOptions, serve_http};
 use serde_json::Value;
 
 use crate::support::{LATER, Toys};
@@ -16,7 +16,7 @@ pub(crate) const OTHER: &str = "another secret";
 /// A server of toys.
 pub(crate) struct House {
     pub(crate) toys: Toys,
-    pub(crate) running: Running,
+    pub(crate) running: HttpServerHandle,
 }
 
 /// The usual server.
@@ -25,12 +25,14 @@ pub(crate) fn house() -> House {
 }
 
 /// A server that is a little different.
-pub(crate) fn house_with(change: impl FnOnce(&mut HttpOptions)) -> House {
+pub(crate) fn house_with(change: impl FnOnce(&mut HttpServerOptions)) -> House {
     let toys = Toys::default();
-    let token =
-        |principal: &str, secret: &str| Token { principal: principal.to_owned(), secret: secret.to_owned() };
+    let token = |principal: &str, secret: &str| BearerToken {
+        principal: principal.to_owned(),
+        secret: secret.to_owned(),
+    };
     let tokens = vec![token("one", TOKEN), token("other", OTHER)];
-    let mut options = HttpOptions::new("127.0.0.1:0".parse().unwrap(), tokens);
+    let mut options = HttpServerOptions::new("127.0.0.1:0".parse().unwrap(), tokens);
     change(&mut options);
     let running = serve_http(toys.server(), options).unwrap();
     House { toys, running }
@@ -53,8 +55,8 @@ impl House {
     }
 
     /// A POST that has everything it needs, for changing it.
-    pub(crate) fn post(&self, message: &Value) -> Ask {
-        let mut ask = Ask::new("POST", message.to_string().into_bytes());
+    pub(crate) fn post(&self, message: &Value) -> ClientRequest {
+        let mut ask = ClientRequest::new("POST", message.to_string().into_bytes());
         ask.set("Host", &self.host());
         ask.set("Authorization", &format!("Bearer {TOKEN}"));
         ask.set("Content-Type", "application/json");
@@ -63,7 +65,7 @@ impl House {
     }
 
     /// A POST of a request of the new era.
-    pub(crate) fn post_modern(&self, message: &Value) -> Ask {
+    pub(crate) fn post_modern(&self, message: &Value) -> ClientRequest {
         let mut ask = self.post(message);
         ask.set("MCP-Protocol-Version", "2026-07-28");
         ask.set("Mcp-Method", message["method"].as_str().unwrap());
@@ -75,7 +77,7 @@ impl House {
     }
 
     /// One request on a connection of its own.
-    pub(crate) fn ask(&self, ask: &Ask) -> Reply {
+    pub(crate) fn ask(&self, ask: &ClientRequest) -> Reply {
         let mut line = self.connect();
         line.send(&ask.bytes());
         line.reply()
@@ -91,15 +93,15 @@ impl House {
     }
 
     /// A POST within a session.
-    pub(crate) fn post_in(&self, session: &str, message: &Value) -> Ask {
+    pub(crate) fn post_in(&self, session: &str, message: &Value) -> ClientRequest {
         let mut ask = self.post(message);
         ask.set("Mcp-Session-Id", session);
         ask
     }
 
     /// A GET or DELETE within a session.
-    pub(crate) fn bare(&self, method: &str, session: &str) -> Ask {
-        let mut ask = Ask::new(method, Vec::new());
+    pub(crate) fn bare(&self, method: &str, session: &str) -> ClientRequest {
+        let mut ask = ClientRequest::new(method, Vec::new());
         ask.set("Host", &self.host());
         ask.set("Authorization", &format!("Bearer {TOKEN}"));
         ask.set("Accept", "text/event-stream");
@@ -109,19 +111,19 @@ impl House {
 }
 
 /// A server whose limits are these.
-pub(crate) fn house_within(limit: impl FnOnce(&mut Limits)) -> House {
+pub(crate) fn house_within(limit: impl FnOnce(&mut HttpServerLimits)) -> House {
     house_with(|options| limit(&mut options.limits))
 }
 
 /// A request in the making.
 #[derive(Clone)]
-pub(crate) struct Ask {
+pub(crate) struct ClientRequest {
     pub(crate) line: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Ask {
+impl ClientRequest {
     fn new(method: &str, body: Vec<u8>) -> Self {
         Self { line: format!("{method} /mcp HTTP/1.1"), headers: Vec::new(), body }
     }

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::client::{Ask, House, Line, TOKEN, house, house_within};
+use crate::client::{ClientRequest, House, Line, TOKEN, house, house_within};
 use crate::support::{call, modern, request};
 
-fn list(house: &House) -> Ask {
+fn list(house: &House) -> ClientRequest {
     house.post_modern(&request(1, "tools/list", modern(json!({}))))
 }
 
 #[test]
 fn whoever_is_slow_to_say_what_they_want_is_hung_up_on() {
-    let house = house_within(|limits| limits.header_time = Duration::from_millis(200));
+    let house = house_within(|limits| limits.header_timeout = Duration::from_millis(200));
     let mut silent = house.connect();
     let mut slow = house.connect();
     slow.send(b"POST /mcp HTTP/1.1\r\nHost: loc");
@@ -46,7 +46,7 @@ fn two_hundred_connections_that_say_nothing_keep_nobody_out() {
 
 #[test]
 fn when_all_seats_are_taken_whoever_says_nothing_makes_room() {
-    let house = house_within(|limits| limits.connections = 8);
+    let house = house_within(|limits| limits.max_connections = 8);
     let mut crowd: Vec<Line> = (0..8).map(|_| house.connect()).collect();
     let mut slow_body = house.connect();
     slow_body.send(format!("{}Content-Length: 1000\r\n\r\n{{", list(&house).head()).as_bytes());
@@ -67,7 +67,7 @@ fn when_all_seats_are_taken_whoever_says_nothing_makes_room() {
 
 #[test]
 fn when_everybody_is_busy_nobody_else_comes_in_until_somebody_is_done() {
-    let house = house_within(|limits| limits.connections = 2);
+    let house = house_within(|limits| limits.max_connections = 2);
     let hold = house.post_modern(&request(1, "tools/call", modern(call("hold", json!({})))));
     let mut busy: Vec<Line> = (0..2)
         .map(|_| {
@@ -106,7 +106,7 @@ fn two_hundred_clients_are_served_at_once() {
 
 #[test]
 fn too_many_requests_at_once_are_refused_and_an_answer_to_a_question_is_not() {
-    let house = house_within(|limits| limits.calls = 2);
+    let house = house_within(|limits| limits.max_requests = 2);
     let session = house.session("2025-11-25", TOKEN);
     let mut asking = house.connect();
     asking.send(&house.post_in(&session, &request(1, "tools/call", call("ask", json!({})))).bytes());

@@ -1,6 +1,6 @@
 //! Who may come in.
 
-use haft_mcp::serve::{HttpOptions, ResourceMetadata, serve_http};
+use haft_mcp::serve::{HttpServerOptions, ResourceMetadata, serve_http};
 use serde_json::json;
 
 use crate::client::{OTHER, TOKEN, house, house_with};
@@ -155,7 +155,7 @@ fn without_the_whole_token_nobody_comes_in() {
 #[test]
 fn an_address_that_others_can_reach_needs_a_token() {
     let server = Toys::default().server();
-    let open = HttpOptions::new("0.0.0.0:0".parse().unwrap(), Vec::new());
+    let open = HttpServerOptions::new("0.0.0.0:0".parse().unwrap(), Vec::new());
     let error = serve_http(server, open).map(drop).unwrap_err();
     assert!(error.as_text().contains("token"), "{error}");
 }

@@ -83,7 +83,7 @@ fn deleting_a_session_ends_what_runs_in_it() {
 
 #[test]
 fn when_there_are_too_many_the_one_unused_for_the_longest_makes_room() {
-    let house = house_within(|limits| limits.sessions = 2);
+    let house = house_within(|limits| limits.max_sessions = 2);
     let first = house.session("2025-11-25", TOKEN);
     let mut listening = house.connect();
     listening.send(&house.bare("GET", &first).bytes());
@@ -125,7 +125,7 @@ fn a_number_that_is_in_use_cannot_be_used_again_meanwhile() {
     calling.send(&house.post_in(&session, &request(3, "tools/call", call("hold", json!({})))).bytes());
     house.toys.until(|seen| seen.begun == 1);
     let reply = house.ask(&house.post_in(&session, &request(3, "ping", json!({}))));
-    assert!(reply.json()["error"]["message"].as_str().unwrap().contains("still under way"));
+    assert!(reply.json()["error"]["message"].as_str().unwrap().contains("in progress"));
     let other = house.session("2025-11-25", TOKEN);
     assert_eq!(house.ask(&house.post_in(&other, &request(3, "ping", json!({})))).json()["result"], json!({}));
     house.toys.release();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_mcp::serve::{News, Unanswered};
+use haft_mcp::serve::{ClientRequestError, ServerChange};
 use haft_mcp::wire::INVALID_PARAMS;
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ fn what_precedes_an_answer_comes_as_events_and_the_answer_last() {
 
 #[test]
 fn whoever_hangs_up_in_the_new_era_takes_the_request_back() {
-    let house = house_within(|limits| limits.patience = Duration::from_millis(10));
+    let house = house_within(|limits| limits.stream_after = Duration::from_millis(10));
     let message = request(1, "tools/call", modern(call("hold", json!({}))));
     let waiting = begin(&house, &message);
     house.toys.until(|seen| seen.begun == 1);
@@ -103,7 +103,7 @@ fn an_old_request_is_taken_back_by_saying_so_and_gets_no_answer() {
 
 #[test]
 fn a_client_that_lost_its_connection_comes_back_for_the_rest() {
-    let house = house_within(|limits| limits.patience = Duration::from_millis(10));
+    let house = house_within(|limits| limits.stream_after = Duration::from_millis(10));
     let session = house.session("2025-11-25", TOKEN);
     let mut line = begin_in(&house, &session, &request(1, "tools/call", call("hold", json!({}))));
     line.head();
@@ -127,7 +127,7 @@ fn a_client_that_lost_its_connection_comes_back_for_the_rest() {
 
 #[test]
 fn a_stream_belongs_to_its_session_and_only_events_that_were_can_be_come_back_to() {
-    let house = house_within(|limits| limits.patience = Duration::from_millis(10));
+    let house = house_within(|limits| limits.stream_after = Duration::from_millis(10));
     let session = house.session("2025-11-25", TOKEN);
     let mut line = begin_in(&house, &session, &request(1, "tools/call", call("hold", json!({}))));
     line.head();
@@ -145,7 +145,7 @@ fn a_stream_belongs_to_its_session_and_only_events_that_were_can_be_come_back_to
 
 #[test]
 fn who_comes_back_replaces_whoever_was_there() {
-    let house = house_within(|limits| limits.patience = Duration::from_millis(10));
+    let house = house_within(|limits| limits.stream_after = Duration::from_millis(10));
     let session = house.session("2025-11-25", TOKEN);
     let mut before = begin_in(&house, &session, &request(1, "tools/call", call("hold", json!({}))));
     before.head();
@@ -181,8 +181,8 @@ fn a_client_is_asked_to_come_back_later_if_it_knows_how() {
 #[test]
 fn who_does_not_come_back_has_taken_the_request_back() {
     let house = house_within(|limits| {
-        limits.patience = Duration::from_millis(10);
-        limits.absence = Duration::from_millis(10);
+        limits.stream_after = Duration::from_millis(10);
+        limits.reconnect_timeout = Duration::from_millis(10);
     });
     let session = house.session("2025-11-25", TOKEN);
     let mut line = begin_in(&house, &session, &request(1, "tools/call", call("hold", json!({}))));
@@ -262,9 +262,9 @@ fn news_goes_to_whoever_listens_for_it_in_either_era() {
     let mut old = listen(&house, &session, None);
     assert_eq!(old.head().status, 200);
     assert_eq!(old.event().unwrap().1, Value::Null);
-    house.toys.tell(&News::Prompts);
-    house.toys.tell(&News::Resource("toys://two".to_owned()));
-    house.toys.tell(&News::Tools);
+    house.toys.tell(&ServerChange::Prompts);
+    house.toys.tell(&ServerChange::Resource("toys://two".to_owned()));
+    house.toys.tell(&ServerChange::Tools);
     let told = new.event().unwrap().1;
     assert_eq!(told["method"], "notifications/tools/list_changed");
     assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 5);
@@ -286,15 +286,15 @@ fn stopping_ends_what_is_under_way_and_what_waits_for_answers() {
     house.toys.until(|seen| seen.begun == 2);
     let toys = house.toys.clone();
     house.running.stop();
-    toys.until(|seen| seen.cancelled == 1 && seen.unanswered == [Unanswered::Gone]);
+    toys.until(|seen| seen.cancelled == 1 && seen.unanswered == [ClientRequestError::Cancelled]);
     drop(holding);
 }
 
 #[test]
 fn a_silent_stream_shows_that_it_is_alive() {
     let house = house_within(|limits| {
-        limits.patience = Duration::from_millis(1);
-        limits.heartbeat = Duration::from_millis(1);
+        limits.stream_after = Duration::from_millis(1);
+        limits.heartbeat_interval = Duration::from_millis(1);
     });
     let mut line = begin(&house, &request(1, "tools/call", modern(call("hold", json!({})))));
     line.head();

@@ -20,7 +20,10 @@ mod tokens;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_mcp::client::{Authorize, CallOptions, Client, ClientError, Endpoint, Limits, Options, Transport};
+use haft_mcp::client::{
+    ClientError, ClientLimits, ClientOptions, HttpEndpoint, McpClient, ServerTransport, TokenProvider,
+    ToolCallOptions,
+};
 use haft_net::http::Web;
 use haft_tool::Cancel;
 use serde_json::{Value, json};
@@ -28,37 +31,44 @@ use serde_json::{Value, json};
 /// Long enough for whatever is under way; only a test that fails waits for so long.
 const LONG: Duration = Duration::from_mins(1);
 
-fn limits() -> Limits {
-    Limits {
-        connect: LONG,
-        list: LONG,
-        call: LONG,
-        probe: Duration::from_secs(10),
-        message_bytes: 1 << 20,
-        ..Limits::default()
+fn limits() -> ClientLimits {
+    ClientLimits {
+        connect_timeout: LONG,
+        list_timeout: LONG,
+        call_timeout: LONG,
+        probe_timeout: Duration::from_secs(10),
+        max_message_bytes: 1 << 20,
+        ..ClientLimits::default()
     }
 }
 
 /// The same with calls that may not take long.
-fn short_calls() -> Limits {
-    Limits { call: Duration::from_millis(500), call_at_most: Duration::from_millis(500), ..limits() }
+fn short_calls() -> ClientLimits {
+    ClientLimits {
+        call_timeout: Duration::from_millis(500),
+        max_call_time: Duration::from_millis(500),
+        ..limits()
+    }
 }
 
-fn endpoint(url: &str, authorize: Option<Arc<dyn Authorize>>) -> Endpoint {
+fn endpoint(url: &str, tokens: Option<Arc<dyn TokenProvider>>) -> HttpEndpoint {
     let port = url::Url::parse(url).unwrap().port().unwrap();
     let hosts = vec![format!("127.0.0.1:{port}")];
     let http = Arc::new(Web::default()).streams_to(hosts);
-    Endpoint { url: url.to_owned(), headers: Vec::new(), http, authorize }
+    HttpEndpoint { url: url.to_owned(), headers: Vec::new(), http, tokens }
 }
 
-fn connect(url: &str, limits: Limits) -> Result<Client, ClientError> {
-    Client::connect(Transport::Http(endpoint(url, None)), Options { limits, ..Options::default() })
+fn connect(url: &str, limits: ClientLimits) -> Result<McpClient, ClientError> {
+    McpClient::connect(
+        ServerTransport::Http(endpoint(url, None)),
+        ClientOptions { limits, ..ClientOptions::default() },
+    )
 }
 
-fn call(client: &Client, name: &str, arguments: &Value) -> Result<Value, ClientError> {
-    client.call(name, arguments, &CallOptions::new(&Cancel::new()))
+fn call(client: &McpClient, name: &str, arguments: &Value) -> Result<Value, ClientError> {
+    client.call_tool(name, arguments, &ToolCallOptions::new(&Cancel::new()))
 }
 
-fn echo(client: &Client) -> Result<Value, ClientError> {
+fn echo(client: &McpClient) -> Result<Value, ClientError> {
     call(client, "echo", &json!({"text": "hi"}))
 }

@@ -5,8 +5,8 @@ use std::net::TcpStream;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
-use haft_mcp::client::{News, Trouble};
-use haft_mcp::wire::Version;
+use haft_mcp::client::{McpError, ServerChange};
+use haft_mcp::wire::ProtocolVersion;
 use serde_json::{Value, json};
 
 use super::server::{Asked, Server, events, plain, said};
@@ -56,21 +56,25 @@ fn the_oldest_servers_are_found_and_used() {
         if asked.method() == "tools/call" { event(&news) + &honest(asked) } else { honest(asked) }
     });
     let client = connect(&server.url(), limits()).unwrap();
-    assert_eq!((client.info().version, client.info().name.as_str()), (Version::V2024_11_05, "old"));
+    assert_eq!((client.info().version, client.info().name.as_str()), (ProtocolVersion::V2024_11_05, "old"));
     let (tell, told) = channel();
-    client.on_news(move |news| drop(tell.send(news)));
-    assert_eq!(client.tools().unwrap().items.len(), 1);
+    client.on_change(move |news| drop(tell.send(news)));
+    assert_eq!(client.list_tools().unwrap().items.len(), 1);
     assert_eq!(echo(&client).unwrap()["content"][0]["text"], "hi");
-    assert_eq!(told.recv_timeout(LONG), Ok(News::Tools));
+    assert_eq!(told.recv_timeout(LONG), Ok(ServerChange::Tools));
     client.close();
-    assert_eq!(echo(&client).unwrap_err().kind, Trouble::Closed);
+    assert_eq!(echo(&client).unwrap_err().kind, McpError::Closed);
 }
 
 #[test]
 fn messages_go_to_no_other_host() {
     for target in ["http://127.0.0.1:9/messages", "//evil.example/x", "file:///etc/passwd"] {
         let server = old(target, honest);
-        assert_eq!(connect(&server.url(), limits()).err().unwrap().kind, Trouble::Status(405), "{target}");
+        assert_eq!(
+            connect(&server.url(), limits()).err().unwrap().kind,
+            McpError::HttpStatus(405),
+            "{target}"
+        );
     }
 }
 
@@ -80,13 +84,13 @@ fn what_is_no_message_ends_the_call_and_what_is_too_long_ends_the_connection() {
         if asked.method() == "tools/call" { "data: no message\n\n".to_owned() } else { honest(asked) }
     });
     let client = connect(&server.url(), limits()).unwrap();
-    assert_eq!(echo(&client).unwrap_err().kind, Trouble::Garbled);
-    assert_eq!(client.tools().unwrap().items.len(), 1);
+    assert_eq!(echo(&client).unwrap_err().kind, McpError::InvalidMessage);
+    assert_eq!(client.list_tools().unwrap().items.len(), 1);
     let server = old("/messages?id=1", |asked| {
         if asked.method() == "tools/call" { "data: x".repeat(1 << 20) } else { honest(asked) }
     });
     let client = connect(&server.url(), limits()).unwrap();
     for _ in 0..2 {
-        assert_eq!(echo(&client).unwrap_err().kind, Trouble::TooMuch);
+        assert_eq!(echo(&client).unwrap_err().kind, McpError::TooLarge);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use haft_mcp::client::Trouble;
+use haft_mcp::client::McpError;
 use serde_json::json;
 
 use super::server::{Server, answer, json_answer, plain, said};
@@ -16,7 +16,7 @@ fn no_redirect_leads_to_another_host() {
         let there = target.clone();
         let server = Server::new(move |_, stream| answer(stream, status, &[("Location", &there)], ""));
         let error = connect(&server.url(), limits()).err().unwrap();
-        assert_eq!(error.kind, Trouble::Unreachable, "{status}");
+        assert_eq!(error.kind, McpError::Unreachable, "{status}");
         assert!(error.message.contains("not followed") && error.message.contains(&target), "{error}");
     }
     assert!(other.heard().is_empty());
@@ -33,7 +33,7 @@ fn a_redirect_on_the_same_ground_is_followed_but_not_in_circles() {
         _ => json_answer(stream, &asked.result(&json!({"tools": []}))),
     });
     let client = connect(&server.url(), limits()).unwrap();
-    assert!(client.tools().unwrap().items.is_empty());
+    assert!(client.list_tools().unwrap().items.is_empty());
     let circle = Server::new(|_, stream| answer(stream, 308, &[("Location", "/mcp")], ""));
     let error = connect(&circle.url(), limits()).err().unwrap();
     assert!(error.message.contains("redirect to redirect"), "{error}");
@@ -90,7 +90,7 @@ fn each_request_of_the_new_era_says_what_it_is_in_its_headers() {
 
 #[test]
 fn a_server_that_only_says_no_is_believed() {
-    for (status, expected) in [(500, Trouble::Status(500)), (404, Trouble::Status(404))] {
+    for (status, expected) in [(500, McpError::HttpStatus(500)), (404, McpError::HttpStatus(404))] {
         let server = Server::new(move |_, stream| plain(stream, status, "no"));
         assert_eq!(connect(&server.url(), limits()).err().unwrap().kind, expected);
         let heard: Vec<_> = server.heard().iter().map(|asked| asked.method().to_owned()).collect();

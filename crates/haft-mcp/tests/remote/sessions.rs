@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use haft_mcp::client::{CallOptions, Limits, News, Trouble};
-use haft_mcp::wire::Version;
+use haft_mcp::client::{ClientLimits, McpError, ServerChange, ToolCallOptions};
+use haft_mcp::wire::ProtocolVersion;
 use haft_tool::Cancel;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use super::{LONG, connect, echo, limits, short_calls};
 fn every_request_names_the_session_and_the_end_ends_it() {
     let server = Server::legacy(|asked, stream| json_answer(stream, &asked.result(&said("hi"))));
     let client = connect(&server.url(), limits()).unwrap();
-    assert_eq!(client.info().version, Version::V2025_11_25);
+    assert_eq!(client.info().version, ProtocolVersion::V2025_11_25);
     echo(&client).unwrap();
     client.close();
     let heard = server.heard();
@@ -46,7 +46,7 @@ fn a_forgotten_session_is_begun_anew_once_and_not_in_circles() {
     assert_eq!(count(&once, "initialize"), 2);
     let always = Server::legacy(|_, stream| plain(stream, 404, "who?"));
     let client = connect(&always.url(), limits()).unwrap();
-    assert_eq!(echo(&client).unwrap_err().kind, Trouble::Forgotten);
+    assert_eq!(echo(&client).unwrap_err().kind, McpError::SessionExpired);
     assert_eq!(count(&always, "initialize"), 2);
 }
 
@@ -73,7 +73,7 @@ fn a_stream_that_always_breaks_off_is_late_and_not_asked_for_without_pause() {
         false
     });
     let client = connect(&server.url(), short_calls()).unwrap();
-    assert_eq!(echo(&client).unwrap_err().kind, Trouble::Late);
+    assert_eq!(echo(&client).unwrap_err().kind, McpError::TimedOut);
     let asked = server.heard().iter().filter(|asked| asked.method() == "GET").count();
     assert!((1..=10).contains(&asked), "{asked} times in half a second");
 }
@@ -89,10 +89,10 @@ fn a_call_that_is_taken_back_is_told_of() {
     let client = connect(&server.url(), limits()).unwrap();
     let cancel = Cancel::new();
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| client.call("echo", &json!({}), &CallOptions::new(&cancel)));
+        let waiting = scope.spawn(|| client.call_tool("echo", &json!({}), &ToolCallOptions::new(&cancel)));
         told.recv_timeout(LONG).unwrap();
         cancel.cancel();
-        assert_eq!(waiting.join().unwrap().unwrap_err().kind, Trouble::Cancelled);
+        assert_eq!(waiting.join().unwrap().unwrap_err().kind, McpError::Cancelled);
     });
     assert_eq!(server.until("notifications/cancelled").body["params"]["requestId"], 3);
 }
@@ -108,9 +108,9 @@ fn news_come_on_a_stream_of_their_own_which_is_kept_up() {
     });
     let client = connect(&server.url(), limits()).unwrap();
     let (tell, told) = channel();
-    client.on_news(move |news| drop(tell.send(news)));
+    client.on_change(move |news| drop(tell.send(news)));
     for _ in 0..2 {
-        assert_eq!(told.recv_timeout(LONG), Ok(News::Tools));
+        assert_eq!(told.recv_timeout(LONG), Ok(ServerChange::Tools));
     }
     assert_eq!(server.until("GET").header("Last-Event-ID"), None);
     assert_eq!(server.until("GET").header("Last-Event-ID"), Some("0"));
@@ -120,10 +120,10 @@ fn news_come_on_a_stream_of_their_own_which_is_kept_up() {
 fn a_server_without_a_stream_of_news_is_left_alone() {
     let server = Server::legacy(|_, stream| plain(stream, 405, ""));
     let client = connect(&server.url(), limits()).unwrap();
-    client.on_news(|_| {});
+    client.on_change(|_| {});
     server.until("GET");
-    client.tools().unwrap();
-    client.on_news(|_| {});
+    client.list_tools().unwrap();
+    client.on_change(|_| {});
     assert!(server.heard().iter().all(|asked| asked.method() != "GET"));
 }
 
@@ -139,8 +139,8 @@ fn silence_about_the_new_era_leads_to_the_old_one() {
             json!({"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "slow"}});
         json_answer(stream, &asked.result(&result))
     });
-    let limits = Limits { probe: Duration::from_millis(100), ..limits() };
-    assert_eq!(connect(&silent.url(), limits.clone()).unwrap().info().version, Version::V2025_06_18);
+    let limits = ClientLimits { probe_timeout: Duration::from_millis(100), ..limits() };
+    assert_eq!(connect(&silent.url(), limits.clone()).unwrap().info().version, ProtocolVersion::V2025_06_18);
     assert_eq!(connect(&server.url(), limits).unwrap().info().name, "legacy");
 }
 
@@ -155,5 +155,5 @@ fn a_session_that_no_header_can_hold_is_refused() {
         }
         _ => plain(stream, 400, ""),
     });
-    assert_eq!(connect(&server.url(), limits()).err().unwrap().kind, Trouble::Garbled);
+    assert_eq!(connect(&server.url(), limits()).err().unwrap().kind, McpError::InvalidMessage);
 }

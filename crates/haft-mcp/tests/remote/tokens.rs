@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::Mutex;
 
-use haft_mcp::client::{Authorize, Client, ClientError, Options, Transport, Trouble};
+use haft_mcp::client::{ClientError, ClientOptions, McpClient, McpError, ServerTransport, TokenProvider};
 use haft_tool::{Cancel, Secret};
 
 use super::server::{Server, answer, json_answer, plain, said};
@@ -22,7 +22,7 @@ impl Tokens {
     }
 }
 
-impl Authorize for Tokens {
+impl TokenProvider for Tokens {
     fn token(&self) -> Option<String> {
         let count = self.told().len();
         (count > 0).then(|| format!("token-{count}"))
@@ -56,10 +56,13 @@ fn taking(number: usize, status: u16, challenge: &'static str) -> Server {
     })
 }
 
-fn logged_in(server: &Server, tokens: &Arc<Tokens>) -> Result<Client, ClientError> {
-    let authorize: Arc<dyn Authorize> = Arc::clone(tokens) as Arc<dyn Authorize>;
+fn logged_in(server: &Server, tokens: &Arc<Tokens>) -> Result<McpClient, ClientError> {
+    let authorize: Arc<dyn TokenProvider> = Arc::clone(tokens) as Arc<dyn TokenProvider>;
     let endpoint = endpoint(&server.url(), Some(authorize));
-    Client::connect(Transport::Http(endpoint), Options { limits: limits(), ..Options::default() })
+    McpClient::connect(
+        ServerTransport::Http(endpoint),
+        ClientOptions { limits: limits(), ..ClientOptions::default() },
+    )
 }
 
 #[test]
@@ -73,16 +76,16 @@ fn a_server_that_wants_a_token_gets_one_and_keeps_getting_it() {
 #[test]
 fn a_server_that_takes_no_token_is_not_asked_for_ever() {
     let (server, tokens) = (taking(99, 401, "Bearer"), Arc::new(Tokens::default()));
-    assert_eq!(logged_in(&server, &tokens).err().unwrap().kind, Trouble::Unauthorized);
+    assert_eq!(logged_in(&server, &tokens).err().unwrap().kind, McpError::Unauthorized);
     assert_eq!(tokens.told().len(), 1);
     let (server, tokens) =
         (taking(99, 403, "Bearer error=\"insufficient_scope\""), Arc::new(Tokens::default()));
-    assert_eq!(logged_in(&server, &tokens).err().unwrap().kind, Trouble::Unauthorized);
+    assert_eq!(logged_in(&server, &tokens).err().unwrap().kind, McpError::Unauthorized);
     let told = tokens.told();
     assert_eq!(told.len(), 2);
     assert_eq!((told[1].0.as_deref(), told[1].1), (Some("token-1"), 403));
     let (server, tokens) = (taking(99, 403, "Bearer error=\"invalid_token\""), Arc::new(Tokens::default()));
-    assert_eq!(logged_in(&server, &tokens).err().unwrap().kind, Trouble::Unauthorized);
+    assert_eq!(logged_in(&server, &tokens).err().unwrap().kind, McpError::Unauthorized);
     assert_eq!(tokens.told().len(), 0);
 }
 
@@ -90,7 +93,7 @@ fn a_server_that_takes_no_token_is_not_asked_for_ever() {
 fn without_a_token_the_error_says_what_to_do() {
     let server = Server::new(|_, stream| plain(stream, 401, "go away"));
     let error = connect(&server.url(), limits()).err().unwrap();
-    assert_eq!(error.kind, Trouble::Unauthorized);
+    assert_eq!(error.kind, McpError::Unauthorized);
     assert!(error.message.contains("log in") && error.message.contains("go away"), "{error}");
 }
 
@@ -102,8 +105,8 @@ fn headers_of_the_configuration_go_along_and_a_token_goes_before_them() {
         ("Authorization".to_owned(), Secret::new("Bearer token-7")),
         ("X-Own".to_owned(), Secret::new("yes")),
     ];
-    let options = Options { limits: limits(), ..Options::default() };
-    let client = Client::connect(Transport::Http(own), options).unwrap();
+    let options = ClientOptions { limits: limits(), ..ClientOptions::default() };
+    let client = McpClient::connect(ServerTransport::Http(own), options).unwrap();
     echo(&client).unwrap();
     assert!(server.heard().iter().all(|asked| asked.header("X-Own") == Some("yes")));
 }

@@ -1,6 +1,6 @@
 //! How a connection ends.
 
-use haft_mcp::serve::Unanswered;
+use haft_mcp::serve::ClientRequestError;
 use serde_json::{Value, json};
 
 use crate::client::{client, introduced};
@@ -47,7 +47,7 @@ fn a_question_to_a_client_that_has_left_is_not_waited_for() {
     assert_eq!(client.answer(2)["result"]["resultType"], "input_required");
     let toys = client.toys.clone();
     let last = client.leave();
-    toys.until(|seen| seen.unanswered == [Unanswered::Gone, Unanswered::Gone]);
+    toys.until(|seen| seen.unanswered == [ClientRequestError::Cancelled, ClientRequestError::Cancelled]);
     let answered: Vec<&Value> = last.iter().map(|message| &message["id"]).collect();
     assert_eq!(answered, [1], "the one that has its answer, a question, gets no second one");
 }

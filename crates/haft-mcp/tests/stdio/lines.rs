@@ -1,6 +1,6 @@
-//! Lines that are not what they should be.
+//! LineSplitter that are not what they should be.
 
-use haft_mcp::wire::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE, UNSUPPORTED_VERSION};
+use haft_mcp::wire::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, UNSUPPORTED_VERSION};
 use serde_json::{Value, json};
 
 use crate::client::{client, introduced};
@@ -11,12 +11,12 @@ fn lines_that_make_no_sense_are_told_and_the_next_one_is_served() {
     let mut client = introduced("2025-11-25");
     let deep = "[".repeat(100_000);
     for (line, code) in [
-        (&b"nonsense"[..], PARSE),
-        (b"{", PARSE),
-        (b"\xff\xfe\xfd", PARSE),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xc3\x28\"}", PARSE),
-        (deep.as_bytes(), PARSE),
-        (b"{} {}", PARSE),
+        (&b"nonsense"[..], PARSE_ERROR),
+        (b"{", PARSE_ERROR),
+        (b"\xff\xfe\xfd", PARSE_ERROR),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xc3\x28\"}", PARSE_ERROR),
+        (deep.as_bytes(), PARSE_ERROR),
+        (b"{} {}", PARSE_ERROR),
         (b"1", INVALID_REQUEST),
         (b"\"text\"", INVALID_REQUEST),
         (b"null", INVALID_REQUEST),
@@ -54,7 +54,7 @@ fn a_line_that_is_too_long_is_told_once_and_the_next_one_is_served() {
     }
     client.raw(b"\n");
     client.send(&request(1, "ping", json!({})));
-    assert_eq!(client.complaint(), PARSE);
+    assert_eq!(client.complaint(), PARSE_ERROR);
     assert_eq!(client.next()["id"], 1);
 }
 

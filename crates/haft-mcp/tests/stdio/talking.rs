@@ -1,6 +1,6 @@
 //! Many requests at once, requests that are taken back, questions, and news.
 
-use haft_mcp::serve::News;
+use haft_mcp::serve::ServerChange;
 use haft_mcp::wire::{INVALID_PARAMS, INVALID_REQUEST};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use serde_json::{Value, json};
@@ -130,8 +130,8 @@ fn who_listens_hears_an_acknowledgement_first_then_news_and_nothing_after_taking
     let first = client.next();
     assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
     assert_eq!(first["params"]["notifications"], json!({"toolsListChanged": true}));
-    client.toys.tell(&News::Prompts);
-    client.toys.tell(&News::Tools);
+    client.toys.tell(&ServerChange::Prompts);
+    client.toys.tell(&ServerChange::Tools);
     let told = client.next();
     assert_eq!(told["method"], "notifications/tools/list_changed");
     assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "ears");
@@ -142,7 +142,7 @@ fn who_listens_hears_an_acknowledgement_first_then_news_and_nothing_after_taking
     );
     client.send(&request(1, "tools/list", modern(json!({}))));
     assert_eq!(client.next()["id"], 1);
-    client.toys.tell(&News::Tools);
+    client.toys.tell(&ServerChange::Tools);
     client.send(&request("ears", "subscriptions/listen", wanted));
     assert_eq!(client.next()["method"], "notifications/subscriptions/acknowledged");
     client.send(&request(2, "subscriptions/listen", modern(json!({"notifications": []}))));

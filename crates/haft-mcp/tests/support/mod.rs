@@ -4,7 +4,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use haft_mcp::serve::{
-    Ask, Cached, Exchange, Hub, Identity, Level, News, Offers, Page, Server, Service, Unanswered,
+    CacheHint, ChangeNotifier, ClientRequest, ClientRequestError, ListPage, LogLevel, McpServer, McpService,
+    RequestContext, ServerCapabilities, ServerChange, ServerIdentity,
 };
 use haft_mcp::wire::RpcError;
 use serde_json::{Map, Value, json};
@@ -22,7 +23,7 @@ pub(crate) struct Seen {
     /// Calls of the tool that talks which have said all.
     pub(crate) talked: usize,
     /// Questions that got no answer.
-    pub(crate) unanswered: Vec<Unanswered>,
+    pub(crate) unanswered: Vec<ClientRequestError>,
     released: bool,
 }
 
@@ -30,7 +31,7 @@ pub(crate) struct Seen {
 struct Inside {
     seen: Mutex<Seen>,
     changed: Condvar,
-    hub: OnceLock<Hub>,
+    notifier: OnceLock<ChangeNotifier>,
 }
 
 /// The service; clones are the same one.
@@ -39,8 +40,8 @@ pub(crate) struct Toys(Arc<Inside>);
 
 impl Toys {
     /// A server of these.
-    pub(crate) fn server(&self) -> Arc<Server> {
-        Arc::new(Server::new(Arc::new(self.clone())))
+    pub(crate) fn server(&self) -> Arc<McpServer> {
+        Arc::new(McpServer::new(Arc::new(self.clone())))
     }
 
     /// Waits until something is so.
@@ -60,8 +61,8 @@ impl Toys {
     }
 
     /// Tells news.
-    pub(crate) fn tell(&self, news: &News) {
-        self.0.hub.get().unwrap().tell(news);
+    pub(crate) fn tell(&self, news: &ServerChange) {
+        self.0.notifier.get().unwrap().notify(news);
     }
 
     pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -74,23 +75,23 @@ impl Toys {
     }
 
     /// Waits until it is released or the call is taken back.
-    fn hold(&self, exchange: &Exchange) -> Value {
+    fn hold(&self, context: &RequestContext) -> Value {
         let waking = self.clone();
-        let _listening = exchange.cancel().on_cancel(move || waking.change(|_| {}));
+        let _listening = context.cancel().on_cancel(move || waking.change(|_| {}));
         self.change(|seen| seen.begun += 1);
-        self.until(|seen| seen.released || exchange.cancel().is_cancelled());
-        if exchange.cancel().is_cancelled() {
+        self.until(|seen| seen.released || context.cancel().is_cancelled());
+        if context.cancel().is_cancelled() {
             self.change(|seen| seen.cancelled += 1);
         }
         said("held")
     }
 
-    fn ask(&self, exchange: &Exchange) -> Value {
+    fn ask(&self, context: &RequestContext) -> Value {
         let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
         let params = json!({"message": "Who?", "requestedSchema": schema});
-        let question = Ask { key: "who".to_owned(), method: "elicitation/create", params };
+        let question = ClientRequest { key: "who".to_owned(), method: "elicitation/create", params };
         self.change(|seen| seen.begun += 1);
-        match exchange.ask(&[question]) {
+        match context.request_client(&[question]) {
             Ok(answers) => said(&json!(answers).to_string()),
             Err(why) => {
                 self.change(|seen| seen.unanswered.push(why));
@@ -100,68 +101,88 @@ impl Toys {
     }
 }
 
-impl Service for Toys {
-    fn identity(&self) -> Identity {
-        Identity { name: "toys", title: "Toys", version: "0", instructions: None }
+impl McpService for Toys {
+    fn identity(&self) -> ServerIdentity {
+        ServerIdentity { name: "toys", title: "Toys", version: "0", instructions: None }
     }
 
-    fn offers(&self) -> Offers {
-        Offers { resources: true, watching: true, prompts: true, completions: false, logging: true }
+    fn capabilities(&self) -> ServerCapabilities {
+        ServerCapabilities {
+            resources: true,
+            subscriptions: true,
+            prompts: true,
+            completions: false,
+            logging: true,
+        }
     }
 
-    fn listen(&self, hub: &Hub) {
-        self.0.hub.set(hub.clone()).map_err(drop).unwrap();
+    fn set_notifier(&self, notifier: &ChangeNotifier) {
+        self.0.notifier.set(notifier.clone()).map_err(drop).unwrap();
     }
 
-    fn tools(&self, cursor: Option<&str>, _: &Arc<Exchange>) -> Result<Page, RpcError> {
+    fn list_tools(&self, cursor: Option<&str>, _: &Arc<RequestContext>) -> Result<ListPage, RpcError> {
         let names = ["echo", "hold", "talk", "later", "ask", "large", "fall", "routed"];
         let all = names.iter().map(|name| json!({"name": name, "inputSchema": {"type": "object"}}));
-        Page::of(all.collect(), cursor, 100, Cached::default())
+        ListPage::new(all.collect(), cursor, 100, CacheHint::default())
     }
 
-    fn call(&self, name: &str, arguments: Value, exchange: &Arc<Exchange>) -> Result<Value, RpcError> {
+    fn call_tool(
+        &self,
+        name: &str,
+        arguments: Value,
+        context: &Arc<RequestContext>,
+    ) -> Result<Value, RpcError> {
         Ok(match name {
             "echo" | "routed" => said(&arguments.to_string()),
-            "hold" => self.hold(exchange),
+            "hold" => self.hold(context),
             "later" => {
-                exchange.come_back_later();
-                self.hold(exchange)
+                context.disconnect_client();
+                self.hold(context)
             }
             "talk" => {
                 for step in 0..arguments["times"].as_u64().unwrap_or_default() {
-                    exchange.log(Level::Info, "toys", &json!(step));
+                    context.log(LogLevel::Info, "toys", &json!(step));
                 }
                 self.change(|seen| seen.talked += 1);
                 said("talked")
             }
-            "ask" => self.ask(exchange),
+            "ask" => self.ask(context),
             "large" => {
                 said(&"x".repeat(usize::try_from(arguments["bytes"].as_u64().unwrap_or_default()).unwrap()))
             }
             "fall" => said(arguments["nothing"].as_str().unwrap()),
-            _ => return Err(RpcError::params(format!("There is no tool {name:?}"))),
+            _ => return Err(RpcError::invalid_params(format!("There is no tool {name:?}"))),
         })
     }
 
-    fn schema(&self, name: &str) -> Option<Value> {
+    fn header_schema(&self, name: &str) -> Option<Value> {
         (name == "routed").then(|| {
             json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}})
         })
     }
 
-    fn read(&self, uri: &str, exchange: &Arc<Exchange>) -> Result<(Vec<Value>, Cached), RpcError> {
+    fn read_resource(
+        &self,
+        uri: &str,
+        context: &Arc<RequestContext>,
+    ) -> Result<(Vec<Value>, CacheHint), RpcError> {
         match uri {
-            "toys://one" => Ok((vec![json!({"uri": uri, "text": "one"})], Cached::default())),
-            _ => Err(RpcError::no_resource(uri, exchange.version())),
+            "toys://one" => Ok((vec![json!({"uri": uri, "text": "one"})], CacheHint::default())),
+            _ => Err(RpcError::resource_not_found(uri, context.version())),
         }
     }
 
-    fn watches(&self, uri: &str) -> bool {
+    fn can_subscribe(&self, uri: &str) -> bool {
         uri == "toys://one"
     }
 
-    fn prompt(&self, name: &str, _: &Map<String, Value>, _: &Arc<Exchange>) -> Result<Value, RpcError> {
-        Err(RpcError::params(format!("There is no prompt {name:?}")))
+    fn get_prompt(
+        &self,
+        name: &str,
+        _: &Map<String, Value>,
+        _: &Arc<RequestContext>,
+    ) -> Result<Value, RpcError> {
+        Err(RpcError::invalid_params(format!("There is no prompt {name:?}")))
     }
 }
 

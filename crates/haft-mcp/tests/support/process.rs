@@ -7,22 +7,22 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use haft_mcp::client::{Ended, Pipes};
+use haft_mcp::client::{ProcessHandle, ProcessPipes};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 
 /// Starts it. `pids` names a file in which it writes down what it starts, if it does.
-pub(crate) fn start(command: &mut Command, pids: PathBuf) -> Pipes {
+pub(crate) fn start(command: &mut Command, pids: PathBuf) -> ProcessPipes {
     let command =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().unwrap();
-    let input = OwnedFd::from(child.stdin.take().unwrap());
-    let output = OwnedFd::from(child.stdout.take().unwrap());
-    let errors = OwnedFd::from(child.stderr.take().unwrap());
+    let stdin = OwnedFd::from(child.stdin.take().unwrap());
+    let stdout = OwnedFd::from(child.stdout.take().unwrap());
+    let stderr = OwnedFd::from(child.stderr.take().unwrap());
     let group = Pid::from_child(&child);
     let death = pidfd_open(group, PidfdFlags::empty()).unwrap();
     let started = Started { child: Mutex::new(child), group, death, pids };
-    Pipes { input, output, errors, process: Box::new(started) }
+    ProcessPipes { stdin, stdout, stderr, process: Box::new(started) }
 }
 
 struct Started {
@@ -32,8 +32,8 @@ struct Started {
     pids: PathBuf,
 }
 
-impl Ended for Started {
-    fn signal(&self) -> Option<BorrowedFd<'_>> {
+impl ProcessHandle for Started {
+    fn exit_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.death.as_fd())
     }
 

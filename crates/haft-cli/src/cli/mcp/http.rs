@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use clap::Args;
-use haft_mcp::serve::{HttpOptions, ResourceMetadata, Server, Token, serve_http};
+use haft_mcp::serve::{BearerToken, HttpServerOptions, McpServer, ResourceMetadata, serve_http};
 use haft_tool::{Cancel, ToolError};
 
 use super::super::screen;
@@ -47,8 +47,8 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 impl Http {
     /// Serves until somebody ends it.
-    pub(super) fn serve(&self, server: &Arc<Server>, at: SocketAddr) -> Result<(), ToolError> {
-        let mut options = HttpOptions::new(at, self.tokens()?);
+    pub(super) fn serve(&self, server: &Arc<McpServer>, at: SocketAddr) -> Result<(), ToolError> {
+        let mut options = HttpServerOptions::new(at, self.tokens()?);
         options.hosts.clone_from(&self.allow_host);
         options.origins.clone_from(&self.allow_origin);
         options.metadata = self.resource.as_ref().map(|resource| ResourceMetadata {
@@ -70,7 +70,7 @@ impl Http {
         Ok(())
     }
 
-    fn tokens(&self) -> Result<Vec<Token>, ToolError> {
+    fn tokens(&self) -> Result<Vec<BearerToken>, ToolError> {
         if self.no_token {
             return Ok(Vec::new());
         }
@@ -87,7 +87,7 @@ impl Http {
         let several = secrets.len() > 1;
         let named = |(at, secret)| {
             let principal = if several { format!("client {}", at + 1) } else { "client".to_owned() };
-            Token { principal, secret }
+            BearerToken { principal, secret }
         };
         Ok(secrets.into_iter().enumerate().map(named).collect())
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::service::Hands;
-use haft_mcp::serve::{Server, serve_stdio, stdio};
+use haft_mcp::serve::{McpServer, serve_stdio, stdio};
 use haft_tool::Host;
 
 use super::super::Done;
@@ -34,7 +34,7 @@ pub(super) fn run(args: Serve) -> Done {
     // What is wrong with the settings is said now, and not to the first who calls.
     make()?;
     let hands = Arc::new(Hands::new(Box::new(make), host, Some(INSTRUCTIONS.to_owned())));
-    let server = Arc::new(Server::new(Arc::clone(&hands) as _));
+    let server = Arc::new(McpServer::new(Arc::clone(&hands) as _));
     if let Some(at) = http.http {
         http.serve(&server, at)?;
     } else {

@@ -39,7 +39,7 @@ fn as_json(name: &str, trial: &Trial) -> Value {
     let left_out = trial.left_out.iter().map(|(tool, what)| (tool.clone(), json!(what)));
     json!({
         "server": name,
-        "protocol": trial.info.version.word(),
+        "protocol": trial.info.version.as_str(),
         "name": trial.info.name,
         "version": trial.info.release,
         "capabilities": trial.info.capabilities,
@@ -55,7 +55,7 @@ fn as_json(name: &str, trial: &Trial) -> Value {
 
 fn shown(name: &str, trial: &Trial) -> String {
     let info = &trial.info;
-    let era = if info.version.is_modern() { "no handshake" } else { "handshake" };
+    let era = if info.version.is_stateless() { "no handshake" } else { "handshake" };
     let said = format!("{} {}", info.name, info.release);
     let said = screen::harmless(&said);
     let mut text =

@@ -6,9 +6,9 @@ use haft_tool::{ErrorKind, HttpStream, HttpStreams, Secret, StreamRequest, ToolE
 use url::Url;
 
 use super::super::patience::Patience;
-use super::super::{Authorize, ClientError, Limits, Trouble, portable};
-use super::Endpoint;
-use crate::wire::{Incoming, Message};
+use super::super::{ClientError, ClientLimits, McpError, TokenProvider, portable};
+use super::HttpEndpoint;
+use crate::wire::{RpcInput, RpcMessage};
 
 /// How often a server may send us elsewhere on its own ground.
 const MOST_REDIRECTS: usize = 3;
@@ -26,8 +26,8 @@ pub(super) struct Door {
     pub(super) shown: String,
     headers: Vec<(String, Secret)>,
     http: Arc<dyn HttpStreams>,
-    authorize: Option<Arc<dyn Authorize>>,
-    pub(super) limits: Limits,
+    authorize: Option<Arc<dyn TokenProvider>>,
+    pub(super) limits: ClientLimits,
 }
 
 /// What is sent.
@@ -41,8 +41,8 @@ pub(super) struct Sent<'a> {
 }
 
 impl Door {
-    pub(super) fn new(endpoint: Endpoint, limits: &Limits) -> Result<Self, ClientError> {
-        let Endpoint { url, headers, http, authorize } = endpoint;
+    pub(super) fn new(endpoint: HttpEndpoint, limits: &ClientLimits) -> Result<Self, ClientError> {
+        let HttpEndpoint { url, headers, http, tokens: authorize } = endpoint;
         let url = Url::parse(&url).map_err(|error| {
             ClientError::unreachable(format!("the address of the server is none: {error}"))
         })?;
@@ -111,9 +111,9 @@ impl Door {
         opened.map_err(|error| match error.kind {
             ErrorKind::Timeout => match patience.left(sent.what) {
                 Err(late) => late,
-                Ok(_) => ClientError::late(format!("`{}`: {}", sent.what, error.message)),
+                Ok(_) => ClientError::timed_out(format!("`{}`: {}", sent.what, error.message)),
             },
-            _ => broken(Trouble::Unreachable, &error, patience, sent.what),
+            _ => broken(McpError::Unreachable, &error, patience, sent.what),
         })
     }
 
@@ -160,12 +160,13 @@ impl Door {
     pub(super) fn refusal(&self, stream: HttpStream, what: &str, patience: &Patience<'_>) -> ClientError {
         let status = stream.status;
         let body = self.body(stream, MOST_REFUSAL, what, patience).unwrap_or_default();
-        if let Ok(Incoming::One(Message::Response { outcome: Err(error), .. })) = Incoming::read(&body) {
+        if let Ok(RpcInput::Single(RpcMessage::Response { outcome: Err(error), .. })) = RpcInput::read(&body)
+        {
             return error.into();
         }
         let said = told(&body);
         ClientError::new(
-            Trouble::Status(status),
+            McpError::HttpStatus(status),
             format!("{} answered `{what}` with status {status}{said}", self.shown),
         )
     }
@@ -186,7 +187,7 @@ impl Door {
         while let Some(chunk) = next(&mut stream, what, patience)? {
             all.extend_from_slice(&chunk);
             if all.len() > most {
-                return Err(ClientError::too_much(format!(
+                return Err(ClientError::too_large(format!(
                     "{} answered `{what}` with more than {most} bytes, the most that is read",
                     self.shown
                 )));
@@ -206,14 +207,14 @@ pub(super) fn next(
         match stream.body.next(patience.left(what)?, patience.cancel) {
             // What is left now says whether that was all the time there is.
             Err(error) if error.kind == ErrorKind::Timeout => {}
-            other => return other.map_err(|error| broken(Trouble::Ended, &error, patience, what)),
+            other => return other.map_err(|error| broken(McpError::Disconnected, &error, patience, what)),
         }
     }
 }
 
-fn broken(kind: Trouble, error: &ToolError, patience: &Patience<'_>, what: &str) -> ClientError {
+fn broken(kind: McpError, error: &ToolError, patience: &Patience<'_>, what: &str) -> ClientError {
     match patience.left(what) {
-        Err(cancelled) if cancelled.kind == Trouble::Cancelled => cancelled,
+        Err(cancelled) if cancelled.kind == McpError::Cancelled => cancelled,
         _ => ClientError::new(kind, error.message.clone()),
     }
 }

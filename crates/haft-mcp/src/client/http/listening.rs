@@ -5,11 +5,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use super::super::patience::Patience;
-use super::super::{ClientError, Trouble};
+use super::super::{ClientError, McpError};
 use super::Inner;
 use super::door::next;
 use super::events::Events;
-use crate::wire::{Incoming, Message};
+use crate::wire::{RpcInput, RpcMessage};
 
 /// How long the first stream is waited for: a question that comes before it is there would be lost.
 const BEGIN: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ pub(super) fn start(inner: &Arc<Inner>) {
 
 fn listen(inner: &Inner, begun: Sender<()>) {
     let mut begun = Some(begun);
-    let mut events = Events::new(inner.door.limits.message_bytes);
+    let mut events = Events::new(inner.door.limits.max_message_bytes);
     let mut failures = 0;
     while failures < MOST_FAILURES && !inner.closed.is_cancelled() {
         let heard = once(inner, &mut events, &mut begun);
@@ -42,7 +42,10 @@ fn listen(inner: &Inner, begun: Sender<()>) {
             Ok(()) => failures = 0,
             // It does not offer this, or nobody wants it any more.
             Err(error)
-                if matches!(error.kind, Trouble::Status(_) | Trouble::Cancelled | Trouble::Unauthorized) =>
+                if matches!(
+                    error.kind,
+                    McpError::HttpStatus(_) | McpError::Cancelled | McpError::Unauthorized
+                ) =>
             {
                 return;
             }
@@ -68,7 +71,7 @@ fn once(inner: &Inner, events: &mut Events, begun: &mut Option<Sender<()>>) -> R
         while let Some(event) = events.take().map_err(|_| inner.too_long())? {
             heard_anything = true;
             if event.kind == "message"
-                && let Ok(incoming) = Incoming::read(event.data.as_bytes())
+                && let Ok(incoming) = RpcInput::read(event.data.as_bytes())
             {
                 hear(inner, incoming);
             }
@@ -77,21 +80,21 @@ fn once(inner: &Inner, events: &mut Events, begun: &mut Option<Sender<()>>) -> R
             Some(chunk) => events.push(&chunk),
             None if heard_anything => return Ok(()),
             // A stream that ends at once, again and again, is a failure.
-            None => return Err(ClientError::new(Trouble::Ended, "the stream of news ended")),
+            None => return Err(ClientError::new(McpError::Disconnected, "the stream of news ended")),
         }
     }
 }
 
-fn hear(inner: &Inner, incoming: Incoming) {
+fn hear(inner: &Inner, incoming: RpcInput) {
     let all = match incoming {
-        Incoming::One(message) => vec![Ok(message)],
-        Incoming::Batch(all) => all,
+        RpcInput::Single(message) => vec![Ok(message)],
+        RpcInput::Batch(all) => all,
     };
     for message in all.into_iter().flatten() {
         match message {
-            Message::Notification { method, params } => inner.ear.note(&method, &params),
-            Message::Request { id, method, params } => inner.ear.request(id, method, params),
-            Message::Response { .. } => {}
+            RpcMessage::Notification { method, params } => inner.ear.note(&method, &params),
+            RpcMessage::Request { id, method, params } => inner.ear.request(id, method, params),
+            RpcMessage::Response { .. } => {}
         }
     }
 }

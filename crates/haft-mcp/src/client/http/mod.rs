@@ -21,15 +21,15 @@ use self::door::{Door, Sent};
 use super::ear::Ear;
 use super::link::{Asked, Link};
 use super::patience::Patience;
-use super::{Authorize, ClientError, Limits, Trouble, lock};
-use crate::wire::{Message, Version};
+use super::{ClientError, ClientLimits, McpError, TokenProvider, lock};
+use crate::wire::{ProtocolVersion, RpcMessage};
 
 /// How long the end of a session may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Where a server is, and how it is reached.
 #[derive(Clone)]
-pub struct Endpoint {
+pub struct HttpEndpoint {
     /// Its address.
     pub url: String,
     /// Headers that go with every request.
@@ -37,7 +37,7 @@ pub struct Endpoint {
     /// The network.
     pub http: Arc<dyn HttpStreams>,
     /// Who gets the tokens, if the server wants any.
-    pub authorize: Option<Arc<dyn Authorize>>,
+    pub tokens: Option<Arc<dyn TokenProvider>>,
 }
 
 /// The way to a server that answers each request by itself.
@@ -53,12 +53,16 @@ struct Inner {
 #[derive(Default)]
 struct State {
     session: Option<String>,
-    agreed: Option<Version>,
+    agreed: Option<ProtocolVersion>,
     listening: bool,
 }
 
 impl Streamable {
-    pub(super) fn new(endpoint: Endpoint, limits: &Limits, ear: &Arc<Ear>) -> Result<Self, ClientError> {
+    pub(super) fn new(
+        endpoint: HttpEndpoint,
+        limits: &ClientLimits,
+        ear: &Arc<Ear>,
+    ) -> Result<Self, ClientError> {
         let door = Door::new(endpoint, limits)?;
         let inner = Inner { door, ear: Arc::clone(ear), state: Mutex::default(), closed: Cancel::new() };
         Ok(Self(Arc::new(inner)))
@@ -67,13 +71,13 @@ impl Streamable {
 
 impl Inner {
     /// The headers that say in which revision, and in which session, something is said.
-    fn headers(&self, version: Option<Version>) -> Vec<(String, String)> {
+    fn headers(&self, version: Option<ProtocolVersion>) -> Vec<(String, String)> {
         let state = lock(&self.state);
         let mut headers = Vec::new();
         // Revisions before this one had no such header.
-        let agreed = state.agreed.filter(|agreed| *agreed >= Version::V2025_06_18);
+        let agreed = state.agreed.filter(|agreed| *agreed >= ProtocolVersion::V2025_06_18);
         if let Some(version) = version.or(agreed) {
-            headers.push(("MCP-Protocol-Version".to_owned(), version.word().to_owned()));
+            headers.push(("MCP-Protocol-Version".to_owned(), version.as_str().to_owned()));
         }
         if let Some(session) = state.session.as_ref().filter(|_| version.is_none()) {
             headers.push(("Mcp-Session-Id".to_owned(), session.clone()));
@@ -84,7 +88,7 @@ impl Inner {
     /// A message on its way.
     fn post(
         &self,
-        message: &Message,
+        message: &RpcMessage,
         mut headers: Vec<(String, String)>,
         what: &str,
         patience: &Patience<'_>,
@@ -98,7 +102,7 @@ impl Inner {
         match stream.status {
             200..=299 => Ok(stream),
             404 if named => Err(ClientError::new(
-                Trouble::Forgotten,
+                McpError::SessionExpired,
                 format!("{} does not know this session any more", self.door.shown),
             )),
             _ => Err(self.door.refusal(stream, what, patience)),
@@ -133,29 +137,31 @@ impl Link for Streamable {
         if begins && let Some(session) = session {
             let visible = !session.is_empty() && session.bytes().all(|byte| matches!(byte, b'!'..=b'~'));
             if !visible || session.len() > 4096 {
-                return Err(ClientError::garbled("the server's session id is none that a header can hold"));
+                return Err(ClientError::invalid_message(
+                    "the server's session id is none that a header can hold",
+                ));
             }
             lock(&inner.state).session = Some(session);
         }
         Ok(answer)
     }
 
-    fn tell(&self, message: &Message, limit: Duration) -> Result<(), ClientError> {
+    fn tell(&self, message: &RpcMessage, limit: Duration) -> Result<(), ClientError> {
         let patience = Patience::of(limit, &self.0.closed);
         // A body would say nothing that matters.
         self.0.post(message, self.0.headers(None), "a notification", &patience).map(drop)
     }
 
-    fn taken_back(&self, asked: &Asked) -> Option<Message> {
+    fn taken_back(&self, asked: &Asked) -> Option<RpcMessage> {
         // Where each request says its revision itself, the end of its stream says this.
         if asked.version.is_some() {
             return None;
         }
         let params = serde_json::json!({"requestId": asked.id, "reason": "nobody waits for it any more"});
-        Some(Message::notification("notifications/cancelled", params))
+        Some(RpcMessage::notification("notifications/cancelled", params))
     }
 
-    fn agreed(&self, version: Version) {
+    fn agreed(&self, version: ProtocolVersion) {
         lock(&self.0.state).agreed = Some(version);
     }
 

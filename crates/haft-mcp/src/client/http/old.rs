@@ -11,11 +11,11 @@ use super::super::ear::Ear;
 use super::super::link::{Asked, Link};
 use super::super::patience::Patience;
 use super::super::pending::PendingRequests;
-use super::super::{ClientError, Limits, Trouble};
-use super::Endpoint;
+use super::super::{ClientError, ClientLimits, McpError};
+use super::HttpEndpoint;
 use super::door::{Door, Sent, next};
 use super::events::Events;
-use crate::wire::{Incoming, Message};
+use crate::wire::{RpcInput, RpcMessage};
 
 /// The way to a server of revision 2024-11-05.
 pub(in crate::client) struct OldStream {
@@ -34,8 +34,8 @@ struct Shared {
 impl OldStream {
     /// Opens the stream and waits to be told where messages go.
     pub(in crate::client) fn open(
-        endpoint: Endpoint,
-        limits: &Limits,
+        endpoint: HttpEndpoint,
+        limits: &ClientLimits,
         ear: &Arc<Ear>,
         patience: &Patience<'_>,
     ) -> Result<Self, ClientError> {
@@ -49,17 +49,20 @@ impl OldStream {
         if stream.status != 200 || !is_stream {
             return Err(door.refusal(stream, what, patience));
         }
-        let mut events = Events::new(limits.message_bytes);
+        let mut events = Events::new(limits.max_message_bytes);
         let target = loop {
             let taken =
-                events.take().map_err(|_| ClientError::too_much("the server's first event is too long"))?;
+                events.take().map_err(|_| ClientError::too_large("the server's first event is too long"))?;
             match taken {
                 Some(event) if event.kind == "endpoint" => break read_target(&door.url, &event.data)?,
                 Some(_) => {}
                 None => match next(&mut stream, "endpoint", patience)? {
                     Some(chunk) => events.push(&chunk),
                     None => {
-                        return Err(ClientError::new(Trouble::Ended, "the stream ended without an endpoint"));
+                        return Err(ClientError::new(
+                            McpError::Disconnected,
+                            "the stream ended without an endpoint",
+                        ));
                     }
                 },
             }
@@ -78,7 +81,7 @@ impl OldStream {
         Ok(Self { shared, target })
     }
 
-    fn post(&self, message: &Message, what: &str, patience: &Patience<'_>) -> Result<(), ClientError> {
+    fn post(&self, message: &RpcMessage, what: &str, patience: &Patience<'_>) -> Result<(), ClientError> {
         let headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
         let body = Some(message.to_line());
         let sent = Sent { method: "POST", url: &self.target, headers, body, what };
@@ -95,7 +98,9 @@ fn read_target(url: &Url, data: &str) -> Result<Url, ClientError> {
     let target = url.join(data.trim()).ok().filter(|target| target.origin() == url.origin());
     target.ok_or_else(|| {
         let data = super::super::portable::clean_line(data, 200);
-        ClientError::garbled(format!("the server wants messages at {data:?}, which is not its own ground"))
+        ClientError::invalid_message(format!(
+            "the server wants messages at {data:?}, which is not its own ground"
+        ))
     })
 }
 
@@ -106,15 +111,15 @@ impl Shared {
         loop {
             loop {
                 match events.take() {
-                    Ok(Some(event)) if event.kind == "message" => match Incoming::read(event.data.as_bytes())
+                    Ok(Some(event)) if event.kind == "message" => match RpcInput::read(event.data.as_bytes())
                     {
-                        Ok(Incoming::One(message)) => self.pending.route(message, &self.ear),
-                        Ok(Incoming::Batch(all)) => {
+                        Ok(RpcInput::Single(message)) => self.pending.route(message, &self.ear),
+                        Ok(RpcInput::Batch(all)) => {
                             all.into_iter()
                                 .flatten()
                                 .for_each(|message| self.pending.route(message, &self.ear));
                         }
-                        Err(error) => self.pending.fail_all(&ClientError::garbled(format!(
+                        Err(error) => self.pending.fail_all(&ClientError::invalid_message(format!(
                             "{} sent an event that is no message ({}); it may have been the answer",
                             self.door.shown, error.message
                         ))),
@@ -122,8 +127,8 @@ impl Shared {
                     Ok(Some(_)) => {}
                     Ok(None) => break,
                     Err(_) => {
-                        let most = self.door.limits.message_bytes;
-                        return ClientError::too_much(format!(
+                        let most = self.door.limits.max_message_bytes;
+                        return ClientError::too_large(format!(
                             "{} sent an event of more than {most} bytes",
                             self.door.shown
                         ));
@@ -133,7 +138,10 @@ impl Shared {
             match next(&mut stream, "the stream", &patience) {
                 Ok(Some(chunk)) => events.push(&chunk),
                 Ok(None) => {
-                    return ClientError::new(Trouble::Ended, format!("{} ended its stream", self.door.shown));
+                    return ClientError::new(
+                        McpError::Disconnected,
+                        format!("{} ended its stream", self.door.shown),
+                    );
                 }
                 Err(error) => return error,
             }
@@ -148,14 +156,14 @@ impl Link for OldStream {
         response.wait(asked.method, patience)
     }
 
-    fn tell(&self, message: &Message, limit: Duration) -> Result<(), ClientError> {
+    fn tell(&self, message: &RpcMessage, limit: Duration) -> Result<(), ClientError> {
         self.post(message, "a notification", &Patience::of(limit, &self.shared.closed))
     }
 
     fn close(&self) {
         self.shared
             .pending
-            .close(ClientError::new(Trouble::Closed, "the connection to the server was closed"));
+            .close(ClientError::new(McpError::Closed, "the connection to the server was closed"));
         self.shared.closed.cancel();
     }
 }

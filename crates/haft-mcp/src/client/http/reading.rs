@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::super::link::Asked;
 use super::super::patience::Patience;
-use super::super::{ClientError, Trouble, portable};
+use super::super::{ClientError, McpError, portable};
 use super::Inner;
 use super::door::{Sent, next};
 use super::events::{Event, Events};
-use crate::wire::{Id, Incoming, Message};
+use crate::wire::{RequestId, RpcInput, RpcMessage};
 
 /// How long to wait before a broken stream is asked for again, if its server does not say.
 const RETRY: u64 = 1000;
@@ -29,14 +29,15 @@ impl Inner {
         let kind = stream.header("content-type").unwrap_or_default().to_ascii_lowercase();
         match kind.split(';').next().unwrap_or_default().trim() {
             "application/json" => {
-                let body = self.door.body(stream, self.door.limits.message_bytes, asked.method, patience)?;
+                let body =
+                    self.door.body(stream, self.door.limits.max_message_bytes, asked.method, patience)?;
                 self.answer_in(&body, asked)
             }
             "text/event-stream" => self.follow(stream, asked, patience),
             _ => {
                 let status = stream.status;
                 let what = portable::clean_line(&kind, 60);
-                Err(ClientError::garbled(format!(
+                Err(ClientError::invalid_message(format!(
                     "{} answered `{}` with status {status} and {what:?}, which is neither JSON nor a stream of events",
                     self.door.shown, asked.method
                 )))
@@ -46,21 +47,21 @@ impl Inner {
 
     fn answer_in(&self, body: &[u8], asked: &Asked) -> Result<Value, ClientError> {
         let garbled = |why: &str| {
-            ClientError::garbled(format!(
+            ClientError::invalid_message(format!(
                 "the answer of {} to `{}` makes no sense: {why}",
                 self.door.shown, asked.method
             ))
         };
-        let all = match Incoming::read(body).map_err(|error| garbled(&error.message))? {
-            Incoming::One(message) => vec![Ok(message)],
-            Incoming::Batch(all) => all,
+        let all = match RpcInput::read(body).map_err(|error| garbled(&error.message))? {
+            RpcInput::Single(message) => vec![Ok(message)],
+            RpcInput::Batch(all) => all,
         };
         let mut nameless = None;
         for message in all.into_iter().flatten() {
             match message {
-                Message::Response { id: Some(id), outcome } if id == asked.id => return Ok(outcome?),
-                Message::Response { id: None, outcome: Err(error) } => nameless = Some(error),
-                Message::Response { .. } => {}
+                RpcMessage::Response { id: Some(id), outcome } if id == asked.id => return Ok(outcome?),
+                RpcMessage::Response { id: None, outcome: Err(error) } => nameless = Some(error),
+                RpcMessage::Response { .. } => {}
                 message => self.hear(message, asked, None),
             }
         }
@@ -75,16 +76,20 @@ impl Inner {
         asked: &Asked,
         patience: &Patience<'_>,
     ) -> Result<Value, ClientError> {
-        let mut events = Events::new(self.door.limits.message_bytes);
+        let mut events = Events::new(self.door.limits.max_message_bytes);
         for _ in 0..MOST_RETRIES {
             let broken = match self.events(&mut stream, &mut events, asked, patience) {
                 Ok(Some(answer)) => return answer,
                 Ok(None) => "its stream ended without it".to_owned(),
-                Err(error) if error.kind == Trouble::Ended => error.message,
+                Err(error) if error.kind == McpError::Disconnected => error.message,
                 Err(error) => return Err(error),
             };
-            let ended =
-                || ClientError::new(Trouble::Ended, format!("`{}` was not answered: {broken}", asked.method));
+            let ended = || {
+                ClientError::new(
+                    McpError::Disconnected,
+                    format!("`{}` was not answered: {broken}", asked.method),
+                )
+            };
             // In the new era a stream that is broken is gone.
             let last = events.last_id.clone().filter(|_| asked.version.is_none()).ok_or_else(ended)?;
             drop(stream);
@@ -94,7 +99,7 @@ impl Inner {
             events.reconnected();
         }
         Err(ClientError::new(
-            Trouble::Ended,
+            McpError::Disconnected,
             format!("`{}` was not answered: its stream broke off {MOST_RETRIES} times", asked.method),
         ))
     }
@@ -116,7 +121,7 @@ impl Inner {
         let events = stream.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         match stream.status {
             200 if events => Ok(stream),
-            200 => Err(ClientError::garbled(format!("{} gave no stream of events", self.door.shown))),
+            200 => Err(ClientError::invalid_message(format!("{} gave no stream of events", self.door.shown))),
             _ => Err(self.door.refusal(stream, what, patience)),
         }
     }
@@ -143,8 +148,8 @@ impl Inner {
     }
 
     pub(super) fn too_long(&self) -> ClientError {
-        let most = self.door.limits.message_bytes;
-        ClientError::too_much(format!(
+        let most = self.door.limits.max_message_bytes;
+        ClientError::too_large(format!(
             "{} sent an event of more than {most} bytes, the most that is read",
             self.door.shown
         ))
@@ -159,23 +164,23 @@ impl Inner {
         if event.kind != "message" || event.data.trim().is_empty() {
             return Ok(None);
         }
-        let read = Incoming::read(event.data.as_bytes());
+        let read = RpcInput::read(event.data.as_bytes());
         if read.is_err() && is_for_another(&event.data, &asked.id) {
             return Ok(None);
         }
         let incoming = read.map_err(|error| {
-            ClientError::garbled(format!(
+            ClientError::invalid_message(format!(
                 "{} sent an event that is no message: {}",
                 self.door.shown, error.message
             ))
         })?;
         let all = match incoming {
-            Incoming::One(message) => vec![Ok(message)],
-            Incoming::Batch(all) => all,
+            RpcInput::Single(message) => vec![Ok(message)],
+            RpcInput::Batch(all) => all,
         };
         for message in all.into_iter().flatten() {
             match message {
-                Message::Response { id: Some(id), outcome } if id == asked.id => {
+                RpcMessage::Response { id: Some(id), outcome } if id == asked.id => {
                     return Ok(Some(outcome.map_err(ClientError::from)));
                 }
                 message => self.hear(message, asked, Some(patience)),
@@ -185,23 +190,23 @@ impl Inner {
     }
 
     /// Takes what is no answer.
-    fn hear(&self, message: Message, asked: &Asked, patience: Option<&Patience<'_>>) {
+    fn hear(&self, message: RpcMessage, asked: &Asked, patience: Option<&Patience<'_>>) {
         match message {
-            Message::Notification { method, params } if method == "notifications/progress" => {
-                let token = params.get("progressToken").and_then(Id::read);
+            RpcMessage::Notification { method, params } if method == "notifications/progress" => {
+                let token = params.get("progressToken").and_then(RequestId::read);
                 if let Some(patience) = patience.filter(|_| token.as_ref() == Some(&asked.id)) {
                     patience.hear(&params);
                 }
             }
-            Message::Notification { method, params } => self.ear.note(&method, &params),
-            Message::Request { id, method, params } => self.ear.request(id, method, params),
-            Message::Response { .. } => {}
+            RpcMessage::Notification { method, params } => self.ear.note(&method, &params),
+            RpcMessage::Request { id, method, params } => self.ear.request(id, method, params),
+            RpcMessage::Response { .. } => {}
         }
     }
 }
 
 /// Whether this is JSON, and nothing that could be meant for this request.
-fn is_for_another(data: &str, id: &Id) -> bool {
+fn is_for_another(data: &str, id: &RequestId) -> bool {
     let value = serde_json::from_str::<Value>(data);
-    value.is_ok_and(|value| value.get("id").and_then(Id::read).as_ref() != Some(id))
+    value.is_ok_and(|value| value.get("id").and_then(RequestId::read).as_ref() != Some(id))
 }

@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 use haft_tool::{Cancel, lock};
 use url::Url;
 
-use super::fetch::{Doors, Fetch};
+use super::fetch::{Fetch, HttpFactory};
 use super::flow::Flow;
 use super::grant::Tokens;
 use super::home::Home;
-use super::opener::Opener;
-use super::registration::Registered;
+use super::opener::BrowserOpener;
+use super::registration::RegisteredClient;
 use super::renewal::Renewal;
 use super::scopes::Scopes;
 use super::store::{Entry, Store};
 use super::words::refused;
-use crate::client::{Authorize, ClientError};
+use crate::client::{ClientError, TokenProvider};
 
 /// A token that ends sooner than this is renewed before it is used.
 const SOON: u64 = 60;
@@ -31,9 +31,9 @@ const FLOWS_IN: Duration = Duration::from_mins(10);
 
 /// How one server's tokens are got.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct OAuthOptions {
     /// A client that the user registered by hand; it is used before all others.
-    pub registered: Option<Registered>,
+    pub registered: Option<RegisteredClient>,
     /// Where a document about Haft is (`https`, with a path), for authorization servers that take one.
     pub document: Option<Url>,
     /// How Haft calls itself where it registers.
@@ -44,7 +44,7 @@ pub struct Options {
     pub limit: Duration,
 }
 
-impl Default for Options {
+impl Default for OAuthOptions {
     fn default() -> Self {
         Self {
             registered: None,
@@ -78,12 +78,12 @@ impl Authorizer {
     /// For the server at this address. Tokens are kept in `folder`, which is Haft's own. Nothing is asked or read yet.
     pub fn new(
         server: &str,
-        doors: Doors,
-        opener: Arc<dyn Opener>,
+        doors: HttpFactory,
+        opener: Arc<dyn BrowserOpener>,
         folder: impl Into<PathBuf>,
-        options: Options,
+        options: OAuthOptions,
     ) -> Result<Self, ClientError> {
-        let Options { registered, document, name, hosts, limit } = options;
+        let OAuthOptions { registered, document, name, hosts, limit } = options;
         let home = Home::new(server, hosts)?;
         if let Some(document) = &document
             && (document.scheme() != "https" || document.path() == "/")
@@ -154,7 +154,7 @@ impl Authorizer {
     }
 }
 
-impl Authorize for Authorizer {
+impl TokenProvider for Authorizer {
     fn token(&self) -> Option<String> {
         if self.flow.fetch.home.is_in_the_clear() {
             return None;

@@ -86,7 +86,7 @@ fn code(answer: Answer, server: &AuthorizationServer) -> Result<Secret, ClientEr
         return Err(refused(format!("{issuer} did not agree ({}{description})", said(error))));
     }
     answer.code.filter(|code| !code.expose().is_empty()).ok_or_else(|| {
-        ClientError::garbled(format!("the answer of {issuer} has neither a code nor an error"))
+        ClientError::invalid_message(format!("the answer of {issuer} has neither a code nor an error"))
     })
 }
 

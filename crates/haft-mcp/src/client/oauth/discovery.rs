@@ -7,7 +7,7 @@ use super::fetch::{Fetch, Look};
 use super::metadata::{AuthorizationServer, ResourceMetadata};
 use super::scopes::Scopes;
 use super::words::{refused, said};
-use crate::client::{ClientError, Trouble};
+use crate::client::{ClientError, McpError};
 
 /// Who gives out a server's tokens, and what to ask for.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ fn resource_metadata(
         match fetch.look(&place)? {
             Look::Document(document) => match ResourceMetadata::read(document, &place, &fetch.home) {
                 // Some hosts have an answer for every address.
-                Err(error) if error.kind == Trouble::Garbled => missed.push((error.message, false)),
+                Err(error) if error.kind == McpError::InvalidMessage => missed.push((error.message, false)),
                 read => return read.map(Some),
             },
             Look::Nothing { why, broken } => missed.push((why, broken)),
@@ -89,7 +89,7 @@ fn authorization_server(fetch: &Fetch, issuer: &str) -> Result<AuthorizationServ
         match fetch.look(&place)? {
             Look::Document(document) => {
                 match AuthorizationServer::read(document, &place, issuer, false, &fetch.home) {
-                    Err(error) if error.kind == Trouble::Garbled => missed.push(error.message),
+                    Err(error) if error.kind == McpError::InvalidMessage => missed.push(error.message),
                     read => return read,
                 }
             }
@@ -106,13 +106,16 @@ fn authorization_server(fetch: &Fetch, issuer: &str) -> Result<AuthorizationServ
 /// The way of 2025-03-26: the server's own host gives out its tokens.
 fn older(fetch: &Fetch, mut missed: Vec<(String, bool)>) -> Result<Found, ClientError> {
     let origin = fetch.home.origin();
-    let place = Url::parse(&origin).map_err(|error| ClientError::garbled(format!("{origin}: {error}")))?;
+    let place =
+        Url::parse(&origin).map_err(|error| ClientError::invalid_message(format!("{origin}: {error}")))?;
     let found = |server| Ok(Found { server, resource: fetch.home.resource(), scopes: None });
     for place in metadata_places(&place) {
         match fetch.look(&place)? {
             Look::Document(document) => {
                 match AuthorizationServer::read(document, &place, &origin, true, &fetch.home) {
-                    Err(error) if error.kind == Trouble::Garbled => missed.push((error.message, false)),
+                    Err(error) if error.kind == McpError::InvalidMessage => {
+                        missed.push((error.message, false))
+                    }
                     read => return found(read?),
                 }
             }

@@ -8,8 +8,8 @@ use url::Url;
 
 use super::home::{Home, same_origin};
 use super::words::{passed_on, refused, said};
-use crate::client::{ClientError, Trouble};
-use crate::wire::Version;
+use crate::client::{ClientError, McpError};
+use crate::wire::ProtocolVersion;
 
 /// How long one answer may take.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -20,12 +20,12 @@ const MOST_REDIRECTS: usize = 3;
 
 /// Makes a door for what one request may reach, or for less. Who gives out a server's tokens is known only when the
 /// server has said so, and it is a stranger who says it.
-pub type Doors = Arc<dyn Fn(Reach, Cancel) -> Arc<dyn Http> + Send + Sync>;
+pub type HttpFactory = Arc<dyn Fn(Reach, Cancel) -> Arc<dyn Http> + Send + Sync>;
 
 /// The way to everybody who is asked for one server's tokens.
 #[derive(Clone)]
 pub(super) struct Fetch {
-    doors: Doors,
+    doors: HttpFactory,
     pub(super) home: Home,
     pub(super) cancel: Cancel,
 }
@@ -41,7 +41,7 @@ pub(super) enum Look {
 }
 
 impl Fetch {
-    pub(super) fn new(doors: Doors, home: Home) -> Self {
+    pub(super) fn new(doors: HttpFactory, home: Home) -> Self {
         Self { doors, home, cancel: Cancel::new() }
     }
 
@@ -57,10 +57,12 @@ impl Fetch {
         for _ in 0..=MOST_REDIRECTS {
             let mut request = HttpRequest::get(at.as_str());
             request.headers.push(("Accept".to_owned(), "application/json".to_owned()));
-            request.headers.push(("MCP-Protocol-Version".to_owned(), Version::NEWEST.word().to_owned()));
+            request
+                .headers
+                .push(("MCP-Protocol-Version".to_owned(), ProtocolVersion::NEWEST.as_str().to_owned()));
             let response = match self.send(&at, request) {
                 Ok(response) => response,
-                Err(error) if error.kind == Trouble::Cancelled => return Err(error),
+                Err(error) if error.kind == McpError::Cancelled => return Err(error),
                 Err(error) => return Ok(Look::Nothing { why: error.message, broken: true }),
             };
             if let Some(next) = &response.redirect {
@@ -118,7 +120,7 @@ impl Fetch {
         let response = self.send(url, request)?;
         match &response.redirect {
             None => Ok(response),
-            Some(next) => Err(ClientError::garbled(format!(
+            Some(next) => Err(ClientError::invalid_message(format!(
                 "{url} sends its callers on to {}; a secret is not taken along, so this authorization server cannot be used",
                 said(next)
             ))),
@@ -143,7 +145,7 @@ impl Fetch {
             _ => passed_on(url.as_str(), &error),
         })?;
         if response.more || response.total_bytes > MOST_BYTES as u64 {
-            return Err(ClientError::too_much(format!(
+            return Err(ClientError::too_large(format!(
                 "{url} answers with more than {MOST_BYTES} bytes; nothing of it was used"
             )));
         }

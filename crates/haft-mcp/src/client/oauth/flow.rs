@@ -10,13 +10,13 @@ use super::callback::judge;
 use super::discovery::Found;
 use super::fetch::Fetch;
 use super::grant::{Denied, Grant, Tokens};
-use super::opener::Opener;
+use super::opener::BrowserOpener;
 use super::proof::Proof;
-use super::registration::{Client, Registered};
+use super::registration::{OAuthClient, RegisteredClient};
 use super::scopes::{OFFLINE, Scopes};
 use super::store::Entry;
 use super::words::{passed_on, refused, said};
-use crate::client::{ClientError, Trouble};
+use crate::client::{ClientError, McpError};
 
 /// Where the browser's answer is taken.
 const PATH: &str = "/callback";
@@ -25,12 +25,12 @@ const PATH: &str = "/callback";
 #[derive(Clone)]
 pub(super) struct Flow {
     pub(super) fetch: Fetch,
-    pub(super) opener: Arc<dyn Opener>,
+    pub(super) opener: Arc<dyn BrowserOpener>,
     /// How long the user may take.
     pub(super) limit: Duration,
     /// How Haft calls itself.
     pub(super) name: String,
-    pub(super) registered: Option<Registered>,
+    pub(super) registered: Option<RegisteredClient>,
     /// Where a document about Haft is.
     pub(super) document: Option<Url>,
 }
@@ -45,7 +45,7 @@ pub(super) struct Notes<'a> {
 
 /// Haft as the authorization server knows it, and where it listens.
 struct Ready {
-    client: Client,
+    client: OAuthClient,
     redirect: String,
     listener: Loopback,
     /// Whether it was known before.
@@ -83,14 +83,14 @@ impl Flow {
             let forgotten = match &denied {
                 Denied::Client(_) => true,
                 // The page that the user saw may have said so; here nothing is heard of it.
-                Denied::Other(error) => error.kind == Trouble::Late,
+                Denied::Other(error) => error.kind == McpError::TimedOut,
                 Denied::Grant(_) => false,
             };
             if reused
                 && forgotten
                 && let Some(old) = known
             {
-                let client = Client { redirect: None, ..old.client.clone() };
+                let client = OAuthClient { redirect: None, ..old.client.clone() };
                 (notes.keep)(&Entry { client, ..old.clone() })?;
             }
             if !reused || !matches!(denied, Denied::Client(_)) {
@@ -102,15 +102,25 @@ impl Flow {
     }
 
     /// In the order of the specification: what the user registered, a document, a registration of Haft's own.
-    fn ready(&self, found: &Found, scopes: &Scopes, known: Option<&Client>) -> Result<Ready, ClientError> {
+    fn ready(
+        &self,
+        found: &Found,
+        scopes: &Scopes,
+        known: Option<&OAuthClient>,
+    ) -> Result<Ready, ClientError> {
         if let Some(registered) = &self.registered {
-            let client = Client::registered(registered, &found.server)?;
+            let client = OAuthClient::registered(registered, &found.server)?;
             let (listener, redirect) = listen(registered.redirect.as_ref())?;
             return Ok(Ready { client, redirect, listener, reused: false });
         }
         if let Some(document) = self.document.as_ref().filter(|_| found.server.takes_documents) {
             let (listener, redirect) = listen(None)?;
-            return Ok(Ready { client: Client::documented(document), redirect, listener, reused: false });
+            return Ok(Ready {
+                client: OAuthClient::documented(document),
+                redirect,
+                listener,
+                reused: false,
+            });
         }
         // Few authorization servers let a native program choose its port anew, so the old one is taken if it is free.
         if let Some(client) = known.filter(|client| client.still_good(scopes))
@@ -120,7 +130,7 @@ impl Flow {
             return Ok(Ready { client: client.clone(), redirect, listener, reused: true });
         }
         let (listener, redirect) = listen(None)?;
-        let client = Client::register(&self.fetch, &found.server, &self.name, &redirect, scopes)?;
+        let client = OAuthClient::register(&self.fetch, &found.server, &self.name, &redirect, scopes)?;
         Ok(Ready { client, redirect, listener, reused: false })
     }
 
@@ -174,7 +184,13 @@ fn listen(redirect: Option<&Url>) -> Result<(Loopback, String), ClientError> {
 }
 
 /// Where the user is sent.
-fn authorization_url(found: &Found, client: &Client, redirect: &str, scopes: &Scopes, proof: &Proof) -> Url {
+fn authorization_url(
+    found: &Found,
+    client: &OAuthClient,
+    redirect: &str,
+    scopes: &Scopes,
+    proof: &Proof,
+) -> Url {
     let mut url = found.server.authorization.clone();
     {
         let mut query = url.query_pairs_mut();

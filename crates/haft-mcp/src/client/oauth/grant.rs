@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::fetch::{Fetch, cover, document};
-use super::registration::{Client, Method, spoken};
+use super::registration::{Method, OAuthClient, spoken};
 use super::scopes::Scopes;
 use super::store::{exposed, shown};
 use super::words::{refused, said};
@@ -70,7 +70,7 @@ impl Denied {
 pub(super) struct Grant<'a> {
     pub(super) fetch: &'a Fetch,
     pub(super) endpoint: &'a Url,
-    pub(super) client: &'a Client,
+    pub(super) client: &'a OAuthClient,
     pub(super) resource: &'a str,
 }
 
@@ -108,7 +108,7 @@ impl Grant<'_> {
     }
 
     fn ask(&self, form: &[(&str, &str)], secrets: &[&Secret]) -> Result<Value, Denied> {
-        let Client { id, secret, method, .. } = self.client;
+        let OAuthClient { id, secret, method, .. } = self.client;
         let mut form = form.to_vec();
         form.push(("resource", self.resource));
         let mut headers = Vec::new();
@@ -140,7 +140,9 @@ impl Grant<'_> {
 
     fn garbled(&self, why: &str) -> Denied {
         let endpoint = self.endpoint;
-        Denied::Other(ClientError::garbled(format!("{endpoint} gives a token that cannot be used: {why}")))
+        Denied::Other(ClientError::invalid_message(format!(
+            "{endpoint} gives a token that cannot be used: {why}"
+        )))
     }
 }
 

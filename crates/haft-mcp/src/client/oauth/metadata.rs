@@ -31,7 +31,7 @@ impl ResourceMetadata {
             scopes_supported: Option<Vec<String>>,
         }
         let wire: Wire = serde_json::from_value(document).map_err(|error| {
-            ClientError::garbled(format!(
+            ClientError::invalid_message(format!(
                 "{at} does not describe a server with tokens: {}",
                 said(&error.to_string())
             ))
@@ -90,7 +90,7 @@ impl AuthorizationServer {
             client_id_metadata_document_supported: Option<bool>,
         }
         let wire: Wire = serde_json::from_value(document).map_err(|error| {
-            ClientError::garbled(format!(
+            ClientError::invalid_message(format!(
                 "{at} does not describe an authorization server: {}",
                 said(&error.to_string())
             ))
@@ -133,7 +133,7 @@ impl AuthorizationServer {
     pub(super) fn silent(origin: &str) -> Result<Self, ClientError> {
         let at = |path: &str| {
             Url::parse(&format!("{origin}{path}"))
-                .map_err(|error| ClientError::garbled(format!("{origin}{path}: {error}")))
+                .map_err(|error| ClientError::invalid_message(format!("{origin}{path}: {error}")))
         };
         Ok(Self {
             issuer: origin.to_owned(),

@@ -26,7 +26,7 @@ mod store;
 mod tests;
 mod words;
 
-pub use authorizer::{Authorizer, Options};
-pub use fetch::Doors;
-pub use opener::Opener;
-pub use registration::Registered;
+pub use authorizer::{Authorizer, OAuthOptions};
+pub use fetch::HttpFactory;
+pub use opener::BrowserOpener;
+pub use registration::RegisteredClient;

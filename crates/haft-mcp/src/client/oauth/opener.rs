@@ -4,7 +4,7 @@ use haft_tool::ToolError;
 use url::Url;
 
 /// Brings the user's browser to an authorization server.
-pub trait Opener: Send + Sync {
+pub trait BrowserOpener: Send + Sync {
     /// Shows `url` to the user, or opens it once the user agrees; returns without waiting for what the user does there.
     ///
     /// The address is one with `https`, or with `http` on this machine. It was named by a stranger all the same: show its

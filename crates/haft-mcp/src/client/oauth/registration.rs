@@ -18,7 +18,7 @@ const LONGEST: usize = 4096;
 
 /// A client that the user registered with an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Registered {
+pub struct RegisteredClient {
     /// Its name there.
     pub id: String,
     /// Its secret, if it has one.
@@ -78,7 +78,7 @@ impl fmt::Display for Method {
 
 /// Haft, as one authorization server knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Client {
+pub(super) struct OAuthClient {
     pub(super) id: String,
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exposed")]
     pub(super) secret: Option<Secret>,
@@ -97,9 +97,12 @@ pub(super) struct Client {
     pub(super) by_hand: bool,
 }
 
-impl Client {
+impl OAuthClient {
     /// The one that the user registered.
-    pub(super) fn registered(known: &Registered, server: &AuthorizationServer) -> Result<Self, ClientError> {
+    pub(super) fn registered(
+        known: &RegisteredClient,
+        server: &AuthorizationServer,
+    ) -> Result<Self, ClientError> {
         if let Some(issuer) = known.issuer.as_ref().filter(|issuer| **issuer != server.issuer) {
             return Err(refused(format!(
                 "the client {} is registered with {issuer}, and the server now names {}; register it there, or correct its \
@@ -113,7 +116,7 @@ impl Client {
     }
 
     /// The same with the secret that the user keeps elsewhere; it is never written down beside the tokens.
-    pub(super) fn with_secret_of(self, known: &Registered) -> Self {
+    pub(super) fn with_secret_of(self, known: &RegisteredClient) -> Self {
         Self { secret: known.secret.clone(), by_hand: true, ..self }
     }
 
@@ -175,9 +178,9 @@ impl Client {
                 response.status
             )));
         }
-        let answer = answer.map_err(|why| ClientError::garbled(format!("{endpoint}: {why}")))?;
+        let answer = answer.map_err(|why| ClientError::invalid_message(format!("{endpoint}: {why}")))?;
         let client = Self::read(answer, server, redirect).map_err(|why| {
-            ClientError::garbled(format!(
+            ClientError::invalid_message(format!(
                 "{endpoint} registered Haft with an answer that cannot be used: {why}"
             ))
         })?;

@@ -10,7 +10,7 @@ use super::challenge::Challenge;
 use super::discovery::{Found, discover};
 use super::flow::{Flow, Notes};
 use super::grant::{Denied, Grant, Tokens};
-use super::registration::Client;
+use super::registration::OAuthClient;
 use super::scopes::{OFFLINE, Scopes};
 use super::store::Entry;
 use super::words::{refused, said};
@@ -118,7 +118,7 @@ impl<'a> Renewal<'a> {
         if entry.issuer == found.server.issuer {
             return Ok(Some(entry));
         }
-        // Registered by hand, and not said where: then where it was used first.
+        // RegisteredClient by hand, and not said where: then where it was used first.
         if let Some(registered) = &self.flow.registered
             && registered.issuer.is_none()
             && registered.id == entry.client.id
@@ -156,7 +156,7 @@ impl<'a> Renewal<'a> {
     }
 
     /// As whom the tokens of `entry` are renewed; nobody, if the user has another client now.
-    fn client(&self, entry: &Entry) -> Option<Client> {
+    fn client(&self, entry: &Entry) -> Option<OAuthClient> {
         match &self.flow.registered {
             None => Some(entry.client.clone()),
             Some(registered) => {

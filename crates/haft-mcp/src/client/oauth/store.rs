@@ -9,7 +9,7 @@ use haft_tool::{Cancel, Secret, ToolError, Value};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::grant::Tokens;
-use super::registration::Client;
+use super::registration::OAuthClient;
 use super::words::passed_on;
 use crate::client::ClientError;
 
@@ -28,7 +28,7 @@ pub(super) struct Entry {
     /// Where the tokens are renewed.
     pub(super) token_endpoint: String,
     /// As whom.
-    pub(super) client: Client,
+    pub(super) client: OAuthClient,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tokens: Option<Tokens>,
 }

@@ -2,7 +2,7 @@
 
 use haft_tool::{ErrorKind, ToolError, clip_chars};
 
-use crate::client::{ClientError, Trouble};
+use crate::client::{ClientError, McpError};
 
 /// How much of what a stranger says is repeated.
 const MOST_CHARS: usize = 200;
@@ -20,10 +20,10 @@ pub(super) fn refused(message: impl Into<String>) -> ClientError {
 /// The door's or the vault's error, with what was being done.
 pub(super) fn passed_on(doing: &str, error: &ToolError) -> ClientError {
     let kind = match error.kind {
-        ErrorKind::Interrupted => Trouble::Cancelled,
-        ErrorKind::Timeout => Trouble::Late,
-        ErrorKind::PermissionDenied => Trouble::Unauthorized,
-        _ => Trouble::Unreachable,
+        ErrorKind::Interrupted => McpError::Cancelled,
+        ErrorKind::Timeout => McpError::TimedOut,
+        ErrorKind::PermissionDenied => McpError::Unauthorized,
+        _ => McpError::Unreachable,
     };
     ClientError::new(kind, format!("{doing}: {}", error.message))
 }

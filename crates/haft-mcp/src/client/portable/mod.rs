@@ -9,7 +9,7 @@ mod schema;
 mod tests;
 mod text;
 
-pub use names::Names;
+pub use names::ToolNames;
 pub use schema::plain_schema;
 pub use text::{clean, clean_line};
 
@@ -25,7 +25,7 @@ const MOST_NAME: usize = 1000;
 /// A tool that every provider takes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortableTool {
-    /// What its server knows it by; names for models are made with [`Names`].
+    /// What its server knows it by; names for models are made with [`ToolNames`].
     pub name: String,
     /// Its name for people, cleaned.
     pub title: Option<String>,
@@ -38,7 +38,7 @@ pub struct PortableTool {
 }
 
 /// The tool as every provider takes it, or why there is none.
-pub fn portable(tool: &ServerTool) -> Result<PortableTool, String> {
+pub fn make_portable(tool: &ServerTool) -> Result<PortableTool, String> {
     if tool.name.len() > MOST_NAME {
         return Err(format!("its name has {} bytes", tool.name.len()));
     }

@@ -1,4 +1,4 @@
-//! Names under which the tools of several servers are offered at once.
+//! ToolNames under which the tools of several servers are offered at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,15 +9,15 @@ const LONGEST: usize = 64;
 /// How many digits of a hash keep two names apart; more are taken where these do not.
 const DIGITS: [usize; 4] = [10, 16, 32, 48];
 
-/// Which name stands for which tool of which server. Names are never taken apart to find that out.
+/// Which name stands for which tool of which server. ToolNames are never taken apart to find that out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct ToolNames {
     tools: BTreeMap<String, (String, String)>,
     names: HashMap<(String, String), String>,
 }
 
-impl Names {
-    /// Names for these tools, each given as server and tool. `wanted` says what one would be called if everything were
+impl ToolNames {
+    /// ToolNames for these tools, each given as server and tool. `wanted` says what one would be called if everything were
     /// allowed, for example `mcp__server__tool`; `taken` are names that none of them may have.
     ///
     /// What comes out depends on what goes in and not on its order: tools that would get the same name all get another.
@@ -124,9 +124,9 @@ mod tests {
 
     use super::*;
 
-    fn names(tools: &[(&str, &str)]) -> Names {
+    fn names(tools: &[(&str, &str)]) -> ToolNames {
         let taken = BTreeSet::from(["Read".to_owned(), "mcp__s__taken".to_owned()]);
-        Names::new(tools.iter().copied(), |server, tool| format!("mcp__{server}__{tool}"), &taken)
+        ToolNames::new(tools.iter().copied(), |server, tool| format!("mcp__{server}__{tool}"), &taken)
     }
 
     #[test]

@@ -162,12 +162,12 @@ fn a_tool_is_cleaned_and_bounded() {
         output_schema: None,
         annotations: Value::Null,
     };
-    let portable = portable(&tool).unwrap();
+    let portable = make_portable(&tool).unwrap();
     assert_eq!((portable.name, portable.title), (tool.name.clone(), None));
     assert!(portable.description.starts_with("Does this.xxx") && portable.description.len() < 5000);
     assert_eq!(portable.input_schema["properties"]["a"]["description"], "What to say.");
     let endless = ServerTool { name: "n".repeat(100_000), ..tool };
-    assert!(super::portable(&endless).is_err());
+    assert!(make_portable(&endless).is_err());
 }
 
 /// Whether nothing in it offends a provider.

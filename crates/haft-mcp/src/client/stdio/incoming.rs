@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::super::ear::Ear;
 use super::super::pending::PendingRequests;
-use super::super::{ClientError, Limits, Trouble, lock, portable};
-use super::Ended;
+use super::super::{ClientError, ClientLimits, McpError, lock, portable};
+use super::ProcessHandle;
 use super::stderr::StderrTail;
-use crate::wire::{Id, Incoming, Line};
+use crate::wire::{InputLine, RequestId, RpcInput};
 
 /// How long the exit status and the rest of standard error are waited for after EOF.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -21,14 +21,14 @@ const MAX_NOISE_CHARS: usize = 100;
 /// Receives the lines of one server and routes them.
 pub(super) struct ServerOutput {
     pub(super) pending: PendingRequests,
-    pub(super) process: Box<dyn Ended>,
-    pub(super) limits: Limits,
+    pub(super) process: Box<dyn ProcessHandle>,
+    pub(super) limits: ClientLimits,
     pub(super) stderr: StderrTail,
     ear: Arc<Ear>,
     noise: Mutex<Noise>,
 }
 
-/// Lines on standard output that are not messages.
+/// LineSplitter on standard output that are not messages.
 #[derive(Default)]
 struct Noise {
     count: u64,
@@ -36,25 +36,25 @@ struct Noise {
 }
 
 impl ServerOutput {
-    pub(super) fn new(process: Box<dyn Ended>, limits: Limits, ear: Arc<Ear>) -> Self {
+    pub(super) fn new(process: Box<dyn ProcessHandle>, limits: ClientLimits, ear: Arc<Ear>) -> Self {
         let (pending, stderr, noise) = (PendingRequests::default(), StderrTail::default(), Mutex::default());
         Self { pending, process, limits, stderr, ear, noise }
     }
 
     /// Routes one line.
-    pub(super) fn receive(&self, line: &Line) {
+    pub(super) fn receive(&self, line: &InputLine) {
         let bytes = match line {
-            Line::Whole(bytes) => bytes,
-            Line::TooLong => {
-                return self.pending.fail_all(&ClientError::too_much(format!(
+            InputLine::Whole(bytes) => bytes,
+            InputLine::TooLong => {
+                return self.pending.fail_all(&ClientError::too_large(format!(
                     "the server wrote a line longer than {} bytes, the limit; it may have been the answer",
-                    self.limits.message_bytes
+                    self.limits.max_message_bytes
                 )));
             }
         };
         match read(bytes) {
-            Ok(Incoming::One(message)) => self.pending.route(message, &self.ear),
-            Ok(Incoming::Batch(messages)) => {
+            Ok(RpcInput::Single(message)) => self.pending.route(message, &self.ear),
+            Ok(RpcInput::Batch(messages)) => {
                 for message in messages {
                     match message {
                         Ok(message) => self.pending.route(message, &self.ear),
@@ -67,8 +67,8 @@ impl ServerOutput {
     }
 
     /// Routes an unterminated last line, unless it is a truncated message.
-    pub(super) fn receive_last(&self, line: &Line) {
-        if let Line::Whole(bytes) = line
+    pub(super) fn receive_last(&self, line: &InputLine) {
+        if let InputLine::Whole(bytes) = line
             && read(bytes).is_ok()
         {
             self.receive(line);
@@ -80,15 +80,15 @@ impl ServerOutput {
     fn receive_invalid(&self, bytes: &[u8], why: &str) {
         let value = serde_json::from_slice::<serde_json::Value>(bytes).ok();
         let response = value.as_ref().filter(|value| value.get("method").is_none());
-        if let Some(id) = response.and_then(|value| value.get("id")).and_then(Id::read) {
-            let error = ClientError::garbled(format!("the server's answer is invalid: {why}"));
+        if let Some(id) = response.and_then(|value| value.get("id")).and_then(RequestId::read) {
+            let error = ClientError::invalid_message(format!("the server's answer is invalid: {why}"));
             if self.pending.deliver(&id, Err(error)) {
                 return;
             }
         }
         let head = bytes.get(..bytes.len().min(MAX_SEARCHED_BYTES)).unwrap_or_default();
         if value.is_none() && head.starts_with(b"{") && memchr::memmem::find(head, b"\"jsonrpc\"").is_some() {
-            self.pending.fail_all(&ClientError::garbled(format!(
+            self.pending.fail_all(&ClientError::invalid_message(format!(
                 "the server wrote an invalid message ({why}); it may have been the answer"
             )));
         }
@@ -110,15 +110,15 @@ impl ServerOutput {
             Some(status) => format!("the server has exited ({status})"),
             None => "the server has closed its output".to_owned(),
         };
-        self.close(Trouble::Ended, &why);
+        self.close(McpError::Disconnected, &why);
     }
 
     /// Fails all requests because a line does not end.
     pub(super) fn close_overlong(&self) {
-        self.close(Trouble::TooMuch, "the server writes an endless line; its output is no longer read");
+        self.close(McpError::TooLarge, "the server writes an endless line; its output is no longer read");
     }
 
-    fn close(&self, kind: Trouble, why: &str) {
+    fn close(&self, kind: McpError, why: &str) {
         let why = match self.stderr.text(EXIT_TIMEOUT).as_str() {
             "" => format!("{why} and wrote nothing to standard error"),
             text => format!("{why}; end of its standard error: {text}"),
@@ -128,7 +128,7 @@ impl ServerOutput {
 
     /// Adds to a timeout error what the server wrote to standard error, and the noise on its standard output.
     pub(super) fn explain(&self, mut error: ClientError) -> ClientError {
-        if error.kind != Trouble::Late {
+        if error.kind != McpError::TimedOut {
             return error;
         }
         let text = self.stderr.text(Duration::ZERO);
@@ -155,10 +155,10 @@ impl ServerOutput {
 }
 
 /// Parses a line; invalid UTF-8 is replaced.
-fn read(bytes: &[u8]) -> Result<Incoming, String> {
-    match Incoming::read(bytes) {
+fn read(bytes: &[u8]) -> Result<RpcInput, String> {
+    match RpcInput::read(bytes) {
         Ok(incoming) => Ok(incoming),
         Err(error) if std::str::from_utf8(bytes).is_ok() => Err(error.message),
-        Err(_) => Incoming::read(String::from_utf8_lossy(bytes).as_bytes()).map_err(|error| error.message),
+        Err(_) => RpcInput::read(String::from_utf8_lossy(bytes).as_bytes()).map_err(|error| error.message),
     }
 }

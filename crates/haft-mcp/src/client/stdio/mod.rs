@@ -20,17 +20,17 @@ use self::writer::LineWriter;
 use super::ear::Ear;
 use super::link::{Asked, Link};
 use super::patience::Patience;
-use super::{ClientError, Limits, Trouble, lock};
-use crate::wire::Message;
+use super::{ClientError, ClientLimits, McpError, lock};
+use crate::wire::RpcMessage;
 
 /// How long a request that could not be written waits for the reason why the server has exited.
 const EXIT_REASON_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A server process, as its client needs it.
-pub trait Ended: Send + Sync {
+pub trait ProcessHandle: Send + Sync {
     /// A descriptor that becomes readable when the process has exited, where the system has one. Without it, the exit
     /// of a process whose pipes are held open by others goes unnoticed.
-    fn signal(&self) -> Option<BorrowedFd<'_>>;
+    fn exit_fd(&self) -> Option<BorrowedFd<'_>>;
 
     /// Waits for the exit, at most for `limit`. Returns its description, for example `exit status 3`.
     fn wait(&self, limit: Duration) -> Option<String>;
@@ -43,15 +43,15 @@ pub trait Ended: Send + Sync {
 }
 
 /// A server process and the parent's ends of its pipes.
-pub struct Pipes {
+pub struct ProcessPipes {
     /// Its standard input.
-    pub input: OwnedFd,
+    pub stdin: OwnedFd,
     /// Its standard output.
-    pub output: OwnedFd,
+    pub stdout: OwnedFd,
     /// Its standard error.
-    pub errors: OwnedFd,
+    pub stderr: OwnedFd,
     /// The process.
-    pub process: Box<dyn Ended>,
+    pub process: Box<dyn ProcessHandle>,
 }
 
 /// The connection to a server process.
@@ -68,11 +68,15 @@ struct ReaderThreads {
 }
 
 impl Stdio {
-    pub(super) fn new(pipes: Pipes, limits: &Limits, ear: &Arc<Ear>) -> Result<Self, ClientError> {
-        let Pipes { input, output, errors, process } = pipes;
+    pub(super) fn new(
+        pipes: ProcessPipes,
+        limits: &ClientLimits,
+        ear: &Arc<Ear>,
+    ) -> Result<Self, ClientError> {
+        let ProcessPipes { stdin, stdout, stderr, process } = pipes;
         let server = Arc::new(ServerOutput::new(process, limits.clone(), Arc::clone(ear)));
-        let connected = LineWriter::new(input)
-            .and_then(|writer| Ok((writer, start_threads(&server, output, errors)?)))
+        let connected = LineWriter::new(stdin)
+            .and_then(|writer| Ok((writer, start_threads(&server, stdout, stderr)?)))
             .inspect_err(|_| server.process.kill());
         let (writer, threads) = connected?;
         Ok(Self { server, writer, threads: Mutex::new(Some(threads)) })
@@ -81,23 +85,23 @@ impl Stdio {
 
 fn start_threads(
     server: &Arc<ServerOutput>,
-    output: OwnedFd,
-    errors: OwnedFd,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
 ) -> Result<ReaderThreads, ClientError> {
     let failed = |error: &dyn std::fmt::Display| {
         ClientError::unreachable(format!("cannot start the reader of the server's output: {error}"))
     };
     let (stop, keep_running) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|error| failed(&error))?;
-    let stop_errors = stop.try_clone().map_err(|error| failed(&error))?;
+    let stop_stderr = stop.try_clone().map_err(|error| failed(&error))?;
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
         std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|error| failed(&error))
     };
     let shared = Arc::clone(server);
-    let stderr = spawn("mcp-stderr", Box::new(move || shared.stderr.drain(&errors, &stop_errors)))?;
+    let drainer = spawn("mcp-stderr", Box::new(move || shared.stderr.drain(&stderr, &stop_stderr)))?;
     let shared = Arc::clone(server);
-    let reader = spawn("mcp-reader", Box::new(move || reader::read_output(&shared, &output, &stop)))?;
-    Ok(ReaderThreads { keep_running, handles: vec![stderr, reader] })
+    let reader = spawn("mcp-reader", Box::new(move || reader::read_output(&shared, &stdout, &stop)))?;
+    Ok(ReaderThreads { keep_running, handles: vec![drainer, reader] })
 }
 
 impl Link for Stdio {
@@ -107,9 +111,9 @@ impl Link for Stdio {
         let outcome = match written {
             Ok(()) => response.wait(asked.method, patience),
             // If the process has exited, the reader is about to report how.
-            Err(error) if error.kind == Trouble::Ended => {
+            Err(error) if error.kind == McpError::Disconnected => {
                 match response.wait(asked.method, &Patience::of(EXIT_REASON_TIMEOUT, patience.cancel)) {
-                    Err(late) if late.kind == Trouble::Late => Err(error),
+                    Err(late) if late.kind == McpError::TimedOut => Err(error),
                     outcome => outcome,
                 }
             }
@@ -118,11 +122,11 @@ impl Link for Stdio {
         outcome.map_err(|error| self.server.explain(error))
     }
 
-    fn tell(&self, message: &Message, limit: Duration) -> Result<(), ClientError> {
+    fn tell(&self, message: &RpcMessage, limit: Duration) -> Result<(), ClientError> {
         let deadline = Instant::now() + limit;
         self.writer.write(&message.to_line(), &|| {
             let remaining = deadline.saturating_duration_since(Instant::now());
-            let late = || ClientError::late("the server does not read its input");
+            let late = || ClientError::timed_out("the server does not read its input");
             (!remaining.is_zero()).then_some(remaining).ok_or_else(late)
         })
     }
@@ -136,9 +140,9 @@ impl Link for Stdio {
         let threads = lock(&self.threads).take();
         self.server
             .pending
-            .close(ClientError::new(Trouble::Closed, "the connection to the server was closed"));
+            .close(ClientError::new(McpError::Closed, "the connection to the server was closed"));
         self.writer.close();
-        let (process, limit) = (&self.server.process, self.server.limits.close);
+        let (process, limit) = (&self.server.process, self.server.limits.close_timeout);
         if threads.is_some() && process.wait(limit).is_none() {
             process.terminate();
             process.wait(limit);

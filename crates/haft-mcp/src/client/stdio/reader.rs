@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::incoming::ServerOutput;
-use crate::wire::Lines;
+use crate::wire::LineSplitter;
 
 /// How long output is still read after the process has exited, if another process keeps writing to the same pipe.
 const MAX_READ_AFTER_EXIT: Duration = Duration::from_millis(500);
@@ -57,9 +57,9 @@ pub(super) fn wait_readable(
 
 /// Reads lines until EOF, until the process has exited, or until `stop` is closed. Then no request waits any more.
 pub(super) fn read_output(server: &Arc<ServerOutput>, output: &OwnedFd, stop: &OwnedFd) {
-    let max_message = server.limits.message_bytes;
+    let max_message = server.limits.max_message_bytes;
     let max_skipped = MIN_SKIPPED_BYTES.max(max_message.saturating_mul(SKIPPED_MESSAGES));
-    let mut lines = Lines::new(max_message);
+    let mut lines = LineSplitter::new(max_message);
     let mut bytes_since_line = 0;
     let mut exited_at: Option<Instant> = None;
     loop {
@@ -75,7 +75,7 @@ pub(super) fn read_output(server: &Arc<ServerOutput>, output: &OwnedFd, stop: &O
         }
         // What the process wrote before it exited is in the pipe already.
         let readiness = match exited_at {
-            None => wait_readable(output, stop, server.process.signal(), None),
+            None => wait_readable(output, stop, server.process.exit_fd(), None),
             Some(_) => wait_readable(output, stop, None, Some(Duration::ZERO)),
         };
         match readiness {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::super::{ClientError, Trouble, lock};
+use super::super::{ClientError, McpError, lock};
 
 /// How often a blocked writer checks its deadline and whether the connection was closed.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -92,7 +92,7 @@ impl LineWriter {
                 }
                 Err(error) => {
                     let why = format!("the server no longer reads its input: {error}");
-                    return Err((count, ClientError::new(Trouble::Ended, why)));
+                    return Err((count, ClientError::new(McpError::Disconnected, why)));
                 }
             }
         }
@@ -107,7 +107,7 @@ impl LineWriter {
 }
 
 fn closed() -> ClientError {
-    ClientError::new(Trouble::Closed, "the connection to the server was closed")
+    ClientError::new(McpError::Closed, "the connection to the server was closed")
 }
 
 /// The right to write; dropping it lets the next thread write.
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     fn no_time() -> Result<Duration, ClientError> {
-        Err(ClientError::late("no time"))
+        Err(ClientError::timed_out("no time"))
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "the type that write takes")]
@@ -146,8 +146,8 @@ mod tests {
         let (reading, writing) = rustix::pipe::pipe().unwrap();
         let writer = LineWriter::new(writing).unwrap();
         let long = [vec![b'a'; 1 << 20], vec![b'\n']].concat();
-        assert_eq!(writer.write(&long, &no_time).unwrap_err().kind, Trouble::Late);
-        assert_eq!(writer.write(b"never\n", &no_time).unwrap_err().kind, Trouble::Late);
+        assert_eq!(writer.write(&long, &no_time).unwrap_err().kind, McpError::TimedOut);
+        assert_eq!(writer.write(b"never\n", &no_time).unwrap_err().kind, McpError::TimedOut);
         let reader = std::thread::spawn(move || {
             let mut all = Vec::new();
             std::fs::File::from(reading).read_to_end(&mut all).unwrap();
@@ -155,7 +155,7 @@ mod tests {
         });
         writer.write(b"next\n", &enough_time).unwrap();
         writer.close();
-        assert_eq!(writer.write(b"late\n", &enough_time).unwrap_err().kind, Trouble::Closed);
+        assert_eq!(writer.write(b"late\n", &enough_time).unwrap_err().kind, McpError::Closed);
         drop(writer);
         assert!(reader.join().unwrap() == [long.as_slice(), b"next\n"].concat());
     }
@@ -165,7 +165,7 @@ mod tests {
         let (reading, writing) = rustix::pipe::pipe().unwrap();
         let writer = LineWriter::new(writing).unwrap();
         drop(reading);
-        assert_eq!(writer.write(b"line\n", &enough_time).unwrap_err().kind, Trouble::Ended);
+        assert_eq!(writer.write(b"line\n", &enough_time).unwrap_err().kind, McpError::Disconnected);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The address, and the connections that come to it.
+//! The listening socket and its connections.
 
 use std::convert::Infallible;
 use std::future::Future as _;
@@ -19,33 +19,34 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::HttpOptions;
-use super::front::{Door, answer};
-use super::seats::{Seat, Seats};
+use super::HttpServerOptions;
+use super::router::{HttpState, respond};
+use super::slots::{ConnectionSlot, ConnectionSlots};
 
-/// How often what nobody uses any more is looked for.
-const SWEEP: Duration = Duration::from_secs(1);
-/// How long what is under way may take when the server is stopped.
-const GRACE: Duration = Duration::from_secs(3);
-/// How long a client may take nothing of what it is sent.
-const STALLED: u32 = 60_000;
-/// How many bytes the headers of a request may have.
-const MOST_HEADER_BYTES: usize = 64 << 10;
-/// Threads besides those for requests: for large bodies.
-const MORE_THREADS: usize = 8;
+/// How often expired sessions and streams are removed.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
+/// How long requests in progress may take when the server is stopped.
+const GRACE_PERIOD: Duration = Duration::from_secs(3);
+/// How long sent data may stay unacknowledged.
+const TCP_USER_TIMEOUT_MS: u32 = 60_000;
+/// How long accepting pauses after an error, such as too many open files.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+const MAX_HEADER_BYTES: usize = 64 << 10;
+/// Threads that parse large bodies, besides those that run requests.
+const PARSER_THREADS: usize = 8;
 
 /// Binds the address.
-pub(super) fn open(options: &HttpOptions) -> Result<(Runtime, TcpListener, SocketAddr), ToolError> {
+pub(super) fn bind(options: &HttpServerOptions) -> Result<(Runtime, TcpListener, SocketAddr), ToolError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(options.limits.calls + MORE_THREADS)
-        .thread_name("mcp-call")
+        .max_blocking_threads(options.limits.max_requests + PARSER_THREADS)
+        .thread_name("mcp-worker")
         .build()
-        .map_err(|error| ToolError::io("start what serves HTTP", &error))?;
+        .map_err(|error| ToolError::io("start the HTTP runtime", &error))?;
     let what = || format!("listen on {}", options.address);
     let listener = {
         let _within = runtime.enter();
-        #[expect(clippy::disallowed_methods, reason = "whoever starts a server says where it listens")]
+        #[expect(clippy::disallowed_methods, reason = "the user chooses the address to listen on")]
         let listener = std::net::TcpListener::bind(options.address);
         let listener = listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
         listener.and_then(TcpListener::from_std).map_err(|error| ToolError::io(what(), &error))?
@@ -54,43 +55,45 @@ pub(super) fn open(options: &HttpOptions) -> Result<(Runtime, TcpListener, Socke
     Ok((runtime, listener, address))
 }
 
-/// Serves whoever comes until it is stopped.
+/// Serves connections until `stopped` is true.
 pub(super) fn run(
     runtime: Runtime,
     listener: TcpListener,
-    door: &Arc<Door>,
+    state: &Arc<HttpState>,
     mut stopped: watch::Receiver<bool>,
 ) {
     runtime.block_on(async {
-        let sweeping = tokio::spawn(sweep(Arc::clone(door)));
+        let expiry = tokio::spawn(expire_periodically(Arc::clone(state)));
         let mut connections = JoinSet::new();
-        let seats = Seats::new(door.limits.connections);
-        while let Some(arrived) = until(listener.accept(), &mut stopped).await {
+        let slots = ConnectionSlots::new(state.limits.max_connections);
+        while let Some(accepted) = unless_stopped(listener.accept(), &mut stopped).await {
             while connections.try_join_next().is_some() {}
-            match arrived {
+            match accepted {
                 Ok((connection, _)) => {
-                    // With no seat left the connection is closed, which is an answer, too.
-                    if let Some(seat) = seats.take() {
-                        connections.spawn(serve(connection, seat, Arc::clone(door), stopped.clone()));
+                    // Without a slot the connection is closed.
+                    if let Some(slot) = slots.take() {
+                        connections.spawn(serve(connection, slot, Arc::clone(state), stopped.clone()));
                     }
                 }
-                // There may be too many open files; some will be closed before long.
-                Err(_) => sleep(Duration::from_millis(50)).await,
+                Err(_) => sleep(ACCEPT_RETRY_DELAY).await,
             }
         }
         drop(listener);
-        sweeping.abort();
-        door.server.close();
-        door.sessions.close();
-        // What does not end by itself is ended when the connections are dropped.
-        let _ = timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await;
+        expiry.abort();
+        state.server.close();
+        state.sessions.close();
+        // Connections that exceed the grace period are dropped.
+        let _ = timeout(GRACE_PERIOD, async { while connections.join_next().await.is_some() {} }).await;
         connections.shutdown().await;
     });
-    runtime.shutdown_timeout(GRACE);
+    runtime.shutdown_timeout(GRACE_PERIOD);
 }
 
-/// What comes of a future, unless the server is stopped before.
-async fn until<T>(future: impl Future<Output = T>, stopped: &mut watch::Receiver<bool>) -> Option<T> {
+/// Waits for `future`; `None` if the server is stopped first.
+async fn unless_stopped<T>(
+    future: impl Future<Output = T>,
+    stopped: &mut watch::Receiver<bool>,
+) -> Option<T> {
     let mut future = pin!(future);
     let mut stop = pin!(stopped.wait_for(|stopped| *stopped));
     std::future::poll_fn(|context| {
@@ -102,37 +105,42 @@ async fn until<T>(future: impl Future<Output = T>, stopped: &mut watch::Receiver
     .await
 }
 
-async fn sweep(door: Arc<Door>) {
+async fn expire_periodically(state: Arc<HttpState>) {
     loop {
-        sleep(SWEEP).await;
-        door.sessions.sweep(Instant::now());
+        sleep(EXPIRY_INTERVAL).await;
+        state.sessions.expire(Instant::now());
     }
 }
 
-/// One connection's whole life.
-async fn serve(stream: TcpStream, seat: Arc<Seat>, door: Arc<Door>, mut stopped: watch::Receiver<bool>) {
-    // Neither is worth refusing anybody for.
+/// Serves one connection to its end.
+async fn serve(
+    stream: TcpStream,
+    slot: Arc<ConnectionSlot>,
+    state: Arc<HttpState>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    // Neither option is essential.
     let _ = set_tcp_nodelay(&stream, true);
-    let _ = set_tcp_user_timeout(&stream, STALLED);
-    let header_time = door.limits.header_time;
-    let sitting = Arc::clone(&seat);
+    let _ = set_tcp_user_timeout(&stream, TCP_USER_TIMEOUT_MS);
+    let header_timeout = state.limits.header_timeout;
+    let shared_slot = Arc::clone(&slot);
     let service = service_fn(move |request| {
-        let (door, seat) = (Arc::clone(&door), Arc::clone(&sitting));
-        async move { Ok::<_, Infallible>(answer(&door, &seat, request).await) }
+        let (state, slot) = (Arc::clone(&state), Arc::clone(&shared_slot));
+        async move { Ok::<_, Infallible>(respond(&state, &slot, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(header_time)
-        .max_header_size(MOST_HEADER_BYTES)
+        .header_read_timeout(header_timeout)
+        .max_header_size(MAX_HEADER_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
-    let mut given_away = pin!(seat.given_away());
-    let served = until(
+    let mut evicted = pin!(slot.evicted());
+    let served = unless_stopped(
         std::future::poll_fn(|context| {
-            if given_away.as_mut().poll(context).is_ready() {
+            if evicted.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
             }
-            // Whatever a client does wrong ends its connection and nothing else.
+            // A protocol error ends this connection only.
             connection.as_mut().poll(context).map(drop)
         }),
         &mut stopped,
@@ -140,6 +148,6 @@ async fn serve(stream: TcpStream, seat: Arc<Seat>, door: Arc<Door>, mut stopped:
     .await;
     if served.is_none() {
         connection.as_mut().graceful_shutdown();
-        let _ = timeout(GRACE, connection).await;
+        let _ = timeout(GRACE_PERIOD, connection).await;
     }
 }

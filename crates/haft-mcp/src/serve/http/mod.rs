@@ -1,24 +1,22 @@
-//! Clients over HTTP: one address for both eras.
+//! Clients over HTTP (Streamable HTTP), of all protocol versions at one address.
 //!
-//! Whoever speaks revision 2026-07-28 sends every request for itself. Whoever begins with a handshake gets a session, which
-//! only the one who began it can use. Both get one JSON object if the answer is the first there is to say, and a stream of
-//! events otherwise.
-//!
-//! Connections live on one thread, requests on others. A web page of somebody else's can reach a port of this machine, so
-//! every request has to say whom it means (`Host`), may come from no other page (`Origin`), and needs a token.
+//! Stateless requests stand alone. A client that begins with a handshake gets a session, which only its principal can use.
+//! The answer is one JSON object if the response comes first and soon, otherwise a stream of events. Connections live on
+//! one thread, requests on others. Every request is checked for `Host`, `Origin` and its token, because web pages can
+//! reach local ports.
 
-mod answer;
-mod body;
-mod front;
-mod guard;
+mod access;
+mod event_reader;
+mod event_stream;
+mod header_params;
 mod headers;
 mod listener;
-mod mirrored;
 mod post;
-mod reader;
-mod seats;
+mod request_body;
+mod response;
+mod router;
 mod sessions;
-mod stream;
+mod slots;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,158 +26,158 @@ use std::time::Duration;
 use haft_tool::ToolError;
 use tokio::sync::watch;
 
-use super::server::Server;
-use front::Door;
+use super::server::McpServer;
+use router::HttpState;
 
-/// The one path that messages go to.
+/// The path of the endpoint.
 const PATH: &str = "/mcp";
 
 /// How to serve over HTTP.
-pub struct HttpOptions {
-    /// Where to listen; port 0 takes any that is free.
+pub struct HttpServerOptions {
+    /// The address to listen on; port 0 takes a free port.
     pub address: SocketAddr,
-    /// Who may come in. Without any everybody may, which is refused for an address that others can reach.
-    pub tokens: Vec<Token>,
-    /// What else may stand in `Host`, exactly as it will: behind a proxy, for example, its name.
+    /// The accepted tokens. Without any, every client is accepted; only loopback addresses allow that.
+    pub tokens: Vec<BearerToken>,
+    /// Additional values of `Host`, for example the name of a proxy.
     pub hosts: Vec<String>,
-    /// Which other pages may send requests, exactly as `Origin` has them.
+    /// Web origins that may send requests, as in `Origin`.
     pub origins: Vec<String>,
-    /// What clients hear about where tokens come from.
+    /// Where clients can get a token.
     pub metadata: Option<ResourceMetadata>,
-    /// How much is too much.
-    pub limits: Limits,
+    /// Limits.
+    pub limits: HttpServerLimits,
 }
 
-impl HttpOptions {
-    /// The usual, at that address, for those who have one of these tokens.
-    pub fn new(address: SocketAddr, tokens: Vec<Token>) -> Self {
+impl HttpServerOptions {
+    /// Default options for this address and these tokens.
+    pub fn new(address: SocketAddr, tokens: Vec<BearerToken>) -> Self {
         let (hosts, origins) = (Vec::new(), Vec::new());
-        Self { address, tokens, hosts, origins, metadata: None, limits: Limits::default() }
+        Self { address, tokens, hosts, origins, metadata: None, limits: HttpServerLimits::default() }
     }
 }
 
-/// A secret, and who is known by it.
+/// A token and its principal.
 #[derive(Clone)]
-pub struct Token {
-    /// The name of whoever has it.
+pub struct BearerToken {
+    /// The name of its holder.
     pub principal: String,
-    /// What follows `Bearer`.
+    /// The secret after `Bearer`.
     pub secret: String,
 }
 
 /// Where a client can get a token (RFC 9728).
 #[derive(Debug, Clone)]
 pub struct ResourceMetadata {
-    /// The address that clients know this server by, with its path.
+    /// The public URL of this server.
     pub resource: String,
-    /// Who gives tokens.
+    /// The issuers of tokens.
     pub authorization_servers: Vec<String>,
-    /// What tokens can be for.
+    /// The scopes of tokens.
     pub scopes: Vec<String>,
 }
 
-/// How much is too much.
+/// Limits of an HTTP server.
 #[derive(Debug, Clone)]
-pub struct Limits {
-    /// The most connections at once.
-    pub connections: usize,
-    /// The most requests under way at once, those included that wait for an answer of their client.
-    pub calls: usize,
-    /// The most sessions at once.
-    pub sessions: usize,
-    /// The largest body.
-    pub body_bytes: usize,
-    /// How long a client may take to say what it wants, and how long it may say nothing.
-    pub header_time: Duration,
+pub struct HttpServerLimits {
+    /// Connections at once.
+    pub max_connections: usize,
+    /// Requests in progress at once, including those that wait for their client's input.
+    pub max_requests: usize,
+    /// Sessions at once.
+    pub max_sessions: usize,
+    /// The size of a body.
+    pub max_body_bytes: usize,
+    /// How long the headers of a request may take, and how long a connection may be idle.
+    pub header_timeout: Duration,
     /// How long a body may take.
-    pub body_time: Duration,
-    /// How long an answer is waited for before a stream is opened for it.
-    pub patience: Duration,
-    /// How often a stream shows that it is alive.
-    pub heartbeat: Duration,
-    /// How long a client may stay away from a stream that broke.
-    pub absence: Duration,
-    /// How long a session lasts that nobody uses.
-    pub idle: Duration,
+    pub body_timeout: Duration,
+    /// How long a response is waited for before a stream is opened for it.
+    pub stream_after: Duration,
+    /// The interval of comments that keep streams open.
+    pub heartbeat_interval: Duration,
+    /// How long a client has to resume an interrupted stream.
+    pub reconnect_timeout: Duration,
+    /// How long an unused session lasts.
+    pub session_timeout: Duration,
 }
 
-impl Default for Limits {
+impl Default for HttpServerLimits {
     fn default() -> Self {
         Self {
-            connections: 256,
-            calls: 512,
-            sessions: 1024,
-            body_bytes: 64 << 20,
-            header_time: Duration::from_secs(30),
-            body_time: Duration::from_mins(1),
-            patience: Duration::from_secs(2),
-            heartbeat: Duration::from_secs(15),
-            absence: Duration::from_mins(1),
-            idle: Duration::from_mins(30),
+            max_connections: 256,
+            max_requests: 512,
+            max_sessions: 1024,
+            max_body_bytes: 64 << 20,
+            header_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_mins(1),
+            stream_after: Duration::from_secs(2),
+            heartbeat_interval: Duration::from_secs(15),
+            reconnect_timeout: Duration::from_mins(1),
+            session_timeout: Duration::from_mins(30),
         }
     }
 }
 
-/// A server that listens, until it is stopped or dropped.
-pub struct Running {
+/// A running HTTP server; dropping it stops the server.
+pub struct HttpServerHandle {
     address: SocketAddr,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Running {
-    /// Where it listens.
+impl HttpServerHandle {
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address for clients.
+    /// The URL for clients.
     pub fn url(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
 
-    /// Lets nobody in any more, ends what is under way, and returns when that is done.
+    /// Stops the server: refuses new connections, cancels what is in progress and waits for its end.
     pub fn stop(self) {
-        // Dropping does it.
         drop(self);
     }
 
-    /// Returns when the server has come to an end by itself, which it does not.
+    /// Blocks for as long as the server runs.
     pub fn wait(mut self) {
+        self.join();
+    }
+
+    fn join(&mut self) {
         if let Some(thread) = self.thread.take() {
-            // Whatever ended it, it has ended.
+            // A thread that panicked has ended, too.
             let _ = thread.join();
         }
     }
 }
 
-impl Drop for Running {
+impl Drop for HttpServerHandle {
     fn drop(&mut self) {
         self.stop.send_replace(true);
-        if let Some(thread) = self.thread.take() {
-            // Whatever ended it, it has ended.
-            let _ = thread.join();
-        }
+        self.join();
     }
 }
 
-/// Serves whoever comes to that address.
-pub fn serve_http(server: Arc<Server>, options: HttpOptions) -> Result<Running, ToolError> {
+/// Starts an HTTP server.
+pub fn serve_http(server: Arc<McpServer>, options: HttpServerOptions) -> Result<HttpServerHandle, ToolError> {
     if options.tokens.is_empty() && !options.address.ip().is_loopback() {
         return Err(ToolError::invalid_arguments(format!(
-            "{} can be reached from other machines, so it needs a token; set one, or listen on 127.0.0.1",
+            "{} can be reached from other machines, so a token is required. Set a token, or listen on 127.0.0.1.",
             options.address
         )));
     }
     if options.tokens.iter().any(|token| token.secret.is_empty()) {
         return Err(ToolError::invalid_arguments("a token must not be empty".to_owned()));
     }
-    let (runtime, listener, address) = listener::open(&options)?;
-    let door = Arc::new(Door::new(server, options, address)?);
+    let (runtime, listener, address) = listener::bind(&options)?;
+    let state = Arc::new(HttpState::new(server, options, address)?);
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new()
         .name("mcp-http".to_owned())
-        .spawn(move || listener::run(runtime, listener, &door, stopped))
+        .spawn(move || listener::run(runtime, listener, &state, stopped))
         .map_err(|error| ToolError::io("start a thread", &error))?;
-    Ok(Running { address, stop, thread: Some(thread) })
+    Ok(HttpServerHandle { address, stop, thread: Some(thread) })
 }

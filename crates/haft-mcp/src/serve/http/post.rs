@@ -1,168 +1,168 @@
-//! A message that came by POST.
+//! Messages that come by POST.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use haft_tool::Cancel;
-use hyper::body::Incoming as IncomingBody;
+use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use serde_json::Value;
 
-use super::answer::{Answer, JSON, Refusal, events, whole};
-use super::body::Whole;
-use super::front::{Door, work};
+use super::event_reader::{EventReader, FirstReply};
+use super::event_stream::{EventSink, EventStream, StreamMode};
+use super::header_params;
 use super::headers::{self, SESSION};
-use super::mirrored;
-use super::reader::{Opening, Reader};
-use super::seats::{Busy, Seat};
-use super::sessions::Session;
-use super::stream::{Manner, Speaker, Stream};
-use crate::serve::peer::{Outbox, Peer};
-use crate::serve::server::{self, Server};
+use super::request_body::RequestBody;
+use super::response::{JSON, Rejection, ResponseBody, complete, event_stream};
+use super::router::{HttpState, Routed, activate};
+use super::sessions::HttpSession;
+use super::slots::ConnectionSlot;
+use crate::serve::peer::{ClientPeer, MessageSink};
+use crate::serve::server::{McpServer, check_stateless};
 use crate::wire::{
-    HEADER_MISMATCH, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, MISSING_CAPABILITY, Message, RpcError,
-    UNSUPPORTED_VERSION, Version, meta,
+    HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, ProtocolVersion, RpcError,
+    RpcInput, RpcMessage, UNSUPPORTED_VERSION, meta,
 };
 
-/// How long a handshake may take; its answer decides whether there is a session, so it is waited for.
-const HANDSHAKE: Duration = Duration::from_mins(1);
+/// How long `initialize` may take; its response decides whether there is a session.
+const INITIALIZE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Answers a message, or several.
-pub(super) async fn answer(
-    door: &Arc<Door>,
-    seat: &Arc<Seat>,
-    request: Request<IncomingBody>,
+/// Answers a POST request.
+pub(super) async fn respond(
+    state: &Arc<HttpState>,
+    slot: &Arc<ConnectionSlot>,
+    request: Request<Incoming>,
     principal: &str,
-) -> Result<(Response<Answer>, Busy), Refusal> {
-    headers::content_type(request.headers())?;
-    headers::accept(request.headers(), request.method())?;
+) -> Result<Routed, Rejection> {
+    headers::check_content_type(request.headers())?;
+    headers::check_accept(request.headers(), request.method())?;
     let (head, body) = request.into_parts();
-    let body = door.bodies.read(body, &door.limits).await?;
-    let busy = work(seat)?;
-    let incoming = understand(body).await?;
-    let asked = Asked { door, headers: &head.headers, principal };
-    let response = match incoming {
-        Incoming::One(message) => asked.one(message).await?,
-        Incoming::Batch(all) => asked.batch(all)?,
+    let body = state.bodies.read(body, &state.limits).await?;
+    let active = activate(slot)?;
+    let input = parse(body).await?;
+    let post = PostRequest { state, headers: &head.headers, principal };
+    let response = match input {
+        RpcInput::Single(message) => post.single(message).await?,
+        RpcInput::Batch(all) => post.batch(all)?,
     };
-    Ok((response, busy))
+    Ok((response, active))
 }
 
-/// What a body says. A large one is read where nobody else has to wait for it.
-async fn understand(body: Whole) -> Result<Incoming, Refusal> {
-    let refuse = |error| Refusal::error(StatusCode::BAD_REQUEST, error);
+/// Parses a body; a large one on another thread, because this one serves all connections.
+async fn parse(body: RequestBody) -> Result<RpcInput, Rejection> {
+    let reject = |error| Rejection::error(StatusCode::BAD_REQUEST, error);
     if !body.is_large() {
-        return Incoming::read(&body.bytes).map_err(refuse);
+        return RpcInput::read(&body.bytes).map_err(reject);
     }
-    let read = tokio::task::spawn_blocking(move || Incoming::read(&body.bytes)).await;
-    read.unwrap_or_else(|_| Err(RpcError::internal("The body could not be read"))).map_err(refuse)
+    let parsed = tokio::task::spawn_blocking(move || RpcInput::read(&body.bytes)).await;
+    parsed.unwrap_or_else(|_| Err(RpcError::internal("The body could not be parsed"))).map_err(reject)
 }
 
-/// A request by POST, and who it is from.
-struct Asked<'a> {
-    door: &'a Arc<Door>,
+/// A POST request and its principal.
+struct PostRequest<'a> {
+    state: &'a Arc<HttpState>,
     headers: &'a HeaderMap,
     principal: &'a str,
 }
 
-impl Asked<'_> {
-    async fn one(&self, message: Message) -> Result<Response<Answer>, Refusal> {
-        match message {
-            Message::Request { id, method, params } => {
-                let refused = |refusal: Refusal| refusal.to(&id);
-                if let Some(version) = meta::get(&params, meta::VERSION) {
-                    self.check(version, &method, &params).map_err(refused)?;
-                    return self
-                        .modern(Message::Request { id: id.clone(), method, params })
-                        .await
-                        .map_err(refused);
-                }
-                if method == "initialize" {
-                    let message = Message::Request { id: id.clone(), method, params };
-                    return self.handshake(message).await.map_err(refused);
-                }
-                if headers::version(self.headers).map_err(refused)?.is_some_and(Version::is_modern) {
-                    let error = RpcError::params(format!("_meta must have {:?}", meta::VERSION));
-                    return Err(refused(Refusal::error(StatusCode::BAD_REQUEST, error)));
-                }
-                let session = self.session().map_err(refused)?;
-                self.legacy(&session, Message::Request { id: id.clone(), method, params })
-                    .await
-                    .map_err(refused)
+impl PostRequest<'_> {
+    async fn single(&self, message: RpcMessage) -> Result<Response<ResponseBody>, Rejection> {
+        match &message {
+            RpcMessage::Request { id, .. } => {
+                let id = id.clone();
+                self.request(message).await.map_err(|rejection| rejection.of_request(&id))
             }
-            Message::Notification { method, params } => {
-                let modern = headers::version(self.headers)?.is_some_and(Version::is_modern);
-                // A request is taken back by hanging up in the new era, and nothing else is told there.
-                if !modern && meta::version(&params).is_none() && method != "initialize" {
-                    self.tell(Message::Notification { method, params })?;
+            RpcMessage::Notification { method, params } => {
+                let is_stateless = headers::version(self.headers)?.is_some_and(ProtocolVersion::is_stateless)
+                    || meta::version(params).is_some();
+                // Stateless clients have no notifications over HTTP: closing the stream cancels a request.
+                if !is_stateless && method != "initialize" {
+                    self.deliver(message)?;
                 }
                 Ok(accepted())
             }
-            answer @ Message::Response { .. } => {
+            RpcMessage::Response { .. } => {
                 headers::version(self.headers)?;
-                self.tell(answer)?;
+                self.deliver(message)?;
                 Ok(accepted())
             }
         }
     }
 
-    /// Something that has no answer.
-    fn tell(&self, message: Message) -> Result<(), Refusal> {
+    async fn request(&self, message: RpcMessage) -> Result<Response<ResponseBody>, Rejection> {
+        let RpcMessage::Request { method, params, .. } = &message else { return Ok(accepted()) };
+        if let Some(version) = meta::get(params, meta::VERSION) {
+            self.check_stateless(version, method, params)?;
+            return self.stateless(message).await;
+        }
+        if method == "initialize" {
+            return self.initialize(message).await;
+        }
+        if headers::version(self.headers)?.is_some_and(ProtocolVersion::is_stateless) {
+            let error = RpcError::invalid_params(format!("_meta must contain {:?}", meta::VERSION));
+            return Err(Rejection::error(StatusCode::BAD_REQUEST, error));
+        }
+        self.legacy(&self.session()?, message).await
+    }
+
+    /// Passes on a message that has no response.
+    fn deliver(&self, message: RpcMessage) -> Result<(), Rejection> {
         let session = self.session()?;
-        self.door.server.handle(&session.peer, message, &nowhere(), &Cancel::new());
+        self.state.server.begin(&session.peer, message, &discard(), &Cancel::new());
         Ok(())
     }
 
-    fn session(&self) -> Result<Arc<Session>, Refusal> {
-        let id = headers::one_or_refuse(self.headers, SESSION)?.ok_or_else(|| {
-            let why = "Mcp-Session-Id is missing; begin with \"initialize\", or say the revision in _meta";
-            Refusal::new(StatusCode::BAD_REQUEST, why)
+    fn session(&self) -> Result<Arc<HttpSession>, Rejection> {
+        let id = headers::single_or_reject(self.headers, SESSION)?.ok_or_else(|| {
+            let why = "Mcp-Session-Id is missing. Begin with \"initialize\", or name the version in _meta.";
+            Rejection::new(StatusCode::BAD_REQUEST, why)
         })?;
-        self.door.sessions.get(id, self.principal)
+        self.state.sessions.get(id, self.principal)
     }
 
-    /// Whether a request that speaks for itself says everything it has to, and the same everywhere.
-    fn check(&self, version: &Value, method: &str, params: &Value) -> Result<(), Refusal> {
-        let word = version.as_str().unwrap_or_default();
-        let agreed = headers::agree(self.headers, word, method, params);
-        let complete = agreed.and_then(|()| server::speaks_for_itself(version, params));
-        complete.map_err(|error| Refusal::error(StatusCode::BAD_REQUEST, error))
+    /// Checks that a stateless request is complete and that its headers match its body.
+    fn check_stateless(&self, version: &Value, method: &str, params: &Value) -> Result<(), Rejection> {
+        let name = version.as_str().unwrap_or_default();
+        headers::check_match(self.headers, name, method, params)
+            .and_then(|()| check_stateless(version, params))
+            .map_err(|error| Rejection::error(StatusCode::BAD_REQUEST, error))
     }
 
-    /// A request that speaks for itself.
-    async fn modern(&self, message: Message) -> Result<Response<Answer>, Refusal> {
+    async fn stateless(&self, message: RpcMessage) -> Result<Response<ResponseBody>, Rejection> {
         let cancel = Cancel::new();
-        let stream = Stream::new(1, Manner::Once, Some(cancel.clone()), 1);
+        let stream = EventStream::new(1, StreamMode::Single, Some(cancel.clone()), 1);
         let mut reader = self.reader(&stream)?;
-        let peer = Peer::new(self.principal);
-        let headers = is_call(&message).then(|| self.headers.clone());
-        self.run(&stream, move |server, outbox| {
-            if let Some(refused) = headers.and_then(|headers| mirrored(server, &message, &headers)) {
-                outbox.send(&refused);
+        let peer = ClientPeer::new(self.principal);
+        let headers = is_tool_call(&message).then(|| self.headers.clone());
+        self.spawn(&stream, move |server, sink| {
+            if let Some(error) = headers.and_then(|headers| header_error(server, &message, &headers)) {
+                sink.send(&error);
                 return;
             }
-            server.handle(&peer, message, outbox, &cancel);
+            server.handle(&peer, message, sink, &cancel);
         })?;
-        Ok(match reader.opening(self.door.limits.patience).await {
-            Opening::Answer(bytes, code) => whole(status(code), Some(JSON), bytes),
-            Opening::Events => events(reader),
+        Ok(match reader.first_reply(self.state.limits.stream_after).await {
+            FirstReply::Response(bytes, code) => complete(status(code), Some(JSON), bytes),
+            FirstReply::Stream => event_stream(reader),
         })
     }
 
-    /// The first request of somebody who wants a session.
-    async fn handshake(&self, message: Message) -> Result<Response<Answer>, Refusal> {
+    /// Answers `initialize` and begins a session if it succeeds.
+    async fn initialize(&self, message: RpcMessage) -> Result<Response<ResponseBody>, Rejection> {
         let cancel = Cancel::new();
-        let stream = Stream::new(1, Manner::Once, Some(cancel.clone()), 1);
+        let stream = EventStream::new(1, StreamMode::Single, Some(cancel.clone()), 1);
         let mut reader = self.reader(&stream)?;
-        let peer = Peer::new(self.principal);
-        let introduced = Arc::clone(&peer);
-        self.run(&stream, move |server, outbox| server.handle(&introduced, message, outbox, &cancel))?;
-        let Opening::Answer(bytes, code) = reader.opening(HANDSHAKE).await else { return Ok(events(reader)) };
-        let mut response = whole(StatusCode::OK, Some(JSON), bytes);
+        let peer = ClientPeer::new(self.principal);
+        let shared = Arc::clone(&peer);
+        self.spawn(&stream, move |server, sink| server.handle(&shared, message, sink, &cancel))?;
+        let FirstReply::Response(bytes, code) = reader.first_reply(INITIALIZE_TIMEOUT).await else {
+            return Ok(event_stream(reader));
+        };
+        let mut response = complete(StatusCode::OK, Some(JSON), bytes);
         if code.is_none() {
-            let id = self.door.sessions.begin(peer)?;
+            let id = self.state.sessions.begin(peer)?;
             if let Ok(id) = HeaderValue::from_str(&id) {
                 response.headers_mut().insert(HeaderName::from_static(SESSION), id);
             }
@@ -170,100 +170,97 @@ impl Asked<'_> {
         Ok(response)
     }
 
-    /// A request within a session.
-    async fn legacy(&self, session: &Arc<Session>, message: Message) -> Result<Response<Answer>, Refusal> {
+    async fn legacy(
+        &self,
+        session: &Arc<HttpSession>,
+        message: RpcMessage,
+    ) -> Result<Response<ResponseBody>, Rejection> {
         let cancel = Cancel::new();
-        let stream = session.open(Some(cancel.clone()), 1);
+        let stream = session.open_stream(Some(cancel.clone()), 1);
         let mut reader = self.reader(&stream)?;
         let peer = Arc::clone(&session.peer);
-        let started = self.run(&stream, move |server, outbox| server.handle(&peer, message, outbox, &cancel));
-        started.inspect_err(|_| session.forget(&stream))?;
-        Ok(match reader.opening(self.door.limits.patience).await {
-            Opening::Answer(bytes, _) => {
-                session.forget(&stream);
-                whole(StatusCode::OK, Some(JSON), bytes)
+        let started = self.spawn(&stream, move |server, sink| server.handle(&peer, message, sink, &cancel));
+        started.inspect_err(|_| session.remove_stream(&stream))?;
+        Ok(match reader.first_reply(self.state.limits.stream_after).await {
+            FirstReply::Response(bytes, _) => {
+                session.remove_stream(&stream);
+                complete(StatusCode::OK, Some(JSON), bytes)
             }
-            Opening::Events => events(reader),
+            FirstReply::Stream => event_stream(reader),
         })
     }
 
-    /// Several messages at once, which one revision allows.
-    fn batch(&self, all: Vec<Result<Message, RpcError>>) -> Result<Response<Answer>, Refusal> {
+    fn batch(&self, all: Vec<Result<RpcMessage, RpcError>>) -> Result<Response<ResponseBody>, Rejection> {
         headers::version(self.headers)?;
         let session = self.session()?;
-        if session.peer.version() != Some(Version::V2025_03_26) {
-            let why = "Invalid request: a batch, which only revision 2025-03-26 has";
-            return Err(Refusal::error(StatusCode::BAD_REQUEST, RpcError::new(INVALID_REQUEST, why)));
+        if session.peer.version() != Some(ProtocolVersion::V2025_03_26) {
+            let why = "Invalid request: only protocol version 2025-03-26 has batches";
+            return Err(Rejection::error(StatusCode::BAD_REQUEST, RpcError::new(INVALID_REQUEST, why)));
         }
-        let answers = all.iter().filter(|one| !matches!(one, Ok(told) if !is_request(told))).count();
+        let has_response = |one: &&Result<_, _>| matches!(one, Ok(RpcMessage::Request { .. }) | Err(_));
+        let responses = all.iter().filter(has_response).count();
         let peer = Arc::clone(&session.peer);
         let cancel = Cancel::new();
-        let work = move |server: &Arc<Server>, outbox: &Arc<dyn Outbox>, cancel: &Cancel| {
+        let run = move |server: &Arc<McpServer>, sink: &Arc<dyn MessageSink>, cancel: &Cancel| {
             for message in all {
                 match message {
-                    Ok(message) => server.handle(&peer, message, outbox, cancel),
+                    Ok(message) => server.handle(&peer, message, sink, cancel),
                     Err(error) => {
-                        outbox.send(&Message::Response { id: None, outcome: Err(error) });
+                        sink.send(&RpcMessage::Response { id: None, outcome: Err(error) });
                     }
                 }
             }
         };
-        if answers == 0 {
-            work(&self.door.server, &nowhere(), &cancel);
+        if responses == 0 {
+            run(&self.state.server, &discard(), &cancel);
             return Ok(accepted());
         }
-        let stream = session.open(Some(cancel.clone()), answers);
+        let stream = session.open_stream(Some(cancel.clone()), responses);
         let reader = self.reader(&stream)?;
-        let started = self.run(&stream, move |server, outbox| work(server, outbox, &cancel));
-        started.inspect_err(|_| session.forget(&stream))?;
-        Ok(events(reader))
+        let started = self.spawn(&stream, move |server, sink| run(server, sink, &cancel));
+        started.inspect_err(|_| session.remove_stream(&stream))?;
+        Ok(event_stream(reader))
     }
 
-    fn reader(&self, stream: &Arc<Stream>) -> Result<Reader, Refusal> {
-        let reader = stream.read_from(0, self.door.limits.heartbeat);
-        reader.ok_or_else(|| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "The stream is over already"))
+    fn reader(&self, stream: &Arc<EventStream>) -> Result<EventReader, Rejection> {
+        let reader = stream.read_after(0, self.state.limits.heartbeat_interval);
+        reader.ok_or_else(|| Rejection::new(StatusCode::INTERNAL_SERVER_ERROR, "The stream has ended"))
     }
 
-    /// Does work on a thread that may wait, if there is one left.
-    fn run(
+    /// Runs `work` on a thread that may block, unless there are too many requests.
+    fn spawn(
         &self,
-        stream: &Arc<Stream>,
-        work: impl FnOnce(&Arc<Server>, &Arc<dyn Outbox>) + Send + 'static,
-    ) -> Result<(), Refusal> {
-        let permit = Arc::clone(&self.door.calls).try_acquire_owned().map_err(|_| {
-            Refusal::busy(format!(
-                "{} requests are under way, and there may be no more at once",
-                self.door.limits.calls
-            ))
+        stream: &Arc<EventStream>,
+        work: impl FnOnce(&Arc<McpServer>, &Arc<dyn MessageSink>) + Send + 'static,
+    ) -> Result<(), Rejection> {
+        let permit = Arc::clone(&self.state.requests).try_acquire_owned().map_err(|_| {
+            let max = self.state.limits.max_requests;
+            Rejection::overloaded(format!("Too many requests are in progress (at most {max})"))
         })?;
-        let outbox: Arc<dyn Outbox> = Arc::new(Speaker(Arc::clone(stream)));
-        let server = Arc::clone(&self.door.server);
+        let sink: Arc<dyn MessageSink> = Arc::new(EventSink(Arc::clone(stream)));
+        let server = Arc::clone(&self.state.server);
         tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            work(&server, &outbox);
+            work(&server, &sink);
         });
         Ok(())
     }
 }
 
-fn is_request(message: &Message) -> bool {
-    matches!(message, Message::Request { .. })
+fn is_tool_call(message: &RpcMessage) -> bool {
+    matches!(message, RpcMessage::Request { method, .. } if method == "tools/call")
 }
 
-fn is_call(message: &Message) -> bool {
-    matches!(message, Message::Request { method, .. } if method == "tools/call")
-}
-
-/// The answer to a call whose headers have not what its tool wants to see there.
-fn mirrored(server: &Server, message: &Message, headers: &HeaderMap) -> Option<Message> {
-    let Message::Request { id, params, .. } = message else { return None };
-    let schema = server.service().schema(params.get("name")?.as_str()?)?;
+/// The error response to a call whose headers do not repeat the arguments that its tool marks.
+fn header_error(server: &McpServer, message: &RpcMessage, headers: &HeaderMap) -> Option<RpcMessage> {
+    let RpcMessage::Request { id, params, .. } = message else { return None };
+    let schema = server.service().header_schema(params.get("name")?.as_str()?)?;
     let arguments = params.get("arguments").unwrap_or(&Value::Null);
-    let error = mirrored::agree(headers, &schema, arguments).err()?;
-    Some(Message::response(id.clone(), Err(error)))
+    let error = header_params::check(headers, &schema, arguments).err()?;
+    Some(RpcMessage::response(id.clone(), Err(error)))
 }
 
-/// How an answer of the new era is marked for those who do not read it.
+/// The HTTP status of a stateless response.
 fn status(code: Option<i64>) -> StatusCode {
     match code {
         Some(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
@@ -272,17 +269,17 @@ fn status(code: Option<i64>) -> StatusCode {
     }
 }
 
-fn accepted() -> Response<Answer> {
-    whole(StatusCode::ACCEPTED, None, Bytes::new())
+fn accepted() -> Response<ResponseBody> {
+    complete(StatusCode::ACCEPTED, None, Bytes::new())
 }
 
-/// For what has no answer.
-fn nowhere() -> Arc<dyn Outbox> {
-    struct Nowhere;
-    impl Outbox for Nowhere {
-        fn send(&self, _: &Message) -> bool {
+/// A sink for messages that have no response.
+fn discard() -> Arc<dyn MessageSink> {
+    struct DiscardSink;
+    impl MessageSink for DiscardSink {
+        fn send(&self, _: &RpcMessage) -> bool {
             false
         }
     }
-    Arc::new(Nowhere)
+    Arc::new(DiscardSink)
 }

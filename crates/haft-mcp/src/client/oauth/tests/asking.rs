@@ -6,8 +6,8 @@ use haft_tool::{Cancel, Secret, json};
 use sha2::{Digest as _, Sha256};
 
 use super::*;
-use crate::client::Trouble;
-use crate::client::oauth::Registered;
+use crate::client::McpError;
+use crate::client::oauth::RegisteredClient;
 
 const HERE: &str = "GET https://auth.example.org/.well-known/oauth-authorization-server";
 const TOKEN: &str = "POST https://auth.example.org/token";
@@ -94,7 +94,7 @@ fn a_code_is_never_sent_on_when_its_issuer_is_wrong() {
 fn a_user_who_says_no_is_told_so() {
     let scene = Scene::with(answering("error=access_denied&state=STATE&iss=https://auth.example.org"));
     let error = scene.first().unwrap_err();
-    assert_eq!(error.kind, Trouble::Unauthorized);
+    assert_eq!(error.kind, McpError::Unauthorized);
     assert!(error.message.contains("access_denied"), "{error}");
     assert!(scene.forms().is_empty());
 }
@@ -103,7 +103,7 @@ fn a_user_who_says_no_is_told_so() {
 fn a_wait_for_the_user_ends() {
     let mut scene = Scene::with(Browser::new(|_| Vec::new()));
     scene.options.limit = Duration::from_millis(20);
-    assert_eq!(scene.first().unwrap_err().kind, Trouble::Late);
+    assert_eq!(scene.first().unwrap_err().kind, McpError::TimedOut);
     let (cancel, other) = (Cancel::new(), Cancel::new());
     let asker = cancel.clone();
     let scene = Scene::with(Browser::new(move |_| {
@@ -111,14 +111,14 @@ fn a_wait_for_the_user_ends() {
         Vec::new()
     }));
     let gone = scene.authorizer().challenged(None, 401, &[], &cancel).unwrap_err();
-    assert_eq!(gone.kind, Trouble::Cancelled);
+    assert_eq!(gone.kind, McpError::Cancelled);
     assert!(!other.is_cancelled());
 }
 
 #[test]
 fn who_opens_no_browser_says_what_to_do_instead() {
     struct Nobody;
-    impl Opener for Nobody {
+    impl BrowserOpener for Nobody {
         fn open(&self, _url: &Url) -> Result<(), ToolError> {
             Err(ToolError::denied("nobody is there; sign in first"))
         }
@@ -129,7 +129,7 @@ fn who_opens_no_browser_says_what_to_do_instead() {
         doors(&scene.town),
         Arc::new(Nobody),
         scene.folder.path(),
-        Options::default(),
+        OAuthOptions::default(),
     )
     .unwrap();
     for _ in 0..10 {
@@ -160,7 +160,7 @@ fn clients_are_known_in_the_order_of_the_specification() {
 
     let mut scene = with(Browser::willing(), &documents);
     scene.options.document = Some(Url::parse("https://haft.example/client.json").unwrap());
-    scene.options.registered = Some(Registered {
+    scene.options.registered = Some(RegisteredClient {
         id: "by-hand".to_owned(),
         secret: None,
         issuer: Some(ISSUER.to_owned()),
@@ -227,7 +227,7 @@ fn a_registration_that_fails_or_makes_no_sense_is_told() {
 
 #[test]
 fn a_client_registered_by_hand_has_its_own_redirect() {
-    let registered = |redirect: &str| Registered {
+    let registered = |redirect: &str| RegisteredClient {
         id: "by-hand".to_owned(),
         secret: Some(Secret::new("hush")),
         issuer: None,
@@ -310,7 +310,7 @@ fn scopes_are_those_of_the_challenge_or_those_of_the_server_or_none() {
 fn a_document_needs_an_address_of_its_own() {
     for bad in ["http://haft.example/client.json", "https://haft.example"] {
         let scene = Scene::new();
-        let options = Options { document: Some(Url::parse(bad).unwrap()), ..Options::default() };
+        let options = OAuthOptions { document: Some(Url::parse(bad).unwrap()), ..OAuthOptions::default() };
         assert!(
             Authorizer::new(SERVER, doors(&scene.town), Browser::willing(), scene.folder.path(), options)
                 .is_err()

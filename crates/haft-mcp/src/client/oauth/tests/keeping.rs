@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use haft_tool::{Secret, json};
 
-use super::super::Registered;
+use super::super::RegisteredClient;
 use super::super::store::Store;
 use super::*;
 
@@ -51,7 +51,7 @@ fn every_server_has_its_own_entry_and_nobody_elses_is_lost() {
         doors(&scene.town),
         Browser::willing(),
         &folder,
-        Options::default(),
+        OAuthOptions::default(),
     );
     assert_eq!(other.unwrap().token(), None);
 }
@@ -97,7 +97,7 @@ fn a_secret_that_the_user_keeps_elsewhere_is_not_written_down_and_is_still_used(
     scene.town.says(&format!("GET {ISSUER}/.well-known/oauth-authorization-server"), document);
     let registered = |id: &str, secret: &str| {
         let secret = Some(Secret::new(secret));
-        Some(Registered { id: id.to_owned(), secret, issuer: None, redirect: None })
+        Some(RegisteredClient { id: id.to_owned(), secret, issuer: None, redirect: None })
     };
     scene.options.registered = registered("by-hand", "hush");
     scene.first().unwrap();
@@ -127,7 +127,7 @@ fn no_token_crosses_the_network_in_the_clear() {
         doors(&scene.town),
         Browser::willing(),
         folder,
-        Options::default(),
+        OAuthOptions::default(),
     );
     let clear = clear.unwrap();
     assert_eq!(clear.token(), None);

@@ -20,8 +20,8 @@ use haft_tool::{Cancel, Http, HttpRequest, HttpResponse, Reach, Redirects, ToolE
 use tempfile::TempDir;
 use url::Url;
 
-use super::{Authorizer, Doors, Opener, Options};
-use crate::client::{Authorize as _, ClientError};
+use super::{Authorizer, BrowserOpener, HttpFactory, OAuthOptions};
+use crate::client::{ClientError, TokenProvider as _};
 
 const SERVER: &str = "https://mcp.example.com/mcp";
 const ISSUER: &str = "https://auth.example.org";
@@ -136,7 +136,7 @@ impl Http for Door {
     }
 }
 
-fn doors(town: &Arc<Town>) -> Doors {
+fn doors(town: &Arc<Town>) -> HttpFactory {
     let town = Arc::clone(town);
     Arc::new(move |reach, _cancel| {
         town.reaches.lock().unwrap().push(reach);
@@ -185,7 +185,7 @@ impl Browser {
     }
 }
 
-impl Opener for Browser {
+impl BrowserOpener for Browser {
     fn open(&self, url: &Url) -> Result<(), ToolError> {
         self.opened.lock().unwrap().push(url.clone());
         let query: Query = url.query_pairs().into_owned().collect();
@@ -217,7 +217,7 @@ struct Scene {
     town: Arc<Town>,
     browser: Arc<Browser>,
     folder: TempDir,
-    options: Options,
+    options: OAuthOptions,
 }
 
 impl Scene {
@@ -227,13 +227,13 @@ impl Scene {
 
     fn with(browser: Arc<Browser>) -> Self {
         // A safety net: what should be heard is heard at once.
-        let options = Options { limit: Duration::from_mins(1), ..Options::default() };
+        let options = OAuthOptions { limit: Duration::from_mins(1), ..OAuthOptions::default() };
         Self { town: Town::new(), browser, folder: tempfile::tempdir().unwrap(), options }
     }
 
     /// One more that shares the folder, as another process would.
     fn authorizer(&self) -> Authorizer {
-        let opener: Arc<dyn Opener> = Arc::clone(&self.browser) as _;
+        let opener: Arc<dyn BrowserOpener> = Arc::clone(&self.browser) as _;
         Authorizer::new(
             SERVER,
             doors(&self.town),

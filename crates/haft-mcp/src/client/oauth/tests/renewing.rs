@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use haft_tool::{Secret, json};
 
 use super::*;
-use crate::client::oauth::Registered;
+use crate::client::oauth::RegisteredClient;
 
 const TOKEN: &str = "POST https://auth.example.org/token";
 const REGISTER: &str = "POST https://auth.example.org/register";
@@ -210,7 +210,7 @@ fn nothing_of_one_authorization_server_is_shown_to_another() {
 fn a_client_registered_by_hand_does_not_follow_to_another_authorization_server() {
     let registered = |issuer: Option<&str>| {
         let (id, secret) = ("by-hand".to_owned(), Some(Secret::new("hush")));
-        Some(Registered { id, secret, issuer: issuer.map(str::to_owned), redirect: None })
+        Some(RegisteredClient { id, secret, issuer: issuer.map(str::to_owned), redirect: None })
     };
     for issuer in [None, Some(ISSUER)] {
         let mut scene = Scene::new();

@@ -70,11 +70,11 @@ fn everything(answer: impl Fn(&str) -> (u16, String) + Send + Sync + 'static) ->
 
 fn through_the_door(server: &str, folder: &TempDir) -> Authorizer {
     let web = Arc::new(Web::default());
-    let doors: Doors = Arc::new(move |reach, cancel| web.within(reach, cancel));
+    let doors: HttpFactory = Arc::new(move |reach, cancel| web.within(reach, cancel));
     let issuer = server.to_owned();
     let browser =
         Browser::new(move |query| vec![format!("code=the-code&state={}&iss={issuer}", query["state"])]);
-    Authorizer::new(&format!("{server}/mcp"), doors, browser, folder.path(), Options::default()).unwrap()
+    Authorizer::new(&format!("{server}/mcp"), doors, browser, folder.path(), OAuthOptions::default()).unwrap()
 }
 
 #[test]
