@@ -1,115 +1,107 @@
-//! The bus: takes messages, and hands each to those who listen to its channel.
+//! The bus: one queue and one worker thread per channel.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use haft_tool::{Cancel, ErrorKind, Message, Pause, ToolError, close_names, lock};
 
-use crate::queue::Queue;
-use crate::{Channel, Subscription};
+use crate::Channel;
 
-/// As many messages wait for one listener at most, if nobody says otherwise.
-const CAPACITY: usize = 1_024;
-/// As many undelivered messages are kept; more are counted.
-const MOST_UNDELIVERED: usize = 1_024;
-/// As long a bus that is dropped goes on delivering.
-const LAST_PATIENCE: Duration = Duration::from_secs(10);
+/// Messages in the queue of one channel.
+const DEFAULT_CAPACITY: usize = 1_024;
+/// Undelivered messages that are kept; more are only counted.
+const MAX_UNDELIVERED: usize = 1_024;
+/// How long a bus that is dropped continues to deliver.
+const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A message that did not arrive, and why.
+/// A message that was accepted but not delivered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Undelivered {
     /// The message.
     pub message: Message,
-    /// Why.
+    /// The error of the last attempt.
     pub error: ToolError,
 }
 
-type Wait = dyn Fn(&Pause, &Cancel) -> bool + Send + Sync;
+type WaitFn = dyn Fn(&Pause, &Cancel) -> bool + Send + Sync;
 
-/// How a bus is made.
-pub struct Builder {
+/// Options of a [`Bus`].
+pub struct BusBuilder {
     capacity: usize,
-    channels: Vec<(String, Arc<dyn Channel>)>,
-    wait: Arc<Wait>,
+    channels: BTreeMap<String, Arc<dyn Channel>>,
+    wait: Arc<WaitFn>,
 }
 
-impl Builder {
-    /// How many messages may wait for one listener.
+impl BusBuilder {
+    /// Sets how many messages may wait in the queue of one channel, at least 1.
     #[must_use]
     pub fn capacity(mut self, messages: usize) -> Self {
         self.capacity = messages.max(1);
         self
     }
 
-    /// A channel that carries on what is sent to `name`.
+    /// Adds the channel that messages to `name` go to. It replaces one with the same name.
     #[must_use]
     pub fn channel(mut self, name: impl Into<String>, channel: impl Channel + 'static) -> Self {
-        self.channels.push((name.into(), Arc::new(channel)));
+        self.channels.insert(name.into(), Arc::new(channel));
         self
     }
 
-    /// How channels wait before another attempt: gives whether to stop instead. Real time passes if nothing is said.
+    /// Sets how channels wait before they try again; `wait` returns true if they shall give up instead. The default
+    /// sleeps until the time is over or the bus is closed.
     #[must_use]
     pub fn wait(mut self, wait: impl Fn(&Pause, &Cancel) -> bool + Send + Sync + 'static) -> Self {
         self.wait = Arc::new(wait);
         self
     }
 
-    /// The bus, with a worker for each channel.
+    /// Creates the bus and starts a thread for each channel.
     pub fn build(self) -> Result<Bus, ToolError> {
-        let bus = Bus {
-            shared: Arc::new(Shared {
-                state: Mutex::default(),
-                changed: Condvar::new(),
-                cancel: Cancel::new(),
-                wait: self.wait,
-            }),
-            capacity: self.capacity,
+        let delivery =
+            Arc::new(Delivery { cancel: Cancel::new(), wait: self.wait, undelivered: Mutex::default() });
+        let (running, workers_ended) = channel();
+        let mut bus = Bus {
+            queues: Mutex::default(),
+            delivery,
             workers: Mutex::default(),
+            workers_ended: Mutex::new(workers_ended),
         };
+        let mut queues = BTreeMap::new();
         for (name, channel) in self.channels {
-            bus.attach(&name, channel)?;
+            let queue = bus.start_worker(&name, Arc::clone(&channel), self.capacity, running.clone())?;
+            queues.insert(name, ChannelQueue { channel, queue, capacity: self.capacity });
         }
+        bus.queues = Mutex::new(Some(queues));
         Ok(bus)
     }
 }
 
-#[derive(Default)]
-struct State {
-    closed: bool,
-    listeners: BTreeMap<String, Vec<Listener>>,
-    /// Workers that have not come to their end.
-    working: usize,
-    undelivered: VecDeque<Undelivered>,
-    uncounted: u64,
-}
-
-#[derive(Clone)]
-struct Listener {
-    queue: Arc<Queue>,
-    channel: Option<Arc<dyn Channel>>,
-}
-
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
-    cancel: Cancel,
-    wait: Arc<Wait>,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-}
-
-/// Takes messages, and hands each to those who listen to its channel.
-pub struct Bus {
-    shared: Arc<Shared>,
+struct ChannelQueue {
+    channel: Arc<dyn Channel>,
+    queue: SyncSender<Message>,
     capacity: usize,
+}
+
+/// What the workers share.
+struct Delivery {
+    cancel: Cancel,
+    wait: Arc<WaitFn>,
+    undelivered: Mutex<(Vec<Undelivered>, u64)>,
+}
+
+/// Accepts messages and delivers each to its channel.
+pub struct Bus {
+    /// `None` once the bus is closed, which ends the workers when their queues are empty.
+    queues: Mutex<Option<BTreeMap<String, ChannelQueue>>>,
+    delivery: Arc<Delivery>,
     workers: Mutex<Vec<JoinHandle<()>>>,
+    /// Disconnected when all workers have ended.
+    workers_ended: Mutex<Receiver<Infallible>>,
 }
 
 impl std::fmt::Debug for Bus {
@@ -119,106 +111,79 @@ impl std::fmt::Debug for Bus {
 }
 
 impl Bus {
-    /// A bus to be made.
-    pub fn builder() -> Builder {
-        Builder {
-            capacity: CAPACITY,
-            channels: Vec::new(),
+    /// Returns a builder without channels.
+    pub fn builder() -> BusBuilder {
+        BusBuilder {
+            capacity: DEFAULT_CAPACITY,
+            channels: BTreeMap::new(),
             wait: Arc::new(|pause, cancel| cancel.wait(pause.wait)),
         }
     }
 
-    /// The names that messages can be sent to.
+    /// Returns the names of the channels, none if the bus is closed.
     pub fn channels(&self) -> Vec<String> {
-        let state = self.shared.lock();
-        let heard = |listeners: &[Listener]| listeners.iter().any(|listener| listener.queue.is_heard());
-        state.listeners.iter().filter(|(_, all)| heard(all)).map(|(name, _)| name.clone()).collect()
+        lock(&self.queues).iter().flat_map(BTreeMap::keys).cloned().collect()
     }
 
-    /// Everything that is sent to `channel` from now on, until the subscription is dropped.
-    pub fn subscribe(&self, channel: impl Into<String>) -> Subscription {
-        Subscription::new(self.listen(channel.into(), None))
-    }
-
-    fn listen(&self, name: String, channel: Option<Arc<dyn Channel>>) -> Arc<Queue> {
-        let queue = Queue::new(self.capacity);
-        let mut state = self.shared.lock();
-        if state.closed {
-            queue.close();
-        }
-        state.listeners.entry(name).or_default().push(Listener { queue: Arc::clone(&queue), channel });
-        queue
-    }
-
-    fn attach(&self, name: &str, channel: Arc<dyn Channel>) -> Result<(), ToolError> {
-        let messages = Subscription::new(self.listen(name.to_owned(), Some(Arc::clone(&channel))));
-        let shared = Arc::clone(&self.shared);
-        self.shared.lock().working += 1;
+    fn start_worker(
+        &self,
+        name: &str,
+        channel: Arc<dyn Channel>,
+        capacity: usize,
+        running: Sender<Infallible>,
+    ) -> Result<SyncSender<Message>, ToolError> {
+        let (queue, messages) = sync_channel(capacity);
+        let delivery = Arc::clone(&self.delivery);
         let worker = std::thread::Builder::new().name(format!("haft-bus {name}")).spawn(move || {
-            // Counts the worker out also when its channel breaks down.
-            let _end = End(&shared);
-            work(&messages, channel.as_ref(), &shared);
+            for message in messages {
+                delivery.deliver(channel.as_ref(), message);
+            }
+            drop(running);
         });
         let worker = worker.map_err(|error| {
-            self.shared.lock().working -= 1;
-            ToolError::io(format!("the channel {name} cannot be started"), &error)
+            ToolError::io(format!("the thread of the channel {name} cannot start"), &error)
         })?;
         lock(&self.workers).push(worker);
-        Ok(())
+        Ok(queue)
     }
 
-    /// Takes a message, or says why not. Does not wait: that it was taken is all that is known.
+    /// Accepts a message for delivery, without waiting for it.
     pub fn send(&self, message: &Message) -> Result<(), ToolError> {
         let name = &message.channel;
-        let mut state = self.shared.lock();
-        if state.closed {
+        let queues = lock(&self.queues);
+        let Some(queues) = queues.as_ref() else {
             return Err(ToolError::failed("the message bus is closed; nothing was sent"));
-        }
-        for listeners in state.listeners.values_mut() {
-            listeners.retain(|listener| listener.queue.is_heard());
-        }
-        state.listeners.retain(|_, listeners| !listeners.is_empty());
-        let Some(listeners) = state.listeners.get(name) else {
-            return Err(unknown(name, state.listeners.keys().map(String::as_str)));
         };
-        for listener in listeners {
-            if let Some(channel) = &listener.channel {
-                channel.check(message)?;
+        let Some(ChannelQueue { channel, queue, capacity }) = queues.get(name) else {
+            return Err(unknown_channel(name, queues.keys().map(String::as_str)));
+        };
+        channel.check(message)?;
+        queue.try_send(message.clone()).map_err(|error| match error {
+            TrySendError::Full(_) => ToolError::failed(format!(
+                "the queue of {name} is full ({capacity} messages); nothing was sent, try again later"
+            )),
+            TrySendError::Disconnected(_) => {
+                ToolError::internal(format!("the thread of the channel {name} has ended; nothing was sent"))
             }
-            if listener.queue.is_full() {
-                return Err(ToolError::failed(format!(
-                    "the queue of {name} is full: {} messages wait to be delivered; nothing was sent, try again later",
-                    listener.queue.capacity()
-                )));
-            }
-        }
-        // Only this function fills queues, and it holds the lock: what had room above has it still.
-        for listener in listeners {
-            listener.queue.push(message.clone());
-        }
-        Ok(())
+        })
     }
 
-    /// What did not arrive so far; asking forgets it. The number is how many more there were than are kept.
+    /// Removes and returns the messages that could not be delivered so far. The number counts those beyond the first
+    /// 1,024, which are not kept.
     pub fn undelivered(&self) -> (Vec<Undelivered>, u64) {
-        let mut state = self.shared.lock();
-        (state.undelivered.drain(..).collect(), std::mem::take(&mut state.uncounted))
+        std::mem::take(&mut *lock(&self.delivery.undelivered))
     }
 
-    /// Takes no more messages and delivers those that it has; after `patience` it waits for no server any more, and
-    /// tells the rest as undelivered.
-    pub fn close(&self, patience: Duration) {
-        let mut state = self.shared.lock();
-        state.closed = true;
-        for listener in state.listeners.values().flatten() {
-            listener.queue.close();
-        }
-        let waited = self.shared.changed.wait_timeout_while(state, patience, |state| state.working > 0);
-        drop(waited);
-        self.shared.cancel.cancel();
+    /// Accepts no more messages and delivers those in the queues. After `timeout`, retries end and the rest is
+    /// undelivered.
+    pub fn close(&self, timeout: Duration) {
+        lock(&self.queues).take();
+        // The result says whether the workers ended or the time is over; both lead to the same end.
+        let _ = lock(&self.workers_ended).recv_timeout(timeout);
+        self.delivery.cancel.cancel();
         let workers = std::mem::take(&mut *lock(&self.workers));
         for worker in workers {
-            // A channel that broke down has been told as such by its worker's end.
+            // Panics of channels are caught in the worker.
             let _ = worker.join();
         }
     }
@@ -226,54 +191,42 @@ impl Bus {
 
 impl Drop for Bus {
     fn drop(&mut self) {
-        self.close(LAST_PATIENCE);
+        self.close(DROP_TIMEOUT);
     }
 }
 
-struct End<'a>(&'a Shared);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        self.0.lock().working -= 1;
-        self.0.changed.notify_all();
-    }
-}
-
-fn work(messages: &Subscription, channel: &dyn Channel, shared: &Shared) {
-    while let Some(message) = messages.next() {
-        let stopped =
-            || ToolError::new(ErrorKind::Interrupted, "the bus was closed before it could be delivered");
-        let result = if shared.cancel.is_cancelled() {
-            Err(stopped())
+impl Delivery {
+    fn deliver(&self, channel: &dyn Channel, message: Message) {
+        let Err(error) = self.try_deliver(channel, &message) else { return };
+        let mut undelivered = lock(&self.undelivered);
+        if undelivered.0.len() < MAX_UNDELIVERED {
+            undelivered.0.push(Undelivered { message, error });
         } else {
-            let mut wait =
-                |pause: &Pause| if (shared.wait)(pause, &shared.cancel) { Err(stopped()) } else { Ok(()) };
-            let delivery = std::panic::AssertUnwindSafe(|| channel.deliver(&message, &mut wait));
-            std::panic::catch_unwind(delivery)
-                .unwrap_or_else(|_| Err(ToolError::internal("the channel broke down while it delivered")))
-        };
-        if let Err(error) = result {
-            let mut state = shared.lock();
-            if state.undelivered.len() >= MOST_UNDELIVERED {
-                state.uncounted += 1;
-            } else {
-                state.undelivered.push_back(Undelivered { message, error });
-            }
+            undelivered.1 += 1;
         }
     }
+
+    fn try_deliver(&self, channel: &dyn Channel, message: &Message) -> Result<(), ToolError> {
+        let closed =
+            || ToolError::new(ErrorKind::Interrupted, "the bus was closed before the message was delivered");
+        if self.cancel.is_cancelled() {
+            return Err(closed());
+        }
+        let mut wait = |pause: &Pause| if (self.wait)(pause, &self.cancel) { Err(closed()) } else { Ok(()) };
+        catch_unwind(AssertUnwindSafe(|| channel.deliver(message, &mut wait)))
+            .unwrap_or_else(|_| Err(ToolError::internal("the channel panicked during the delivery")))
+    }
 }
 
-fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> ToolError {
+fn unknown_channel<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> ToolError {
     let known: Vec<&str> = known.collect();
     if known.is_empty() {
         return ToolError::invalid_arguments(format!(
-            "channel: there is none called {name:?}; none is set up (see [channels] in haft.toml)"
+            "channel: {name:?} is unknown, as no channel is configured; see [channels] in haft.toml"
         ));
     }
     let near = close_names(name, known.iter().copied());
-    let near = near.first().map(|near| format!(", did you mean {near:?}?")).unwrap_or_default();
-    ToolError::invalid_arguments(format!(
-        "channel: there is none called {name:?}{near} (there are: {})",
-        known.join(", ")
-    ))
+    let hint = near.first().map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+    let known = known.join(", ");
+    ToolError::invalid_arguments(format!("channel: {name:?} is unknown{hint} (configured: {known})"))
 }

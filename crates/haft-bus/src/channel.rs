@@ -1,20 +1,20 @@
-//! What a channel is: something that carries a message to people.
+//! The interface of channels.
 
 use haft_tool::{Message, Pause, ToolError};
 
-/// Waits before another attempt; an error means that there will be none.
-pub type Waiting<'a> = dyn FnMut(&Pause) -> Result<(), ToolError> + 'a;
+/// Waits before another attempt. An error ends the delivery.
+pub type WaitToRetry<'a> = dyn FnMut(&Pause) -> Result<(), ToolError> + 'a;
 
-/// Something that carries messages to people.
+/// Delivers messages to people.
 pub trait Channel: Send + Sync {
-    /// Whether the message could be delivered, by its form alone. The sender sees the answer, so it touches nothing and
-    /// takes no time.
+    /// Rejects a message that cannot be delivered whatever happens, such as one with a malformed chat id. The sender waits
+    /// for the result, so it must not do I/O.
     fn check(&self, message: &Message) -> Result<(), ToolError> {
         let _ = message;
         Ok(())
     }
 
-    /// Delivers it, with as many attempts as the channel finds right. When an answer is lost on the way a message may
-    /// arrive twice, but it is never told as delivered when it is not. Errors do not show the channel's secrets.
-    fn deliver(&self, message: &Message, wait: &mut Waiting<'_>) -> Result<(), ToolError>;
+    /// Delivers a message, with as many attempts as the channel chooses. If a response is lost, a message may arrive
+    /// twice. Errors must not contain the channel's secrets.
+    fn deliver(&self, message: &Message, wait: &mut WaitToRetry<'_>) -> Result<(), ToolError>;
 }

@@ -1,22 +1,16 @@
-//! Messages for people elsewhere: a bus in this process, and the channels that carry them on.
+#![doc = include_str!("../README.md")]
 //!
-//! A message that is taken is either delivered, or told as undelivered; a message that cannot be taken, because its
-//! channel is unknown or its queue is full, is an error that the sender sees. Each channel has a queue and a worker of
-//! its own, so that one that must wait holds up no other.
-//!
-//! What must never live here: a socket (channels send through the [`Http`](haft_tool::Http) they are given), a file, or
-//! knowledge of tools.
+//! Never here: sockets (channels send through the [`Http`](haft_tool::Http) they are given), files, and knowledge of
+//! tools.
 
 mod bus;
 mod channel;
 mod channels;
-mod post;
-mod queue;
+mod chat_api;
 mod settings;
 mod split;
 
-pub use bus::{Builder, Bus, Undelivered};
-pub use channel::{Channel, Waiting};
+pub use bus::{Bus, BusBuilder, Undelivered};
+pub use channel::{Channel, WaitToRetry};
 pub use channels::{Discord, Log, Slack, Telegram, Webhook};
-pub use queue::Subscription;
 pub use settings::ChannelSettings;

@@ -6,12 +6,12 @@
 )]
 
 mod house;
-#[path = "../../haft-bus/tests/support/mod.rs"]
-mod support;
+#[path = "../../haft-bus/tests/it/http_fixture.rs"]
+mod http_fixture;
 
 use house::{House, Ran};
+use http_fixture::{Server, response};
 use serde_json::{Value, json};
-use support::{Server, answer};
 
 const FOUND: &str = r#"{"query":"rust","results":[{"title":"Rust","url":"https://www.rust-lang.org/","snippet":"A language","content":"A language"}]}"#;
 
@@ -40,18 +40,18 @@ fn configure(house: &House, text: &str) {
 
 #[test]
 fn the_environment_chooses_who_searches() {
-    let (house, server) = (House::new(), Server::new(vec![answer(200, FOUND)]));
+    let (house, server) = (House::new(), Server::new(vec![response(200, FOUND)]));
     let (ran, value) =
         call(&house, "claude", "WebSearch", &json!({"query": "rust"}), &[("SEARXNG_URL", &server.url)]);
     assert_eq!(ran.code, 0, "{value}");
     assert_eq!(value["structured"]["results"][0]["url"], "https://www.rust-lang.org/");
-    assert_eq!(server.asked()[0].line, "GET /search?q=rust&format=json");
+    assert_eq!(server.requests()[0].line, "GET /search?q=rust&format=json");
 }
 
 #[test]
 fn a_rate_limit_is_waited_for_through_the_real_door() {
-    let limited = answer(429, r#"{"error":"slow down"}"#).header("Retry-After", "0");
-    let (house, server) = (House::new(), Server::new(vec![limited, answer(200, FOUND)]));
+    let limited = response(429, r#"{"error":"slow down"}"#).header("Retry-After", "0");
+    let (house, server) = (House::new(), Server::new(vec![limited, response(200, FOUND)]));
     let arguments = json!({"query": "rust", "max_results": 99});
     let (ran, value) = call(&house, "loom", "web_search", &arguments, &[("LOOM_SERVER_URL", &server.url)]);
     assert_eq!(ran.code, 0, "{value}");
@@ -59,30 +59,34 @@ fn a_rate_limit_is_waited_for_through_the_real_door() {
         value["structured"],
         json!({"results": [{"title": "Rust", "url": "https://www.rust-lang.org/", "snippet": "A language"}]})
     );
-    assert_eq!(server.asked()[1].json(), json!({"query": "rust", "max_results": 10}), "clamped, not refused");
+    assert_eq!(
+        server.requests()[1].json(),
+        json!({"query": "rust", "max_results": 10}),
+        "clamped, not refused"
+    );
 }
 
 #[test]
 fn the_oracle_asks_the_model_that_the_environment_names() {
     let said = r#"{"message":{"role":"assistant","content":"yes"},"tool_calls":[],"usage":{"prompt_tokens":1,"completion_tokens":2},"finish_reason":"stop"}"#;
-    let (house, server) = (House::new(), Server::new(vec![answer(200, said)]));
+    let (house, server) = (House::new(), Server::new(vec![response(200, said)]));
     let env = [("LOOM_SERVER_URL", server.url.as_str()), ("LOOM_SERVER_ORACLE_MODEL", "gpt-9")];
     let (ran, value) =
         call(&house, "loom", "oracle", &json!({"query": "?", "max_tokens": 1, "temperature": 7}), &env);
     assert_eq!(ran.code, 0, "{value}");
     assert_eq!(value["structured"]["usage"], json!({"input_tokens": 1, "output_tokens": 2}));
-    let body = server.asked()[0].json();
+    let body = server.requests()[0].json();
     assert_eq!(json!([body["model"], body["max_tokens"], body["temperature"]]), json!(["gpt-9", 16, 2.0]));
 }
 
 #[test]
 fn clawft_searches_at_the_endpoint_of_the_settings() {
-    let (house, server) = (House::new(), Server::new(vec![answer(200, FOUND)]));
+    let (house, server) = (House::new(), Server::new(vec![response(200, FOUND)]));
     configure(&house, &format!("[tools.web_search]\nendpoint = \"{}/s\"\n", server.url));
     let (ran, value) = call(&house, "clawft", "web_search", &json!({"query": "rust", "num_results": 3}), &[]);
     assert_eq!(ran.code, 0, "{value}");
     assert_eq!(value["structured"]["results"][0]["content"], "A language");
-    assert_eq!(server.asked()[0].line, "GET /s?q=rust&count=3");
+    assert_eq!(server.requests()[0].line, "GET /s?q=rust&count=3");
 }
 
 #[test]
@@ -90,7 +94,7 @@ fn a_message_goes_out_by_the_channel_of_the_settings_before_the_program_ends() {
     let ok = r#"{"ok":true,"result":{"message_id":1}}"#;
     let limited =
         r#"{"ok":false,"error_code":429,"description":"Too Many Requests","parameters":{"retry_after":0}}"#;
-    let (house, server) = (House::new(), Server::new(vec![answer(429, limited), answer(200, ok)]));
+    let (house, server) = (House::new(), Server::new(vec![response(429, limited), response(200, ok)]));
     configure(
         &house,
         &format!(
@@ -105,7 +109,7 @@ fn a_message_goes_out_by_the_channel_of_the_settings_before_the_program_ends() {
         value["structured"],
         json!({"status": "sent", "channel": "telegram", "chat_id": "12345", "content_length": 19})
     );
-    let asked = server.asked();
+    let asked = server.requests();
     assert_eq!((asked.len(), asked[1].line.as_str()), (2, "POST /bot1:A/sendMessage"));
     assert_eq!(asked[1].json()["text"], "Build is green 🌱");
 }
@@ -113,7 +117,7 @@ fn a_message_goes_out_by_the_channel_of_the_settings_before_the_program_ends() {
 #[test]
 fn an_unknown_channel_and_one_that_refuses_are_both_told() {
     let (house, server) =
-        (House::new(), Server::new(vec![answer(200, r#"{"ok":false,"error":"channel_not_found"}"#)]));
+        (House::new(), Server::new(vec![response(200, r#"{"ok":false,"error":"channel_not_found"}"#)]));
     configure(
         &house,
         &format!("[channels.slack]\nkind = \"slack\"\ntoken = \"xoxb-9\"\nurl = \"{}\"\n", server.url),

@@ -5,19 +5,19 @@
     reason = "a test that cannot go on has failed, and it serves itself"
 )]
 
-#[path = "../../haft-bus/tests/support/mod.rs"]
-mod support;
+#[path = "../../haft-bus/tests/it/http_fixture.rs"]
+mod http_fixture;
 mod world;
 
 use std::sync::{Arc, Mutex};
 
 use haft_tool::{Cancel, Completion, ErrorKind, Host, Message, ModelRole, ToolError, Value, json};
-use support::{Answer, Server, answer};
+use http_fixture::{Response, Server, response};
 use world::{TestWorld, clawft, loom};
 
 const SAID: &str = r#"{"message":{"role":"assistant","content":"Use a queue."},"tool_calls":[],"usage":{"prompt_tokens":100,"completion_tokens":250,"total_tokens":350},"finish_reason":"stop"}"#;
 
-fn ask(answers: Vec<Answer>, arguments: Value) -> (Result<haft_tool::Output, ToolError>, Server) {
+fn ask(answers: Vec<Response>, arguments: Value) -> (Result<haft_tool::Output, ToolError>, Server) {
     let server = Server::new(answers);
     let dialect = loom(json!({"loom": {"server_url": format!("{}/", server.url)}}));
     (TestWorld::default().call(&dialect, "oracle", arguments), server)
@@ -25,12 +25,12 @@ fn ask(answers: Vec<Answer>, arguments: Value) -> (Result<haft_tool::Output, Too
 
 #[test]
 fn the_question_and_the_answer_have_the_documented_shapes() {
-    let (result, server) = ask(vec![answer(200, SAID)], json!({"query": "Queue or lock?"}));
+    let (result, server) = ask(vec![response(200, SAID)], json!({"query": "Queue or lock?"}));
     assert_eq!(
         result.unwrap().as_text(),
         r#"{"message":{"role":"assistant","content":"Use a queue."},"tool_calls":[],"usage":{"input_tokens":100,"output_tokens":250},"finish_reason":"stop"}"#
     );
-    let asked = &server.asked()[0];
+    let asked = &server.requests()[0];
     assert_eq!(asked.line, "POST /proxy/openai/complete");
     let body = asked.json();
     assert_eq!(
@@ -51,9 +51,9 @@ fn every_field_is_sent_and_numbers_are_brought_into_range() {
         let arguments = json!({
             "query": "q", "model": "o9", "max_tokens": max_tokens, "temperature": temperature, "system_prompt": "Be loud.",
         });
-        let (result, server) = ask(vec![answer(200, SAID)], arguments);
+        let (result, server) = ask(vec![response(200, SAID)], arguments);
         result.unwrap();
-        let body = server.asked()[0].json();
+        let body = server.requests()[0].json();
         assert_eq!(json!([body["max_tokens"], body["temperature"]]), sent);
         assert_eq!((&body["model"], &body["messages"][0]["content"]), (&json!("o9"), &json!("Be loud.")));
     }
@@ -63,32 +63,32 @@ fn every_field_is_sent_and_numbers_are_brought_into_range() {
 fn what_may_pass_is_asked_again_and_what_may_not_is_not() {
     for status in [408, 429, 502, 503, 504] {
         let (result, server) = ask(
-            vec![answer(status, "").header("Retry-After", "0"), answer(200, SAID)],
+            vec![response(status, "").header("Retry-After", "0"), response(200, SAID)],
             json!({"query": "q"}),
         );
-        assert!(result.is_ok() && server.asked().len() == 2, "{status}");
+        assert!(result.is_ok() && server.requests().len() == 2, "{status}");
     }
     for (status, kind) in [
         (400, ErrorKind::ExecutionFailed),
         (500, ErrorKind::ExecutionFailed),
         (401, ErrorKind::ExecutionFailed),
     ] {
-        let (result, server) = ask(vec![answer(status, r#"{"error":"no"}"#)], json!({"query": "q"}));
+        let (result, server) = ask(vec![response(status, r#"{"error":"no"}"#)], json!({"query": "q"}));
         let error = result.unwrap_err();
-        assert_eq!((error.kind, server.asked().len()), (kind, 1));
+        assert_eq!((error.kind, server.requests().len()), (kind, 1));
         assert!(error.message.contains(&format!("HTTP {status}")), "{error}");
     }
-    let down = || answer(503, r#"{"error":"openai is not configured"}"#).header("Retry-After", "0");
+    let down = || response(503, r#"{"error":"openai is not configured"}"#).header("Retry-After", "0");
     let (result, server) = ask(vec![down(), down(), down()], json!({"query": "q"}));
     assert!(result.unwrap_err().message.contains("openai is not configured; OpenAI may not be set up"));
-    assert_eq!(server.asked().len(), 3);
+    assert_eq!(server.requests().len(), 3);
 }
 
 #[test]
 fn an_empty_question_and_a_senseless_answer_are_errors() {
     let (result, _server) = ask(vec![], json!({"query": " \n"}));
     assert_eq!(result.unwrap_err().kind, ErrorKind::InvalidArguments);
-    let (result, _server) = ask(vec![answer(200, "hello")], json!({"query": "q"}));
+    let (result, _server) = ask(vec![response(200, "hello")], json!({"query": "q"}));
     assert_eq!(result.unwrap_err().kind, ErrorKind::Serialization);
     assert_eq!(world::reached(&loom(json!({})), "oracle", json!({"query": "q"})), ["127.0.0.1:8080"]);
 }

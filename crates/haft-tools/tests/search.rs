@@ -5,12 +5,12 @@
     reason = "a test that cannot go on has failed, and it serves itself"
 )]
 
-#[path = "../../haft-bus/tests/support/mod.rs"]
-mod support;
+#[path = "../../haft-bus/tests/it/http_fixture.rs"]
+mod http_fixture;
 mod world;
 
 use haft_tool::{ErrorKind, Output, ToolError, Value, json};
-use support::{Answer, Server, answer};
+use http_fixture::{Response, Server, response};
 use world::{TestWorld, claude, clawft, loom};
 
 const BRAVE: &str = r#"{"type":"search","query":{"original":"rust"},"mixed":{"type":"mixed","main":[]},"web":{"type":"search","results":[
@@ -44,7 +44,7 @@ fn settings(backend: &str, url: &str) -> Value {
 
 fn search(
     backend: &str,
-    answers: Vec<Answer>,
+    answers: Vec<Response>,
     arguments: Value,
 ) -> (Result<Output, ToolError>, Server, TestWorld) {
     let server = Server::new(answers);
@@ -72,9 +72,9 @@ fn every_backend_is_asked_and_read_in_its_own_way() {
             "GET /res/v1/web/search?q=rust+%26+c&count=10&text_decorations=false&result_filter=web",
         ),
     ] {
-        let (result, server, _) = search(backend, vec![answer(200, body)], json!({"query": "rust & c"}));
+        let (result, server, _) = search(backend, vec![response(200, body)], json!({"query": "rust & c"}));
         let output = result.unwrap();
-        let asked = &server.asked()[0];
+        let asked = &server.requests()[0];
         assert_eq!(asked.line, line, "{backend}");
         assert_eq!(asked.header("accept"), Some("application/json"), "{backend}");
         match backend {
@@ -100,7 +100,7 @@ fn every_backend_is_asked_and_read_in_its_own_way() {
 
 #[test]
 fn results_are_numbered_lines_for_the_model_and_values_for_programs() {
-    let (result, ..) = search("brave", vec![answer(200, BRAVE)], json!({"query": "rust"}));
+    let (result, ..) = search("brave", vec![response(200, BRAVE)], json!({"query": "rust"}));
     let output = result.unwrap();
     assert_eq!(
         output.as_text(),
@@ -109,7 +109,7 @@ fn results_are_numbered_lines_for_the_model_and_values_for_programs() {
     let structured = output.structured.unwrap();
     assert_eq!(structured["query"], "rust");
     assert!(structured["durationSeconds"].as_f64().unwrap() >= 0.0);
-    let (result, ..) = search("searxng", vec![answer(200, SEARXNG)], json!({"query": "rust"}));
+    let (result, ..) = search("searxng", vec![response(200, SEARXNG)], json!({"query": "rust"}));
     assert!(result.unwrap().as_text().ends_with("(Engines that did not answer: google (timeout))\n"));
 }
 
@@ -123,7 +123,7 @@ fn nothing_found_is_an_answer() {
         ("loom", r#"{"query":"x","results":[]}"#),
         ("endpoint", "[]"),
     ] {
-        let (result, ..) = search(backend, vec![answer(200, body)], json!({"query": "x"}));
+        let (result, ..) = search(backend, vec![response(200, body)], json!({"query": "x"}));
         let output = result.unwrap();
         assert_eq!(
             (output.as_text().as_str(), hits(&output)),
@@ -136,13 +136,17 @@ fn nothing_found_is_an_answer() {
 #[test]
 fn domains_are_told_to_the_backend_and_held_to_afterwards() {
     let only = json!({"query": "rust", "allowed_domains": ["rust-lang.org"]});
-    let (result, server, _) = search("brave", vec![answer(200, BRAVE)], only.clone());
+    let (result, server, _) = search("brave", vec![response(200, BRAVE)], only.clone());
     assert_eq!(hits(&result.unwrap()).as_array().unwrap().len(), 1);
-    assert!(server.asked()[0].line.contains("q=rust+site%3Arust-lang.org&"), "{}", server.asked()[0].line);
-    let (_, server, _) = search("tavily", vec![answer(200, TAVILY)], only);
-    assert_eq!(server.asked()[0].json()["include_domains"], json!(["rust-lang.org"]));
+    assert!(
+        server.requests()[0].line.contains("q=rust+site%3Arust-lang.org&"),
+        "{}",
+        server.requests()[0].line
+    );
+    let (_, server, _) = search("tavily", vec![response(200, TAVILY)], only);
+    assert_eq!(server.requests()[0].json()["include_domains"], json!(["rust-lang.org"]));
     let never = json!({"query": "rust", "blocked_domains": ["rust-lang.org"]});
-    let (result, ..) = search("endpoint", vec![answer(200, LOOM)], never);
+    let (result, ..) = search("endpoint", vec![response(200, LOOM)], never);
     assert_eq!(hits(&result.unwrap())[0]["url"], "https://two.example/");
     let both = json!({"query": "rust", "allowed_domains": ["a.com"], "blocked_domains": ["b.com"]});
     let (result, ..) = search("brave", vec![], both);
@@ -151,11 +155,11 @@ fn domains_are_told_to_the_backend_and_held_to_afterwards() {
 
 #[test]
 fn a_rate_limit_is_waited_for_and_seen() {
-    let limits: [(&str, &str, Answer); 3] = [
+    let limits: [(&str, &str, Response); 3] = [
         (
             "brave",
             BRAVE,
-            answer(429, r#"{"type":"ErrorResponse","error":{"code":"RATE_LIMITED","detail":"Request rate limit exceeded for plan.","status":429}}"#)
+            response(429, r#"{"type":"ErrorResponse","error":{"code":"RATE_LIMITED","detail":"Request rate limit exceeded for plan.","status":429}}"#)
                 .header("X-RateLimit-Limit", "1, 15000")
                 .header("X-RateLimit-Remaining", "0, 1000")
                 .header("X-RateLimit-Reset", "0, 1419704"),
@@ -163,15 +167,15 @@ fn a_rate_limit_is_waited_for_and_seen() {
         (
             "tavily",
             TAVILY,
-            answer(429, r#"{"detail":{"error":"Your request has been blocked due to excessive requests."}}"#).header("Retry-After", "0"),
+            response(429, r#"{"detail":{"error":"Your request has been blocked due to excessive requests."}}"#).header("Retry-After", "0"),
         ),
-        ("loom", LOOM, answer(503, r#"{"error":"rate limit"}"#).header("Retry-After", "0")),
+        ("loom", LOOM, response(503, r#"{"error":"rate limit"}"#).header("Retry-After", "0")),
     ];
     for (backend, body, limited) in limits {
         let (result, server, world) =
-            search(backend, vec![limited, answer(200, body)], json!({"query": "rust"}));
+            search(backend, vec![limited, response(200, body)], json!({"query": "rust"}));
         result.unwrap();
-        assert_eq!(server.asked().len(), 2, "{backend}");
+        assert_eq!(server.requests().len(), 2, "{backend}");
         let said = world.progress();
         assert!(said[0].contains("attempt 2 of 3"), "{said:?}");
     }
@@ -179,18 +183,18 @@ fn a_rate_limit_is_waited_for_and_seen() {
 
 #[test]
 fn a_limit_that_stays_is_an_error_with_the_wait() {
-    let limited = answer(429, r#"{"error":{"code":429,"message":"Quota exceeded for quota metric 'Queries'","status":"RESOURCE_EXHAUSTED"}}"#)
+    let limited = response(429, r#"{"error":{"code":429,"message":"Quota exceeded for quota metric 'Queries'","status":"RESOURCE_EXHAUSTED"}}"#)
         .header("Retry-After", "0");
     let (result, server, _) =
         search("google", vec![limited.clone(), limited.clone(), limited], json!({"query": "x"}));
     let error = result.unwrap_err();
-    assert_eq!((server.asked().len(), error.kind), (3, ErrorKind::ExecutionFailed));
+    assert_eq!((server.requests().len(), error.kind), (3, ErrorKind::ExecutionFailed));
     assert_eq!(error.details.unwrap()["status"], 429);
     let month =
-        answer(429, "{}").header("X-RateLimit-Remaining", "1, 0").header("X-RateLimit-Reset", "1, 1419704");
+        response(429, "{}").header("X-RateLimit-Remaining", "1, 0").header("X-RateLimit-Reset", "1, 1419704");
     let (result, server, _) = search("brave", vec![month], json!({"query": "x"}));
     let error = result.unwrap_err();
-    assert!(server.asked().len() == 1 && error.message.contains("left alone for 1419704 s"), "{error}");
+    assert!(server.requests().len() == 1 && error.message.contains("left alone for 1419704 s"), "{error}");
 }
 
 #[test]
@@ -229,28 +233,28 @@ fn errors_say_what_the_server_said_and_what_to_do_but_never_the_key() {
         ),
         ("endpoint", 302, "", "The search endpoint answered HTTP 302"),
     ] {
-        let (result, server, _) = search(backend, vec![answer(status, body)], json!({"query": "x"}));
+        let (result, server, _) = search(backend, vec![response(status, body)], json!({"query": "x"}));
         let error = result.unwrap_err();
         assert!(error.message.contains(words) && !error.message.contains("KEY is"), "{error}");
-        assert_eq!(server.asked().len(), 1, "{backend} is not asked again");
+        assert_eq!(server.requests().len(), 1, "{backend} is not asked again");
     }
 }
 
 #[test]
 fn answers_that_make_no_sense_are_told_as_such() {
     for backend in ["brave", "searxng", "tavily", "google", "loom"] {
-        let (result, ..) = search(backend, vec![answer(200, "<html>a login page")], json!({"query": "x"}));
+        let (result, ..) = search(backend, vec![response(200, "<html>a login page")], json!({"query": "x"}));
         let error = result.unwrap_err();
         assert!(error.kind == ErrorKind::Serialization && error.message.contains("not JSON"), "{error}");
         let (result, ..) =
-            search(backend, vec![answer(200, r#"{"unlike":"anything"}"#)], json!({"query": "x"}));
+            search(backend, vec![response(200, r#"{"unlike":"anything"}"#)], json!({"query": "x"}));
         assert_eq!(result.unwrap_err().kind, ErrorKind::Serialization, "{backend}");
         let junk = r#"{"results":[1,null,{"url":"javascript:x"},{"title":"no url"}],"items":[1],"web":{"results":[[]]}}"#;
-        let (result, ..) = search(backend, vec![answer(200, junk)], json!({"query": "x"}));
+        let (result, ..) = search(backend, vec![response(200, junk)], json!({"query": "x"}));
         assert_eq!(hits(&result.unwrap()), json!([]), "{backend}");
     }
     let huge = format!("{{\"results\":[],\"x\":\"{}\"}}", "x".repeat(3 << 20));
-    let (result, ..) = search("searxng", vec![answer(200, huge)], json!({"query": "x"}));
+    let (result, ..) = search("searxng", vec![response(200, huge)], json!({"query": "x"}));
     assert!(result.unwrap_err().message.contains("answered with more than 2097152 bytes"));
 }
 
@@ -268,15 +272,15 @@ fn a_search_that_nobody_set_up_says_how() {
 
 #[test]
 fn loom_searches_through_its_server_and_gives_its_documented_shape() {
-    let server = Server::new(vec![answer(200, LOOM)]);
+    let server = Server::new(vec![response(200, LOOM)]);
     let world = TestWorld::default();
     let dialect =
         loom(json!({"loom": {"server_url": server.url}, "web_search": {"endpoint": "http://127.0.0.1:1"}}));
     let output = world.call(&dialect, "web_search", json!({"query": "rust", "max_results": 1})).unwrap();
     let shape = r#"{"results":[{"title":"Rust","url":"https://www.rust-lang.org/","snippet":"A language"}]}"#;
     assert_eq!(output.as_text(), shape);
-    assert_eq!(server.asked()[0].line, "POST /proxy/cse");
-    assert_eq!(server.asked()[0].json(), json!({"query": "rust", "max_results": 1}));
+    assert_eq!(server.requests()[0].line, "POST /proxy/cse");
+    assert_eq!(server.requests()[0].json(), json!({"query": "rust", "max_results": 1}));
     let reached = world::reached(&loom(json!({})), "web_search", json!({"query": "x"}));
     assert_eq!(reached, ["127.0.0.1:8080"]);
 }
@@ -290,13 +294,13 @@ fn clawft_keeps_results_as_they_came() {
         (r#"{"unlike":"anything"}"#, json!({"unlike": "anything"})),
         ("plain words", json!("plain words")),
     ] {
-        let server = Server::new(vec![answer(200, body)]);
+        let server = Server::new(vec![response(200, body)]);
         let dialect = clawft(settings("endpoint", &server.url));
         let output = TestWorld::default()
             .call(&dialect, "web_search", json!({"query": "rust", "num_results": 2}))
             .unwrap();
         assert_eq!(output.structured.unwrap(), json!({"query": "rust", "results": results}));
-        assert_eq!(server.asked()[0].line, "GET /find?lang=en&q=rust&count=2");
+        assert_eq!(server.requests()[0].line, "GET /find?lang=en&q=rust&count=2");
     }
 }
 

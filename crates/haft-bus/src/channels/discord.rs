@@ -1,4 +1,4 @@
-//! `discord`: a bot's messages, or those of a webhook.
+//! `discord`: messages of a bot or of a webhook.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -8,70 +8,66 @@ use std::time::Duration;
 use haft_tool::{Http, HttpResponse, Message, Secret, ToolError, json, now_ms, retry_after, seconds};
 use url::Url;
 
-use crate::post::{Post, has_words, json_of, partly};
-use crate::split::pieces;
-use crate::{Channel, Waiting};
+use super::webhook::parse_webhook_url;
+use crate::chat_api::{ChatApi, is_success, json_body, require_text};
+use crate::split::send_parts;
+use crate::{Channel, WaitToRetry};
 
-const HOME: &str = "https://discord.com/api/v10";
-const MOST: usize = 2_000;
-/// Discord wants to know who is calling.
-const AGENT: &str = concat!("DiscordBot (https://crates.io/crates/haft, ", env!("CARGO_PKG_VERSION"), ")");
-/// The flag of messages without previews: fetching them would tell others what an address in the text holds.
-const NO_PREVIEWS: u32 = 4;
+pub(crate) const DEFAULT_URL: &str = "https://discord.com/api/v10";
+const MAX_MESSAGE_UTF16_UNITS: usize = 2_000;
+/// Discord requires a user agent of this form.
+const USER_AGENT: &str =
+    concat!("DiscordBot (https://crates.io/crates/haft, ", env!("CARGO_PKG_VERSION"), ")");
+/// The message flag `SUPPRESS_EMBEDS`. An embed would make Discord fetch the URLs in the text.
+const SUPPRESS_EMBEDS: u32 = 1 << 2;
 
-enum Way {
-    /// `chat_id` is the channel's number.
-    Bot { token: Secret, home: String },
-    /// `chat_id` is the number of a thread, or `default` for where the webhook writes.
+enum DiscordAuth {
+    /// `chat_id` is the number of a channel.
+    Bot { token: Secret, base_url: String },
+    /// `chat_id` is the number of a thread, or `default` for the webhook's own channel.
     Webhook { url: Url },
 }
 
 /// A Discord bot or webhook.
 pub struct Discord {
-    post: Post,
-    way: Way,
+    api: ChatApi,
+    auth: DiscordAuth,
     sent: AtomicU64,
 }
 
 impl Discord {
-    /// The bot with this token, at `url` if that is not Discord's own.
+    /// Creates a channel for the bot with this token. `url` replaces the address of Discord's API.
     pub fn bot(http: Arc<dyn Http>, token: Secret, url: Option<&str>) -> Self {
-        let home = url.unwrap_or(HOME).trim_end_matches('/').to_owned();
-        Self::new(http, token.clone(), Way::Bot { token, home })
+        let base_url = url.unwrap_or(DEFAULT_URL).trim_end_matches('/').to_owned();
+        Self::new(http, token.clone(), DiscordAuth::Bot { token, base_url })
     }
 
-    /// The webhook with this address, which holds its key.
+    /// Creates a channel for the webhook with this URL, which contains its key.
     pub fn webhook(http: Arc<dyn Http>, url: &Secret) -> Result<Self, ToolError> {
-        let parsed = Url::parse(url.expose()).map_err(|error| {
-            ToolError::invalid_arguments(format!("the webhook's address cannot be read: {error}"))
-        })?;
-        // The key is the last part of the path.
+        let parsed = parse_webhook_url(url)?;
         let key = parsed.path_segments().and_then(Iterator::last).map(Secret::new);
-        Ok(Self::new(http, key.unwrap_or_else(|| url.clone()), Way::Webhook { url: parsed }))
+        Ok(Self::new(http, key.unwrap_or_else(|| url.clone()), DiscordAuth::Webhook { url: parsed }))
     }
 
-    fn new(http: Arc<dyn Http>, secret: Secret, way: Way) -> Self {
-        Self {
-            post: Post { name: "Discord", http, secret: Some(secret), asked },
-            way,
-            sent: AtomicU64::new(0),
-        }
+    fn new(http: Arc<dyn Http>, secret: Secret, auth: DiscordAuth) -> Self {
+        let api = ChatApi { name: "Discord", http, secret: Some(secret), retry_delay };
+        Self { api, auth, sent: AtomicU64::new(0) }
     }
 
-    fn send(&self, chat: &str, text: &str, wait: &mut Waiting<'_>) -> Result<(), ToolError> {
-        // Nobody but single people is called by a text.
+    fn send(&self, chat: &str, text: &str, wait: &mut WaitToRetry<'_>) -> Result<(), ToolError> {
+        // A text may mention single users, but not roles or everyone.
         let mut body =
-            json!({"content": text, "flags": NO_PREVIEWS, "allowed_mentions": {"parse": ["users"]}});
-        let mut headers = vec![("User-Agent", AGENT.to_owned())];
-        let url = match &self.way {
-            Way::Bot { token, home } => {
+            json!({"content": text, "flags": SUPPRESS_EMBEDS, "allowed_mentions": {"parse": ["users"]}});
+        let mut headers = vec![("User-Agent", USER_AGENT.to_owned())];
+        let url = match &self.auth {
+            DiscordAuth::Bot { token, base_url } => {
                 headers.push(("Authorization", format!("Bot {}", token.expose())));
-                // With it a repeated attempt makes no second message.
+                // Discord ignores a retry with the nonce of a message that it has.
                 body["nonce"] = self.nonce(text).into();
                 body["enforce_nonce"] = true.into();
-                format!("{home}/channels/{chat}/messages")
+                format!("{base_url}/channels/{chat}/messages")
             }
-            Way::Webhook { url } => {
+            DiscordAuth::Webhook { url } => {
                 let mut url = url.clone();
                 url.query_pairs_mut().append_pair("wait", "true");
                 if chat.parse::<u64>().is_ok() {
@@ -80,14 +76,14 @@ impl Discord {
                 url.into()
             }
         };
-        let answer = self.post.send(url, &headers, &body, wait)?;
-        if (200..300).contains(&answer.status) {
+        let response = self.api.post(url, &headers, &body, wait)?;
+        if is_success(&response) {
             return Ok(());
         }
-        Err(self.post.refused(&answer, json_of(&answer)["message"].as_str()))
+        Err(self.api.error(&response, json_body(&response)["message"].as_str()))
     }
 
-    /// A word of its own for each message, at most 25 characters long.
+    /// Returns a unique string of at most 25 characters.
     fn nonce(&self, text: &str) -> String {
         let mut hasher = DefaultHasher::new();
         (now_ms(), self.sent.fetch_add(1, Ordering::Relaxed), std::process::id(), text).hash(&mut hasher);
@@ -97,32 +93,30 @@ impl Discord {
 
 impl Channel for Discord {
     fn check(&self, message: &Message) -> Result<(), ToolError> {
-        has_words(&message.content)?;
+        require_text(&message.content)?;
         let chat = message.chat_id.as_str();
-        let fine =
-            chat.parse::<u64>().is_ok() || matches!((&self.way, chat), (Way::Webhook { .. }, "" | "default"));
-        if fine {
-            return Ok(());
-        }
-        let expected = match self.way {
-            Way::Bot { .. } => "a channel's number",
-            Way::Webhook { .. } => "\"default\" or a thread's number, because this is a webhook",
+        let expected = match self.auth {
+            _ if chat.parse::<u64>().is_ok() => return Ok(()),
+            DiscordAuth::Webhook { .. } if matches!(chat, "" | "default") => return Ok(()),
+            DiscordAuth::Bot { .. } => "the number of a channel",
+            DiscordAuth::Webhook { .. } => "\"default\" or the number of a thread, because this is a webhook",
         };
         Err(ToolError::invalid_arguments(format!("chat_id: expected {expected}, got {chat:?}")))
     }
 
-    fn deliver(&self, message: &Message, wait: &mut Waiting<'_>) -> Result<(), ToolError> {
-        let parts = pieces(&message.content, MOST, char::len_utf16);
-        for (sent, part) in parts.iter().enumerate().filter(|(_, part)| !part.trim().is_empty()) {
-            self.send(&message.chat_id, part, wait).map_err(|error| partly(error, sent, parts.len()))?;
-        }
-        Ok(())
+    fn deliver(&self, message: &Message, wait: &mut WaitToRetry<'_>) -> Result<(), ToolError> {
+        send_parts(&message.content, MAX_MESSAGE_UTF16_UNITS, char::len_utf16, |part| {
+            self.send(&message.chat_id, part, wait)
+        })
     }
 }
 
-fn asked(answer: &HttpResponse) -> Option<Duration> {
-    let named =
-        json_of(answer)["retry_after"].as_f64().and_then(|wait| Duration::try_from_secs_f64(wait).ok());
-    let header = || answer.header("x-ratelimit-reset-after").and_then(seconds);
-    named.or_else(header).or_else(|| retry_after(answer)).filter(|_| answer.status == 429)
+fn retry_delay(response: &HttpResponse) -> Option<Duration> {
+    if response.status != 429 {
+        return None;
+    }
+    let body = json_body(response)["retry_after"].as_f64();
+    let from_body = body.and_then(|delay| Duration::try_from_secs_f64(delay).ok());
+    let from_header = || response.header("x-ratelimit-reset-after").and_then(seconds);
+    from_body.or_else(from_header).or_else(|| retry_after(response))
 }

@@ -1,25 +1,25 @@
-//! `log`: hands messages to whoever made the channel.
+//! `log`: passes messages to a function.
 
 use haft_tool::{Message, ToolError};
 
-use crate::{Channel, Waiting};
+use crate::{Channel, WaitToRetry};
 
-type Sink = dyn Fn(&Message) -> Result<(), ToolError> + Send + Sync;
+type MessageFn = dyn Fn(&Message) -> Result<(), ToolError> + Send + Sync;
 
-/// Hands each message to a function, for example one that prints it.
+/// Passes each message to a function, for example one that prints it.
 pub struct Log {
-    sink: Box<Sink>,
+    receive: Box<MessageFn>,
 }
 
 impl Log {
-    /// A channel that ends in `sink`.
-    pub fn new(sink: impl Fn(&Message) -> Result<(), ToolError> + Send + Sync + 'static) -> Self {
-        Self { sink: Box::new(sink) }
+    /// Creates a channel that calls `receive` for each message.
+    pub fn new(receive: impl Fn(&Message) -> Result<(), ToolError> + Send + Sync + 'static) -> Self {
+        Self { receive: Box::new(receive) }
     }
 }
 
 impl Channel for Log {
-    fn deliver(&self, message: &Message, _wait: &mut Waiting<'_>) -> Result<(), ToolError> {
-        (self.sink)(message)
+    fn deliver(&self, message: &Message, _wait: &mut WaitToRetry<'_>) -> Result<(), ToolError> {
+        (self.receive)(message)
     }
 }

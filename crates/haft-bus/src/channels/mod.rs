@@ -1,9 +1,9 @@
 //! The channels, one file each.
 
-mod discord;
+pub(crate) mod discord;
 mod log;
-mod slack;
-mod telegram;
+pub(crate) mod slack;
+pub(crate) mod telegram;
 mod webhook;
 
 pub use discord::Discord;

@@ -9,7 +9,7 @@ use haft_tool::{
 };
 use haft_tools::Settings;
 
-use crate::support::Plain;
+use crate::http_fixture::PlainHttp;
 
 pub(crate) struct TestWorld {
     planning: Planning,
@@ -93,7 +93,7 @@ impl World for TestWorld {
         unreachable!("no tasks here")
     }
     fn http(&self) -> &dyn Http {
-        &Plain
+        &PlainHttp
     }
     fn host(&self) -> &dyn Host {
         self.host.as_ref()

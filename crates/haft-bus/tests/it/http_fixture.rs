@@ -1,5 +1,5 @@
-//! A server that answers as it is told and remembers what it was asked, and a plain client for it.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+//! An HTTP server with prepared responses that records requests, and a minimal HTTP client.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,16 +8,16 @@ use std::thread::JoinHandle;
 
 use haft_tool::{ErrorKind, Http, HttpRequest, HttpResponse, ToolError, Value};
 
-/// What the server was asked.
+/// A request that the server received.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct Request {
     /// Method and target, for example `POST /x?y=1`.
     pub(crate) line: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
-impl Asked {
+impl Request {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -27,54 +27,53 @@ impl Asked {
     }
 }
 
-/// What the server answers.
+/// A response that the server sends.
 #[derive(Clone)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-/// An answer with this body.
-pub(crate) fn answer(status: u16, body: impl Into<Vec<u8>>) -> Answer {
-    Answer { status, headers: vec![("Content-Type", "application/json".to_owned())], body: body.into() }
+pub(crate) fn response(status: u16, body: impl Into<Vec<u8>>) -> Response {
+    Response { status, headers: vec![("Content-Type", "application/json".to_owned())], body: body.into() }
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 }
 
-/// A server on this machine that gives the answers in order, one for each request, and then refuses.
+/// A server on the loopback interface that sends the responses in order, one per request, and then stops listening.
 pub(crate) struct Server {
     pub(crate) url: String,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<Request>>>,
     worker: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    pub(crate) fn new(answers: Vec<Answer>) -> Self {
+    pub(crate) fn new(responses: Vec<Response>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&asked);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let recorded = Arc::clone(&requests);
         let worker = std::thread::spawn(move || {
-            for answer in answers {
+            for response in responses {
                 let (stream, _) = listener.accept().unwrap();
-                // Who only says that nothing more will be asked sends no request.
-                let Some(asked) = read(&stream) else { return };
-                kept.lock().unwrap().push(asked);
-                write(&stream, &answer);
+                // `drop` connects without a request.
+                let Some(request) = read(&stream) else { return };
+                recorded.lock().unwrap().push(request);
+                write(&stream, &response);
             }
         });
-        Self { url, asked, worker: Some(worker) }
+        Self { url, requests, worker: Some(worker) }
     }
 
-    /// Everything that was asked.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    /// The requests so far.
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
@@ -85,7 +84,7 @@ impl Drop for Server {
     }
 }
 
-fn read(stream: &TcpStream) -> Option<Asked> {
+fn read(stream: &TcpStream) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut lines = Vec::new();
     loop {
@@ -106,33 +105,33 @@ fn read(stream: &TcpStream) -> Option<Asked> {
     let mut body = vec![0; length.map_or(0, |(_, value)| value.parse().unwrap())];
     reader.read_exact(&mut body).ok()?;
     let line = lines[0].trim_end_matches(" HTTP/1.1").to_owned();
-    Some(Asked { line, headers, body: String::from_utf8(body).unwrap() })
+    Some(Request { line, headers, body: String::from_utf8(body).unwrap() })
 }
 
-fn write(mut stream: &TcpStream, answer: &Answer) {
+fn write(mut stream: &TcpStream, response: &Response) {
     let mut head = format!(
-        "HTTP/1.1 {} Said\r\nContent-Length: {}\r\nConnection: close\r\n",
-        answer.status,
-        answer.body.len()
+        "HTTP/1.1 {} Status\r\nContent-Length: {}\r\nConnection: close\r\n",
+        response.status,
+        response.body.len()
     );
-    for (name, value) in &answer.headers {
+    for (name, value) in &response.headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    // The client may have read enough.
+    // The client may close the connection early.
     let _ = stream.write_all(format!("{head}\r\n").as_bytes());
-    let _ = stream.write_all(&answer.body);
+    let _ = stream.write_all(&response.body);
 }
 
-/// HTTP in its plainest form.
-pub(crate) struct Plain;
+/// A client without TLS, redirects and chunked bodies.
+pub(crate) struct PlainHttp;
 
-impl Http for Plain {
+impl Http for PlainHttp {
     fn fetch(&self, request: &HttpRequest) -> Result<HttpResponse, ToolError> {
-        let broken =
+        let io_error =
             |error: std::io::Error| ToolError::new(ErrorKind::Io, format!("{}: {error}", request.url));
         let rest = request.url.strip_prefix("http://").unwrap();
         let (host, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
-        let mut stream = TcpStream::connect(host).map_err(broken)?;
+        let mut stream = TcpStream::connect(host).map_err(io_error)?;
         let body = request.body.clone().unwrap_or_default();
         let mut head = format!(
             "{} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {}\r\n",
@@ -142,12 +141,13 @@ impl Http for Plain {
         for (name, value) in &request.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
-        stream.write_all(format!("{head}\r\n").as_bytes()).map_err(broken)?;
-        stream.write_all(&body).map_err(broken)?;
+        stream.write_all(format!("{head}\r\n").as_bytes()).map_err(io_error)?;
+        stream.write_all(&body).map_err(io_error)?;
         let mut all = Vec::new();
-        stream.read_to_end(&mut all).map_err(broken)?;
+        stream.read_to_end(&mut all).map_err(io_error)?;
         let end = all.windows(4).position(|four| four == b"\r\n\r\n");
-        let end = end.ok_or_else(|| ToolError::new(ErrorKind::Io, format!("{}: no answer", request.url)))?;
+        let end =
+            end.ok_or_else(|| ToolError::new(ErrorKind::Io, format!("{}: no response", request.url)))?;
         let head = String::from_utf8(all[..end].to_vec()).unwrap();
         let mut lines = head.lines();
         let mut status = lines.next().unwrap().splitn(3, ' ').skip(1);

@@ -1,41 +1,40 @@
-//! The bus: nothing that it takes gets lost without a word.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! Queues, workers and the end of a bus.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use haft_bus::{Bus, Channel, Log, Waiting};
+use haft_bus::{Bus, Channel, Log, WaitToRetry};
 use haft_tool::{ErrorKind, Message, Pause, ToolError};
 
 fn message(channel: &str, content: &str) -> Message {
     Message { channel: channel.to_owned(), chat_id: "1".to_owned(), content: content.to_owned() }
 }
 
-/// Delivers one message each time it is let.
-struct Gate {
-    begun: Sender<String>,
-    open: Mutex<Receiver<()>>,
+/// Reports each message, and delivers it when the test permits it.
+struct GatedChannel {
+    started: Sender<String>,
+    permits: Mutex<Receiver<()>>,
 }
 
-impl Gate {
+impl GatedChannel {
     fn new() -> (Self, Receiver<String>, Sender<()>) {
-        let (begun, started) = channel();
-        let (let_go, open) = channel();
-        (Self { begun, open: Mutex::new(open) }, started, let_go)
+        let (sender, started) = channel();
+        let (permit, permits) = channel();
+        (Self { started: sender, permits: Mutex::new(permits) }, started, permit)
     }
 }
 
-impl Channel for Gate {
-    fn deliver(&self, message: &Message, _: &mut Waiting<'_>) -> Result<(), ToolError> {
-        self.begun.send(message.content.clone()).unwrap();
-        self.open.lock().unwrap().recv().map_err(|_| ToolError::failed("nobody opens"))
+impl Channel for GatedChannel {
+    fn deliver(&self, message: &Message, _: &mut WaitToRetry<'_>) -> Result<(), ToolError> {
+        self.started.send(message.content.clone()).unwrap();
+        self.permits.lock().unwrap().recv().map_err(|_| ToolError::failed("the test has ended"))
     }
 }
 
 #[test]
-fn a_full_queue_is_an_error_that_the_sender_sees() {
-    let (gate, started, let_go) = Gate::new();
+fn full_queue_is_an_error_for_the_sender() {
+    let (gate, started, permit) = GatedChannel::new();
     let bus = Bus::builder().capacity(2).channel("slow", gate).build().unwrap();
     bus.send(&message("slow", "1")).unwrap();
     assert_eq!(started.recv().unwrap(), "1");
@@ -43,54 +42,35 @@ fn a_full_queue_is_an_error_that_the_sender_sees() {
     bus.send(&message("slow", "3")).unwrap();
     let error = bus.send(&message("slow", "4")).unwrap_err();
     assert_eq!(error.kind, ErrorKind::ExecutionFailed);
-    assert!(error.message.starts_with("the queue of slow is full: 2 messages wait"), "{error}");
+    assert!(error.message.starts_with("the queue of slow is full (2 messages)"), "{error}");
     for _ in 0..3 {
-        let_go.send(()).unwrap();
+        permit.send(()).unwrap();
     }
     bus.close(Duration::from_mins(1));
-    assert_eq!(started.try_iter().collect::<Vec<_>>(), ["2", "3"], "what was taken is delivered, in order");
+    assert_eq!(
+        started.try_iter().collect::<Vec<_>>(),
+        ["2", "3"],
+        "accepted messages are delivered in order"
+    );
     assert_eq!(bus.undelivered(), (Vec::new(), 0));
 }
 
 #[test]
-fn an_unknown_channel_is_an_error_that_names_the_known_ones() {
+fn unknown_channel_is_an_error_with_the_known_ones() {
     let bus = Bus::builder().channel("slack", Log::new(|_| Ok(()))).build().unwrap();
     let error = bus.send(&message("slak", "hi")).unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidArguments);
-    assert_eq!(
-        error.message,
-        "channel: there is none called \"slak\", did you mean \"slack\"? (there are: slack)"
-    );
+    assert_eq!(error.message, "channel: \"slak\" is unknown; did you mean \"slack\"? (configured: slack)");
     let empty = Bus::builder().build().unwrap();
-    assert!(empty.send(&message("slack", "hi")).unwrap_err().message.contains("none is set up"));
+    assert!(empty.send(&message("slack", "hi")).unwrap_err().message.contains("no channel is configured"));
 }
 
 #[test]
-fn subscribers_get_the_messages_of_their_channel_and_no_others() {
-    let bus = Bus::builder().capacity(1).build().unwrap();
-    let (one, two, other) = (bus.subscribe("a"), bus.subscribe("a"), bus.subscribe("b"));
-    bus.send(&message("a", "x")).unwrap();
-    assert_eq!(one.next().unwrap().content, "x");
-    assert!(other.try_next().is_none());
-    let error = bus.send(&message("a", "y")).unwrap_err();
-    assert!(error.message.contains("full"), "one listener that does not take its messages is enough");
-    assert!(one.try_next().is_none(), "and then nobody gets it");
-    drop(two);
-    bus.send(&message("a", "y")).unwrap();
-    assert_eq!(one.next().unwrap().content, "y");
-    drop(one);
-    assert_eq!(bus.send(&message("a", "z")).unwrap_err().kind, ErrorKind::InvalidArguments, "nobody listens");
-    assert_eq!(bus.channels(), ["b"]);
-    bus.close(Duration::ZERO);
-    assert!(other.next().is_none(), "a closed bus has an end");
-}
-
-#[test]
-fn a_closed_bus_delivers_what_it_has_and_takes_no_more() {
+fn closed_bus_delivers_its_queue_and_accepts_no_more() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let sink = Arc::clone(&seen);
+    let received = Arc::clone(&seen);
     let log = Log::new(move |message| {
-        sink.lock().unwrap().push(message.content.clone());
+        received.lock().unwrap().push(message.content.clone());
         Ok(())
     });
     let bus = Bus::builder().channel("log", log).build().unwrap();
@@ -103,18 +83,18 @@ fn a_closed_bus_delivers_what_it_has_and_takes_no_more() {
     assert!(bus.send(&message("log", "late")).unwrap_err().message.contains("closed"));
 }
 
-/// Waits before every message.
-struct Patient;
+/// Waits before each message.
+struct WaitingChannel;
 
-impl Channel for Patient {
-    fn deliver(&self, _: &Message, wait: &mut Waiting<'_>) -> Result<(), ToolError> {
+impl Channel for WaitingChannel {
+    fn deliver(&self, _: &Message, wait: &mut WaitToRetry<'_>) -> Result<(), ToolError> {
         wait(&Pause { why: "HTTP 429".into(), wait: Duration::from_hours(1), next: 2, attempts: 5 })
     }
 }
 
 #[test]
-fn patience_has_an_end_and_the_rest_is_told() {
-    let bus = Bus::builder().channel("p", Patient).build().unwrap();
+fn close_timeout_leaves_the_rest_undelivered() {
+    let bus = Bus::builder().channel("p", WaitingChannel).build().unwrap();
     for content in ["1", "2"] {
         bus.send(&message("p", content)).unwrap();
     }
@@ -126,12 +106,12 @@ fn patience_has_an_end_and_the_rest_is_told() {
 }
 
 #[test]
-fn one_channel_that_waits_or_breaks_down_holds_up_no_other() {
-    let (gate, started, let_go) = Gate::new();
-    let (told, heard) = channel();
-    let told = Mutex::new(told);
+fn waiting_or_panicking_channel_delays_no_other() {
+    let (gate, started, permit) = GatedChannel::new();
+    let (sender, logged) = channel();
+    let sender = Mutex::new(sender);
     let log = Log::new(move |message| {
-        told.lock().unwrap().send(message.content.clone()).unwrap();
+        sender.lock().unwrap().send(message.content.clone()).unwrap();
         Ok(())
     });
     let broken = Log::new(|_| panic!("on purpose"));
@@ -142,8 +122,8 @@ fn one_channel_that_waits_or_breaks_down_holds_up_no_other() {
     bus.send(&message("broken", "2")).unwrap();
     bus.send(&message("broken", "3")).unwrap();
     bus.send(&message("log", "4")).unwrap();
-    assert_eq!(heard.recv().unwrap(), "4");
-    let_go.send(()).unwrap();
+    assert_eq!(logged.recv().unwrap(), "4");
+    permit.send(()).unwrap();
     bus.close(Duration::from_mins(1));
     let (undelivered, _) = bus.undelivered();
     let broken: Vec<_> =
@@ -152,13 +132,13 @@ fn one_channel_that_waits_or_breaks_down_holds_up_no_other() {
 }
 
 #[test]
-fn waits_are_as_the_maker_of_the_bus_says() {
+fn wait_function_replaces_sleeping() {
     let waited = Arc::new(Mutex::new(Vec::new()));
-    let kept = Arc::clone(&waited);
+    let record = Arc::clone(&waited);
     let bus = Bus::builder()
-        .channel("p", Patient)
+        .channel("p", WaitingChannel)
         .wait(move |pause, _| {
-            kept.lock().unwrap().push(pause.wait);
+            record.lock().unwrap().push(pause.wait);
             false
         })
         .build()
