@@ -1,4 +1,4 @@
-//! What stands at a path, with the hash of its bytes.
+//! The state of a path, with the hash of its content.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -8,251 +8,228 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use haft_tool::{FileContent, FileNode, Hash, Node, Reads, ToolError};
+use haft_tool::{FileContent, FileNode, Hash, Node, ToolError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::open::protected;
-use crate::hash;
+use crate::error::{not_a_file, os_error};
+use crate::open::{READ_FLAGS, require_regular};
+use crate::{LocalFiles, stat};
 
-use super::resolve::{Leaf, Place, below, resolve};
-use super::{LocalFiles, special};
+/// Larger files are not changed by tools that hold the content in memory.
+const MAX_UPDATE_BYTES: u64 = 1 << 30;
+/// The content of larger files is hashed as a stream.
+const MAX_BYTES_IN_MEMORY: u64 = 32 << 10;
+/// Enough for the attribute names of nearly every file.
+const XATTR_NAMES_BYTES: usize = 1 << 10;
+/// The kernel's limit for the list of names and for one value.
+const MAX_XATTR_BYTES: usize = 64 << 10;
 
-/// A regular file as it was read: its state, its bytes, and what tells whether it has changed since.
-pub(super) struct Current {
-    pub(super) node: FileNode,
-    pub(super) bytes: Vec<u8>,
-    pub(super) stat: Stat,
+/// The BLAKE3 hash of `bytes`, as changes and receipts write it.
+pub fn hash(bytes: &[u8]) -> Hash {
+    blake3::hash(bytes).to_hex().to_string()
 }
-
-/// Files beyond this are for the shell, not for a tool that holds them in memory twice.
-const MOST_BYTES: u64 = 1 << 30;
-/// Bytes beyond this are not held when a file is only looked at.
-const MOST_HELD: u64 = 32 * 1024;
 
 impl LocalFiles {
-    /// What stands where something was recorded. That was where it really was, so a link on the way leads elsewhere, and
-    /// there is nothing.
+    /// The state of a recorded path. Recorded paths contain no links, so below a link there is nothing.
     pub fn observe_recorded(&self, path: &Path) -> Result<Node, ToolError> {
-        if self.root_of(path).is_some_and(|root| is_below_another(path, &root.path)) {
+        if self.root_of(path).is_some_and(|root| is_below_non_directory(path, &root.path)) {
             return Ok(Node::Absent);
         }
-        self.observe_path(path)
+        self.observe_entry(path)
     }
 
-    pub(super) fn observe_path(&self, path: &Path) -> Result<Node, ToolError> {
-        let place = match self.place_to_look_at(path) {
-            // Where a file stands above it, there is nothing.
-            Err(error) if error.message.ends_with("is not a directory") && self.root_of(path).is_some() => {
-                return Ok(Node::Absent);
-            }
-            place => place?,
+    pub(crate) fn observe_entry(&self, path: &Path) -> Result<Node, ToolError> {
+        let found = match self.resolve_entry(path)? {
+            Some(found) if found.missing.is_empty() => found,
+            _ => return Ok(Node::Absent),
         };
-        if !place.missing.is_empty() {
-            return Ok(Node::Absent);
+        let captured = capture(&found.parent, &found.name);
+        let captured = captured.map_err(|error| ToolError::io(path.display(), &error))?;
+        if let Some(stat) = &captured.stat {
+            self.check_hard_link(path, stat)?;
         }
-        let seen = look(&place.parent, &place.name, path)?;
-        if let Some(stat) = &seen.stat {
-            self.refuse_alias(path, stat)?;
-        }
-        Ok(seen.node)
-    }
-
-    fn place_to_look_at(&self, path: &Path) -> Result<Place, ToolError> {
-        if self.scope.is_protected(path) {
-            return Err(protected(path));
-        }
-        let contained = self.root_of(path);
-        let place = match &contained {
-            Some(root) => resolve(root, &self.roots, below(root, path)?, Leaf::Keep)?,
-            None if self.scope.reads == Reads::Everywhere => {
-                let root = self.filesystem()?;
-                resolve(&root, std::slice::from_ref(&root), below(&root, path)?, Leaf::Keep)?
-            }
-            None => self.granted_place(path)?,
-        };
-        self.refuse_secret_place(path, &place, contained.is_some())?;
-        Ok(place)
+        Ok(captured.node)
     }
 }
 
-/// Whether something that is no directory stands above `path`, below `root`.
-fn is_below_another(path: &Path, root: &Path) -> bool {
-    let above = path.ancestors().skip(1).take_while(|above| *above != root);
-    above.into_iter().any(|above| above.symlink_metadata().is_ok_and(|meta| !meta.is_dir()))
+/// Whether something above `path` and below `root` is not a directory.
+fn is_below_non_directory(path: &Path, root: &Path) -> bool {
+    let mut above = path.ancestors().skip(1).take_while(|above| *above != root);
+    above.any(|above| above.symlink_metadata().is_ok_and(|meta| !meta.is_dir()))
 }
 
-/// What stands under a name, as it was seen.
-pub(super) struct Seen {
-    pub(super) node: Node,
-    /// What tells whether it has changed since; nothing stands there if there is none.
-    pub(super) stat: Option<Stat>,
-    pub(super) bytes: Kept,
+/// A directory entry at one moment.
+#[derive(Debug)]
+pub struct Captured {
+    /// Its state.
+    pub node: Node,
+    /// Its metadata; `None` if it does not exist.
+    pub stat: Option<Stat>,
+    /// Its content, if it is a regular file.
+    pub content: CapturedContent,
 }
 
-/// A file's bytes, or the way to them.
-pub(super) enum Kept {
+/// The content of a captured file.
+#[derive(Debug)]
+pub enum CapturedContent {
+    /// It is no regular file.
     None,
-    Held(Vec<u8>),
-    In(File),
+    /// The whole content.
+    Bytes(Vec<u8>),
+    /// The file, at its beginning, because it is too large to hold in memory.
+    File(File),
 }
 
-impl Kept {
-    pub(super) fn content(&mut self) -> FileContent<'_> {
+impl CapturedContent {
+    /// The content, as the ledger takes it.
+    pub fn as_file_content(&mut self) -> FileContent<'_> {
         match self {
             Self::None => FileContent::None,
-            Self::Held(bytes) => FileContent::Bytes(bytes),
-            Self::In(file) => FileContent::Reader(file),
+            Self::Bytes(bytes) => FileContent::Bytes(bytes),
+            Self::File(file) => FileContent::Reader(file),
         }
     }
 }
 
-/// What stands under `name`, with the hash of its bytes if they are a file's; many are not held.
-pub(super) fn look(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<Seen, ToolError> {
-    let failed = |error: Errno| ToolError::io(path.display(), &error.into());
-    let stat = match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => stat,
-        Err(Errno::NOENT) => return Ok(Seen { node: Node::Absent, stat: None, bytes: Kept::None }),
-        Err(error) => return Err(failed(error)),
+impl Captured {
+    pub(crate) const ABSENT: Self = Self { node: Node::Absent, stat: None, content: CapturedContent::None };
+}
+
+/// Captures the entry `name` of a directory. A link is not followed, and nothing but a regular file is opened.
+pub fn capture(dir: impl AsFd, name: &OsStr) -> std::io::Result<Captured> {
+    let stat = match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => return Ok(Captured::ABSENT),
+        stat => stat?,
     };
-    let node = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => return look_into(parent, name, path),
-        FileType::Directory => Node::Dir { mode: stat.st_mode & 0o7777 },
+    let node = match stat::file_type(&stat) {
+        FileType::RegularFile => {
+            return match open_entry(dir, name) {
+                Ok((file, stat)) if stat::is_file(&stat) => capture_file(file, stat),
+                Ok(_) => Err(Errno::AGAIN.into()),
+                Err(Errno::NOENT) => Ok(Captured::ABSENT),
+                Err(error) => Err(error.into()),
+            };
+        }
+        FileType::Directory => Node::Dir { mode: stat::permissions(&stat) },
         FileType::Symlink => {
-            let target = rustix::fs::readlinkat(parent, name, Vec::new()).map_err(failed)?;
+            let target = rustix::fs::readlinkat(dir, name, Vec::new())?;
             Node::Link { target: PathBuf::from(OsString::from_vec(target.into_bytes())) }
         }
         _ => Node::Special,
     };
-    Ok(Seen { node, stat: Some(stat), bytes: Kept::None })
+    Ok(Captured { node, stat: Some(stat), content: CapturedContent::None })
 }
 
-fn look_into(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<Seen, ToolError> {
-    let Some((mut file, stat)) = open_current(parent, name, path)? else {
-        return Ok(Seen { node: Node::Absent, stat: None, bytes: Kept::None });
-    };
-    let told = |error: std::io::Error| ToolError::io(format!("read {}", path.display()), &error);
-    let mut held = Vec::new();
-    file.by_ref().take(MOST_HELD + 1).read_to_end(&mut held).map_err(told)?;
+fn capture_file(mut file: File, stat: Stat) -> std::io::Result<Captured> {
+    let mut bytes = Vec::new();
+    file.by_ref().take(MAX_BYTES_IN_MEMORY + 1).read_to_end(&mut bytes)?;
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&held);
-    let mut size = held.len() as u64;
-    let mut bytes = Kept::None;
-    if size <= MOST_HELD {
-        bytes = Kept::Held(held);
-    } else {
-        size += std::io::copy(&mut file, &mut hasher).map_err(told)?;
-        file.rewind().map_err(told)?;
+    hasher.update(&bytes);
+    let in_memory = bytes.len() as u64 <= MAX_BYTES_IN_MEMORY;
+    if !in_memory {
+        hasher.update_reader(&mut file)?;
+        file.rewind()?;
     }
-    let hash = hasher.finalize().to_hex().to_string();
-    let node = Node::File(file_node(hash, size, &stat, &file));
-    if matches!(bytes, Kept::None) {
-        bytes = Kept::In(file);
-    }
-    Ok(Seen { node, stat: Some(stat), bytes })
+    let node = file_node(hasher.finalize().to_hex().to_string(), hasher.count(), &stat, &file);
+    let content = if in_memory { CapturedContent::Bytes(bytes) } else { CapturedContent::File(file) };
+    Ok(Captured { node: Node::File(node), stat: Some(stat), content })
 }
 
 fn file_node(hash: Hash, size: u64, stat: &Stat, file: &File) -> FileNode {
     FileNode {
         hash,
         size,
-        mode: stat.st_mode & 0o7777,
+        mode: stat::permissions(stat),
         owner: foreign_owner(stat),
         xattrs: xattrs(file),
-        linked: (stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino)),
+        linked: (stat::link_count(stat) > 1).then(|| stat::file_id(stat)),
     }
 }
 
-/// Reads the regular file `name`; `None` if there is none.
-pub(super) fn read_current(
-    parent: &OwnedFd,
-    name: &OsStr,
-    path: &Path,
-) -> Result<Option<Current>, ToolError> {
-    let Some((mut file, stat)) = open_current(parent, name, path)? else { return Ok(None) };
-    let size = u64::try_from(stat.st_size).unwrap_or(0);
-    if size > MOST_BYTES {
+/// A regular file that was read as a whole.
+pub(crate) struct FileInMemory {
+    pub(crate) node: FileNode,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) stat: Stat,
+}
+
+/// Reads the regular file `name`, at `path`, as a whole; `None` if it does not exist.
+pub(crate) fn read_file(dir: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<FileInMemory>, ToolError> {
+    let (mut file, stat) = match open_entry(dir, name) {
+        Ok(opened) => opened,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP) => return Err(not_a_file(path, FileType::Symlink)),
+        Err(error) => return Err(os_error(path, error)),
+    };
+    require_regular(path, &stat)?;
+    let size = stat::size(&stat);
+    if size > MAX_UPDATE_BYTES {
         return Err(ToolError::failed(format!(
-            "{} has {size} bytes; file tools change files up to {MOST_BYTES} bytes",
+            "{} has {size} bytes; file tools change files up to {MAX_UPDATE_BYTES} bytes",
             path.display()
         )));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
     file.by_ref()
-        .take(MOST_BYTES)
+        .take(MAX_UPDATE_BYTES)
         .read_to_end(&mut bytes)
         .map_err(|error| ToolError::io(format!("read {}", path.display()), &error))?;
     let node = file_node(hash(&bytes), bytes.len() as u64, &stat, &file);
-    Ok(Some(Current { node, bytes, stat }))
+    Ok(Some(FileInMemory { node, bytes, stat }))
 }
 
-/// Opens the regular file `name` for reading; `None` if there is none.
-fn open_current(parent: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<(File, Stat)>, ToolError> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let fd = match rustix::fs::openat(parent, name, flags, Mode::empty()) {
-        Ok(fd) => fd,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::LOOP) => return Err(special(path, FileType::Symlink)),
-        Err(Errno::NXIO) => return Err(special(path, FileType::Socket)),
-        // A file that its owner has locked for himself is unlocked for a moment.
-        Err(error @ Errno::ACCESS) => {
-            unlocked(parent, name, flags).map_err(|_| ToolError::io(path.display(), &error.into()))?
+/// Opens the entry `name` for reading. A file that denies its owner to read it is made readable for that moment.
+fn open_entry(dir: impl AsFd, name: &OsStr) -> Result<(File, Stat), Errno> {
+    let open = || rustix::fs::openat(&dir, name, READ_FLAGS | OFlags::NOFOLLOW, Mode::empty());
+    let fd = match open() {
+        Err(Errno::ACCESS) => {
+            let stat = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            if !stat::is_file(&stat) {
+                return Err(Errno::ACCESS);
+            }
+            let mode = stat::mode(stat::permissions(&stat));
+            let unlocked = rustix::fs::chmodat(&dir, name, mode | Mode::RUSR, AtFlags::empty());
+            unlocked.map_err(|_| Errno::ACCESS)?;
+            let fd = open();
+            rustix::fs::chmodat(&dir, name, mode, AtFlags::empty())?;
+            fd
         }
-        Err(error) => return Err(ToolError::io(path.display(), &error.into())),
-    };
-    let stat = rustix::fs::fstat(&fd).map_err(|error| ToolError::io(path.display(), &error.into()))?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Ok(Some((File::from(fd), stat))),
-        other => Err(special(path, other)),
-    }
+        opened => opened,
+    }?;
+    let stat = rustix::fs::fstat(&fd)?;
+    Ok((File::from(fd), stat))
 }
 
-fn unlocked(parent: &OwnedFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(Errno::ACCESS);
-    }
-    let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
-    rustix::fs::chmodat(parent, name, mode | Mode::RUSR, AtFlags::empty())?;
-    let fd = rustix::fs::openat(parent, name, flags, Mode::empty());
-    rustix::fs::chmodat(parent, name, mode, AtFlags::empty())?;
-    fd
-}
-
-/// Owner and group, where a file that this process creates would get others.
+/// Owner and group, if they are not those of this process.
 pub fn foreign_owner(stat: &Stat) -> Option<(u32, u32)> {
-    // Haft stays who it is, and this is asked for every file.
+    // Cached because every captured file needs it.
     static OWN: OnceLock<(u32, u32)> = OnceLock::new();
     let (uid, gid) =
         *OWN.get_or_init(|| (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()));
     (stat.st_uid != uid || stat.st_gid != gid).then_some((stat.st_uid, stat.st_gid))
 }
 
-/// The extended attributes, as far as they can be read.
+/// The extended attributes that can be read, sorted by name.
 pub fn xattrs(file: impl AsFd) -> Vec<(String, Vec<u8>)> {
-    // Most files have none or few.
-    let mut few = [0; 1024];
-    let names = match rustix::fs::flistxattr(&file, few.as_mut_slice()) {
-        Ok(used) => few[..used].to_vec(),
-        Err(Errno::RANGE) => {
-            let mut names = vec![0; 64 * 1024];
-            let Ok(used) = rustix::fs::flistxattr(&file, names.as_mut_slice()) else { return Vec::new() };
-            names.truncate(used);
-            names
-        }
-        Err(_) => return Vec::new(),
+    let list = |capacity: usize| {
+        let mut names = vec![0; capacity];
+        let used = rustix::fs::flistxattr(&file, names.as_mut_slice())?;
+        names.truncate(used);
+        Ok(names)
     };
-    let names = String::from_utf8_lossy(&names).into_owned();
-    let mut found: Vec<(String, Vec<u8>)> = names
-        .split('\0')
-        .filter(|name| !name.is_empty())
-        .filter_map(|name| {
-            let mut value = vec![0; 64 * 1024];
-            let used = rustix::fs::fgetxattr(&file, name, value.as_mut_slice()).ok()?;
-            value.truncate(used);
-            Some((name.to_owned(), value))
-        })
-        .collect();
+    let names = match list(XATTR_NAMES_BYTES) {
+        Err(Errno::RANGE) => list(MAX_XATTR_BYTES),
+        names => names,
+    };
+    let value = |name: &str| {
+        let mut value = vec![0; MAX_XATTR_BYTES];
+        let used = rustix::fs::fgetxattr(&file, name, value.as_mut_slice()).ok()?;
+        value.truncate(used);
+        Some((name.to_owned(), value))
+    };
+    let names = String::from_utf8_lossy(&names.unwrap_or_default()).into_owned();
+    let mut found: Vec<_> = names.split('\0').filter(|name| !name.is_empty()).filter_map(value).collect();
     found.sort();
     found
 }

@@ -1,243 +1,198 @@
-//! Opening for reading: contained, never a hang, never a protected file.
+//! Opening for reading: contained, never blocking, never a protected file.
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_tool::{ErrorKind, FileKind, OpenFile, Reads, ToolError};
-use rustix::fs::{FileType, Mode, OFlags, Stat};
-use rustix::io::Errno;
+use haft_tool::{FileKind, OpenFile, Reads, ToolError};
+use rustix::fs::{FileType, OFlags, Stat};
 
-use super::resolve::{Leaf, Place, below, resolve};
-use super::root::{Root, tells_about_a_process, true_path};
-use super::{LocalFiles, special};
+use crate::error::{ResolveError, not_a_file, os_error, outside, protected};
+use crate::resolve::{FinalLink, ResolvedPath, resolve};
+use crate::root::{Root, is_process_file};
+use crate::stat::{self, file_id};
+use crate::{LocalFiles, os};
 
-/// FIFOs and devices must not make the open wait.
-pub(super) const READ: OFlags =
+/// Opens for reading; `NONBLOCK` keeps FIFOs and devices from blocking.
+pub(crate) const READ_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// A handle that reads nothing and disturbs nothing, where the system has such a thing.
-#[cfg(target_os = "linux")]
-const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
-#[cfg(not(target_os = "linux"))]
-const LOOK: OFlags = READ;
-
 impl LocalFiles {
-    pub(super) fn open_regular(&self, path: &Path) -> Result<OpenFile, ToolError> {
-        // To open a device can already do something (a watchdog starts, a tape rewinds), so outside is looked at first.
+    pub(crate) fn open_regular(&self, path: &Path) -> Result<OpenFile, ToolError> {
+        // Opening a device can have an effect (a watchdog starts, a tape rewinds), so outside the roots the type is
+        // checked first.
         if self.root_of(path).is_none() {
-            only_regular(path, &self.stat_of(path)?)?;
+            require_regular(path, &self.stat_of(path)?)?;
         }
-        let (fd, stat) = self.open_any(path, READ)?;
-        only_regular(path, &stat)?;
-        let size = u64::try_from(stat.st_size).unwrap_or(0);
-        Ok(OpenFile { reader: Box::new(File::from(fd)), size, path: path.to_owned() })
+        let (fd, stat) = self.open_any(path, READ_FLAGS)?;
+        require_regular(path, &stat)?;
+        Ok(OpenFile { reader: Box::new(File::from(fd)), size: stat::size(&stat), path: path.to_owned() })
     }
 
-    pub(super) fn kind_of(&self, path: &Path) -> Result<FileKind, ToolError> {
-        Ok(super::kind(FileType::from_raw_mode(self.stat_of(path)?.st_mode)))
+    /// The type of `path`, links followed.
+    pub(crate) fn kind_of(&self, path: &Path) -> Result<FileKind, ToolError> {
+        Ok(file_kind(stat::file_type(&self.stat_of(path)?)))
     }
 
-    /// Opens whatever stands at `path`, links followed, if the scope lets the call read it.
-    pub(super) fn open_any(&self, path: &Path, flags: OFlags) -> Result<(OwnedFd, Stat), ToolError> {
+    /// The metadata of `path`, links followed.
+    pub(crate) fn stat_of(&self, path: &Path) -> Result<Stat, ToolError> {
+        self.open_any(path, os::METADATA_FLAGS).map(|(_, stat)| stat)
+    }
+
+    /// Opens a file of any type, links followed, if the scope allows the call to read it.
+    pub(crate) fn open_any(&self, path: &Path, flags: OFlags) -> Result<(OwnedFd, Stat), ToolError> {
         if self.scope.is_protected(path) {
             return Err(protected(path));
         }
         let contained = self.root_of(path);
-        let (fd, walked) = match &contained {
+        let (fd, resolved) = match &contained {
             Some(root) => open_in(root, &self.roots, path, flags)?,
             None if self.scope.reads == Reads::Everywhere => {
                 let root = self.filesystem()?;
                 open_in(&root, std::slice::from_ref(&root), path, flags)?
             }
-            None => self.open_granted(path, flags)?,
+            None => {
+                let granted = self.resolve_granted(path)?;
+                (granted.open(flags).map_err(|error| os_error(path, error))?, Some(granted.path()))
+            }
         };
-        let stat = rustix::fs::fstat(&fd).map_err(|error| ToolError::io(path.display(), &error.into()))?;
-        if contained.is_none() || self.overlap {
-            // The opened file itself says where it is, so a link or a race cannot hide a protected one.
-            let real = true_path(&fd).or(walked);
+        let stat = rustix::fs::fstat(&fd).map_err(|error| os_error(path, error))?;
+        if contained.is_none() || self.protected_near_roots {
+            // The path that the kernel reports for the open file: neither a link nor a race can hide a protected one.
+            let real = os::path_of(&fd).or(resolved);
             let real = real.ok_or_else(|| {
-                ToolError::denied(format!("{}: this system does not tell where it really is", path.display()))
+                ToolError::denied(format!("{}: this system does not report its real path", path.display()))
             })?;
-            self.refuse_secret(path, &fd, &real)?;
+            self.check_real_path(path, &fd, &real)?;
         }
-        self.refuse_alias(path, &stat)?;
+        self.check_hard_link(path, &stat)?;
         Ok((fd, stat))
     }
 
-    /// Opens a path outside the roots that the scope names.
-    fn open_granted(&self, path: &Path, flags: OFlags) -> Result<(OwnedFd, Option<PathBuf>), ToolError> {
-        let place = self.granted_place(path)?;
-        if !place.missing.is_empty() {
-            return Err(open_error(path, Errno::NOENT));
+    /// Resolves a path to an entry itself, a final link not followed; `None` if a file is in the place of a directory on
+    /// the way, so that nothing exists there.
+    pub(crate) fn resolve_entry(&self, path: &Path) -> Result<Option<ResolvedPath>, ToolError> {
+        if self.scope.is_protected(path) {
+            return Err(protected(path));
         }
-        let fd = rustix::fs::openat(&place.parent, &place.name, flags | OFlags::NOFOLLOW, Mode::empty())
-            .map_err(|error| open_error(path, error))?;
-        Ok((fd, Some(place.path())))
+        let found = match self.root_of(path) {
+            Some(root) => resolve(&root, &self.roots, root.relative(path)?, FinalLink::Keep),
+            None if self.scope.reads == Reads::Everywhere => {
+                let root = self.filesystem()?;
+                resolve(&root, std::slice::from_ref(&root), root.relative(path)?, FinalLink::Keep)
+            }
+            None => Ok(self.resolve_granted(path)?),
+        };
+        let found = match found {
+            Err(ResolveError::NotADirectory(_)) => return Ok(None),
+            found => found.map_err(|error| error.at(path))?,
+        };
+        self.check_resolved(path, &found)?;
+        Ok(Some(found))
     }
 
-    /// Refuses what no call may see at `real`, where `fd` or its parent is open.
-    fn refuse_secret(&self, asked: &Path, fd: &OwnedFd, real: &Path) -> Result<(), ToolError> {
+    /// Resolves a path outside the roots that the scope grants by name. A link on the way would make it another path.
+    pub(crate) fn resolve_granted(&self, path: &Path) -> Result<ResolvedPath, ToolError> {
+        if !self.scope.grants.iter().any(|grant| grant == path) {
+            return Err(outside(path));
+        }
+        let root = self.filesystem()?;
+        let found = resolve(&root, &[], root.relative(path)?, FinalLink::Keep);
+        let found = found.map_err(|error| error.at(path))?;
+        if found.path() == path { Ok(found) } else { Err(outside(path)) }
+    }
+
+    /// Refuses a resolved path that no call may see.
+    pub(crate) fn check_resolved(&self, asked: &Path, found: &ResolvedPath) -> Result<(), ToolError> {
+        if self.root_of(asked).is_some() && !self.protected_near_roots {
+            return Ok(());
+        }
+        let by_name = found.path();
+        if self.scope.is_protected(&by_name) {
+            return Err(protected(asked));
+        }
+        let real = os::path_of(&found.parent).map(|mut real| {
+            real.extend(&found.missing);
+            real.push(&found.name);
+            real
+        });
+        self.check_real_path(asked, &found.parent, &real.unwrap_or(by_name))
+    }
+
+    /// Refuses `real`, the path of `fd` or of an entry of it, if no call may see it.
+    fn check_real_path(&self, asked: &Path, fd: &OwnedFd, real: &Path) -> Result<(), ToolError> {
         if self.scope.is_protected(real) {
             return Err(protected(asked));
         }
-        if tells_about_a_process(fd, real) {
+        if is_process_file(fd, real) {
             return Err(ToolError::denied(format!(
-                "{}: what /proc tells about processes (environments, memory) is not read by file tools",
+                "{}: file tools do not read the files of processes in /proc (environments, memory)",
                 asked.display()
             )));
         }
         Ok(())
     }
 
-    /// Refuses a place that no call may see; `place` was reached from a root, or from anywhere if not `contained`.
-    pub(super) fn refuse_secret_place(
-        &self,
-        asked: &Path,
-        place: &Place,
-        contained: bool,
-    ) -> Result<(), ToolError> {
-        if contained && !self.overlap {
-            return Ok(());
-        }
-        let by_name = place.path();
-        if self.scope.is_protected(&by_name) {
-            return Err(protected(asked));
-        }
-        let real = true_path(&place.parent).map(|parent| {
-            let mut real = parent;
-            real.extend(&place.missing);
-            real.push(&place.name);
-            real
-        });
-        self.refuse_secret(asked, &place.parent, &real.unwrap_or(by_name))
+    /// Refuses another hard link to a protected file.
+    pub(crate) fn check_hard_link(&self, asked: &Path, stat: &Stat) -> Result<(), ToolError> {
+        let linked = stat::is_file(stat) && stat::link_count(stat) > 1;
+        if linked && self.protected_files().contains(&file_id(stat)) { Err(protected(asked)) } else { Ok(()) }
     }
 
-    /// A hard link gives a protected file a second, innocent name.
-    pub(super) fn refuse_alias(&self, asked: &Path, stat: &Stat) -> Result<(), ToolError> {
-        let file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        if file && stat.st_nlink > 1 && self.is_protected_inode(stat) {
-            Err(protected(asked))
-        } else {
-            Ok(())
-        }
-    }
-
-    fn is_protected_inode(&self, stat: &Stat) -> bool {
-        let inodes = self.protected_inodes.get_or_init(|| {
-            let mut inodes = HashSet::new();
+    /// Device and inode of every protected file and directory.
+    fn protected_files(&self) -> &HashSet<haft_tool::FileId> {
+        self.protected_files.get_or_init(|| {
+            let mut files = HashSet::new();
             let mut todo = self.scope.protected.clone();
             while let Some(path) = todo.pop() {
                 let Ok(stat) = rustix::fs::lstat(&path) else { continue };
-                inodes.insert((stat.st_dev, stat.st_ino));
-                if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+                let id = file_id(&stat);
+                files.insert(id);
+                if !stat::is_directory(&stat) {
                     continue;
                 }
                 for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
                     if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                         todo.push(entry.path());
                     } else {
-                        inodes.insert((stat.st_dev, entry.ino()));
+                        files.insert((id.0, entry.ino()));
                     }
                 }
             }
-            inodes
-        });
-        inodes.contains(&(stat.st_dev, stat.st_ino))
-    }
-
-    /// What stands at `path`, links followed, by its permission bits, size and time.
-    pub(super) fn stat_of(&self, path: &Path) -> Result<Stat, ToolError> {
-        self.open_any(path, LOOK).map(|(_, stat)| stat)
+            files
+        })
     }
 }
 
-/// Opens `path` below `root`; absolute links may lead into any of `roots`. Also tells where that is, if the walk knows.
+/// Opens `path` below `root`; absolute links may lead into any of `roots`. Also returns the resolved path if the kernel did
+/// not resolve it.
 fn open_in(
     root: &Arc<Root>,
     roots: &[Arc<Root>],
     path: &Path,
     flags: OFlags,
 ) -> Result<(OwnedFd, Option<PathBuf>), ToolError> {
-    let rest = below(root, path)?;
-    #[cfg(target_os = "linux")]
-    if let Some(opened) = by_kernel(root, path, rest, flags) {
-        return opened.map(|fd| (fd, None));
+    let relative = root.relative(path)?;
+    if let Some(opened) = os::open_beneath(root.fd.as_fd(), root.is_slash(), relative, flags) {
+        return opened.map(|fd| (fd, None)).map_err(|error| os_error(path, error));
     }
-    let place = resolve(root, roots, rest, Leaf::Follow)?;
-    if !place.missing.is_empty() {
-        return Err(open_error(path, Errno::NOENT));
-    }
-    let fd = rustix::fs::openat(&place.parent, &place.name, flags | OFlags::NOFOLLOW, Mode::empty())
-        .map_err(|error| open_error(path, error))?;
-    Ok((fd, Some(place.path())))
+    let found = resolve(root, roots, relative, FinalLink::Follow).map_err(|error| error.at(path))?;
+    let fd = found.open(flags).map_err(|error| os_error(path, error))?;
+    Ok((fd, Some(found.path())))
 }
 
-/// Lets the kernel do the walk; `None` if it leaves the answer to [`resolve`].
-#[cfg(target_os = "linux")]
-fn by_kernel(root: &Root, path: &Path, rest: &Path, flags: OFlags) -> Option<Result<OwnedFd, ToolError>> {
-    use rustix::fs::ResolveFlags;
-    let whole = root.path == Path::new("/");
-    let within = if whole { ResolveFlags::IN_ROOT } else { ResolveFlags::BENEATH };
-    let name = if rest.as_os_str().is_empty() { Path::new(".") } else { rest };
-    match rustix::fs::openat2(&root.fd, name, flags, Mode::empty(), within | ResolveFlags::NO_MAGICLINKS) {
-        Ok(fd) => Some(Ok(fd)),
-        // An absolute link, a circle, a link of /proc, a race, a path too long for one call, or a kernel without the call.
-        Err(Errno::XDEV | Errno::LOOP | Errno::AGAIN | Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG) => {
-            None
-        }
-        Err(error) => Some(Err(open_error(path, error))),
+pub(crate) fn require_regular(path: &Path, stat: &Stat) -> Result<(), ToolError> {
+    if stat::is_file(stat) { Ok(()) } else { Err(not_a_file(path, stat::file_type(stat))) }
+}
+
+pub(crate) fn file_kind(file_type: FileType) -> FileKind {
+    match file_type {
+        FileType::RegularFile => FileKind::File,
+        FileType::Directory => FileKind::Dir,
+        FileType::Symlink => FileKind::Link,
+        _ => FileKind::Special,
     }
-}
-
-fn open_error(path: &Path, error: Errno) -> ToolError {
-    match error {
-        Errno::NXIO => {
-            ToolError::invalid_path(format!("{} is a socket or device, not a file", path.display()))
-        }
-        Errno::NOENT => ToolError::new(ErrorKind::FileNotFound, format!("{} does not exist", path.display())),
-        Errno::NOTDIR => ToolError::new(
-            ErrorKind::FileNotFound,
-            format!("{} does not exist: a part of the path is not a directory", path.display()),
-        ),
-        Errno::NAMETOOLONG => {
-            ToolError::invalid_path(format!("the path is too long ({} bytes)", path.as_os_str().len()))
-        }
-        Errno::LOOP => ToolError::invalid_path(format!("{}: too many links", path.display())),
-        error => ToolError::io(path.display(), &error.into()),
-    }
-}
-
-pub(super) fn only_regular(path: &Path, stat: &Stat) -> Result<(), ToolError> {
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Ok(()),
-        other => Err(special(path, other)),
-    }
-}
-
-pub(super) fn protected(path: &Path) -> ToolError {
-    ToolError::denied(format!(
-        "{} is protected: tools do not touch Haft's ledger and configuration",
-        path.display()
-    ))
-}
-
-/// What holds paths to their root on this system, in words.
-#[cfg(target_os = "linux")]
-pub fn containment() -> &'static str {
-    use rustix::fs::ResolveFlags;
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    match rustix::fs::openat2(rustix::fs::CWD, ".", flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS) {
-        Err(Errno::NOSYS | Errno::PERM) => "a walk from held directories (this kernel has no openat2)",
-        _ => "openat2 (RESOLVE_BENEATH)",
-    }
-}
-
-/// What holds paths to their root on this system, in words.
-#[cfg(not(target_os = "linux"))]
-pub fn containment() -> &'static str {
-    "a walk from held directories (O_NOFOLLOW)"
 }

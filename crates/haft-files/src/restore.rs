@@ -1,381 +1,326 @@
-//! Putting paths back to earlier states, recorded like any other change.
+//! Restoring paths to earlier states, recorded like any other change.
 //!
-//! Many go together: they are looked at, written down in one wait for the disk, made ready, and only then put in place
-//! one after the other.
+//! Paths are restored in batches: a batch is captured, recorded with one sync, written under temporary names, and only then
+//! moved into place path by path.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use haft_tool::{Change, FileContent, FileId, Intent, Node, OpenContent, Restore, ToolError};
-use rustix::fs::{OFlags, Stat};
+use haft_tool::{Change, FileId, Intent, Node, OpenContent, Restore, ToolError};
+use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use super::LocalFiles;
-use super::groups::Groups;
-use super::node::{Kept, Seen, look};
-use super::place::{Installed, Spot, lock, temp_name};
-use super::resolve::Leaf;
-use super::swap::{Swap, conflict, sync_file_system};
-use super::update::{kept, overtaken, sync};
+use crate::error::{changed_meanwhile, changed_twice, conflict};
+use crate::hard_links::HardLinks;
+use crate::node::{Captured, CapturedContent, capture};
+use crate::replace::{ReplaceTarget, Replaced, temp_name};
+use crate::resolve::{FinalLink, ResolvedPath};
+use crate::restore_entry::EntryRestore;
+use crate::stat::file_id;
+use crate::update::sync_directory;
+use crate::{LocalFiles, os};
 
-/// How many paths go together.
-const MOST: usize = 500;
-/// How many bytes they may hold meanwhile.
-const MOST_BYTES: usize = 8 << 20;
-/// How many large files they may hold open.
-const MOST_OPEN: usize = 64;
-/// More files or directories than this go to the disk together.
-const FEW: usize = 4;
+/// The largest batch: paths, bytes in memory and open files.
+const MAX_BATCH_PATHS: usize = 500;
+const MAX_BATCH_BYTES: usize = 8 << 20;
+const MAX_BATCH_OPEN_FILES: usize = 64;
+/// A larger batch is synced by file system, not path by path.
+const MAX_SINGLE_SYNCS: usize = 4;
 
 impl LocalFiles {
-    pub(super) fn restore_paths(
+    pub(crate) fn restore_paths(
         &self,
         restores: &[Restore<'_>],
         content: &OpenContent<'_>,
     ) -> Result<(), ToolError> {
-        let groups = Groups::of(restores, self.roots.iter().map(|root| &*root.path));
-        let (first, then): (Vec<_>, Vec<_>) =
-            restores.iter().partition(|restore| groups.comes_first(restore));
-        let mut batch = Batch::new(self, content, groups);
-        for restores in [first, then] {
+        let links = HardLinks::find(restores, self.roots.iter().map(|root| &*root.path));
+        let (first, rest): (Vec<_>, Vec<_>) = restores.iter().partition(|restore| links.comes_first(restore));
+        let mut batch = RestoreBatch::new(self, content, links);
+        for restores in [first, rest] {
             for restore in restores {
-                if batch.must_come_first(restore) {
-                    batch.perform()?;
+                if batch.must_flush_before(restore) {
+                    batch.flush()?;
                 }
                 batch.add(restore)?;
             }
-            batch.perform()?;
+            batch.flush()?;
         }
         Ok(())
     }
+
+    /// Resolves a recorded path; `None` if its directory is gone or a link on the way makes it another path.
+    fn resolve_recorded(&self, path: &Path) -> Result<Option<ResolvedPath>, ToolError> {
+        let found = self.resolve_for_write(path, FinalLink::Keep)?;
+        Ok((found.missing.is_empty() && found.path() == path).then_some(found))
+    }
 }
 
-/// One path of a batch, looked at and ready to be written down.
-struct Entry<'a> {
+/// A path of a batch.
+struct BatchEntry<'a> {
     path: &'a Path,
     to: &'a Node,
     now: Node,
     stat: Option<Stat>,
-    bytes: Kept,
-    /// Whether the bytes go into the very file that is there.
-    over: bool,
+    content: CapturedContent,
+    /// Whether the content is written into the existing file.
+    in_place: bool,
     temp: OsString,
-    /// Where its directory really is.
-    parent: PathBuf,
-    /// What was prepared under the temporary name.
-    made: Option<Stat>,
+    /// What was created under the temporary name.
+    prepared: Option<Stat>,
 }
 
-impl Entry<'_> {
-    /// The file that this is one of the names of, if it comes back as that.
-    fn file(&self) -> Option<FileId> {
-        self.to.linked().filter(|_| !self.over)
+impl BatchEntry<'_> {
+    fn change(&self) -> Change {
+        Change::new(self.path, self.now.clone(), self.to.clone())
     }
 
-    fn swap<'s>(&'s self, parent: &'s OwnedFd, name: &'s OsStr) -> Swap<'s> {
-        let spot = Spot { parent, name, temp: &self.temp };
-        Swap { spot, path: self.path, now: &self.now, stat: self.stat.as_ref() }
+    /// The hard-linked file that is restored under this name.
+    fn linked_file(&self) -> Option<FileId> {
+        self.to.linked().filter(|_| !self.in_place)
+    }
+
+    fn restore<'s>(&'s self, found: &'s ResolvedPath) -> EntryRestore<'s> {
+        let target = ReplaceTarget { dir: &found.parent, name: &found.name, temp: &self.temp };
+        EntryRestore { target, path: self.path, now: &self.now, stat: self.stat.as_ref() }
     }
 }
 
-struct Batch<'a> {
+struct RestoreBatch<'a> {
     files: &'a LocalFiles,
-    content: &'a OpenContent<'a>,
-    entries: Vec<Entry<'a>>,
-    /// The paths of the batch, and whether a directory is made there.
-    touched: HashMap<&'a Path, bool>,
-    /// The directories that paths of the batch lie in.
+    open_content: &'a OpenContent<'a>,
+    links: HardLinks,
+    entries: Vec<BatchEntry<'a>>,
+    /// The paths of the batch; the value says whether a directory is created there.
+    paths: HashMap<&'a Path, bool>,
+    /// The directories that contain paths of the batch.
     parents: HashSet<&'a Path>,
-    /// The files that are written over.
-    written_over: HashSet<FileId>,
-    held: usize,
-    open: usize,
-    dirs: Directories,
-    groups: Groups,
+    /// The files whose content is restored in place.
+    in_place: HashSet<FileId>,
+    bytes: usize,
+    open_files: usize,
 }
 
-impl<'a> Batch<'a> {
-    fn new(files: &'a LocalFiles, content: &'a OpenContent<'a>, groups: Groups) -> Self {
-        let (touched, parents, written_over) = (HashMap::new(), HashSet::new(), HashSet::new());
-        let (entries, dirs) = (Vec::new(), Directories::default());
-        Self { files, content, entries, touched, parents, written_over, held: 0, open: 0, dirs, groups }
+impl<'a> RestoreBatch<'a> {
+    fn new(files: &'a LocalFiles, open_content: &'a OpenContent<'a>, links: HardLinks) -> Self {
+        Self {
+            files,
+            open_content,
+            links,
+            entries: Vec::new(),
+            paths: HashMap::new(),
+            parents: HashSet::new(),
+            in_place: HashSet::new(),
+            bytes: 0,
+            open_files: 0,
+        }
     }
 
-    /// Whether what is in the batch must be done before `restore` can be looked at.
-    fn must_come_first(&self, restore: &Restore<'a>) -> bool {
-        if self.entries.len() >= MOST || self.held >= MOST_BYTES || self.open >= MOST_OPEN {
+    /// Whether the batch must be performed before `restore` can be captured.
+    fn must_flush_before(&self, restore: &Restore<'a>) -> bool {
+        if self.entries.len() >= MAX_BATCH_PATHS
+            || self.bytes >= MAX_BATCH_BYTES
+            || self.open_files >= MAX_BATCH_OPEN_FILES
+        {
             return true;
         }
-        // In a directory that is yet to be made there is nothing to look at; but files are prepared in theirs.
+        // An entry of a directory that the batch creates needs no capture, but a file is prepared in its directory.
         let is_file = restore.to.as_file().is_some();
-        let hinders = |above: &Path| self.touched.get(above).is_some_and(|made| is_file || !made);
-        self.touched.contains_key(restore.path) || restore.path.ancestors().skip(1).any(hinders)
+        let blocks = |above: &Path| self.paths.get(above).is_some_and(|created| is_file || !created);
+        self.paths.contains_key(restore.path) || restore.path.ancestors().skip(1).any(blocks)
     }
 
     fn add(&mut self, restore: &Restore<'a>) -> Result<(), ToolError> {
         let Restore { path, expect, to } = *restore;
+        let failed = |error: std::io::Error| restore_failed(path, &error);
         if *to == Node::Special {
-            return Err(conflict(path, "a device, socket or FIFO stood there, which is not recreated"));
+            return Err(conflict(path, "a device, socket or FIFO was there, which cannot be recreated"));
         }
-        let temp = temp_name()?;
-        let in_new = path.ancestors().skip(1).any(|above| self.touched.contains_key(above));
-        let (mut seen, parent) = if in_new {
-            let parent = path.parent().unwrap_or(path).to_owned();
-            (Seen { node: Node::Absent, stat: None, bytes: Kept::None }, parent)
-        } else {
-            let Some((held, name)) = self.dirs.find(self.files, path)? else {
-                return match (expect, to) {
-                    (Node::Absent, Node::Absent) => Ok(()),
-                    _ => Err(gone(path)),
-                };
+        let mut seen = Captured::ABSENT;
+        if !path.ancestors().skip(1).any(|above| self.paths.contains_key(above)) {
+            let Some(found) = self.files.resolve_recorded(path)? else {
+                let nothing_to_do = *expect == Node::Absent && *to == Node::Absent;
+                return if nothing_to_do { Ok(()) } else { Err(directory_gone(path)) };
             };
-            let seen = look(&held.fd, &name, path)?;
+            seen = capture(&found.parent, &found.name).map_err(failed)?;
             if let Some(stat) = &seen.stat {
-                self.files.refuse_alias(path, stat)?;
+                self.files.check_hard_link(path, stat)?;
             }
-            if matches!(seen.node, Node::Dir { .. })
-                && !matches!(to, Node::Dir { .. })
-                && !self.parents.contains(path)
-            {
-                let spot = Spot { parent: &held.fd, name: &name, temp: &temp };
-                Swap { spot, path, now: &seen.node, stat: seen.stat.as_ref() }.refuse_full_directory()?;
+            let replaces_directory = matches!(seen.node, Node::Dir { .. }) && !matches!(to, Node::Dir { .. });
+            // Entries that the batch removes first are not counted here; the kernel refuses if others remain.
+            if replaces_directory && !self.parents.contains(path) {
+                let target = ReplaceTarget { dir: &found.parent, name: &found.name, temp: &OsString::new() };
+                EntryRestore { target, path, now: &seen.node, stat: seen.stat.as_ref() }
+                    .refuse_non_empty()?;
             }
-            (seen, held.path.clone())
-        };
-        if let (Node::File(file), Some(stat)) = (&mut seen.node, &seen.stat) {
-            let here = (stat.st_dev, stat.st_ino);
-            file.linked = Some(here).filter(|here| self.groups.has_several(*here, file.linked.is_some()));
         }
-        let linked = seen.node.linked();
-        let here = seen.stat.as_ref().map(|stat| (stat.st_dev, stat.st_ino));
-        // It has other names, or had and may have them again.
-        let over = here.is_some() && here == to.linked();
-        if here.is_some_and(|file| self.written_over.contains(&file)) {
-            self.perform()?;
+        let file = seen.stat.as_ref().map(file_id);
+        if file.is_some_and(|file| self.in_place.contains(&file)) {
+            self.flush()?;
             return self.add(restore);
         }
-        if over && seen.node.fully_same_as(to) {
-            // It came back under another of its names.
+        if let (Node::File(node), Some(file)) = (&mut seen.node, file) {
+            node.linked = self.links.was_linked(file, node.linked.is_some()).then_some(file);
+        }
+        // The file that was there before the call; it has or had other names, which must show the same content.
+        let in_place = file.is_some() && file == to.linked();
+        if in_place && seen.node.fully_same_as(to) {
+            // Restored under another of its names.
             return Ok(());
         }
-        if linked.is_some_and(|file| self.groups.is_written_over(file)) && !seen.node.same_as(expect) {
-            // It was what the call left, until its bytes came back under another name.
-            (seen.node, seen.bytes) = (expect.clone(), Kept::None);
+        if seen.node.linked().is_some_and(|file| self.links.is_rewritten(file)) && !seen.node.same_as(expect)
+        {
+            // It was `expect` until its content was restored under another name.
+            (seen.node, seen.content) = (expect.clone(), CapturedContent::None);
         }
         if !seen.node.same_as(expect) {
             let now = seen.node.noun();
             return Err(conflict(path, &format!("it is no longer what the call left ({now})")));
         }
-        match &seen.bytes {
-            Kept::None => {}
-            Kept::Held(bytes) => self.held += bytes.len(),
-            Kept::In(_) => self.open += 1,
+        match &seen.content {
+            CapturedContent::None => {}
+            CapturedContent::Bytes(bytes) => self.bytes += bytes.len(),
+            CapturedContent::File(_) => self.open_files += 1,
         }
-        self.written_over.extend(here.filter(|_| over));
-        let is_new_dir = matches!(to, Node::Dir { .. }) && !matches!(seen.node, Node::Dir { .. });
-        self.touched.insert(path, is_new_dir);
+        self.in_place.extend(file.filter(|_| in_place));
+        let creates_directory = matches!(to, Node::Dir { .. }) && !matches!(seen.node, Node::Dir { .. });
+        self.paths.insert(path, creates_directory);
         self.parents.extend(path.parent());
-        let Seen { node: now, stat, bytes } = seen;
-        self.entries.push(Entry { path, to, now, stat, bytes, over, temp, parent, made: None });
+        let Captured { node: now, stat, content } = seen;
+        let temp = temp_name().map_err(failed)?;
+        self.entries.push(BatchEntry { path, to, now, stat, content, in_place, temp, prepared: None });
         Ok(())
     }
 
-    /// Writes the batch down, makes it ready and puts it in place.
-    fn perform(&mut self) -> Result<(), ToolError> {
-        let mut entries = std::mem::take(&mut self.entries);
-        *self = Self::new(self.files, self.content, std::mem::take(&mut self.groups));
+    /// Records the batch, prepares its files and moves them into place.
+    fn flush(&mut self) -> Result<(), ToolError> {
+        let links = std::mem::take(&mut self.links);
+        let Self { mut entries, .. } =
+            std::mem::replace(self, Self::new(self.files, self.open_content, links));
         if entries.is_empty() {
             return Ok(());
         }
-        let change = |entry: &Entry<'_>| Change::new(entry.path, entry.now.clone(), entry.to.clone());
         let mut intents: Vec<Intent<'_>> = entries
             .iter_mut()
             .map(|entry| Intent {
-                change: change(entry),
-                temp: Some(entry.parent.join(&entry.temp)),
-                previous: if entry.now.as_file().is_some() {
-                    entry.bytes.content()
-                } else {
-                    FileContent::None
-                },
+                change: entry.change(),
+                temp: Some(entry.path.with_file_name(&entry.temp)),
+                previous: entry.content.as_file_content(),
             })
             .collect();
-        self.files.journal.intend(&mut intents)?;
+        self.files.record.intend(&mut intents)?;
         drop(intents);
         for entry in &mut entries {
-            entry.bytes = Kept::None;
+            entry.content = CapturedContent::None;
         }
-        if let Err(error) = self.prepare(&mut entries) {
-            self.forget(&entries);
+        let by_filesystem = os::HAS_FILESYSTEM_SYNC && entries.len() > MAX_SINGLE_SYNCS;
+        if let Err(error) = self.prepare(&mut entries, by_filesystem) {
+            self.remove_prepared(&entries);
             return Err(error);
         }
-        let mut dirs = Directories::default();
-        for (at, entry) in entries.iter().enumerate() {
-            let put = self.put(entry, &mut dirs);
-            if let Err(error) = put {
-                self.forget(&entries[at + 1..]);
-                return Err(error);
-            }
+        let mut pending = FilesystemSync::default();
+        for (index, entry) in entries.iter().enumerate() {
+            let found = self.install(entry).inspect_err(|_| self.remove_prepared(&entries[index + 1..]))?;
             match entry.to.linked() {
-                Some(file) if entry.over => self.groups.write_over(file),
-                Some(file) => self.groups.is_at(file, entry.path.to_owned()),
+                Some(file) if entry.in_place => self.links.set_rewritten(file),
+                Some(file) => self.links.set_name(file, entry.path.to_owned()),
                 None => {}
             }
-            self.files.journal.changed(change(entry));
+            self.files.record.changed(entry.change());
+            if by_filesystem {
+                pending.add(found.parent).map_err(|error| restore_failed(entry.path, &error.into()))?;
+            } else {
+                sync_directory(&found.parent, entry.path)?;
+            }
         }
-        dirs.sync()
+        pending.finish()
     }
 
-    /// Writes the files of the batch under their temporary names, and to the disk.
-    fn prepare(&mut self, entries: &mut [Entry<'_>]) -> Result<(), ToolError> {
-        let many = entries.iter().filter(|entry| entry.to.as_file().is_some()).count() > FEW;
-        let mut dirs = Directories::default();
-        let mut others = Directories::default();
-        let mut last: HashMap<u64, File> = HashMap::new();
-        for entry in entries.iter_mut() {
+    /// Writes the files of the batch under their temporary names and makes them durable.
+    fn prepare(&mut self, entries: &mut [BatchEntry<'_>], by_filesystem: bool) -> Result<(), ToolError> {
+        let mut pending = FilesystemSync::default();
+        for entry in entries {
             let Some(node) = entry.to.as_file() else { continue };
-            let (parent, name) = dirs.enter(self.files, entry.path)?;
-            let swap = entry.swap(parent, &name);
-            let other = entry.file().and_then(|file| self.groups.name(file));
-            if let Some(other) = other.filter(|other| *other != entry.path)
-                && let Ok((from, name)) = others.enter(self.files, other)
-                && let Some(stat) = swap.link(from, &name, node)
+            let found = self.find(entry.path)?;
+            let restore = entry.restore(&found);
+            let other_name = entry.linked_file().and_then(|file| self.links.name(file));
+            if let Some(other) = other_name.filter(|other| *other != entry.path)
+                && let Ok(other) = self.find(other)
+                && let Some(stat) = restore.link(&other, node)
             {
-                entry.made = Some(stat);
+                entry.prepared = Some(stat);
                 continue;
             }
-            let (file, stat) = swap.prepare(node, self.content)?;
-            if let Some(file) = entry.file() {
-                self.groups.is_at(file, entry.parent.join(&entry.temp));
+            let (file, stat) = restore.prepare(node, self.open_content)?;
+            let failed = |error: std::io::Error| restore_failed(entry.path, &error);
+            if by_filesystem {
+                pending.add(file.into()).map_err(|error| failed(error.into()))?;
+            } else {
+                file.sync_all().map_err(failed)?;
             }
-            if !many {
-                file.sync_all().map_err(|error| ToolError::io(entry.path.display(), &error))?;
+            if let Some(file) = entry.linked_file() {
+                self.links.set_name(file, entry.path.with_file_name(&entry.temp));
             }
-            last.insert(stat.st_dev, file);
-            entry.made = Some(stat);
+            entry.prepared = Some(stat);
         }
-        if many {
-            for file in last.values() {
-                sync_file_system(file).map_err(|error| ToolError::io("sync", &error.into()))?;
-            }
-        }
-        Ok(())
+        pending.finish()
     }
 
-    fn put(&self, entry: &Entry<'_>, dirs: &mut Directories) -> Result<(), ToolError> {
-        let (parent, name) = dirs.enter(self.files, entry.path)?;
-        let _held = lock(parent, entry.path)?;
-        let swap = entry.swap(parent, &name);
-        let done = match entry.to.as_file().filter(|_| entry.over) {
-            Some(file) => swap.write_over(file),
-            None => swap.to(entry.to, entry.made.as_ref()),
+    fn install(&self, entry: &BatchEntry<'_>) -> Result<ResolvedPath, ToolError> {
+        let found = self.find(entry.path)?;
+        let _lock = self.files.lock_directory(&found.parent, entry.path)?;
+        let restore = entry.restore(&found);
+        let replaced = match entry.to.as_file().filter(|_| entry.in_place) {
+            Some(file) => restore.rewrite_in_place(file),
+            None => restore.install(entry.to, entry.prepared.as_ref()),
         };
-        match done? {
-            Installed::Yes => Ok(()),
-            Installed::Overtaken => Err(overtaken(entry.path)),
-            Installed::Kept => Err(kept(entry.path, &entry.parent.join(&entry.temp))),
+        match replaced? {
+            Replaced::Yes => Ok(found),
+            Replaced::Conflict => Err(changed_meanwhile(entry.path)),
+            Replaced::ConflictKept => Err(changed_twice(entry.path, &entry.path.with_file_name(&entry.temp))),
         }
     }
 
-    /// Removes what was prepared and is not wanted any more.
-    fn forget(&self, entries: &[Entry<'_>]) {
-        let mut dirs = Directories::default();
-        for entry in entries.iter().filter(|entry| entry.made.is_some()) {
-            if let Ok((parent, name)) = dirs.enter(self.files, entry.path) {
-                entry.swap(parent, &name).forget();
+    /// Removes files that were prepared and are not needed.
+    fn remove_prepared(&self, entries: &[BatchEntry<'_>]) {
+        for entry in entries.iter().filter(|entry| entry.prepared.is_some()) {
+            if let Ok(found) = self.find(entry.path) {
+                entry.restore(&found).target.remove_temp();
             }
         }
     }
+
+    fn find(&self, path: &Path) -> Result<ResolvedPath, ToolError> {
+        self.files.resolve_recorded(path)?.ok_or_else(|| directory_gone(path))
+    }
 }
 
-/// The directory that was entered last, held, because paths of one directory come together; and those to be synced.
+/// File systems to be synced, each with one open file on it.
 #[derive(Default)]
-struct Directories {
-    last: Option<Held>,
-    /// One directory of each file system.
-    devices: HashMap<u64, OwnedFd>,
-    few: Vec<Held>,
-}
+struct FilesystemSync(HashMap<u64, OwnedFd>);
 
-struct Held {
-    /// The path by which it was asked for.
-    asked: PathBuf,
-    /// Where it really is.
-    path: PathBuf,
-    fd: OwnedFd,
-}
-
-impl Directories {
-    /// The held directory that `path` lies in, and its name there.
-    fn enter(&mut self, files: &LocalFiles, path: &Path) -> Result<(&OwnedFd, OsString), ToolError> {
-        let (held, name) = self.find(files, path)?.ok_or_else(|| gone(path))?;
-        Ok((&held.fd, name))
-    }
-
-    /// The same; nothing if the directory is not there.
-    fn find(&mut self, files: &LocalFiles, path: &Path) -> Result<Option<(&Held, OsString)>, ToolError> {
-        let asked = path.parent().unwrap_or(path);
-        let again = self.last.as_ref().is_some_and(|last| last.asked == asked);
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        if !again {
-            let place = files.place_for_write(path, Leaf::Keep)?;
-            // Through a link it would be another path than was recorded.
-            if !place.missing.is_empty() || place.path() != path {
-                return Ok(None);
-            }
-            // A root itself lies in no directory that could be entered for its neighbours too.
-            let asked = if place.name == name { asked.to_owned() } else { PathBuf::new() };
-            name = place.name;
-            let held = Held { asked, path: place.parent_path, fd: place.parent };
-            if let Some(last) = self.last.replace(held) {
-                self.leave(last)?;
-            }
-        }
-        Ok(self.last.as_ref().map(|last| (last, name)))
-    }
-
-    fn leave(&mut self, held: Held) -> Result<(), ToolError> {
-        if self.few.len() < FEW {
-            self.few.push(held);
-            return Ok(());
-        }
-        let told = |error: Errno| ToolError::io(held.path.display(), &error.into());
-        let stat = rustix::fs::fstat(&held.fd).map_err(told)?;
-        // A handle that only holds a directory cannot sync.
-        if rustix::fs::fcntl_getfl(&held.fd).is_ok_and(can_sync) {
-            self.devices.entry(stat.st_dev).or_insert(held.fd);
+impl FilesystemSync {
+    fn add(&mut self, fd: OwnedFd) -> Result<(), Errno> {
+        if os::can_sync(&fd) {
+            let (device, _) = file_id(&rustix::fs::fstat(&fd)?);
+            self.0.entry(device).or_insert(fd);
         }
         Ok(())
     }
 
-    /// Makes what was done in the directories durable.
-    fn sync(mut self) -> Result<(), ToolError> {
-        if let Some(last) = self.last.take() {
-            self.leave(last)?;
-        }
-        for held in &self.few {
-            sync(&held.fd, &held.path)?;
-        }
-        for fd in self.devices.values() {
-            sync_file_system(fd).map_err(|error| ToolError::io("sync", &error.into()))?;
+    fn finish(self) -> Result<(), ToolError> {
+        for fd in self.0.values() {
+            os::sync_filesystem(fd).map_err(|error| ToolError::io("sync", &error.into()))?;
         }
         Ok(())
     }
 }
 
-fn gone(path: &Path) -> ToolError {
-    conflict(path, "its directory is gone")
+fn directory_gone(path: &Path) -> ToolError {
+    conflict(path, "its directory no longer exists")
 }
 
-#[cfg(target_os = "linux")]
-fn can_sync(flags: OFlags) -> bool {
-    !flags.contains(OFlags::PATH)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn can_sync(_flags: OFlags) -> bool {
-    true
+pub(crate) fn restore_failed(path: &Path, error: &std::io::Error) -> ToolError {
+    ToolError::io(format!("restore {}", path.display()), error)
 }

@@ -1,91 +1,112 @@
-//! Replacing a file's bytes: recorded first, then atomically, with no other writer's bytes lost.
+//! Replacing a file's content: recorded first, then atomically, without losing another writer's version.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use haft_tool::{Change, EditFn, ErrorKind, FileContent, FileNode, Intent, Node, ToolError, Written};
-use rustix::fs::{Access, AtFlags, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::LocalFiles;
-use super::node::{foreign_owner, read_current};
-use super::open::protected;
-use super::place::{Installed, Spot, lock, temp_name, write_temp};
-use super::resolve::{Leaf, Place, below, outside, resolve};
-use crate::hash;
+use crate::error::{changed_meanwhile, changed_twice, conflict, protected};
+use crate::lock::{LockError, lock_exclusive};
+use crate::node::{FileInMemory, foreign_owner, hash, read_file};
+use crate::replace::{PRIVATE_MODE, ReplaceTarget, Replaced, create_file, set_metadata, temp_name};
+use crate::resolve::{FinalLink, ResolvedPath, resolve};
+use crate::{LocalFiles, os, stat};
 
-/// How often an edit is made again on a file that somebody else keeps changing.
-const ATTEMPTS: u32 = 5;
+/// How often an edit is repeated on a file that another program keeps changing.
+const MAX_ATTEMPTS: u32 = 5;
+/// How long a call waits for another one that writes into the same directory.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+const NEW_FILE_MODE: u32 = 0o666;
+const NEW_DIR_MODE: u32 = 0o777;
 
 impl LocalFiles {
-    pub(super) fn update_file(&self, path: &Path, edit: &mut EditFn<'_>) -> Result<Written, ToolError> {
-        for _ in 0..ATTEMPTS {
-            let place = self.place_for_write(path, Leaf::Follow)?;
-            if let Some(written) = self.attempt(place, edit)? {
+    pub(crate) fn update_file(&self, path: &Path, edit: &mut EditFn<'_>) -> Result<Written, ToolError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let target = self.resolve_for_write(path, FinalLink::Follow)?;
+            if let Some(written) = self.try_update(target, edit)? {
                 return Ok(written);
             }
         }
-        Err(overtaken(path))
+        Err(changed_meanwhile(path))
     }
 
-    /// A place the scope lets the call write to.
-    pub(super) fn place_for_write(&self, path: &Path, leaf: Leaf) -> Result<Place, ToolError> {
+    /// Resolves a path that the scope allows the call to write.
+    pub(crate) fn resolve_for_write(
+        &self,
+        path: &Path,
+        final_link: FinalLink,
+    ) -> Result<ResolvedPath, ToolError> {
         if self.scope.is_protected(path) {
             return Err(protected(path));
         }
         if !self.scope.writes {
             return Err(ToolError::denied(format!("{}: this call may not write", path.display())));
         }
-        let contained = self.root_of(path);
-        let place = match &contained {
-            Some(root) => resolve(root, &self.roots, below(root, path)?, leaf)?,
-            None => self.granted_place(path)?,
+        let found = match self.root_of(path) {
+            Some(root) => resolve(&root, &self.roots, root.relative(path)?, final_link)
+                .map_err(|error| error.at(path))?,
+            None => self.resolve_granted(path)?,
         };
-        self.refuse_secret_place(path, &place, contained.is_some())?;
+        self.check_resolved(path, &found)?;
         let granted = self.scope.grants.iter().any(|grant| grant == path);
-        if !granted && self.scope.is_write_blocked(&place.path()) {
+        if !granted && self.scope.is_write_blocked(&found.path()) {
             return Err(ToolError::denied(format!(
                 "writes to {} are denied: it is blocked, and no rule names it",
-                place.path().display()
+                found.path().display()
             )));
         }
-        Ok(place)
+        Ok(found)
     }
 
-    /// The place of a path outside the roots that the scope names.
-    pub(super) fn granted_place(&self, path: &Path) -> Result<Place, ToolError> {
-        if !self.scope.grants.iter().any(|grant| grant == path) {
-            return Err(outside(path));
+    /// Locks a directory against other Haft calls until the handle is dropped. Other programs do not take this lock: see
+    /// [`ReplaceTarget::install`].
+    pub(crate) fn lock_directory(&self, dir: &OwnedFd, path: &Path) -> Result<Option<OwnedFd>, ToolError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(fd) = rustix::fs::openat(dir, ".", flags, Mode::empty()) else { return Ok(None) };
+        match lock_exclusive(&fd, LOCK_TIMEOUT, &self.cancel) {
+            Ok(()) => Ok(Some(fd)),
+            Err(LockError::Cancelled) => Err(self.not_changed(path)),
+            Err(LockError::Timeout) => Err(conflict(
+                path,
+                &format!(
+                    "another call has been writing in its directory for {} s; try again",
+                    LOCK_TIMEOUT.as_secs()
+                ),
+            )),
         }
-        // The grant names this very path: a link on the way would make it another one.
-        let root = self.filesystem()?;
-        let place = resolve(&root, &[], below(&root, path)?, Leaf::Keep)?;
-        if place.path() == path { Ok(place) } else { Err(outside(path)) }
     }
 
-    /// One try; `None` if somebody else changed the file meanwhile.
-    fn attempt(&self, place: Place, edit: &mut EditFn<'_>) -> Result<Option<Written>, ToolError> {
-        let path = place.path();
-        let _held = if place.missing.is_empty() { lock(&place.parent, &path)? } else { None };
-        let current =
-            if place.missing.is_empty() { read_current(&place.parent, &place.name, &path)? } else { None };
+    fn not_changed(&self, path: &Path) -> ToolError {
+        ToolError::new(ErrorKind::Interrupted, format!("{} was not changed", path.display()))
+    }
+
+    /// One attempt; `None` if another program changed the file meanwhile.
+    fn try_update(&self, target: ResolvedPath, edit: &mut EditFn<'_>) -> Result<Option<Written>, ToolError> {
+        let path = target.path();
+        let (mut _lock, mut current) = (None, None);
+        if target.missing.is_empty() {
+            _lock = self.lock_directory(&target.parent, &path)?;
+            current = read_file(&target.parent, &target.name, &path)?;
+        }
         if let Some(current) = &current {
-            self.refuse_alias(&path, &current.stat)?;
-            refuse_read_only(&place, &path)?;
+            self.check_hard_link(&path, &current.stat)?;
+            refuse_read_only(&target, &path)?;
         }
         let bytes = edit(current.as_ref().map(|current| current.bytes.as_slice()))?;
         if self.cancel.is_cancelled() {
-            return Err(ToolError::new(
-                ErrorKind::Interrupted,
-                format!("{} was not changed", path.display()),
-            ));
+            return Err(self.not_changed(&path));
         }
         let before = current.as_ref().map_or(Node::Absent, |current| Node::File(current.node.clone()));
         let mut after = FileNode {
             hash: hash(&bytes),
             size: bytes.len() as u64,
-            mode: 0o666 & !umask(),
+            mode: NEW_FILE_MODE & !umask(),
             owner: None,
             xattrs: Vec::new(),
             linked: None,
@@ -98,54 +119,64 @@ impl LocalFiles {
             after.owner = current.node.owner;
             after.xattrs.clone_from(&current.node.xattrs);
         }
-        let temp = temp_name()?;
-        let directory = path.parent().unwrap_or(&place.parent_path).to_owned();
-        let mut intents: Vec<Intent<'_>> = missing_directories(&place).map(new_directory).collect();
+        let failed = |error: std::io::Error| ToolError::io(format!("write {}", path.display()), &error);
+        let temp = temp_name().map_err(failed)?;
+        let directory = path.parent().unwrap_or(&target.parent_path).to_owned();
+        let mut intents: Vec<Intent<'_>> = missing_directories(&target).map(new_directory).collect();
         intents.push(Intent {
             change: Change::new(&path, before.clone(), Node::File(after.clone())),
             previous: current.as_ref().map(|current| current.bytes.as_slice()).into(),
             temp: Some(directory.join(&temp)),
         });
-        self.journal.intend(&mut intents)?;
+        self.record.intend(&mut intents)?;
 
-        let parent = self.make_directories(place.parent, &place.parent_path, &place.missing)?;
+        let parent = self.create_directories(target.parent, &target.parent_path, &target.missing)?;
+        let replace = ReplaceTarget { dir: &parent, name: &target.name, temp: &temp };
         let like = current.as_ref().map(|current| &current.node);
-        let failed = |error: std::io::Error| ToolError::io(format!("write {}", path.display()), &error);
-        let made = write_temp(&parent, &temp, &bytes, like).map_err(failed)?;
-        after.mode = made.st_mode & 0o7777;
-        after.owner = foreign_owner(&made);
-        let spot = Spot { parent: &parent, name: &place.name, temp: &temp };
-        match spot
-            .install(&made, current.as_ref().map(|current| &current.stat))
+        let new = write_temp(&replace, &bytes, like).map_err(failed)?;
+        after.mode = stat::permissions(&new);
+        after.owner = foreign_owner(&new);
+        match replace
+            .install(&new, current.as_ref().map(|current| &current.stat))
             .map_err(|error| failed(error.into()))?
         {
-            Installed::Yes => {}
-            Installed::Overtaken => return Ok(None),
-            Installed::Kept => return Err(kept(&path, &directory.join(&temp))),
+            Replaced::Yes => {}
+            Replaced::Conflict => return Ok(None),
+            Replaced::ConflictKept => return Err(changed_twice(&path, &directory.join(&temp))),
         }
-        // Told before the directory is synced: should that fail, the change has been made all the same.
-        self.journal.changed(Change::new(&path, before.clone(), Node::File(after.clone())));
-        sync(&parent, &directory)?;
-        if let Some((uid, gid)) = current.as_ref().and_then(|current| current.node.owner)
-            && after.owner != Some((uid, gid))
-        {
-            self.journal.not_reversible(format!(
-                "{} belonged to user {uid} and group {gid}, which only root could keep; undo brings back the bytes, not the owner",
-                path.display()
-            ));
-        }
-        let other_names = current.map_or(0, |current| current.stat.st_nlink.saturating_sub(1));
-        if other_names > 0 {
-            self.journal.not_reversible(format!(
-                "{} had {other_names} other name(s) (hard links), which kept the old bytes; undo brings back the bytes, and the link where one of these names is in the workspace",
-                path.display()
-            ));
-        }
+        // Recorded before the directory is synced: the change has been made even if the sync fails.
+        self.record.changed(Change::new(&path, before.clone(), Node::File(after.clone())));
+        sync_directory(&parent, &directory)?;
+        let other_names = current.map_or(0, |current| self.report_not_reversible(&path, &current, &after));
         Ok(Some(Written { path, before, after, other_names }))
     }
 
-    /// Makes the missing directories below `parent` and holds the last.
-    fn make_directories(
+    /// Records what undo cannot restore; returns the number of other hard links of the old file.
+    fn report_not_reversible(&self, path: &Path, old: &FileInMemory, new: &FileNode) -> u64 {
+        let path = path.display();
+        if let Some((uid, gid)) = old.node.owner
+            && new.owner != Some((uid, gid))
+        {
+            self.record.not_reversible(format!(
+                "{path} belonged to user {uid} and group {gid}, which only root can keep; undo restores the content, not the owner"
+            ));
+        }
+        let other_names = stat::link_count(&old.stat).saturating_sub(1);
+        if other_names > 0 {
+            let names = if other_names == 1 {
+                "1 other name (hard link)".to_owned()
+            } else {
+                format!("{other_names} other names (hard links)")
+            };
+            self.record.not_reversible(format!(
+                "{path} had {names}, which kept the old content; undo restores the content, and the link where one of these names is in the workspace"
+            ));
+        }
+        other_names
+    }
+
+    /// Creates the missing directories below `parent` and returns the last.
+    fn create_directories(
         &self,
         mut parent: OwnedFd,
         parent_path: &Path,
@@ -154,19 +185,19 @@ impl LocalFiles {
         let mut path = parent_path.to_owned();
         for name in missing {
             path.push(name);
-            let what =
+            let failed =
                 |error: Errno| ToolError::io(format!("make the directory {}", path.display()), &error.into());
-            let made = match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
+            let created = match rustix::fs::mkdirat(&parent, name, stat::mode(NEW_DIR_MODE)) {
                 Ok(()) => true,
                 Err(Errno::EXIST) => false,
-                Err(error) => return Err(what(error)),
+                Err(error) => return Err(failed(error)),
             };
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let next = rustix::fs::openat(&parent, name, flags, Mode::empty()).map_err(what)?;
-            if made {
-                let mode = rustix::fs::fstat(&next).map_err(what)?.st_mode & 0o7777;
-                self.journal.changed(Change::new(&path, Node::Absent, Node::Dir { mode }));
-                sync(&parent, &path)?;
+            let next = rustix::fs::openat(&parent, name, flags, Mode::empty()).map_err(failed)?;
+            if created {
+                let mode = stat::permissions(&rustix::fs::fstat(&next).map_err(failed)?);
+                self.record.changed(Change::new(&path, Node::Absent, Node::Dir { mode }));
+                sync_directory(&parent, &path)?;
             }
             parent = next;
         }
@@ -174,22 +205,37 @@ impl LocalFiles {
     }
 }
 
-/// The paths of the directories that have to be made.
-fn missing_directories(place: &Place) -> impl Iterator<Item = PathBuf> {
-    place.missing.iter().scan(place.parent_path.clone(), |path, name| {
+/// Writes `bytes` under the temporary name, with the mode, owner and attributes of `like`.
+fn write_temp(target: &ReplaceTarget<'_>, bytes: &[u8], like: Option<&FileNode>) -> std::io::Result<Stat> {
+    let mode = if like.is_some() { PRIVATE_MODE } else { NEW_FILE_MODE };
+    let mut file = create_file(target.dir, target.temp, mode)?;
+    let mut fill = || {
+        file.write_all(bytes)?;
+        if let Some(like) = like {
+            set_metadata(&file, like)?;
+        }
+        file.sync_all()?;
+        Ok(rustix::fs::fstat(&file)?)
+    };
+    fill().inspect_err(|_| target.remove_temp())
+}
+
+/// The paths of the directories that have to be created.
+fn missing_directories(target: &ResolvedPath) -> impl Iterator<Item = PathBuf> {
+    target.missing.iter().scan(target.parent_path.clone(), |path, name| {
         path.push(name);
         Some(path.clone())
     })
 }
 
 fn new_directory<'a>(path: PathBuf) -> Intent<'a> {
-    let after = Node::Dir { mode: 0o777 & !umask() };
+    let after = Node::Dir { mode: NEW_DIR_MODE & !umask() };
     Intent { change: Change::new(path, Node::Absent, after), previous: FileContent::None, temp: None }
 }
 
-/// A rename needs no right to the file itself; the owner's wish that nobody writes it is respected all the same.
-fn refuse_read_only(place: &Place, path: &Path) -> Result<(), ToolError> {
-    match rustix::fs::accessat(&place.parent, &place.name, Access::WRITE_OK, AtFlags::EACCESS) {
+/// A rename needs no permission on the file itself; a file that its owner made read-only stays as it is all the same.
+fn refuse_read_only(target: &ResolvedPath, path: &Path) -> Result<(), ToolError> {
+    match rustix::fs::accessat(&target.parent, &target.name, Access::WRITE_OK, AtFlags::EACCESS) {
         Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => {
             Err(ToolError::denied(format!("{} is read-only; make it writable first", path.display())))
         }
@@ -197,49 +243,23 @@ fn refuse_read_only(place: &Place, path: &Path) -> Result<(), ToolError> {
     }
 }
 
-pub(super) fn sync(directory: &OwnedFd, path: &Path) -> Result<(), ToolError> {
+pub(crate) fn sync_directory(directory: &OwnedFd, path: &Path) -> Result<(), ToolError> {
     match rustix::fs::fsync(directory) {
-        // Some file systems cannot sync directories, and a handle that only holds one cannot either.
+        // Some file systems cannot sync directories, and an O_PATH handle cannot be synced.
         Ok(()) | Err(Errno::INVAL | Errno::BADF | Errno::NOTSUP) => Ok(()),
         Err(error) => Err(ToolError::io(format!("sync {}", path.display()), &error.into())),
     }
 }
 
-/// Somebody else wrote twice at the very moment of the exchange, and one of the two versions found no name.
-pub(super) fn kept(path: &Path, temp: &Path) -> ToolError {
-    ToolError::new(
-        ErrorKind::Conflict,
-        format!(
-            "{} was changed twice by somebody else at this moment; nothing was written, and the version between is kept as {}",
-            path.display(),
-            temp.display()
-        ),
-    )
-}
-
-pub(super) fn overtaken(path: &Path) -> ToolError {
-    ToolError::new(
-        ErrorKind::Conflict,
-        format!(
-            "{} is being changed by somebody else; nothing was written, read it again and retry",
-            path.display()
-        ),
-    )
-}
-
-/// The process's umask, which can only be read by setting it, except on Linux.
-pub(super) fn umask() -> u32 {
-    use std::sync::OnceLock;
+/// The umask of this process.
+fn umask() -> u32 {
     static UMASK: OnceLock<u32> = OnceLock::new();
     *UMASK.get_or_init(|| {
-        let told = std::fs::read_to_string("/proc/self/status").ok().and_then(|status| {
-            let line = status.lines().find_map(|line| line.strip_prefix("Umask:"))?;
-            u32::from_str_radix(line.trim(), 8).ok()
-        });
-        told.unwrap_or_else(|| {
-            let mask = rustix::process::umask(Mode::from_raw_mode(0o022));
+        os::umask().unwrap_or_else(|| {
+            // Reading it means setting it.
+            let mask = rustix::process::umask(stat::mode(0o022));
             rustix::process::umask(mask);
-            mask.as_raw_mode()
+            u32::from(mask.as_raw_mode())
         })
     })
 }

@@ -1,7 +1,7 @@
-//! Visiting files in parallel, from held directory to held directory, never through links.
+//! Visiting files in parallel, from open directory to open directory, never through links.
 //!
-//! Every entry is opened by its name in the directory that is held open, so the walk cannot be led out of where it
-//! started, and the kernel never resolves a long path twice.
+//! Every entry is opened by its name in its open parent directory, so that the walk cannot be led out of its root and the
+//! kernel never resolves a long path twice.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,55 +12,62 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 
-use haft_tool::{ErrorKind, FileKind, FileVisitor, Scope, ToolError, WalkRequest, WalkedFile, lock};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use haft_tool::{ErrorKind, FileId, FileKind, FileVisitor, Scope, ToolError, WalkRequest, WalkedFile, lock};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use super::LocalFiles;
-use super::ignores::{Filter, Level};
-use super::list::Listing;
-use super::open::{READ, only_regular};
-use super::root::{is_number, on_procfs};
+use crate::error::os_error;
+use crate::ignore_rules::{DirRules, WalkFilter};
+use crate::list::DirListing;
+use crate::open::{READ_FLAGS, require_regular};
+use crate::root::is_number;
+use crate::stat::{self, file_id};
+use crate::{LocalFiles, os, read_bounded};
 
-/// More threads than this only wait for each other.
-const MOST_THREADS: usize = 12;
-/// To ask the system costs more than a small walk.
-static THREADS: LazyLock<usize> = LazyLock::new(|| {
-    std::thread::available_parallelism().map_or(2, std::num::NonZero::get).min(MOST_THREADS)
-});
-const DIRECTORY: OFlags =
+/// More threads do not make a walk faster.
+const MAX_THREADS: usize = 12;
+/// Cached, because the query costs more than a small walk.
+static THREADS: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(2, std::num::NonZero::get).min(MAX_THREADS));
+const DIR_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// Larger ignore files are not read.
+const MAX_IGNORE_FILE_BYTES: u64 = 4 << 20;
 
 impl LocalFiles {
-    pub(super) fn walk_files<'a>(
+    pub(crate) fn walk_files<'a>(
         &self,
-        walk: &WalkRequest,
+        request: &WalkRequest,
         visitors: &mut dyn FnMut() -> FileVisitor<'a>,
     ) -> Result<(), ToolError> {
-        let filter = Filter::new(walk, &self.scope.workspace)?;
-        if self.kind_of(&walk.root)? != FileKind::Dir {
-            let _ = visitors()(&Named { files: self, path: &walk.root });
+        let root = &request.root;
+        let filter = WalkFilter::new(request, &self.scope.workspace)?;
+        if self.kind_of(root)? != FileKind::Dir {
+            let _ = visitors()(&RootFile { files: self, path: root });
             return Ok(());
         }
-        let (root, _) = self.open_any(&walk.root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
-        let first = Task { held: Held::Open(root), path: walk.root.clone(), level: Level::above(&walk.root) };
-        let queue = Queue::new(first);
-        let closed = Closed::new(&self.scope, &walk.root, self.overlap || self.root_of(&walk.root).is_none());
-        let mut workers: Vec<Worker<'_, 'a>> = (0..*THREADS)
-            .map(|_| Worker {
-                files: self,
-                filter: &filter,
-                queue: &queue,
-                visitor: visitors(),
-                closed: &closed,
-            })
-            .collect();
-        let mine = workers.pop();
+        let (fd, _) = self.open_any(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
+        let queue = WalkQueue::new(WalkTask {
+            directory: TaskDirectory::Open(fd),
+            path: root.clone(),
+            rules: DirRules::above(root),
+        });
+        let reaches_procfs = self.protected_near_roots || self.root_of(root).is_none();
+        let exclusions = WalkExclusions::new(&self.scope, root, reaches_procfs);
+        let new_worker = |_| WalkWorker {
+            files: self,
+            filter: &filter,
+            queue: &queue,
+            visitor: visitors(),
+            exclusions: &exclusions,
+        };
+        let mut workers: Vec<WalkWorker<'_, 'a>> = (0..*THREADS).map(new_worker).collect();
+        let own = workers.pop();
         std::thread::scope(|scope| {
             for worker in workers {
-                scope.spawn(move || worker.work());
+                scope.spawn(move || worker.run());
             }
-            if let Some(worker) = mine {
-                worker.work();
+            if let Some(worker) = own {
+                worker.run();
             }
         });
         if self.cancel.is_cancelled() {
@@ -70,60 +77,59 @@ impl LocalFiles {
     }
 }
 
-/// A directory that is still to be visited.
-struct Task {
-    held: Held,
+/// A directory to be visited.
+struct WalkTask {
+    directory: TaskDirectory,
     path: PathBuf,
-    level: Option<Arc<Level>>,
+    rules: Option<Arc<DirRules>>,
 }
 
 /// A directory, open or to be opened in its parent.
-enum Held {
+enum TaskDirectory {
     Open(OwnedFd),
     In(Arc<OwnedFd>, OsString),
 }
 
-/// The directories to be visited. The last found is visited first, which keeps the number of held ones small.
-struct Queue {
-    state: Mutex<State>,
+/// The directories to be visited. The last one found is visited first, which keeps the number of open ones small.
+struct WalkQueue {
+    state: Mutex<WalkQueueState>,
     changed: Condvar,
 }
 
-struct State {
-    tasks: Vec<Task>,
-    busy: usize,
+struct WalkQueueState {
+    tasks: Vec<WalkTask>,
+    busy_workers: usize,
     stopped: bool,
 }
 
-impl Queue {
-    fn new(first: Task) -> Self {
-        let state = State { tasks: vec![first], busy: 0, stopped: false };
+impl WalkQueue {
+    fn new(first: WalkTask) -> Self {
+        let state = WalkQueueState { tasks: vec![first], busy_workers: 0, stopped: false };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// The next directory; `None` when all have been visited.
-    fn next(&self, was_busy: bool) -> Option<Task> {
+    fn next(&self, was_busy: bool) -> Option<WalkTask> {
         let mut state = lock(&self.state);
-        state.busy -= usize::from(was_busy);
+        state.busy_workers -= usize::from(was_busy);
         loop {
-            if state.stopped || (state.tasks.is_empty() && state.busy == 0) {
+            if state.stopped || (state.tasks.is_empty() && state.busy_workers == 0) {
                 self.changed.notify_all();
                 return None;
             }
             if let Some(task) = state.tasks.pop() {
-                state.busy += 1;
+                state.busy_workers += 1;
                 return Some(task);
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn add(&self, tasks: &mut Vec<Task>) {
-        if tasks.is_empty() {
-            return;
+    fn add(&self, mut tasks: Vec<WalkTask>) {
+        if !tasks.is_empty() {
+            lock(&self.state).tasks.append(&mut tasks);
+            self.changed.notify_all();
         }
-        lock(&self.state).tasks.append(tasks);
-        self.changed.notify_all();
     }
 
     fn stop(&self) {
@@ -132,76 +138,79 @@ impl Queue {
     }
 }
 
-/// One thread of the walk.
-struct Worker<'w, 'a> {
-    files: &'w LocalFiles,
-    filter: &'w Filter,
-    queue: &'w Queue,
-    visitor: FileVisitor<'a>,
-    closed: &'w Closed<'w>,
-}
-
-/// What the walk must not see.
-struct Closed<'s> {
+/// Entries that the walk must not see.
+struct WalkExclusions<'s> {
     scope: &'s Scope,
-    /// Whether something protected lies below the walk's root by its path.
-    below: bool,
-    /// Device and inode of what is protected: a walk that started at a link comes to it under another path.
-    nodes: Vec<(u64, u64)>,
-    /// Whether the walk can come to what Linux tells about processes.
-    processes: bool,
+    /// Whether a protected path lies below the root.
+    protected_below: bool,
+    /// The protected files and directories: a walk that started at a link reaches them under another path.
+    protected_ids: Vec<FileId>,
+    /// Whether the walk can reach the directories of processes in /proc.
+    reaches_procfs: bool,
 }
 
-impl<'s> Closed<'s> {
-    fn new(scope: &'s Scope, root: &Path, processes: bool) -> Self {
+impl<'s> WalkExclusions<'s> {
+    fn new(scope: &'s Scope, root: &Path, reaches_procfs: bool) -> Self {
         let stats = scope.protected.iter().filter_map(|path| rustix::fs::stat(path).ok());
-        let nodes = stats.map(|stat| (stat.st_dev, stat.st_ino)).collect();
-        let below = scope.protected.iter().any(|path| path.starts_with(root));
-        Self { scope, below, nodes, processes }
+        let protected_ids = stats.map(|stat| file_id(&stat)).collect();
+        let protected_below = scope.protected.iter().any(|path| path.starts_with(root));
+        Self { scope, protected_below, protected_ids, reaches_procfs }
     }
 
-    fn holds(&self, path: &Path, directory: &OwnedFd, name: &OsStr, inode: u64) -> bool {
-        let known = |stat: Stat| self.nodes.contains(&(stat.st_dev, stat.st_ino));
-        (self.below && self.scope.is_protected(path))
-            || (self.nodes.iter().any(|node| node.1 == inode)
-                && rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(known))
-            || (self.processes && is_number(name) && on_procfs(directory))
+    fn contains(&self, path: &Path, directory: &OwnedFd, name: &OsStr, inode: u64) -> bool {
+        (self.protected_below && self.scope.is_protected(path))
+            || (self.protected_ids.iter().any(|id| id.1 == inode)
+                && rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .is_ok_and(|stat| self.protected_ids.contains(&file_id(&stat))))
+            || (self.reaches_procfs && is_number(name) && os::is_on_procfs(directory))
     }
 }
 
-impl Worker<'_, '_> {
-    fn work(mut self) {
-        let mut listing = Listing::default();
+/// One thread of the walk.
+struct WalkWorker<'w, 'a> {
+    files: &'w LocalFiles,
+    filter: &'w WalkFilter,
+    queue: &'w WalkQueue,
+    visitor: FileVisitor<'a>,
+    exclusions: &'w WalkExclusions<'w>,
+}
+
+impl WalkWorker<'_, '_> {
+    fn run(mut self) {
+        let mut listing = DirListing::default();
         let mut was_busy = false;
         while let Some(task) = self.queue.next(was_busy) {
             was_busy = true;
-            if self.files.cancel.is_cancelled() || self.visit(task, &mut listing) == ControlFlow::Break(()) {
+            if self.files.cancel.is_cancelled() || self.visit(task, &mut listing).is_break() {
                 self.queue.stop();
             }
         }
     }
 
-    /// Visits the files of one directory and queues its subdirectories. What cannot be listed is passed over.
-    fn visit(&mut self, task: Task, listing: &mut Listing) -> ControlFlow<()> {
-        let Task { held, mut path, level } = task;
-        let fd = match held {
-            Held::Open(fd) => fd,
-            Held::In(parent, name) => match rustix::fs::openat(&*parent, &name, DIRECTORY, Mode::empty()) {
-                Ok(fd) => fd,
-                Err(_) => return ControlFlow::Continue(()),
-            },
+    /// Visits the files of a directory and queues its subdirectories. A directory that cannot be listed is skipped.
+    fn visit(&mut self, task: WalkTask, listing: &mut DirListing) -> ControlFlow<()> {
+        let WalkTask { directory, mut path, rules } = task;
+        let opened = match directory {
+            TaskDirectory::Open(fd) => Ok(fd),
+            TaskDirectory::In(parent, name) => rustix::fs::openat(&*parent, &name, DIR_FLAGS, Mode::empty()),
         };
+        let Ok(fd) = opened else { return ControlFlow::Continue(()) };
         if listing.read(&fd).is_err() {
             return ControlFlow::Continue(());
         }
-        let own = Level::new(level.as_ref(), &path, |name| listing.has(name), |name| read_rules(&fd, name));
-        let level = own.map(Arc::new).or(level);
+        let own = DirRules::new(
+            rules.as_ref(),
+            &path,
+            |name| listing.contains(name),
+            |name| read_ignore_file(&fd, name),
+        );
+        let rules = own.map(Arc::new).or(rules);
         let fd = Arc::new(fd);
-        let mut below = Vec::new();
+        let mut subdirectories = Vec::new();
         for (name, inode, file_type) in listing.entries() {
             let file_type = match file_type {
                 FileType::Unknown => match rustix::fs::statat(&*fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                    Ok(stat) => stat::file_type(&stat),
                     Err(_) => continue,
                 },
                 known => known,
@@ -212,75 +221,71 @@ impl Worker<'_, '_> {
             }
             let name = OsStr::from_bytes(name.to_bytes());
             path.push(name);
-            let takes = self.filter.takes(level.as_deref(), &path, name, is_dir);
-            if takes && !self.closed.holds(&path, &fd, name, inode) {
+            if self.filter.takes(rules.as_deref(), &path, name, is_dir)
+                && !self.exclusions.contains(&path, &fd, name, inode)
+            {
                 if is_dir {
-                    let held = Held::In(Arc::clone(&fd), name.to_owned());
-                    below.push(Task { held, path: path.clone(), level: level.clone() });
+                    let directory = TaskDirectory::In(Arc::clone(&fd), name.to_owned());
+                    subdirectories.push(WalkTask { directory, path: path.clone(), rules: rules.clone() });
                 } else {
-                    let met = Met { files: self.files, directory: &fd, path: &path, name };
-                    if (self.visitor)(&met) == ControlFlow::Break(()) || self.files.cancel.is_cancelled() {
+                    let file = EntryFile { files: self.files, directory: &fd, path: &path, name };
+                    (self.visitor)(&file)?;
+                    if self.files.cancel.is_cancelled() {
                         return ControlFlow::Break(());
                     }
                 }
             }
             path.pop();
         }
-        self.queue.add(&mut below);
+        self.queue.add(subdirectories);
         ControlFlow::Continue(())
     }
 }
 
-fn read_rules(directory: &OwnedFd, name: &str) -> Option<Vec<u8>> {
-    /// No honest ignore file is larger.
-    const MOST_BYTES: u64 = 4 << 20;
-    let fd = rustix::fs::openat(directory, name, READ, Mode::empty()).ok()?;
-    let regular = |fd: &OwnedFd| {
-        rustix::fs::fstat(fd).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
-    };
-    if !regular(&fd) {
+fn read_ignore_file(directory: &OwnedFd, name: &str) -> Option<Vec<u8>> {
+    let fd = rustix::fs::openat(directory, name, READ_FLAGS, Mode::empty()).ok()?;
+    if !rustix::fs::fstat(&fd).is_ok_and(|stat| stat::is_file(&stat)) {
         return None;
     }
-    crate::read_bounded(File::from(fd), MOST_BYTES).ok().flatten()
+    read_bounded(File::from(fd), MAX_IGNORE_FILE_BYTES).ok().flatten()
 }
 
-/// A file the walk came across.
-struct Met<'f> {
+/// A file found in a directory.
+struct EntryFile<'f> {
     files: &'f LocalFiles,
     directory: &'f OwnedFd,
     path: &'f Path,
     name: &'f OsStr,
 }
 
-impl WalkedFile for Met<'_> {
+impl WalkedFile for EntryFile<'_> {
     fn path(&self) -> &Path {
         self.path
     }
 
     fn open(&self) -> Result<Box<dyn Read + Send>, ToolError> {
-        let fd =
-            rustix::fs::openat(self.directory.as_fd(), self.name, READ | OFlags::NOFOLLOW, Mode::empty())
-                .map_err(|error| ToolError::io(self.path.display(), &error.into()))?;
-        let stat =
-            rustix::fs::fstat(&fd).map_err(|error| ToolError::io(self.path.display(), &error.into()))?;
-        only_regular(self.path, &stat)?;
-        self.files.refuse_alias(self.path, &stat)?;
+        let flags = READ_FLAGS | OFlags::NOFOLLOW;
+        let fd = rustix::fs::openat(self.directory.as_fd(), self.name, flags, Mode::empty())
+            .map_err(|error| os_error(self.path, error))?;
+        let stat = rustix::fs::fstat(&fd).map_err(|error| os_error(self.path, error))?;
+        require_regular(self.path, &stat)?;
+        self.files.check_hard_link(self.path, &stat)?;
         Ok(Box::new(File::from(fd)))
     }
 
     fn modified_ns(&self) -> i64 {
         rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW)
-            .map_or(0, |stat| modified(&stat))
+            .map_or(0, |stat| stat::modified_ns(&stat))
     }
 }
 
-/// A file the walk was sent to by name.
-struct Named<'f> {
+/// A file that is the root of the walk.
+struct RootFile<'f> {
     files: &'f LocalFiles,
     path: &'f Path,
 }
 
-impl WalkedFile for Named<'_> {
+impl WalkedFile for RootFile<'_> {
     fn path(&self) -> &Path {
         self.path
     }
@@ -290,11 +295,6 @@ impl WalkedFile for Named<'_> {
     }
 
     fn modified_ns(&self) -> i64 {
-        self.files.stat_of(self.path).map_or(0, |stat| modified(&stat))
+        self.files.stat_of(self.path).map_or(0, |stat| stat::modified_ns(&stat))
     }
-}
-
-fn modified(stat: &Stat) -> i64 {
-    let nanoseconds = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
-    stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }

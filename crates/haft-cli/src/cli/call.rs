@@ -71,7 +71,7 @@ pub(super) fn run(args: args::Call) -> Done {
 
 fn read_arguments(given: &str) -> Result<Arguments, ToolError> {
     let bytes = match given.strip_prefix('@') {
-        _ if given == "-" => read_bounded(std::io::stdin().lock(), MOST_ARGUMENT_BYTES)?.ok_or_else(|| {
+        _ if given == "-" => read_bounded(std::io::stdin().lock(), MOST_ARGUMENT_BYTES).map_err(|error| ToolError::io("read standard input", &error))?.ok_or_else(|| {
             ToolError::invalid_arguments(format!(
                 "the arguments on standard input have more than {MOST_ARGUMENT_BYTES} bytes, which is the limit"
             ))

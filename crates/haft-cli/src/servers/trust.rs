@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use haft_files::{Vault, hash};
+use haft_files::{PrivateFile, hash};
 use haft_tool::{ToolError, now_ms};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -113,8 +113,8 @@ impl Trust {
         })
     }
 
-    fn file(&self, entry: &Entry) -> Vault {
-        Vault::new(&self.directory, format!("{}.json", identity(entry)), MOST_BYTES)
+    fn file(&self, entry: &Entry) -> PrivateFile {
+        PrivateFile::new(&self.directory, format!("{}.json", identity(entry)), MOST_BYTES)
     }
 }
 

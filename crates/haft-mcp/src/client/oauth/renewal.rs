@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_files::Turn;
+use haft_files::FileLockGuard;
 use haft_tool::Cancel;
 
 use super::authorizer::Authorizer;
@@ -92,7 +92,7 @@ impl<'a> Renewal<'a> {
     }
 
     /// Waits for whoever is at it, if it makes sense to begin at all.
-    fn turn(&self) -> Result<Turn, ClientError> {
+    fn turn(&self) -> Result<FileLockGuard, ClientError> {
         if self.flow.fetch.home.is_in_the_clear() {
             return Err(refused(format!(
                 "{} wants a token, which would cross the network in the clear; use https",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use haft_files::{Turn, Vault};
+use haft_files::{FileLockGuard, PrivateFile};
 use haft_tool::{Cancel, Secret, ToolError, Value};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -36,7 +36,7 @@ pub(super) struct Entry {
 /// The file, and the server whose entry is meant.
 #[derive(Debug)]
 pub(super) struct Store {
-    vault: Vault,
+    file: PrivateFile,
     server: String,
 }
 
@@ -50,24 +50,24 @@ struct Contents {
 
 impl Store {
     pub(super) fn new(folder: &Path, server: String) -> Self {
-        Self { vault: Vault::new(folder, NAME, MOST_BYTES), server }
+        Self { file: PrivateFile::new(folder, NAME, MOST_BYTES), server }
     }
 
     /// Waits until nobody else is getting tokens for this server.
-    pub(super) fn turn(&self, limit: Duration, cancel: &Cancel) -> Result<Turn, ClientError> {
-        self.vault.turn(&self.server, limit, cancel).map_err(|error| passed_on(DOING, &error))
+    pub(super) fn turn(&self, limit: Duration, cancel: &Cancel) -> Result<FileLockGuard, ClientError> {
+        self.file.lock(&self.server, limit, cancel).map_err(|error| passed_on(DOING, &error))
     }
 
     /// The server's entry; one that cannot be read is none.
     pub(super) fn entry(&self) -> Result<Option<Entry>, ClientError> {
-        let contents = self.vault.read().and_then(|bytes| self.contents(bytes));
+        let contents = self.file.read().and_then(|bytes| self.contents(bytes));
         let mut contents = contents.map_err(|error| passed_on(DOING, &error))?;
         Ok(contents.servers.remove(&self.server).and_then(|entry| serde_json::from_value(entry).ok()))
     }
 
     /// Keeps `entry`, or forgets what was kept.
     pub(super) fn put(&self, entry: Option<&Entry>) -> Result<(), ClientError> {
-        let done = self.vault.update(|bytes| {
+        let done = self.file.update(|bytes| {
             let mut contents = self.contents(bytes)?;
             match entry {
                 Some(entry) => {
@@ -94,7 +94,7 @@ impl Store {
         let contents: Contents =
             bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
         if contents.version > VERSION {
-            let path = self.vault.path();
+            let path = self.file.path();
             return Err(ToolError::failed(format!(
                 "{} was written by a newer Haft; use that one, or move the file away",
                 path.display()

@@ -1,0 +1,227 @@
+//! Atomic replacement: every moment shows the old file or the new one, and no other writer's version is lost.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use haft_tool::FileNode;
+use rustix::fs::{AtFlags, Gid, OFlags, RenameFlags, Stat, Uid, XattrFlags};
+use rustix::io::Errno;
+
+use crate::node::xattrs;
+use crate::stat::{is_directory, mode, same_version};
+
+/// Mode of a new file while its content is private: nobody else may read it before it has its final permissions.
+pub(crate) const PRIVATE_MODE: u32 = 0o600;
+/// Without setuid and setgid.
+const MODE_WITHOUT_SETID: u32 = 0o1777;
+const TEMP_PREFIX: &str = ".haft-";
+const TEMP_SUFFIX: &str = ".tmp";
+
+/// A random name that is recognised if a crash leaves it behind.
+pub(crate) fn temp_name() -> io::Result<OsString> {
+    let mut random = [0_u8; 8];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    Ok(format!("{TEMP_PREFIX}{:016x}{TEMP_SUFFIX}", u64::from_ne_bytes(random)).into())
+}
+
+/// Removes temporary files that a dead process left behind, if they have a name that Haft gives.
+pub fn remove_leftovers(temps: &[PathBuf]) {
+    let is_temp = |name: &str| name.starts_with(TEMP_PREFIX) && name.ends_with(TEMP_SUFFIX);
+    for temp in temps {
+        if temp.file_name().and_then(OsStr::to_str).is_some_and(is_temp)
+            && std::fs::remove_file(temp).is_err()
+        {
+            let _ = std::fs::remove_dir(temp);
+        }
+    }
+}
+
+/// Creates a file in `dir`.
+pub(crate) fn create_file(dir: &OwnedFd, name: &OsStr, bits: u32) -> Result<File, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(dir, name, flags, mode(bits)).map(File::from)
+}
+
+/// Sets mode, owner and attributes of a file as far as this process may.
+pub(crate) fn set_metadata(file: impl AsFd, node: &FileNode) -> io::Result<()> {
+    let own = || (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let (uid, gid) = node.owner.unwrap_or_else(own);
+    let stat = rustix::fs::fstat(&file)?;
+    let mut bits = node.mode;
+    if (stat.st_uid, stat.st_gid) != (uid, gid) {
+        let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+        if rustix::fs::fchown(&file, uid, gid).is_err() {
+            // Only root can give a file away. The group may work; setuid must not apply to the wrong owner.
+            let _ = rustix::fs::fchown(&file, None, gid);
+            bits &= MODE_WITHOUT_SETID;
+        }
+    }
+    // A directory's default ACL can give a new file attributes that the old one did not have.
+    for (name, _) in xattrs(&file) {
+        if !node.xattrs.iter().any(|(wanted, _)| *wanted == name) {
+            let _ = rustix::fs::fremovexattr(&file, name.as_str());
+        }
+    }
+    for (name, value) in &node.xattrs {
+        let _ = rustix::fs::fsetxattr(&file, name.as_str(), value, XattrFlags::empty());
+    }
+    // After the owner, because changing that clears setuid.
+    rustix::fs::fchmod(&file, mode(bits))?;
+    Ok(())
+}
+
+/// The result of a replacement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Replaced {
+    Yes,
+    /// Another program changed the file first; nothing was changed.
+    Conflict,
+    /// The same, and one of the other program's versions is kept under the temporary name because it has no other.
+    ConflictKept,
+}
+
+/// A name in a directory and the temporary name beside it.
+#[derive(Clone, Copy)]
+pub(crate) struct ReplaceTarget<'a> {
+    pub(crate) dir: &'a OwnedFd,
+    pub(crate) name: &'a OsStr,
+    pub(crate) temp: &'a OsStr,
+}
+
+impl ReplaceTarget<'_> {
+    /// Moves the file under the temporary name, `new`, to the name where `expected` was seen (`None`: nothing).
+    ///
+    /// The two names are exchanged in one step and only then the old file is checked: if it is not the expected one, they
+    /// are exchanged back. So a writer that does not take Haft's lock loses nothing either. Nothing is left under the
+    /// temporary name unless the result is `ConflictKept`.
+    pub(crate) fn install(&self, new: &Stat, expected: Option<&Stat>) -> Result<Replaced, Errno> {
+        let result = match expected {
+            None => self.move_to_free_name(new),
+            // Checked before the exchange too, so that others seldom see a version that is exchanged back.
+            Some(expected) if !self.is(self.name, expected) => Ok(Replaced::Conflict),
+            Some(expected) => self.exchange(new, expected),
+        };
+        if matches!(result, Ok(Replaced::Conflict) | Err(_)) && self.is(self.temp, new) {
+            let _ = self.unlink(self.temp, new);
+        }
+        result
+    }
+
+    fn exchange(&self, new: &Stat, expected: &Stat) -> Result<Replaced, Errno> {
+        let exchange =
+            || rustix::fs::renameat_with(self.dir, self.temp, self.dir, self.name, RenameFlags::EXCHANGE);
+        match exchange() {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(Replaced::Conflict),
+            Err(error) if is_unsupported(error) => return self.check_and_rename(new, expected),
+            Err(error) => return Err(error),
+        }
+        let mut failure = None;
+        if self.is(self.temp, expected) {
+            match self.unlink(self.temp, expected) {
+                Ok(()) => return Ok(Replaced::Yes),
+                Err(error) => failure = Some(error),
+            }
+        }
+        let back = exchange();
+        if back.is_ok() && self.is(self.temp, new) {
+            return failure.map_or(Ok(Replaced::Conflict), Err);
+        }
+        if back.is_ok() {
+            // What came back is newer than what it was exchanged for.
+            let _ = exchange();
+        }
+        Ok(Replaced::ConflictKept)
+    }
+
+    /// For file systems without exchange: a check, then a rename.
+    fn check_and_rename(&self, new: &Stat, expected: &Stat) -> Result<Replaced, Errno> {
+        if !self.is(self.name, expected) {
+            return Ok(Replaced::Conflict);
+        }
+        if is_directory(new) || is_directory(expected) {
+            self.unlink(self.name, expected)?;
+            return self.move_to_free_name(new);
+        }
+        rustix::fs::renameat(self.dir, self.temp, self.dir, self.name).map(|()| Replaced::Yes)
+    }
+
+    /// Removes the name if it still is `expected`.
+    pub(crate) fn remove(&self, expected: &Stat) -> Result<Replaced, Errno> {
+        if !self.is(self.name, expected) {
+            return Ok(Replaced::Conflict);
+        }
+        match rustix::fs::renameat(self.dir, self.name, self.dir, self.temp) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(Replaced::Conflict),
+            Err(error) => return Err(error),
+        }
+        let result = if self.is(self.temp, expected) {
+            self.unlink(self.temp, expected).map(|()| Replaced::Yes)
+        } else {
+            Ok(Replaced::Conflict)
+        };
+        if result == Ok(Replaced::Yes) {
+            return result;
+        }
+        let moved = rustix::fs::statat(self.dir, self.temp, AtFlags::SYMLINK_NOFOLLOW)?;
+        match self.move_to_free_name(&moved) {
+            Ok(Replaced::Yes) => result,
+            _ => Ok(Replaced::ConflictKept),
+        }
+    }
+
+    /// Moves the temporary file to the name if that is free.
+    fn move_to_free_name(&self, file: &Stat) -> Result<Replaced, Errno> {
+        match rename_to_free_name(self.dir, self.temp, self.dir, self.name, is_directory(file)) {
+            Ok(()) => Ok(Replaced::Yes),
+            Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => Ok(Replaced::Conflict),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes what was created under the temporary name.
+    pub(crate) fn remove_temp(&self) {
+        let _ = rustix::fs::unlinkat(self.dir, self.temp, AtFlags::empty());
+    }
+
+    fn unlink(&self, name: &OsStr, file: &Stat) -> Result<(), Errno> {
+        let flags = if is_directory(file) { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        rustix::fs::unlinkat(self.dir, name, flags)
+    }
+
+    /// Whether `name` is still the same version of the same file.
+    fn is(&self, name: &OsStr, expected: &Stat) -> bool {
+        rustix::fs::statat(self.dir, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|now| same_version(&now, expected))
+    }
+}
+
+/// Renames without replacing anything, or at most an empty directory by a directory.
+pub(crate) fn rename_to_free_name(
+    from_dir: &OwnedFd,
+    from: &OsStr,
+    to_dir: &OwnedFd,
+    to: &OsStr,
+    is_directory: bool,
+) -> Result<(), Errno> {
+    match rustix::fs::renameat_with(from_dir, from, to_dir, to, RenameFlags::NOREPLACE) {
+        // A plain rename of a directory replaces nothing but an empty one.
+        Err(error) if is_unsupported(error) && is_directory => {
+            rustix::fs::renameat(from_dir, from, to_dir, to)
+        }
+        Err(error) if is_unsupported(error) => {
+            rustix::fs::linkat(from_dir, from, to_dir, to, AtFlags::empty())?;
+            rustix::fs::unlinkat(from_dir, from, AtFlags::empty())
+        }
+        other => other,
+    }
+}
+
+/// Whether the file system does not know the flag of a rename.
+fn is_unsupported(error: Errno) -> bool {
+    matches!(error, Errno::INVAL | Errno::NOSYS | Errno::NOTSUP)
+}

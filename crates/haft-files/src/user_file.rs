@@ -1,0 +1,96 @@
+//! Files that the user named on the command line or in settings, outside any call and scope.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use haft_tool::ToolError;
+use rustix::fs::OFlags;
+
+use crate::resolve::MAX_LINKS;
+
+/// Reads a regular file of at most `max_bytes`.
+pub fn read_named(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ToolError> {
+    let failed = |error: io::Error| ToolError::io(path.display(), &error);
+    // NONBLOCK keeps a FIFO from blocking.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let file = File::options().read(true).custom_flags(flags).open(path).map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(ToolError::invalid_path(format!("{} is not a regular file", path.display())));
+    }
+    read_bounded(file, max_bytes).map_err(failed)?.ok_or_else(|| {
+        ToolError::invalid_arguments(format!(
+            "{} has more than {max_bytes} bytes, which is the limit",
+            path.display()
+        ))
+    })
+}
+
+/// The first `limit` names in a directory, sorted; none if it does not exist.
+pub fn names_in(directory: &Path, limit: usize) -> Vec<OsString> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+    names.sort_unstable();
+    names.truncate(limit);
+    names
+}
+
+/// The path with all links resolved; its end need not exist.
+pub fn real_named(path: &Path) -> Result<PathBuf, ToolError> {
+    let failed = |error: &io::Error| ToolError::io(path.display(), error);
+    let mut current = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match current.canonicalize() {
+            Ok(real) => return Ok(real),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&error)),
+            Err(error) => {
+                let (Some(parent), Some(name)) = (current.parent(), current.file_name()) else {
+                    return Err(failed(&error));
+                };
+                match std::fs::read_link(&current) {
+                    // A dangling link.
+                    Ok(target) => current = parent.join(target),
+                    Err(_) => return Ok(real_named(parent)?.join(name)),
+                }
+            }
+        }
+    }
+    Err(ToolError::invalid_path(format!("{}: too many links", path.display())))
+}
+
+/// Reads a stream to its end; `None` if it has more than `max_bytes`.
+pub fn read_bounded(from: impl Read, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    from.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= max_bytes).then_some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn real_path_follows_links_to_missing_files() {
+        let temp = tempfile::tempdir().unwrap();
+        let base = temp.path().canonicalize().unwrap();
+        std::fs::create_dir(base.join("real")).unwrap();
+        std::fs::write(base.join("real/file"), "").unwrap();
+        symlink("real", base.join("folder")).unwrap();
+        symlink("../real/file", base.join("real/there")).unwrap();
+        symlink("new/deep", base.join("real/dangling")).unwrap();
+        symlink("circle", base.join("circle")).unwrap();
+        for (name, real) in [
+            ("folder/file", "real/file"),
+            ("folder/there", "real/file"),
+            ("folder/dangling", "real/new/deep"),
+            ("folder/none/at/all", "real/none/at/all"),
+        ] {
+            assert_eq!(real_named(&base.join(name)).unwrap(), base.join(real), "{name}");
+        }
+        assert!(real_named(&base.join("circle")).is_err());
+        assert!(real_named(&base.join("real/file/below")).is_err());
+    }
+}
