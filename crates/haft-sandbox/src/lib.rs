@@ -14,7 +14,7 @@ mod detached;
 mod enclosure;
 mod process;
 mod sandbox;
-mod stops;
+mod signals;
 mod sweep;
 mod tasks;
 mod witness;
@@ -26,5 +26,5 @@ pub use process::{Environment, LocalProcesses};
 #[cfg(target_os = "linux")]
 pub use sandbox::probe;
 pub use sandbox::{Layer, Level, Status, profile as seatbelt_profile};
-pub use stops::{Stop, attend_stops, expect_stops, hear_stops};
+pub use signals::{TerminationSignal, on_termination_signal};
 pub use tasks::{Desk, OnTaskEnd, TaskRoom};

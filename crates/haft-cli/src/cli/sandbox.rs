@@ -35,7 +35,7 @@ pub(super) fn run(args: &args::Sandbox) -> Done {
     let arguments = json!({"command": args.command, "timeout_ms": args.timeout});
     let call = Call::new("call_1", Command::NAME, arguments);
     let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
-    terminal::expect(&cancel, terminal::is_there())?;
+    terminal::listen(&cancel, terminal::is_there())?;
     let result = runtime.run_blocking(call, options);
     runtime.tidy();
 

@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::sync::{Arc, mpsc};
 
 use haft_runtime::{Answer, Asker, DenyAll, Question};
-use haft_sandbox::{Stop, attend_stops, expect_stops, hear_stops};
+use haft_sandbox::{TerminationSignal, on_termination_signal};
 use haft_tool::{Cancel, ErrorKind, ToolError};
 
 use super::exit::Exit;
@@ -48,7 +48,6 @@ pub(crate) fn at_the_terminal<T: Send + 'static>(
     cancel: &Cancel,
     read: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
-    attend_stops()?;
     let (answered, answer) = mpsc::channel();
     let cancelled = answered.clone();
     let _listener = cancel.on_cancel(move || {
@@ -64,7 +63,7 @@ pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|error| ToolError::io("start the runtime", &error))?;
-    hear_stops(cancelling(cancel, false))?;
+    listen(cancel, false)?;
     let done = runtime.block_on(work);
     runtime.shutdown_background();
     Ok(done)
@@ -72,21 +71,18 @@ pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<
 
 /// The first TERM from now on cancels, the second leaves at once. So does Ctrl-C, unless a program has the terminal: then
 /// the first ones are the program's.
-pub(super) fn expect(cancel: &Cancel, program: bool) -> Result<(), ToolError> {
-    expect_stops(Exit::Interrupted.number().into(), cancelling(cancel, program))
-}
-
-fn cancelling(cancel: &Cancel, program: bool) -> impl FnMut(Stop) + Send + 'static {
+pub(super) fn listen(cancel: &Cancel, program: bool) -> Result<(), ToolError> {
     let cancel = cancel.clone();
     let mut asked = false;
-    move |stop| {
+    let listener = move |signal| {
         if asked {
             #[expect(clippy::exit, reason = "the person has asked twice; the ledger is safe against this")]
             std::process::exit(Exit::Interrupted.number().into());
         }
-        if !(program && stop == Stop::Interrupt) {
+        if !(program && signal == TerminationSignal::Interrupt) {
             asked = true;
             cancel.cancel();
         }
-    }
+    };
+    on_termination_signal(listener).map_err(|error| ToolError::io("listen for signals", &error))
 }

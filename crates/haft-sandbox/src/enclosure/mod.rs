@@ -46,14 +46,16 @@ const FRESH: Duration = Duration::from_secs(2);
 /// What the commands of one scope stand on; finding it out costs as much as starting a small program.
 struct Ground {
     scope: Scope,
-    real_home: Option<PathBuf>,
+    given: Environment,
     found: Instant,
     /// Paths that are not read.
     unread: Vec<PathBuf>,
     /// Names that are not read, wherever they are.
     names: Names,
     temps: Vec<PathBuf>,
-    home: Home,
+    home: PathBuf,
+    /// What the commands get.
+    environment: Environment,
     scratch: Arc<Scratch>,
 }
 
@@ -89,7 +91,7 @@ impl Enclosure {
     ) -> Result<Held, ToolError> {
         let abi = sandbox::kernel::abi().unwrap_or(0);
         let (ground, mut resolver) = self.ground(scope, environment)?;
-        let own = vec![ground.scratch.path().to_owned(), ground.home.path().to_owned()];
+        let own = vec![ground.scratch.path().to_owned(), ground.home.clone()];
         // Where secrets lie among files that come and go, every file is opened on the program's behalf.
         let shared = scope.roots.iter().chain(&ground.temps);
         let reads = shared.clone().any(|tree| ground.unread.iter().any(|secret| secret.starts_with(tree)))
@@ -116,7 +118,7 @@ impl Enclosure {
         let plan = Plan { witness, reads, signals: abi < SCOPES_SIGNALS, open_network };
         let refused = Arc::default();
         let (proxy, reach) = proxy(&scope.network, &refused)?;
-        let mut environment = ground.home.environment(environment, ground.scratch.path());
+        let mut environment = ground.environment.clone();
         for (name, value) in proxy.iter().flat_map(Proxy::variables) {
             environment = environment.with(name, value);
         }
@@ -163,7 +165,7 @@ impl Enclosure {
         if let Some(ground) = &*last
             && ground.found.elapsed() < FRESH
             && ground.scope == *scope
-            && ground.real_home == real_home
+            && ground.given == *environment
             && Arc::ptr_eq(&ground.scratch, &scratch)
         {
             return Ok((Arc::clone(ground), resolver));
@@ -174,12 +176,13 @@ impl Enclosure {
         let home = Home::of(self.cache.as_deref(), real_home.as_deref(), scope, &scratch)?;
         let ground = Arc::new(Ground {
             scope: scope.clone(),
-            real_home,
+            given: environment.clone(),
             found: Instant::now(),
             unread,
             names: Names::new(names),
             temps,
-            home,
+            environment: home.environment(environment, scratch.path()),
+            home: home.path().to_owned(),
             scratch,
         });
         *last = Some(Arc::clone(&ground));

@@ -11,12 +11,12 @@
 //! pipes. `spawn::prepare` is the one function between fork and exec where a command is confined.
 
 mod capture;
+mod child_stack;
 mod confine;
 mod environment;
 mod keeper;
 mod launch;
 mod report;
-mod room;
 mod spawn;
 mod stray;
 mod sys;
@@ -43,7 +43,6 @@ pub(crate) use sys::pipe;
 use watch::{Bell, Hear, Watched};
 
 use crate::enclosure::{Enclosure, Held};
-use crate::stops;
 use crate::sweep::Sweep;
 use crate::witness::{self, Seen, Setting, Witness};
 use haft_tool::Record;
@@ -256,10 +255,6 @@ impl Watching {
         let Seen { mut changes, mut losses, mut denials } = self.witness.finish()?;
         if let Some(sweep) = self.sweep {
             (changes, losses) = sweep.finish();
-        }
-        if !changes.is_empty() {
-            // To write them down may take long; whoever wants to leave is heard meanwhile.
-            stops::attend_stops()?;
         }
         self.journal.witnessed(changes);
         for loss in losses {

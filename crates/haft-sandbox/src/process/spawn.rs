@@ -1,9 +1,8 @@
-//! Haft starts a keeper, the keeper starts the command.
+//! Haft forks a keeper, the keeper forks the command.
 //!
-//! Everything from [`become_keeper`] on runs beside Haft's threads, in their memory: no allocation, no lock, no
+//! Everything from [`become_keeper`] on runs in a fork of a process with several threads: no allocation, no lock, no
 //! panic, only system calls.
 
-use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use haft_tool::ToolError;
@@ -14,8 +13,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use super::confine::{Confinement, confine};
 use super::launch::Launch;
 use super::report::{Ask, Report, Step};
-use super::room::{Room, Start};
-use super::{keeper, sys};
+use super::{child_stack, keeper, sys};
 
 /// Where the keeper finds the pipe that Haft asks through.
 const CONTROL: RawFd = 3;
@@ -25,10 +23,6 @@ const REPORT: RawFd = 4;
 const WITNESS: RawFd = 5;
 /// Where the command finds the rules it is put under.
 const RULES: RawFd = 6;
-
-/// How much a keeper comes before others.
-#[cfg(target_os = "linux")]
-const KEEPER: i32 = -10;
 
 /// What a command's streams are connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,21 +45,11 @@ impl Streams {
     }
 }
 
-/// What keeper and command work from; it stays as long as the keeper lives.
-struct Work {
-    launch: Launch,
-    ends: FarEnds,
-    confinement: Option<Confinement>,
-    room: Room,
-    keeper: Option<Pid>,
-    /// Haft's own priority, which is the command's, too.
-    priority: i32,
-}
-
 /// A command that was started, and its keeper. Dropping it ends the tree.
 pub(super) struct Running {
     keeper: Pid,
-    work: Box<Work>,
+    launch: Launch,
+    terminal: bool,
     /// Closing it tells the keeper to end everything at once.
     control: Option<OwnedFd>,
     /// Held open so that asking a dead keeper is no SIGPIPE.
@@ -116,32 +100,32 @@ impl Running {
             witness: witness_far_end.as_ref().map(AsRawFd::as_raw_fd),
         };
 
-        let priority = rustix::process::getpriority_process(None).unwrap_or(0);
-        let room = Room::new().map_err(|error| launch.not_started(Step::Fork, error))?;
-        let mut work = Box::new(Work { launch, ends, confinement, room, keeper: None, priority });
-        let argument = (&raw mut *work).cast();
         let mask = sys::block_signals();
-        // SAFETY: the keeper makes nothing but system calls, and `work` stays until it has ended.
-        let started = unsafe { work.room.start(Start::Beside, become_keeper, argument) };
-        sys::restore_signals(&mask);
-        match started {
-            Ok(keeper) => Ok(Self {
-                keeper,
-                work,
-                control: Some(control),
-                _control_far_end: control_far_end,
-                report,
-                witness,
-                stdout,
-                stderr,
-            }),
-            Err(error) => Err(work.launch.not_started(Step::Fork, error)),
+        // SAFETY: the child makes nothing but system calls.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            become_keeper(&launch, &ends, confinement.as_ref());
         }
+        let forked =
+            if child < 0 { Err(sys::last_error()) } else { Pid::from_raw(child).ok_or(Errno::CHILD) };
+        sys::restore_signals(&mask);
+        let keeper = forked.map_err(|error| launch.not_started(Step::Fork, error))?;
+        Ok(Self {
+            keeper,
+            launch,
+            terminal: streams.terminal(),
+            control: Some(control),
+            _control_far_end: control_far_end,
+            report,
+            witness,
+            stdout,
+            stderr,
+        })
     }
 
     /// Why the command was not started, for the caller.
     pub(super) fn not_started(&self, step: Step, error: Errno) -> ToolError {
-        self.work.launch.not_started(step, error)
+        self.launch.not_started(step, error)
     }
 
     /// The keeper's process, which is also the session its command runs in.
@@ -174,7 +158,7 @@ impl Drop for Running {
         drop(self.control.take());
         self.wake();
         while let Err(Errno::INTR) = rustix::process::waitpid(Some(self.keeper), WaitOptions::empty()) {}
-        if self.work.ends.streams.terminal() {
+        if self.terminal {
             let mask = sys::block_signals();
             let _ = rustix::termios::tcsetpgrp(rustix::stdio::stdin(), rustix::process::getpgrp());
             sys::restore_signals(&mask);
@@ -193,12 +177,8 @@ struct FarEnds {
 }
 
 /// What the first process does.
-#[expect(unsafe_code, reason = "descriptors are moved by number, and what to do comes as a pointer")]
-extern "C" fn become_keeper(work: *mut c_void) -> c_int {
-    let argument = work;
-    // SAFETY: Haft keeps it until this process has ended, and does not touch it meanwhile.
-    let work = unsafe { &mut *work.cast::<Work>() };
-    let ends = &work.ends;
+#[expect(unsafe_code, reason = "descriptors are moved by number, and fork has no safe wrapper")]
+fn become_keeper(launch: &Launch, ends: &FarEnds, confinement: Option<&Confinement>) -> ! {
     let null = match rustix::fs::open(c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
         Ok(null) => null,
         Err(error) => fail(ends.report, Step::Pipes, error),
@@ -209,7 +189,7 @@ extern "C" fn become_keeper(work: *mut c_void) -> c_int {
         Streams::Given([input, ..]) => input,
     };
     let witness = ends.witness.unwrap_or(null.as_raw_fd());
-    let rules = work.confinement.as_ref().map_or(null.as_raw_fd(), |confinement| confinement.ruleset);
+    let rules = confinement.map_or(null.as_raw_fd(), |confinement| confinement.ruleset);
     // SAFETY: this is a fresh fork, and what it uses from here on is among the seven.
     let placed = unsafe {
         sys::only_descriptors([stdin, ends.stdout, ends.stderr, ends.control, ends.report, witness, rules])
@@ -220,18 +200,16 @@ extern "C" fn become_keeper(work: *mut c_void) -> c_int {
     if let Err(error) = stand_apart(ends.streams) {
         fail(REPORT, Step::Keeper, error);
     }
-    work.keeper = Some(rustix::process::getpid());
-    // SAFETY: the command's process makes nothing but system calls, and this one waits for it.
-    match unsafe { work.room.start(Start::Waiting, become_command, argument) } {
-        Ok(command) => {
-            // SAFETY: the keeper has no use for the command's streams, and must not hold them open.
-            unsafe { sys::close_standard() };
-            // SAFETY: nor for what only the command needs.
-            unsafe { sys::close([WITNESS, RULES]) };
-            keeper::keep(command, sys::placed(CONTROL), sys::placed(REPORT), work.ends.streams.terminal())
-        }
+    let keeper = rustix::process::getpid();
+    // SAFETY: this process has one thread, which waits until the command is executed.
+    let started = unsafe { child_stack::start(|| become_command(launch, ends.streams, confinement, keeper)) };
+    let command = match started {
+        Ok(command) => command,
         Err(error) => fail(REPORT, Step::Fork, error),
-    }
+    };
+    // SAFETY: the keeper has no use for the command's streams, and must not hold them open.
+    unsafe { sys::close([0, 1, 2, WITNESS, RULES]) };
+    keeper::keep(command, sys::placed(CONTROL), sys::placed(REPORT), ends.streams.terminal())
 }
 
 /// Makes this process a keeper: in a session of its own, heir of every orphan below it.
@@ -247,9 +225,6 @@ fn stand_apart(streams: Streams) -> Result<(), Errno> {
     #[cfg(target_os = "linux")]
     {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        // Before whatever the command starts: a keeper that gets no turn cannot end it. Only root may ask for that, and
-        // only root's commands may start as many as they like.
-        let _ = rustix::process::setpriority_process(None, KEEPER);
         // Not Haft's name: whoever ends all of Haft by name would let the command go.
         rustix::thread::set_name(c"keeper")?;
     }
@@ -257,12 +232,8 @@ fn stand_apart(streams: Streams) -> Result<(), Errno> {
 }
 
 /// What the second process does.
-#[expect(unsafe_code, reason = "what to do comes as a pointer")]
-extern "C" fn become_command(work: *mut c_void) -> c_int {
-    // SAFETY: the keeper holds it, and waits.
-    let work = unsafe { &*work.cast::<Work>() };
-    let launch = &work.launch;
-    if let Err((step, error)) = prepare(work) {
+fn become_command(launch: &Launch, streams: Streams, confinement: Option<&Confinement>, keeper: Pid) -> ! {
+    if let Err((step, error)) = prepare(launch, streams, confinement, keeper) {
         fail(REPORT, step, error);
     }
     let mut answer = Errno::NOENT;
@@ -282,25 +253,27 @@ extern "C" fn become_command(work: *mut c_void) -> c_int {
 }
 
 /// The seam between fork and exec: all that confines a command is done here, in its own process.
-fn prepare(work: &Work) -> Result<(), (Step, Errno)> {
+fn prepare(
+    launch: &Launch,
+    streams: Streams,
+    confinement: Option<&Confinement>,
+    keeper: Pid,
+) -> Result<(), (Step, Errno)> {
     let keeping = |error| (Step::Keeper, error);
     rustix::process::setpgid(None, None).map_err(keeping)?;
-    if work.ends.streams.terminal() {
+    if streams.terminal() {
         // Signals are still held back, so this does not stop a process in the background.
         let _ = rustix::termios::tcsetpgrp(sys::placed(0), rustix::process::getpid());
     }
     #[cfg(target_os = "linux")]
-    {
-        let _ = rustix::process::setpriority_process(None, work.priority);
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(keeping)?;
-    }
-    if rustix::process::getppid() != work.keeper {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(keeping)?;
+    if rustix::process::getppid() != Some(keeper) {
         // The keeper died before the kernel knew whom to tell.
         return Err(keeping(Errno::SRCH));
     }
-    rustix::process::chdir(work.launch.cwd()).map_err(|error| (Step::Directory, error))?;
+    rustix::process::chdir(launch.cwd()).map_err(|error| (Step::Directory, error))?;
     #[cfg(target_os = "linux")]
-    if let Some(confinement) = &work.confinement {
+    if let Some(confinement) = confinement {
         confine(confinement, RULES, WITNESS)?;
     }
     sys::default_signals();

@@ -164,18 +164,6 @@ pub(super) fn placed(fd: RawFd) -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
-/// Closes the three standard descriptors.
-///
-/// # Safety
-/// Nothing in this process may go on using them.
-#[expect(unsafe_code, reason = "descriptors are closed by number")]
-pub(super) unsafe fn close_standard() {
-    for fd in 0..=2 {
-        // SAFETY: the caller has given them up.
-        unsafe { libc::close(fd) };
-    }
-}
-
 /// Closes descriptors by number.
 ///
 /// # Safety

@@ -11,23 +11,11 @@ use super::capture::Keep;
 use super::report::{Ask, Report};
 use super::spawn::Running;
 use super::sys;
-use crate::stops;
 
 /// As much as a pipe holds at first, and so one read takes.
 const READ: usize = 64 * 1024;
-/// As much as one read takes of a larger pipe: enough for full speed, and small enough to stay in the processor's cache.
-#[cfg(target_os = "linux")]
-const READ_MUCH: usize = 256 * 1024;
-/// What a pipe grows to once a command prints much; more needs privileges.
-#[cfg(target_os = "linux")]
-const PIPE: usize = 1024 * 1024;
-/// A read of this size shows that the pipe, 64 KiB at first, fills up faster than it is drained.
-#[cfg(target_os = "linux")]
-const MUCH: usize = 32 * 1024;
 /// How long a keeper may take to end its tree before it is ended itself.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A command that is over sooner is not worth a thread that listens for signals.
-const MOMENT: Duration = Duration::from_millis(20);
 
 /// Lets a cancellation in another thread wake the loop.
 #[derive(Debug)]
@@ -71,14 +59,12 @@ pub(super) fn until_the_end(
     keep_bytes: usize,
     hear: Option<Hear<'_>>,
 ) -> Watched {
-    let captured = running.stdout.is_some() || running.stderr.is_some();
-    let mut buffer = vec![0; if captured { READ } else { 0 }];
+    let mut buffer = Vec::with_capacity(READ);
     let mut stdout = Stream::new(running.stdout.take(), keep_bytes, hear);
     let mut stderr = Stream::new(running.stderr.take(), keep_bytes, hear);
     let mut report = Vec::new();
     let mut asked = None;
     let mut limit = deadline;
-    let mut moment = stops::unattended().then(|| Instant::now() + MOMENT);
     loop {
         let mut fds = Vec::with_capacity(4);
         fds.push(PollFd::new(&running.report, PollFlags::IN));
@@ -88,9 +74,8 @@ pub(super) fn until_the_end(
         let streams_from = fds.len();
         fds.extend(stdout.pipe.iter().chain(&stderr.pipe).map(|pipe| PollFd::new(pipe, PollFlags::IN)));
 
-        let next = moment.into_iter().chain(limit).min();
         let timeout =
-            next.and_then(|next| Timespec::try_from(next.saturating_duration_since(Instant::now())).ok());
+            limit.and_then(|limit| Timespec::try_from(limit.saturating_duration_since(Instant::now())).ok());
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => break,
@@ -99,15 +84,11 @@ pub(super) fn until_the_end(
         drop(fds);
 
         if ready[streams_from..].contains(&true) {
-            stdout.read(&mut buffer, usize::MAX);
-            stderr.read(&mut buffer, usize::MAX);
+            stdout.read(&mut buffer);
+            stderr.read(&mut buffer);
         }
         if ready[0] && (hear_report(&running.report, &mut report) || Report::first(&report).is_some()) {
             break;
-        }
-        if moment.take_if(|moment| Instant::now() >= *moment).is_some() {
-            // Without it the command goes on; only a second signal is still heard, by the handler.
-            let _ = stops::attend_stops();
         }
         let cancelled = asked.is_none() && ready[1];
         let expired = limit.is_some_and(|limit| Instant::now() >= limit);
@@ -152,37 +133,22 @@ struct Stream<'a> {
     pipe: Option<OwnedFd>,
     keep: Keep,
     hear: Option<Hear<'a>>,
-    #[cfg(target_os = "linux")]
-    grown: bool,
 }
 
 impl<'a> Stream<'a> {
     fn new(pipe: Option<OwnedFd>, keep_bytes: usize, hear: Option<Hear<'a>>) -> Self {
-        Self {
-            pipe,
-            keep: Keep::new(keep_bytes),
-            hear,
-            #[cfg(target_os = "linux")]
-            grown: false,
-        }
+        Self { pipe, keep: Keep::new(keep_bytes), hear }
     }
 
-    /// Takes what one read of no more than `most` bytes gives, and returns how much that was.
-    fn read(&mut self, buffer: &mut Vec<u8>, most: usize) -> usize {
+    /// Takes what one read gives, and returns how much that was.
+    fn read(&mut self, buffer: &mut Vec<u8>) -> usize {
         let Some(pipe) = &self.pipe else { return 0 };
-        let part = most.min(buffer.len());
-        match rustix::io::read(pipe.as_fd(), &mut buffer[..part]) {
+        buffer.clear();
+        match rustix::io::read(pipe.as_fd(), rustix::buffer::spare_capacity(buffer)) {
             Ok(length @ 1..) => {
-                self.keep.push(&buffer[..length]);
+                self.keep.push(buffer);
                 if let Some(hear) = self.hear {
-                    hear(&buffer[..length]);
-                }
-                #[cfg(target_os = "linux")]
-                if length >= MUCH && !self.grown {
-                    // Only speed is lost if the user's share of pipe memory is used up.
-                    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
-                    buffer.resize(READ_MUCH, 0);
-                    self.grown = true;
+                    hear(buffer);
                 }
                 length
             }
@@ -200,9 +166,9 @@ impl<'a> Stream<'a> {
             self.pipe.as_ref().and_then(|pipe| rustix::io::ioctl_fionread(pipe).ok()).unwrap_or_default();
         let mut waiting = usize::try_from(waiting).unwrap_or(usize::MAX);
         while waiting > 0 {
-            match self.read(buffer, waiting) {
+            match self.read(buffer) {
                 0 => break,
-                length => waiting -= length,
+                length => waiting = waiting.saturating_sub(length),
             }
         }
     }

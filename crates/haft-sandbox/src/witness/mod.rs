@@ -13,11 +13,9 @@ mod acts;
 mod audit;
 mod census;
 mod denials;
-mod divide;
 mod filter;
 mod image;
 mod notify;
-mod pairing;
 mod paths;
 mod places;
 mod recorder;
@@ -119,7 +117,6 @@ fn watch(listener: Option<OwnedFd>, setting: Setting) -> Result<Seen, ToolError>
     };
     // The umask belongs to the whole process unless a thread takes a copy; this one has to change it for each call.
     own_umask();
-    come_first();
     let mut supervisor = Supervisor {
         listener: Arc::new(Listener::new(listener)),
         places: setting.places,
@@ -127,7 +124,6 @@ fn watch(listener: Option<OwnedFd>, setting: Setting) -> Result<Seen, ToolError>
         denials: Denials::default(),
         dirs: Dirs::default(),
         umasks: Umasks::default(),
-        pairing: pairing::Pairing::default(),
         umask: None,
         rights: rights::Rights::now(),
         census: Census::new(setting.keeper, setting.verdict, setting.end),
@@ -143,12 +139,6 @@ fn watch(listener: Option<OwnedFd>, setting: Setting) -> Result<Seen, ToolError>
     let (mut changes, losses) = recorder.finish(&places.scope.roots)?;
     audit::audit(&mut changes, &places.scope, &mut denials);
     Ok(Seen { changes, losses, denials: denials.into_list() })
-}
-
-/// Lets this thread come before the many that a command may start; only root may ask for that, and only root's
-/// processes have no other bound.
-fn come_first() {
-    let _ = rustix::process::setpriority_process(None, -10);
 }
 
 /// Gives this thread a umask of its own.

@@ -7,8 +7,6 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::pairing::Held;
-
 const RECEIVE: libc::c_ulong = 0xc050_2100;
 const SEND: libc::c_ulong = 0xc018_2101;
 const STILL_VALID: libc::c_ulong = 0x4008_2102;
@@ -139,9 +137,9 @@ impl Listener {
     /// Gives the caller a descriptor of ours and answers with its number there.
     ///
     /// Both in one step, unless it could be a program that is being written: nobody can execute it while ours is open,
-    /// so that is closed before the caller goes on. A caller that is `held` is let go before that, too.
-    pub(super) fn hand_over(&self, call: u64, fd: OwnedFd, close_on_exec: bool, held: Option<Held>) {
-        let apart = held.is_some() || is_program_being_written(&fd);
+    /// so that is closed before the caller goes on.
+    pub(super) fn hand_over(&self, call: u64, fd: OwnedFd, close_on_exec: bool) {
+        let apart = is_program_being_written(&fd);
         let mut descriptor = Descriptor {
             id: call,
             flags: if apart { 0 } else { AND_ANSWER },
@@ -153,7 +151,7 @@ impl Listener {
             match self.control(ADD_DESCRIPTOR, (&raw mut descriptor).cast()) {
                 Err(Errno::INTR) => {}
                 Ok(number) if apart => {
-                    drop((fd, held));
+                    drop(fd);
                     return self.answer(call, Ok(number.into()));
                 }
                 // Done, or nobody waits any more.

@@ -11,7 +11,6 @@ use haft_tool::{Change, FileId, Node, ToolError};
 use rustix::fs::{Dir, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::divide::divide;
 use super::image::{self, Bytes, Image};
 use super::paths::{Spot, where_is};
 use super::survey;
@@ -231,15 +230,19 @@ impl Recorder {
         let mut touched: Vec<_> = std::mem::take(&mut self.touched).into_iter().collect();
         self.linked.clear();
         touched.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        for stretch in divide(touched, look_again) {
-            match stretch {
-                Some(stretch) => stretch.into_iter().for_each(|compared| self.settle(compared)),
-                None => self.losses.push("part of what was touched could not be looked at".to_owned()),
-            }
+        let mut parents = Parents::default();
+        for (path, before) in touched {
+            let path = PathBuf::from(path);
+            let Some((parent, name)) = path.parent().zip(path.file_name()) else { continue };
+            let after = match parents.open(parent) {
+                Some(dir) => image::look(dir, name).map(|Image { node, file, .. }| Stood { node, file }),
+                None => Ok(Stood { node: Node::Absent, file: None }),
+            };
+            self.settle(path, before, after);
         }
     }
 
-    fn settle(&mut self, Compared { path, before, after }: Compared) {
+    fn settle(&mut self, path: PathBuf, before: Stood, after: Result<Stood, Errno>) {
         let Ok(after) = after else {
             self.losses.push(format!("{} can no longer be looked at", path.display()));
             return;
@@ -288,28 +291,6 @@ impl Recorder {
             None => Ok((self.changes, self.losses)),
         }
     }
-}
-
-/// A touched path: what stood there, and what stands there now.
-struct Compared {
-    path: PathBuf,
-    before: Stood,
-    after: Result<Stood, Errno>,
-}
-
-/// Looks at what stands at touched paths now.
-fn look_again(touched: Vec<(OsString, Stood)>) -> Vec<Compared> {
-    let mut parents = Parents::default();
-    let compare = |(path, before): (OsString, Stood)| {
-        let path = PathBuf::from(path);
-        let (parent, name) = path.parent().zip(path.file_name())?;
-        let after = match parents.open(parent) {
-            Some(dir) => image::look(dir, name).map(|Image { node, file, .. }| Stood { node, file }),
-            None => Ok(Stood { node: Node::Absent, file: None }),
-        };
-        Some(Compared { path, before, after })
-    };
-    touched.into_iter().filter_map(compare).collect()
 }
 
 /// The directory that was asked for last: touched paths come sorted.

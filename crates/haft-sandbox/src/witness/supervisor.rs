@@ -13,7 +13,6 @@ use rustix::io::Errno;
 use super::census::Census;
 use super::denials::Denials;
 use super::notify::{Arrived, Call, Listener};
-use super::pairing::Pairing;
 use super::paths::{Dirs, Found, Judge, Spot};
 use super::places::{Area, Places};
 use super::recorder::Recorder;
@@ -63,7 +62,6 @@ pub(super) struct Supervisor {
     pub(super) denials: Denials,
     pub(super) dirs: Dirs,
     pub(super) umasks: Umasks,
-    pub(super) pairing: Pairing,
     /// The umask that this thread has now.
     pub(super) umask: Option<rustix::fs::Mode>,
     pub(super) census: Census,
@@ -117,7 +115,6 @@ impl Supervisor {
             }
             self.census.look(&self.places.scope.workspace);
         }
-        self.pairing.part();
     }
 
     fn take(&mut self, call: &Call) {
@@ -130,8 +127,7 @@ impl Supervisor {
             Answer::Done(value) => self.listener.answer(call.id, Ok(value)),
             Answer::Fail(error) => self.listener.answer(call.id, Err(error)),
             Answer::Descriptor { fd, close_on_exec } => {
-                let held = self.pairing.hold(call.thread);
-                self.listener.hand_over(call.id, fd, close_on_exec, held);
+                self.listener.hand_over(call.id, fd, close_on_exec);
             }
             Answer::Later => {}
         }

@@ -194,7 +194,7 @@ impl Supervisor {
                 rustix::fs::openat(&dir, &name, ours, Mode::empty())
             });
             match opened {
-                Ok(fd) => listener.hand_over(id, fd, flags.contains(OFlags::CLOEXEC), None),
+                Ok(fd) => listener.hand_over(id, fd, flags.contains(OFlags::CLOEXEC)),
                 Err(error) => listener.answer(id, Err(error)),
             }
         });

@@ -143,7 +143,6 @@ impl Supervisor {
             return Ok(rename(from, to, flags).into());
         }
         let mode = from.stat()?.st_mode & 0o7777;
-        self.pairing.part();
         self.recorder.before_move(old, new)?;
         self.dirs.forget();
         if let Err(error) = rename(from, to, flags) {
