@@ -61,6 +61,7 @@ fn is_below_non_directory(path: &Path, root: &Path) -> bool {
 
 /// A directory entry at one moment.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Captured {
     /// Its state.
     pub node: Node,
@@ -72,6 +73,7 @@ pub struct Captured {
 
 /// The content of a captured file.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum CapturedContent {
     /// It is no regular file.
     None,

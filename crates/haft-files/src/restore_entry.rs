@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{ErrorKind as IoErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -18,8 +18,6 @@ use crate::resolve::ResolvedPath;
 use crate::restore::restore_failed;
 use crate::stat::{file_id, mode, permissions, same_version};
 
-/// The content of a file is copied in buffers of this size.
-const COPY_BYTES: usize = 1 << 20;
 /// Aligned blocks of this many zeros become holes.
 const HOLE_BYTES: u32 = 64 << 10;
 const OWNER_WRITE: u32 = 0o200;
@@ -180,35 +178,20 @@ impl EntryRestore<'_> {
 /// Copies into an empty file, with holes for blocks of zeros, and returns the hash of the content.
 fn copy_sparse(from: &mut dyn Read, to: &mut File) -> std::io::Result<blake3::Hash> {
     let mut hasher = blake3::Hasher::new();
-    let mut buffer = vec![0; COPY_BYTES];
+    let mut block = Vec::new();
     loop {
-        let count = fill(from, &mut buffer)?;
-        hasher.update(&buffer[..count]);
-        for block in buffer[..count].chunks(HOLE_BYTES as usize) {
-            if block.len() == HOLE_BYTES as usize && block.iter().all(|byte| *byte == 0) {
-                to.seek(SeekFrom::Current(HOLE_BYTES.into()))?;
-            } else {
-                to.write_all(block)?;
-            }
-        }
-        if count < buffer.len() {
+        block.clear();
+        let count = Read::take(&mut *from, HOLE_BYTES.into()).read_to_end(&mut block)?;
+        if count == 0 {
             break;
+        }
+        hasher.update(&block);
+        if count == HOLE_BYTES as usize && block.iter().all(|byte| *byte == 0) {
+            to.seek(SeekFrom::Current(HOLE_BYTES.into()))?;
+        } else {
+            to.write_all(&block)?;
         }
     }
     to.set_len(hasher.count())?;
     Ok(hasher.finalize())
-}
-
-/// Reads until `buffer` is full or the stream ends.
-fn fill(from: &mut dyn Read, buffer: &mut [u8]) -> std::io::Result<usize> {
-    let mut count = 0;
-    while count < buffer.len() {
-        match from.read(&mut buffer[count..]) {
-            Ok(0) => break,
-            Ok(more) => count += more,
-            Err(error) if error.kind() == IoErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(count)
 }

@@ -349,7 +349,7 @@ impl Builder {
                     environment: Arc::new(self.environment.unwrap_or_else(Environment::inherited)),
                     enclosure: Arc::new(Enclosure::new(self.cache.or_else(cache_from_env))),
                     tasks: Arc::new(tasks),
-                    web: Arc::default(),
+                    http: Arc::default(),
                 }),
                 news,
                 asker: self.asker.unwrap_or_else(|| Arc::new(DenyAll)),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::world::Ground;
 use haft_ledger::{Ledger, LedgerHandle};
-use haft_net::http::Web;
+use haft_net::http::HttpService;
 use haft_policy::Policy;
 use haft_sandbox::Life;
 use haft_tool::{AnyTool, Call, Definition, ErrorKind, Host, Receipt, SideEffect, ToolError};
@@ -179,8 +179,8 @@ impl Runtime {
     }
 
     /// The network of the session.
-    pub fn web(&self) -> &Arc<Web> {
-        &self.inner.ground.web
+    pub fn http_service(&self) -> &Arc<HttpService> {
+        &self.inner.ground.http
     }
 
     /// The folder the calls work in.

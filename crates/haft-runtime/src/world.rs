@@ -8,7 +8,7 @@ use haft_tool::{
 };
 
 use haft_files::{LocalFiles, Root};
-use haft_net::http::{Door, Web};
+use haft_net::http::{HttpClient, HttpService};
 use haft_sandbox::{Desk, Enclosure, Environment, LocalProcesses, TaskRoom};
 
 use crate::live_output::Live;
@@ -32,7 +32,7 @@ pub(crate) struct Ground {
     /// Where they live on.
     pub(crate) tasks: Arc<TaskRoom>,
     /// The network, as its tools reach it.
-    pub(crate) web: Arc<Web>,
+    pub(crate) http: Arc<HttpService>,
 }
 
 /// The World of one call on this machine.
@@ -44,7 +44,7 @@ pub(crate) struct LocalWorld {
     files: LocalFiles,
     processes: OnceLock<ScopedProcesses>,
     tasks: OnceLock<Desk>,
-    http: OnceLock<Door>,
+    http: OnceLock<HttpClient>,
     host: Arc<dyn Host>,
     record: Arc<dyn Record>,
     cancel: Cancel,
@@ -118,7 +118,7 @@ impl World for LocalWorld {
 
     fn http(&self) -> &dyn Http {
         self.http.get_or_init(|| {
-            Door::new(Arc::clone(&self.ground.web), self.scope.reach.clone(), self.cancel.clone())
+            HttpClient::new(Arc::clone(&self.ground.http), self.scope.reach.clone(), self.cancel.clone())
         })
     }
 

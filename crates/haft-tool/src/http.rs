@@ -1,18 +1,21 @@
-//! HTTP as a tool sees it: one request, one bounded answer.
+//! HTTP as a tool sees it: one request, one bounded response.
 
 use std::time::Duration;
 
 use crate::ToolError;
 
-/// What to do when a server sends the caller elsewhere.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+const DEFAULT_KEEP_BYTES: usize = 5 << 20;
+
+/// What to do with a redirect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Redirects {
-    /// Go there, if the scope lets the call reach it.
+    /// Follow it if the scope allows the call to reach its target.
     #[default]
     Follow,
-    /// Go there if it is the same host; else give back where it would lead.
+    /// Follow it to the same host; otherwise return its target.
     SameHost,
-    /// Give back where it would lead.
+    /// Return its target.
     Never,
 }
 
@@ -21,19 +24,19 @@ pub enum Redirects {
 pub struct HttpRequest {
     /// `GET`, `POST`, ….
     pub method: String,
-    /// An `http://` or `https://` address.
+    /// An `http://` or `https://` URL.
     pub url: String,
     /// Header names and values.
     pub headers: Vec<(String, String)>,
-    /// What to send.
+    /// The body.
     pub body: Option<Vec<u8>>,
-    /// How long all of it may take, redirects included.
+    /// The time limit, redirects included.
     pub timeout: Duration,
-    /// How many bytes of the decoded body are kept; what follows is counted as far as the door reads on, and dropped.
+    /// How many bytes of the decoded body are kept. Further bytes are counted, up to a limit, and dropped.
     pub keep_bytes: usize,
-    /// What to do when the server sends the caller elsewhere.
+    /// What to do with redirects.
     pub redirects: Redirects,
-    /// Whether an answer to the same request of the last 15 minutes will do.
+    /// Whether a response of the last 15 minutes to the same request may be returned.
     pub cached: bool,
 }
 
@@ -45,32 +48,32 @@ impl HttpRequest {
             url: url.into(),
             headers: Vec::new(),
             body: None,
-            timeout: Duration::from_secs(30),
-            keep_bytes: 5 << 20,
+            timeout: DEFAULT_TIMEOUT,
+            keep_bytes: DEFAULT_KEEP_BYTES,
             redirects: Redirects::Follow,
             cached: false,
         }
     }
 }
 
-/// What a server answered. Any status is an answer; that no answer came is an error.
+/// A response, with any status. A request without a response is an error.
 #[derive(Debug, Clone)]
 pub struct HttpResponse {
     /// The status code.
     pub status: u16,
-    /// Its words, for example `Not Found`.
+    /// The text of the status, for example `Not Found`.
     pub status_text: String,
-    /// The address that answered, after redirects.
+    /// The URL that responded, after redirects.
     pub url: String,
     /// Header names, in lower case, and values.
     pub headers: Vec<(String, String)>,
-    /// The body, decompressed, as far as it was kept.
+    /// The kept part of the decompressed body.
     pub body: Vec<u8>,
-    /// How many decompressed bytes were read in all.
+    /// The number of decompressed bytes that were read.
     pub total_bytes: u64,
     /// Whether the body was longer than what was read.
     pub more: bool,
-    /// Where the server would have the caller go, if that was not followed.
+    /// The target of a redirect that was not followed.
     pub redirect: Option<String>,
 }
 
@@ -81,10 +84,10 @@ impl HttpResponse {
     }
 }
 
-/// The network inside the scope. No address is reached that the scope does not allow, whatever names, redirects and
-/// second DNS answers say.
+/// The network inside the scope. An address that the scope does not allow is not reached, whatever names, redirects and
+/// later DNS answers say.
 pub trait Http: Send + Sync {
-    /// Sends a request and reads the answer. Blocks; ends early when the call is cancelled.
+    /// Sends a request and reads the response. Blocks; ends early when the call is cancelled.
     fn fetch(&self, request: &HttpRequest) -> Result<HttpResponse, ToolError>;
 }
 

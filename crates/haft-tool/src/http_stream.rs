@@ -1,30 +1,29 @@
-//! HTTP read as it comes: for servers that talk as long as they have something to say.
+//! HTTP responses that are read as they arrive.
 
 use std::time::Duration;
 
 use crate::{Cancel, ToolError};
 
-/// One request whose answer is read as it comes.
+/// A request whose response is read as it arrives.
 #[derive(Clone)]
 pub struct StreamRequest {
     /// `GET`, `POST`, ….
     pub method: &'static str,
-    /// An `http://` or `https://` address.
+    /// An `http://` or `https://` URL.
     pub url: String,
     /// Header names and values.
     pub headers: Vec<(String, String)>,
-    /// What to send.
+    /// The body.
     pub body: Option<Vec<u8>>,
 }
 
-/// An answer of which the body is still coming. Dropping it closes the connection. Any status is an answer, redirects
-/// included: nobody follows them here.
+/// A response whose body is still arriving. Dropping it closes the connection. Redirects are not followed.
 pub struct HttpStream {
     /// The status code.
     pub status: u16,
     /// Header names, in lower case, and values.
     pub headers: Vec<(String, String)>,
-    /// What follows.
+    /// The body.
     pub body: Box<dyn HttpBody>,
 }
 
@@ -41,15 +40,15 @@ impl HttpStream {
     }
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub trait HttpBody: Send {
-    /// The next bytes, decompressed; none when there are no more. Waits for at most `limit`, and not when cancelled.
+    /// The next bytes, decompressed; `None` at the end. Waits for at most `limit`, and not when cancelled.
     fn next(&mut self, limit: Duration, cancel: &Cancel) -> Result<Option<Vec<u8>>, ToolError>;
 }
 
-/// A way to a server that keeps its connections.
+/// Streaming requests over reused connections.
 pub trait HttpStreams: Send + Sync {
-    /// Sends a request and waits for the head of its answer, for at most `limit`, and not when cancelled.
+    /// Sends a request and waits for the head of its response, for at most `limit`, and not when cancelled.
     fn open(&self, request: StreamRequest, limit: Duration, cancel: &Cancel)
     -> Result<HttpStream, ToolError>;
 }

@@ -1,6 +1,6 @@
-//! The only door to the machine, as a tool sees it.
+//! The World: the only interface between a tool and the machine.
 //!
-//! These are traits, so that the same tool runs on this machine, in a sandbox, on a remote one or in a test.
+//! Its parts are traits, so that the same tool runs on this machine, on a remote one or in a test.
 
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::{Cancel, Files, Host, Http, NoHost, NoHttp, Progress, Tasks, Text, ToolError};
 
-/// Whether a path is absolute and says nothing in a roundabout way, as most do.
+/// Whether a path is absolute and lexically normal.
 fn is_normal(path: &str) -> bool {
     let below = path.strip_prefix('/').filter(|below| !below.is_empty());
     below.is_some_and(|below| below.split('/').all(|part| !matches!(part, "" | "." | "..")))
 }
 
-/// The path without `.` and `..`, by its words alone.
+/// Removes `.` and `..` lexically.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -29,17 +29,17 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// What `plan` may know: nothing but where the call stands.
+/// What `plan` knows of the machine: the workspace.
 #[derive(Debug, Clone)]
 pub struct Planning {
-    /// The folder the call works in, with all links in its own path resolved.
+    /// The workspace, links resolved.
     pub workspace: PathBuf,
-    /// The same folder as the user wrote it, where that differs.
+    /// The workspace as the user wrote it, if that differs.
     pub spelled: Option<PathBuf>,
 }
 
 impl Planning {
-    /// `path` as an absolute path without `.` and `..`, by its words alone; relative paths start in the workspace.
+    /// `path` as an absolute path without `.` and `..`, resolved lexically; relative paths start in the workspace.
     pub fn absolute(&self, path: &str) -> Result<PathBuf, ToolError> {
         if path.is_empty() {
             return Err(ToolError::invalid_arguments("the path is empty"));
@@ -54,7 +54,7 @@ impl Planning {
         Ok(normal)
     }
 
-    /// Like [`Planning::absolute`], for dialects that refuse relative paths.
+    /// Like [`Planning::absolute`], but refuses relative paths.
     pub fn only_absolute(&self, field: &str, path: &str) -> Result<PathBuf, ToolError> {
         let normal = self.absolute(path)?;
         if Path::new(path).is_absolute() {
@@ -67,21 +67,21 @@ impl Planning {
     }
 }
 
-/// The only door to the machine. Built from a scope; holds the call to it.
+/// The only interface between a call and the machine. Built from a scope, which it enforces.
 pub trait World: Send + Sync {
-    /// Where the call stands; a path is resolved here by the same words as in `plan`.
+    /// Resolves paths the same way as in `plan`.
     fn planning(&self) -> &Planning;
-    /// The files.
+    /// File access.
     fn files(&self) -> &dyn Files;
-    /// The processes.
+    /// Commands that run to their end.
     fn processes(&self) -> &dyn Processes;
-    /// The commands that live on after their call.
+    /// Commands that continue after their call.
     fn tasks(&self) -> &dyn Tasks;
-    /// The network.
+    /// HTTP.
     fn http(&self) -> &dyn Http {
         &NoHttp
     }
-    /// Whoever runs the tools.
+    /// The application that runs the tools.
     fn host(&self) -> &dyn Host {
         &NoHost
     }
@@ -95,24 +95,24 @@ pub trait World: Send + Sync {
     fn now_ms(&self) -> u64 {
         crate::now_ms()
     }
-    /// Tells whoever watches how far the call has come.
+    /// Reports progress.
     fn progress(&self, progress: Progress);
-    /// Whether the result is still wanted.
+    /// The cancellation of the call.
     fn cancelled(&self) -> &Cancel;
 }
 
-/// A command to run to its end.
+/// A command.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Where it runs; the workspace if nothing is said.
+    /// Its working directory; the workspace by default.
     pub cwd: Option<PathBuf>,
-    /// How long it may take.
+    /// The time limit.
     pub timeout: Duration,
     /// Whether both streams go into `stdout`, in the order they were written.
     pub merge: bool,
-    /// Whether the command gets Haft's own streams, terminal included, instead of being captured.
+    /// Whether the command inherits Haft's own streams, terminal included, instead of being captured.
     pub inherit: bool,
     /// How many bytes of each stream are kept, half from the beginning and half from the end.
     pub keep_bytes: usize,
@@ -121,29 +121,29 @@ pub struct RunRequest {
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
-    /// By a signal that was not ours.
+    /// A signal that Haft did not send.
     Signal(i32),
-    /// We ended it, because its time was up.
+    /// Haft ended it at the time limit.
     TimedOut,
-    /// We ended it, because the call was cancelled.
+    /// Haft ended it because the call was cancelled.
     Cancelled,
 }
 
-/// What was kept of a stream.
+/// The kept part of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capture {
     /// The first bytes.
     pub head: Vec<u8>,
-    /// The last bytes, when there were more than fit.
+    /// The last bytes, if there were more than fit.
     pub tail: Vec<u8>,
-    /// How many bytes there were in all.
+    /// The number of bytes in all.
     pub total: u64,
 }
 
 impl Capture {
-    /// The stream as text; bytes that are not UTF-8 become replacement characters.
+    /// The stream as text; invalid UTF-8 becomes replacement characters.
     pub fn into_text(self) -> Text {
         let missing_bytes = self.total - (self.head.len() + self.tail.len()) as u64;
         if missing_bytes == 0 {
@@ -159,7 +159,7 @@ fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// A command that has ended, with everything it started.
+/// A command that has ended with all processes it started.
 #[derive(Debug, Clone)]
 pub struct Finished {
     /// How it ended.
@@ -170,47 +170,44 @@ pub struct Finished {
     pub stderr: Capture,
     /// How long it ran.
     pub elapsed: Duration,
-    /// How many processes it had left behind, which were ended with it.
+    /// The number of processes it left running, which were ended with it.
     pub left_behind: u32,
-    /// What the scope refused it.
+    /// What the scope denied.
     pub denials: Vec<Denial>,
-    /// Why Haft ended it before its time, if it did: it used up memory, processes or disk.
+    /// Why Haft ended it early: it exceeded a limit of memory, processes or disk.
     pub exhausted: Option<String>,
 }
 
 impl Finished {
-    /// What else there is to say, one line each: what it was refused, why it was ended, what it left running. At most
-    /// `refusals` are told one by one.
-    pub fn facts(&self, refusals: usize) -> Vec<String> {
-        let mut lines: Vec<String> = self.denials.iter().take(refusals).map(Denial::line).collect();
-        if self.denials.len() > refusals {
-            lines.push(format!("Refused: {} more", self.denials.len() - refusals));
+    /// Notes for the caller, one line each: at most `max_denials` denials, why it was ended, what it left running.
+    pub fn facts(&self, max_denials: usize) -> Vec<String> {
+        let mut lines: Vec<String> = self.denials.iter().take(max_denials).map(Denial::line).collect();
+        if self.denials.len() > max_denials {
+            lines.push(format!("Refused: {} more", self.denials.len() - max_denials));
         }
         lines.extend(self.exhausted.iter().map(|why| format!("Ended, with all that it had started: {why}")));
         if self.left_behind > 0 {
-            lines.push(format!(
-                "{} process(es) still running in the background were ended with the command",
-                self.left_behind
-            ));
+            let processes = if self.left_behind == 1 { "process" } else { "processes" };
+            lines.push(format!("{} background {processes} ended with the command", self.left_behind));
         }
         lines
     }
 }
 
-/// Something that a command tried and the scope refused.
+/// An operation of a command that the scope denied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denial {
-    /// What it tried, in one word: `write`, `read`, `connect`, `signal`, ….
+    /// The operation: `write`, `read`, `connect`, `signal`, ….
     pub what: String,
     /// The path, the address or the process.
     #[serde(rename = "where")]
     pub place: String,
-    /// Which part of the scope refused it.
+    /// The part of the scope that denied it.
     pub rule: String,
-    /// How the user can allow it, if at all.
+    /// How the user can allow it, if that is possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<String>,
-    /// How often.
+    /// The number of attempts.
     pub times: u32,
 }
 
@@ -226,7 +223,7 @@ impl Denial {
 
 /// The processes inside the scope.
 pub trait Processes: Send + Sync {
-    /// Runs a command to its end and ends whatever it started.
+    /// Runs a command to its end and ends all processes it started.
     fn run(&self, request: &RunRequest) -> Result<Finished, ToolError>;
 }
 
@@ -236,7 +233,7 @@ mod tests {
     use crate::ErrorKind;
 
     #[test]
-    fn paths_are_made_absolute_by_words_alone() {
+    fn paths_are_resolved_lexically() {
         let planning = Planning { workspace: "/w".into(), spelled: Some("/link".into()) };
         assert_eq!(planning.absolute("a/./b/../c").unwrap(), Path::new("/w/a/c"));
         assert_eq!(planning.absolute("/link/a").unwrap(), Path::new("/w/a"));
@@ -250,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_with_nothing_missing_is_one_text() {
+    fn complete_capture_is_one_text() {
         let capture = Capture { head: b"ab\xff".to_vec(), tail: b"cd".to_vec(), total: 5 };
         assert_eq!(capture.into_text().head, "ab\u{fffd}cd");
     }

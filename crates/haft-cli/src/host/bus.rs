@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use haft_bus::{Bus, ChannelSettings, Undelivered};
-use haft_net::http::Web;
+use haft_net::http::HttpService;
 use haft_tool::net::Authority;
 use haft_tool::{Cancel, Message, ToolError};
 
@@ -37,7 +37,7 @@ impl Channels {
         let named = self.settings.values().filter_map(|channel| channel.endpoint(&var));
         let places = named.filter_map(|host| Authority::parse(&host).ok());
         let hosts = places.flat_map(|place| place.entries()).collect();
-        let http = Arc::new(Web::default()).to_hosts(hosts, Cancel::new());
+        let http = Arc::new(HttpService::default()).client_for(hosts, Cancel::new());
         let log = |message: &Message| {
             let Message { channel, chat_id, content } = message;
             screen::note(&screen::harmless(&format!("{channel} {chat_id}: {content}")));

@@ -63,8 +63,8 @@ impl Ground {
         if headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
             return Ok(None);
         }
-        let web = Arc::clone(runtime.web());
-        let doors = Arc::new(move |reach, cancel| web.within(reach, cancel));
+        let web = Arc::clone(runtime.http_service());
+        let doors = Arc::new(move |reach, cancel| web.client_within(reach, cancel));
         let options = options(&entry.oauth, entry);
         let folder = self.home.join("tokens");
         Authorizer::new(url, doors, Arc::clone(&self.opener), folder, options)

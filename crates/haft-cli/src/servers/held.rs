@@ -185,7 +185,7 @@ impl Held {
                     .iter()
                     .map(|(key, value)| (key.clone(), Secret::new(value.clone())))
                     .collect(),
-                http: runtime.web().streams_to(self.entry.host().into_iter().collect()),
+                http: runtime.http_service().streams_for(self.entry.host().into_iter().collect()),
                 tokens: self.ground.authorize(&self.entry, &runtime)?,
             }),
         };

@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use haft_tool::{ErrorKind, FileKind, Files, Node, Restore, ToolError, WalkRequest};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::common::{SECRET, Stage, is_temporary, kind, put_back, read, with_and_without_openat2, write};
+use crate::fixture::{
+    Fixture, SECRET, is_temporary, kind, read, restore_one, with_and_without_openat2, write,
+};
 
 /// Asserts that no operation gets through `path`, and that nothing changed outside.
-fn assert_closed(stage: &Stage, path: &Path) {
-    let files = stage.files();
+fn assert_refused(fixture: &Fixture, path: &Path) {
+    let files = fixture.files();
     let refused = |what: &str, result: Result<(), ErrorKind>| {
         let expected = [ErrorKind::InvalidPath, ErrorKind::PermissionDenied, ErrorKind::FileNotFound];
         assert!(result.is_err_and(|kind| expected.contains(&kind)), "{what} {}: {result:?}", path.display());
@@ -24,30 +26,38 @@ fn assert_closed(stage: &Stage, path: &Path) {
     refused("update below", kind(write(&files, &path.join("new"), b"new")));
     refused("observe below", kind(files.observe(&path.join("file"))));
     let restore = Restore { path: &path.join("file"), expect: &Node::Absent, to: &Node::Dir { mode: 0o755 } };
-    refused("restore below", kind(put_back(&files, &restore)));
+    refused("restore below", kind(restore_one(&files, &restore)));
     let walk = WalkRequest { root: path.to_owned(), ..WalkRequest::default() };
     let walked = files.walk(&walk, &mut || Box::new(|file| panic!("walked to {}", file.path().display())));
     refused("walk", kind(walked));
-    stage.assert_outside_untouched();
+    fixture.assert_outside_untouched();
 }
 
 #[test]
-fn a_path_by_words_alone_leads_nowhere_outside() {
+fn lexical_paths_outside_are_refused() {
     with_and_without_openat2(|| {
-        let stage = Stage::new();
-        fs::create_dir(stage.ws("dir")).unwrap();
+        let fixture = Fixture::new();
+        fs::create_dir(fixture.ws("dir")).unwrap();
         for path in
             ["../out", "../out/file", "dir/../../out", "dir/../../out/file", "..", "../../../../../../etc"]
         {
-            assert_closed(&stage, &stage.ws(path));
+            assert_refused(&fixture, &fixture.ws(path));
         }
-        for path in
-            [stage.path("out"), stage.path("out/file"), PathBuf::from("/etc/hostname"), PathBuf::from("/")]
-        {
-            assert_closed(&stage, &path);
+        for path in [
+            fixture.path("out"),
+            fixture.path("out/file"),
+            PathBuf::from("/etc/hostname"),
+            PathBuf::from("/"),
+        ] {
+            assert_refused(&fixture, &path);
         }
-        for path in [stage.path("out"), stage.path("out/file"), stage.ws("../out/file")] {
-            assert_eq!(kind(stage.files().observe(&path)), Err(ErrorKind::InvalidPath), "{}", path.display());
+        for path in [fixture.path("out"), fixture.path("out/file"), fixture.ws("../out/file")] {
+            assert_eq!(
+                kind(fixture.files().observe(&path)),
+                Err(ErrorKind::InvalidPath),
+                "{}",
+                path.display()
+            );
         }
     });
 }
@@ -55,37 +65,37 @@ fn a_path_by_words_alone_leads_nowhere_outside() {
 #[test]
 fn a_path_prefix_is_not_a_parent() {
     with_and_without_openat2(|| {
-        let mut stage = Stage::new();
-        let twin = stage.put("ws-evil/file", SECRET);
-        assert_eq!(kind(stage.files().open(&twin)), Err(ErrorKind::InvalidPath));
-        assert_eq!(kind(write(&stage.files(), &twin, b"new")), Err(ErrorKind::InvalidPath));
-        assert_eq!(kind(stage.files().observe(&twin)), Err(ErrorKind::InvalidPath));
-        let link = stage.link(&twin, "ws/link");
-        assert_eq!(kind(stage.files().open(&link)), Err(ErrorKind::InvalidPath));
-        assert_eq!(kind(write(&stage.files(), &link, b"new")), Err(ErrorKind::InvalidPath));
-        stage.scope.protected = vec![stage.path("ws/a")];
-        let open = stage.put("ws/ab", "free");
-        assert_eq!(read(&stage.files(), &open).unwrap(), b"free");
+        let mut fixture = Fixture::new();
+        let twin = fixture.put("ws-evil/file", SECRET);
+        assert_eq!(kind(fixture.files().open(&twin)), Err(ErrorKind::InvalidPath));
+        assert_eq!(kind(write(&fixture.files(), &twin, b"new")), Err(ErrorKind::InvalidPath));
+        assert_eq!(kind(fixture.files().observe(&twin)), Err(ErrorKind::InvalidPath));
+        let link = fixture.link(&twin, "ws/link");
+        assert_eq!(kind(fixture.files().open(&link)), Err(ErrorKind::InvalidPath));
+        assert_eq!(kind(write(&fixture.files(), &link, b"new")), Err(ErrorKind::InvalidPath));
+        fixture.scope.protected = vec![fixture.path("ws/a")];
+        let open = fixture.put("ws/ab", "free");
+        assert_eq!(read(&fixture.files(), &open).unwrap(), b"free");
         assert_eq!(fs::read(twin).unwrap(), SECRET);
     });
 }
 
 #[test]
-fn links_that_stay_inside_are_followed_for_reading_and_writing_and_stay_links() {
+fn links_inside_are_followed_and_kept() {
     with_and_without_openat2(|| {
-        let stage = Stage::new();
-        stage.put("ws/dir/file", "1");
-        stage.put("second/file", "1");
-        fs::create_dir(stage.ws("deep")).unwrap();
-        stage.link("dir/file", "ws/relative");
-        stage.link(stage.ws("dir/file"), "ws/absolute");
-        stage.link("absolute", "ws/chain");
-        stage.link("../dir/../chain", "ws/deep/long");
-        stage.link("dir", "ws/directory");
-        stage.link(stage.ws("dir"), "ws/whole");
-        stage.link(stage.path("second"), "ws/other");
-        stage.link("./dir/", "ws/slash");
-        let (files, journal) = stage.recorded();
+        let fixture = Fixture::new();
+        fixture.put("ws/dir/file", "1");
+        fixture.put("second/file", "1");
+        fs::create_dir(fixture.ws("deep")).unwrap();
+        fixture.link("dir/file", "ws/relative");
+        fixture.link(fixture.ws("dir/file"), "ws/absolute");
+        fixture.link("absolute", "ws/chain");
+        fixture.link("../dir/../chain", "ws/deep/long");
+        fixture.link("dir", "ws/directory");
+        fixture.link(fixture.ws("dir"), "ws/whole");
+        fixture.link(fixture.path("second"), "ws/other");
+        fixture.link("./dir/", "ws/slash");
+        let (files, log) = fixture.recorded();
         let targets = [
             ("relative", "ws/dir/file"),
             ("absolute", "ws/dir/file"),
@@ -97,34 +107,34 @@ fn links_that_stay_inside_are_followed_for_reading_and_writing_and_stay_links() 
             ("other/file", "second/file"),
         ];
         for (round, (link, target)) in targets.into_iter().enumerate() {
-            let (link, target) = (stage.ws(link), stage.path(target));
+            let (link, target) = (fixture.ws(link), fixture.path(target));
             assert_eq!(read(&files, &link).unwrap(), fs::read(&target).unwrap(), "{}", link.display());
             assert_eq!(files.kind(&link).unwrap(), FileKind::File);
             let bytes = format!("round {round}").into_bytes();
-            assert_eq!(write(&files, &link, &bytes).unwrap().path, target, "the true place is told");
+            assert_eq!(write(&files, &link, &bytes).unwrap().path, target, "the resolved path is returned");
             assert_eq!(fs::read(&target).unwrap(), bytes);
-            assert_eq!(journal.changes().pop().unwrap().path, target);
+            assert_eq!(log.changes().pop().unwrap().path, target);
         }
         for link in ["relative", "absolute", "chain", "deep/long", "directory", "whole", "other", "slash"] {
-            assert!(stage.ws(link).symlink_metadata().unwrap().is_symlink(), "{link}");
+            assert!(fixture.ws(link).symlink_metadata().unwrap().is_symlink(), "{link}");
         }
         for link in ["directory", "whole", "slash"] {
             let names: Vec<_> =
-                files.list(&stage.ws(link)).unwrap().into_iter().map(|entry| entry.name).collect();
+                files.list(&fixture.ws(link)).unwrap().into_iter().map(|entry| entry.name).collect();
             assert_eq!(names, ["file"], "{link}");
         }
         assert_eq!(
-            files.observe(&stage.ws("chain")).unwrap(),
+            files.observe(&fixture.ws("chain")).unwrap(),
             Node::Link { target: "absolute".into() },
             "a link is looked at, not through"
         );
         let mut found = 0;
-        let walk = WalkRequest { root: stage.ws("whole"), ..WalkRequest::default() };
+        let walk = WalkRequest { root: fixture.ws("whole"), ..WalkRequest::default() };
         let count = std::sync::Mutex::new(&mut found);
         files
             .walk(&walk, &mut || {
                 Box::new(|file| {
-                    assert_eq!(file.path(), stage.ws("whole/file"));
+                    assert_eq!(file.path(), fixture.ws("whole/file"));
                     **count.lock().unwrap() += 1;
                     ControlFlow::Continue(())
                 })
@@ -135,83 +145,83 @@ fn links_that_stay_inside_are_followed_for_reading_and_writing_and_stay_links() 
 }
 
 #[test]
-fn a_link_to_nothing_that_stays_inside_is_where_a_new_file_is_made() {
+fn dangling_link_inside_is_followed_for_a_new_file() {
     with_and_without_openat2(|| {
-        let stage = Stage::new();
-        stage.link("new/dir/file", "ws/relative");
-        stage.link(stage.path("second/new/file"), "ws/absolute");
-        let files = stage.files();
-        assert_eq!(kind(files.open(&stage.ws("relative"))), Err(ErrorKind::FileNotFound));
-        assert_eq!(kind(files.open(&stage.ws("absolute"))), Err(ErrorKind::FileNotFound));
-        write(&files, &stage.ws("relative"), b"a").unwrap();
-        write(&files, &stage.ws("absolute"), b"b").unwrap();
-        assert_eq!(fs::read(stage.ws("new/dir/file")).unwrap(), b"a");
-        assert_eq!(fs::read(stage.path("second/new/file")).unwrap(), b"b");
-        assert!(stage.ws("relative").symlink_metadata().unwrap().is_symlink());
+        let fixture = Fixture::new();
+        fixture.link("new/dir/file", "ws/relative");
+        fixture.link(fixture.path("second/new/file"), "ws/absolute");
+        let files = fixture.files();
+        assert_eq!(kind(files.open(&fixture.ws("relative"))), Err(ErrorKind::FileNotFound));
+        assert_eq!(kind(files.open(&fixture.ws("absolute"))), Err(ErrorKind::FileNotFound));
+        write(&files, &fixture.ws("relative"), b"a").unwrap();
+        write(&files, &fixture.ws("absolute"), b"b").unwrap();
+        assert_eq!(fs::read(fixture.ws("new/dir/file")).unwrap(), b"a");
+        assert_eq!(fs::read(fixture.path("second/new/file")).unwrap(), b"b");
+        assert!(fixture.ws("relative").symlink_metadata().unwrap().is_symlink());
     });
 }
 
 #[test]
-fn links_that_lead_out_are_closed() {
+fn links_outside_are_refused() {
     with_and_without_openat2(|| {
-        let stage = Stage::new();
-        fs::create_dir(stage.ws("dir")).unwrap();
-        fs::create_dir(stage.path("second/dir")).unwrap();
-        stage.link("../out/file", "ws/relative");
-        stage.link(stage.path("out/file"), "ws/absolute");
-        stage.link(stage.path("out/none"), "ws/dangling");
-        stage.link("../none", "ws/dangling-relative");
-        stage.link(stage.path("out"), "ws/directory");
-        stage.link("../out", "ws/directory-relative");
-        stage.link("directory", "ws/chain");
-        stage.link("dir/../../out", "ws/through");
-        stage.link(stage.path("second/dir/../../out"), "ws/through-second");
-        stage.link("missing/../../out", "ws/through-missing");
-        stage.link("missing/../../../out/file", "ws/missing-file");
-        stage.link("/", "ws/root");
-        stage.link("/proc/self/root", "ws/proc-root");
-        stage.link("/proc/self/cwd", "ws/proc-cwd");
-        stage.link("/proc/self/fd/0", "ws/proc-fd");
-        stage.link("/proc/self/environ", "ws/proc-environ");
-        stage.link("loop", "ws/loop");
-        stage.link("pong", "ws/ping");
-        stage.link("ping", "ws/pong");
-        for name in stage.names("ws").into_iter().filter(|name| name != "dir") {
-            assert_closed(&stage, &stage.ws(&name));
+        let fixture = Fixture::new();
+        fs::create_dir(fixture.ws("dir")).unwrap();
+        fs::create_dir(fixture.path("second/dir")).unwrap();
+        fixture.link("../out/file", "ws/relative");
+        fixture.link(fixture.path("out/file"), "ws/absolute");
+        fixture.link(fixture.path("out/none"), "ws/dangling");
+        fixture.link("../none", "ws/dangling-relative");
+        fixture.link(fixture.path("out"), "ws/directory");
+        fixture.link("../out", "ws/directory-relative");
+        fixture.link("directory", "ws/chain");
+        fixture.link("dir/../../out", "ws/through");
+        fixture.link(fixture.path("second/dir/../../out"), "ws/through-second");
+        fixture.link("missing/../../out", "ws/through-missing");
+        fixture.link("missing/../../../out/file", "ws/missing-file");
+        fixture.link("/", "ws/root");
+        fixture.link("/proc/self/root", "ws/proc-root");
+        fixture.link("/proc/self/cwd", "ws/proc-cwd");
+        fixture.link("/proc/self/fd/0", "ws/proc-fd");
+        fixture.link("/proc/self/environ", "ws/proc-environ");
+        fixture.link("loop", "ws/loop");
+        fixture.link("pong", "ws/ping");
+        fixture.link("ping", "ws/pong");
+        for name in fixture.names("ws").into_iter().filter(|name| name != "dir") {
+            assert_refused(&fixture, &fixture.ws(&name));
         }
         for below in
             ["directory/file", "chain/file", "through/file", "directory/new/deep", "root/etc/hostname"]
         {
-            assert_closed(&stage, &stage.ws(below));
+            assert_refused(&fixture, &fixture.ws(below));
         }
     });
 }
 
 #[test]
-fn an_open_directory_of_the_process_is_no_door() {
+fn proc_fd_links_are_refused() {
     with_and_without_openat2(|| {
-        let stage = Stage::new();
-        let held = fs::File::open(stage.path("out")).unwrap();
+        let fixture = Fixture::new();
+        let held = fs::File::open(fixture.path("out")).unwrap();
         let number = std::os::fd::AsRawFd::as_raw_fd(&held);
-        stage.link(format!("/proc/self/fd/{number}"), "ws/held");
-        stage.link(format!("/dev/fd/{number}/file"), "ws/held-file");
+        fixture.link(format!("/proc/self/fd/{number}"), "ws/held");
+        fixture.link(format!("/dev/fd/{number}/file"), "ws/held-file");
         for name in ["held", "held/file", "held-file"] {
-            assert_closed(&stage, &stage.ws(name));
+            assert_refused(&fixture, &fixture.ws(name));
         }
     });
 }
 
 #[test]
-fn as_many_links_as_the_kernel_follows_are_followed_and_not_one_more() {
+fn forty_links_are_followed() {
     with_and_without_openat2(|| {
-        let stage = Stage::new();
-        stage.put("ws/file", "end");
-        let mut target = stage.ws("file");
+        let fixture = Fixture::new();
+        fixture.put("ws/file", "end");
+        let mut target = fixture.ws("file");
         for step in 1..=41 {
-            target = stage.link(&target, &format!("ws/link{step}"));
+            target = fixture.link(&target, &format!("ws/link{step}"));
         }
-        assert_eq!(read(&stage.files(), &stage.ws("link40")).unwrap(), b"end");
-        let error = stage.files().open(&stage.ws("link41")).unwrap_err();
+        assert_eq!(read(&fixture.files(), &fixture.ws("link40")).unwrap(), b"end");
+        let error = fixture.files().open(&fixture.ws("link41")).unwrap_err();
         assert_eq!(
             (error.kind, error.message.ends_with("too many links")),
             (ErrorKind::InvalidPath, true),
@@ -221,19 +231,19 @@ fn as_many_links_as_the_kernel_follows_are_followed_and_not_one_more() {
 }
 
 #[test]
-fn a_workspace_that_is_moved_away_is_still_the_one_that_was_opened() {
-    let stage = Stage::new();
-    stage.put("ws/file", "mine");
-    let files = stage.files();
-    fs::rename(stage.path("ws"), stage.path("moved")).unwrap();
-    stage.link("out", "ws");
-    assert_eq!(read(&files, &stage.ws("file")).unwrap(), b"mine");
-    write(&files, &stage.ws("file"), b"new").unwrap();
-    assert_eq!(fs::read(stage.path("out/file")).unwrap(), SECRET);
-    assert_eq!(fs::read(stage.path("moved/file")).unwrap(), b"new");
+fn moved_workspace_stays_open() {
+    let fixture = Fixture::new();
+    fixture.put("ws/file", "mine");
+    let files = fixture.files();
+    fs::rename(fixture.path("ws"), fixture.path("moved")).unwrap();
+    fixture.link("out", "ws");
+    assert_eq!(read(&files, &fixture.ws("file")).unwrap(), b"mine");
+    write(&files, &fixture.ws("file"), b"new").unwrap();
+    assert_eq!(fs::read(fixture.path("out/file")).unwrap(), SECRET);
+    assert_eq!(fs::read(fixture.path("moved/file")).unwrap(), b"new");
 }
 
-/// How often something came through and how often it was refused.
+/// How often an operation succeeded and how often it was refused.
 #[derive(Default)]
 struct Tally {
     through: usize,
@@ -241,7 +251,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Whether to go on: until both have happened often. A guard that never lets through ends it too.
+    /// Whether to continue: until both have happened often enough.
     fn wants_more(&self, enough: usize) -> bool {
         self.through.min(self.refused) < enough && self.through.max(self.refused) < 2_000_000
     }
@@ -267,12 +277,13 @@ impl Tally {
 }
 
 #[test]
-fn a_directory_that_is_swapped_for_a_link_again_and_again_leads_nowhere_outside() {
+fn directory_swapped_for_a_link_does_not_lead_outside() {
     with_and_without_openat2(|| {
-        let stage = Stage::new();
-        stage.put("ws/dir/file", "inside");
-        for link in [stage.link(stage.path("out"), "ws/absolute"), stage.link("../out", "ws/relative")] {
-            let (dir, files, over) = (stage.ws("dir"), stage.files(), AtomicBool::new(false));
+        let fixture = Fixture::new();
+        fixture.put("ws/dir/file", "inside");
+        for link in [fixture.link(fixture.path("out"), "ws/absolute"), fixture.link("../out", "ws/relative")]
+        {
+            let (dir, files, over) = (fixture.ws("dir"), fixture.files(), AtomicBool::new(false));
             let file = dir.join("file");
             let swap = || renameat_with(CWD, &dir, CWD, &link, RenameFlags::EXCHANGE).unwrap();
             let (reads, writes) = std::thread::scope(|scope| {
@@ -312,7 +323,7 @@ fn a_directory_that_is_swapped_for_a_link_again_and_again_leads_nowhere_outside(
                 over.store(true, Ordering::SeqCst);
                 (tallies.0.unwrap(), tallies.1.unwrap())
             });
-            stage.assert_outside_untouched();
+            fixture.assert_outside_untouched();
             for tally in [reads, writes] {
                 assert!(tally.through > 0 && tally.refused > 0, "there was no race");
             }
@@ -320,7 +331,7 @@ fn a_directory_that_is_swapped_for_a_link_again_and_again_leads_nowhere_outside(
                 swap();
             }
             assert!(
-                stage.names("ws/dir").iter().all(|name| !is_temporary(name)),
+                fixture.names("ws/dir").iter().all(|name| !is_temporary(name)),
                 "something was left behind"
             );
         }

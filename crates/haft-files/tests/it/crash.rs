@@ -1,4 +1,4 @@
-//! A process that dies at any moment leaves the old file or the new one.
+//! A killed process leaves the old file or the new one.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use haft_tool::Files;
 
-use crate::common::{Stage, is_temporary};
+use crate::fixture::{Fixture, is_temporary};
 
 const PLACE: &str = "HAFT_TEST_CRASH_PLACE";
 const KILLS: usize = 200;
@@ -16,15 +16,14 @@ fn contents() -> [Vec<u8>; 2] {
     [b"one\n".repeat(50_000), b"the other\n".repeat(3_000)]
 }
 
-/// Updates one file again and again, until it is killed. It is the victim of the test below, which starts it; by
-/// itself it does nothing.
+/// Updates one file until it is killed. Started as a process by the test below; does nothing by itself.
 #[test]
 fn victim() {
     let Some(base) = std::env::var_os(PLACE).map(PathBuf::from) else { return };
-    let mut stage = Stage::new();
-    stage.scope.workspace = base.clone();
-    stage.scope.roots = vec![base.clone()];
-    let (files, file, contents) = (stage.files(), base.join("file"), contents());
+    let mut fixture = Fixture::new();
+    fixture.scope.workspace = base.clone();
+    fixture.scope.roots = vec![base.clone()];
+    let (files, file, contents) = (fixture.files(), base.join("file"), contents());
     for content in contents.iter().cycle() {
         files.update(&file, &mut |_| Ok(content.clone())).unwrap();
         println!("updated");
@@ -32,14 +31,14 @@ fn victim() {
 }
 
 #[test]
-fn a_process_that_is_killed_while_it_writes_leaves_the_old_bytes_or_the_new_ones() {
-    let stage = Stage::new();
-    let file = stage.put("ws/file", &contents()[0]);
+fn killed_writer_leaves_the_old_or_the_new_content() {
+    let fixture = Fixture::new();
+    let file = fixture.put("ws/file", &contents()[0]);
     let mut leftovers = 0;
     for _ in 0..KILLS {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "crash::victim", "--nocapture"])
-            .env(PLACE, stage.ws(""))
+            .env(PLACE, fixture.ws(""))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -55,14 +54,14 @@ fn a_process_that_is_killed_while_it_writes_leaves_the_old_bytes_or_the_new_ones
         child.wait().unwrap();
         assert!(contents().contains(&fs::read(&file).unwrap()), "torn by the kill");
         let temps: Vec<PathBuf> =
-            stage.names("ws").iter().filter(|name| *name != "file").map(|name| stage.ws(name)).collect();
+            fixture.names("ws").iter().filter(|name| *name != "file").map(|name| fixture.ws(name)).collect();
         for temp in &temps {
             let name = temp.file_name().unwrap().to_str().unwrap();
             assert!(is_temporary(name), "left behind: {name}");
         }
         leftovers += temps.len();
         haft_files::remove_leftovers(&temps);
-        assert_eq!(stage.names("ws"), ["file"], "what is left behind can be removed");
+        assert_eq!(fixture.names("ws"), ["file"], "what is left behind can be removed");
     }
     assert!(leftovers > 0, "{KILLS} kills never hit a write, so this test has shown nothing");
 }

@@ -1,16 +1,17 @@
-//! The file half of the World, on real files, with real links, races and crashes.
+//! Contained file access on real files, with links, races and crashes.
 //!
-//! Linux only: they take rights and system calls from single threads, which no other system can.
+//! Linux only: some tests drop the privileges or block system calls of a single thread.
 #![cfg(target_os = "linux")]
-#![expect(clippy::disallowed_methods, reason = "the tests set up and look at what the World must hold to")]
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops where something is not as it should be")]
+#![expect(clippy::disallowed_methods, reason = "the tests prepare and check files directly")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step fails the test")]
 
-mod common;
+mod concurrency;
 mod containment;
 mod crash;
-mod odd;
+mod fixture;
 mod protection;
-mod restoring;
-mod together;
-mod walking;
-mod writing;
+mod restore;
+mod restore_links;
+mod special_files;
+mod walk;
+mod write;

@@ -1,4 +1,4 @@
-//! What is protected stays closed, by whatever way it is reached.
+//! Protected paths are refused however they are reached.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -7,10 +7,10 @@ use std::sync::Mutex;
 
 use haft_tool::{ErrorKind, Files, Node, Reads, Restore, WalkRequest};
 
-use crate::common::{SECRET, Stage, kind, put_back, read, with_and_without_openat2, write};
+use crate::fixture::{Fixture, SECRET, kind, read, restore_one, with_and_without_openat2, write};
 
-fn assert_denied(stage: &Stage, path: &Path) {
-    let files = stage.files();
+fn assert_denied(fixture: &Fixture, path: &Path) {
+    let files = fixture.files();
     for (what, result) in [
         ("open", kind(files.open(path))),
         ("kind", kind(files.kind(path))),
@@ -21,10 +21,10 @@ fn assert_denied(stage: &Stage, path: &Path) {
     }
 }
 
-fn visited(stage: &Stage, root: PathBuf) -> Vec<PathBuf> {
+fn visited(fixture: &Fixture, root: PathBuf) -> Vec<PathBuf> {
     let found = Mutex::new(Vec::new());
     let walk = WalkRequest { root, hidden: true, ..WalkRequest::default() };
-    stage
+    fixture
         .files()
         .walk(&walk, &mut || {
             Box::new(|file| {
@@ -41,104 +41,107 @@ fn visited(stage: &Stage, root: PathBuf) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_call_that_may_read_everywhere_reads_outside_but_writes_only_what_is_granted() {
-    let mut stage = Stage::open();
-    let out = stage.path("out/file");
-    assert_eq!(read(&stage.files(), &out).unwrap(), SECRET);
+fn reads_everywhere_writes_only_grants() {
+    let mut fixture = Fixture::open();
+    let out = fixture.path("out/file");
+    assert_eq!(read(&fixture.files(), &out).unwrap(), SECRET);
     assert_eq!(
-        read(&stage.files(), &stage.path("second/../out/./file")).map_err(|e| e.kind),
+        read(&fixture.files(), &fixture.path("second/../out/./file")).map_err(|e| e.kind),
         Err(ErrorKind::InvalidPath)
     );
-    assert!(matches!(stage.files().observe(&out).unwrap(), Node::File(_)));
-    assert_eq!(stage.files().list(&stage.path("out")).unwrap().len(), 1);
-    assert_eq!(visited(&stage, stage.path("out")), std::slice::from_ref(&out));
-    assert_eq!(kind(write(&stage.files(), &out, b"new")), Err(ErrorKind::InvalidPath));
-    let restore = Restore { path: &out, expect: &stage.files().observe(&out).unwrap(), to: &Node::Absent };
-    assert_eq!(kind(put_back(&stage.files(), &restore)), Err(ErrorKind::InvalidPath));
-    stage.assert_outside_untouched();
-    stage.scope.grants = vec![out.clone()];
-    write(&stage.files(), &out, b"granted").unwrap();
+    assert!(matches!(fixture.files().observe(&out).unwrap(), Node::File(_)));
+    assert_eq!(fixture.files().list(&fixture.path("out")).unwrap().len(), 1);
+    assert_eq!(visited(&fixture, fixture.path("out")), std::slice::from_ref(&out));
+    assert_eq!(kind(write(&fixture.files(), &out, b"new")), Err(ErrorKind::InvalidPath));
+    let restore = Restore { path: &out, expect: &fixture.files().observe(&out).unwrap(), to: &Node::Absent };
+    assert_eq!(kind(restore_one(&fixture.files(), &restore)), Err(ErrorKind::InvalidPath));
+    fixture.assert_outside_untouched();
+    fixture.scope.grants = vec![out.clone()];
+    write(&fixture.files(), &out, b"granted").unwrap();
     assert_eq!(fs::read(&out).unwrap(), b"granted");
-    assert_eq!(kind(write(&stage.files(), &stage.path("out/more"), b"new")), Err(ErrorKind::InvalidPath));
+    assert_eq!(kind(write(&fixture.files(), &fixture.path("out/more"), b"new")), Err(ErrorKind::InvalidPath));
 }
 
 #[test]
-fn a_grant_is_for_the_path_itself_and_not_for_where_a_link_leads() {
-    let mut stage = Stage::new();
-    fs::create_dir(stage.path("out/dir")).unwrap();
-    let target = stage.put("out/dir/target", "old");
-    let leaf = stage.link("dir/target", "out/leaf");
-    stage.link("dir", "out/way");
-    let way = stage.path("out/way/target");
-    stage.scope.grants = vec![leaf.clone(), way.clone(), target.clone()];
-    assert_eq!(kind(write(&stage.files(), &leaf, b"new")), Err(ErrorKind::InvalidPath));
-    assert_eq!(kind(write(&stage.files(), &way, b"new")), Err(ErrorKind::InvalidPath));
+fn grant_does_not_follow_links() {
+    let mut fixture = Fixture::new();
+    fs::create_dir(fixture.path("out/dir")).unwrap();
+    let target = fixture.put("out/dir/target", "old");
+    let leaf = fixture.link("dir/target", "out/leaf");
+    fixture.link("dir", "out/way");
+    let way = fixture.path("out/way/target");
+    fixture.scope.grants = vec![leaf.clone(), way.clone(), target.clone()];
+    assert_eq!(kind(write(&fixture.files(), &leaf, b"new")), Err(ErrorKind::InvalidPath));
+    assert_eq!(kind(write(&fixture.files(), &way, b"new")), Err(ErrorKind::InvalidPath));
     assert_eq!(fs::read(&target).unwrap(), b"old");
-    write(&stage.files(), &target, b"new").unwrap();
+    write(&fixture.files(), &target, b"new").unwrap();
     assert!(
-        matches!(stage.files().observe(&target).unwrap(), Node::File(_)),
+        matches!(fixture.files().observe(&target).unwrap(), Node::File(_)),
         "what may be written may be looked at"
     );
 }
 
 #[test]
-fn what_is_protected_is_closed_by_every_way_outside() {
+fn protected_paths_outside_are_refused() {
     with_and_without_openat2(|| {
-        let stage = Stage::open();
-        let ledger = stage.put("home/ledger.db", SECRET);
-        stage.put("home/blobs/ab/cd", SECRET);
-        stage.link(&ledger, "ws/link");
-        stage.link(stage.path("home"), "ws/home");
-        stage.link(stage.path("home"), "out/home");
-        stage.link(&ledger, "out/link");
+        let fixture = Fixture::open();
+        let ledger = fixture.put("home/ledger.db", SECRET);
+        fixture.put("home/blobs/ab/cd", SECRET);
+        fixture.link(&ledger, "ws/link");
+        fixture.link(fixture.path("home"), "ws/home");
+        fixture.link(fixture.path("home"), "out/home");
+        fixture.link(&ledger, "out/link");
         let root = PathBuf::from("/proc/self/root").join(ledger.strip_prefix("/").unwrap());
         for path in [
             ledger,
-            stage.path("home/none"),
-            stage.path("out/../home/ledger.db"),
-            stage.path("out/home/ledger.db"),
-            stage.path("out/home/blobs/ab/cd"),
-            stage.path("out/link"),
-            stage.ws("../home/ledger.db"),
-            stage.ws("link"),
-            stage.ws("home/ledger.db"),
+            fixture.path("home/none"),
+            fixture.path("out/../home/ledger.db"),
+            fixture.path("out/home/ledger.db"),
+            fixture.path("out/home/blobs/ab/cd"),
+            fixture.path("out/link"),
+            fixture.ws("../home/ledger.db"),
+            fixture.ws("link"),
+            fixture.ws("home/ledger.db"),
             root,
         ] {
-            assert_denied(&stage, &path);
+            assert_denied(&fixture, &path);
         }
         for path in
             ["home", "home/ledger.db", "out/home/ledger.db", "out/../home/ledger.db", "out/home/blobs"]
         {
-            let result = kind(stage.files().observe(&stage.path(path)));
+            let result = kind(fixture.files().observe(&fixture.path(path)));
             assert_eq!(result, Err(ErrorKind::PermissionDenied), "{path}");
         }
         for path in ["home", "out/home", "home/blobs"] {
             assert_eq!(
-                kind(stage.files().list(&stage.path(path))),
+                kind(fixture.files().list(&fixture.path(path))),
                 Err(ErrorKind::PermissionDenied),
                 "{path}"
             );
         }
-        let restore =
-            Restore { path: &stage.path("home/new"), expect: &Node::Absent, to: &Node::Dir { mode: 0o755 } };
-        assert_eq!(kind(put_back(&stage.files(), &restore)), Err(ErrorKind::PermissionDenied));
-        assert_eq!(stage.names("home"), ["blobs", "ledger.db"]);
-        assert_eq!(fs::read(stage.path("home/ledger.db")).unwrap(), SECRET);
+        let restore = Restore {
+            path: &fixture.path("home/new"),
+            expect: &Node::Absent,
+            to: &Node::Dir { mode: 0o755 },
+        };
+        assert_eq!(kind(restore_one(&fixture.files(), &restore)), Err(ErrorKind::PermissionDenied));
+        assert_eq!(fixture.names("home"), ["blobs", "ledger.db"]);
+        assert_eq!(fs::read(fixture.path("home/ledger.db")).unwrap(), SECRET);
     });
 }
 
 #[test]
-fn what_is_protected_inside_the_workspace_is_closed_too() {
+fn protected_paths_in_the_workspace_are_refused() {
     with_and_without_openat2(|| {
         for reads in [Reads::Roots, Reads::Everywhere] {
-            let mut stage = Stage::new();
-            stage.scope.reads = reads;
-            stage.scope.protected = vec![stage.ws("secret"), stage.ws("haft.toml")];
-            stage.put("ws/secret/file", SECRET);
-            stage.put("ws/haft.toml", SECRET);
-            stage.link("secret", "ws/relative");
-            stage.link(stage.ws("secret"), "second/absolute");
-            stage.link("haft.toml", "ws/config");
+            let mut fixture = Fixture::new();
+            fixture.scope.reads = reads;
+            fixture.scope.protected = vec![fixture.ws("secret"), fixture.ws("haft.toml")];
+            fixture.put("ws/secret/file", SECRET);
+            fixture.put("ws/haft.toml", SECRET);
+            fixture.link("secret", "ws/relative");
+            fixture.link(fixture.ws("secret"), "second/absolute");
+            fixture.link("haft.toml", "ws/config");
             for path in [
                 "ws/secret/file",
                 "ws/relative/file",
@@ -147,73 +150,73 @@ fn what_is_protected_inside_the_workspace_is_closed_too() {
                 "ws/haft.toml",
                 "ws/relative/../secret/file",
             ] {
-                assert_denied(&stage, &stage.path(path));
+                assert_denied(&fixture, &fixture.path(path));
             }
-            let files = stage.files();
+            let files = fixture.files();
             assert_eq!(
-                kind(write(&files, &stage.ws("relative/new/file"), b"new")),
+                kind(write(&files, &fixture.ws("relative/new/file"), b"new")),
                 Err(ErrorKind::PermissionDenied)
             );
-            assert_eq!(kind(files.observe(&stage.ws("relative/file"))), Err(ErrorKind::PermissionDenied));
+            assert_eq!(kind(files.observe(&fixture.ws("relative/file"))), Err(ErrorKind::PermissionDenied));
             let restore = Restore {
-                path: &stage.ws("relative/x"),
+                path: &fixture.ws("relative/x"),
                 expect: &Node::Absent,
                 to: &Node::Dir { mode: 0o755 },
             };
-            assert_eq!(kind(put_back(&files, &restore)), Err(ErrorKind::PermissionDenied));
-            assert_eq!(stage.names("ws/secret"), ["file"]);
-            assert_eq!(visited(&stage, stage.ws("")), [] as [PathBuf; 0]);
+            assert_eq!(kind(restore_one(&files, &restore)), Err(ErrorKind::PermissionDenied));
+            assert_eq!(fixture.names("ws/secret"), ["file"]);
+            assert_eq!(visited(&fixture, fixture.ws("")), [] as [PathBuf; 0]);
         }
     });
 }
 
 #[test]
-fn a_hard_link_to_a_protected_file_is_as_closed_as_the_file() {
+fn hard_link_to_a_protected_file_is_refused() {
     with_and_without_openat2(|| {
-        let stage = Stage::open();
+        let fixture = Fixture::open();
         for protected in ["home/ledger.db", "home/blobs/ab/cd"] {
-            let protected = stage.put(protected, SECRET);
-            let alias = stage.ws("alias");
+            let protected = fixture.put(protected, SECRET);
+            let alias = fixture.ws("alias");
             fs::hard_link(&protected, &alias).unwrap();
-            assert_denied(&stage, &alias);
-            assert_eq!(kind(stage.files().observe(&alias)), Err(ErrorKind::PermissionDenied));
+            assert_denied(&fixture, &alias);
+            assert_eq!(kind(fixture.files().observe(&alias)), Err(ErrorKind::PermissionDenied));
             let node = Node::File(haft_tool::FileNode {
                 hash: blake3::hash(SECRET).to_hex().to_string(),
                 size: SECRET.len() as u64,
-                mode: crate::common::mode(&alias),
+                mode: crate::fixture::mode(&alias),
                 owner: None,
                 xattrs: Vec::new(),
                 linked: None,
             });
             let restore = Restore { path: &alias, expect: &node, to: &Node::Absent };
-            assert_eq!(kind(put_back(&stage.files(), &restore)), Err(ErrorKind::PermissionDenied));
-            assert_eq!(visited(&stage, stage.ws("")), [] as [PathBuf; 0], "{}", protected.display());
+            assert_eq!(kind(restore_one(&fixture.files(), &restore)), Err(ErrorKind::PermissionDenied));
+            assert_eq!(visited(&fixture, fixture.ws("")), [] as [PathBuf; 0], "{}", protected.display());
             assert_eq!(fs::read(&protected).unwrap(), SECRET);
             fs::remove_file(alias).unwrap();
         }
-        let free = stage.put("ws/free", "mine");
-        fs::hard_link(&free, stage.ws("again")).unwrap();
-        assert_eq!(read(&stage.files(), &free).unwrap(), b"mine", "any other hard link is open");
+        let free = fixture.put("ws/free", "mine");
+        fs::hard_link(&free, fixture.ws("again")).unwrap();
+        assert_eq!(read(&fixture.files(), &free).unwrap(), b"mine", "any other hard link can be read");
     });
 }
 
 #[test]
-fn a_walk_finds_nothing_protected_also_when_it_starts_at_a_link() {
+fn walk_skips_protected_paths() {
     with_and_without_openat2(|| {
-        let stage = Stage::open();
-        stage.put("home/ledger.db", SECRET);
-        stage.put("home/blobs/ab/cd", SECRET);
-        stage.link(&stage.base, "out/up");
-        let found = visited(&stage, stage.path("out/up"));
-        assert_eq!(found, [stage.path("out/up/out/file")]);
-        assert_eq!(visited(&stage, stage.base.clone()), [stage.path("out/file")]);
+        let fixture = Fixture::open();
+        fixture.put("home/ledger.db", SECRET);
+        fixture.put("home/blobs/ab/cd", SECRET);
+        fixture.link(&fixture.base, "out/up");
+        let found = visited(&fixture, fixture.path("out/up"));
+        assert_eq!(found, [fixture.path("out/up/out/file")]);
+        assert_eq!(visited(&fixture, fixture.base.clone()), [fixture.path("out/file")]);
     });
 }
 
 #[test]
-fn what_linux_tells_about_processes_is_closed() {
+fn process_files_in_proc_are_refused() {
     with_and_without_openat2(|| {
-        let stage = Stage::open();
+        let fixture = Fixture::open();
         let own = std::process::id();
         for path in [
             "/proc/self/environ".to_owned(),
@@ -229,17 +232,17 @@ fn what_linux_tells_about_processes_is_closed() {
             "/proc/self/fd/0".to_owned(),
             "/dev/stdin".to_owned(),
         ] {
-            assert_denied(&stage, Path::new(&path));
-            let observed = stage.files().observe(Path::new(&path));
+            assert_denied(&fixture, Path::new(&path));
+            let observed = fixture.files().observe(Path::new(&path));
             assert!(!matches!(observed, Ok(Node::File(_))), "{path}: {observed:?}");
         }
-        stage.link("/proc/self", "out/self");
-        assert_denied(&stage, &stage.path("out/self/environ"));
-        assert_eq!(kind(stage.files().list(Path::new("/proc/self"))), Err(ErrorKind::PermissionDenied));
+        fixture.link("/proc/self", "out/self");
+        assert_denied(&fixture, &fixture.path("out/self/environ"));
+        assert_eq!(kind(fixture.files().list(Path::new("/proc/self"))), Err(ErrorKind::PermissionDenied));
         let walked = Mutex::new(Vec::new());
         let walk = WalkRequest { root: "/proc".into(), ..WalkRequest::default() };
         let visit = |path: &Path| walked.lock().unwrap().push(path.to_owned());
-        stage
+        fixture
             .files()
             .walk(&walk, &mut || {
                 Box::new(|file| {
@@ -250,28 +253,28 @@ fn what_linux_tells_about_processes_is_closed() {
             .unwrap();
         let walked = walked.into_inner().unwrap();
         assert!(walked.contains(&"/proc/version".into()));
-        assert!(walked.iter().all(|path| !path.ends_with("environ")), "a walk came to a process");
-        assert!(read(&stage.files(), Path::new("/proc/version")).unwrap().starts_with(b"Linux"));
+        assert!(walked.iter().all(|path| !path.ends_with("environ")), "the walk reached a process");
+        assert!(read(&fixture.files(), Path::new("/proc/version")).unwrap().starts_with(b"Linux"));
     });
 }
 
 #[test]
-fn a_workspace_that_is_the_whole_machine_shows_no_process_either() {
+fn workspace_root_slash_refuses_process_files() {
     with_and_without_openat2(|| {
-        let mut stage = Stage::new();
-        stage.scope.workspace = "/".into();
-        stage.scope.roots = vec!["/".into()];
-        stage.link("/proc/self/environ", "out/link");
+        let mut fixture = Fixture::new();
+        fixture.scope.workspace = "/".into();
+        fixture.scope.roots = vec!["/".into()];
+        fixture.link("/proc/self/environ", "out/link");
         for path in
-            [PathBuf::from("/proc/self/environ"), PathBuf::from("/proc/1/environ"), stage.path("out/link")]
+            [PathBuf::from("/proc/self/environ"), PathBuf::from("/proc/1/environ"), fixture.path("out/link")]
         {
-            assert_denied(&stage, &path);
-            assert_ne!(kind(stage.files().observe(Path::new("/proc/self/environ"))), Ok(()));
+            assert_denied(&fixture, &path);
+            assert_ne!(kind(fixture.files().observe(Path::new("/proc/self/environ"))), Ok(()));
         }
-        assert_denied(&stage, &stage.path("home/ledger.db"));
-        stage.link(stage.path("out/file"), "second/link");
+        assert_denied(&fixture, &fixture.path("home/ledger.db"));
+        fixture.link(fixture.path("out/file"), "second/link");
         assert_eq!(
-            read(&stage.files(), &stage.path("second/link")).unwrap(),
+            read(&fixture.files(), &fixture.path("second/link")).unwrap(),
             SECRET,
             "all links stay inside"
         );
@@ -279,14 +282,14 @@ fn a_workspace_that_is_the_whole_machine_shows_no_process_either() {
 }
 
 #[test]
-fn a_call_that_may_not_write_does_not() {
-    let mut stage = Stage::new();
-    stage.put("ws/file", "old");
-    stage.scope.writes = false;
-    let file = stage.ws("file");
-    assert_eq!(kind(write(&stage.files(), &file, b"new")), Err(ErrorKind::PermissionDenied));
-    let expect = stage.files().observe(&file).unwrap();
+fn read_only_call_cannot_write() {
+    let mut fixture = Fixture::new();
+    fixture.put("ws/file", "old");
+    fixture.scope.writes = false;
+    let file = fixture.ws("file");
+    assert_eq!(kind(write(&fixture.files(), &file, b"new")), Err(ErrorKind::PermissionDenied));
+    let expect = fixture.files().observe(&file).unwrap();
     let restore = Restore { path: &file, expect: &expect, to: &Node::Absent };
-    assert_eq!(kind(put_back(&stage.files(), &restore)), Err(ErrorKind::PermissionDenied));
+    assert_eq!(kind(restore_one(&fixture.files(), &restore)), Err(ErrorKind::PermissionDenied));
     assert_eq!(fs::read(file).unwrap(), b"old");
 }

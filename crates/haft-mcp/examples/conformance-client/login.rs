@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haft_mcp::client::TokenProvider;
 use haft_mcp::client::oauth::{Authorizer, BrowserOpener, HttpFactory, OAuthOptions, RegisteredClient};
-use haft_net::http::Web;
+use haft_net::http::HttpService;
 use haft_tool::{Cancel, Http, HttpRequest, Reach, Redirects, Secret, ToolError};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -14,7 +14,7 @@ use url::Url;
 use crate::Done;
 
 /// Goes where it is sent and says yes, as the suite's authorization server does at once.
-struct Browser(Arc<Web>);
+struct Browser(Arc<HttpService>);
 
 impl BrowserOpener for Browser {
     fn open(&self, url: &Url) -> Result<(), ToolError> {
@@ -37,19 +37,19 @@ pub(crate) fn hosts(url: &str) -> Vec<String> {
     vec![format!("127.0.0.1:{port}"), format!("[::1]:{port}")]
 }
 
-fn open(web: &Arc<Web>, url: &str) -> Arc<dyn Http> {
+fn open(web: &Arc<HttpService>, url: &str) -> Arc<dyn Http> {
     let hosts = hosts(url);
-    web.within(Reach { inner: hosts.clone(), hosts, ..Reach::default() }, Cancel::new())
+    web.client_within(Reach { inner: hosts.clone(), hosts, ..Reach::default() }, Cancel::new())
 }
 
 /// Who gets tokens for the server at `url`, and where they are kept for as long as this run.
 pub(crate) fn authorize(
-    web: &Arc<Web>,
+    web: &Arc<HttpService>,
     url: &str,
     context: &Value,
 ) -> Done<(Arc<dyn TokenProvider>, TempDir)> {
     let within = Arc::clone(web);
-    let doors: HttpFactory = Arc::new(move |reach, cancel| within.within(reach, cancel));
+    let doors: HttpFactory = Arc::new(move |reach, cancel| within.client_within(reach, cancel));
     let registered = context["client_id"].as_str().map(|id| RegisteredClient {
         id: id.to_owned(),
         secret: context["client_secret"].as_str().map(Secret::new),

@@ -15,7 +15,7 @@ use haft_mcp::client::{
     ServerRequestHandler, ServerTransport, ToolCallOptions,
 };
 use haft_mcp::wire::RpcError;
-use haft_net::http::Web;
+use haft_net::http::HttpService;
 use haft_tool::Cancel;
 use serde_json::{Map, Value, json};
 
@@ -59,10 +59,10 @@ fn run() -> Done {
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
     let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_else(|_| "{}".to_owned());
     let context: Value = serde_json::from_str(&context)?;
-    let web = Arc::new(Web::default());
+    let web = Arc::new(HttpService::default());
     let login = scenario.starts_with("auth/").then(|| login::authorize(&web, &url, &context)).transpose()?;
     let tokens = login.as_ref().map(|(authorize, _)| Arc::clone(authorize));
-    let http = web.streams_to(login::hosts(&url));
+    let http = web.streams_for(login::hosts(&url));
     // A client that offers nothing is the common one; where the suite looks at what is offered, all of it is.
     let asks = ["elicitation-sep1034-client-defaults", "request-metadata", "sep-2322-client-request-state"];
     let handler =

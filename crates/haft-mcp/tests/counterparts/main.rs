@@ -23,7 +23,7 @@ use haft_mcp::client::{
     ClientLimits, ClientOptions, HttpEndpoint, McpClient, ServerTransport, ToolCallOptions,
 };
 use haft_mcp::wire::ProtocolVersion;
-use haft_net::http::Web;
+use haft_net::http::HttpService;
 use haft_tool::Cancel;
 use serde_json::{Value, json};
 
@@ -151,8 +151,8 @@ fn remote(kind: &str, path: &str) -> (McpClient, Remote) {
     let remote = Remote(child.spawn().unwrap());
     let until = Instant::now() + LONG;
     loop {
-        let http =
-            Arc::new(Web::default()).streams_to(vec![format!("127.0.0.1:{port}"), format!("[::1]:{port}")]);
+        let http = Arc::new(HttpService::default())
+            .streams_for(vec![format!("127.0.0.1:{port}"), format!("[::1]:{port}")]);
         let url = format!("http://localhost:{port}{path}");
         let endpoint = HttpEndpoint { url, headers: Vec::new(), http, tokens: None };
         match McpClient::connect(ServerTransport::Http(endpoint), options()) {

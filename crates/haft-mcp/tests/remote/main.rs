@@ -24,7 +24,7 @@ use haft_mcp::client::{
     ClientError, ClientLimits, ClientOptions, HttpEndpoint, McpClient, ServerTransport, TokenProvider,
     ToolCallOptions,
 };
-use haft_net::http::Web;
+use haft_net::http::HttpService;
 use haft_tool::Cancel;
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ fn short_calls() -> ClientLimits {
 fn endpoint(url: &str, tokens: Option<Arc<dyn TokenProvider>>) -> HttpEndpoint {
     let port = url::Url::parse(url).unwrap().port().unwrap();
     let hosts = vec![format!("127.0.0.1:{port}")];
-    let http = Arc::new(Web::default()).streams_to(hosts);
+    let http = Arc::new(HttpService::default()).streams_for(hosts);
     HttpEndpoint { url: url.to_owned(), headers: Vec::new(), http, tokens }
 }
 

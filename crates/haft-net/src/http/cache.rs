@@ -1,4 +1,4 @@
-//! Answers of the last minutes, for requests that take them.
+//! Recent responses, for requests that accept them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,28 +6,27 @@ use std::time::{Duration, Instant};
 
 use haft_tool::{HttpRequest, HttpResponse, Redirects};
 
-use super::address::Address;
+use super::target::HttpTarget;
 
-/// How long an answer will do.
-const FRESH: Duration = Duration::from_mins(15);
-/// How much all of them may hold.
-const MOST_BYTES: usize = 32 << 20;
-const MOST_ANSWERS: usize = 128;
+const MAX_AGE: Duration = Duration::from_mins(15);
+const MAX_BODY_BYTES: usize = 32 << 20;
+const MAX_RESPONSES: usize = 128;
 
 /// What makes two requests the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Key {
+pub(super) struct CacheKey {
     url: String,
     headers: Vec<(String, String)>,
     keep_bytes: usize,
     redirects: Redirects,
 }
 
-impl Key {
-    /// The key of a request that may be answered from here.
+impl CacheKey {
+    /// The key of a request that may be answered from the cache.
     pub(super) fn of(request: &HttpRequest) -> Option<Self> {
-        let plain = request.cached && request.method.eq_ignore_ascii_case("GET") && request.body.is_none();
-        plain.then(|| Self {
+        let cacheable =
+            request.cached && request.method.eq_ignore_ascii_case("GET") && request.body.is_none();
+        cacheable.then(|| Self {
             url: request.url.clone(),
             headers: request.headers.clone(),
             keep_bytes: request.keep_bytes,
@@ -36,41 +35,47 @@ impl Key {
     }
 }
 
-/// An answer and every address that was asked on the way to it.
+/// A response and every target that was requested on the way to it.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct CachedResponse {
     pub(super) response: HttpResponse,
-    pub(super) visited: Vec<Address>,
+    pub(super) visited: Vec<HttpTarget>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Cache {
+pub(super) struct ResponseCache {
     /// The newest last.
-    kept: VecDeque<(Key, Instant, Arc<Kept>)>,
+    responses: VecDeque<(CacheKey, Instant, Arc<CachedResponse>)>,
 }
 
-impl Cache {
-    pub(super) fn get(&self, key: &Key, now: Instant) -> Option<Arc<Kept>> {
-        let found = self.kept.iter().find(|(known, at, _)| known == key && now.duration_since(*at) < FRESH);
-        found.map(|(_, _, kept)| Arc::clone(kept))
+impl ResponseCache {
+    pub(super) fn get(&self, key: &CacheKey, now: Instant) -> Option<Arc<CachedResponse>> {
+        let matches = |(known, at, _): &&(CacheKey, Instant, _)| known == key && is_fresh(*at, now);
+        self.responses.iter().find(matches).map(|(_, _, cached)| Arc::clone(cached))
     }
 
-    pub(super) fn put(&mut self, key: Key, kept: Kept, now: Instant) {
-        if !worth_keeping(&kept.response) {
+    pub(super) fn put(&mut self, key: CacheKey, cached: CachedResponse, now: Instant) {
+        if !is_cacheable(&cached.response) {
             return;
         }
-        self.kept.retain(|(known, at, _)| *known != key && now.duration_since(*at) < FRESH);
-        self.kept.push_back((key, now, Arc::new(kept)));
-        let bytes =
-            |cache: &Self| cache.kept.iter().map(|(_, _, kept)| kept.response.body.len()).sum::<usize>();
-        while self.kept.len() > MOST_ANSWERS || bytes(self) > MOST_BYTES {
-            self.kept.pop_front();
+        self.responses.retain(|(known, at, _)| *known != key && is_fresh(*at, now));
+        self.responses.push_back((key, now, Arc::new(cached)));
+        while self.responses.len() > MAX_RESPONSES || self.body_bytes() > MAX_BODY_BYTES {
+            self.responses.pop_front();
         }
+    }
+
+    fn body_bytes(&self) -> usize {
+        self.responses.iter().map(|(_, _, cached)| cached.response.body.len()).sum()
     }
 }
 
-fn worth_keeping(response: &HttpResponse) -> bool {
-    let forbidden =
-        response.header("cache-control").is_some_and(|words| words.to_lowercase().contains("no-store"));
-    (200..300).contains(&response.status) && !forbidden
+fn is_fresh(stored: Instant, now: Instant) -> bool {
+    now.duration_since(stored) < MAX_AGE
+}
+
+fn is_cacheable(response: &HttpResponse) -> bool {
+    let no_store =
+        response.header("cache-control").is_some_and(|value| value.to_lowercase().contains("no-store"));
+    (200..300).contains(&response.status) && !no_store
 }

@@ -1,22 +1,22 @@
-//! The network as a tool reaches it: one request, one bounded answer, and no address that the scope does not allow.
+//! HTTP for tools: one request, one bounded response, and no address that the scope does not allow.
 //!
-//! A host is read once, into the form that is judged ([`limits`]); a name is looked up once, its addresses are judged, and
-//! exactly those are connected to ([`exchange`]). A redirect is a new host to judge ([`travel`]). Nothing is set up before
-//! the first request. A conversation, read as it comes, has a door of its own on the same checks ([`streams`]).
+//! A host is parsed once, into the form that is checked ([`reach`]); a name is resolved once, its addresses are checked, and
+//! exactly those are connected to ([`exchange`]). A redirect is checked like a new request ([`redirects`]). Nothing is set
+//! up before the first request.
 
-mod address;
 mod cache;
-mod door;
+mod client;
+mod error;
 mod exchange;
-mod failure;
-mod inflow;
-mod limits;
-mod proxies;
+mod proxy_env;
+mod reach;
+mod redirects;
+mod runtime;
+mod service;
 mod streams;
+mod target;
 #[cfg(test)]
 mod tests;
-mod travel;
-mod web;
 
-pub use door::Door;
-pub use web::Web;
+pub use client::HttpClient;
+pub use service::HttpService;

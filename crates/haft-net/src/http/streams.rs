@@ -1,181 +1,168 @@
-//! The door for conversations: answers are read as they come, and connections are kept for the next request.
+//! Streaming requests: responses are read as they arrive, and connections are reused.
 //!
-//! Hosts and addresses are judged as for any other request. One thread drives all connections of one door; it starts with
-//! the first request and ends with the door.
+//! Hosts and addresses are checked as for any other request. One thread drives all connections of a client; it starts with
+//! the first request and ends with the client.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use haft_tool::{
     Cancel, ErrorKind, HttpBody, HttpStream, HttpStreams, Reach, StreamRequest, ToolError, lock,
 };
-use reqwest::Method;
-use tokio::runtime::Handle;
-use tokio::sync::Notify;
-use tokio::task::AbortHandle;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::address::Address;
-use super::exchange::{Ask, Reached, headers, pairs, reach};
-use super::failure;
-use super::inflow::{Head, Inflow};
-use super::limits::Limits;
-use super::web::Web;
+use super::error;
+use super::exchange::{OutgoingRequest, PinnedClient, method, request_headers, response_headers};
+use super::reach::ReachCheck;
+use super::runtime::{HttpTask, RuntimeThread, WaitError, wait_for};
+use super::service::HttpService;
+use super::target::HttpTarget;
 
-/// How many idle connections are kept for the next request.
-const IDLE: usize = 4;
-/// After how long a name is looked up, and its addresses judged, again.
-const FRESH: Duration = Duration::from_mins(5);
+const IDLE_CONNECTIONS: usize = 4;
+/// After this time a name is resolved and its addresses are checked again.
+const MAX_CLIENT_AGE: Duration = Duration::from_mins(5);
+/// How many chunks of a body may wait before no more are read.
+const MAX_QUEUED_CHUNKS: usize = 8;
 
-/// The door for conversations with the hosts of one reach.
-pub(crate) struct Streams {
-    shared: Arc<Shared>,
+/// Streaming requests to the hosts of one reach.
+pub(super) struct StreamClient {
+    clients: Arc<ClientPool>,
     reach: Reach,
-    engine: OnceLock<Result<Engine, ToolError>>,
+    runtime: OnceLock<Result<RuntimeThread, ToolError>>,
 }
 
-struct Shared {
-    web: Arc<Web>,
-    /// Clients by the origin that they were made for, and when.
-    reached: Mutex<HashMap<String, (Instant, Reached)>>,
-}
-
-/// The thread that drives the connections.
-struct Engine {
-    handle: Handle,
-    stop: Arc<Notify>,
-}
-
-impl Streams {
-    pub(crate) fn new(web: Arc<Web>, reach: Reach) -> Self {
-        Self { shared: Arc::new(Shared { web, reached: Mutex::default() }), reach, engine: OnceLock::new() }
+impl StreamClient {
+    pub(super) fn new(service: Arc<HttpService>, reach: Reach) -> Self {
+        let clients = Arc::new(ClientPool { service, by_origin: Mutex::default() });
+        Self { clients, reach, runtime: OnceLock::new() }
     }
 }
 
-impl HttpStreams for Streams {
+impl HttpStreams for StreamClient {
     fn open(
         &self,
         request: StreamRequest,
         limit: Duration,
         cancel: &Cancel,
     ) -> Result<HttpStream, ToolError> {
-        let limits = Limits::of(&self.reach)?;
-        let address = Address::read(&request.url)?;
-        limits.judge(&address)?;
-        let method = Method::from_bytes(request.method.as_bytes())
-            .map_err(|_| ToolError::invalid_arguments(format!("{:?} is no HTTP method", request.method)))?;
-        let place = address.place().to_string();
-        let ask = Ask { method, address, headers: headers(&request.headers)?, body: request.body };
-        let engine = self.engine.get_or_init(Engine::start).as_ref().map_err(Clone::clone)?;
-        let inflow = Arc::new(Inflow::default());
-        let work = carry(Arc::clone(&self.shared), limits, ask, Ending(Arc::clone(&inflow)));
-        let task = engine.handle.spawn(work).abort_handle();
-        let body = Body { inflow, task, place };
-        let Head { status, headers } = body.inflow.head(&body.place, limit, cancel)?;
-        Ok(HttpStream { status, headers, body: Box::new(body) })
-    }
-}
-
-impl Engine {
-    fn start() -> Result<Self, ToolError> {
-        let broken = |error: &std::io::Error| ToolError::io("set up a connection", error);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| broken(&error))?;
-        let (handle, stop) = (runtime.handle().clone(), Arc::new(Notify::new()));
-        let stopped = Arc::clone(&stop);
-        let drive = move || {
-            runtime.block_on(stopped.notified());
-            // A lookup cannot be called off, and nobody shall wait for it.
-            runtime.shutdown_background();
-        };
-        thread::Builder::new()
-            .name("haft-streams".to_owned())
-            .spawn(drive)
-            .map_err(|error| broken(&error))?;
-        Ok(Self { handle, stop })
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        self.stop.notify_one();
-    }
-}
-
-/// The reading end of an answer.
-struct Body {
-    inflow: Arc<Inflow>,
-    task: AbortHandle,
-    place: String,
-}
-
-impl HttpBody for Body {
-    fn next(&mut self, limit: Duration, cancel: &Cancel) -> Result<Option<Vec<u8>>, ToolError> {
-        self.inflow.next(&self.place, limit, cancel)
-    }
-}
-
-impl Drop for Body {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// Tells whoever waits that nothing more will come, also when the work is dropped half done.
-struct Ending(Arc<Inflow>);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        self.0.end(Err(ToolError::new(ErrorKind::Interrupted, "the connection was closed on this side")));
-    }
-}
-
-/// Sends the request and carries its answer over.
-async fn carry(shared: Arc<Shared>, limits: Limits, ask: Ask, ending: Ending) {
-    let carried = async {
-        let reached = shared.reach(&limits, &ask.address).await?;
-        let sent = ask.send(&reached).await;
-        if sent.is_err() {
-            shared.forget(&ask.address);
+        let check = ReachCheck::new(&self.reach)?;
+        let target = HttpTarget::parse(&request.url)?;
+        check.check(&target)?;
+        let authority = target.authority().to_string();
+        let headers = request_headers(&request.headers)?;
+        let outgoing =
+            OutgoingRequest { method: method(request.method)?, target, headers, body: request.body };
+        let runtime = self.runtime.get_or_init(RuntimeThread::start).as_ref().map_err(Clone::clone)?;
+        let (sender, events) = channel(MAX_QUEUED_CHUNKS);
+        let task = runtime.spawn(run_request(Arc::clone(&self.clients), check, outgoing, sender));
+        let mut body = StreamBody { events, authority, ended: false, _task: task };
+        match body.next_event(limit, cancel)? {
+            StreamEvent::Head { status, headers } => Ok(HttpStream { status, headers, body: Box::new(body) }),
+            StreamEvent::Chunk(_) | StreamEvent::End => Err(ToolError::internal("a response without a head")),
         }
-        let mut response = sent?;
-        let head = Head { status: response.status().as_u16(), headers: pairs(response.headers()) };
-        ending.0.put_head(head);
-        loop {
-            ending.0.room().await;
-            let broken = |error| failure::of(&error, &ask.address.place(), reached.proxy.as_deref());
-            match response.chunk().await.map_err(broken)? {
-                Some(chunk) => ending.0.put(chunk.to_vec()),
-                None => return Ok(()),
+    }
+}
+
+/// A part of a response, on its way from the runtime thread.
+enum StreamEvent {
+    Head { status: u16, headers: Vec<(String, String)> },
+    Chunk(Vec<u8>),
+    End,
+}
+
+/// The body of a response.
+struct StreamBody {
+    events: Receiver<Result<StreamEvent, ToolError>>,
+    authority: String,
+    ended: bool,
+    _task: HttpTask<()>,
+}
+
+impl StreamBody {
+    fn next_event(&mut self, limit: Duration, cancel: &Cancel) -> Result<StreamEvent, ToolError> {
+        let authority = &self.authority;
+        match wait_for(self.events.recv(), limit, cancel) {
+            Ok(Some(event)) => event,
+            Ok(None) => Err(ToolError::new(ErrorKind::Interrupted, "the connection was closed on this side")),
+            Err(WaitError::Cancelled) => Err(ToolError::new(
+                ErrorKind::Interrupted,
+                format!("the request to {authority} was cancelled"),
+            )),
+            Err(WaitError::Timeout) => Err(ToolError::new(
+                ErrorKind::Timeout,
+                format!("{authority} sent nothing for {} s", limit.as_secs_f64()),
+            )),
+        }
+    }
+}
+
+impl HttpBody for StreamBody {
+    fn next(&mut self, limit: Duration, cancel: &Cancel) -> Result<Option<Vec<u8>>, ToolError> {
+        if self.ended {
+            return Ok(None);
+        }
+        match self.next_event(limit, cancel)? {
+            StreamEvent::Chunk(chunk) => Ok(Some(chunk)),
+            StreamEvent::Head { .. } | StreamEvent::End => {
+                self.ended = true;
+                Ok(None)
             }
         }
-    };
-    let end = carried.await;
-    ending.0.end(end);
+    }
 }
 
-impl Shared {
-    async fn reach(&self, limits: &Limits, address: &Address) -> Result<Reached, ToolError> {
-        let origin = address.url.origin().ascii_serialization();
-        let known = |all: &HashMap<String, (Instant, Reached)>| {
-            let (since, reached) = all.get(&origin)?;
-            (since.elapsed() < FRESH).then(|| reached.clone())
-        };
-        if let Some(known) = known(&self.reached()) {
-            return Ok(known);
+/// Sends the request, and its response to `events`.
+async fn run_request(
+    clients: Arc<ClientPool>,
+    check: ReachCheck,
+    request: OutgoingRequest,
+    events: Sender<Result<StreamEvent, ToolError>>,
+) {
+    let result = async {
+        let client = clients.get(&check, &request.target).await?;
+        let sent = client.send(&request).await;
+        if sent.is_err() {
+            // Its addresses may be outdated.
+            clients.remove(&request.target);
         }
-        let reached = reach(&self.web, limits, address, IDLE).await?;
-        self.reached().insert(origin, (Instant::now(), reached.clone()));
-        Ok(reached)
+        let mut response = sent?;
+        let (status, headers) = (response.status().as_u16(), response_headers(response.headers()));
+        let mut event = StreamEvent::Head { status, headers };
+        // An error means that the receiver was dropped.
+        while events.send(Ok(event)).await.is_ok() {
+            let failed =
+                |error| error::request_failed(&error, &request.target.authority(), client.proxy.as_deref());
+            match response.chunk().await.map_err(failed)? {
+                Some(chunk) => event = StreamEvent::Chunk(chunk.to_vec()),
+                None => break,
+            }
+        }
+        Ok(StreamEvent::End)
+    };
+    let last = result.await;
+    let _ = events.send(last).await;
+}
+
+/// Clients by the origin that they were made for.
+struct ClientPool {
+    service: Arc<HttpService>,
+    by_origin: Mutex<HashMap<String, (Instant, PinnedClient)>>,
+}
+
+impl ClientPool {
+    async fn get(&self, check: &ReachCheck, target: &HttpTarget) -> Result<PinnedClient, ToolError> {
+        let origin = target.url.origin().ascii_serialization();
+        let known = lock(&self.by_origin).get(&origin).cloned();
+        if let Some((_, client)) = known.filter(|(created, _)| created.elapsed() < MAX_CLIENT_AGE) {
+            return Ok(client);
+        }
+        let client = PinnedClient::connect(&self.service, check, target, IDLE_CONNECTIONS).await?;
+        lock(&self.by_origin).insert(origin, (Instant::now(), client.clone()));
+        Ok(client)
     }
 
-    /// The addresses that were found may have been the trouble.
-    fn forget(&self, address: &Address) {
-        self.reached().remove(&address.url.origin().ascii_serialization());
-    }
-
-    fn reached(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Instant, Reached)>> {
-        lock(&self.reached)
+    fn remove(&self, target: &HttpTarget) {
+        lock(&self.by_origin).remove(&target.url.origin().ascii_serialization());
     }
 }

@@ -1,20 +1,20 @@
-//! The listed domains of a sandboxed command: a loopback proxy that Haft runs for one call.
+//! A loopback proxy that lets the sandboxed commands of one call reach listed domains, and a listener for browser logins.
 //!
-//! Everything a command sends is hostile. A host is read once, into one form ([`Peer`](haft_tool::net::Peer)); the list is
-//! asked about that form ([`Domains`]); the addresses it has now are checked one by one, and the one that passed is the
-//! one connected to ([`gate`]). So no second spelling, second lookup or second answer can lead elsewhere.
+//! Everything a client sends is untrusted. A host is parsed once, into one form ([`Peer`](haft_tool::net::Peer)); that form
+//! is checked against the list; the addresses that it resolves to are checked one by one, and the one that passed is
+//! connected to ([`upstream`]). So no second spelling, second lookup or second answer can lead elsewhere.
 
-mod client;
-mod gate;
+mod connection;
 mod http;
-mod listener;
-mod loopback;
+mod redirect_listener;
+mod server;
 mod socks;
 #[cfg(test)]
 mod tests;
 mod tunnel;
-mod wait;
+mod upstream;
+mod wake;
 
-pub(crate) use gate::{Lookup, system_lookup};
-pub use listener::Proxy;
-pub use loopback::{Heard, Loopback};
+pub use redirect_listener::{RedirectListener, RedirectReply};
+pub use server::Proxy;
+pub use upstream::RefusedConnection;

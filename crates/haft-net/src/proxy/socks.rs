@@ -1,23 +1,27 @@
-//! SOCKS5 without authentication, CONNECT only; SOCKS4 is refused in its own words.
+//! SOCKS5 without authentication, CONNECT only; SOCKS4 is refused.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::client::Client;
-use super::gate::{Failure, Gate};
-use super::listener::Place;
-use super::tunnel::Body;
-use super::wait::Stop;
 use haft_tool::net::Peer;
 
-/// The first byte of a client that speaks SOCKS5.
-pub(super) const FIVE: u8 = 5;
-/// The first byte of a client that speaks SOCKS4.
-pub(super) const FOUR: u8 = 4;
+use super::connection::ClientConnection;
+use super::server::ConnectionSlot;
+use super::tunnel::BodyLength;
+use super::upstream::{Upstream, UpstreamError, escape};
+use super::wake::WaitEnd;
+
+/// The first byte of a SOCKS5 client.
+pub(super) const VERSION_5: u8 = 5;
+/// The first byte of a SOCKS4 client.
+pub(super) const VERSION_4: u8 = 4;
 
 const NO_AUTHENTICATION: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
+const IPV4: u8 = 1;
+const NAME: u8 = 3;
+const IPV6: u8 = 4;
 
 const SUCCEEDED: u8 = 0;
 const FAILED: u8 = 1;
@@ -27,100 +31,99 @@ const HOST_UNREACHABLE: u8 = 4;
 const CONNECTION_REFUSED: u8 = 5;
 const NO_SUCH_COMMAND: u8 = 7;
 const NO_SUCH_ADDRESS_TYPE: u8 = 8;
+const VERSION_4_REJECTED: u8 = 0x5b;
 
-/// Serves one SOCKS5 connection; a client that hangs up or is too slow just ends it.
-pub(super) fn serve(mut client: Client, gate: &Gate, place: &Place) {
-    let Ok(asked) = listen(&mut client) else { return };
-    let reached = match asked {
-        Asked::Connect(host, port) => gate.reach(&host, port, place).map_err(|failure| code(&failure)),
-        Asked::Other(host, port) => {
-            gate.refuse(shown(&host), port, "SOCKS can only CONNECT here", None);
+/// Serves one SOCKS5 connection.
+pub(super) fn serve(mut client: ClientConnection, upstream: &Upstream, slot: &ConnectionSlot) {
+    let Ok(request) = read_request(&mut client) else { return };
+    let connected = match request {
+        SocksRequest::Connect(host, port) => {
+            upstream.connect(&host, port, slot).map_err(|error| reply_code(&error))
+        }
+        SocksRequest::Other(host, port) => {
+            upstream.refuse(escape(&host), port, "only CONNECT is supported over SOCKS", None);
             Err(Some(NO_SUCH_COMMAND))
         }
-        Asked::Unreadable => Err(Some(NO_SUCH_ADDRESS_TYPE)),
-        Asked::NoMethod => return client.last_word(&[FIVE, NO_METHOD]),
-        Asked::NotSocks => return client.last_word(&reply(FAILED)),
+        SocksRequest::UnknownAddressType => Err(Some(NO_SUCH_ADDRESS_TYPE)),
+        SocksRequest::NeedsAuthentication => return client.finish(&[VERSION_5, NO_METHOD]),
+        SocksRequest::Invalid => return client.finish(&reply(FAILED)),
     };
-    match reached {
-        Ok((upstream, _)) => {
-            if client.say(&reply(SUCCEEDED)).is_ok() {
-                client.join(&upstream, Vec::new(), Body::Open);
+    match connected {
+        Ok((server, _)) => {
+            if client.send(&reply(SUCCEEDED)).is_ok() {
+                client.tunnel(&server, Vec::new(), BodyLength::UntilEof);
             }
         }
-        Err(Some(code)) => client.last_word(&reply(code)),
+        Err(Some(code)) => client.finish(&reply(code)),
         Err(None) => {}
     }
 }
 
-/// Refuses a SOCKS4 connection, which has no way to leave names to the proxy.
-pub(super) fn serve_four(mut client: Client, gate: &Gate) {
+/// Refuses a SOCKS4 connection: that protocol cannot leave names to the proxy.
+pub(super) fn refuse_version_4(mut client: ClientConnection, upstream: &Upstream) {
     let Ok(request) = client.take(8) else { return };
     if let [_, _, high, low, a, b, c, d] = request[..] {
         let host = Ipv4Addr::new(a, b, c, d).to_string();
         let port = u16::from_be_bytes([high, low]);
-        gate.refuse(host, port, "SOCKS4 is not spoken here; SOCKS5 and HTTP are", None);
+        upstream.refuse(host, port, "SOCKS4 is not supported; use SOCKS5 or HTTP", None);
     }
-    client.last_word(&[0, 0x5b, 0, 0, 0, 0, 0, 0]);
+    client.finish(&[0, VERSION_4_REJECTED, 0, 0, 0, 0, 0, 0]);
 }
 
-/// What a client asks for.
-enum Asked {
+/// A parsed request.
+enum SocksRequest {
     Connect(Vec<u8>, u16),
-    /// BIND, UDP or something unheard of.
+    /// BIND, UDP ASSOCIATE or an unknown command.
     Other(Vec<u8>, u16),
-    /// An address of no known type, of which not even the length is known.
-    Unreadable,
-    /// It insists on authentication.
-    NoMethod,
-    NotSocks,
+    UnknownAddressType,
+    NeedsAuthentication,
+    Invalid,
 }
 
-fn listen(client: &mut Client) -> Result<Asked, Stop> {
+fn read_request(client: &mut ClientConnection) -> Result<SocksRequest, WaitEnd> {
     let count = client.take(2)?[1];
     if !client.take(count.into())?.contains(&NO_AUTHENTICATION) {
-        return Ok(Asked::NoMethod);
+        return Ok(SocksRequest::NeedsAuthentication);
     }
-    client.say(&[FIVE, NO_AUTHENTICATION])?;
+    client.send(&[VERSION_5, NO_AUTHENTICATION])?;
     let request = client.take(4)?;
-    let [FIVE, command, _, kind] = request[..] else { return Ok(Asked::NotSocks) };
-    let host = match kind {
-        1 => address(<[u8; 4]>::try_from(client.take(4)?).map(IpAddr::from)),
-        3 => {
+    let [VERSION_5, command, _, address_type] = request[..] else {
+        return Ok(SocksRequest::Invalid);
+    };
+    let host = match address_type {
+        IPV4 => address(<[u8; 4]>::try_from(client.take(4)?).map(IpAddr::from)),
+        NAME => {
             let length = client.take(1)?[0];
             client.take(length.into())?
         }
-        4 => address(<[u8; 16]>::try_from(client.take(16)?).map(IpAddr::from)),
-        _ => return Ok(Asked::Unreadable),
+        IPV6 => address(<[u8; 16]>::try_from(client.take(16)?).map(IpAddr::from)),
+        _ => return Ok(SocksRequest::UnknownAddressType),
     };
     let port = client.take(2)?;
     let port = u16::from_be_bytes([port[0], port[1]]);
-    Ok(if command == CONNECT { Asked::Connect(host, port) } else { Asked::Other(host, port) })
+    Ok(if command == CONNECT { SocksRequest::Connect(host, port) } else { SocksRequest::Other(host, port) })
 }
 
-/// An address as text, so that it is read and judged by the same code as one that came as text.
+/// An address as text, so that the same code parses and checks it.
 fn address(bytes: Result<IpAddr, Vec<u8>>) -> Vec<u8> {
     let address = bytes.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
     Peer::from(address).to_string().into_bytes()
 }
 
-fn shown(host: &[u8]) -> String {
-    host.escape_ascii().to_string()
-}
-
-/// The reply to a failure, if there is still somebody to tell.
-fn code(failure: &Failure) -> Option<u8> {
-    Some(match failure {
-        Failure::Refused(_) => REFUSED,
-        Failure::Busy => FAILED,
-        Failure::Unknown(_) => HOST_UNREACHABLE,
-        Failure::Unreachable(ErrorKind::ConnectionRefused, _) => CONNECTION_REFUSED,
-        Failure::Unreachable(ErrorKind::NetworkUnreachable, _) => NETWORK_UNREACHABLE,
-        Failure::Unreachable(..) => HOST_UNREACHABLE,
-        Failure::Ended => return None,
+/// The reply code of an error; `None` if the client gets no reply.
+fn reply_code(error: &UpstreamError) -> Option<u8> {
+    Some(match error {
+        UpstreamError::Refused(_) => REFUSED,
+        UpstreamError::TooManyConnections => FAILED,
+        UpstreamError::NameNotFound(_) => HOST_UNREACHABLE,
+        UpstreamError::Unreachable(ErrorKind::ConnectionRefused, _) => CONNECTION_REFUSED,
+        UpstreamError::Unreachable(ErrorKind::NetworkUnreachable, _) => NETWORK_UNREACHABLE,
+        UpstreamError::Unreachable(..) => HOST_UNREACHABLE,
+        UpstreamError::Stopped => return None,
     })
 }
 
-/// A reply; the address it was bound to is nobody's business.
+/// A reply; the bound address is left out.
 fn reply(code: u8) -> [u8; 10] {
-    [FIVE, code, 0, 1, 0, 0, 0, 0, 0, 0]
+    [VERSION_5, code, 0, IPV4, 0, 0, 0, 0, 0, 0]
 }

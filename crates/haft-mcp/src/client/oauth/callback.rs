@@ -1,6 +1,6 @@
 //! What the browser brings back, and whether it is the answer to what was asked.
 
-use haft_net::proxy::Heard;
+use haft_net::proxy::RedirectReply;
 use haft_tool::Secret;
 
 use super::metadata::AuthorizationServer;
@@ -50,14 +50,14 @@ pub(super) fn judge(
     query: &str,
     state: &Secret,
     server: &AuthorizationServer,
-) -> Heard<Result<Secret, ClientError>> {
+) -> RedirectReply<Result<Secret, ClientError>> {
     let ours = |answer: &Answer| answer.state.as_ref().is_some_and(|said| is_same(said, state));
     let Some(answer) = Answer::read(query).filter(ours) else {
-        return Heard::Stranger(STRANGE.to_owned());
+        return RedirectReply::Reject(STRANGE.to_owned());
     };
     match code(answer, server) {
-        Ok(code) => Heard::Answer(Ok(code), GOOD.to_owned()),
-        Err(error) => Heard::Answer(Err(error), BAD.to_owned()),
+        Ok(code) => RedirectReply::Accept(Ok(code), GOOD.to_owned()),
+        Err(error) => RedirectReply::Accept(Err(error), BAD.to_owned()),
     }
 }
 
@@ -104,12 +104,12 @@ mod tests {
         let mut server = AuthorizationServer::silent("https://auth.example").unwrap();
         server.signs_answers = signs_answers;
         match judge(query, &Secret::new("s1"), &server) {
-            Heard::Stranger(words) => {
+            RedirectReply::Reject(words) => {
                 assert_eq!(words, STRANGE);
                 Said::Stranger
             }
-            Heard::Answer(Ok(code), _) => Said::Code(code.expose().to_owned()),
-            Heard::Answer(Err(error), words) => {
+            RedirectReply::Accept(Ok(code), _) => Said::Code(code.expose().to_owned()),
+            RedirectReply::Accept(Err(error), words) => {
                 assert_eq!(words, BAD);
                 Said::Error(error.message)
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_net::proxy::Loopback;
+use haft_net::proxy::RedirectListener;
 use url::Url;
 
 use super::callback::judge;
@@ -47,7 +47,7 @@ pub(super) struct Notes<'a> {
 struct Ready {
     client: OAuthClient,
     redirect: String,
-    listener: Loopback,
+    listener: RedirectListener,
     /// Whether it was known before.
     reused: bool,
 }
@@ -162,10 +162,10 @@ impl Flow {
 }
 
 /// Listens where `redirect` says, or at a port that is free; and says where.
-fn listen(redirect: Option<&Url>) -> Result<(Loopback, String), ClientError> {
+fn listen(redirect: Option<&Url>) -> Result<(RedirectListener, String), ClientError> {
     let taken = |error: &haft_tool::ToolError| passed_on("the browser's answer cannot be taken", error);
     let Some(redirect) = redirect else {
-        let listener = Loopback::bind(None, PATH).map_err(|error| taken(&error))?;
+        let listener = RedirectListener::bind(None, PATH).map_err(|error| taken(&error))?;
         let redirect = format!("http://127.0.0.1:{}{PATH}", listener.port());
         return Ok((listener, redirect));
     };
@@ -176,7 +176,7 @@ fn listen(redirect: Option<&Url>) -> Result<(Loopback, String), ClientError> {
             said(redirect.as_str())
         )));
     }
-    let listener = Loopback::bind(redirect.port(), redirect.path()).map_err(|error| taken(&error))?;
+    let listener = RedirectListener::bind(redirect.port(), redirect.path()).map_err(|error| taken(&error))?;
     let mut redirect = redirect.clone();
     // It is `http`, which can have a port.
     let _ = redirect.set_port(Some(listener.port()));

@@ -1,11 +1,11 @@
-//! The door against real servers on this machine: what it reaches, what it refuses, and how it ends.
-#![allow(clippy::unwrap_used, clippy::allow_attributes, reason = "a test that cannot go on should stop")]
+//! The HTTP client against real servers on this machine.
+#![allow(clippy::unwrap_used, clippy::allow_attributes, reason = "a failed step fails the test")]
 
 mod bodies;
-mod caching;
-mod conversations;
-mod refusals;
-mod travels;
+mod cache;
+mod reach;
+mod redirects;
+mod streams;
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
@@ -17,59 +17,59 @@ use std::time::Duration;
 use haft_tool::{Cancel, Http as _, HttpRequest, HttpResponse, Reach, ToolError};
 use hyper_util::client::proxy::matcher::Matcher;
 
-use super::{Door, Web};
+use super::{HttpClient, HttpService};
 
-const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A server on this machine; `answer` says what to write back to a request. What was asked can be heard.
-struct Server {
+/// A server on this machine that records the requests it gets.
+struct TestServer {
     port: u16,
-    asked: Receiver<String>,
+    requests: Receiver<String>,
 }
 
-impl Server {
-    fn saying(answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
-        Self::talking(move |request, stream| {
-            // A client that has had enough hangs up, which is its right.
-            let _ = stream.write_all(&answer(request));
+impl TestServer {
+    fn responding(response: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::handling(move |request, stream| {
+            // Fails if the client closes the connection early.
+            let _ = stream.write_all(&response(request));
         })
     }
 
-    fn talking(talk: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind((HERE, 0)).unwrap();
+    fn handling(handler: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind((LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let talk = Arc::new(talk);
-        let (tell, asked) = channel();
+        let handler = Arc::new(handler);
+        let (sender, requests) = channel();
         thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
-                let (talk, tell) = (Arc::clone(&talk), tell.clone());
+                let (handler, sender) = (Arc::clone(&handler), sender.clone());
                 thread::spawn(move || {
-                    let request = request(&stream);
-                    let _ = tell.send(request.clone());
-                    talk(&request, &mut stream);
+                    let request = read_request(&stream);
+                    let _ = sender.send(request.clone());
+                    handler(&request, &mut stream);
                 });
             }
         });
-        Self { port, asked }
+        Self { port, requests }
     }
 
     fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// The entry that lists it.
+    /// The entry that allows it.
     fn entry(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// How many requests came since this was last asked.
-    fn times(&self) -> usize {
-        self.asked.try_iter().count()
+    /// The number of requests since the last call.
+    fn request_count(&self) -> usize {
+        self.requests.try_iter().count()
     }
 }
 
-/// The head of a request, and the body if it says how long that is.
-fn request(stream: &TcpStream) -> String {
+/// The head of a request, and its body if it has a Content-Length.
+fn read_request(stream: &TcpStream) -> String {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while reader.read_line(&mut head).is_ok_and(|count| count > 2) {}
@@ -80,45 +80,46 @@ fn request(stream: &TcpStream) -> String {
     head + &String::from_utf8_lossy(&body)
 }
 
-fn page(body: &str) -> Vec<u8> {
+fn ok_page(body: &str) -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{body}", body.len())
         .into_bytes()
 }
 
-fn moved(status: u16, location: &str) -> Vec<u8> {
+fn redirect_to(status: u16, location: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status} Moved\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n").into_bytes()
 }
 
-/// A network whose names all lead to `answers`, and which has no proxies.
-fn web(answers: impl Fn(&str) -> Vec<IpAddr> + Send + Sync + 'static) -> Arc<Web> {
-    let lookup = move |name: &str| match answers(name) {
+/// A service without proxies whose names resolve to what `resolve` returns.
+fn service(resolve: impl Fn(&str) -> Vec<IpAddr> + Send + Sync + 'static) -> Arc<HttpService> {
+    let lookup = move |name: &str| match resolve(name) {
         none if none.is_empty() => Err(io::Error::new(io::ErrorKind::NotFound, "no such name")),
         found => Ok(found),
     };
-    Arc::new(Web::with(Arc::new(lookup), Matcher::builder().build()))
+    Arc::new(HttpService::with(Arc::new(lookup), Matcher::builder().build()))
 }
 
-fn here() -> Arc<Web> {
-    web(|_| vec![HERE])
+/// A service whose names all resolve to this machine.
+fn local_service() -> Arc<HttpService> {
+    service(|_| vec![LOCALHOST])
 }
 
-/// A door to these hosts alone.
-fn door(web: &Arc<Web>, hosts: &[&str]) -> Door {
+/// A client for these hosts only.
+fn client_for(service: &Arc<HttpService>, hosts: &[&str]) -> HttpClient {
     let hosts = hosts.iter().map(|&host| host.to_owned()).collect();
-    reaching(web, Reach { hosts, ..Reach::default() })
+    client_within(service, Reach { hosts, ..Reach::default() })
 }
 
-fn reaching(web: &Arc<Web>, reach: Reach) -> Door {
-    Door::new(Arc::clone(web), reach, Cancel::new())
+fn client_within(service: &Arc<HttpService>, reach: Reach) -> HttpClient {
+    HttpClient::new(Arc::clone(service), reach, Cancel::new())
 }
 
-/// A door that rules let through to the whole public network.
+/// All public hosts.
 fn public() -> Reach {
     Reach { public: true, ..Reach::default() }
 }
 
-fn get(door: &Door, url: &str) -> Result<HttpResponse, ToolError> {
-    door.fetch(&HttpRequest { timeout: Duration::from_mins(1), ..HttpRequest::get(url) })
+fn get(client: &HttpClient, url: &str) -> Result<HttpResponse, ToolError> {
+    client.fetch(&HttpRequest { timeout: Duration::from_mins(1), ..HttpRequest::get(url) })
 }
 
 fn text(response: &HttpResponse) -> &str {

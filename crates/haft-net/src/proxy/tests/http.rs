@@ -8,8 +8,8 @@ use super::*;
 use haft_tool::net::Peer;
 
 /// A server that gives each request head to a channel, answers and hangs up.
-fn listening_server() -> (u16, mpsc::Receiver<String>) {
-    let (tell, told) = mpsc::channel();
+fn recording_server() -> (u16, mpsc::Receiver<String>) {
+    let (sender, requests) = mpsc::channel();
     let port = server(move |stream| {
         let mut reader = BufReader::new(&stream);
         let mut head = String::new();
@@ -21,28 +21,28 @@ fn listening_server() -> (u16, mpsc::Receiver<String>) {
         (&stream).write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello").unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         reader.read_to_string(&mut head).unwrap();
-        tell.send(head).unwrap();
+        sender.send(head).unwrap();
     });
-    (port, told)
+    (port, requests)
 }
 
 #[test]
-fn connect_joins_both_sides_and_each_may_end_on_its_own() {
-    let port = echo_at_the_end();
-    let run = run_example(port);
+fn connect_tunnels_both_directions() {
+    let port = echo_at_eof();
+    let run = proxy_for_example(port);
     let client = run.client();
     // The first bytes of the tunnel come in one piece with the head.
     (&client).write_all(format!("CONNECT example.test:{port} HTTP/1.1\r\n\r\nearly ").as_bytes()).unwrap();
-    hear(&client, b"HTTP/1.1 200 Connection established\r\n\r\n");
+    expect_bytes(&client, b"HTTP/1.1 200 Connection established\r\n\r\n");
     let bytes: Vec<u8> = (0..3_000_000_u32).map(|at| at.to_le_bytes()[at as usize % 3]).collect();
     assert!(exchange(&client, &bytes) == [b"early ", &bytes[..]].concat());
     assert_eq!(*run.refused.lock().unwrap(), []);
 }
 
 #[test]
-fn a_plain_request_goes_on_for_the_checked_host_without_what_is_the_proxys() {
-    let (port, told) = listening_server();
-    let run = run_example(port);
+fn plain_request_is_forwarded_with_the_checked_host() {
+    let (port, requests) = recording_server();
+    let run = proxy_for_example(port);
     let answer = run.ask_text(format!(
         "POST http://EXAMPLE.test:{port}/a?b=c HTTP/1.1\r\nHost: evil.test\r\nhost: other.test\r\nAccept: */*\r\n\
          Proxy-Connection: keep-alive\r\nPROXY-Authorization: Basic secret\r\nConnection: keep-alive, X-Drop,content-length\r\n\
@@ -50,7 +50,7 @@ fn a_plain_request_goes_on_for_the_checked_host_without_what_is_the_proxys() {
     ));
     assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
     assert_eq!(
-        told.recv().unwrap(),
+        requests.recv().unwrap(),
         format!(
             "POST /a?b=c HTTP/1.1\r\nHost: example.test:{port}\r\nConnection: close\r\nAccept: */*\r\n\
              Content-Length: 4\r\n\r\nbody"
@@ -59,19 +59,19 @@ fn a_plain_request_goes_on_for_the_checked_host_without_what_is_the_proxys() {
 }
 
 #[test]
-fn a_path_may_be_missing_and_a_body_may_come_in_chunks() {
-    let (port, told) = listening_server();
-    let run = run_example(port);
+fn missing_path_and_chunked_body_are_forwarded() {
+    let (port, requests) = recording_server();
+    let run = proxy_for_example(port);
     run.ask(format!("GET http://127.1:{port}?q HTTP/1.0\r\n\r\n"));
-    assert!(told.recv().unwrap().starts_with(&format!("GET /?q HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n")));
+    assert!(requests.recv().unwrap().starts_with(&format!("GET /?q HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\n")));
     run.ask(format!(
         "PUT http://example.test:{port} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"
     ));
-    assert!(told.recv().unwrap().ends_with("Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"));
+    assert!(requests.recv().unwrap().ends_with("Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"));
 }
 
 #[test]
-fn what_is_not_listed_is_refused_with_a_line_that_says_how_to_allow_it() {
+fn refusal_says_how_to_allow_it() {
     for (request, host, port, allow) in [
         ("CONNECT other.test:443 HTTP/1.1", "other.test", 443, Some("other.test")),
         ("CONNECT other.test:22 HTTP/1.1", "other.test", 22, Some("other.test:22")),
@@ -84,7 +84,7 @@ fn what_is_not_listed_is_refused_with_a_line_that_says_how_to_allow_it() {
         ("GET http://other.test\\@example.test/ HTTP/1.1", "other.test\\\\@example.test", 80, None),
         ("CONNECT other.test%00.example.test:443 HTTP/1.1", "other.test%00.example.test", 443, None),
     ] {
-        let run = run(&["example.test"], |_| Ok(vec![HERE]));
+        let run = run(&["example.test"], |_| Ok(vec![LOCALHOST]));
         let answer = run.ask_text(format!("{request}\r\n\r\n"));
         let refused = run.only_refused();
         assert_eq!((refused.host.as_str(), refused.port, refused.allow.as_deref()), (host, port, allow));
@@ -95,7 +95,7 @@ fn what_is_not_listed_is_refused_with_a_line_that_says_how_to_allow_it() {
 }
 
 #[test]
-fn a_name_that_leads_to_an_inner_address_is_refused_unless_that_address_is_listed() {
+fn name_with_a_private_address_is_refused() {
     for inner in
         ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1", "::ffff:192.168.0.1", "2002:a00:1::"]
     {
@@ -103,16 +103,16 @@ fn a_name_that_leads_to_an_inner_address_is_refused_unless_that_address_is_liste
         let answer = run.ask_text("CONNECT example.test:443 HTTP/1.1\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
         let refused = run.only_refused();
-        assert!(refused.why.starts_with("it leads to "), "{refused}");
+        assert!(refused.why.starts_with("its name resolves to "), "{refused}");
         assert_eq!(refused.allow, Some(Peer::from(inner.parse::<IpAddr>().unwrap()).to_string()));
     }
 }
 
 #[test]
-fn each_connection_asks_the_resolver_once_and_judges_the_answer_anew() {
-    let port = echo_at_the_end();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
+fn each_connection_resolves_and_checks_once() {
+    let port = echo_at_eof();
+    let lookups = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&lookups);
     let run = run(&[&format!("example.test:{port}"), &format!("127.0.0.1:{port}")], move |_| {
         // The second answer is the rebound one.
         Ok(vec![IpAddr::from([127, 0, 0, if count.fetch_add(1, Ordering::SeqCst) == 0 { 1 } else { 2 }])])
@@ -120,24 +120,24 @@ fn each_connection_asks_the_resolver_once_and_judges_the_answer_anew() {
     let request = format!("CONNECT example.test:{port} HTTP/1.1\r\n\r\n");
     let client = run.client();
     (&client).write_all(request.as_bytes()).unwrap();
-    hear(&client, b"HTTP/1.1 200 Connection established\r\n\r\n");
+    expect_bytes(&client, b"HTTP/1.1 200 Connection established\r\n\r\n");
     assert_eq!(exchange(&client, b"hello"), b"hello");
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(lookups.load(Ordering::SeqCst), 1);
     assert!(run.ask_text(&request).starts_with("HTTP/1.1 403 "));
-    assert_eq!(run.only_refused().why, "it leads to 127.0.0.2, a loopback address");
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(run.only_refused().why, "its name resolves to 127.0.0.2, a loopback address");
+    assert_eq!(lookups.load(Ordering::SeqCst), 2);
 }
 
 #[test]
-fn of_mixed_answers_only_the_allowed_ones_are_used() {
-    let (port, told) = listening_server();
-    // Not every system has this address; where it exists, nobody may come by.
+fn only_allowed_addresses_of_a_name_are_used() {
+    let (port, requests) = recording_server();
+    // Not every system has this address; where it exists, nothing may connect.
     let other = TcpListener::bind((Ipv4Addr::new(127, 0, 0, 2), port));
     let run = run(&[&format!("example.test:{port}"), &format!("127.0.0.1:{port}")], |_| {
-        Ok(vec!["10.0.0.1".parse().unwrap(), "127.0.0.2".parse().unwrap(), HERE, "::1".parse().unwrap()])
+        Ok(vec!["10.0.0.1".parse().unwrap(), "127.0.0.2".parse().unwrap(), LOCALHOST, "::1".parse().unwrap()])
     });
     assert!(run.ask_text(format!("GET http://example.test:{port}/ HTTP/1.1\r\n\r\n")).ends_with("hello"));
-    told.recv().unwrap();
+    requests.recv().unwrap();
     if let Ok(other) = other {
         other.set_nonblocking(true).unwrap();
         assert_eq!(other.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
@@ -146,8 +146,8 @@ fn of_mixed_answers_only_the_allowed_ones_are_used() {
 }
 
 #[test]
-fn a_request_that_can_be_read_in_two_ways_is_not_read_at_all() {
-    let run = run(&["example.test"], |_| Ok(vec![HERE]));
+fn ambiguous_requests_are_refused() {
+    let run = run(&["example.test"], |_| Ok(vec![LOCALHOST]));
     for request in [
         "GET / HTTP/1.1\r\nHost: example.test\r\n\r\n",
         "GET http://example.test/ HTTP/1.1\n\n",
@@ -183,9 +183,9 @@ fn a_request_that_can_be_read_in_two_ways_is_not_read_at_all() {
 }
 
 #[test]
-fn a_server_that_cannot_be_had_is_a_bad_gateway() {
+fn unreachable_server_is_a_bad_gateway() {
     let (port, _held) = closed_port();
-    let unreachable = run_example(port);
+    let unreachable = proxy_for_example(port);
     let answer = unreachable.ask_text(format!("CONNECT example.test:{port} HTTP/1.1\r\n\r\n"));
     assert!(answer.starts_with("HTTP/1.1 502 Bad Gateway\r\n"), "{answer}");
     assert!(
@@ -202,13 +202,13 @@ fn a_server_that_cannot_be_had_is_a_bad_gateway() {
 }
 
 #[test]
-fn an_answer_that_comes_before_the_whole_request_is_heard() {
+fn early_response_is_delivered() {
     let port = server(|mut stream| {
         stream.write_all(b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\n\r\nenough").unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         let _ = stream.read_to_end(&mut Vec::new());
     });
-    let run = run_example(port);
+    let run = proxy_for_example(port);
     let body = "x".repeat(200_000);
     let answer = run.ask_text(format!(
         "POST http://example.test:{port}/ HTTP/1.1\r\nContent-Length: 200000\r\n\r\n{body}"

@@ -1,10 +1,10 @@
-//! The proxy against real sockets: what it lets through, what it refuses, and how it ends.
-#![allow(clippy::unwrap_used, clippy::allow_attributes, reason = "a test that cannot go on should stop")]
+//! The proxy with real sockets.
+#![allow(clippy::unwrap_used, clippy::allow_attributes, reason = "a failed step fails the test")]
 
-mod bounds;
 mod http;
-mod loopback;
+mod limits;
 mod names;
+mod redirect_listener;
 mod socks;
 
 use std::io::{self, Read as _, Write as _};
@@ -12,39 +12,42 @@ use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use super::gate::Refused;
+use super::upstream::RefusedConnection;
 use haft_tool::net::Domains;
 
 use super::Proxy;
 
-const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// A proxy, and what it refused so far.
-struct Run {
+/// A proxy and the connections that it refused.
+struct RunningProxy {
     proxy: Proxy,
-    refused: Arc<Mutex<Vec<Refused>>>,
+    refused: Arc<Mutex<Vec<RefusedConnection>>>,
 }
 
 /// A proxy for `list` with a resolver that gives `answers`.
-fn run(list: &[&str], answers: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static) -> Run {
+fn run(
+    list: &[&str],
+    answers: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static,
+) -> RunningProxy {
     let refused = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&refused);
-    let tell = move |refused| told.lock().unwrap().push(refused);
-    let proxy = Proxy::with_lookup(domains(list), Arc::new(answers), tell).unwrap();
-    Run { proxy, refused }
+    let log = Arc::clone(&refused);
+    let on_refused = move |refused| log.lock().unwrap().push(refused);
+    let proxy = Proxy::with_lookup(domains(list), Arc::new(answers), on_refused).unwrap();
+    RunningProxy { proxy, refused }
 }
 
-/// A proxy that allows `example.test` at `port`, which is on this machine.
-fn run_example(port: u16) -> Run {
-    run(&[&format!("example.test:{port}"), &format!("127.0.0.1:{port}")], |_| Ok(vec![HERE]))
+/// A proxy that allows `example.test` on `port` of this machine.
+fn proxy_for_example(port: u16) -> RunningProxy {
+    run(&[&format!("example.test:{port}"), &format!("127.0.0.1:{port}")], |_| Ok(vec![LOCALHOST]))
 }
 
-impl Run {
+impl RunningProxy {
     fn client(&self) -> TcpStream {
         TcpStream::connect(self.proxy.address()).unwrap()
     }
 
-    /// All that is answered to `request`.
+    /// The whole response to `request`.
     fn ask(&self, request: impl AsRef<[u8]>) -> Vec<u8> {
         let mut client = self.client();
         client.write_all(request.as_ref()).unwrap();
@@ -57,7 +60,7 @@ impl Run {
         String::from_utf8(self.ask(request)).unwrap()
     }
 
-    fn only_refused(&self) -> Refused {
+    fn only_refused(&self) -> RefusedConnection {
         let refused = self.refused.lock().unwrap();
         assert_eq!(refused.len(), 1, "{refused:?}");
         refused[0].clone()
@@ -68,9 +71,9 @@ fn domains(list: &[&str]) -> Domains {
     Domains::parse(&list.iter().map(|&entry| entry.to_owned()).collect::<Vec<_>>()).unwrap()
 }
 
-/// A server on this machine that treats each connection with `serve`; gives its port.
+/// The port of a server that calls `serve` for each connection.
 fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
-    let listener = TcpListener::bind((HERE, 0)).unwrap();
+    let listener = TcpListener::bind((LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let serve = Arc::new(serve);
     thread::spawn(move || {
@@ -82,8 +85,8 @@ fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
     port
 }
 
-/// A server that hears its client out to the end, and only then says it all back.
-fn echo_at_the_end() -> u16 {
+/// A server that reads until EOF and then sends everything back.
+fn echo_at_eof() -> u16 {
     server(|mut stream| {
         let mut said = Vec::new();
         stream.read_to_end(&mut said).unwrap();
@@ -91,30 +94,30 @@ fn echo_at_the_end() -> u16 {
     })
 }
 
-/// A port of this machine where nobody listens, nor can begin to while it is held: a client's own.
+/// A port without a listener: a connected client uses it.
 fn closed_port() -> (u16, (TcpListener, TcpStream)) {
-    let listener = TcpListener::bind((HERE, 0)).unwrap();
+    let listener = TcpListener::bind((LOCALHOST, 0)).unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     (client.local_addr().unwrap().port(), (listener, client))
 }
 
-/// Says `bytes` through a tunnel that stands, and hears the other side to its end.
+/// Sends `bytes` through an open tunnel and reads until EOF.
 fn exchange(mut tunnel: &TcpStream, bytes: &[u8]) -> Vec<u8> {
     let mut writer = tunnel.try_clone().unwrap();
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     thread::scope(|scope| {
         scope.spawn(move || {
             writer.write_all(bytes).unwrap();
             writer.shutdown(Shutdown::Write).unwrap();
         });
-        tunnel.read_to_end(&mut heard).unwrap();
+        tunnel.read_to_end(&mut received).unwrap();
     });
-    heard
+    received
 }
 
-/// Exactly as many bytes as `expected` has, which must be those.
-fn hear(mut stream: &TcpStream, expected: &[u8]) {
-    let mut heard = vec![0; expected.len()];
-    stream.read_exact(&mut heard).unwrap();
-    assert_eq!(heard, expected, "{}", heard.escape_ascii());
+/// Reads as many bytes as `expected` has and compares them.
+fn expect_bytes(mut stream: &TcpStream, expected: &[u8]) {
+    let mut received = vec![0; expected.len()];
+    stream.read_exact(&mut received).unwrap();
+    assert_eq!(received, expected, "{}", received.escape_ascii());
 }

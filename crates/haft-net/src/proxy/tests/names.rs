@@ -1,4 +1,4 @@
-//! One host has one spelling, and the list is asked about that.
+//! Parsing of hosts and of the list of domains.
 
 use std::ffi::CString;
 use std::net::{IpAddr, Ipv4Addr};
@@ -34,7 +34,7 @@ fn address_to_c(text: &str) -> Option<Ipv4Addr> {
 }
 
 #[test]
-fn a_name_is_lower_case_and_has_no_final_dot() {
+fn names_are_normalised() {
     for (text, name) in [
         ("example.com", "example.com"),
         ("EXAMPLE.Com.", "example.com"),
@@ -51,7 +51,7 @@ fn a_name_is_lower_case_and_has_no_final_dot() {
 }
 
 #[test]
-fn every_spelling_of_an_address_is_that_address() {
+fn address_spellings_are_normalised() {
     for text in
         ["127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f.1", "0X7F000001", "017700000001", "0177.0.0.01"]
     {
@@ -61,7 +61,7 @@ fn every_spelling_of_an_address_is_that_address() {
 }
 
 #[test]
-fn what_some_resolver_could_read_in_its_own_way_is_no_host() {
+fn ambiguous_hosts_are_refused() {
     let long = ["a".repeat(63).as_str(); 4].join(".");
     for text in [
         "",
@@ -110,7 +110,7 @@ fn what_some_resolver_could_read_in_its_own_way_is_no_host() {
 }
 
 #[test]
-fn an_entry_covers_its_name_or_all_below_it_at_its_port() {
+fn entry_covers_its_name_and_port() {
     let list =
         domains(&["Example.com.", "*.wild.test", "port.test:8443", "10.0.0.5:5432", "[fd00::1]:80", "::1"]);
     for (host, port) in [
@@ -149,7 +149,7 @@ fn an_entry_covers_its_name_or_all_below_it_at_its_port() {
 }
 
 #[test]
-fn this_machine_is_never_reached_by_name() {
+fn localhost_is_never_reached_by_name() {
     let list = domains(&["localhost", "*.localhost", "localhost:8080"]);
     for host in ["localhost", "LOCALHOST.", "app.localhost"] {
         assert!(!list.allows(host, 80) && !list.allows(host, 8080), "{host}");
@@ -157,7 +157,7 @@ fn this_machine_is_never_reached_by_name() {
 }
 
 #[test]
-fn an_entry_that_cannot_be_meant_is_an_error_that_says_what_can() {
+fn invalid_entry_is_an_error_with_examples() {
     for entry in [
         "",
         "*",
@@ -190,14 +190,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_are_read_or_refused_and_read_the_same_again(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn parsed_host_parses_to_itself(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         if let Ok(host) = Peer::parse(&bytes) {
             prop_assert_eq!(Peer::parse(host.to_string().as_bytes()), Ok(host));
         }
     }
 
     #[test]
-    fn what_the_c_library_takes_for_an_address_is_that_address_and_never_a_name(
+    fn addresses_are_parsed_like_the_c_library_does(
         text in "[0-9a-fxX.]{1,14}|(0x?)?[0-7]{1,12}(\\.(0x?)?[0-9a-f]{1,4}){0,4}\\.?"
     ) {
         match (Peer::parse(text.as_bytes()), address_to_c(&text)) {
@@ -211,7 +211,7 @@ proptest! {
     }
 
     #[test]
-    fn a_name_is_plain_and_no_spelling_of_it_escapes_the_list(text in "[a-zA-Z0-9_.-]{1,40}") {
+    fn every_spelling_of_a_name_is_checked_the_same(text in "[a-zA-Z0-9_.-]{1,40}") {
         if let Ok(Peer::Name(name)) = Peer::parse(text.as_bytes()) {
             prop_assert!(name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.')), "{}", name);
             let list = domains(&[&name]);
@@ -226,7 +226,7 @@ proptest! {
     }
 
     #[test]
-    fn any_entry_is_read_or_refused(entry in any::<String>()) {
+    fn any_entry_parses_or_is_refused(entry in any::<String>()) {
         let _ = Domains::parse(&[entry]);
     }
 }

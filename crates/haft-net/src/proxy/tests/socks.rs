@@ -2,11 +2,11 @@
 
 use super::*;
 
-/// A SOCKS5 client that has said and heard its greeting.
-fn greeted(run: &Run) -> TcpStream {
+/// A SOCKS5 client after the method selection.
+fn greeted(run: &RunningProxy) -> TcpStream {
     let client = run.client();
     (&client).write_all(&[5, 2, 1, 0]).unwrap();
-    hear(&client, &[5, 0]);
+    expect_bytes(&client, &[5, 0]);
     client
 }
 
@@ -19,7 +19,7 @@ fn named(name: &[u8]) -> Vec<u8> {
 }
 
 /// The code that `request` is answered with before the connection ends.
-fn code(run: &Run, request: &[u8]) -> u8 {
+fn code(run: &RunningProxy, request: &[u8]) -> u8 {
     let mut client = greeted(run);
     client.write_all(request).unwrap();
     let mut answer = Vec::new();
@@ -30,8 +30,8 @@ fn code(run: &Run, request: &[u8]) -> u8 {
 
 #[test]
 fn names_and_addresses_are_connected() {
-    let port = echo_at_the_end();
-    let run = run_example(port);
+    let port = echo_at_eof();
+    let run = proxy_for_example(port);
     let mapped = Ipv4Addr::LOCALHOST.to_ipv6_mapped().octets();
     for (kind, host) in [
         (3, named(b"example.test")),
@@ -42,14 +42,14 @@ fn names_and_addresses_are_connected() {
     ] {
         let client = greeted(&run);
         (&client).write_all(&request(1, kind, &host, port)).unwrap();
-        hear(&client, &[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+        expect_bytes(&client, &[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
         assert_eq!(exchange(&client, b"through"), b"through");
     }
     assert_eq!(*run.refused.lock().unwrap(), []);
 }
 
 #[test]
-fn a_name_with_a_trick_in_it_is_refused_and_shown_harmlessly() {
+fn hostile_names_are_refused_and_escaped() {
     for (name, shown) in [
         (&b"evil.test\0.example.test"[..], "evil.test\\x00.example.test"),
         (b"evil.test\n.example.test", "evil.test\\n.example.test"),
@@ -59,14 +59,14 @@ fn a_name_with_a_trick_in_it_is_refused_and_shown_harmlessly() {
         (b"evil.test", "evil.test"),
         (b"2130706433", "127.0.0.1"),
     ] {
-        let run = run(&["example.test", "*.example.test"], |_| Ok(vec![HERE]));
+        let run = run(&["example.test", "*.example.test"], |_| Ok(vec![LOCALHOST]));
         assert_eq!(code(&run, &request(1, 3, &named(name), 443)), 2, "{shown}");
         assert_eq!(run.only_refused().host, shown);
     }
 }
 
 #[test]
-fn what_is_not_listed_or_not_public_is_refused() {
+fn unlisted_and_private_hosts_are_refused() {
     for (kind, host) in [
         (1, vec![10, 0, 0, 1]),
         (1, vec![8, 8, 8, 8]),
@@ -74,20 +74,20 @@ fn what_is_not_listed_or_not_public_is_refused() {
         (3, named(b"example.test")),
         (3, named(b"localhost")),
     ] {
-        let run = run(&["example.test", "localhost"], |_| Ok(vec![HERE]));
+        let run = run(&["example.test", "localhost"], |_| Ok(vec![LOCALHOST]));
         assert_eq!(code(&run, &request(1, kind, &host, 443)), 2, "{host:?}");
         run.only_refused();
     }
 }
 
 #[test]
-fn only_connect_is_spoken_and_the_rest_is_refused_in_the_protocols_words() {
+fn only_connect_without_authentication_is_supported() {
     for command in [2, 3, 0, 9] {
-        let run = run(&["example.test"], |_| Ok(vec![HERE]));
+        let run = run(&["example.test"], |_| Ok(vec![LOCALHOST]));
         assert_eq!(code(&run, &request(command, 3, &named(b"example.test"), 443)), 7);
-        assert_eq!(run.only_refused().why, "SOCKS can only CONNECT here");
+        assert_eq!(run.only_refused().why, "only CONNECT is supported over SOCKS");
     }
-    let run = run(&["example.test"], |_| Ok(vec![HERE]));
+    let run = run(&["example.test"], |_| Ok(vec![LOCALHOST]));
     assert_eq!(code(&run, &request(1, 9, b"", 443)), 8);
     assert_eq!(code(&run, &[4, 1, 0, 1, 1, 1, 1, 1, 0, 80]), 1);
     assert_eq!(run.ask([5, 1, 2]), [5, 0xff]);
@@ -98,9 +98,9 @@ fn only_connect_is_spoken_and_the_rest_is_refused_in_the_protocols_words() {
 }
 
 #[test]
-fn a_server_that_cannot_be_had_has_its_own_code() {
+fn unreachable_server_has_its_own_reply_code() {
     let (port, _held) = closed_port();
-    assert_eq!(code(&run_example(port), &request(1, 3, &named(b"example.test"), port)), 5);
+    assert_eq!(code(&proxy_for_example(port), &request(1, 3, &named(b"example.test"), port)), 5);
     let unknown = run(&["example.test"], |_| Err(io::Error::other("no such name")));
     assert_eq!(code(&unknown, &request(1, 3, &named(b"example.test"), 443)), 4);
 }

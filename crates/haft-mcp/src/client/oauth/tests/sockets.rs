@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use haft_net::http::Web;
+use haft_net::http::HttpService;
 use haft_tool::json;
 
 use super::*;
@@ -69,8 +69,8 @@ fn everything(answer: impl Fn(&str) -> (u16, String) + Send + Sync + 'static) ->
 }
 
 fn through_the_door(server: &str, folder: &TempDir) -> Authorizer {
-    let web = Arc::new(Web::default());
-    let doors: HttpFactory = Arc::new(move |reach, cancel| web.within(reach, cancel));
+    let web = Arc::new(HttpService::default());
+    let doors: HttpFactory = Arc::new(move |reach, cancel| web.client_within(reach, cancel));
     let issuer = server.to_owned();
     let browser =
         Browser::new(move |query| vec![format!("code=the-code&state={}&iss={issuer}", query["state"])]);

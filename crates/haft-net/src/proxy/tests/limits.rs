@@ -1,4 +1,4 @@
-//! Many clients, slow clients, long heads, and the end.
+//! Limits of connections, time and bytes, and the end of the proxy.
 
 use std::collections::HashMap;
 use std::sync::mpsc;
@@ -7,20 +7,20 @@ use super::*;
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 
-fn connect(run: &Run, port: u16) -> TcpStream {
+fn connect(run: &RunningProxy, port: u16) -> TcpStream {
     let client = run.client();
     (&client).write_all(format!("CONNECT example.test:{port} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
     client
 }
 
 #[test]
-fn the_sixty_fifth_connection_is_turned_away_until_another_ends() {
-    let port = echo_at_the_end();
-    let run = run_example(port);
+fn sixty_fifth_connection_gets_an_error() {
+    let port = echo_at_eof();
+    let run = proxy_for_example(port);
     let mut tunnels: Vec<TcpStream> = (0..64)
         .map(|_| {
             let client = connect(&run, port);
-            hear(&client, ESTABLISHED);
+            expect_bytes(&client, ESTABLISHED);
             client
         })
         .collect();
@@ -35,7 +35,7 @@ fn the_sixty_fifth_connection_is_turned_away_until_another_ends() {
     assert_eq!(*run.refused.lock().unwrap(), []);
 
     assert_eq!(exchange(&tunnels.pop().unwrap(), b"bye"), b"bye");
-    // The place is free a moment after the client has heard the end.
+    // The slot is freed a moment after the client sees EOF.
     while {
         let client = connect(&run, port);
         let mut status = [0; 12];
@@ -45,9 +45,9 @@ fn the_sixty_fifth_connection_is_turned_away_until_another_ends() {
 }
 
 #[test]
-fn clients_that_never_finish_their_head_keep_nobody_waiting() {
-    let port = echo_at_the_end();
-    let run = run_example(port);
+fn slow_clients_do_not_block_others() {
+    let port = echo_at_eof();
+    let run = proxy_for_example(port);
     let slow: Vec<TcpStream> = (0..60)
         .map(|at| {
             let client = run.client();
@@ -57,15 +57,15 @@ fn clients_that_never_finish_their_head_keep_nobody_waiting() {
         })
         .collect();
     let client = connect(&run, port);
-    hear(&client, ESTABLISHED);
+    expect_bytes(&client, ESTABLISHED);
     assert_eq!(exchange(&client, b"quick"), b"quick");
     drop(slow);
 }
 
 #[test]
-fn a_head_has_a_longest_length() {
-    let port = echo_at_the_end();
-    let run = run_example(port);
+fn request_head_is_limited() {
+    let port = echo_at_eof();
+    let run = proxy_for_example(port);
     let head = |length: usize| {
         let start = format!("CONNECT example.test:{port} HTTP/1.1\r\nA: ");
         let filling = "a".repeat(length - start.len() - 4);
@@ -73,7 +73,7 @@ fn a_head_has_a_longest_length() {
     };
     let client = run.client();
     (&client).write_all(head(64 * 1024).as_bytes()).unwrap();
-    hear(&client, ESTABLISHED);
+    expect_bytes(&client, ESTABLISHED);
     for long in [head(64 * 1024 + 1), head(300_000), "a".repeat(100_000)] {
         let answer = run.ask_text(long);
         assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
@@ -81,10 +81,10 @@ fn a_head_has_a_longest_length() {
 }
 
 #[test]
-fn the_end_ends_every_connection_and_every_thread() {
+fn dropping_the_proxy_ends_all_connections_and_threads() {
     let (held, hold) = mpsc::channel::<()>();
     let hold = Mutex::new(hold);
-    let (asked, was_asked) = mpsc::channel();
+    let (on_lookup, looked_up) = mpsc::channel();
     let port = server(|mut stream| {
         let _ = stream.read_to_end(&mut Vec::new());
     });
@@ -93,17 +93,17 @@ fn the_end_ends_every_connection_and_every_thread() {
     let list = domains(&["stuck.test", &format!("example.test:{port}"), &format!("127.0.0.1:{port}")]);
     let lookup = move |name: &str| {
         if name == "stuck.test" {
-            asked.send(()).unwrap();
+            on_lookup.send(()).unwrap();
             let _ = hold.lock().unwrap().recv();
         }
-        Ok(vec![HERE])
+        Ok(vec![LOCALHOST])
     };
     let proxy = Proxy::with_lookup(list, Arc::new(lookup), move |_| drop(Arc::clone(&watched))).unwrap();
-    let run = Run { proxy, refused: Arc::default() };
+    let run = RunningProxy { proxy, refused: Arc::default() };
 
     let mut clients: Vec<TcpStream> = (0..10).map(|_| connect(&run, port)).collect();
     for client in &clients {
-        hear(client, ESTABLISHED);
+        expect_bytes(client, ESTABLISHED);
     }
     for start in [&b"GET http://"[..], &[5, 1], b"CONNECT stuck.test:443 HTTP/1.1\r\n\r\n"] {
         let client = run.client();
@@ -111,24 +111,24 @@ fn the_end_ends_every_connection_and_every_thread() {
         clients.push(client);
     }
     clients.push(run.client());
-    was_asked.recv().unwrap();
+    looked_up.recv().unwrap();
     let address = run.proxy.address();
 
     drop(run);
-    // Every thread that could still call it held a share of it.
+    // Every thread that could still call it would hold a reference.
     assert_eq!(Arc::strong_count(&witness), 1);
     assert!(TcpStream::connect(address).is_err());
     for mut client in clients {
-        // The end or a reset, as the client had bytes on their way or not.
+        // EOF or a reset, depending on unread bytes.
         let _ = client.read_to_end(&mut Vec::new());
     }
     drop(held);
 }
 
 #[test]
-fn every_usual_program_is_told_where_the_proxy_is() {
+fn environment_variables_name_the_proxy() {
     let proxy = Proxy::start(domains(&[]), |_| {}).unwrap();
-    let run = Run { proxy, refused: Arc::default() };
+    let run = RunningProxy { proxy, refused: Arc::default() };
     assert!(run.ask_text("CONNECT example.test:443 HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 403 "));
     let port = run.proxy.address().port();
     let variables: HashMap<String, String> = run.proxy.variables().into_iter().collect();
@@ -137,7 +137,7 @@ fn every_usual_program_is_told_where_the_proxy_is() {
     {
         assert_eq!(variables[name], format!("http://127.0.0.1:{port}"), "{name}");
     }
-    // Some clients do not start at all when they are told of a kind of proxy they do not know.
+    // Some clients refuse to start with a proxy type that they do not support.
     assert!(!variables.contains_key("ALL_PROXY") && !variables.contains_key("all_proxy"));
     assert_eq!(variables["NO_PROXY"], "localhost,127.0.0.1,::1");
 }

@@ -1,4 +1,4 @@
-//! A workspace with an outside, and a journal that remembers what it was told.
+//! A temporary workspace with an outside, and a record that logs its events.
 
 use std::fs;
 use std::io::Read;
@@ -13,53 +13,53 @@ use haft_tool::{
 };
 use tempfile::TempDir;
 
-/// What stands in every file outside the workspace, so that a leak is seen at once.
+/// The content of every file outside the workspace.
 pub(crate) const SECRET: &[u8] = b"outside";
 
-/// What the journal was told, in order.
+/// An event of the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Told {
-    Before { change: Change, bytes: Option<Vec<u8>> },
+pub(crate) enum RecordEvent {
+    Intended { change: Change, bytes: Option<Vec<u8>> },
     Changed(Change),
     NotReversible(String),
 }
 
 type Hook = Box<dyn Fn(&[Intent<'_>]) -> Result<(), ToolError> + Send + Sync>;
 
-/// A journal that remembers, and lets a test look around at the moment before a change.
+/// A record that logs its events and calls a hook before each change.
 #[derive(Default)]
-pub(crate) struct Recording {
-    told: Mutex<Vec<Told>>,
+pub(crate) struct RecordLog {
+    events: Mutex<Vec<RecordEvent>>,
     hook: Option<Hook>,
 }
 
-impl Recording {
-    pub(crate) fn told(&self) -> Vec<Told> {
-        self.told.lock().unwrap().clone()
+impl RecordLog {
+    pub(crate) fn events(&self) -> Vec<RecordEvent> {
+        self.events.lock().unwrap().clone()
     }
 
     pub(crate) fn changes(&self) -> Vec<Change> {
-        let changed = |told| if let Told::Changed(change) = told { Some(change) } else { None };
-        self.told().into_iter().filter_map(changed).collect()
+        let changed = |event| if let RecordEvent::Changed(change) = event { Some(change) } else { None };
+        self.events().into_iter().filter_map(changed).collect()
     }
 }
 
-impl Record for Recording {
+impl Record for RecordLog {
     fn intend(&self, intents: &mut [Intent<'_>]) -> Result<(), ToolError> {
-        let told = intents.iter_mut().map(|intent| Told::Before {
+        let events = intents.iter_mut().map(|intent| RecordEvent::Intended {
             change: intent.change.clone(),
             bytes: bytes_of(&mut intent.previous),
         });
-        self.told.lock().unwrap().extend(told);
+        self.events.lock().unwrap().extend(events);
         self.hook.as_ref().map_or(Ok(()), |hook| hook(intents))
     }
 
     fn changed(&self, change: Change) {
-        self.told.lock().unwrap().push(Told::Changed(change));
+        self.events.lock().unwrap().push(RecordEvent::Changed(change));
     }
 
     fn not_reversible(&self, why: String) {
-        self.told.lock().unwrap().push(Told::NotReversible(why));
+        self.events.lock().unwrap().push(RecordEvent::NotReversible(why));
     }
 
     fn witness(&self, _path: &Path, _node: &Node, _content: FileContent<'_>) -> Result<(), ToolError> {
@@ -75,7 +75,7 @@ impl Record for Recording {
     }
 
     fn witnessed(&self, changes: Vec<Change>) {
-        self.told.lock().unwrap().extend(changes.into_iter().map(Told::Changed));
+        self.events.lock().unwrap().extend(changes.into_iter().map(RecordEvent::Changed));
     }
 
     fn enforced(&self, _how: String) {}
@@ -95,26 +95,26 @@ fn bytes_of(content: &mut FileContent<'_>) -> Option<Vec<u8>> {
     }
 }
 
-/// What stands in every file that a test puts back.
+/// The content of every file that a test restores.
 pub(crate) const BYTES: &[u8] = b"the bytes";
 
-pub(crate) fn put_back(files: &dyn Files, restore: &Restore<'_>) -> Result<(), ToolError> {
-    put_all_back(files, std::slice::from_ref(restore))
+pub(crate) fn restore_one(files: &dyn Files, restore: &Restore<'_>) -> Result<(), ToolError> {
+    restore_all(files, std::slice::from_ref(restore))
 }
 
-pub(crate) fn put_all_back(files: &dyn Files, restores: &[Restore<'_>]) -> Result<(), ToolError> {
+pub(crate) fn restore_all(files: &dyn Files, restores: &[Restore<'_>]) -> Result<(), ToolError> {
     files.restore(restores, &|_| Ok(Box::new(BYTES)))
 }
 
 /// A workspace `ws`, a second root `second`, and `out`, which is neither.
-pub(crate) struct Stage {
+pub(crate) struct Fixture {
     _held: TempDir,
     pub(crate) base: PathBuf,
     pub(crate) scope: Scope,
     pub(crate) cancel: Cancel,
 }
 
-impl Stage {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let held = TempDir::new().unwrap();
         let base = held.path().canonicalize().unwrap();
@@ -134,9 +134,9 @@ impl Stage {
 
     /// The same, for a call that may read everywhere.
     pub(crate) fn open() -> Self {
-        let mut stage = Self::new();
-        stage.scope.reads = Reads::Everywhere;
-        stage
+        let mut fixture = Self::new();
+        fixture.scope.reads = Reads::Everywhere;
+        fixture
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {
@@ -166,23 +166,23 @@ impl Stage {
         self.recorded().0
     }
 
-    pub(crate) fn recorded(&self) -> (LocalFiles, Arc<Recording>) {
-        self.told_to(Recording::default())
+    pub(crate) fn recorded(&self) -> (LocalFiles, Arc<RecordLog>) {
+        self.with_log(RecordLog::default())
     }
 
-    /// Files whose journal calls `hook` before each change.
+    /// Files whose log calls `hook` before each change.
     pub(crate) fn hooked(
         &self,
         hook: impl Fn(&[Intent<'_>]) -> Result<(), ToolError> + Send + Sync + 'static,
-    ) -> (LocalFiles, Arc<Recording>) {
-        self.told_to(Recording { hook: Some(Box::new(hook)), ..Recording::default() })
+    ) -> (LocalFiles, Arc<RecordLog>) {
+        self.with_log(RecordLog { hook: Some(Box::new(hook)), ..RecordLog::default() })
     }
 
-    fn told_to(&self, journal: Recording) -> (LocalFiles, Arc<Recording>) {
-        let journal = Arc::new(journal);
+    fn with_log(&self, log: RecordLog) -> (LocalFiles, Arc<RecordLog>) {
+        let log = Arc::new(log);
         let roots = self.scope.roots.iter().map(|root| Arc::new(Root::open(root).unwrap())).collect();
-        let told: Arc<dyn Record> = Arc::<Recording>::clone(&journal);
-        (LocalFiles::new(Arc::new(self.scope.clone()), roots, told, self.cancel.clone()), journal)
+        let events: Arc<dyn Record> = Arc::<RecordLog>::clone(&log);
+        (LocalFiles::new(Arc::new(self.scope.clone()), roots, events, self.cancel.clone()), log)
     }
 
     /// The names in a directory below the base, sorted.
@@ -207,7 +207,7 @@ pub(crate) fn with_and_without_openat2(test: impl Fn() + Send + Sync) {
     test();
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            forget_openat2();
+            block_openat2();
             assert!(containment().contains("no openat2"), "{}", containment());
             test();
         });
@@ -217,7 +217,7 @@ pub(crate) fn with_and_without_openat2(test: impl Fn() + Send + Sync) {
 
 /// Takes openat2 from this thread and those that it starts.
 #[expect(unsafe_code, reason = "a system call filter is installed by address")]
-fn forget_openat2() {
+fn block_openat2() {
     let step = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter {
         code: u16::try_from(code).unwrap(),
         jt,
@@ -269,7 +269,7 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A file's state as `observe` tells it.
+/// The state of a file.
 pub(crate) fn observed(files: &dyn Files, path: &Path) -> Node {
     files.observe(path).unwrap()
 }

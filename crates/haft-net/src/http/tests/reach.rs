@@ -1,12 +1,12 @@
-//! What is never reached: this machine and the network inside, by whatever spelling, name or detour.
+//! Which hosts and addresses are refused.
 
 use haft_tool::ErrorKind;
 
 use super::*;
 
 #[test]
-fn no_spelling_of_an_inner_address_is_reached_by_naming_the_tool_alone() {
-    let door = reaching(&here(), public());
+fn private_addresses_are_refused_in_every_spelling() {
+    let client = client_within(&local_service(), public());
     for host in [
         "127.0.0.1",
         "127.1",
@@ -61,7 +61,7 @@ fn no_spelling_of_an_inner_address_is_reached_by_naming_the_tool_alone() {
             format!("http:\\\\{host}\\"),
             format!(" hTTp:/{host}"),
         ] {
-            let error = get(&door, &url).unwrap_err();
+            let error = get(&client, &url).unwrap_err();
             assert_eq!(error.kind, ErrorKind::PermissionDenied, "{url}: {}", error.message);
             assert!(error.message.contains("to allow it: --network "), "{}", error.message);
         }
@@ -69,8 +69,8 @@ fn no_spelling_of_an_inner_address_is_reached_by_naming_the_tool_alone() {
 }
 
 #[test]
-fn what_hides_its_host_or_is_no_web_address_is_not_fetched() {
-    let door = reaching(&here(), public());
+fn urls_without_a_plain_http_host_are_refused() {
+    let client = client_within(&local_service(), public());
     for url in [
         "http://example.com@127.0.0.1/",
         "http://user:password@example.com/",
@@ -93,7 +93,7 @@ fn what_hides_its_host_or_is_no_web_address_is_not_fetched() {
         "http://exam_ple..com/",
         "",
     ] {
-        let error = get(&door, url).unwrap_err();
+        let error = get(&client, url).unwrap_err();
         assert!(
             matches!(error.kind, ErrorKind::InvalidArguments | ErrorKind::PermissionDenied),
             "{url}: {}",
@@ -103,8 +103,8 @@ fn what_hides_its_host_or_is_no_web_address_is_not_fetched() {
 }
 
 #[test]
-fn a_name_that_leads_inside_is_refused_and_told_where_it_leads() {
-    let server = Server::saying(|_| page("secret"));
+fn name_with_a_private_address_is_refused() {
+    let server = TestServer::responding(|_| ok_page("secret"));
     for inner in [
         "127.0.0.1",
         "10.1.2.3",
@@ -114,47 +114,48 @@ fn a_name_that_leads_inside_is_refused_and_told_where_it_leads() {
         "fd00:ec2::254",
         "2002:7f00:1::",
     ] {
-        let web = web(move |_| vec![inner.parse().unwrap()]);
-        let error =
-            get(&reaching(&web, public()), &format!("http://rebind.test:{}/", server.port)).unwrap_err();
+        let service = service(move |_| vec![inner.parse().unwrap()]);
+        let error = get(&client_within(&service, public()), &format!("http://rebind.test:{}/", server.port))
+            .unwrap_err();
         assert_eq!(error.kind, ErrorKind::PermissionDenied);
         assert!(
-            error.message.contains("rebind.test") && error.message.contains("it leads to"),
+            error.message.contains("rebind.test") && error.message.contains("its name resolves to"),
             "{}",
             error.message
         );
     }
-    assert_eq!(server.times(), 0);
+    assert_eq!(server.request_count(), 0);
 }
 
 #[test]
-fn a_name_is_looked_up_once_and_only_what_was_found_then_is_connected_to() {
-    let server = Server::saying(|_| page("here"));
-    let asked = Arc::new(Mutex::new(0));
-    let count = Arc::clone(&asked);
+fn name_is_resolved_once() {
+    let server = TestServer::responding(|_| ok_page("here"));
+    let lookups = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&lookups);
     // A second lookup would lead elsewhere.
-    let web = web(move |_| {
+    let service = service(move |_| {
         let mut count = count.lock().unwrap();
         *count += 1;
-        if *count == 1 { vec![HERE] } else { vec!["192.0.2.1".parse().unwrap()] }
+        if *count == 1 { vec![LOCALHOST] } else { vec!["192.0.2.1".parse().unwrap()] }
     });
     let hosts = [format!("twice.test:{}", server.port), server.entry()];
-    let door = reaching(&web, Reach { hosts: hosts.to_vec(), ..Reach::default() });
-    let answer = get(&door, &format!("http://twice.test:{}/", server.port)).unwrap();
-    assert_eq!((text(&answer), *asked.lock().unwrap()), ("here", 1));
+    let client = client_within(&service, Reach { hosts: hosts.to_vec(), ..Reach::default() });
+    let answer = get(&client, &format!("http://twice.test:{}/", server.port)).unwrap();
+    assert_eq!((text(&answer), *lookups.lock().unwrap()), ("here", 1));
 }
 
 #[test]
-fn of_mixed_answers_only_the_allowed_ones_are_tried() {
-    let server = Server::saying(|_| page("here"));
-    let web = web(|_| vec!["10.255.255.1".parse().unwrap(), HERE, "169.254.169.254".parse().unwrap()]);
-    let door = door(&web, &[&format!("mixed.test:{}", server.port), &server.entry()]);
-    assert_eq!(text(&get(&door, &format!("http://mixed.test:{}/", server.port)).unwrap()), "here");
+fn only_allowed_addresses_of_a_name_are_used() {
+    let server = TestServer::responding(|_| ok_page("here"));
+    let service =
+        service(|_| vec!["10.255.255.1".parse().unwrap(), LOCALHOST, "169.254.169.254".parse().unwrap()]);
+    let client = client_for(&service, &[&format!("mixed.test:{}", server.port), &server.entry()]);
+    assert_eq!(text(&get(&client, &format!("http://mixed.test:{}/", server.port)).unwrap()), "here");
 }
 
 #[test]
-fn no_redirect_leads_where_the_call_may_not_go() {
-    let secret = Server::saying(|_| page("secret"));
+fn redirects_are_checked_like_requests() {
+    let secret = TestServer::responding(|_| ok_page("secret"));
     for location in [
         secret.url("/"),
         format!("//localhost:{}/", secret.port),
@@ -165,37 +166,37 @@ fn no_redirect_leads_where_the_call_may_not_go() {
         "https://evil.example/".to_owned(),
     ] {
         let target = location.clone();
-        let first = Server::saying(move |_| moved(302, &target));
-        let error = get(&door(&here(), &[&first.entry()]), &first.url("/")).unwrap_err();
+        let first = TestServer::responding(move |_| redirect_to(302, &target));
+        let error = get(&client_for(&local_service(), &[&first.entry()]), &first.url("/")).unwrap_err();
         assert_eq!(error.kind, ErrorKind::PermissionDenied, "{location}: {}", error.message);
     }
     for location in ["file:///etc/passwd", "http://user@127.0.0.1/", "ftp://example.com/"] {
-        let first = Server::saying(move |_| moved(302, location));
-        let error = get(&door(&here(), &[&first.entry()]), &first.url("/")).unwrap_err();
+        let first = TestServer::responding(move |_| redirect_to(302, location));
+        let error = get(&client_for(&local_service(), &[&first.entry()]), &first.url("/")).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{location}: {}", error.message);
     }
-    assert_eq!(secret.times(), 0);
+    assert_eq!(secret.request_count(), 0);
 }
 
 #[test]
-fn a_host_that_a_rule_holds_back_is_not_reached_by_a_detour() {
-    let last = Server::saying(|_| page("held back"));
+fn redirect_to_a_denied_host_is_refused() {
+    let last = TestServer::responding(|_| ok_page("held back"));
     let location = format!("http://held.test:{}/", last.port);
-    let first = Server::saying(move |_| moved(301, &location));
+    let first = TestServer::responding(move |_| redirect_to(301, &location));
     let hosts = vec![first.entry(), last.entry(), format!("held.test:{}", last.port)];
     let never = vec!["held.test".to_owned(), "*.held.test".to_owned()];
-    let free = reaching(&here(), Reach { hosts: hosts.clone(), ..public() });
+    let free = client_within(&local_service(), Reach { hosts: hosts.clone(), ..public() });
     assert_eq!(text(&get(&free, &first.url("/")).unwrap()), "held back");
-    let held = reaching(&here(), Reach { hosts, never, ..public() });
+    let held = client_within(&local_service(), Reach { hosts, never, ..public() });
     let error = get(&held, &first.url("/")).unwrap_err();
-    assert!(error.message.contains("a rule holds it back"), "{}", error.message);
+    assert!(error.message.contains("a rule denies it"), "{}", error.message);
 }
 
 #[test]
-fn a_call_reaches_what_it_was_let_through_to_and_nothing_else() {
-    let server = Server::saying(|_| page("here"));
-    let other = Server::saying(|_| page("other"));
-    let listed = door(&here(), &[&server.entry(), "example.com"]);
+fn only_listed_hosts_and_ports_are_reached() {
+    let server = TestServer::responding(|_| ok_page("here"));
+    let other = TestServer::responding(|_| ok_page("other"));
+    let listed = client_for(&local_service(), &[&server.entry(), "example.com"]);
     assert_eq!(text(&get(&listed, &server.url("/")).unwrap()), "here");
     assert_eq!(text(&get(&listed, &format!("http://localhost:{}/", server.port)).unwrap()), "here");
     for url in [
@@ -207,30 +208,30 @@ fn a_call_reaches_what_it_was_let_through_to_and_nothing_else() {
         assert_eq!(get(&listed, &url).unwrap_err().kind, ErrorKind::PermissionDenied, "{url}");
     }
     assert_eq!(
-        get(&reaching(&here(), Reach::default()), &server.url("/")).unwrap_err().kind,
+        get(&client_within(&local_service(), Reach::default()), &server.url("/")).unwrap_err().kind,
         ErrorKind::PermissionDenied
     );
 }
 
 #[test]
-fn only_a_configured_name_may_lead_inside() {
-    let server = Server::saying(|_| page("inside"));
+fn configured_name_may_have_a_private_address() {
+    let server = TestServer::responding(|_| ok_page("inside"));
     let name = format!("search.internal:{}", server.port);
     let url = format!("http://{name}/");
-    let error = get(&door(&here(), &[&name]), &url).unwrap_err();
+    let error = get(&client_for(&local_service(), &[&name]), &url).unwrap_err();
     assert!(
         error.message.contains(&format!("to allow it: --network 127.0.0.1:{}", server.port)),
         "{}",
         error.message
     );
     let configured = Reach { hosts: vec![name.clone()], inner: vec![name], ..Reach::default() };
-    assert_eq!(text(&get(&reaching(&here(), configured), &url).unwrap()), "inside");
+    assert_eq!(text(&get(&client_within(&local_service(), configured), &url).unwrap()), "inside");
 }
 
 #[test]
-fn nobody_sets_the_headers_that_the_door_answers_for() {
-    let server = Server::saying(|_| page("here"));
-    let door = door(&here(), &[&server.entry()]);
+fn reserved_and_invalid_headers_are_refused() {
+    let server = TestServer::responding(|_| ok_page("here"));
+    let client = client_for(&local_service(), &[&server.entry()]);
     for (name, value) in [
         ("Host", "evil.example"),
         ("Content-Length", "0"),
@@ -239,8 +240,8 @@ fn nobody_sets_the_headers_that_the_door_answers_for() {
         ("a", "b\r\nc: d"),
     ] {
         let headers = vec![(name.to_owned(), value.to_owned())];
-        let error = door.fetch(&HttpRequest { headers, ..HttpRequest::get(server.url("/")) }).unwrap_err();
+        let error = client.fetch(&HttpRequest { headers, ..HttpRequest::get(server.url("/")) }).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{name}");
     }
-    assert_eq!(server.times(), 0);
+    assert_eq!(server.request_count(), 0);
 }

@@ -1,4 +1,4 @@
-//! Several writers at once: no line is ever lost.
+//! Concurrent writers lose nothing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use haft_tool::{ErrorKind, Files};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::common::Stage;
+use crate::fixture::Fixture;
 
-/// Adds a line through Haft, again if somebody else was in the way.
+/// Appends a line through Haft; retries on a conflict.
 fn append(files: &dyn Files, path: &Path, line: &str) {
     loop {
         let done = files.update(path, &mut |old| {
@@ -41,11 +41,11 @@ fn assert_all_there(path: &Path, expected: impl IntoIterator<Item = String>) {
 }
 
 fn threads_append(threads: usize, rounds: usize, path: &str) {
-    let stage = Stage::new();
-    let path = stage.ws(path);
+    let fixture = Fixture::new();
+    let path = fixture.ws(path);
     std::thread::scope(|scope| {
         for thread in 0..threads {
-            let (files, path) = (stage.files(), &path);
+            let (files, path) = (fixture.files(), &path);
             scope.spawn(move || {
                 for round in 0..rounds {
                     append(&files, path, &format!("{thread} {round}"));
@@ -57,30 +57,30 @@ fn threads_append(threads: usize, rounds: usize, path: &str) {
         &path,
         (0..threads).flat_map(|thread| (0..rounds).map(move |round| format!("{thread} {round}"))),
     );
-    let directory = path.parent().unwrap().strip_prefix(&stage.base).unwrap().to_str().unwrap();
-    assert_eq!(stage.names(directory), ["file"], "something was left behind");
+    let directory = path.parent().unwrap().strip_prefix(&fixture.base).unwrap().to_str().unwrap();
+    assert_eq!(fixture.names(directory), ["file"], "something was left behind");
 }
 
 #[test]
-fn two_threads_that_append_to_one_file_lose_no_line() {
+fn two_threads_lose_no_line() {
     threads_append(2, 200, "file");
 }
 
 #[test]
-fn eight_threads_that_append_to_one_file_lose_no_line() {
+fn eight_threads_lose_no_line() {
     threads_append(8, 200, "file");
 }
 
 #[test]
-fn eight_threads_that_make_the_same_directories_and_file_lose_no_line() {
+fn eight_threads_create_the_same_directories() {
     for _ in 0..20 {
         threads_append(8, 1, "a/b/file");
     }
 }
 
-/// A writer that knows nothing of Haft or its lock and loses nothing by itself: it exchanges its new file with the
-/// one in place, and what it thereby took out, it puts in again. So a line that is missing at the end, Haft lost.
-fn write_in_ignorance(path: &Path, over: &AtomicBool) -> usize {
+/// A writer that does not take Haft's lock: it exchanges its new file with the existing one and appends again what it thereby
+/// removed. So every line that is missing at the end was lost by Haft.
+fn append_without_lock(path: &Path, over: &AtomicBool) -> usize {
     let own = path.with_file_name("foreign");
     let (mut count, mut pending) = (0, Vec::new());
     while !(over.load(Ordering::SeqCst) && pending.is_empty() && count > 0) {
@@ -105,22 +105,22 @@ fn write_in_ignorance(path: &Path, over: &AtomicBool) -> usize {
 }
 
 #[test]
-fn a_writer_that_knows_nothing_of_haft_loses_no_line_to_it() {
+fn writer_without_lock_loses_no_line() {
     const ROUNDS: usize = 300;
-    let stage = Stage::new();
-    let path = stage.put("ws/file", "");
+    let fixture = Fixture::new();
+    let path = fixture.put("ws/file", "");
     let over = AtomicBool::new(false);
     let foreign = std::thread::scope(|scope| {
-        let foreign = scope.spawn(|| write_in_ignorance(&path, &over));
-        let files = stage.files();
+        let foreign = scope.spawn(|| append_without_lock(&path, &over));
+        let files = fixture.files();
         for round in 0..ROUNDS {
             append(&files, &path, &format!("haft {round}"));
         }
         over.store(true, Ordering::SeqCst);
         foreign.join().unwrap()
     });
-    // A version that found no name stays under the temporary one; that is kept, not lost.
-    let kept = stage.names("ws").into_iter().map(|name| fs::read_to_string(stage.ws(&name)).unwrap());
+    // A version that is kept under the temporary name is not lost.
+    let kept = fixture.names("ws").into_iter().map(|name| fs::read_to_string(fixture.ws(&name)).unwrap());
     let text = kept.collect::<String>();
     let found: BTreeSet<&str> = text.lines().collect();
     for line in (0..foreign).map(|n| format!("foreign {n}")).chain((0..ROUNDS).map(|n| format!("haft {n}"))) {
@@ -129,16 +129,16 @@ fn a_writer_that_knows_nothing_of_haft_loses_no_line_to_it() {
 }
 
 #[test]
-fn a_change_between_reading_and_writing_is_seen_and_the_edit_made_again() {
-    let stage = Stage::new();
-    let path = stage.put("ws/file", "one");
+fn edit_is_repeated_after_a_concurrent_change() {
+    let fixture = Fixture::new();
+    let path = fixture.put("ws/file", "one");
     let mut tries = 0;
-    let written = stage.files().update(&path, &mut |old| {
+    let written = fixture.files().update(&path, &mut |old| {
         tries += 1;
         if tries == 1 {
-            // As an editor does it, and as a shell does it.
-            fs::write(stage.ws("new"), "two").unwrap();
-            fs::rename(stage.ws("new"), &path).unwrap();
+            // As an editor does it; below as a shell does it.
+            fs::write(fixture.ws("new"), "two").unwrap();
+            fs::rename(fixture.ws("new"), &path).unwrap();
         } else if tries == 2 {
             fs::write(&path, "and three").unwrap();
         }
@@ -146,28 +146,28 @@ fn a_change_between_reading_and_writing_is_seen_and_the_edit_made_again() {
     });
     assert_eq!(written.unwrap().after.size, "and three haft".len() as u64);
     assert_eq!((tries, fs::read(&path).unwrap()), (3, b"and three haft".to_vec()));
-    assert_eq!(stage.names("ws"), ["file"]);
+    assert_eq!(fixture.names("ws"), ["file"]);
 }
 
 #[test]
-fn a_file_that_somebody_else_changes_every_time_is_a_conflict_and_theirs() {
-    let stage = Stage::new();
-    let path = stage.put("ws/file", "0");
+fn file_that_keeps_changing_is_a_conflict() {
+    let fixture = Fixture::new();
+    let path = fixture.put("ws/file", "0");
     let mut tries = 0;
-    let result = stage.files().update(&path, &mut |_| {
+    let result = fixture.files().update(&path, &mut |_| {
         tries += 1;
         fs::write(&path, format!("theirs {tries}")).unwrap();
         Ok(b"haft".to_vec())
     });
     assert_eq!(result.unwrap_err().kind, ErrorKind::Conflict);
     assert_eq!(fs::read_to_string(&path).unwrap(), format!("theirs {tries}"));
-    assert_eq!(stage.names("ws"), ["file"]);
+    assert_eq!(fixture.names("ws"), ["file"]);
 }
 
 #[test]
-fn a_file_that_somebody_else_removes_or_makes_meanwhile_is_seen() {
-    let stage = Stage::new();
-    let path = stage.put("ws/file", "old");
+fn concurrent_removal_and_creation_are_seen() {
+    let fixture = Fixture::new();
+    let path = fixture.put("ws/file", "old");
     let mut seen = Vec::new();
     let edit = &mut |old: Option<&[u8]>| {
         seen.push(old.map(<[u8]>::to_vec));
@@ -178,7 +178,7 @@ fn a_file_that_somebody_else_removes_or_makes_meanwhile_is_seen() {
         }
         Ok(b"haft".to_vec())
     };
-    stage.files().update(&path, edit).unwrap();
+    fixture.files().update(&path, edit).unwrap();
     assert_eq!(seen, [Some(b"old".to_vec()), None, Some(b"again".to_vec())]);
-    assert_eq!((fs::read(&path).unwrap(), stage.names("ws")), (b"haft".to_vec(), vec!["file".to_owned()]));
+    assert_eq!((fs::read(&path).unwrap(), fixture.names("ws")), (b"haft".to_vec(), vec!["file".to_owned()]));
 }
