@@ -12,7 +12,9 @@
 
 mod bench;
 mod conformance;
+mod dist;
 mod machine;
+mod mutants;
 mod peers;
 mod picture;
 mod process;
@@ -35,6 +37,8 @@ cargo xtask bench --against PATH
                             measure against another build of haft
 cargo xtask conformance [server|client] [--scenario NAME]
                             MCP's official suite, both sides, every scored scenario of 2025-11-25 and 2026-07-28
+cargo xtask dist [TARGET…]  build the program as it is shipped: fat LTO, glibc 2.28, no local paths
+cargo xtask mutants [ROW…]  break what rows of the statement table say, one at a time; the rows' tests must notice
 cargo xtask peers           install the programs that tests compare with, and print the variables that name them:
                             eval \"$(cargo xtask peers)\" before running one of these tests by hand
 cargo xtask picture         record a real session and draw it as docs/undo.svg";
@@ -48,6 +52,8 @@ fn main() -> ExitCode {
         "targets" => targets::run(rest),
         "conformance" => conformance::run(rest),
         "bench" => bench::run(rest),
+        "dist" => dist::run(rest),
+        "mutants" => mutants::run(rest),
         "peers" => peers::print_variables(),
         "picture" => picture::run(),
         _ => {

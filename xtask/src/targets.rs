@@ -9,7 +9,7 @@ use crate::peers::zig::cargo_zigbuild;
 use crate::process::{on_path, output, read};
 use crate::workspace::Workspace;
 
-const SUPPORTED: [&str; 6] = [
+pub(crate) const SUPPORTED: [&str; 6] = [
     "x86_64-unknown-linux-gnu",
     "aarch64-unknown-linux-gnu",
     "x86_64-unknown-linux-musl",
@@ -94,7 +94,7 @@ fn verdict(target: &str, host: &str, workspace: &Workspace) -> Verdict {
     }
 }
 
-fn add_standard_library(target: &str) -> Done {
+pub(crate) fn add_standard_library(target: &str) -> Done {
     if on_path("rustup").is_none() {
         return Err("rustup is missing, so the target's standard library cannot be installed".to_owned());
     }
@@ -119,7 +119,7 @@ fn summary(target: &str, messages: &str, workspace: &Workspace) -> String {
     format!("{errors} errors in {} files ({shown} …); all of them: {place}", files.len())
 }
 
-fn host() -> Result<String, String> {
+pub(crate) fn host() -> Result<String, String> {
     let version = read(Command::new("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or_else(|| "rustc does not name its host".to_owned())

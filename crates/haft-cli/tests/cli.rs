@@ -138,9 +138,9 @@ fn a_timed_out_command_leaves_no_process_and_keeps_what_it_said() {
     let mark = format!("haft-mark-{}", std::process::id());
     let command =
         format!("echo before; (setsid bash -c 'exec -a {mark} sleep 600' &) ; exec -a {mark} sleep 600");
-    let ran = house.call("Bash", &json!({"command": command, "timeout": 1000}));
+    let ran = house.call("Bash", &json!({"command": command, "timeout": 5000}));
     assert_eq!(ran.code, 124);
-    assert!(ran.stdout.starts_with("before\nTimed out after 1000 ms"), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("before\nTimed out after 5000 ms"), "{}", ran.stdout);
     assert!(!house::is_running(&mark));
 }
 

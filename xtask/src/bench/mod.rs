@@ -58,7 +58,7 @@ struct BenchArgs {
 pub(crate) fn run(args: &[String]) -> Done {
     let args = BenchArgs::parse(args)?;
     let workspace = Workspace::load()?;
-    let haft = workspace.build_haft("release")?;
+    let haft = workspace.build_haft("dist")?;
     let homes = workspace.built("bench-homes");
     std::fs::create_dir_all(&homes).map_err(|error| format!("{}: {error}", homes.display()))?;
     let mut bench = Bench {

@@ -356,7 +356,7 @@ fn an_interrupted_command_is_taken_back() {
         let before = look(&stage);
         let script =
             "echo more >> a/1; mv a z; rm big; mkdir -p n/m; echo x > n/m/x; while :; do sleep 9; done";
-        let ran = stage.run(&mut stage.sandboxed(&["--timeout", "1500"], script));
+        let ran = stage.run(&mut stage.sandboxed(&["--timeout", "5000"], script));
         assert_eq!(ran.code, 124, "{}", ran.stderr);
         assert!(!differences(&before, &look(&stage)).is_empty());
         let undo = stage.haft(&["undo", "--yes"]);
