@@ -10,6 +10,7 @@ use haft_tool::{
 };
 
 use crate::LedgerHandle;
+use crate::receipts::CallTexts;
 use crate::spool::Spool;
 
 /// Collects what one call reports, and writes its receipt.
@@ -17,12 +18,12 @@ use crate::spool::Spool;
 pub struct CallRecord {
     handle: Arc<LedgerHandle>,
     start: Instant,
-    progress: Mutex<Progress>,
+    state: Mutex<RecordState>,
 }
 
-/// What is known of the call so far.
+/// What the call has reported so far.
 #[derive(Debug)]
-struct Progress {
+struct RecordState {
     /// Until the call has ended, its changes are those that were intended.
     receipt: Receipt,
     /// The changes that were made.
@@ -39,7 +40,7 @@ struct Progress {
 impl CallRecord {
     /// The record of a call of the handle's session; nothing is written yet.
     pub fn new(handle: Arc<LedgerHandle>, receipt: Receipt) -> Self {
-        let progress = Progress {
+        let state = RecordState {
             receipt,
             made: Vec::new(),
             losses: Vec::new(),
@@ -47,12 +48,12 @@ impl CallRecord {
             spool: None,
             closed: false,
         };
-        Self { handle, start: Instant::now(), progress: Mutex::new(progress) }
+        Self { handle, start: Instant::now(), state: Mutex::new(state) }
     }
 
     /// Changes the receipt of a call that has not ended.
     pub fn update(&self, change: impl FnOnce(&mut Receipt)) {
-        change(&mut self.progress().receipt);
+        change(&mut self.state().receipt);
     }
 
     /// Writes that the call is running, so that a crash leaves a trace, and returns its number.
@@ -60,8 +61,8 @@ impl CallRecord {
         self.begin_in(&mut *self.open()?)
     }
 
-    fn begin_in(&self, progress: &mut Progress) -> Result<i64, ToolError> {
-        let receipt = &mut progress.receipt;
+    fn begin_in(&self, state: &mut RecordState) -> Result<i64, ToolError> {
+        let receipt = &mut state.receipt;
         if receipt.id == 0 {
             let (ledger, session) = self.handle.open()?;
             session.clone_into(&mut receipt.session);
@@ -72,9 +73,9 @@ impl CallRecord {
 
     /// Writes how the call ended, and returns the receipt.
     pub fn finish(&self, end: CallEnd) -> Result<Receipt, ToolError> {
-        let mut progress = self.open()?;
-        progress.closed = true;
-        let Progress { receipt, made, losses, witnessed, spool, .. } = &mut *progress;
+        let mut state = self.open()?;
+        state.closed = true;
+        let RecordState { receipt, made, losses, witnessed, spool, .. } = &mut *state;
         receipt.changes = std::mem::take(made);
         if *witnessed {
             receipt.reversible = Reversible::Yes;
@@ -84,30 +85,24 @@ impl CallRecord {
         }
         let (ledger, session) = self.handle.open()?;
         session.clone_into(&mut receipt.session);
-        if let Some(text) = &end.full_output {
-            receipt.full_output = Some(ledger.keep(text.as_bytes())?);
-        }
-        self.end(receipt, end);
-        match spool.take() {
-            Some(spool) => ledger.finish_witnessed(receipt, &spool)?,
-            None => ledger.finish(receipt)?,
-        }
+        self.set_end(receipt, &end);
+        ledger.finish(receipt, texts(&end), spool.take().as_ref())?;
         Ok(std::mem::take(receipt))
     }
 
     /// Writes that the call was cancelled and did not stop; from now on it can change nothing. Its intended changes
     /// may or may not have been made. `None` if the call has just ended.
     pub fn abandon(&self, end: CallEnd) -> Option<Receipt> {
-        let mut progress = self.open().ok()?;
-        progress.closed = true;
-        let Progress { receipt, spool, .. } = &mut *progress;
-        self.end(receipt, end);
+        let mut state = self.open().ok()?;
+        state.closed = true;
+        let RecordState { receipt, spool, .. } = &mut *state;
+        self.set_end(receipt, &end);
         let recorded = self.handle.open().and_then(|(ledger, session)| {
             session.clone_into(&mut receipt.session);
             match spool {
                 // The command may still write to files that it has open; the next recovery determines its changes.
                 Some(_) => ledger.abandon(receipt),
-                None => ledger.finish(receipt),
+                None => ledger.finish(receipt, texts(&end), None),
             }
         });
         if let Err(error) = recorded {
@@ -122,52 +117,56 @@ impl CallRecord {
         ToolError::new(ErrorKind::Interrupted, "The call was cancelled, did not stop, and was given up")
     }
 
-    fn end(&self, receipt: &mut Receipt, end: CallEnd) {
+    fn set_end(&self, receipt: &mut Receipt, end: &CallEnd) {
         receipt.state = end.state;
         receipt.error_kind = end.error_kind;
-        receipt.error = end.error;
+        receipt.error.clone_from(&end.error);
         receipt.duration_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        lock(&self.progress)
+    fn state(&self) -> MutexGuard<'_, RecordState> {
+        lock(&self.state)
     }
 
-    /// The progress of a call that has not ended.
-    fn open(&self) -> Result<MutexGuard<'_, Progress>, ToolError> {
-        let progress = self.progress();
-        if progress.closed { Err(Self::abandoned()) } else { Ok(progress) }
+    /// The state of a call that has not ended.
+    fn open(&self) -> Result<MutexGuard<'_, RecordState>, ToolError> {
+        let state = self.state();
+        if state.closed { Err(Self::abandoned()) } else { Ok(state) }
     }
 
     /// Writes into the call's spool, which is created at first use.
     fn spooled(&self, write: impl FnOnce(&mut Spool) -> Result<(), ToolError>) -> Result<(), ToolError> {
-        let mut progress = self.open()?;
-        if progress.spool.is_none() {
-            let id = self.begin_in(&mut progress)?;
-            progress.spool = Some(self.handle.ledger()?.spool(id)?);
+        let mut state = self.open()?;
+        if state.spool.is_none() {
+            let id = self.begin_in(&mut state)?;
+            state.spool = Some(self.handle.ledger()?.spool(id)?);
         }
-        progress.spool.as_mut().map_or_else(|| Err(ToolError::internal("no spool is open")), write)
+        state.spool.as_mut().map_or_else(|| Err(ToolError::internal("no spool is open")), write)
     }
+}
+
+fn texts(end: &CallEnd) -> CallTexts<'_> {
+    CallTexts { result: end.result.as_deref(), full_output: end.full_output.as_deref() }
 }
 
 impl Record for CallRecord {
     fn intend(&self, intents: &mut [Intent<'_>]) -> Result<(), ToolError> {
         let (ledger, session) = self.handle.open()?;
-        let mut progress = self.open()?;
-        session.clone_into(&mut progress.receipt.session);
-        ledger.before_changes(&mut progress.receipt, intents)
+        let mut state = self.open()?;
+        session.clone_into(&mut state.receipt.session);
+        ledger.intend(&mut state.receipt, intents)
     }
 
     fn changed(&self, change: Change) {
-        self.progress().made.push(change);
+        self.state().made.push(change);
     }
 
     fn not_reversible(&self, reason: String) {
-        self.progress().losses.push(reason);
+        self.state().losses.push(reason);
     }
 
     fn witness(&self, path: &Path, node: &Node, content: FileContent<'_>) -> Result<(), ToolError> {
-        self.spooled(|spool| spool.keep(path, node, content))
+        self.spooled(|spool| spool.before(path, node, content))
     }
 
     fn witness_move(&self, from: &Path, to: &Path) -> Result<(), ToolError> {
@@ -175,30 +174,30 @@ impl Record for CallRecord {
     }
 
     fn cancel_move(&self) -> Result<(), ToolError> {
-        self.spooled(Spool::stayed)
+        self.spooled(Spool::cancel_move)
     }
 
     fn witnessed(&self, changes: Vec<Change>) {
-        let mut progress = self.progress();
-        progress.witnessed = true;
-        if progress.made.is_empty() {
-            progress.made = changes;
+        let mut state = self.state();
+        state.witnessed = true;
+        if state.made.is_empty() {
+            state.made = changes;
         } else {
-            progress.made.extend(changes);
+            state.made.extend(changes);
         }
     }
 
     fn enforced(&self, how: String) {
-        self.progress().receipt.enforcement = Some(how);
+        self.state().receipt.enforcement = Some(how);
     }
 
     fn refused(&self, denials: &[Denial]) {
-        self.progress().receipt.denials.extend_from_slice(denials);
+        self.state().receipt.denials.extend_from_slice(denials);
     }
 
     fn open_task(&self) -> Result<Arc<dyn Record>, ToolError> {
-        let mut progress = self.open()?;
-        let started = &progress.receipt;
+        let mut state = self.open()?;
+        let started = &state.receipt;
         let receipt = Receipt {
             id: 0,
             call_id: format!("{}/task", started.call_id),
@@ -212,12 +211,12 @@ impl Record for CallRecord {
         let task = Self::new(Arc::clone(&self.handle), receipt);
         task.begin()?;
         // The task's changes are on its own receipt, so the call itself has nothing irreversible.
-        progress.witnessed = true;
+        state.witnessed = true;
         Ok(Arc::new(task))
     }
 
     fn receipt_id(&self) -> i64 {
-        self.progress().receipt.id
+        self.state().receipt.id
     }
 
     fn finish_task(&self, end: CallEnd) -> Result<(), ToolError> {
@@ -225,7 +224,7 @@ impl Record for CallRecord {
     }
 
     fn note(&self, name: &str) -> Result<Option<Value>, ToolError> {
-        if let Some(own) = self.progress().receipt.notes.get(name) {
+        if let Some(own) = self.state().receipt.notes.get(name) {
             return Ok(Some(own.clone()));
         }
         let (ledger, session) = self.handle.open()?;
@@ -233,6 +232,6 @@ impl Record for CallRecord {
     }
 
     fn set_note(&self, name: &str, value: Value) {
-        self.progress().receipt.notes.insert(name.to_owned(), value);
+        self.state().receipt.notes.insert(name.to_owned(), value);
     }
 }

@@ -1,137 +1,125 @@
-//! Forgetting: the oldest receipts first, then what nobody needs any more, until the disk really has the room back.
+//! Garbage collection: removes the oldest receipts, then what nothing needs any more, and returns the space to the disk.
 
-use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::time::Duration;
 
 use haft_tool::{ToolError, now_ms};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension};
 use rustix::fs::FlockOperation;
 
-use crate::blobs::{Key, file_of, key_of};
-use crate::db::{Survives, empty_log, run};
-use crate::fault::Attempt;
-use crate::health::{blob_files, bytes_on_disk};
-use crate::owner::Owner;
-use crate::sql::{self, int};
-use crate::{Ledger, packs};
+use crate::Ledger;
+use crate::blob_files::{all_files, blob_path};
+use crate::blobs::{BlobKey, key_of};
+use crate::database::{Durability, checkpoint, execute};
+use crate::error::TxResult;
+use crate::process::ProcessIdentity;
+use crate::sql::int;
+use crate::stats::bytes_on_disk;
 
-/// How many receipts are forgotten in one transaction, so that others can write in between.
-const BATCH: i64 = 500;
-/// How many pages go back to the disk in one transaction.
-const PAGES: u32 = 2_000;
-/// How long something that nobody names yet is kept for whoever is about to name it.
-const GRACE_MS: u64 = 24 * 60 * 60 * 1_000;
-/// What SQLite's shared memory takes on the disk, however small the ledger is.
-const SHARED_MEMORY: u64 = 32 * 1_024;
-/// How long to wait for readers when the log is emptied; the next collection can do it as well.
-const READERS: Duration = Duration::from_secs(1);
+/// Receipts removed in one transaction, so that other processes can write in between.
+const RECEIPTS_PER_STEP: i64 = 500;
+/// Pages returned to the disk in one transaction.
+const PAGES_PER_STEP: u32 = 2_000;
+/// The size of SQLite's shared memory, however small the ledger is.
+const SHARED_MEMORY_BYTES: u64 = 32 * 1_024;
+/// How long to wait for readers before the write-ahead log is emptied.
+const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What may be forgotten. With nothing set, only what nobody needs goes.
+/// What may be removed. By default only what nothing needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GcPolicy {
-    /// Forget the oldest receipts until the ledger takes no more than this many bytes. (The newest one stays.)
+    /// Remove the oldest receipts until the ledger takes at most this many bytes. (The newest receipt stays.)
     pub max_bytes: Option<u64>,
-    /// Forget receipts that started longer ago than this many milliseconds.
+    /// Remove receipts that started longer ago than this many milliseconds.
     pub older_than_ms: Option<u64>,
-    /// Only tell what would happen.
+    /// Only report what would be removed.
     pub dry_run: bool,
 }
 
-/// What was forgotten, or would be.
+/// What was removed, or would be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GcReport {
-    /// How many receipts, with their events and changes.
+    /// The number of receipts, with their results and changes.
     pub receipts_removed: u64,
-    /// How many sessions that had nothing left.
+    /// The number of sessions, with their events.
     pub sessions_removed: u64,
-    /// How many blobs.
+    /// The number of blobs.
     pub blobs_removed: u64,
     /// The ledger's size on the disk before.
     pub bytes_before: u64,
-    /// Its size after; for a dry run, what it would be about.
+    /// Its size after; an estimate for a dry run.
     pub bytes_after: u64,
 }
 
 impl Ledger {
-    /// Forgets what the policy allows, oldest first, and gives the room back to the disk. Calls that are running,
-    /// here or in another process, are never touched.
+    /// Removes what the policy allows, oldest first, and returns the space to the disk. Running calls of any process
+    /// stay.
     pub fn gc(&self, policy: &GcPolicy) -> Result<GcReport, ToolError> {
-        let mut collection = Collection::new(*policy, now_ms());
-        let told = |error: io::Error| ToolError::io("looking through the packs", &error);
-        collection.packs = packs::all(self.db.home()).map_err(told)?.into_iter().collect();
-        collection.report.bytes_before = bytes_on_disk(self.db.home())?;
+        let mut collector = Collector::new(*policy, now_ms());
+        collector.report.bytes_before = bytes_on_disk(self.db.dir())?;
         if policy.dry_run {
-            collection.report.bytes_after = self.db.rehearse(|conn| {
-                while collection.step(conn)?.1 {}
-                collection.bytes_needed(conn)
+            collector.report.bytes_after = self.db.dry_run(|conn| {
+                while collector.step(conn)?.1 {}
+                collector.bytes_needed(conn)
             })?;
-            return Ok(collection.report);
+            return Ok(collector.report);
         }
         loop {
-            let _lock = self.db.home().lock(FlockOperation::LockExclusive)?;
-            // The files go only when their rows have surely gone: the other way round, a loss of power would
-            // bring back receipts without their before-images.
-            let (files, more) = self.db.write(Survives::PowerLoss, |conn| collection.step(conn))?;
+            let _lock = self.db.dir().lock(FlockOperation::LockExclusive)?;
+            // Files are removed once their rows are durably gone: otherwise a power failure could restore receipts
+            // without their contents.
+            let (files, more) = self.db.write(Durability::PowerLoss, |conn| collector.step(conn))?;
             for key in files {
                 self.remove_blob_file(key)?;
             }
             if !more {
-                self.sweep_files()?;
+                self.remove_files_without_row()?;
                 break;
             }
         }
         self.shrink()?;
-        collection.report.bytes_after = bytes_on_disk(self.db.home())?;
-        Ok(collection.report)
+        collector.report.bytes_after = bytes_on_disk(self.db.dir())?;
+        Ok(collector.report)
     }
 
-    fn remove_blob_file(&self, key: Key) -> Result<(), ToolError> {
-        let file = file_of(self.db.home(), key);
+    fn remove_blob_file(&self, key: BlobKey) -> Result<(), ToolError> {
+        let file = blob_path(self.db.dir(), key);
         match fs::remove_file(&file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(ToolError::io(format_args!("removing {}", file.display()), &error))
+                Err(ToolError::io(format_args!("remove {}", file.display()), &error))
             }
             _ => Ok(()),
         }
     }
 
-    /// Removes files that no row names: what a crash left between a file and its row. Needs the exclusive lock.
-    fn sweep_files(&self) -> Result<(), ToolError> {
-        let home = self.db.home();
-        let told = |error| ToolError::io(format_args!("sweeping {}", home.blobs().display()), &error);
-        let mut files = blob_files(home).map_err(told)?;
+    /// Removes blob files that a crash left without a row. Needs the exclusive lock.
+    fn remove_files_without_row(&self) -> Result<(), ToolError> {
+        let dir = self.db.dir();
+        let failed = |error| ToolError::io(format_args!("clean up {}", dir.blobs().display()), &error);
+        let mut files = all_files(dir).map_err(failed)?;
         self.db.read(|conn| {
-            let mut named = conn.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1 AND bytes IS NULL")?;
-            let mut strays = Vec::new();
-            for file in files.drain(..) {
-                let parts = file.iter().rev().take(2).map(|part| part.to_string_lossy()).collect::<Vec<_>>();
-                let key = key_of(&parts.into_iter().rev().collect::<String>());
-                let needed = key.is_some_and(|key| named.exists([&key[..]]).unwrap_or(true));
-                if !needed {
-                    strays.push(file);
-                }
-            }
-            files = strays;
+            let mut is_named =
+                conn.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1 AND bytes IS NULL")?;
+            files.retain(|file| {
+                // The hash is the name of the folder and the name of the file.
+                let mut names = file.iter().rev().map(|name| name.to_string_lossy());
+                let name = names.next().unwrap_or_default();
+                let folder = names.next().unwrap_or_default();
+                let key = key_of(&format!("{folder}{name}"));
+                !key.is_some_and(|key| is_named.exists([&key[..]]).unwrap_or(true))
+            });
             Ok(())
         })?;
-        files.iter().try_for_each(fs::remove_file).map_err(told)?;
-        for (call, _) in packs::all(home).map_err(told)? {
-            let known = self.db.read(|conn| Ok(conn.prepare_cached(sql::KIND_OF)?.exists([call])?))?;
-            if !known {
-                packs::remove(home, call).map_err(told)?;
-            }
-        }
-        Ok(())
+        files.iter().try_for_each(fs::remove_file).map_err(failed)
     }
 
-    /// Gives free pages back, a few at a time, and empties the log.
+    /// Returns free pages to the disk, some at a time, and empties the write-ahead log.
     fn shrink(&self) -> Result<(), ToolError> {
         let mut free = u64::MAX;
         loop {
-            let left = self.db.direct(|conn| {
-                let mut vacuum = conn.prepare(&format!("PRAGMA incremental_vacuum({PAGES})"))?;
+            let left = self.db.without_transaction(|conn| {
+                let mut vacuum = conn.prepare(&format!("PRAGMA incremental_vacuum({PAGES_PER_STEP})"))?;
                 let mut pages = vacuum.query([])?;
                 while pages.next()?.is_some() {}
                 pragma(conn, "freelist_count")
@@ -141,190 +129,160 @@ impl Ledger {
             }
             free = left;
         }
-        self.db.direct(|conn| empty_log(conn, READERS))
+        self.db.without_transaction(|conn| checkpoint(conn, CHECKPOINT_TIMEOUT))
     }
 }
 
-fn pragma(conn: &Connection, name: &str) -> Attempt<u64> {
+fn pragma(conn: &Connection, name: &str) -> TxResult<u64> {
     Ok(conn.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?)
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Phase {
-    /// Blobs that no receipt names.
-    Strays,
+enum CollectorPhase {
+    /// Blobs that no receipt needs.
+    Blobs,
     /// Receipts that are too old.
     Age,
-    /// Receipts that take too much room.
+    /// Receipts that take too much space.
     Size,
-    /// Sessions that have nothing left.
+    /// Sessions without receipts.
     Sessions,
 }
 
-/// A collection under way: what is decided between two transactions.
-struct Collection {
+/// A collection in progress, between two transactions.
+struct Collector {
     policy: GcPolicy,
     now: u64,
-    phase: Phase,
-    /// The last receipt that was looked at.
+    phase: CollectorPhase,
+    /// The last receipt that was visited.
     cursor: i64,
-    /// The bytes of the large blobs and of the packs.
+    /// The bytes of the blobs that are files.
     file_bytes: u64,
-    /// The packs, by the call they belong to.
-    packs: HashMap<i64, u64>,
     report: GcReport,
 }
 
-struct Forgettable {
-    id: i64,
-    session: String,
-    first_seq: i64,
-    last_seq: i64,
-    started_at: u64,
-}
+/// The blob files to remove after the commit, and whether there are more steps.
+type StepResult = (Vec<BlobKey>, bool);
 
-impl Collection {
+impl Collector {
     fn new(policy: GcPolicy, now: u64) -> Self {
-        Self {
-            policy,
-            now,
-            phase: Phase::Strays,
-            cursor: 0,
-            file_bytes: 0,
-            packs: HashMap::new(),
-            report: GcReport::default(),
-        }
+        let phase = CollectorPhase::Blobs;
+        Self { policy, now, phase, cursor: 0, file_bytes: 0, report: GcReport::default() }
     }
 
-    /// Does one transaction's worth; gives the files that may go once it is committed, and whether there is more.
-    fn step(&mut self, conn: &Connection) -> Attempt<(Vec<Key>, bool)> {
+    /// One transaction's work.
+    fn step(&mut self, conn: &Connection) -> TxResult<StepResult> {
         let mut files = Vec::new();
         match self.phase {
-            Phase::Strays => {
-                let mut large =
-                    conn.prepare_cached("SELECT coalesce(sum(size), 0) FROM blobs WHERE bytes IS NULL")?;
-                let large: u64 = large.query_row([], |row| row.get(0))?;
-                self.file_bytes = large + self.packs.values().sum::<u64>();
-                let mut strays = conn.prepare_cached(
-                    "SELECT hash FROM blobs b WHERE NOT EXISTS (SELECT 1 FROM refs r WHERE r.hash = b.hash)",
-                )?;
-                let strays =
-                    strays.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<Key>>>()?;
-                for key in strays {
-                    files.extend(self.forget_blob(conn, key)?);
+            CollectorPhase::Blobs => {
+                let size = "SELECT coalesce(sum(size), 0) FROM blobs WHERE bytes IS NULL";
+                self.file_bytes = conn.query_row(size, [], |row| row.get(0))?;
+                let unneeded =
+                    "SELECT hash FROM blobs b WHERE NOT EXISTS (SELECT 1 FROM refs r WHERE r.hash = b.hash)";
+                for key in keys(conn, unneeded, [])? {
+                    files.extend(self.remove_blob(conn, key)?);
                 }
-                self.phase = Phase::Age;
+                self.phase = CollectorPhase::Age;
             }
-            Phase::Age => {
-                let cutoff = self.policy.older_than_ms.map_or(0, |age| self.now.saturating_sub(age));
-                let batch = if cutoff == 0 { Vec::new() } else { self.oldest(conn, BATCH)? };
-                let old: Vec<_> = batch.into_iter().filter(|receipt| receipt.started_at < cutoff).collect();
+            CollectorPhase::Age => {
+                let mut old = match self.oldest_allowed() {
+                    0 => Vec::new(),
+                    _ => self.oldest(conn, RECEIPTS_PER_STEP)?,
+                };
+                old.retain(|(_, started_at)| *started_at < self.oldest_allowed());
                 if old.is_empty() {
-                    (self.phase, self.cursor) = (Phase::Size, 0);
+                    (self.phase, self.cursor) = (CollectorPhase::Size, 0);
                 }
-                for receipt in old {
-                    files.extend(self.forget(conn, &receipt)?);
+                for (id, _) in old {
+                    files.extend(self.remove_receipt(conn, id)?);
                 }
             }
-            Phase::Size => {
-                let excess =
-                    self.bytes_needed(conn)?.saturating_sub(self.policy.max_bytes.unwrap_or(u64::MAX));
-                let batch =
-                    if excess == 0 { Vec::new() } else { self.oldest(conn, self.guess(conn, excess)?)? };
+            CollectorPhase::Size => {
+                let batch = match self.excess_bytes(conn)? {
+                    0 => Vec::new(),
+                    excess => self.oldest(conn, self.estimated_receipts(conn, excess)?)?,
+                };
                 if batch.is_empty() {
-                    self.phase = Phase::Sessions;
+                    self.phase = CollectorPhase::Sessions;
                 }
-                for receipt in batch {
-                    files.extend(self.forget(conn, &receipt)?);
+                for (id, _) in batch {
+                    files.extend(self.remove_receipt(conn, id)?);
                 }
             }
-            Phase::Sessions => {
-                self.forget_sessions(conn)?;
+            CollectorPhase::Sessions => {
+                self.remove_sessions(conn)?;
                 return Ok((files, false));
             }
         }
         Ok((files, true))
     }
 
-    /// The bytes that the ledger would take if all free pages were given back.
-    fn bytes_needed(&self, conn: &Connection) -> Attempt<u64> {
-        let pages = pragma(conn, "page_count")?.saturating_sub(pragma(conn, "freelist_count")?);
-        Ok(pages * pragma(conn, "page_size")? + self.file_bytes + SHARED_MEMORY)
+    /// The oldest start time that the policy allows; 0 if it allows all.
+    fn oldest_allowed(&self) -> u64 {
+        self.policy.older_than_ms.map_or(0, |age| self.now.saturating_sub(age))
     }
 
-    /// How many receipts to forget at once: half of what the average says, so that not too much goes.
-    fn guess(&self, conn: &Connection, excess: u64) -> Attempt<i64> {
+    /// The ledger's size if all free pages were returned to the disk.
+    fn bytes_needed(&self, conn: &Connection) -> TxResult<u64> {
+        let pages = pragma(conn, "page_count")?.saturating_sub(pragma(conn, "freelist_count")?);
+        Ok(pages * pragma(conn, "page_size")? + self.file_bytes + SHARED_MEMORY_BYTES)
+    }
+
+    fn excess_bytes(&self, conn: &Connection) -> TxResult<u64> {
+        Ok(self.bytes_needed(conn)?.saturating_sub(self.policy.max_bytes.unwrap_or(u64::MAX)))
+    }
+
+    /// How many receipts to remove at once: half of what the average size suggests, so that not too many go.
+    fn estimated_receipts(&self, conn: &Connection, excess: u64) -> TxResult<i64> {
         let receipts: u64 = conn.query_row("SELECT count(*) FROM receipts", [], |row| row.get(0))?;
         let average = self.bytes_needed(conn)? / receipts.max(1);
-        Ok(int(excess / average.max(1) / 2).clamp(1, BATCH))
+        Ok(int(excess / average.max(1) / 2).clamp(1, RECEIPTS_PER_STEP))
     }
 
-    /// The oldest receipts that may go. The newest never does: the next number is made from it, and no number must
-    /// ever mean two calls.
-    fn oldest(&mut self, conn: &Connection, limit: i64) -> Attempt<Vec<Forgettable>> {
+    /// The ids and start times of the oldest receipts that may go. The newest stays: the next number follows it, and no
+    /// number may be used twice.
+    fn oldest(&mut self, conn: &Connection, limit: i64) -> TxResult<Vec<(i64, u64)>> {
         let mut statement = conn.prepare_cached(
-            "SELECT id, session, first_seq, last_seq, started_at FROM receipts r
+            "SELECT id, started_at FROM receipts r
              WHERE id > ?1 AND id < (SELECT max(id) FROM receipts)
              AND state <> 'running' AND NOT EXISTS (SELECT 1 FROM running WHERE receipt = r.id)
              ORDER BY id LIMIT ?2",
         )?;
-        let rows = statement.query_map([self.cursor, limit], |row| {
-            Ok(Forgettable {
-                id: row.get(0)?,
-                session: row.get(1)?,
-                first_seq: row.get(2)?,
-                last_seq: row.get(3)?,
-                started_at: row.get(4)?,
-            })
-        })?;
+        let rows = statement.query_map([self.cursor, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let batch = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-        self.cursor = batch.last().map_or(self.cursor, |last| last.id);
+        self.cursor = batch.last().map_or(self.cursor, |(id, _)| *id);
         Ok(batch)
     }
 
-    /// Forgets one receipt, and the blobs that only it needed.
-    fn forget(&mut self, conn: &Connection, receipt: &Forgettable) -> Attempt<Vec<Key>> {
-        let mut needed = conn.prepare_cached("SELECT hash FROM refs WHERE receipt = ?1")?;
-        let needed =
-            needed.query_map([receipt.id], |row| row.get(0))?.collect::<rusqlite::Result<Vec<Key>>>()?;
+    /// Removes a receipt and the blobs that only it needed; returns those that are files.
+    fn remove_receipt(&mut self, conn: &Connection, id: i64) -> TxResult<Vec<BlobKey>> {
+        let needed = keys(conn, "SELECT hash FROM refs WHERE receipt = ?1", [id])?;
         for delete in [
             "DELETE FROM refs WHERE receipt = ?1",
-            "DELETE FROM pending WHERE receipt = ?1",
+            "DELETE FROM intents WHERE receipt = ?1",
             "DELETE FROM notes WHERE receipt = ?1",
             "DELETE FROM undoes WHERE target = ?1",
             "DELETE FROM undoes WHERE undo = ?1",
             "DELETE FROM receipts WHERE id = ?1",
         ] {
-            run(conn, delete, [receipt.id])?;
+            execute(conn, delete, [id])?;
         }
-        run(
-            conn,
-            "DELETE FROM events WHERE session = ?1 AND seq IN (?2, ?3)",
-            params![receipt.session, receipt.first_seq, receipt.last_seq],
-        )?;
-        run(
-            conn,
-            "UPDATE sessions SET forgotten = ?2 WHERE id = ?1 AND forgotten < ?2",
-            params![receipt.session, receipt.last_seq],
-        )?;
         self.report.receipts_removed += 1;
-        self.file_bytes = self.file_bytes.saturating_sub(self.packs.remove(&receipt.id).unwrap_or(0));
         let mut files = Vec::new();
         for key in needed {
-            files.extend(self.forget_blob(conn, key)?);
+            files.extend(self.remove_blob(conn, key)?);
         }
         Ok(files)
     }
 
-    /// Forgets a blob unless somebody needs it or is about to; gives its key if it is a file.
-    fn forget_blob(&mut self, conn: &Connection, key: Key) -> Attempt<Option<Key>> {
-        let stale = int(self.now.saturating_sub(GRACE_MS));
+    /// Removes a blob unless a receipt needs it; returns its key if it is a file.
+    fn remove_blob(&mut self, conn: &Connection, key: BlobKey) -> TxResult<Option<BlobKey>> {
         let mut delete = conn.prepare_cached(
-            "DELETE FROM blobs WHERE hash = ?1 AND (pins = 0 OR pinned_at < ?2)
-             AND NOT EXISTS (SELECT 1 FROM refs WHERE hash = ?1) RETURNING size, bytes IS NULL",
+            "DELETE FROM blobs WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM refs WHERE hash = ?1)
+             RETURNING size, bytes IS NULL",
         )?;
         let deleted: Option<(u64, bool)> =
-            delete.query_row(params![&key[..], stale], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+            delete.query_row([&key[..]], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let Some((size, is_file)) = deleted else { return Ok(None) };
         self.report.blobs_removed += 1;
         if is_file {
@@ -333,21 +291,33 @@ impl Collection {
         Ok(is_file.then_some(key))
     }
 
-    /// Forgets sessions that hold nothing, unless the process that started them may still use them.
-    fn forget_sessions(&mut self, conn: &Connection) -> Attempt<()> {
-        let mut empty = conn.prepare_cached(
-            "SELECT id, owner, started_at FROM sessions s
-             WHERE (forgotten > 0 OR started_at < ?1) AND NOT EXISTS (SELECT 1 FROM events e WHERE e.session = s.id)",
+    /// Removes sessions without receipts whose process has ended. Those with events stay, unless their last event is too
+    /// old or the ledger is still too large.
+    fn remove_sessions(&mut self, conn: &Connection) -> TxResult<()> {
+        let mut statement = conn.prepare_cached(
+            "SELECT id, process, started_at, (SELECT max(at) FROM events e WHERE e.session = s.id) FROM sessions s
+             WHERE NOT EXISTS (SELECT 1 FROM receipts r WHERE r.session = s.id) ORDER BY started_at",
         )?;
-        let fresh = int(self.now.saturating_sub(GRACE_MS));
-        let empty = empty.query_map([fresh], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        let empty = empty.collect::<rusqlite::Result<Vec<(String, String, u64)>>>()?;
-        for (id, owner, started_at) in empty {
-            if Owner::parse(&owner).is_none_or(|owner| owner.is_gone(started_at, self.now)) {
-                run(conn, "DELETE FROM sessions WHERE id = ?1", [id])?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+        type SessionRow = (String, String, u64, Option<u64>);
+        for (id, process, started_at, last_event) in rows.collect::<rusqlite::Result<Vec<SessionRow>>>()? {
+            let is_gone =
+                ProcessIdentity::parse(&process).is_none_or(|process| process.is_gone(started_at, self.now));
+            let is_needed = match last_event {
+                Some(at) => at >= self.oldest_allowed() && self.excess_bytes(conn)? == 0,
+                None => false,
+            };
+            if is_gone && !is_needed {
+                execute(conn, "DELETE FROM events WHERE session = ?1", [&id])?;
+                execute(conn, "DELETE FROM sessions WHERE id = ?1", [&id])?;
                 self.report.sessions_removed += 1;
             }
         }
         Ok(())
     }
+}
+
+fn keys(conn: &Connection, sql: &str, params: impl rusqlite::Params) -> TxResult<Vec<BlobKey>> {
+    let mut statement = conn.prepare_cached(sql)?;
+    Ok(statement.query_map(params, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }

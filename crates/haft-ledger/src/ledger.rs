@@ -1,39 +1,39 @@
-//! The one handle to a ledger.
+//! The ledger.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_tool::ToolError;
 
-use crate::db::Db;
-use crate::home::{self, Home};
+use crate::database::Database;
+use crate::directory::{self, LedgerDir};
 
-/// The append-only record of sessions, events and receipts, with a content-addressed store of before-images.
+/// The store of sessions, events and receipts, with the contents that undo needs.
 ///
-/// Clones share one ledger; any number of threads and processes may use the same home at once.
+/// Clones share one connection; any number of threads and processes may use the same directory.
 #[derive(Debug, Clone)]
 pub struct Ledger {
-    pub(crate) db: Arc<Db>,
+    pub(crate) db: Arc<Database>,
 }
 
 impl Ledger {
-    /// Where the ledger lies: `$HAFT_HOME`, else `$XDG_STATE_HOME/haft`, else `~/.local/state/haft`; on macOS
+    /// The default directory: `$HAFT_HOME`, else `$XDG_STATE_HOME/haft`, else `~/.local/state/haft`; on macOS
     /// `$HAFT_HOME`, else `~/Library/Application Support/haft`.
     pub fn home_from_env() -> Result<PathBuf, ToolError> {
-        home::from_env()
+        directory::from_env()
     }
 
-    /// Opens the ledger in `home`, and makes one if there is none.
+    /// Opens the ledger in the directory `home`, and creates it if there is none.
     ///
-    /// The directory and its files are for the user alone, whatever the umask says; where they are found open to
-    /// others, they are closed.
+    /// The directory and its files are accessible to the user alone, whatever the umask is; if other users have access,
+    /// it is removed.
     pub fn open(home: impl AsRef<Path>) -> Result<Self, ToolError> {
-        let db = Db::open(Home::prepare(home.as_ref())?)?;
+        let db = Database::open(LedgerDir::prepare(home.as_ref())?)?;
         Ok(Self { db: Arc::new(db) })
     }
 
-    /// The directory the ledger lies in, which no tool may touch.
+    /// The ledger's directory, which no tool may read or write.
     pub fn home(&self) -> &Path {
-        self.db.home().dir()
+        self.db.dir().path()
     }
 }

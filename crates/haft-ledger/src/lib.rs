@@ -1,48 +1,49 @@
-//! The append-only record of calls: sessions, events, receipts, and the before-images that undo needs.
+//! The ledger: sessions, event logs and receipts, and the previous contents that undo needs.
 //!
-//! All of it lies in one home directory: a SQLite database in WAL mode, and beside it the larger before-images as
-//! files named by their BLAKE3 hash; the spool holds what commands that run may need. The event log says what happened; the table of receipts is only its index,
-//! written in the same transaction. [`undo`] is pure: it turns receipts into the steps that take them back.
+//! It is one directory: a SQLite database in WAL mode, the only store of receipts; blobs larger than a row as files named
+//! by their BLAKE3 hash; and the spool of running commands. [`CallRecord`] implements the contract's `Record`. Planning
+//! an undo ([`undo`]) is pure.
 //!
-//! What must never live here: the workspace's files (only haft-world touches those), decisions, text for a screen.
+//! What must never be here: access to workspace files, decisions, text for a screen.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the ledger owns its own database and blobs; it touches nothing else"
+    reason = "the ledger owns its database and blobs; it touches nothing else"
 )]
 
-mod aftermath;
+mod blob_files;
 mod blobs;
 mod call_record;
-mod codec;
-mod db;
-mod event;
-mod fault;
+mod commit_spool;
+mod database;
+mod directory;
+mod error;
+mod events;
 mod gc;
 mod handle;
-mod harvest;
-mod health;
-mod home;
 mod ledger;
-mod owner;
-mod packs;
-mod past;
+mod path_history;
+mod process;
 mod query;
+mod receipt_rows;
 mod receipts;
-mod record;
+mod recorded_input;
 mod recover;
+mod recover_changes;
 mod schema;
 mod session;
 mod spool;
+mod spool_reader;
 mod sql;
+mod stats;
 pub mod undo;
 
-pub use aftermath::Look;
 pub use call_record::CallRecord;
-pub use event::{Event, EventLog, Expected, Stored};
+pub use events::{EventLog, Expected, StoredEvent};
 pub use gc::{GcPolicy, GcReport};
 pub use handle::LedgerHandle;
-pub use health::Stats;
 pub use ledger::Ledger;
-pub use query::{Entry, Query};
-pub use session::{NewSession, Session};
-pub use spool::Spool;
+pub use query::{ReceiptQuery, ReceiptSummary};
+pub use recorded_input::recorded_input;
+pub use recover_changes::WorkspaceView;
+pub use session::{NewSession, SessionInfo};
+pub use stats::LedgerStats;

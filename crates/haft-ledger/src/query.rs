@@ -1,24 +1,22 @@
-//! Reading receipts back.
+//! Reading receipts.
 
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Hash, Receipt, State, ToolError, path_to_text};
+use haft_tool::{Receipt, State, ToolError, path_to_text};
 use rusqlite::{Connection, OptionalExtension, Params, params};
 
 use crate::Ledger;
-use crate::codec::decode;
-use crate::event::changes_in;
-use crate::fault::{Attempt, damaged, unknown};
+use crate::error::{TxResult, damaged, not_found};
 use crate::sql::{self, int};
 
 /// Which receipts to list, newest first.
 #[derive(Debug, Clone)]
-pub struct Query {
+pub struct ReceiptQuery {
     /// Only those of this workspace.
     pub workspace: Option<PathBuf>,
     /// Only those of this session.
     pub session: Option<String>,
-    /// At most so many.
+    /// At most this many.
     pub limit: usize,
     /// Only those older than this one.
     pub before: Option<i64>,
@@ -26,47 +24,61 @@ pub struct Query {
     pub only_changes: bool,
 }
 
-impl Default for Query {
+impl Default for ReceiptQuery {
     fn default() -> Self {
         Self { workspace: None, session: None, limit: 50, before: None, only_changes: false }
     }
 }
 
-/// A line of the log: a receipt without its changes where they are many, how many they are, and who took it back.
+/// A receipt for a list, which may lack its changes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
-    /// The receipt. A long list of changes is left out.
+pub struct ReceiptSummary {
+    /// The receipt. More than 200 changes are left out.
     pub receipt: Receipt,
-    /// How many paths it changed.
-    pub changes: u64,
-    /// The call that took it back, unless that one has been taken back itself.
+    /// How many changes it has.
+    pub change_count: u64,
+    /// The call that undid it, unless that one was undone itself.
     pub undone_by: Option<i64>,
+    /// Whether the changes are left out.
+    is_shortened: bool,
 }
 
 impl Ledger {
-    /// One receipt by its number.
+    /// The receipt with this number.
     pub fn receipt(&self, id: i64) -> Result<Receipt, ToolError> {
-        let found = self.db.read(|conn| first(conn, sql::RECEIPT, [id]))?;
-        found.ok_or_else(|| {
-            unknown(format!("there is no call {id} in the ledger; `haft log` lists the calls"))
-        })
+        self.db.read(|conn| first_receipt(conn, sql::RECEIPT, [id]))?.ok_or_else(|| no_call(id))
+    }
+
+    /// What the caller saw of a call's result; `None` if it is not stored.
+    pub fn result(&self, id: i64) -> Result<Option<String>, ToolError> {
+        let row: Option<(Option<String>, Option<[u8; 32]>)> = self.db.read(|conn| {
+            let mut statement = conn.prepare_cached(sql::RESULT_OF)?;
+            Ok(statement.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+        })?;
+        match row.ok_or_else(|| no_call(id))? {
+            (Some(text), _) => Ok(Some(text)),
+            (None, None) => Ok(None),
+            (None, Some(key)) => {
+                let bytes = self.blob(blake3::Hash::from(key).to_hex().as_str())?;
+                Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+            }
+        }
     }
 
     /// Receipts, newest first.
-    pub fn receipts(&self, query: &Query) -> Result<Vec<Receipt>, ToolError> {
+    pub fn receipts(&self, query: &ReceiptQuery) -> Result<Vec<Receipt>, ToolError> {
         self.db.read(|conn| {
-            let found = choose(conn, query)?;
-            found.into_iter().map(|found| found.whole(conn)).collect()
+            let found = select_by(conn, query)?;
+            found.into_iter().map(|summary| complete(conn, summary)).collect()
         })
     }
 
-    /// The log, newest first: what it costs does not grow with what the calls changed.
-    pub fn entries(&self, query: &Query) -> Result<Vec<Entry>, ToolError> {
-        let found = self.db.read(|conn| choose(conn, query))?;
-        Ok(found.into_iter().map(|found| found.entry).collect())
+    /// Receipts for a list, newest first: the cost does not grow with the number of changes.
+    pub fn summaries(&self, query: &ReceiptQuery) -> Result<Vec<ReceiptSummary>, ToolError> {
+        self.db.read(|conn| select_by(conn, query))
     }
 
-    /// The call that took back call `id`, unless that one has been taken back itself.
+    /// The call that undid call `id`, unless that one was undone itself.
     pub fn undone_by(&self, id: i64) -> Result<Option<i64>, ToolError> {
         let undone = self.db.read(|conn| {
             let mut statement = conn.prepare_cached(sql::UNDONE_BY)?;
@@ -75,38 +87,37 @@ impl Ledger {
         Ok(undone.flatten())
     }
 
-    /// What a plain `undo` would take back: the newest call in the workspace that changed something, is no undo
-    /// itself and has not been undone.
+    /// What a plain `undo` would undo: the newest call in the workspace that changed something, is no undo itself and
+    /// has not been undone.
     pub fn next_to_undo(&self, workspace: &Path) -> Result<Option<Receipt>, ToolError> {
-        self.db.read(|conn| first(conn, sql::NEXT_TO_UNDO, [path_to_text(workspace)]))
+        self.db.read(|conn| first_receipt(conn, sql::NEXT_TO_UNDO, [path_to_text(workspace)]))
     }
 
-    /// What a plain `redo` would take back: the newest undo in the workspace that still holds, unless a newer call
-    /// has changed something since.
+    /// What a plain `redo` would undo: the newest effective undo in the workspace, unless a newer call has changed
+    /// something since.
     pub fn next_to_redo(&self, workspace: &Path) -> Result<Option<Receipt>, ToolError> {
         self.db.read(|conn| {
             let workspace = path_to_text(workspace);
-            let Some(undo) = first(conn, sql::NEXT_TO_REDO, [&workspace])? else { return Ok(None) };
-            let mut since = conn.prepare_cached(sql::CALL_SINCE)?;
-            let overtaken = since.exists(params![workspace, undo.id])?;
-            Ok((!overtaken).then_some(undo))
+            let Some(undo) = first_receipt(conn, sql::NEXT_TO_REDO, [&workspace])? else { return Ok(None) };
+            let changed = conn.prepare_cached(sql::CHANGED_SINCE)?.exists(params![workspace, undo.id])?;
+            Ok((!changed).then_some(undo))
         })
     }
 }
 
 /// The first receipt that a statement of [`sql`] finds.
-pub(crate) fn first(conn: &Connection, sql: &str, params: impl Params) -> Attempt<Option<Receipt>> {
-    select(conn, sql, params)?.pop().map(|found| found.whole(conn)).transpose()
+pub(crate) fn first_receipt(conn: &Connection, sql: &str, params: impl Params) -> TxResult<Option<Receipt>> {
+    select(conn, sql, params)?.pop().map(|summary| complete(conn, summary)).transpose()
 }
 
-fn choose(conn: &Connection, query: &Query) -> Attempt<Vec<Found>> {
+fn select_by(conn: &Connection, query: &ReceiptQuery) -> TxResult<Vec<ReceiptSummary>> {
     let before = query.before.unwrap_or(i64::MAX);
     let limit = int(query.limit);
     let workspace = query.workspace.as_deref().map(path_to_text);
     match (&query.session, &workspace, query.only_changes) {
         (Some(session), workspace, only_changes) => {
-            let least = i64::from(only_changes);
-            select(conn, sql::RECEIPTS_IN_SESSION, params![before, limit, session, workspace, least])
+            let min_changes = i64::from(only_changes);
+            select(conn, sql::RECEIPTS_IN_SESSION, params![before, limit, session, workspace, min_changes])
         }
         (None, Some(workspace), true) => {
             select(conn, sql::RECEIPTS_CHANGED_IN_WORKSPACE, params![before, limit, workspace])
@@ -119,49 +130,57 @@ fn choose(conn: &Connection, query: &Query) -> Attempt<Vec<Found>> {
     }
 }
 
-/// A receipt whose changes may stand elsewhere.
-struct Found {
-    entry: Entry,
-    changes_in: Option<Hash>,
-}
-
-impl Found {
-    fn whole(self, conn: &Connection) -> Attempt<Receipt> {
-        let mut receipt = self.entry.receipt;
-        if let Some(hash) = &self.changes_in {
-            receipt.changes = changes_in(conn, hash)?;
-        }
-        Ok(receipt)
-    }
-}
-
-fn select(conn: &Connection, sql: &str, params: impl Params) -> Attempt<Vec<Found>> {
+fn select(conn: &Connection, sql: &str, params: impl Params) -> TxResult<Vec<ReceiptSummary>> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
-    let mut receipts = Vec::new();
+    let mut summaries = Vec::new();
     while let Some(row) = rows.next()? {
         let (id, state, body): (i64, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let (changes, undone_by) = (row.get(3)?, row.get(4)?);
-        let strange = |why: &dyn std::fmt::Display| {
-            damaged(format!("call {id} in the ledger cannot be read ({why}); somebody changed its record"))
+        let mut receipt: Receipt = serde_json::from_str(&body).map_err(|error| unreadable(id, &error))?;
+        receipt.id = id;
+        let changes: Option<String> = row.get(5)?;
+        receipt.changes = if state == State::Running.word() {
+            intended_changes(conn, id)?
+        } else {
+            parse_changes(id, changes.as_deref())?
         };
-        let (event, mut changes_in) = decode(&body).map_err(|error| strange(&error))?;
-        let mut receipt = event.into_receipt();
-        if receipt.id != id {
-            return Err(strange(&format_args!("it says it is call {}", receipt.id)).into());
-        }
-        if state == State::Running.word() {
-            let mut pending = conn.prepare_cached(sql::READ_PENDING)?;
-            let pending = pending.query_map([id], |row| row.get::<_, String>(0))?;
-            let pending = pending.collect::<rusqlite::Result<Vec<_>>>()?;
-            if !pending.is_empty() {
-                let changes =
-                    pending.iter().map(|change| serde_json::from_str(change)).collect::<Result<_, _>>();
-                receipt.changes = changes.map_err(|error| strange(&error))?;
-                changes_in = None;
-            }
-        }
-        receipts.push(Found { entry: Entry { receipt, changes, undone_by }, changes_in });
+        let (change_count, undone_by, is_shortened) = (row.get(3)?, row.get(4)?, row.get(6)?);
+        summaries.push(ReceiptSummary { receipt, change_count, undone_by, is_shortened });
     }
-    Ok(receipts)
+    Ok(summaries)
+}
+
+/// The receipt with all its changes.
+fn complete(conn: &Connection, summary: ReceiptSummary) -> TxResult<Receipt> {
+    let mut receipt = summary.receipt;
+    if summary.is_shortened && receipt.changes.is_empty() {
+        let mut statement = conn.prepare_cached(sql::CHANGES_OF)?;
+        let changes: Option<String> = statement.query_row([receipt.id], |row| row.get(0))?;
+        receipt.changes = parse_changes(receipt.id, changes.as_deref())?;
+    }
+    Ok(receipt)
+}
+
+fn intended_changes(conn: &Connection, id: i64) -> TxResult<Vec<haft_tool::Change>> {
+    let mut statement = conn.prepare_cached(sql::READ_INTENTS)?;
+    let mut rows = statement.query([id])?;
+    let mut changes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let change: String = row.get(0)?;
+        changes.push(serde_json::from_str(&change).map_err(|error| unreadable(id, &error))?);
+    }
+    Ok(changes)
+}
+
+fn parse_changes(id: i64, json: Option<&str>) -> Result<Vec<haft_tool::Change>, ToolError> {
+    let changes = json.map(serde_json::from_str).transpose();
+    Ok(changes.map_err(|error| unreadable(id, &error))?.unwrap_or_default())
+}
+
+fn unreadable(id: i64, error: &serde_json::Error) -> ToolError {
+    damaged(format!("Call {id} in the ledger cannot be read ({error}): its record was modified."))
+}
+
+fn no_call(id: i64) -> ToolError {
+    not_found(format!("There is no call {id} in the ledger. `haft log` lists the calls."))
 }

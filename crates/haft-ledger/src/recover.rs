@@ -1,89 +1,98 @@
-//! Finding the calls that a crash cut off.
+//! Recovery: calls whose process died become interrupted receipts.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use haft_tool::{ErrorKind, Receipt, Reversible, State, ToolError, now_ms, path_from_text};
 use rusqlite::Connection;
+use rustix::fs::FlockOperation;
 
-use crate::aftermath::{Aftermath, Look, aftermath};
-use crate::db::{Db, Survives, run};
-use crate::event::Expected;
-use crate::fault::{Attempt, Fault};
-use crate::harvest::Harvest;
-use crate::owner::Owner;
-use crate::spool::{self, Reader};
-use crate::{Ledger, query, record, sql};
+use crate::commit_spool::SpoolCommit;
+use crate::database::{Database, Durability, execute};
+use crate::error::{TransactionError, TxResult};
+use crate::process::ProcessIdentity;
+use crate::query::first_receipt;
+use crate::receipt_rows::{self, RowTexts};
+use crate::receipts::changes_json;
+use crate::recover_changes::{RecoveredChanges, WorkspaceView, recover_changes};
+use crate::spool_reader::SpoolReader;
+use crate::{Ledger, spool, sql};
 
-/// What a witnessed call left, and the images it needs.
-type Left = (Aftermath, Harvest);
+/// The changes of a witnessed call, and the previous contents that they need.
+type WitnessedChanges = (RecoveredChanges, SpoolCommit);
 
 impl Ledger {
-    /// Marks the calls whose process is gone as interrupted, and gives each of them once, with the temporary files
-    /// it may have left behind. What a witnessed command changed is found by looking. Costs one look at an empty
-    /// table and one at an empty directory when all is well.
-    pub fn recover(&self, look: &mut dyn Look) -> Result<Vec<(Receipt, Vec<PathBuf>)>, ToolError> {
-        self.sweep_spool()?;
-        let gone = self.db.direct(abandoned)?;
-        if gone.is_empty() {
+    /// Marks the calls whose process is gone as interrupted, and returns each of them once, with the temporary files it
+    /// may have left behind. The changes of witnessed commands are determined by comparing the spool with `view`. Costs
+    /// a look at an empty table and an empty directory when there is nothing to do.
+    pub fn recover(&self, view: &mut dyn WorkspaceView) -> Result<Vec<(Receipt, Vec<PathBuf>)>, ToolError> {
+        self.remove_unused_spools()?;
+        let dead = self.db.without_transaction(dead_calls)?;
+        if dead.is_empty() {
             return Ok(Vec::new());
         }
-        // Looking takes time, so it is done before others are locked out.
-        let mut left = BTreeMap::new();
-        for id in gone {
-            left.insert(id, self.left_by(id, look)?);
+        let _lock = self.db.dir().lock(FlockOperation::LockShared)?;
+        // Comparing takes time, so it is done before the transaction.
+        let mut witnessed = BTreeMap::new();
+        for id in dead {
+            witnessed.insert(id, self.witnessed_changes(id, view)?);
         }
-        let interrupted = self.db.write(Survives::Crash, |conn| {
+        let interrupted = self.db.write(Durability::ProcessCrash, |conn| {
             let mut interrupted = Vec::new();
-            // Looked up again: another process may have been faster.
-            for id in abandoned(conn)? {
-                if let Some(left) = left.remove(&id) {
-                    interrupted.extend(interrupt(conn, &self.db, id, left)?);
+            // Looked up again: another process may have recovered some of them.
+            for id in dead_calls(conn)? {
+                if let Some(witnessed) = witnessed.remove(&id) {
+                    interrupted.extend(interrupt(conn, &self.db, id, witnessed)?);
                 }
             }
             Ok(interrupted)
         })?;
         for (receipt, _) in &interrupted {
-            spool::remove(&self.db, receipt.id);
+            spool::remove(self.db.dir(), receipt.id);
         }
         Ok(interrupted)
     }
 
-    /// Removes what calls left in the spool that have come to their end.
-    fn sweep_spool(&self) -> Result<(), ToolError> {
-        // Listed before it is looked up who runs: a call is running before it has a spool.
-        for call in spool::calls(&self.db) {
-            let runs = self.db.direct(|conn| Ok(conn.prepare_cached(sql::IS_RUNNING)?.exists([call])?))?;
-            if !runs {
-                spool::remove(&self.db, call);
+    /// Removes the spools of calls that have ended.
+    fn remove_unused_spools(&self) -> Result<(), ToolError> {
+        // The spools are listed first: a call is running before it has one.
+        for id in spool::receipts(self.db.dir()) {
+            let is_running = |conn: &Connection| Ok(conn.prepare_cached(sql::IS_RUNNING)?.exists([id])?);
+            if !self.db.without_transaction(is_running)? {
+                spool::remove(self.db.dir(), id);
             }
         }
         Ok(())
     }
 
-    fn left_by(&self, id: i64, look: &mut dyn Look) -> Result<Option<Left>, ToolError> {
-        let told = |error| ToolError::io(format_args!("reading the spool of call {id}"), &error);
-        let Some(mut lines) = Reader::open(&self.db, id).map_err(told)? else { return Ok(None) };
+    fn witnessed_changes(
+        &self,
+        id: i64,
+        view: &mut dyn WorkspaceView,
+    ) -> Result<Option<WitnessedChanges>, ToolError> {
+        let failed = |error| ToolError::io(format_args!("read the spool of call {id}"), &error);
+        let Some(mut reader) = SpoolReader::open(self.db.dir(), id).map_err(failed)? else { return Ok(None) };
         let mut records = Vec::new();
-        while let Some(line) = lines.next().map_err(told)? {
-            // What cannot be read was never acknowledged, so nothing was changed behind it.
-            let Some(record) = line.record() else { break };
+        while let Some(record) = reader.next().map_err(failed)? {
+            // A damaged record was never acknowledged, so nothing was changed after it.
+            let Some(record) = record.decode() else { break };
             records.push(record);
         }
-        let aftermath = aftermath(records, look);
-        let harvest = Harvest::prepare(self, id, &aftermath.changes)?;
-        Ok(Some((aftermath, harvest)))
+        let recovered = recover_changes(records, view);
+        let commit = SpoolCommit::prepare(self, id, &recovered.changes)?;
+        Ok(Some((recovered, commit)))
     }
 }
 
-fn abandoned(conn: &Connection) -> Attempt<Vec<i64>> {
+/// The running calls whose process is gone.
+fn dead_calls(conn: &Connection) -> TxResult<Vec<i64>> {
     let now = now_ms();
     let mut statement = conn.prepare_cached(sql::ALL_RUNNING)?;
     let mut rows = statement.query([])?;
     let mut ids = Vec::new();
     while let Some(row) = rows.next()? {
-        let (id, owner, since): (i64, String, u64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        if Owner::parse(&owner).is_none_or(|owner| owner.is_gone(since, now)) {
+        let (id, process, since): (i64, String, u64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        if ProcessIdentity::parse(&process).is_none_or(|process| process.is_gone(since, now)) {
             ids.push(id);
         }
     }
@@ -92,36 +101,36 @@ fn abandoned(conn: &Connection) -> Attempt<Vec<i64>> {
 
 fn interrupt(
     conn: &Connection,
-    db: &Db,
+    db: &Database,
     id: i64,
-    left: Option<Left>,
-) -> Attempt<Option<(Receipt, Vec<PathBuf>)>> {
-    let mut receipt = match query::first(conn, sql::RECEIPT, [id]) {
+    witnessed: Option<WitnessedChanges>,
+) -> TxResult<Option<(Receipt, Vec<PathBuf>)>> {
+    let mut receipt = match first_receipt(conn, sql::RECEIPT, [id]) {
         Ok(Some(receipt)) => receipt,
-        // One unreadable record must not stand in the way of every start; asking for it still tells what is wrong.
-        Ok(None) | Err(Fault::Told(_)) => {
-            run(conn, sql::GIVE_UP_RECEIPT, [id])?;
-            run(conn, sql::DELETE_RUNNING, [id])?;
+        // One unreadable receipt must not block every start; reading it still returns the error.
+        Ok(None) | Err(TransactionError::Tool(_)) => {
+            execute(conn, sql::SET_INTERRUPTED, [id])?;
+            execute(conn, sql::DELETE_RUNNING, [id])?;
             return Ok(None);
         }
         Err(error) => return Err(error),
     };
-    let mut pending = conn.prepare_cached(sql::READ_PENDING)?;
-    let temps = pending.query_map([id], |row| row.get::<_, Option<String>>(1))?;
+    let mut intents = conn.prepare_cached(sql::READ_INTENTS)?;
+    let temps = intents.query_map([id], |row| row.get::<_, Option<String>>(1))?;
     let temps: Vec<_> = temps.collect::<rusqlite::Result<_>>()?;
     receipt.state = State::Interrupted;
     receipt.error_kind = Some(ErrorKind::Interrupted);
     receipt.error.get_or_insert_with(|| "the process ended before the call was done".to_owned());
-    let mut packed = HashSet::new();
-    if let Some((aftermath, harvest)) = left {
-        // The command's processes died with Haft, and until then each touch was written down first.
-        receipt.reversible = match aftermath.unseen.as_slice() {
+    if let Some((recovered, commit)) = witnessed {
+        // The command's processes died with Haft, and every change was recorded before it was made.
+        receipt.reversible = match recovered.unreadable.as_slice() {
             [] => Reversible::Yes,
-            [first, ..] => Reversible::Partly { why: format!("not all could be looked at: {first}") },
+            [first, ..] => Reversible::Partly { why: format!("some paths could not be read: {first}") },
         };
-        receipt.changes.extend(aftermath.changes);
-        packed = harvest.store(conn, db, &mut receipt)?;
+        receipt.changes.extend(recovered.changes);
+        commit.insert(conn, db, &mut receipt)?;
     }
-    record::finished(conn, &mut receipt, Expected::Any, &packed)?;
+    let texts = RowTexts { changes: changes_json(&receipt)?, ..RowTexts::default() };
+    receipt_rows::finish(conn, &mut receipt, &texts)?;
     Ok(Some((receipt, temps.into_iter().flatten().map(|temp| path_from_text(&temp)).collect())))
 }

@@ -1,32 +1,30 @@
-//! The tables, and how a database becomes one that this version can use.
+//! The tables, and how a new database gets them.
 
-use haft_tool::{ErrorKind, ToolError};
+use haft_tool::ToolError;
 use rusqlite::Connection;
 use rustix::fs::FlockOperation;
 
-use crate::fault::{Attempt, damaged};
-use crate::home::Home;
+use crate::directory::LedgerDir;
+use crate::error::{TxResult, damaged};
 
-/// The version of the tables below, kept in `user_version`.
-const VERSION: i64 = 4;
-/// "HAFT", so that a foreign database is never taken for a ledger.
-const APPLICATION: i64 = 0x4841_4654;
+/// The version of the tables below, stored in `user_version`.
+const VERSION: i64 = 5;
+/// "HAFT", stored in `application_id`.
+const APPLICATION_ID: i64 = 0x4841_4654;
 
 /// The tables.
 ///
-/// `receipts` is the index of the event log: the receipt itself stands in the event `(session, last_seq)`.
-/// Its numbers only grow, because gc never forgets the newest; AUTOINCREMENT would cost every call a page more.
-/// `running` and `pending` hold only what calls have not finished yet. An index ends in the row id, so one over
-/// `(workspace)` also gives the newest first.
+/// `receipts` has one row per call; long texts are its last columns, so that listing calls does not read them. Its ids
+/// only grow, because gc keeps the newest; AUTOINCREMENT would write one more page per call. `running` and `intents`
+/// hold only calls that have not finished. An index ends in the row id, so one over `(workspace)` also sorts by age.
 const TABLES: &str = "
 CREATE TABLE sessions (
   id TEXT NOT NULL PRIMARY KEY,
   workspace TEXT NOT NULL,
   dialect TEXT NOT NULL,
-  door TEXT NOT NULL,
+  entry_point TEXT NOT NULL,
   started_at INTEGER NOT NULL,
-  owner TEXT NOT NULL,
-  forgotten INTEGER NOT NULL DEFAULT 0
+  process TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sessions_by_time ON sessions (started_at);
 
@@ -43,19 +41,21 @@ CREATE TABLE receipts (
   session TEXT NOT NULL,
   workspace TEXT NOT NULL,
   started_at INTEGER NOT NULL,
-  first_seq INTEGER NOT NULL,
-  last_seq INTEGER NOT NULL,
   state TEXT NOT NULL,
   kind TEXT NOT NULL,
-  changes INTEGER NOT NULL,
-  undone_by INTEGER
+  change_count INTEGER NOT NULL,
+  undone_by INTEGER,
+  body TEXT NOT NULL,
+  changes TEXT,
+  result_hash BLOB,
+  result TEXT
 ) STRICT;
 CREATE INDEX receipts_in_workspace ON receipts (workspace);
 CREATE INDEX receipts_in_session ON receipts (session);
-CREATE INDEX changed ON receipts (id) WHERE changes > 0;
-CREATE INDEX changed_in_workspace ON receipts (workspace) WHERE changes > 0;
+CREATE INDEX changed ON receipts (id) WHERE change_count > 0;
+CREATE INDEX changed_in_workspace ON receipts (workspace) WHERE change_count > 0;
 CREATE INDEX undoable ON receipts (workspace)
-  WHERE kind = 'call' AND changes > 0 AND undone_by IS NULL AND state <> 'running';
+  WHERE kind = 'call' AND change_count > 0 AND undone_by IS NULL AND state <> 'running';
 CREATE INDEX redoable ON receipts (workspace)
   WHERE kind = 'undo' AND undone_by IS NULL AND state = 'completed';
 
@@ -68,13 +68,13 @@ CREATE INDEX undoes_by_undo ON undoes (undo);
 
 CREATE TABLE running (
   receipt INTEGER PRIMARY KEY,
-  owner TEXT NOT NULL,
+  process TEXT NOT NULL,
   since INTEGER NOT NULL
 ) STRICT;
-CREATE TABLE pending (
+CREATE TABLE intents (
   receipt INTEGER NOT NULL,
   n INTEGER NOT NULL,
-  body TEXT NOT NULL,
+  change TEXT NOT NULL,
   temp TEXT,
   PRIMARY KEY (receipt, n)
 ) STRICT, WITHOUT ROWID;
@@ -82,8 +82,6 @@ CREATE TABLE pending (
 CREATE TABLE blobs (
   hash BLOB NOT NULL UNIQUE,
   size INTEGER NOT NULL,
-  pins INTEGER NOT NULL,
-  pinned_at INTEGER NOT NULL,
   bytes BLOB
 ) STRICT;
 CREATE TABLE refs (
@@ -102,66 +100,57 @@ CREATE TABLE notes (
 CREATE INDEX notes_by_receipt ON notes (receipt);
 ";
 
-/// Makes sure that the database has the tables of this version; costs one small read when it has.
-pub(crate) fn ensure(conn: &Connection, home: &Home) -> Attempt<()> {
+/// Makes sure that the database has the tables of this version; costs one small read if it has.
+pub(crate) fn ensure(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
     if version(conn)? == VERSION {
         return Ok(());
     }
-    // Switching to WAL cannot wait for another process inside SQLite, so the ones that start together queue up here.
-    let _lock = home.lock(FlockOperation::LockExclusive)?;
+    // SQLite does not wait for other processes when it switches to WAL, so those that start together wait here.
+    let _lock = dir.lock(FlockOperation::LockExclusive)?;
+    let at = dir.database().display();
     match version(conn)? {
         VERSION => Ok(()),
-        0 => create(conn, home),
+        0 => create(conn, dir),
         older @ 1..VERSION => Err(ToolError::failed(format!(
-            "The ledger {} has format {older}, which this Haft no longer reads (it writes {VERSION}). Move the directory \
-             away or set HAFT_HOME to another one.",
-            home.database().display()
+            "The ledger {at} has format {older}, which this version of Haft cannot read (it uses format {VERSION}). \
+             Move the directory away or set HAFT_HOME to another one."
         ))
         .into()),
-        newer if newer > VERSION => Err(ToolError::new(
-            ErrorKind::ExecutionFailed,
-            format!(
-                "the ledger {} was written by a newer Haft (format {newer}, this one knows {VERSION}); \
-                 update Haft or set HAFT_HOME to another directory",
-                home.database().display()
-            ),
-        )
-        .into()),
-        strange => Err(damaged(format!(
-            "the ledger {} has format {strange}, which never was one",
-            home.database().display()
+        newer if newer > VERSION => Err(ToolError::failed(format!(
+            "The ledger {at} was written by a newer version of Haft (format {newer}, this one uses {VERSION}). \
+             Update Haft or set HAFT_HOME to another directory."
         ))
         .into()),
+        invalid => Err(damaged(format!("The ledger {at} has the invalid format {invalid}.")).into()),
     }
 }
 
-fn version(conn: &Connection) -> Attempt<i64> {
+fn version(conn: &Connection) -> TxResult<i64> {
     Ok(conn.query_row("PRAGMA user_version", [], |row| row.get(0))?)
 }
 
-fn create(conn: &Connection, home: &Home) -> Attempt<()> {
-    let foreign: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    if foreign > 0 {
+fn create(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
+    let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if tables > 0 {
         return Err(damaged(format!(
-            "{} is a database, but not a ledger; set HAFT_HOME to another directory",
-            home.database().display()
+            "{} is a database, but not a ledger. Set HAFT_HOME to another directory.",
+            dir.database().display()
         ))
         .into());
     }
-    // Must come before the first table; lets gc give pages back without copying everything into a temporary file.
+    // Must precede the first table; lets gc return pages without copying the database.
     conn.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
     let mode: String = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
         return Err(ToolError::failed(format!(
-            "the file system of {} cannot share memory between processes, which the ledger needs; \
-             set HAFT_HOME to a local directory",
-            home.dir().display()
+            "The file system of {} has no shared memory, which the ledger needs. Set HAFT_HOME to a local directory.",
+            dir.path().display()
         ))
         .into());
     }
     conn.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
+        "BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
     ))?;
-    home.sync_names()?;
+    dir.sync_names()?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Taking calls back, as a plan. Pure: it looks through `observe` and changes nothing.
+//! Planning an undo. Pure: it reads through `observe` and changes nothing.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -6,122 +6,123 @@ use std::path::{Path, PathBuf};
 
 use haft_tool::{Change, Node, Receipt, State, ToolError};
 
-use crate::past::{Move, Past};
+use crate::path_history::{DirectoryMove, PathHistory};
 
-/// The bits without which the owner of a directory cannot change its entries.
-const OWNER_MAY_CHANGE: u32 = 0o300;
+/// The permissions that the owner of a directory needs to change its entries.
+const OWNER_WRITE_SEARCH: u32 = 0o300;
 
-/// How to take calls back, and what stands in the way.
+/// How to undo calls, and what prevents it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UndoPlan {
-    /// What to do, in this order. Paths with a conflict are in it too, so that a forced undo only has to perform it.
-    pub steps: Vec<Step>,
-    /// The paths that no longer are what the calls left, or whose history has a gap.
-    pub conflicts: Vec<Conflict>,
-    /// The calls that cannot be taken back, or not completely, and why.
+    /// The steps, in order. Paths with a conflict are included, so that a forced undo only has to perform them.
+    pub steps: Vec<UndoStep>,
+    /// The paths that are not as the calls left them, or whose history has a gap.
+    pub conflicts: Vec<UndoConflict>,
+    /// The calls that cannot be undone, or not completely, and why.
     pub blocked: Vec<(i64, String)>,
 }
 
-/// One thing to put back.
+/// One step of an undo.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
-    /// One path to its earlier state.
-    Put {
+pub enum UndoStep {
+    /// Restores the earlier state of a path.
+    Restore {
         /// The absolute path.
         path: PathBuf,
-        /// What stands there when the step's turn comes.
+        /// Its state before the step.
         expect: Node,
-        /// What shall stand there.
+        /// Its state after the step.
         to: Node,
     },
-    /// A directory to where it was before, with everything in it.
+    /// Moves a directory with everything in it to its earlier path.
     MoveBack {
-        /// Where it is.
+        /// Its current path.
         from: PathBuf,
-        /// Where it was.
+        /// Its earlier path.
         to: PathBuf,
     },
 }
 
-impl Step {
-    /// The path that the step puts something back to.
+impl UndoStep {
+    /// The path that the step restores.
     pub fn path(&self) -> &Path {
         match self {
-            Self::Put { path, .. } => path,
+            Self::Restore { path, .. } => path,
             Self::MoveBack { to, .. } => to,
         }
     }
 }
 
-/// A path on which the record and the world disagree.
+/// A path whose state differs from the record.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Conflict {
+pub struct UndoConflict {
     /// The absolute path.
     pub path: PathBuf,
-    /// What a call left there.
+    /// The state that a call left.
     pub expected: Node,
-    /// What was found instead: now, or by the next of the calls.
+    /// The state found instead: now, or by the next call.
     pub found: Node,
-    /// Whether it stands in the way of moving a directory back, which cannot be forced.
+    /// Whether it prevents moving a directory back, which cannot be forced.
     pub blocks_move: bool,
 }
 
-/// Plans how to put every path that the receipts changed back to where it was before the oldest of them.
+/// Plans how to restore every path that the receipts changed to its state before the oldest of them.
 ///
-/// The receipts may come in any order. `observe` tells what stands at a path now, links not followed.
+/// The receipts may be in any order. `observe` returns the current state of a path, without following links.
 ///
-/// Directories that were moved cut the history into stretches, in each of which a path means one place. They are taken
-/// back from the last to the first, and between two of them the directory is moved back.
+/// Moved directories divide the history into segments, in each of which a path names one place. The segments are undone
+/// from the last to the first, and between two of them the directory is moved back.
 pub fn plan(
     receipts: &[Receipt],
     observe: &mut dyn FnMut(&Path) -> Result<Node, ToolError>,
 ) -> Result<UndoPlan, ToolError> {
     let mut receipts: Vec<_> = receipts.iter().collect();
     receipts.sort_by_key(|receipt| receipt.id);
-    let (stretches, moves) = cut(&receipts);
-    let mut past =
-        Past::new(begins(&stretches), moves.iter().map(|(_, moved)| Some(moved.clone())).collect());
+    let (segments, moves) = divide(&receipts);
+    let known_moves = moves.iter().map(|(_, moved)| Some(moved.clone())).collect();
+    let mut history = PathHistory::new(starts(&segments), known_moves);
     let mut blocked: Vec<_> =
         receipts.iter().filter_map(|receipt| Some((receipt.id, obstacle(receipt)?))).collect();
     let (mut conflicts, mut steps) = (Vec::new(), Vec::new());
-    for (at, histories) in stretches.iter().enumerate().rev() {
-        let mut puts = Vec::new();
-        for (path, history) in histories {
-            let [(oldest, Change { before: to, .. }), ..] = history.as_slice() else { continue };
-            let now = past.end(at, path, observe)?;
-            let to = if *to == Node::Special && was_made(path, &stretches[..at], &moves) {
-                // It goes before the rest is taken back, for it cannot be made again only to go then.
-                past.begins_with(at, path, Node::Absent);
+    for (at, histories) in segments.iter().enumerate().rev() {
+        let mut restores = Vec::new();
+        for (path, changes) in histories {
+            let [(oldest, Change { before: to, .. }), ..] = changes.as_slice() else { continue };
+            let now = history.at_end(at, path, observe)?;
+            let to = if *to == Node::Special && was_created(path, &segments[..at], &moves) {
+                // It is removed now: it could not be recreated only to be removed by an earlier segment.
+                history.set_start(at, path, Node::Absent);
                 &Node::Absent
             } else {
                 to
             };
-            if is_back(&now, to) {
-                // A directory that is back may have to be opened for a moment to get at what is in it.
+            if is_restored(&now, to) {
+                // Its permissions may have to be widened for a moment to change its entries.
                 if matches!(now, Node::Dir { .. }) {
-                    puts.push(Put { path, expect: now, to });
+                    restores.push(PathRestore { path, expect: now, to });
                 }
                 continue;
             }
             if *to == Node::Special {
-                let why = format!("{} was a special file, which cannot be made again", path.display());
+                let why = format!("{} was a special file, which cannot be recreated", path.display());
                 blocked.push((oldest.id, why));
-                past.begins_with(at, path, now);
+                history.set_start(at, path, now);
                 continue;
             }
-            conflicts.extend(disagreement(path, history, &now));
-            puts.push(Put { path, expect: now, to });
+            conflicts.extend(find_conflict(path, changes, &now));
+            restores.push(PathRestore { path, expect: now, to });
         }
-        steps.extend(in_order(&puts));
+        steps.extend(in_order(&restores));
         let Some((before, moved)) = at.checked_sub(1).and_then(|earlier| moves.get(earlier)) else {
             continue;
         };
-        let (from, to) = (past.begin(at, &moved.from, observe)?, past.begin(at, &moved.to, observe)?);
+        let (from, to) =
+            (history.at_start(at, &moved.from, observe)?, history.at_start(at, &moved.to, observe)?);
         if matches!((&from, &to), (Node::Dir { .. }, Node::Absent)) {
-            past.is_back(at - 1);
+            history.set_move_undone(at - 1);
             continue;
         }
-        let conflict = |path: &Path, expected: Node, found: Node| Conflict {
+        let conflict = |path: &Path, expected: Node, found: Node| UndoConflict {
             path: path.to_owned(),
             expected,
             found,
@@ -133,17 +134,17 @@ pub fn plan(
         if from != Node::Absent {
             conflicts.push(conflict(&moved.from, Node::Absent, from));
         }
-        steps.push(Step::MoveBack { from: moved.to.clone(), to: moved.from.clone() });
+        steps.push(UndoStep::MoveBack { from: moved.to.clone(), to: moved.from.clone() });
     }
     blocked.sort_by_key(|(id, _)| Reverse(*id));
     Ok(UndoPlan { steps, conflicts, blocked })
 }
 
-/// Whether what stood at `path` behind these stretches came to be there in one of them.
-fn was_made(path: &Path, stretches: &[Histories<'_>], moves: &[(&Node, Move)]) -> bool {
+/// Whether what is at `path` after these segments was created in one of them.
+fn was_created(path: &Path, segments: &[Histories<'_>], moves: &[(&Node, DirectoryMove)]) -> bool {
     let mut path = path.to_owned();
-    for (histories, (_, moved)) in stretches.iter().zip(moves).rev() {
-        let Some(earlier) = moved.back(path) else { return false };
+    for (histories, (_, moved)) in segments.iter().zip(moves).rev() {
+        let Some(earlier) = moved.backward(path) else { return false };
         if histories.contains_key(earlier.as_path()) {
             return true;
         }
@@ -152,52 +153,52 @@ fn was_made(path: &Path, stretches: &[Histories<'_>], moves: &[(&Node, Move)]) -
     false
 }
 
-/// Whether `now` needs nothing to be `to`: owner, attributes and other names count too, as far as they were written down.
-fn is_back(now: &Node, to: &Node) -> bool {
+/// Whether `now` is `to` already, owner, attributes and links included as far as they were recorded.
+fn is_restored(now: &Node, to: &Node) -> bool {
     now.fully_same_as(to) && now.linked() == to.linked()
 }
 
-/// What happened to each path, in order.
+/// The changes of each path, in order.
 type Histories<'a> = BTreeMap<&'a Path, Vec<(&'a Receipt, &'a Change)>>;
 
-/// Cuts what the receipts changed at the moves; a move comes with the directory that was moved.
-fn cut<'a>(receipts: &[&'a Receipt]) -> (Vec<Histories<'a>>, Vec<(&'a Node, Move)>) {
-    let (mut stretches, mut moves) = (Vec::new(), Vec::new());
+/// Divides the changes of the receipts at the moves; a move comes with the directory that was moved.
+fn divide<'a>(receipts: &[&'a Receipt]) -> (Vec<Histories<'a>>, Vec<(&'a Node, DirectoryMove)>) {
+    let (mut segments, mut moves) = (Vec::new(), Vec::new());
     let mut histories = Histories::new();
     for receipt in receipts {
         for change in &receipt.changes {
             if let Some(to) = &change.moved_to {
-                moves.push((&change.before, Move { from: change.path.clone(), to: to.clone() }));
-                stretches.push(std::mem::take(&mut histories));
+                moves.push((&change.before, DirectoryMove { from: change.path.clone(), to: to.clone() }));
+                segments.push(std::mem::take(&mut histories));
             } else {
                 histories.entry(&change.path).or_default().push((receipt, change));
             }
         }
     }
-    stretches.push(histories);
-    (stretches, moves)
+    segments.push(histories);
+    (segments, moves)
 }
 
-/// What stood at the paths that a stretch changed when it began; nobody asks that of the first one.
-fn begins(stretches: &[Histories<'_>]) -> Vec<HashMap<PathBuf, Node>> {
-    let begin = |histories: &Histories<'_>| {
+/// Of each segment, the initial state of the paths that it changed; the first one does not need it.
+fn starts(segments: &[Histories<'_>]) -> Vec<HashMap<PathBuf, Node>> {
+    let start = |histories: &Histories<'_>| {
         let first = |(path, history): (&&Path, &Vec<(&Receipt, &Change)>)| {
             Some((path.to_path_buf(), history.first()?.1.before.clone()))
         };
         histories.iter().filter_map(first).collect()
     };
-    let later = stretches.iter().skip(1).map(begin);
+    let later = segments.iter().skip(1).map(start);
     std::iter::once(HashMap::new()).chain(later).collect()
 }
 
-/// One path on its way back.
-struct Put<'a> {
+/// A path to restore.
+struct PathRestore<'a> {
     path: &'a Path,
     expect: Node,
     to: &'a Node,
 }
 
-/// Why a call cannot be taken back as a whole.
+/// Why a call cannot be undone as a whole.
 fn obstacle(receipt: &Receipt) -> Option<String> {
     match &receipt.reversible {
         _ if receipt.state == State::Running => Some("it is still running".to_owned()),
@@ -206,19 +207,19 @@ fn obstacle(receipt: &Receipt) -> Option<String> {
     }
 }
 
-/// The newest place where the history of a path does not fit together, `now` being its end.
-fn disagreement(path: &Path, history: &[(&Receipt, &Change)], now: &Node) -> Option<Conflict> {
+/// The newest point where the history of a path, which ends with `now`, is inconsistent.
+fn find_conflict(path: &Path, history: &[(&Receipt, &Change)], now: &Node) -> Option<UndoConflict> {
     let conflict = |change: &Change, found: &Node| {
         let (expected, found) = (change.after.clone(), found.clone());
-        Some(Conflict { path: path.to_owned(), expected, found, blocks_move: false })
+        Some(UndoConflict { path: path.to_owned(), expected, found, blocks_move: false })
     };
     let mut found = now;
     for call in history.chunk_by(|a, b| a.0.id == b.0.id).rev() {
         let [(receipt, first), ..] = call else { continue };
         if receipt.state == State::Interrupted {
-            // Nobody knows how far the call came: any state on its way will do.
-            let on_its_way = |change: &Change| found.same_as(&change.before) || found.same_as(&change.after);
-            if !call.iter().any(|(_, change)| on_its_way(change)) {
+            // It is not known how far the call came: any of its states will do.
+            let is_possible = |change: &Change| found.same_as(&change.before) || found.same_as(&change.after);
+            if !call.iter().any(|(_, change)| is_possible(change)) {
                 let (_, last) = call.last()?;
                 return conflict(last, found);
             }
@@ -226,7 +227,7 @@ fn disagreement(path: &Path, history: &[(&Receipt, &Change)], now: &Node) -> Opt
             continue;
         }
         for (_, change) in call.iter().rev() {
-            // A pipe or a socket that has gone leaves nothing that could get lost.
+            // A pipe or socket that is gone holds nothing that could be lost.
             let gone = change.after == Node::Special && *found == Node::Absent;
             if !gone && !found.same_as(&change.after) {
                 return conflict(change, found);
@@ -237,21 +238,21 @@ fn disagreement(path: &Path, history: &[(&Receipt, &Change)], now: &Node) -> Opt
     None
 }
 
-/// Puts steps that are sorted by path into an order in which each is possible: a directory is empty when it goes,
-/// there when it is filled, and open to its owner while its entries change.
-fn in_order(puts: &[Put<'_>]) -> Vec<Step> {
-    let [mut opened, mut gone, mut emptied, mut made, mut filled, mut over, mut closed] =
+/// Orders steps, which are sorted by path, so that each is possible: a directory is empty when it is removed, exists when
+/// it is filled, and is writable while its entries change.
+fn in_order(restores: &[PathRestore<'_>]) -> Vec<UndoStep> {
+    let [mut opened, mut removed, mut emptied, mut created, mut filled, mut in_place, mut closed] =
         [const { Vec::new() }; 7];
-    for (at, Put { path, expect, to }) in puts.iter().enumerate() {
-        // What lies below a path stands right behind it.
-        let mut below = puts[at + 1..].iter().take_while(|put| put.path.starts_with(path));
-        let entries_change = below.any(|put| put.expect != *put.to);
-        let open = |node: &Node| match node {
-            Node::Dir { mode } if entries_change => Node::Dir { mode: mode | OWNER_MAY_CHANGE },
+    for (at, PathRestore { path, expect, to }) in restores.iter().enumerate() {
+        // What is below a path follows it.
+        let mut below = restores[at + 1..].iter().take_while(|restore| restore.path.starts_with(path));
+        let entries_change = below.any(|restore| restore.expect != *restore.to);
+        let opened_node = |node: &Node| match node {
+            Node::Dir { mode } if entries_change => Node::Dir { mode: mode | OWNER_WRITE_SEARCH },
             node => node.clone(),
         };
-        let (now, then) = (open(expect), open(to));
-        let step = |expect: &Node, to: &Node| Step::Put {
+        let (now, then) = (opened_node(expect), opened_node(to));
+        let step = |expect: &Node, to: &Node| UndoStep::Restore {
             path: path.to_path_buf(),
             expect: expect.clone(),
             to: to.clone(),
@@ -263,13 +264,13 @@ fn in_order(puts: &[Put<'_>]) -> Vec<Step> {
             let group = match (&now, &then) {
                 (Node::Dir { .. }, Node::Dir { .. }) => &mut opened,
                 (Node::Dir { .. }, _) => &mut emptied,
-                (_, Node::Dir { .. }) => &mut made,
+                (_, Node::Dir { .. }) => &mut created,
                 (Node::Absent, _) => &mut filled,
-                // It changes under its other names too, so those that go or change by themselves come first.
+                // It changes under its other links too, so those that are removed or replaced come first.
                 (Node::File(now), Node::File(then)) if now.linked.is_some() && now.linked == then.linked => {
-                    &mut over
+                    &mut in_place
                 }
-                _ => &mut gone,
+                _ => &mut removed,
             };
             group.push(step(&now, &then));
         }
@@ -277,8 +278,8 @@ fn in_order(puts: &[Put<'_>]) -> Vec<Step> {
             closed.push(step(&then, to));
         }
     }
-    // Parents stand before their entries; where it must be the other way round, turn.
+    // Parents precede their entries; where it must be the other way round, reverse.
     emptied.reverse();
     closed.reverse();
-    [opened, gone, emptied, made, filled, over, closed].concat()
+    [opened, removed, emptied, created, filled, in_place, closed].concat()
 }

@@ -48,7 +48,7 @@ pub struct Builder {
     task_bytes: Option<u64>,
     no_tasks: Option<String>,
     session: Option<String>,
-    door: Option<String>,
+    entry_point: Option<String>,
     granted: Vec<(String, PathBuf, String)>,
     any_workspace: bool,
 }
@@ -218,9 +218,9 @@ impl Builder {
         self
     }
 
-    /// Which door the calls come through, for the ledger; `library` if nothing is said.
-    pub fn door(mut self, door: impl Into<String>) -> Self {
-        self.door = Some(door.into());
+    /// The entry point of the calls, for the ledger; `library` by default.
+    pub fn entry_point(mut self, entry_point: impl Into<String>) -> Self {
+        self.entry_point = Some(entry_point.into());
         self
     }
 
@@ -326,7 +326,7 @@ impl Builder {
         let new = NewSession {
             workspace: workspace.path.clone(),
             dialect: dialect_name.to_owned(),
-            door: self.door.unwrap_or_else(|| "library".to_owned()),
+            entry_point: self.entry_point.unwrap_or_else(|| "library".to_owned()),
         };
         let news = Arc::<News>::default();
         let tasks = TaskRoom::new(&home, self.task_bytes.unwrap_or(TASK_BYTES), news.teller());

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_ledger::CallRecord;
+use haft_ledger::{CallRecord, recorded_input};
 use haft_policy::{Decided, Mode, Policy, Request, decide};
 use haft_tool::{
-    AnyTool, Arguments, Call, CallEnd, Decision, Effect, EffectKind, ErrorKind, Execution, Output, Perform,
-    Planned, Progress, Reads, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, lock, now_ms,
+    AnyTool, Arguments, Bound, Call, CallEnd, Decision, Effect, EffectKind, ErrorKind, Execution, Output,
+    Perform, Planned, Progress, Reads, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, lock,
+    now_ms,
 };
 
 use crate::call::{CallOptions, CallResult};
@@ -18,7 +19,6 @@ use crate::runtime::RuntimeInner;
 use crate::sourced::Sourced;
 use crate::steps::ask::{Question, answered};
 use crate::steps::perform::{catch_panic, interrupted, panic_error};
-use crate::steps::record::recorded_input;
 use crate::steps::{bound, decode};
 use crate::world::{LocalWorld, Watcher};
 
@@ -94,7 +94,7 @@ impl CallDriver {
             None => Err(denial(&decision)),
         };
 
-        // record, bound, result
+        // bound, record, result
         self.finish(performed, known, decision.verdict == Verdict::Deny)
     }
 
@@ -246,26 +246,38 @@ impl CallDriver {
             return None;
         }
 
-        // record
+        // bound, before record: the receipt holds what the caller sees
         let limits = known.map(|(tool, _)| tool.bound()).unwrap_or_default();
         let side_effect = known.map_or(SideEffect::None, |(tool, _)| tool.side_effect());
+        let error = output.error_kind.map(|_| clip_error(&output.as_text()));
+        let full_output = bound::worth_keeping(&output, limits, side_effect);
+        let output = match self.bound(output, limits, full_output.is_some()) {
+            Ok(output) => output,
+            Err(error) => return Some(self.state.unrecorded(&error)),
+        };
+
+        // record
         let end = CallEnd {
             state: end_state(output.error_kind, denied),
             error_kind: output.error_kind,
-            error: output.error_kind.map(|_| clip_error(&output.as_text())),
-            result: None,
-            full_output: bound::worth_keeping(&output, limits, side_effect),
+            error,
+            result: Some(output.as_text()),
+            full_output,
         };
         let receipt = match self.state.record.finish(end) {
             Ok(receipt) => receipt,
             Err(error) => return Some(self.state.unrecorded(&error)),
         };
 
-        // bound
-        let output = bound::bound(output, limits, &receipt);
-
         // result
         Some(self.state.result(output, receipt))
+    }
+
+    /// Cuts the output to its limits. A notice that the rest is in the ledger names the call, which gets its number here
+    /// if it has none.
+    fn bound(&self, output: Output, limits: Bound, rest_is_kept: bool) -> Result<Output, ToolError> {
+        let call = if rest_is_kept { Some(self.state.record.begin()?) } else { None };
+        Ok(bound::bound(output, limits, call))
     }
 
     fn report(&self, status: impl FnOnce(String, String) -> Execution) {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use haft_files::LocalFiles;
-use haft_ledger::undo::{Conflict, Step, UndoPlan, plan};
-use haft_ledger::{Ledger, Look, Query};
+use haft_ledger::undo::{UndoConflict, UndoPlan, UndoStep, plan};
+use haft_ledger::{Ledger, ReceiptQuery, WorkspaceView};
 use haft_tool::{
     Call, Cancel, Effect, EffectKind, ErrorKind, FileId, Files, JsonSchema, Node, Output, Planned, Planning,
     ReadOnlyRecord, Reads, Receipt, Restore, Scope, Tool, ToolError, World, json, lock, now_ms,
@@ -36,9 +36,9 @@ pub struct UndoPreview {
     /// The calls that would be taken back, newest first.
     pub receipts: Vec<Receipt>,
     /// What would be put back, in this order; what is in conflict too.
-    pub steps: Vec<Step>,
+    pub steps: Vec<UndoStep>,
     /// What is no longer as the calls left it.
-    pub conflicts: Vec<Conflict>,
+    pub conflicts: Vec<UndoConflict>,
     /// Calls whose changes are not known, and why.
     pub blocked: Vec<(i64, String)>,
 }
@@ -61,7 +61,7 @@ impl Runtime {
         let last = receipts.first().map_or(0, |receipt| receipt.id);
         let mut lost = BTreeSet::new();
         for step in &steps {
-            if let Step::Put { path, to: Node::File(file), .. } = step
+            if let UndoStep::Restore { path, to: Node::File(file), .. } = step
                 && !ledger.has(&file.hash)?
             {
                 lost.insert(path.clone());
@@ -134,7 +134,7 @@ impl Runtime {
     pub fn recover(&self) -> Result<Vec<Receipt>, ToolError> {
         let files = self.observer();
         let mut recovered = Vec::new();
-        for (receipt, temps) in self.ledger()?.recover(&mut Eyes(&files))? {
+        for (receipt, temps) in self.ledger()?.recover(&mut LocalView(&files))? {
             let ours: Vec<_> =
                 temps.into_iter().filter(|temp| !holds_foreign_bytes(&files, &receipt, temp)).collect();
             haft_files::remove_leftovers(&ours);
@@ -154,20 +154,20 @@ impl Runtime {
     }
 }
 
-/// How the ledger sees the world.
-struct Eyes<'a>(&'a LocalFiles);
+/// The current state of files, for recovery.
+struct LocalView<'a>(&'a LocalFiles);
 
-impl Look for Eyes<'_> {
+impl WorkspaceView for LocalView<'_> {
     fn observe(&mut self, path: &Path) -> Result<Node, ToolError> {
         self.0.observe_recorded(path)
     }
 
-    fn names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
+    fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
         Ok(self.0.list(path)?.into_iter().map(|entry| entry.name).collect())
     }
 
-    fn find(&mut self, files: HashSet<FileId>, not: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
-        self.0.find(files, not)
+    fn find_links(&mut self, files: HashSet<FileId>, except: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
+        self.0.find(files, except)
     }
 }
 
@@ -207,11 +207,11 @@ fn chosen(ledger: &Ledger, target: &Target, workspace: &Path) -> Result<Vec<Rece
         }
         Target::Session(id) => {
             let session = ledger.session(id)?.id;
-            let query = Query {
+            let query = ReceiptQuery {
                 session: Some(session.clone()),
                 only_changes: true,
                 limit: usize::MAX,
-                ..Query::default()
+                ..ReceiptQuery::default()
             };
             let mut receipts = Vec::new();
             for receipt in ledger.receipts(&query)? {
@@ -245,7 +245,7 @@ const MOST_EFFECTS: usize = 100;
 /// The call that takes back others.
 struct Undo {
     ledger: Ledger,
-    steps: Mutex<Vec<Step>>,
+    steps: Mutex<Vec<UndoStep>>,
     /// The user's settings, which are not a file like others.
     config: Option<PathBuf>,
 }
@@ -254,15 +254,15 @@ impl Tool for Undo {
     const NAME: &'static str = "Undo";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Undo, EffectKind::Write, EffectKind::Configure];
     type Input = Input;
-    type Plan = Vec<Step>;
+    type Plan = Vec<UndoStep>;
 
-    fn plan(&self, input: Input, planning: &Planning) -> Result<Planned<Vec<Step>>, ToolError> {
+    fn plan(&self, input: Input, planning: &Planning) -> Result<Planned<Vec<UndoStep>>, ToolError> {
         let steps = std::mem::take(&mut *lock(&self.steps));
         let paths: BTreeSet<&Path> = steps
             .iter()
             .flat_map(|step| match step {
-                Step::Put { path, .. } => [Some(path.as_path()), None],
-                Step::MoveBack { from, to } => [Some(from.as_path()), Some(to.as_path())],
+                UndoStep::Restore { path, .. } => [Some(path.as_path()), None],
+                UndoStep::MoveBack { from, to } => [Some(from.as_path()), Some(to.as_path())],
             })
             .flatten()
             .collect();
@@ -279,18 +279,20 @@ impl Tool for Undo {
         Ok(Planned::new(effects, steps))
     }
 
-    fn perform(&self, steps: Vec<Step>, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, steps: Vec<UndoStep>, world: &dyn World) -> Result<Output, ToolError> {
         let files = world.files();
-        for group in steps.chunk_by(|a, b| matches!((a, b), (Step::Put { .. }, Step::Put { .. }))) {
-            if let [Step::MoveBack { from, to }] = group {
+        for group in
+            steps.chunk_by(|a, b| matches!((a, b), (UndoStep::Restore { .. }, UndoStep::Restore { .. })))
+        {
+            if let [UndoStep::MoveBack { from, to }] = group {
                 files.restore_move(from, to)?;
                 continue;
             }
             let restores: Vec<_> = group
                 .iter()
                 .filter_map(|step| match step {
-                    Step::Put { path, expect, to } => Some(Restore { path, expect, to }),
-                    Step::MoveBack { .. } => None,
+                    UndoStep::Restore { path, expect, to } => Some(Restore { path, expect, to }),
+                    UndoStep::MoveBack { .. } => None,
                 })
                 .collect();
             files.restore(&restores, &|file| self.ledger.open_blob(&file.hash))?;
@@ -299,3 +301,6 @@ impl Tool for Undo {
         Ok(Output::text(format!("Put back {count} path(s)")).with_structured(json!({"paths": count})))
     }
 }
+
+#[cfg(test)]
+mod tests;

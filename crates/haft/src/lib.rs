@@ -29,7 +29,7 @@ pub mod choice;
 pub mod formats;
 pub mod mcp_form;
 
-pub use haft_ledger::{Ledger, Query};
+pub use haft_ledger::{Ledger, ReceiptQuery};
 pub use haft_policy::{Behavior, Mode, Preset};
 pub use haft_runtime::{
     Answer, Asker, Builder, CallOptions, CallResult, DenyAll, Question, Registry, Runtime, Target,

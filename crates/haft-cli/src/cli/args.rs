@@ -52,7 +52,7 @@ pub(super) enum Command {
     Tools(Tools),
     /// List what was done, newest first.
     Log(Log),
-    /// Show one call: what it was, why it was allowed, what it changed.
+    /// Show one call: what it was, why it was allowed, what it changed, what its caller saw.
     Show(Show),
     /// Take back the last call, a chosen call or a whole session.
     ///
@@ -185,7 +185,7 @@ pub(super) struct Log {
 pub(super) struct Show {
     /// The call's number, from `haft log`.
     pub(super) id: i64,
-    /// Print only the full output, where the caller saw a part of it.
+    /// Print only the full output, also where the caller saw a part of it.
     #[arg(long)]
     pub(super) output: bool,
     /// List every change, however many there are.

@@ -15,7 +15,7 @@ pub(super) fn run() -> Done {
     let runtime = Runtime::builder()
         .workspace(folder.path())
         .home(home.path())
-        .door("demo")
+        .entry_point("demo")
         .dialect(haft::claude())
         .allow("Bash", "haft demo")
         .build()?;

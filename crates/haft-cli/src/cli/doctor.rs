@@ -140,7 +140,7 @@ fn sample_runtime(folder: &std::path::Path, home: &std::path::Path) -> Result<Ru
     Runtime::builder()
         .workspace(folder)
         .home(home)
-        .door("doctor")
+        .entry_point("doctor")
         .dialect(haft::claude())
         .allow("Bash", "haft doctor")
         .asker(Arc::new(haft_runtime::DenyAll))

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use haft_ledger::{Entry, Query};
+use haft_ledger::{ReceiptQuery, ReceiptSummary};
 use haft_tool::{Effect, Receipt, State, clip_chars, json};
 
 use super::exit::Exit;
@@ -15,19 +15,19 @@ pub(super) fn run(args: &args::Log) -> Done {
     let ledger = runtime.ledger()?;
     let session = args.session.as_ref().map(|id| ledger.session(id)).transpose()?.map(|session| session.id);
     let here = !args.all && session.is_none();
-    let query = Query {
+    let query = ReceiptQuery {
         workspace: here.then(|| runtime.workspace().to_owned()),
         session,
         limit: args.limit,
         only_changes: args.changes,
-        ..Query::default()
+        ..ReceiptQuery::default()
     };
     if args.json {
         let receipts = ledger.receipts(&query)?;
         screen::out(&receipts.iter().map(|receipt| format!("{}\n", json!(receipt))).collect::<String>());
         return Ok(Exit::Done);
     }
-    let entries = ledger.entries(&query)?;
+    let entries = ledger.summaries(&query)?;
     let mut text = String::new();
     for entry in &entries {
         let _ = writeln!(text, "{}", line(entry, args.all));
@@ -40,17 +40,18 @@ pub(super) fn run(args: &args::Log) -> Done {
     Ok(Exit::Done)
 }
 
-fn line(Entry { receipt, changes, undone_by }: &Entry, with_place: bool) -> String {
+fn line(summary: &ReceiptSummary, with_place: bool) -> String {
+    let ReceiptSummary { receipt, change_count, undone_by, .. } = summary;
     let mut line = format!(
         "{:>6}  {:<8} {} {} {}",
         receipt.id,
         screen::ago(receipt.started_at),
         state(receipt.state),
         painted(NAME, &format!("{:<6}", receipt.tool)),
-        clip_chars(&screen::harmless(&summary(receipt)), 80, 0),
+        clip_chars(&screen::harmless(&about(receipt)), 80, 0),
     );
-    if *changes > 0 {
-        let _ = write!(line, "  {}", painted(FAINT, &format!("{changes} changed")));
+    if *change_count > 0 {
+        let _ = write!(line, "  {}", painted(FAINT, &format!("{change_count} changed")));
     }
     if let Some(by) = undone_by {
         let _ = write!(line, "  {}", painted(NOTE, &format!("undone by {by}")));
@@ -73,8 +74,8 @@ pub(super) fn state(state: State) -> String {
 }
 
 /// What the call was about, in one line.
-pub(super) fn summary(receipt: &Receipt) -> String {
-    let about = match receipt.effects.first() {
+pub(super) fn about(receipt: &Receipt) -> String {
+    let target = match receipt.effects.first() {
         Some(Effect::Read { path } | Effect::Write { path }) => {
             let short = path.strip_prefix(&receipt.workspace).unwrap_or(path);
             if short.as_os_str().is_empty() { ".".to_owned() } else { short.display().to_string() }
@@ -94,8 +95,8 @@ pub(super) fn summary(receipt: &Receipt) -> String {
     let undone = &receipt.undoes;
     let what = receipt.input.get("pattern").and_then(|pattern| pattern.as_str());
     match (what, undone.as_slice()) {
-        (Some(pattern), _) => format!("{pattern} in {about}"),
-        (None, []) => about,
+        (Some(pattern), _) => format!("{pattern} in {target}"),
+        (None, []) => target,
         (None, undone) => {
             format!("of {}", undone.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
         }

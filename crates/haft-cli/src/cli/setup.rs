@@ -184,5 +184,5 @@ impl Workspace {
 }
 
 fn beginning() -> Builder {
-    Runtime::builder().door("cli")
+    Runtime::builder().entry_point("cli")
 }

@@ -17,6 +17,8 @@ pub(super) const MOST_SHOWN_BYTES: u64 = 16 << 20;
 pub(super) const MOST_DIFFS: usize = 10;
 /// More changes than this are only counted.
 pub(super) const MOST_LINES: usize = 50;
+/// More lines of a result than this are counted, not printed.
+const MAX_RESULT_LINES: usize = 50;
 /// More refusals than this are counted, not listed.
 const MOST_DENIALS: usize = 10;
 
@@ -24,33 +26,63 @@ pub(super) fn run(args: &args::Show) -> Done {
     let ledger = Ledger::open(Ledger::home_from_env()?)?;
     let receipt = ledger.receipt(args.id)?;
     if args.output {
-        let Some(hash) = &receipt.full_output else {
-            return Err(ToolError::new(
-                ErrorKind::TargetNotFound,
-                format!("call {} ({}) has no longer output than its caller saw", receipt.id, receipt.tool),
-            ));
-        };
-        screen::result(&String::from_utf8_lossy(&ledger.blob(hash)?));
+        screen::result(&output(&ledger, &receipt)?);
         return Ok(Exit::Done);
     }
     if args.json {
-        screen::result(&serde_json::to_string_pretty(&json!(receipt))?);
+        let mut shown = json!(receipt);
+        shown["result"] = json!(ledger.result(receipt.id)?);
+        screen::result(&serde_json::to_string_pretty(&shown)?);
         return Ok(Exit::Done);
     }
     screen::out(&head(&receipt, ledger.undone_by(receipt.id)?));
+    changes(&ledger, &receipt, args.all);
+    // An error is in the head already.
+    if receipt.error.is_none()
+        && let Some(text) = ledger.result(receipt.id)?
+    {
+        result(receipt.id, &text);
+    }
+    Ok(Exit::Done)
+}
+
+/// The whole output of a call, or what its caller saw if that was all.
+fn output(ledger: &Ledger, receipt: &Receipt) -> Result<String, ToolError> {
+    if let Some(hash) = &receipt.full_output {
+        return Ok(String::from_utf8_lossy(&ledger.blob(hash)?).into_owned());
+    }
+    ledger.result(receipt.id)?.ok_or_else(|| {
+        let message = format!("Call {} ({}) has no output in the ledger.", receipt.id, receipt.tool);
+        ToolError::new(ErrorKind::TargetNotFound, message)
+    })
+}
+
+/// Prints what the caller saw.
+fn result(id: i64, text: &str) {
+    let lines = text.lines().count();
+    let first: String = text.split_inclusive('\n').take(MAX_RESULT_LINES).collect();
+    screen::out(&format!("{}\n", painted(FAINT, "result")));
+    screen::result(&first);
+    if lines > MAX_RESULT_LINES {
+        screen::note(&format!("{lines} lines; haft show {id} --output prints them all"));
+    }
+}
+
+/// Prints what the call changed.
+fn changes(ledger: &Ledger, receipt: &Receipt, all: bool) {
     let count = receipt.changes.len();
-    if count > MOST_DIFFS || args.all {
+    if count > MOST_DIFFS || all {
         let lines = receipt.changes.iter().map(|change| {
             let path = change.path.strip_prefix(&receipt.workspace).unwrap_or(&change.path);
             (path, Deed::of(change))
         });
-        if count > MOST_LINES && !args.all {
+        if count > MOST_LINES && !all {
             screen::out(&summary(lines));
             screen::note(&format!("{count} changes; haft show {} --all lists them", receipt.id));
         } else {
             screen::out(&lines.map(|(path, deed)| line(path, &deed)).collect::<String>());
         }
-        return Ok(Exit::Done);
+        return;
     }
     for change in &receipt.changes {
         if change.moved_to.is_some() {
@@ -67,7 +99,6 @@ pub(super) fn run(args: &args::Show) -> Done {
             to: (&change.after, after.as_deref()),
         }));
     }
-    Ok(Exit::Done)
 }
 
 /// The bytes at `path` as far as they can be shown; they are only shown if they still are what `node` says.

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use haft_files::read_named;
-use haft_ledger::undo::{Conflict, Step};
-use haft_ledger::{Ledger, Query};
+use haft_ledger::undo::{UndoConflict, UndoStep};
+use haft_ledger::{Ledger, ReceiptQuery};
 use haft_runtime::{CallOptions, Runtime, Target, UndoPreview};
 use haft_tool::{Cancel, Node, Reversible, State, ToolError};
 
@@ -95,8 +95,8 @@ fn take_back(runtime: &Runtime, target: &Target, how: &How, word: &str) -> Done 
 /// Says which later calls here may have changed something that no undo knows of.
 fn tell_what_stays(runtime: &Runtime, preview: &UndoPreview) -> Result<(), ToolError> {
     let last = preview.receipts.first().map_or(0, |receipt| receipt.id);
-    let query = Query { workspace: Some(runtime.workspace().to_owned()), ..Query::default() };
-    let entries = runtime.ledger()?.entries(&query)?;
+    let query = ReceiptQuery { workspace: Some(runtime.workspace().to_owned()), ..ReceiptQuery::default() };
+    let entries = runtime.ledger()?.summaries(&query)?;
     for later in entries.iter().map(|entry| &entry.receipt).take_while(|receipt| receipt.id > last) {
         if let (Reversible::No { why }, State::Completed | State::Failed) = (&later.reversible, later.state) {
             screen::note(&format!(
@@ -120,7 +120,7 @@ fn show(runtime: &Runtime, preview: &UndoPreview, force: bool) -> Result<(), Too
         let path = short(path);
         Ok(diff(&Sides { path: &path, from: (from, now.as_deref()), to: (to, then.as_deref()) }))
     };
-    let conflicts: HashMap<&Path, &Conflict> =
+    let conflicts: HashMap<&Path, &UndoConflict> =
         preview.conflicts.iter().map(|conflict| (conflict.path.as_path(), conflict)).collect();
     let many = preview.steps.len() > MOST_LINES;
     for step in &preview.steps {
@@ -133,21 +133,21 @@ fn show(runtime: &Runtime, preview: &UndoPreview, force: bool) -> Result<(), Too
             ));
         }
         match step {
-            Step::MoveBack { from, to } => {
+            UndoStep::MoveBack { from, to } => {
                 let (from, to) = (painted(NAME, &short(from)), painted(NAME, &short(to)));
                 screen::out(&format!("{} {from} to {to}\n", painted(NOTE, "move back")));
             }
-            Step::Put { .. } if many => {}
-            Step::Put { path, expect, to } => screen::out(&one(path, expect, to)?),
+            UndoStep::Restore { .. } if many => {}
+            UndoStep::Restore { path, expect, to } => screen::out(&one(path, expect, to)?),
         }
     }
     if many {
         let deeds = preview.steps.iter().filter_map(|step| match step {
-            Step::Put { path, expect, to } => {
+            UndoStep::Restore { path, expect, to } => {
                 let path = path.strip_prefix(runtime.workspace()).unwrap_or(path);
                 Some((path, Deed::between(expect, to)))
             }
-            Step::MoveBack { .. } => None,
+            UndoStep::MoveBack { .. } => None,
         });
         screen::out(&summary(deeds));
     }

@@ -1,6 +1,6 @@
 //! The ledger for clients that were given its tools.
 
-use haft_ledger::Query;
+use haft_ledger::ReceiptQuery;
 use haft_runtime::{CallOptions, Runtime, Target};
 use haft_tool::{ErrorKind, Logged, Output, ToolError};
 
@@ -9,9 +9,10 @@ const MOST_PATHS: usize = 20;
 
 /// The last calls in this workspace, the newest first.
 pub(super) fn log(runtime: &Runtime, limit: usize) -> Result<Vec<Logged>, ToolError> {
-    let query = Query { workspace: Some(runtime.workspace().to_owned()), limit, ..Query::default() };
-    let entries = runtime.ledger()?.entries(&query)?;
-    let line = |entry: haft_ledger::Entry| {
+    let query =
+        ReceiptQuery { workspace: Some(runtime.workspace().to_owned()), limit, ..ReceiptQuery::default() };
+    let entries = runtime.ledger()?.summaries(&query)?;
+    let line = |entry: haft_ledger::ReceiptSummary| {
         let receipt = entry.receipt;
         let paths = receipt.changes.iter().take(MOST_PATHS).map(|change| change.path.display().to_string());
         Logged {
@@ -20,7 +21,7 @@ pub(super) fn log(runtime: &Runtime, limit: usize) -> Result<Vec<Logged>, ToolEr
             tool: receipt.tool,
             state: receipt.state,
             at: receipt.started_at,
-            changes: entry.changes,
+            changes: entry.change_count,
             undone_by: entry.undone_by,
         }
     };

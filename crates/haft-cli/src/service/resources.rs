@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
-use haft_ledger::Query;
+use haft_ledger::ReceiptQuery;
 use haft_runtime::{CallOptions, Runtime};
 use haft_tool::{
     Bound, Call, Effect, EffectKind, ErrorKind, JsonSchema, Output, Planned, Planning, Tool, ToolError,
@@ -57,7 +57,11 @@ pub(super) fn list(runtime: &Runtime, options: CallOptions) -> Result<Vec<Value>
     };
     let mut all: Vec<Value> = paths.iter().filter_map(file).collect();
     let fault = |error: ToolError| RpcError::internal(error.message);
-    let query = Query { session: Some(runtime.session().map_err(fault)?), limit: RECENT, ..Query::default() };
+    let query = ReceiptQuery {
+        session: Some(runtime.session().map_err(fault)?),
+        limit: RECENT,
+        ..ReceiptQuery::default()
+    };
     let ledger = runtime.ledger().map_err(fault)?;
     for receipt in ledger.receipts(&query).map_err(fault)? {
         if receipt.full_output.is_some() {

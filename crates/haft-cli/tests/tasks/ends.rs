@@ -102,7 +102,7 @@ async fn nothing_of_a_task_outlives_a_killed_session_and_its_changes_are_taken_b
     let haft = builder(&work, &folder.path().join("home")).build().unwrap();
     haft.recover().unwrap();
     let ledger = haft.ledger().unwrap();
-    let receipts = ledger.receipts(&haft::Query::default()).unwrap();
+    let receipts = ledger.receipts(&haft::ReceiptQuery::default()).unwrap();
     let tasks: Vec<_> = receipts.iter().filter(|receipt| receipt.call_id.ends_with("/task")).collect();
     assert_eq!(tasks.len(), 3);
     assert!(tasks.iter().all(|receipt| receipt.state == State::Interrupted && !receipt.changes.is_empty()));

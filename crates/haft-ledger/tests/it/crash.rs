@@ -1,60 +1,50 @@
-//! kill -9 at any moment: what was acknowledged is there, and what was cut off is told.
+//! kill -9 at any moment: what was acknowledged is there, and the rest is interrupted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
-use haft_ledger::Ledger;
-use haft_tool::{ErrorKind, FileContent, Intent, Node, State};
+use haft_ledger::{CallRecord, Ledger};
+use haft_tool::{Change, ErrorKind, Intent, Node, Record, State};
 
-use crate::setting::{Blind, call, change, file, hash_of, new_session, setting};
+use crate::fixture::{EmptyView, Fixture, blank_receipt, file, finish, handle, hash_of, intent};
 
 const HOME: &str = "HAFT_TEST_CRASH_HOME";
 const SEED: &str = "HAFT_TEST_CRASH_SEED";
 
-/// A small generator, so that a failing round can be played again.
+/// A pseudo-random number, so that a failing round can be repeated.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33
 }
 
-/// Writes calls until it is killed, and says so after each step that the ledger has acknowledged. It is the victim of
-/// the test below, which starts it; by itself it does nothing.
+/// Writes calls until it is killed, and prints each step that the ledger has acknowledged. The test below starts it; by
+/// itself it does nothing.
 #[test]
 fn victim() {
     let Some(home) = std::env::var_os(HOME) else { return };
-    let ledger = Ledger::open(home).unwrap();
+    let handle = handle(Path::new(&home));
     let mut random: u64 = std::env::var(SEED).unwrap().parse().unwrap();
-    let session = ledger.start_session(&new_session("/w")).unwrap();
     let mut out = std::io::stdout();
     loop {
-        let mut receipt = call(&session);
+        let record = CallRecord::new(Arc::clone(&handle), blank_receipt());
         for n in 0..next(&mut random) % 3 {
             let size = usize::try_from(next(&mut random) % 60_000).unwrap();
             let before = next(&mut random).to_le_bytes().repeat(size / 8 + 1);
-            let change = change(&format!("/w/{n}"), file(&before), Node::Absent);
-            let temp = PathBuf::from(format!("/w/.{n}.tmp"));
-            ledger
-                .before_changes(
-                    &mut receipt,
-                    &mut [Intent {
-                        change: change.clone(),
-                        previous: FileContent::Bytes(&before),
-                        temp: Some(temp),
-                    }],
-                )
-                .unwrap();
-            writeln!(out, "\nchange {} {}", receipt.id, hash_of(&change.before)).unwrap();
+            let change = Change::new(format!("/w/{n}"), file(&before), Node::Absent);
+            let temp = Some(PathBuf::from(format!("/w/.{n}.tmp")));
+            record.intend(&mut [Intent { temp, ..intent(&change, &before) }]).unwrap();
+            writeln!(out, "\nchange {} {}", record.receipt_id(), hash_of(&change.before)).unwrap();
+            record.changed(change);
         }
-        receipt.state = State::Completed;
-        ledger.finish(&mut receipt).unwrap();
-        writeln!(out, "\nfinish {}", receipt.id).unwrap();
+        writeln!(out, "\nfinish {}", finish(&record).id).unwrap();
     }
 }
 
 #[test]
-fn what_was_acknowledged_before_a_kill_is_there_and_the_rest_is_interrupted() {
+fn acknowledged_calls_survive_a_kill_and_the_rest_is_interrupted() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
     let mut random = 7;
@@ -98,7 +88,7 @@ fn what_was_acknowledged_before_a_kill_is_there_and_the_rest_is_interrupted() {
         }
 
         let ledger = Ledger::open(&home).unwrap();
-        let recovered = ledger.recover(&mut Blind).unwrap();
+        let recovered = ledger.recover(&mut EmptyView).unwrap();
         assert!(recovered.len() <= 1, "round {round}: the victim made one call at a time");
         for (id, hashes) in &changes {
             let receipt = ledger.receipt(*id).unwrap();
@@ -121,33 +111,24 @@ fn what_was_acknowledged_before_a_kill_is_there_and_the_rest_is_interrupted() {
             assert_eq!(&ledger.receipt(receipt.id).unwrap(), receipt);
         }
         interrupted_in_all += recovered.len();
-        assert!(ledger.recover(&mut Blind).unwrap().is_empty(), "each is told once");
+        assert!(ledger.recover(&mut EmptyView).unwrap().is_empty(), "each is returned once");
         ledger.check().unwrap();
     }
-    assert!(interrupted_in_all > 0, "no kill ever met a call in the middle");
+    assert!(interrupted_in_all > 0, "no kill ever hit a running call");
 }
 
 #[test]
-fn an_interrupted_call_can_still_be_undone_and_names_its_leftovers() {
-    let set = setting();
-    let mut receipt = set.call();
-    let change = change("/w/a", file(b"before"), file(b"after"));
-    set.ledger
-        .before_changes(
-            &mut receipt,
-            &mut [Intent {
-                change: change.clone(),
-                previous: FileContent::Bytes(b"before"),
-                temp: Some("/w/.a.tmp".into()),
-            }],
-        )
-        .unwrap();
-    set.meddle("UPDATE running SET owner = '1 1 another-boot -'");
-    let recovered = set.ledger.recover(&mut Blind).unwrap();
+fn interrupted_call_can_be_undone_and_names_its_temporary_files() {
+    let fixture = Fixture::new();
+    let (record, change) = (fixture.record(), Change::new("/w/a", file(b"before"), file(b"after")));
+    let temp = PathBuf::from("/w/.a.tmp");
+    record.intend(&mut [Intent { temp: Some(temp.clone()), ..intent(&change, b"before") }]).unwrap();
+    fixture.kill_running();
+    let recovered = fixture.ledger.recover(&mut EmptyView).unwrap();
     let [(receipt, temps)] = &recovered[..] else { panic!("{recovered:?}") };
     assert_eq!((receipt.state, receipt.error_kind), (State::Interrupted, Some(ErrorKind::Interrupted)));
-    assert_eq!(temps, &[PathBuf::from("/w/.a.tmp")]);
-    assert_eq!(set.ledger.next_to_undo(Path::new("/w")).unwrap().as_ref(), Some(receipt));
-    assert_eq!(set.ledger.blob(hash_of(&change.before)).unwrap(), b"before");
-    assert!(set.ledger.recover(&mut Blind).unwrap().is_empty());
+    assert_eq!(temps, &[temp]);
+    assert_eq!(fixture.ledger.next_to_undo(Path::new("/w")).unwrap().as_ref(), Some(receipt));
+    assert_eq!(fixture.ledger.blob(hash_of(&change.before)).unwrap(), b"before");
+    assert!(fixture.ledger.recover(&mut EmptyView).unwrap().is_empty());
 }

@@ -1,52 +1,44 @@
-//! The event log and its sequence numbers.
+//! Event logs and their sequence numbers.
 
-use std::borrow::Cow;
+use haft_ledger::{EventLog, Expected, GcPolicy};
+use haft_tool::{ErrorKind, json};
 
-use haft_ledger::{Event, EventLog, Expected, GcPolicy};
-use haft_tool::{ErrorKind, State};
-
-use crate::setting::{new_session, setting};
+use crate::fixture::Fixture;
 
 #[test]
-fn every_call_leaves_its_events_in_order() {
-    let set = setting();
-    let mut receipt = set.call();
-    set.ledger.begin(&mut receipt).unwrap();
-    receipt.state = State::Completed;
-    set.ledger.finish(&mut receipt).unwrap();
-    let read = set.read();
-    let events = set.ledger.read(&set.session, 1, 10).unwrap();
-    assert_eq!(events.iter().map(|stored| stored.seq).collect::<Vec<_>>(), [1, 2, 3]);
-    assert!(matches!(&events[0].event, Event::CallStarted { receipt } if receipt.state == State::Running));
-    assert_eq!(events[1].event, Event::CallFinished { receipt: Cow::Owned(receipt) });
-    assert_eq!(events[2].event.receipt(), &read);
-    assert_eq!(set.ledger.read(&set.session, 2, 1).unwrap()[..], events[1..2]);
-    assert!(set.ledger.read("nobody", 1, 10).unwrap().is_empty());
+fn events_are_read_in_order_from_any_position() {
+    let fixture = Fixture::new();
+    let body = |n: u64| json!({"event": "user_message.v1", "text": format!("message {n}")});
+    for n in 1..=5 {
+        let seq = fixture.ledger.append(&fixture.session, Expected::Seq(n - 1), &body(n)).unwrap();
+        assert_eq!(seq, n);
+    }
+    let events = fixture.ledger.read(&fixture.session, 2, 3).unwrap();
+    assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [2, 3, 4]);
+    assert!(events.iter().all(|event| event.body == body(event.seq) && event.at > 0));
+    assert_eq!(fixture.ledger.read(&fixture.session, 0, 100).unwrap().len(), 5);
+    assert!(fixture.ledger.read("unknown", 1, 10).unwrap().is_empty());
 }
 
 #[test]
-fn appending_where_the_log_does_not_end_is_a_conflict_and_writes_nothing() {
-    let set = setting();
-    let mut receipt = set.read();
-    receipt.tool = "Renamed".into();
-    let event = Event::CallFinished { receipt: Cow::Borrowed(&receipt) };
+fn append_at_another_end_is_a_conflict_and_writes_nothing() {
+    let fixture = Fixture::new();
+    let event = json!({"event": "x.v1"});
+    fixture.ledger.append(&fixture.session, Expected::Any, &event).unwrap();
     for wrong in [0, 2] {
-        let error = set.ledger.append(&set.session, Expected::Seq(wrong), &event).unwrap_err();
+        let error = fixture.ledger.append(&fixture.session, Expected::Seq(wrong), &event).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Conflict);
         assert_eq!(error.details.unwrap()["last_seq"], 1);
     }
-    assert_eq!(set.ledger.receipt(receipt.id).unwrap().tool, "Read");
-    assert_eq!(set.ledger.append(&set.session, Expected::Seq(1), &event).unwrap(), 2);
-    assert_eq!(set.ledger.append(&set.session, Expected::Any, &event).unwrap(), 3);
-    assert_eq!(set.ledger.receipt(receipt.id).unwrap(), receipt, "the index follows the log");
+    assert_eq!(fixture.ledger.read(&fixture.session, 0, 10).unwrap().len(), 1);
+    assert_eq!(fixture.ledger.append(&fixture.session, Expected::Seq(1), &event).unwrap(), 2);
+    assert_eq!(fixture.ledger.append(&fixture.session, Expected::Any, &event).unwrap(), 3);
 }
 
 #[test]
-fn of_two_writers_that_expect_the_same_place_one_wins() {
-    let set = setting();
-    let receipt = set.read();
-    let event = Event::CallFinished { receipt: Cow::Borrowed(&receipt) };
-    let append = || set.ledger.append(&set.session, Expected::Seq(1), &event);
+fn one_of_two_writers_that_expect_the_same_end_wins() {
+    let fixture = Fixture::new();
+    let append = || fixture.ledger.append(&fixture.session, Expected::Seq(0), &json!({}));
     let (a, b) = std::thread::scope(|scope| {
         let (a, b) = (scope.spawn(append), scope.spawn(append));
         (a.join().unwrap(), b.join().unwrap())
@@ -55,40 +47,31 @@ fn of_two_writers_that_expect_the_same_place_one_wins() {
 }
 
 #[test]
-fn an_event_about_somebody_elses_call_is_refused() {
-    let set = setting();
-    let other = set.ledger.start_session(&new_session("/v")).unwrap();
-    let mut receipt = set.read();
-    let append = |receipt: &haft_tool::Receipt, session: &str| {
-        set.ledger.append(session, Expected::Any, &Event::CallFinished { receipt: Cow::Borrowed(receipt) })
-    };
-    assert_eq!(append(&receipt, &other).unwrap_err().kind, ErrorKind::InvalidArguments);
-    assert_eq!(append(&set.call(), &set.session).unwrap_err().kind, ErrorKind::InvalidArguments);
-    receipt.session.clone_from(&other);
-    assert_eq!(append(&receipt, &other).unwrap_err().kind, ErrorKind::NotFound);
+fn unknown_session_and_unreadable_event_are_refused() {
+    let fixture = Fixture::new();
+    let error = fixture.ledger.append("unknown", Expected::Any, &json!({})).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotFound);
+    let deep = (0..127).fold(json!(1), |inner, _| json!([inner]));
+    let error = fixture.ledger.append(&fixture.session, Expected::Any, &deep).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::InvalidArguments);
 }
 
 #[test]
-fn an_event_is_json_that_names_its_kind_and_version() {
-    let set = setting();
-    let receipt = set.read();
-    let text = serde_json::to_value(Event::CallFinished { receipt: Cow::Borrowed(&receipt) }).unwrap();
-    assert_eq!(text["event"], "call_finished.v1");
-    assert_eq!(text["receipt"]["tool"], "Read");
-    assert_eq!(serde_json::from_value::<Event<'_>>(text).unwrap().into_receipt(), receipt);
-}
-
-#[test]
-fn numbers_of_forgotten_events_are_not_used_again() {
-    let set = setting();
-    set.read();
-    set.read();
-    let newer = set.ledger.start_session(&new_session("/v")).unwrap();
-    let mut receipt = set.call();
-    receipt.session.clone_from(&newer);
-    set.ledger.finish(&mut receipt).unwrap();
-    set.ledger.gc(&GcPolicy { max_bytes: Some(0), ..GcPolicy::default() }).unwrap();
-    assert!(set.ledger.read(&set.session, 0, 10).unwrap().is_empty());
-    assert_eq!(set.read().id, 4);
-    assert_eq!(set.ledger.read(&set.session, 0, 10).unwrap()[0].seq, 3);
+fn gc_keeps_recent_events_and_removes_old_ones_with_their_session() {
+    let fixture = Fixture::new();
+    let other = fixture.other_session();
+    for session in [&fixture.session, other.session().unwrap()] {
+        fixture.ledger.append(session, Expected::Any, &json!({})).unwrap();
+    }
+    fixture.tamper(&format!(
+        "UPDATE sessions SET process = '1 1 another-boot -'; UPDATE events SET at = 1 WHERE session = '{}'",
+        fixture.session
+    ));
+    assert_eq!(fixture.ledger.gc(&GcPolicy::default()).unwrap().sessions_removed, 0);
+    let old = GcPolicy { older_than_ms: Some(60_000), ..GcPolicy::default() };
+    assert_eq!(fixture.ledger.gc(&old).unwrap().sessions_removed, 1);
+    assert!(fixture.ledger.read(&fixture.session, 0, 10).unwrap().is_empty());
+    assert_eq!(fixture.ledger.read(other.session().unwrap(), 0, 10).unwrap().len(), 1);
+    let all = GcPolicy { max_bytes: Some(0), ..GcPolicy::default() };
+    assert_eq!(fixture.ledger.gc(&all).unwrap().sessions_removed, 1);
 }

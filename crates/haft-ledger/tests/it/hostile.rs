@@ -1,50 +1,53 @@
-//! A ledger that somebody has edited gives errors, never a panic and never somebody else's bytes.
+//! A ledger that was edited returns errors, never a panic and never another file's bytes.
 
 use std::path::Path;
 
-use haft_ledger::{EventLog, GcPolicy, Ledger, Query};
-use haft_tool::{FileContent, Intent};
+use haft_ledger::{EventLog, Expected, GcPolicy, Ledger, ReceiptQuery};
+use haft_tool::{CallEnd, Change, Node, Record, State, json};
 
-use crate::setting::{Blind, change, file, large, setting};
+use crate::fixture::{EmptyView, Fixture, ended, file, intent, large};
 
-/// Uses every way to read, and to write on top of what was read.
-fn use_everything(ledger: &Ledger, session: &str) -> Vec<String> {
+/// Reads in every way, and returns the messages of all errors.
+fn read_everything(ledger: &Ledger, session: &str) -> Vec<String> {
     let here = Path::new("/w");
-    let mut told = Vec::new();
-    let mut tell =
-        |result: Result<(), haft_tool::ToolError>| told.extend(result.err().map(|error| error.message));
-    tell(ledger.receipt(1).map(drop));
-    tell(ledger.receipts(&Query::default()).map(drop));
-    tell(ledger.receipts(&Query { session: Some(session.into()), ..Query::default() }).map(drop));
-    tell(ledger.next_to_undo(here).map(drop));
-    tell(ledger.next_to_redo(here).map(drop));
-    tell(ledger.read(session, 0, 100).map(drop));
-    tell(ledger.session(session).map(drop));
-    tell(ledger.sessions(100).map(drop));
-    tell(ledger.undone_by(1).map(drop));
-    tell(ledger.recover(&mut Blind).map(drop));
-    tell(ledger.stats().map(drop));
-    tell(ledger.gc(&GcPolicy { dry_run: true, max_bytes: Some(0), older_than_ms: Some(0) }).map(drop));
-    told
+    let mut messages = Vec::new();
+    let mut collect =
+        |result: Result<(), haft_tool::ToolError>| messages.extend(result.err().map(|error| error.message));
+    collect(ledger.receipt(1).map(drop));
+    collect(ledger.result(1).map(drop));
+    collect(ledger.receipts(&ReceiptQuery::default()).map(drop));
+    let in_session = ReceiptQuery { session: Some(session.into()), ..ReceiptQuery::default() };
+    collect(ledger.receipts(&in_session).map(drop));
+    collect(ledger.next_to_undo(here).map(drop));
+    collect(ledger.next_to_redo(here).map(drop));
+    collect(ledger.read(session, 0, 100).map(drop));
+    collect(ledger.session(session).map(drop));
+    collect(ledger.sessions(100).map(drop));
+    collect(ledger.undone_by(1).map(drop));
+    collect(ledger.recover(&mut EmptyView).map(drop));
+    collect(ledger.stats().map(drop));
+    collect(ledger.gc(&GcPolicy { dry_run: true, max_bytes: Some(0), older_than_ms: Some(0) }).map(drop));
+    messages
 }
 
 #[test]
-fn an_edited_row_is_an_error_that_names_the_call() {
-    let deep =
-        format!("UPDATE events SET body = replace(body, '\"input\":', '\"input\":{}')", "[".repeat(100_000));
-    for (meddling, expected) in [
-        ("UPDATE events SET body = 'nonsense'", "call 1 in the ledger cannot be read"),
-        ("UPDATE events SET body = '{}'", "call 1 in the ledger cannot be read"),
-        ("UPDATE events SET body = '{\"event\":\"call_finished.v9\"}'", "unknown variant"),
-        ("UPDATE events SET body = replace(body, '\"id\":1', '\"id\":7')", "it says it is call 7"),
-        ("UPDATE events SET body = replace(body, '\"started_at\":', '\"started_at\":-')", "cannot be read"),
+fn edited_receipt_is_an_error_that_names_the_call() {
+    let deep = format!(
+        "UPDATE receipts SET body = replace(body, '\"input\":', '\"input\":{}')",
+        "[".repeat(100_000)
+    );
+    for (edit, expected) in [
+        ("UPDATE receipts SET body = 'nonsense'", "Call 1 in the ledger cannot be read"),
+        ("UPDATE receipts SET body = '{}'", "Call 1 in the ledger cannot be read"),
+        ("UPDATE receipts SET changes = '{}'", "Call 1 in the ledger cannot be read"),
+        ("UPDATE receipts SET body = replace(body, '\"started_at\":', '\"started_at\":-')", "cannot be read"),
         (deep.as_str(), "recursion limit"),
     ] {
-        let set = setting();
-        set.wrote("a", b"0", b"1");
-        set.meddle(meddling);
-        let told = use_everything(&set.ledger, &set.session);
-        assert!(told[0].contains(expected), "{expected}: {told:?}");
+        let fixture = Fixture::new();
+        fixture.write("a", b"0", b"1");
+        fixture.tamper(edit);
+        let messages = read_everything(&fixture.ledger, &fixture.session);
+        assert!(messages[0].contains(expected), "{expected}: {messages:?}");
     }
 }
 
@@ -58,18 +61,20 @@ fn any_edit_of_any_column_is_survived() {
                 "session",
                 "workspace",
                 "started_at",
-                "first_seq",
-                "last_seq",
                 "state",
                 "kind",
-                "changes",
+                "change_count",
                 "undone_by",
+                "body",
+                "changes",
+                "result_hash",
+                "result",
             ],
         ),
-        ("sessions", &["id", "workspace", "dialect", "door", "started_at", "owner", "forgotten"]),
-        ("running", &["receipt", "owner", "since"]),
-        ("pending", &["receipt", "n", "body", "temp"]),
-        ("blobs", &["hash", "size", "pins", "pinned_at", "bytes"]),
+        ("sessions", &["id", "workspace", "dialect", "entry_point", "started_at", "process"]),
+        ("running", &["receipt", "process", "since"]),
+        ("intents", &["receipt", "n", "change", "temp"]),
+        ("blobs", &["hash", "size", "bytes"]),
         ("refs", &["receipt", "hash"]),
         ("undoes", &["target", "undo"]),
     ];
@@ -77,35 +82,32 @@ fn any_edit_of_any_column_is_survived() {
         ["NULL", "-1", "9223372036854775807", "'running'", "''", "x'ff00'", "1.5", "char(0) || 'ff'"];
     for (table, columns) in columns {
         for column in columns {
-            let set = setting();
-            let wrote = set.wrote("a", &large(1), b"1");
-            set.undid(&[&wrote]);
-            let mut running = set.call();
-            let change = change("/w/b", file(b"b"), haft_tool::Node::Absent);
-            set.ledger
-                .before_changes(
-                    &mut running,
-                    &mut [Intent { change: change.clone(), previous: FileContent::Bytes(b"b"), temp: None }],
-                )
-                .unwrap();
+            let fixture = Fixture::new();
+            let long = CallEnd { result: Some("x".repeat(50_000)), ..ended(State::Completed) };
+            fixture.record().finish(long).unwrap();
+            let wrote = fixture.write("a", &large(1), b"1");
+            fixture.undo(&[&wrote]);
+            fixture.ledger.append(&fixture.session, Expected::Any, &json!({})).unwrap();
+            let running = fixture.record();
+            let change = Change::new("/w/b", file(b"b"), Node::Absent);
+            running.intend(&mut [intent(&change, b"b")]).unwrap();
             for value in values {
-                // STRICT tables refuse most of these; what they let through must be survived.
+                // STRICT tables refuse most of these.
                 let sql = format!("UPDATE OR IGNORE {table} SET {column} = {value}");
-                drop(rusqlite::Connection::open(set.database()).unwrap().execute(&sql, []));
-                use_everything(&set.ledger, &set.session);
-                drop(set.ledger.finish(&mut set.call()));
+                drop(rusqlite::Connection::open(fixture.database()).unwrap().execute(&sql, []));
+                read_everything(&fixture.ledger, &fixture.session);
+                drop(fixture.record().finish(ended(State::Completed)));
             }
         }
     }
 }
 
 #[test]
-fn a_running_call_that_cannot_be_read_does_not_stop_the_next_start() {
-    let set = setting();
-    let mut receipt = set.call();
-    set.ledger.begin(&mut receipt).unwrap();
-    set.meddle("UPDATE running SET owner = 'nobody'; UPDATE events SET body = 'nonsense'");
-    assert!(set.ledger.recover(&mut Blind).unwrap().is_empty());
-    assert!(set.ledger.receipt(receipt.id).is_err());
-    set.read();
+fn unreadable_running_call_does_not_block_recovery() {
+    let fixture = Fixture::new();
+    let (_record, id) = fixture.running();
+    fixture.tamper("UPDATE running SET process = 'invalid'; UPDATE receipts SET body = 'nonsense'");
+    assert!(fixture.ledger.recover(&mut EmptyView).unwrap().is_empty());
+    assert!(fixture.ledger.receipt(id).is_err());
+    fixture.read();
 }

@@ -1,16 +1,20 @@
-//! The ledger's promises, each as a test, through its public door.
-#![expect(clippy::disallowed_methods, reason = "the tests look at the ledger's own files and damage them")]
+//! The ledger's promises, through its public interface.
+#![expect(clippy::disallowed_methods, reason = "the tests read the ledger's own files and damage them")]
 
 #[cfg(test)]
 mod blobs;
 #[cfg(test)]
+mod concurrency;
+#[cfg(test)]
 mod crash;
+#[cfg(test)]
+mod directory;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
-mod gc;
+mod fixture;
 #[cfg(test)]
-mod home;
+mod gc;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
@@ -18,12 +22,10 @@ mod moves;
 #[cfg(test)]
 mod receipts;
 #[cfg(test)]
+mod results;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
-mod setting;
-#[cfg(test)]
 mod spool;
-#[cfg(test)]
-mod together;
 #[cfg(test)]
 mod undo;

@@ -1,20 +1,20 @@
-//! Taking back calls that moved directories, against the model of a file tree and a witness like the real one.
+//! Undo of calls that moved directories, checked against a model of a file tree and of the witness.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use haft_ledger::undo::Step;
-use haft_ledger::{Look, Spool};
-use haft_tool::{Change, FileContent, FileId, Node, Receipt, State, ToolError};
+use haft_ledger::WorkspaceView;
+use haft_ledger::undo::UndoStep;
+use haft_tool::{Change, FileContent, FileId, Node, Receipt, Record, State, ToolError};
 use proptest::prelude::*;
 
-use crate::setting::{call, change, file, setting};
-use crate::undo::{Deed, Tree, at, deed, done, name, perform, planned};
+use crate::fixture::{Fixture, blank_receipt, file};
+use crate::undo::{Operation, Tree, applied, at, name, operation, perform, planned};
 
 const DIR: Node = Node::Dir { mode: 0o755 };
 
-/// The witness of one call: what stood at a path before its first touch, sealed at every move.
+/// The witness of one call: the state of each path before its first change, compared at every move.
 #[derive(Default)]
 struct Witness {
     touched: BTreeMap<PathBuf, Node>,
@@ -26,14 +26,14 @@ impl Witness {
         path.ancestors().skip(1).any(|above| self.touched.get(above) == Some(&Node::Absent))
     }
 
-    /// Keeps what stands at a path; not below a directory that the call made.
-    fn touch(&mut self, tree: &Tree, path: &Path, spool: Option<&mut Spool>) {
+    /// Records the state of a path, except below a directory that the call created.
+    fn touch(&mut self, tree: &Tree, path: &Path, record: Option<&dyn Record>) {
         if self.is_new(path) || self.touched.contains_key(path) {
             return;
         }
         self.touched.insert(path.to_owned(), at(tree, path));
-        if let Some(spool) = spool {
-            spool.keep(path, &at(tree, path), FileContent::None).unwrap();
+        if let Some(record) = record {
+            record.witness(path, &at(tree, path), FileContent::None).unwrap();
         }
     }
 
@@ -50,21 +50,21 @@ impl Witness {
         }
     }
 
-    /// Does a deed the way a program would, one system call after the other.
-    fn watch(&mut self, tree: &Tree, deed: &Deed, mut spool: Option<&mut Spool>) -> Tree {
-        let after = done(tree, deed);
+    /// Applies an operation as a program would, one system call after the other.
+    fn watch(&mut self, tree: &Tree, operation: &Operation, record: Option<&dyn Record>) -> Tree {
+        let after = applied(tree, operation);
         if after == *tree {
             return after;
         }
-        if let Deed::Rename(from, to) = deed
+        if let Operation::Rename(from, to) = operation
             && matches!(at(tree, &name(*from)), Node::Dir { .. })
         {
             let (from, to) = (name(*from), name(*to));
             let made_here = self.is_new(&from) || self.touched.get(&from) == Some(&Node::Absent);
             if !made_here {
                 self.seal(tree);
-                if let Some(spool) = spool {
-                    spool.moving(&from, &to).unwrap();
+                if let Some(record) = record {
+                    record.witness_move(&from, &to).unwrap();
                 }
                 let moved =
                     Change { moved_to: Some(to), ..Change::new(&from, at(tree, &from), Node::Absent) };
@@ -75,26 +75,26 @@ impl Witness {
         let mut paths: Vec<_> = tree.keys().chain(after.keys()).collect();
         paths.sort();
         paths.dedup();
-        // What is made, is made from above; what goes, goes from below, and is noted before.
+        // All are recorded before the operation.
         let changed = |path: &&&PathBuf| at(tree, path) != at(&after, path);
         for path in paths.iter().filter(changed) {
-            self.touch(tree, path, spool.as_deref_mut());
+            self.touch(tree, path, record);
         }
         after
     }
 }
 
-/// Calls of a few deeds each, with the trees before them.
-fn witnessed(deeds: &[Vec<Deed>]) -> (Vec<Tree>, Vec<Receipt>) {
+/// Calls of a few operations each, with the trees before them.
+fn witnessed(operations: &[Vec<Operation>]) -> (Vec<Tree>, Vec<Receipt>) {
     let (mut trees, mut receipts) = (vec![Tree::new()], Vec::new());
-    for (id, deeds) in (1..).zip(deeds) {
+    for (id, operations) in (1..).zip(operations) {
         let mut tree = trees[trees.len() - 1].clone();
         let mut witness = Witness::default();
-        for deed in deeds {
-            tree = witness.watch(&tree, deed, None);
+        for operation in operations {
+            tree = witness.watch(&tree, operation, None);
         }
         witness.seal(&tree);
-        let mut receipt = call("session");
+        let mut receipt = blank_receipt();
         receipt.id = id;
         receipt.changes = witness.changes;
         receipts.push(receipt);
@@ -103,28 +103,28 @@ fn witnessed(deeds: &[Vec<Deed>]) -> (Vec<Tree>, Vec<Receipt>) {
     (trees, receipts)
 }
 
-/// Deeds that need no directory to be opened first, which a witness of whole calls does not note.
-fn open_deed() -> impl Strategy<Value = Deed> {
-    deed().prop_map(|deed| match deed {
-        Deed::MakeDir(n, _) => Deed::MakeDir(n, 0o755),
-        Deed::Chmod(n, mode) => Deed::Chmod(n, mode | 0o700),
+/// Operations that need no directory to be made writable first, which this witness does not record.
+fn open_operation() -> impl Strategy<Value = Operation> {
+    operation().prop_map(|operation| match operation {
+        Operation::MakeDir(n, _) => Operation::MakeDir(n, 0o755),
+        Operation::Chmod(n, mode) => Operation::Chmod(n, mode | 0o700),
         other => other,
     })
 }
 
 struct Model<'a>(&'a Tree);
 
-impl Look for Model<'_> {
+impl WorkspaceView for Model<'_> {
     fn observe(&mut self, path: &Path) -> Result<Node, ToolError> {
         Ok(at(self.0, path))
     }
 
-    fn names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
+    fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
         let below = self.0.keys().filter(|below| below.parent() == Some(path));
         Ok(below.filter_map(|below| Some(below.file_name()?.to_owned())).collect())
     }
 
-    fn find(&mut self, _files: HashSet<FileId>, _not: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
+    fn find_links(&mut self, _files: HashSet<FileId>, _except: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
         HashMap::new()
     }
 }
@@ -133,13 +133,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 
     #[test]
-    fn calls_that_moved_directories_taken_back_leave_the_tree_as_it_was_before_them(
-        deeds in prop::collection::vec(prop::collection::vec(open_deed(), 1..8), 1..8),
+    fn undo_of_calls_that_moved_directories_restores_the_tree_before_them(
+        operations in prop::collection::vec(prop::collection::vec(open_operation(), 1..8), 1..8),
         chosen in any::<prop::sample::Index>(),
     ) {
-        let (trees, receipts) = witnessed(&deeds);
-        let now = &trees[deeds.len()];
-        for keep in [0, chosen.index(deeds.len())] {
+        let (trees, receipts) = witnessed(&operations);
+        let now = &trees[operations.len()];
+        for keep in [0, chosen.index(operations.len())] {
             let plan = planned(&receipts[keep..], now);
             prop_assert!(plan.conflicts.is_empty(), "{:?}", plan.conflicts);
             let mut tree = now.clone();
@@ -150,84 +150,84 @@ proptest! {
 
 }
 
-/// Lets a command do its deeds and Haft die with it, and takes back what the next recovery finds.
-fn recovered_and_taken_back(start: &[Deed], deeds: &[Deed]) {
-    let start = start.iter().fold(Tree::new(), |tree, deed| done(&tree, deed));
-    let set = setting();
-    let mut receipt = set.call();
-    set.ledger.begin(&mut receipt).unwrap();
-    let mut spool = set.ledger.spool(receipt.id).unwrap();
+/// Kills Haft after a command's operations, recovers its changes and undoes them.
+fn assert_recovered_and_undone(start: &[Operation], operations: &[Operation]) {
+    let start = start.iter().fold(Tree::new(), |tree, operation| applied(&tree, operation));
+    let fixture = Fixture::new();
+    let (record, id) = fixture.running();
     let mut witness = Witness::default();
-    let now = deeds.iter().fold(start.clone(), |tree, deed| witness.watch(&tree, deed, Some(&mut spool)));
-    drop(spool);
-    set.meddle("UPDATE running SET owner = '1 1 another-boot -'");
-    let recovered = set.ledger.recover(&mut Model(&now)).unwrap();
+    let now = operations
+        .iter()
+        .fold(start.clone(), |tree, operation| witness.watch(&tree, operation, Some(&record)));
+    fixture.kill_running();
+    let recovered = fixture.ledger.recover(&mut Model(&now)).unwrap();
     assert_eq!(recovered.len(), 1);
-    let receipt = set.ledger.receipt(receipt.id).unwrap();
+    let receipt = fixture.ledger.receipt(id).unwrap();
     assert_eq!(receipt.state, State::Interrupted);
     let plan = planned(&[receipt], &now);
     assert!(plan.conflicts.is_empty(), "{:?}", plan.conflicts);
     let mut tree = now.clone();
     plan.steps.iter().for_each(|step| perform(&mut tree, step));
     assert_eq!(&tree, &start);
-    assert_eq!(std::fs::read_dir(set.home().join("spool")).unwrap().count(), 0);
+    assert_eq!(fixture.spool_files(), 0);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn what_a_dead_command_changed_is_told_from_its_spool_and_can_be_taken_back(
-        start in prop::collection::vec(open_deed(), 0..20),
-        deeds in prop::collection::vec(open_deed(), 1..20),
+    fn changes_of_a_dead_command_are_recovered_and_can_be_undone(
+        start in prop::collection::vec(open_operation(), 0..20),
+        operations in prop::collection::vec(open_operation(), 1..20),
     ) {
-        recovered_and_taken_back(&start, &deeds);
+        assert_recovered_and_undone(&start, &operations);
     }
 }
 
 #[test]
-fn what_a_dead_command_made_before_a_move_and_removed_behind_it_is_not_in_the_way() {
-    let deeds = [Deed::MakeDir(2, 0o755), Deed::Write(4, 0), Deed::Rename(0, 5), Deed::Remove(2)];
-    recovered_and_taken_back(&[Deed::MakeDir(0, 0o755)], &deeds);
+fn file_created_before_a_move_and_removed_after_it_is_recovered() {
+    let operations =
+        [Operation::MakeDir(2, 0o755), Operation::Write(4, 0), Operation::Rename(0, 5), Operation::Remove(2)];
+    assert_recovered_and_undone(&[Operation::MakeDir(0, 0o755)], &operations);
 }
 
 /// A call that changed /w/a/f, moved /w/a to /w/b and changed /w/b/f again.
 fn moved() -> (Receipt, Tree) {
-    let mut receipt = call("session");
+    let mut receipt = blank_receipt();
     receipt.id = 1;
     receipt.changes = vec![
-        change("/w/a/f", file(b"0"), file(b"1")),
-        Change { moved_to: Some("/w/b".into()), ..change("/w/a", DIR, Node::Absent) },
-        change("/w/b/f", file(b"1"), file(b"2")),
+        Change::new("/w/a/f", file(b"0"), file(b"1")),
+        Change { moved_to: Some("/w/b".into()), ..Change::new("/w/a", DIR, Node::Absent) },
+        Change::new("/w/b/f", file(b"1"), file(b"2")),
     ];
     let tree = Tree::from([("/w/b".into(), DIR), ("/w/b/f".into(), file(b"2"))]);
     (receipt, tree)
 }
 
 #[test]
-fn a_directory_is_moved_back_between_what_came_behind_and_what_came_before() {
+fn directory_is_moved_back_between_later_and_earlier_changes() {
     let (receipt, tree) = moved();
     let plan = planned(std::slice::from_ref(&receipt), &tree);
-    let put = |path: &str, expect: &[u8], to: &[u8]| Step::Put {
+    let put = |path: &str, expect: &[u8], to: &[u8]| UndoStep::Restore {
         path: path.into(),
         expect: file(expect),
         to: file(to),
     };
-    let back = Step::MoveBack { from: "/w/b".into(), to: "/w/a".into() };
+    let back = UndoStep::MoveBack { from: "/w/b".into(), to: "/w/a".into() };
     assert_eq!(plan.steps, [put("/w/b/f", b"2", b"1"), back, put("/w/a/f", b"1", b"0")]);
     assert!(plan.conflicts.is_empty());
 }
 
 #[test]
-fn what_was_moved_back_already_is_put_back_where_it_is() {
+fn directory_that_is_back_already_is_not_moved() {
     let (receipt, _) = moved();
     let tree = Tree::from([("/w/a".into(), DIR), ("/w/a/f".into(), file(b"1"))]);
     let plan = planned(std::slice::from_ref(&receipt), &tree);
-    assert!(plan.steps.iter().all(|step| matches!(step, Step::Put { .. })), "{:?}", plan.steps);
+    assert!(plan.steps.iter().all(|step| matches!(step, UndoStep::Restore { .. })), "{:?}", plan.steps);
 }
 
 #[test]
-fn a_taken_place_or_a_missing_directory_is_a_conflict_that_cannot_be_forced() {
+fn occupied_path_or_missing_directory_is_a_conflict_that_cannot_be_forced() {
     let (receipt, mut tree) = moved();
     tree.insert("/w/a".into(), file(b"theirs"));
     let taken = planned(std::slice::from_ref(&receipt), &tree);
@@ -239,7 +239,7 @@ fn a_taken_place_or_a_missing_directory_is_a_conflict_that_cannot_be_forced() {
 }
 
 #[test]
-fn a_change_by_hand_between_two_calls_is_seen_through_the_move() {
+fn change_by_hand_between_two_calls_is_a_conflict_across_the_move() {
     let (mut first, tree) = moved();
     let mut second = first.clone();
     second.id = 2;

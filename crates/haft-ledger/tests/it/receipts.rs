@@ -1,263 +1,251 @@
-//! What is written down of a call, and when.
+//! What is written of a call, and when.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use haft_ledger::{Ledger, Query};
-use haft_tool::{Effect, ErrorKind, FileContent, Intent, Node, State, Value, json};
+use haft_ledger::{CallRecord, GcPolicy, Ledger, ReceiptQuery};
+use haft_tool::{
+    CallEnd, Change, Effect, ErrorKind, FileContent, Intent, Node, Receipt, Record, State, json,
+};
 
-use crate::setting::{Blind, change, file, hash_of, new_session, setting};
+use crate::fixture::{EmptyView, Fixture, blank_receipt, ended, file, finish, hash_of, intent};
 
 #[test]
-fn a_call_that_only_reads_is_numbered_and_kept_as_it_is() {
-    let set = setting();
-    let (first, second) = (set.read(), set.read());
+fn call_that_only_reads_is_numbered_and_stored() {
+    let fixture = Fixture::new();
+    let (first, second) = (fixture.read(), fixture.read());
     assert_eq!((first.id, second.id), (1, 2));
-    assert_eq!(set.ledger.receipt(1).unwrap(), first);
-    assert_eq!(set.ledger.receipt(3).unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!(first.session, fixture.session);
+    assert_eq!(fixture.ledger.receipt(1).unwrap(), first);
+    assert_eq!(fixture.ledger.receipt(3).unwrap_err().kind, ErrorKind::NotFound);
 }
 
 #[test]
-fn a_begun_call_is_seen_as_running_by_others_until_it_is_finished() {
-    let set = setting();
-    let other = Ledger::open(set.home()).unwrap();
-    let mut receipt = set.call();
-    set.ledger.begin(&mut receipt).unwrap();
-    assert_eq!(receipt.state, State::Running);
-    assert_eq!(other.receipt(receipt.id).unwrap(), receipt);
-    assert!(other.recover(&mut Blind).unwrap().is_empty(), "its process lives");
-    receipt.state = State::Failed;
-    receipt.error_kind = Some(ErrorKind::Timeout);
-    set.ledger.finish(&mut receipt).unwrap();
-    assert_eq!(other.receipt(receipt.id).unwrap(), receipt);
+fn running_call_is_visible_to_others_until_it_is_finished() {
+    let fixture = Fixture::new();
+    let other = Ledger::open(fixture.home()).unwrap();
+    let (record, id) = fixture.running();
+    assert_eq!(record.begin().unwrap(), id, "it begins once");
+    assert_eq!(other.receipt(id).unwrap().state, State::Running);
+    assert!(other.recover(&mut EmptyView).unwrap().is_empty(), "its process lives");
+    let failed = CallEnd { error_kind: Some(ErrorKind::Timeout), ..ended(State::Failed) };
+    let receipt = record.finish(failed).unwrap();
+    assert_eq!((receipt.id, receipt.error_kind), (id, Some(ErrorKind::Timeout)));
+    assert_eq!(other.receipt(id).unwrap(), receipt);
 }
 
 #[test]
-fn a_change_and_its_before_image_are_there_before_the_change_is_made() {
-    let set = setting();
-    let other = Ledger::open(set.home()).unwrap();
+fn intent_and_previous_content_are_stored_before_the_change() {
+    let fixture = Fixture::new();
+    let other = Ledger::open(fixture.home()).unwrap();
     for size in [0, 10, 32 * 1024, 32 * 1024 + 1, 300_000] {
         let before = vec![b'x'; size];
-        let mut receipt = set.call();
-        let change = change("/w/a", file(&before), file(b"new"));
-        set.ledger
-            .before_changes(
-                &mut receipt,
-                &mut [Intent {
-                    change: change.clone(),
-                    previous: FileContent::Bytes(&before),
-                    temp: Some("/w/.a.tmp".into()),
-                }],
-            )
-            .unwrap();
-        assert_eq!(receipt.changes, std::slice::from_ref(&change));
-        let seen = other.receipt(receipt.id).unwrap();
-        assert_eq!((seen.state, &seen.changes), (State::Running, &receipt.changes));
+        let (record, change) = (fixture.record(), Change::new("/w/a", file(&before), file(b"new")));
+        record.intend(&mut [intent(&change, &before)]).unwrap();
+        let seen = other.receipt(record.receipt_id()).unwrap();
+        assert_eq!((seen.state, &seen.changes[..]), (State::Running, std::slice::from_ref(&change)));
         assert_eq!(other.blob(hash_of(&change.before)).unwrap(), before);
     }
 }
 
 #[test]
-fn only_the_changes_that_were_made_are_kept_in_the_end() {
-    let set = setting();
-    let mut receipt = set.call();
-    set.ledger.begin(&mut receipt).unwrap();
+fn only_changes_that_were_made_are_on_the_receipt() {
+    let fixture = Fixture::new();
+    let (record, id) = fixture.running();
     for name in ["a", "b", "c"] {
-        let change = change(&format!("/w/{name}"), file(name.as_bytes()), Node::Absent);
-        set.ledger
-            .before_changes(
-                &mut receipt,
-                &mut [Intent {
-                    change: change.clone(),
-                    previous: FileContent::Bytes(name.as_bytes()),
-                    temp: None,
-                }],
-            )
-            .unwrap();
-    }
-    let dropped = receipt.changes.remove(1);
-    set.ledger
-        .before_changes(
-            &mut receipt,
-            &mut [Intent {
-                change: change("/w/d", Node::Absent, Node::Dir { mode: 0o755 }),
-                previous: FileContent::None,
-                temp: None,
-            }],
-        )
-        .unwrap();
-    receipt.state = State::Completed;
-    set.ledger.finish(&mut receipt).unwrap();
-    let names: Vec<_> =
-        set.ledger.receipt(receipt.id).unwrap().changes.into_iter().map(|change| change.path).collect();
-    assert_eq!(names, [PathBuf::from("/w/a"), "/w/c".into(), "/w/d".into()]);
-    set.ledger.gc(&haft_ledger::GcPolicy::default()).unwrap();
-    assert!(set.ledger.blob(hash_of(&dropped.before)).is_err(), "nobody needs it any more");
-    assert_eq!(set.ledger.blob(hash_of(&receipt.changes[0].before)).unwrap(), b"a");
-}
-
-#[test]
-fn a_before_image_that_is_not_what_the_change_says_is_refused_and_nothing_is_written() {
-    let set = setting();
-    let mut receipt = set.call();
-    let change = change("/w/a", file(b"one"), Node::Absent);
-    let error = set
-        .ledger
-        .before_changes(
-            &mut receipt,
-            &mut [Intent { change: change.clone(), previous: FileContent::Bytes(b"two"), temp: None }],
-        )
-        .unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Internal);
-    assert_eq!((receipt.id, receipt.changes.len()), (0, 0));
-    assert_eq!(set.ledger.stats().unwrap().receipts, 0);
-}
-
-#[test]
-fn a_call_cannot_begin_twice_nor_finish_while_running() {
-    let set = setting();
-    let mut receipt = set.call();
-    set.ledger.begin(&mut receipt).unwrap();
-    assert!(set.ledger.begin(&mut receipt).is_err());
-    assert!(set.ledger.finish(&mut receipt).is_err());
-    let mut never = set.call();
-    never.state = State::Running;
-    assert!(set.ledger.finish(&mut never).is_err());
-    assert_eq!(never.id, 0, "a number is given only with a record");
-}
-
-#[test]
-fn lists_are_newest_first_and_can_be_narrowed_and_continued() {
-    let set = setting();
-    let other_session = set.ledger.start_session(&new_session("/v")).unwrap();
-    for n in 1..=10 {
-        if n % 2 == 0 {
-            set.wrote("a", b"old", b"new");
-        } else {
-            let mut receipt = set.call();
-            receipt.session.clone_from(&other_session);
-            receipt.workspace = "/v".into();
-            set.ledger.finish(&mut receipt).unwrap();
+        let change = Change::new(format!("/w/{name}"), file(name.as_bytes()), Node::Absent);
+        record.intend(&mut [intent(&change, name.as_bytes())]).unwrap();
+        if name != "b" {
+            record.changed(change);
         }
     }
-    let ids = |query: Query| -> Vec<i64> {
-        set.ledger.receipts(&query).unwrap().iter().map(|receipt| receipt.id).collect()
+    let made = Change::new("/w/d", Node::Absent, Node::Dir { mode: 0o755 });
+    record.intend(&mut [Intent { change: made.clone(), previous: FileContent::None, temp: None }]).unwrap();
+    record.changed(made);
+    finish(&record);
+    let receipt = fixture.ledger.receipt(id).unwrap();
+    let paths: Vec<_> = receipt.changes.iter().map(|change| change.path.clone()).collect();
+    assert_eq!(paths, [PathBuf::from("/w/a"), "/w/c".into(), "/w/d".into()]);
+    fixture.ledger.gc(&GcPolicy::default()).unwrap();
+    assert!(fixture.ledger.blob(hash_of(&file(b"b"))).is_err(), "nothing needs it any more");
+    assert_eq!(fixture.ledger.blob(hash_of(&file(b"a"))).unwrap(), b"a");
+}
+
+#[test]
+fn content_with_another_hash_is_refused_and_nothing_is_written() {
+    let fixture = Fixture::new();
+    let (record, change) = (fixture.record(), Change::new("/w/a", file(b"one"), Node::Absent));
+    let error = record.intend(&mut [intent(&change, b"two")]).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Conflict);
+    assert_eq!((record.receipt_id(), fixture.ledger.stats().unwrap().receipts), (0, 0));
+}
+
+#[test]
+fn ended_call_changes_nothing_and_has_one_receipt() {
+    let fixture = Fixture::new();
+    let record = fixture.record();
+    finish(&record);
+    let change = Change::new("/w/a", Node::Absent, Node::Dir { mode: 0o755 });
+    let late = record.intend(&mut [Intent { change, previous: FileContent::None, temp: None }]);
+    assert_eq!(late.unwrap_err().kind, ErrorKind::Interrupted);
+    assert!(record.finish(ended(State::Completed)).is_err());
+    assert!(record.abandon(ended(State::Interrupted)).is_none());
+    assert_eq!(fixture.ledger.stats().unwrap().receipts, 1);
+}
+
+#[test]
+fn call_cannot_end_as_running() {
+    let fixture = Fixture::new();
+    assert!(fixture.record().finish(ended(State::Running)).is_err());
+    assert_eq!(fixture.ledger.stats().unwrap().receipts, 0);
+}
+
+#[test]
+fn lists_are_newest_first_and_can_be_filtered_and_continued() {
+    let fixture = Fixture::new();
+    let other = fixture.other_session();
+    for n in 1..=10 {
+        if n % 2 == 0 {
+            fixture.write("a", b"old", b"new");
+        } else {
+            let receipt = Receipt { workspace: "/v".into(), ..blank_receipt() };
+            finish(&CallRecord::new(Arc::clone(&other), receipt));
+        }
+    }
+    let ids = |query: ReceiptQuery| -> Vec<i64> {
+        let summaries = fixture.ledger.summaries(&query).unwrap();
+        let receipts = fixture.ledger.receipts(&query).unwrap();
+        assert!(summaries.iter().map(|summary| &summary.receipt).eq(&receipts));
+        receipts.iter().map(|receipt| receipt.id).collect()
     };
-    let all = Query::default();
+    let all = ReceiptQuery::default();
     assert_eq!(ids(all.clone()), [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
-    assert_eq!(ids(Query { limit: 2, before: Some(7), ..all.clone() }), [6, 5]);
-    assert_eq!(ids(Query { only_changes: true, before: Some(8), ..all.clone() }), [6, 4, 2]);
-    let here = Query { workspace: Some("/w".into()), ..all.clone() };
-    assert_eq!(ids(Query { limit: 3, ..here.clone() }), [10, 8, 6]);
-    assert_eq!(ids(Query { only_changes: true, before: Some(5), ..here.clone() }), [4, 2]);
-    assert_eq!(
-        ids(Query { session: Some(other_session.clone()), before: Some(6), ..all.clone() }),
-        [5, 3, 1]
-    );
-    assert!(ids(Query { session: Some(other_session.clone()), ..here.clone() }).is_empty());
-    assert!(ids(Query { session: Some(other_session), only_changes: true, ..all.clone() }).is_empty());
-    assert!(ids(Query { workspace: Some("/w/".into()), limit: 0, ..all }).is_empty());
+    assert_eq!(ids(ReceiptQuery { limit: 2, before: Some(7), ..all.clone() }), [6, 5]);
+    assert_eq!(ids(ReceiptQuery { only_changes: true, before: Some(8), ..all.clone() }), [6, 4, 2]);
+    let here = ReceiptQuery { workspace: Some("/w".into()), ..all.clone() };
+    assert_eq!(ids(ReceiptQuery { limit: 3, ..here.clone() }), [10, 8, 6]);
+    assert_eq!(ids(ReceiptQuery { only_changes: true, before: Some(5), ..here.clone() }), [4, 2]);
+    let in_other = ReceiptQuery { session: Some(other.session().unwrap().to_owned()), ..all.clone() };
+    assert_eq!(ids(ReceiptQuery { before: Some(6), ..in_other.clone() }), [5, 3, 1]);
+    assert!(ids(ReceiptQuery { workspace: here.workspace, ..in_other.clone() }).is_empty());
+    assert!(ids(ReceiptQuery { only_changes: true, ..in_other }).is_empty());
+    assert!(ids(ReceiptQuery { workspace: Some("/w/".into()), limit: 0, ..all }).is_empty());
 }
 
 #[test]
-fn paths_that_are_no_text_come_back_byte_for_byte() {
-    let set = setting();
-    let odd = |name: &[u8]| PathBuf::from(OsStr::from_bytes(name));
-    let mut receipt = set.call();
-    receipt.workspace = odd(b"/w-\xff\xfe");
-    receipt.effects = vec![Effect::Write { path: odd(b"/w-\xff/\x80a") }];
-    let mut change = change("/w", Node::Link { target: odd(b"\xc3") }, Node::Absent);
-    change.path = odd(b"/w-\xff\xfe/caf\xe9");
-    set.ledger
-        .before_changes(
-            &mut receipt,
-            &mut [Intent {
-                change: change.clone(),
-                previous: FileContent::None,
-                temp: Some(odd(b"/w-\xff\xfe/.\xe9")),
-            }],
-        )
-        .unwrap();
-    assert_eq!(set.ledger.receipt(receipt.id).unwrap(), receipt);
-    receipt.state = State::Completed;
-    set.ledger.finish(&mut receipt).unwrap();
-    assert_eq!(set.ledger.receipt(receipt.id).unwrap(), receipt);
-    assert_eq!(set.ledger.next_to_undo(&receipt.workspace).unwrap().unwrap(), receipt);
+fn long_list_of_changes_is_read_whole_but_left_out_of_summaries() {
+    let fixture = Fixture::new();
+    let (record, id) = fixture.running();
+    let created = |n: u32| Change::new(format!("/w/{n}"), Node::Absent, file(&n.to_le_bytes()));
+    record.witnessed((0..1_000).map(created).collect());
+    let receipt = finish(&record);
+    assert_eq!(receipt.changes.len(), 1_000);
+    assert_eq!(fixture.ledger.receipt(id).unwrap(), receipt);
+    assert_eq!(fixture.ledger.receipts(&ReceiptQuery::default()).unwrap(), [receipt]);
+    let summary = fixture.ledger.summaries(&ReceiptQuery::default()).unwrap().remove(0);
+    assert_eq!((summary.change_count, summary.receipt.changes.len()), (1_000, 0));
 }
 
 #[test]
-fn arguments_nested_as_deep_as_json_allows_can_be_read_again() {
-    let set = setting();
-    let mut receipt = set.call();
-    receipt.input = (0..127).fold(json!(1), |inner, _| json!([inner]));
-    let text = receipt.input.to_string();
-    set.ledger.finish(&mut receipt).unwrap();
-    assert_eq!(set.ledger.receipt(receipt.id).unwrap().input, Value::String(text));
+fn paths_that_are_not_utf8_are_read_back_unchanged() {
+    let fixture = Fixture::new();
+    let path = |name: &[u8]| PathBuf::from(OsStr::from_bytes(name));
+    let record = fixture.record_of(Receipt {
+        workspace: path(b"/w-\xff\xfe"),
+        effects: vec![Effect::Write { path: path(b"/w-\xff/\x80a") }],
+        ..blank_receipt()
+    });
+    let change =
+        Change::new(path(b"/w-\xff\xfe/caf\xe9"), Node::Link { target: path(b"\xc3") }, Node::Absent);
+    let temp = Some(path(b"/w-\xff\xfe/.\xe9"));
+    record.intend(&mut [Intent { change: change.clone(), previous: FileContent::None, temp }]).unwrap();
+    let running = fixture.ledger.receipt(record.receipt_id()).unwrap();
+    assert_eq!(running.changes, std::slice::from_ref(&change));
+    record.changed(change);
+    let receipt = finish(&record);
+    assert_eq!(fixture.ledger.receipt(receipt.id).unwrap(), receipt);
+    assert_eq!(fixture.ledger.next_to_undo(&receipt.workspace).unwrap().unwrap(), receipt);
 }
 
 #[test]
 fn undo_goes_back_call_by_call_and_redo_forward_again() {
-    let set = setting();
+    let fixture = Fixture::new();
     let here = Path::new("/w");
+    let undone_by = |receipt: &Receipt| fixture.ledger.undone_by(receipt.id).unwrap();
     let next = || {
-        let undo = set.ledger.next_to_undo(here).unwrap().map(|receipt| receipt.id);
-        (undo, set.ledger.next_to_redo(here).unwrap().map(|receipt| receipt.id))
+        let undo = fixture.ledger.next_to_undo(here).unwrap().map(|receipt| receipt.id);
+        (undo, fixture.ledger.next_to_redo(here).unwrap().map(|receipt| receipt.id))
     };
     assert_eq!(next(), (None, None));
-    let (one, two) = (set.wrote("a", b"0", b"1"), set.wrote("a", b"1", b"2"));
-    set.read();
+    let (one, two) = (fixture.write("a", b"0", b"1"), fixture.write("a", b"1", b"2"));
+    fixture.read();
     assert_eq!(next(), (Some(two.id), None));
-    let undo_two = set.undid(&[&two]);
+    let undo_two = fixture.undo(&[&two]);
     assert_eq!(next(), (Some(one.id), Some(undo_two.id)));
-    let undo_one = set.undid(&[&one]);
+    let undo_one = fixture.undo(&[&one]);
     assert_eq!(next(), (None, Some(undo_one.id)));
-    assert_eq!(set.ledger.undone_by(one.id).unwrap(), Some(undo_one.id));
+    assert_eq!(undone_by(&one), Some(undo_one.id));
 
-    let redo_one = set.undid(&[&undo_one]);
-    assert_eq!(set.ledger.undone_by(one.id).unwrap(), None, "it holds again");
-    assert_eq!(set.ledger.undone_by(undo_one.id).unwrap(), Some(redo_one.id));
+    let redo_one = fixture.undo(&[&undo_one]);
+    assert_eq!(undone_by(&one), None, "it is effective again");
+    assert_eq!(undone_by(&undo_one), Some(redo_one.id));
     assert_eq!(next(), (Some(one.id), Some(undo_two.id)), "a redo is no undo to redo");
-    let undo_redo = set.undid(&[&redo_one]);
-    assert_eq!(set.ledger.undone_by(one.id).unwrap(), Some(undo_one.id), "the first undo holds again");
-    set.undid(&[&undo_redo]);
-    set.undid(&[&undo_two]);
+    let undo_redo = fixture.undo(&[&redo_one]);
+    assert_eq!(undone_by(&one), Some(undo_one.id), "the first undo is effective again");
+    fixture.undo(&[&undo_redo]);
+    fixture.undo(&[&undo_two]);
     assert_eq!(next(), (Some(two.id), None));
 
-    set.undid(&[&two]);
-    let three = set.wrote("b", b"", b"x");
+    fixture.undo(&[&two]);
+    let three = fixture.write("b", b"", b"x");
     assert_eq!(next(), (Some(three.id), None), "after a new change there is nothing to redo");
 }
 
 #[test]
 fn only_a_completed_undo_counts() {
-    let set = setting();
-    let wrote = set.wrote("a", b"0", b"1");
-    let mut failed = set.call();
-    failed.state = State::Failed;
-    failed.undoes = vec![wrote.id, 99];
-    set.ledger.finish(&mut failed).unwrap();
-    assert_eq!(set.ledger.undone_by(wrote.id).unwrap(), None);
-    assert_eq!(set.ledger.next_to_undo(Path::new("/w")).unwrap().unwrap().id, wrote.id);
-    assert!(set.ledger.next_to_redo(Path::new("/w")).unwrap().is_none());
+    let fixture = Fixture::new();
+    let wrote = fixture.write("a", b"0", b"1");
+    let failed = fixture.record_of(Receipt { undoes: vec![wrote.id, 99], ..blank_receipt() });
+    failed.finish(ended(State::Failed)).unwrap();
+    assert_eq!(fixture.ledger.undone_by(wrote.id).unwrap(), None);
+    assert_eq!(fixture.ledger.next_to_undo(Path::new("/w")).unwrap().unwrap().id, wrote.id);
+    assert!(fixture.ledger.next_to_redo(Path::new("/w")).unwrap().is_none());
 }
 
 #[test]
-fn a_session_finds_the_newest_note_of_a_call_that_ended_well() {
-    let set = setting();
-    let noted = |state: State, note: &str| {
-        let mut receipt = set.call();
-        receipt.state = state;
-        receipt.notes.insert("todos".into(), json!(note));
-        set.ledger.finish(&mut receipt).unwrap();
+fn session_has_the_newest_note_of_a_completed_call() {
+    let fixture = Fixture::new();
+    let set = |state: State, note: &str| {
+        let record = fixture.record();
+        record.set_note("todos", json!(note));
+        assert_eq!(record.note("todos").unwrap(), Some(json!(note)), "the call itself sees it at once");
+        record.finish(ended(state)).unwrap();
     };
-    let note = |session: &str| set.ledger.note(session, "todos").unwrap();
-    assert_eq!(note(&set.session), None);
-    noted(State::Completed, "one");
-    noted(State::Completed, "two");
-    noted(State::Failed, "three");
-    set.read();
-    assert_eq!(note(&set.session), Some(json!("two")));
-    let other = set.ledger.start_session(&new_session("/w")).unwrap();
-    assert_eq!(note(&other), None);
+    assert_eq!(fixture.record().note("todos").unwrap(), None);
+    set(State::Completed, "one");
+    set(State::Completed, "two");
+    set(State::Failed, "three");
+    fixture.read();
+    assert_eq!(fixture.record().note("todos").unwrap(), Some(json!("two")));
+    let other = CallRecord::new(fixture.other_session(), blank_receipt());
+    assert_eq!(other.note("todos").unwrap(), None);
+}
+
+#[test]
+fn task_has_a_running_receipt_of_its_own() {
+    let fixture = Fixture::new();
+    let call = fixture.record();
+    let task = call.open_task().unwrap();
+    let receipt = fixture.ledger.receipt(task.receipt_id()).unwrap();
+    assert_eq!((receipt.state, receipt.call_id.as_str()), (State::Running, "call-1/task"));
+    let started = finish(&call);
+    assert_ne!(started.id, receipt.id);
+    task.witnessed(vec![Change::new("/w/a", Node::Absent, file(b"a"))]);
+    task.finish_task(CallEnd { full_output: Some("printed".into()), ..ended(State::Completed) }).unwrap();
+    let receipt = fixture.ledger.receipt(receipt.id).unwrap();
+    assert_eq!((receipt.state, receipt.changes.len()), (State::Completed, 1));
+    assert_eq!(fixture.ledger.blob(&receipt.full_output.unwrap()).unwrap(), b"printed");
+    assert!(call.open_task().is_err(), "the call has ended");
 }

@@ -1,13 +1,13 @@
-//! Planning an undo, against a model of a file tree that allows only what a file system allows.
+//! Planning an undo, checked against a model of a file tree that allows only what a file system allows.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use haft_ledger::undo::{Step, UndoPlan, plan};
+use haft_ledger::undo::{UndoPlan, UndoStep, plan};
 use haft_tool::{Change, Node, Receipt, Reversible, State};
 use proptest::prelude::*;
 
-use crate::setting::{call, change, file};
+use crate::fixture::{blank_receipt, file};
 
 pub(crate) type Tree = BTreeMap<PathBuf, Node>;
 
@@ -29,10 +29,10 @@ pub(crate) fn lies_in(tree: &Tree, path: &Path, nearest: u32) -> bool {
 }
 
 /// Performs a step as a user without special rights could.
-pub(crate) fn perform(tree: &mut Tree, step: &Step) {
+pub(crate) fn perform(tree: &mut Tree, step: &UndoStep) {
     match step {
-        Step::Put { path, expect, to } => put(tree, path, expect, to),
-        Step::MoveBack { from, to } => {
+        UndoStep::Restore { path, expect, to } => put(tree, path, expect, to),
+        UndoStep::MoveBack { from, to } => {
             assert!(matches!(at(tree, from), Node::Dir { .. }), "{}", from.display());
             assert_eq!(at(tree, to), Node::Absent, "{}", to.display());
             assert!(lies_in(tree, from, 0o200) && lies_in(tree, to, 0o200), "{}", to.display());
@@ -67,9 +67,9 @@ fn put(tree: &mut Tree, path: &Path, expect: &Node, to: &Node) {
     }
 }
 
-/// What a call may do to the tree; numbers choose among what is there.
+/// An operation of a call; numbers choose a path of the tree.
 #[derive(Debug, Clone)]
-pub(crate) enum Deed {
+pub(crate) enum Operation {
     Write(usize, u8),
     MakeDir(usize, u32),
     Link(usize, u8),
@@ -84,20 +84,20 @@ pub(crate) fn name(n: usize) -> PathBuf {
     Path::new("/w").join(NAMES[n % NAMES.len()])
 }
 
-pub(crate) fn deed() -> impl Strategy<Value = Deed> {
+pub(crate) fn operation() -> impl Strategy<Value = Operation> {
     let mode = prop_oneof![Just(0o755), Just(0o700), Just(0o500), Just(0o444)];
     prop_oneof![
-        4 => (0..9_usize, 0..4_u8).prop_map(|(n, byte)| Deed::Write(n, byte)),
-        4 => (0..9_usize, mode.clone()).prop_map(|(n, mode)| Deed::MakeDir(n, mode)),
-        1 => (0..9_usize, 0..4_u8).prop_map(|(n, byte)| Deed::Link(n, byte)),
-        3 => (0..9_usize, mode).prop_map(|(n, mode)| Deed::Chmod(n, mode)),
-        3 => (0..9_usize).prop_map(Deed::Remove),
-        3 => (0..9_usize, 0..9_usize).prop_map(|(from, to)| Deed::Rename(from, to)),
+        4 => (0..9_usize, 0..4_u8).prop_map(|(n, byte)| Operation::Write(n, byte)),
+        4 => (0..9_usize, mode.clone()).prop_map(|(n, mode)| Operation::MakeDir(n, mode)),
+        1 => (0..9_usize, 0..4_u8).prop_map(|(n, byte)| Operation::Link(n, byte)),
+        3 => (0..9_usize, mode).prop_map(|(n, mode)| Operation::Chmod(n, mode)),
+        3 => (0..9_usize).prop_map(Operation::Remove),
+        3 => (0..9_usize, 0..9_usize).prop_map(|(from, to)| Operation::Rename(from, to)),
     ]
 }
 
-/// The tree after a deed; one that is not possible does nothing.
-pub(crate) fn done(tree: &Tree, deed: &Deed) -> Tree {
+/// The tree after an operation; an impossible one does nothing.
+pub(crate) fn applied(tree: &Tree, operation: &Operation) -> Tree {
     let mut after = tree.clone();
     let can_hold = |path: &Path| lies_in(tree, path, 0o200);
     let can_go = |path: &Path| {
@@ -110,21 +110,21 @@ pub(crate) fn done(tree: &Tree, deed: &Deed) -> Tree {
             after.insert(path, node);
         }
     };
-    match deed {
-        Deed::Write(n, byte) => put(name(*n), file(&[*byte])),
-        Deed::MakeDir(n, mode) => put(name(*n), Node::Dir { mode: *mode }),
-        Deed::Link(n, byte) => put(name(*n), Node::Link { target: format!("to-{byte}").into() }),
-        Deed::Chmod(n, mode) => match after.get_mut(&name(*n)) {
+    match operation {
+        Operation::Write(n, byte) => put(name(*n), file(&[*byte])),
+        Operation::MakeDir(n, mode) => put(name(*n), Node::Dir { mode: *mode }),
+        Operation::Link(n, byte) => put(name(*n), Node::Link { target: format!("to-{byte}").into() }),
+        Operation::Chmod(n, mode) => match after.get_mut(&name(*n)) {
             Some(Node::Dir { mode: old }) if lies_in(tree, &name(*n), 0) => *old = *mode,
             Some(Node::File(file)) if lies_in(tree, &name(*n), 0) => file.mode = *mode,
             _ => {}
         },
-        Deed::Remove(n) if can_go(&name(*n)) => after.retain(|path, _| !path.starts_with(name(*n))),
-        Deed::Remove(_) => {}
-        Deed::Rename(from, to) => {
+        Operation::Remove(n) if can_go(&name(*n)) => after.retain(|path, _| !path.starts_with(name(*n))),
+        Operation::Remove(_) => {}
+        Operation::Rename(from, to) => {
             let (from, to) = (name(*from), name(*to));
             let free = at(tree, &to) == Node::Absent && can_hold(&to) && !to.starts_with(&from);
-            // The entries of a closed directory move with it.
+            // The entries of a read-only directory move with it.
             if free && can_hold(&from) {
                 rename(&mut after, &from, &to);
             }
@@ -134,7 +134,7 @@ pub(crate) fn done(tree: &Tree, deed: &Deed) -> Tree {
 }
 
 pub(crate) fn receipt(id: i64, before: &Tree, after: &Tree) -> Receipt {
-    let mut receipt = call("session");
+    let mut receipt = blank_receipt();
     receipt.id = id;
     let mut paths: Vec<_> = before.keys().chain(after.keys()).collect();
     paths.sort();
@@ -151,20 +151,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn the_last_calls_taken_back_leave_the_tree_as_it_was_before_them(
-        deeds in prop::collection::vec(deed(), 1..40),
+    fn undo_of_the_last_calls_restores_the_tree_before_them(
+        operations in prop::collection::vec(operation(), 1..40),
         chosen in any::<prop::sample::Index>(),
     ) {
         let mut trees = vec![Tree::new()];
         let mut receipts = Vec::new();
-        for (id, deed) in (1..).zip(&deeds) {
+        for (id, operation) in (1..).zip(&operations) {
             let before = &trees[trees.len() - 1];
-            let after = done(before, deed);
+            let after = applied(before, operation);
             receipts.push(receipt(id, before, &after));
             trees.push(after);
         }
-        let now = trees[deeds.len()].clone();
-        for keep in [0, chosen.index(deeds.len())] {
+        let now = trees[operations.len()].clone();
+        for keep in [0, chosen.index(operations.len())] {
             let mut back: Vec<_> = receipts[keep..].to_vec();
             back.reverse();
             let plan = planned(&back, &now);
@@ -172,23 +172,23 @@ proptest! {
             let mut tree = now.clone();
             plan.steps.iter().for_each(|step| perform(&mut tree, step));
             prop_assert_eq!(&tree, &trees[keep]);
-            prop_assert!(planned(&back, &tree).steps.is_empty(), "what is back needs no step");
+            prop_assert!(planned(&back, &tree).steps.is_empty(), "a restored tree needs no step");
         }
     }
 
     #[test]
-    fn a_crash_after_any_number_of_changes_can_be_taken_back(
-        deeds in prop::collection::vec(deed(), 2..20),
+    fn crash_after_any_number_of_changes_can_be_undone(
+        operations in prop::collection::vec(operation(), 2..20),
         made in any::<prop::sample::Index>(),
     ) {
-        let half = deeds.len() / 2;
-        let start = deeds[..half].iter().fold(Tree::new(), |tree, deed| done(&tree, deed));
-        let mut call = call("session");
+        let half = operations.len() / 2;
+        let start = operations[..half].iter().fold(Tree::new(), |tree, operation| applied(&tree, operation));
+        let mut call = blank_receipt();
         call.id = 1;
         call.state = State::Interrupted;
         let mut tree = start.clone();
-        for deed in &deeds[half..] {
-            let after = done(&tree, deed);
+        for operation in &operations[half..] {
+            let after = applied(&tree, operation);
             call.changes.extend(receipt(1, &tree, &after).changes);
             tree = after;
         }
@@ -203,7 +203,7 @@ proptest! {
         let plan = planned(&[call], &crashed);
         prop_assert!(plan.conflicts.is_empty(), "{:?}", plan.conflicts);
         for step in &plan.steps {
-            let Step::Put { path, expect, to } = step else { panic!("{step:?}") };
+            let UndoStep::Restore { path, expect, to } = step else { panic!("{step:?}") };
             prop_assert_eq!(&at(&crashed, path), expect);
             match to {
                 Node::Absent => drop(crashed.remove(path)),
@@ -216,9 +216,9 @@ proptest! {
 
 fn calls(changes: &[(i64, Node, Node)]) -> Vec<Receipt> {
     let call = |(id, before, after): &(i64, Node, Node)| {
-        let mut receipt = call("session");
+        let mut receipt = blank_receipt();
         receipt.id = *id;
-        receipt.changes = vec![change("/w/a", before.clone(), after.clone())];
+        receipt.changes = vec![Change::new("/w/a", before.clone(), after.clone())];
         receipt
     };
     changes.iter().map(call).collect()
@@ -229,16 +229,19 @@ fn tree_with(node: Node) -> Tree {
 }
 
 #[test]
-fn a_file_that_somebody_else_changed_is_a_conflict_with_a_step_for_who_insists() {
+fn file_changed_since_is_a_conflict_with_a_step_to_force_it() {
     let receipts = calls(&[(1, file(b"0"), file(b"1"))]);
     let plan = planned(&receipts, &tree_with(file(b"edited")));
     assert_eq!(plan.conflicts.len(), 1);
     assert_eq!((&plan.conflicts[0].expected, &plan.conflicts[0].found), (&file(b"1"), &file(b"edited")));
-    assert_eq!(plan.steps, [Step::Put { path: "/w/a".into(), expect: file(b"edited"), to: file(b"0") }]);
+    assert_eq!(
+        plan.steps,
+        [UndoStep::Restore { path: "/w/a".into(), expect: file(b"edited"), to: file(b"0") }]
+    );
 }
 
 #[test]
-fn a_gap_between_two_calls_is_a_conflict() {
+fn gap_between_two_calls_is_a_conflict() {
     let receipts = calls(&[(1, file(b"0"), file(b"1")), (2, file(b"by hand"), file(b"2"))]);
     let plan = planned(&receipts, &tree_with(file(b"2")));
     assert_eq!(plan.conflicts.len(), 1);
@@ -246,20 +249,20 @@ fn a_gap_between_two_calls_is_a_conflict() {
 }
 
 #[test]
-fn what_is_already_back_is_neither_a_step_nor_a_conflict() {
+fn restored_path_needs_no_step_and_is_no_conflict() {
     let receipts = calls(&[(1, file(b"0"), file(b"1"))]);
     let plan = planned(&receipts, &tree_with(file(b"0")));
     assert!(plan.steps.is_empty() && plan.conflicts.is_empty());
 }
 
 #[test]
-fn an_interrupted_call_may_or_may_not_have_made_its_change() {
+fn interrupted_call_may_or_may_not_have_made_its_change() {
     let mut receipts = calls(&[(1, file(b"0"), file(b"1")), (2, file(b"1"), file(b"2"))]);
     receipts[1].state = State::Interrupted;
     for (now, conflicts) in [(b"1", 0), (b"2", 0), (b"3", 1)] {
         let plan = planned(&receipts, &tree_with(file(now)));
         assert_eq!(plan.conflicts.len(), conflicts);
-        assert!(matches!(&plan.steps[0], Step::Put { to, .. } if *to == file(b"0")));
+        assert!(matches!(&plan.steps[0], UndoStep::Restore { to, .. } if *to == file(b"0")));
     }
     // A later call may have found either state, too.
     receipts.extend(calls(&[(3, file(b"1"), file(b"3"))]));
@@ -267,20 +270,20 @@ fn an_interrupted_call_may_or_may_not_have_made_its_change() {
 }
 
 #[test]
-fn what_cannot_be_taken_back_is_told_with_its_reason() {
+fn calls_that_cannot_be_undone_are_listed_with_the_reason() {
     let mut receipts = calls(&[(1, file(b"0"), file(b"1")), (2, file(b"1"), file(b"2"))]);
     receipts[0].reversible = Reversible::No { why: "it sent mail".into() };
     receipts[1].state = State::Running;
-    let mut fifo = call("session");
+    let mut fifo = blank_receipt();
     fifo.id = 3;
-    fifo.changes = vec![change("/w/fifo", Node::Special, Node::Absent)];
+    fifo.changes = vec![Change::new("/w/fifo", Node::Special, Node::Absent)];
     receipts.push(fifo);
     let plan = planned(&receipts, &tree_with(file(b"2")));
     let blocked: Vec<_> = plan.blocked.iter().map(|(id, why)| (*id, why.as_str())).collect();
     assert_eq!(
         blocked,
         [
-            (3, "/w/fifo was a special file, which cannot be made again"),
+            (3, "/w/fifo was a special file, which cannot be recreated"),
             (2, "it is still running"),
             (1, "it sent mail")
         ]
@@ -288,7 +291,7 @@ fn what_cannot_be_taken_back_is_told_with_its_reason() {
 }
 
 #[test]
-fn an_error_while_looking_ends_the_planning() {
+fn error_while_observing_ends_the_planning() {
     let receipts = calls(&[(1, file(b"0"), file(b"1"))]);
     let error = plan(&receipts, &mut |_| Err(haft_tool::ToolError::denied("no"))).unwrap_err();
     assert_eq!(error.message, "no");

@@ -1,6 +1,6 @@
 //! bound: the caller sees a part of a long result, and is told what it does not see.
 
-use haft_tool::{Bound, Content, Output, Receipt, SideEffect};
+use haft_tool::{Bound, Content, Output, SideEffect};
 
 /// The text to keep in the ledger because `bound` will cut it and nobody could get it again.
 pub(crate) fn worth_keeping(output: &Output, bound: Bound, side_effect: SideEffect) -> Option<String> {
@@ -22,8 +22,9 @@ pub(crate) fn worth_keeping(output: &Output, bound: Bound, side_effect: SideEffe
     kept
 }
 
-/// Cuts each text of the output once, or the one JSON value that it is.
-pub(crate) fn bound(mut output: Output, bound: Bound, receipt: &Receipt) -> Output {
+/// Cuts each text of the output once, or the one JSON value that it is. `kept_in` is the call under which the ledger has
+/// the whole text.
+pub(crate) fn bound(mut output: Output, bound: Bound, kept_in: Option<i64>) -> Output {
     let failed = output.is_error();
     if let (Some(json), Some(value)) = (bound.json, &mut output.structured) {
         let cut = json.apply(value);
@@ -36,8 +37,7 @@ pub(crate) fn bound(mut output: Output, bound: Bound, receipt: &Receipt) -> Outp
     }
     for piece in &mut output.content {
         if let Content::Text { text } = piece {
-            let rest =
-                receipt.full_output.as_ref().map(|_| format!("the rest: haft show {} --output", receipt.id));
+            let rest = kept_in.map(|call| format!("the rest: haft show {call} --output"));
             let (shown, _) = bound.apply(std::mem::take(text), rest);
             *text = shown.into();
         }

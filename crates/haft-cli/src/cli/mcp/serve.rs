@@ -23,7 +23,7 @@ pub(super) fn run(args: Serve) -> Done {
     let make = {
         let setup = Arc::clone(&setup);
         move || {
-            let mut builder = setup.choice(&at.dialect)?.into_builder(setup.builder()).door("mcp");
+            let mut builder = setup.choice(&at.dialect)?.into_builder(setup.builder()).entry_point("mcp");
             if ledger_tools {
                 builder = builder.also(haft_tools::dialects::ledger::dialect());
             }

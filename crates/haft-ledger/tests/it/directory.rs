@@ -1,13 +1,14 @@
-//! The directory: private, and clearly told when it cannot be used.
+//! The ledger's directory: private, with clear errors when it cannot be used.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use haft_ledger::Ledger;
+use haft_ledger::{CallRecord, Ledger};
 use haft_tool::ErrorKind;
 
-use crate::setting::{call, large, new_session, setting};
+use crate::fixture::{Fixture, blank_receipt, finish, handle, large};
 
 fn modes(dir: &Path) -> Vec<(PathBuf, u32)> {
     let mut found = vec![(dir.to_owned(), fs::metadata(dir).unwrap().mode() & 0o7777)];
@@ -24,39 +25,37 @@ fn modes(dir: &Path) -> Vec<(PathBuf, u32)> {
 
 fn assert_private(dir: &Path) {
     for (path, mode) in modes(dir) {
-        let right = if path.is_dir() { 0o700 } else { 0o600 };
-        assert_eq!(mode, right, "{} is {mode:o}", path.display());
+        let expected = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode, expected, "{} is {mode:o}", path.display());
     }
 }
 
 #[test]
-fn everything_in_the_home_is_for_the_user_alone_also_when_it_was_found_open() {
-    let set = setting();
-    set.read();
-    set.ledger.keep(&large(1)).unwrap();
-    assert_private(&set.home());
-    set.ledger.check().unwrap();
+fn everything_is_private_even_if_it_was_open_to_others() {
+    let fixture = Fixture::new();
+    fixture.write("a", &large(1), b"x");
+    assert_private(&fixture.home());
+    fixture.ledger.check().unwrap();
     for path in ["", "ledger.db", "ledger.db-wal", "ledger.db-shm"] {
-        let path = set.home().join(path);
+        let path = fixture.home().join(path);
         let open = if path.is_dir() { 0o755 } else { 0o644 };
         fs::set_permissions(&path, Permissions::from_mode(open)).unwrap();
-        let error = set.ledger.check().unwrap_err();
+        let error = fixture.ledger.check().unwrap_err();
         assert!(error.message.contains("open to other users"), "{error}");
-        Ledger::open(set.home()).unwrap().check().unwrap();
+        Ledger::open(fixture.home()).unwrap().check().unwrap();
     }
-    assert_private(&set.home());
+    assert_private(&fixture.home());
 }
 
 #[test]
-fn missing_parents_are_made() {
+fn missing_parents_are_created() {
     let dir = tempfile::tempdir().unwrap();
-    let home = dir.path().join("a/b/c");
-    Ledger::open(&home).unwrap();
+    Ledger::open(dir.path().join("a/b/c")).unwrap();
     assert_eq!(fs::metadata(dir.path().join("a")).unwrap().mode() & 0o777, 0o700);
 }
 
 #[test]
-fn a_relative_home_or_one_that_is_a_file_is_refused() {
+fn relative_path_or_file_is_refused() {
     assert_eq!(Ledger::open("some/where").unwrap_err().kind, ErrorKind::InvalidPath);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
@@ -66,23 +65,17 @@ fn a_relative_home_or_one_that_is_a_file_is_refused() {
 }
 
 #[test]
-fn a_ledger_of_a_newer_version_is_left_alone() {
-    let set = setting();
-    set.meddle("PRAGMA user_version = 99");
-    let error = Ledger::open(set.home()).unwrap_err();
-    assert!(error.message.contains("newer Haft") && error.message.contains("99"), "{error}");
+fn ledger_of_another_version_is_left_alone() {
+    let fixture = Fixture::new();
+    for (version, expected) in [(99, "newer version of Haft"), (1, "format 1, which this version")] {
+        fixture.tamper(&format!("PRAGMA user_version = {version}"));
+        let error = Ledger::open(fixture.home()).unwrap_err();
+        assert!(error.message.contains(expected) && error.message.contains("HAFT_HOME"), "{error}");
+    }
 }
 
 #[test]
-fn ledger_of_an_older_version_is_left_alone() {
-    let set = setting();
-    set.meddle("PRAGMA user_version = 1");
-    let error = Ledger::open(set.home()).unwrap_err();
-    assert!(error.message.contains("format 1, which this Haft no longer reads"), "{error}");
-}
-
-#[test]
-fn what_is_no_ledger_is_told_and_not_overwritten() {
+fn file_that_is_no_ledger_is_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
     fs::create_dir(&home).unwrap();
@@ -96,41 +89,38 @@ fn what_is_no_ledger_is_told_and_not_overwritten() {
 }
 
 #[test]
-fn a_damaged_database_is_found_by_check() {
-    let set = setting();
+fn check_finds_a_damaged_database() {
+    let fixture = Fixture::new();
     for _ in 0..200 {
-        set.read();
+        fixture.read();
     }
-    let (home, database) = (set.home(), set.database());
-    set.meddle("PRAGMA wal_checkpoint(TRUNCATE)");
-    let mut bytes = fs::read(&database).unwrap();
+    fixture.tamper("PRAGMA wal_checkpoint(TRUNCATE)");
+    let mut bytes = fs::read(fixture.database()).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle - 8_192..middle + 8_192].fill(0xa5);
-    fs::write(&database, bytes).unwrap();
-    let error = Ledger::open(&home).and_then(|ledger| ledger.check()).unwrap_err();
+    fs::write(fixture.database(), bytes).unwrap();
+    let error = Ledger::open(fixture.home()).and_then(|ledger| ledger.check()).unwrap_err();
     assert!(error.message.contains("damaged"), "{error}");
 }
 
 #[test]
-fn a_ledger_lives_on_in_the_next_process() {
+fn next_process_finds_the_receipts() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
-    let first = Ledger::open(&home).unwrap();
-    let session = first.start_session(&new_session("/w")).unwrap();
-    first.finish(&mut call(&session)).unwrap();
-    drop(first);
-    let second = Ledger::open(&home).unwrap();
-    assert_eq!(second.receipt(1).unwrap().session, session);
-    assert_eq!(second.home(), home);
+    let receipt = finish(&CallRecord::new(handle(&home), blank_receipt()));
+    let ledger = Ledger::open(&home).unwrap();
+    assert_eq!(ledger.receipt(1).unwrap(), receipt);
+    assert_eq!(ledger.home(), home);
 }
 
 #[test]
-fn the_log_does_not_grow_from_one_short_process_to_the_next() {
+fn write_ahead_log_does_not_grow_from_process_to_process() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");
-    let session = Ledger::open(&home).unwrap().start_session(&new_session("/w")).unwrap();
     let longest = (0..300).map(|_| {
-        Ledger::open(&home).unwrap().finish(&mut call(&session)).unwrap();
+        let handle = handle(&home);
+        finish(&CallRecord::new(Arc::clone(&handle), blank_receipt()));
+        drop(handle);
         fs::metadata(home.join("ledger.db-wal")).unwrap().len()
     });
     assert!(longest.max().unwrap() < 1_000_000);

@@ -1,4 +1,4 @@
-//! The directory that holds the ledger: where it is, and that nobody else can look into it.
+//! The directory of the ledger: where it is, and that no other user can read it.
 
 use std::env;
 use std::ffi::OsString;
@@ -15,11 +15,10 @@ const DATABASE: &str = "ledger.db";
 const LOCK: &str = "ledger.lock";
 const BLOBS: &str = "blobs";
 const SPOOL: &str = "spool";
-const PACKS: &str = "packs";
-/// What others of Haft keep in the same place: which servers the user trusts, and their tokens.
-const OTHERS: [&str; 2] = ["servers", "tokens"];
+/// Other files that Haft keeps in the same directory: trusted servers and their tokens.
+const OTHER_NAMES: [&str; 2] = ["servers", "tokens"];
 
-/// Where the ledger lies unless the caller says otherwise.
+/// The default directory.
 pub(crate) fn from_env() -> Result<PathBuf, ToolError> {
     from_variables(|name| env::var_os(name))
 }
@@ -32,7 +31,7 @@ fn from_variables(get: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Too
             return Ok(Some(path));
         }
         Err(ToolError::invalid_path(format!(
-            "{name} must be an absolute path, got {:?}",
+            "{name} must be an absolute path, got {:?}.",
             path.display().to_string()
         )))
     };
@@ -46,51 +45,51 @@ fn from_variables(get: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Too
     }
     let below =
         if cfg!(target_os = "macos") { "Library/Application Support/haft" } else { ".local/state/haft" };
-    absolute("HOME")?.map(|user| user.join(below)).ok_or_else(|| {
-        ToolError::invalid_path("there is no home directory to keep the ledger in; set HAFT_HOME")
-    })
+    absolute("HOME")?
+        .map(|user| user.join(below))
+        .ok_or_else(|| ToolError::invalid_path("There is no home directory for the ledger. Set HAFT_HOME."))
 }
 
-/// The ledger's directory, made and private.
+/// The ledger's directory, which exists and is private.
 #[derive(Debug)]
-pub(crate) struct Home {
-    dir: PathBuf,
+pub(crate) struct LedgerDir {
+    path: PathBuf,
     database: PathBuf,
 }
 
-impl Home {
-    /// Makes the directory and the empty database if they are missing, and closes what stands open to others.
-    pub(crate) fn prepare(dir: &Path) -> Result<Self, ToolError> {
-        if !dir.is_absolute() {
+impl LedgerDir {
+    /// Creates the directory and an empty database if they are missing, and removes other users' access.
+    pub(crate) fn prepare(path: &Path) -> Result<Self, ToolError> {
+        if !path.is_absolute() {
             return Err(ToolError::invalid_path(format!(
-                "the ledger's directory must be an absolute path, got {:?}",
-                dir.display().to_string()
+                "The ledger's directory must be an absolute path, got {:?}.",
+                path.display().to_string()
             )));
         }
-        let home = Self { dir: dir.to_owned(), database: dir.join(DATABASE) };
-        match fs::metadata(dir) {
-            Ok(meta) if meta.is_dir() => home.claim(&meta)?,
+        let dir = Self { path: path.to_owned(), database: path.join(DATABASE) };
+        match fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => dir.claim(&meta)?,
             Ok(_) => {
                 return Err(ToolError::invalid_path(format!(
-                    "{} is not a directory, so the ledger cannot lie there; set HAFT_HOME to another path",
-                    dir.display()
+                    "{} is not a directory, so it cannot hold the ledger. Set HAFT_HOME to another path.",
+                    path.display()
                 )));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                make_private_dirs(dir).map_err(|error| home.told(&error))?;
+                make_private_dirs(path).map_err(|error| dir.io_error(&error))?;
             }
-            Err(error) => return Err(home.told(&error)),
+            Err(error) => return Err(dir.io_error(&error)),
         }
-        home.make_files_private().map_err(|error| home.told(&error))?;
-        Ok(home)
+        dir.make_files_private().map_err(|error| dir.io_error(&error))?;
+        Ok(dir)
     }
 
-    fn told(&self, error: &io::Error) -> ToolError {
-        ToolError::io(format_args!("the ledger's directory {}", self.dir.display()), error)
+    fn io_error(&self, error: &io::Error) -> ToolError {
+        ToolError::io(format_args!("the ledger's directory {}", self.path.display()), error)
     }
 
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(crate) fn database(&self) -> &Path {
@@ -98,45 +97,38 @@ impl Home {
     }
 
     pub(crate) fn blobs(&self) -> PathBuf {
-        self.dir.join(BLOBS)
+        self.path.join(BLOBS)
     }
 
-    /// Where calls that are under way keep what they may need.
+    /// The previous states of the files that running commands touch.
     pub(crate) fn spool(&self) -> PathBuf {
-        self.dir.join(SPOOL)
-    }
-
-    /// Where the many small images of a call lie together.
-    pub(crate) fn packs(&self) -> PathBuf {
-        self.dir.join(PACKS)
+        self.path.join(SPOOL)
     }
 
     /// The database and the two files that SQLite keeps beside it.
     pub(crate) fn database_files(&self) -> [PathBuf; 3] {
-        ["", "-wal", "-shm"].map(|suffix| self.dir.join(format!("{DATABASE}{suffix}")))
+        ["", "-wal", "-shm"].map(|suffix| self.path.join(format!("{DATABASE}{suffix}")))
     }
 
-    /// The size of SQLite's log.
-    pub(crate) fn log_bytes(&self) -> u64 {
-        let [_, log, _] = self.database_files();
-        fs::metadata(log).map_or(0, |meta| meta.len())
+    /// The size of SQLite's write-ahead log.
+    pub(crate) fn wal_bytes(&self) -> u64 {
+        let [_, wal, _] = self.database_files();
+        fs::metadata(wal).map_or(0, |meta| meta.len())
     }
 
-    /// Takes a directory that is already there, unless it plainly belongs to something else.
-    ///
-    /// Without this, `HAFT_HOME=/tmp` would close /tmp to everybody.
+    /// Makes an existing directory private, unless it holds other things: `HAFT_HOME=/tmp` must not change /tmp.
     fn claim(&self, meta: &fs::Metadata) -> Result<(), ToolError> {
         let shared = meta.mode() & 0o1000 != 0;
-        let strange = || Ok(!self.database.try_exists()? && holds_strangers(&self.dir)?);
-        if shared || strange().map_err(|error| self.told(&error))? {
+        let foreign = || Ok(!self.database.try_exists()? && holds_other_files(&self.path)?);
+        if shared || foreign().map_err(|error| self.io_error(&error))? {
             return Err(ToolError::invalid_path(format!(
-                "{} holds other things than a ledger; set HAFT_HOME to a directory of its own",
-                self.dir.display()
+                "{} holds other files than a ledger. Set HAFT_HOME to a directory of its own.",
+                self.path.display()
             )));
         }
         if meta.mode() & 0o077 != 0 {
-            let closed = fs::set_permissions(&self.dir, Permissions::from_mode(0o700));
-            closed.map_err(|error| self.told(&error))?;
+            let closed = fs::set_permissions(&self.path, Permissions::from_mode(0o700));
+            closed.map_err(|error| self.io_error(&error))?;
         }
         Ok(())
     }
@@ -159,44 +151,43 @@ impl Home {
         Ok(())
     }
 
-    /// Locks the home against garbage collection (shared) or against new blobs (exclusive), until it is dropped.
+    /// Locks the directory against garbage collection (shared) or against new blobs (exclusive) until dropped.
     ///
-    /// Whoever takes it must not hold the database's mutex yet: all take the two in this order.
-    pub(crate) fn lock(&self, how: FlockOperation) -> Result<HomeLock, ToolError> {
-        let path = self.dir.join(LOCK);
-        let told = |error| ToolError::io(format_args!("locking {}", path.display()), &error);
-        let file =
-            private_file(&path, OpenOptions::new().write(true).create(true).truncate(false)).map_err(told)?;
+    /// It is taken before the database's mutex, never after it.
+    pub(crate) fn lock(&self, how: FlockOperation) -> Result<LedgerLock, ToolError> {
+        let path = self.path.join(LOCK);
+        let failed = |error| ToolError::io(format_args!("lock {}", path.display()), &error);
+        let file = private_file(&path, OpenOptions::new().write(true).create(true).truncate(false))
+            .map_err(failed)?;
         loop {
             match rustix::fs::flock(&file, how) {
-                Ok(()) => return Ok(HomeLock { _file: file }),
+                Ok(()) => return Ok(LedgerLock { _file: file }),
                 Err(Errno::INTR) => {}
-                Err(error) => return Err(told(error.into())),
+                Err(error) => return Err(failed(error.into())),
             }
         }
     }
 
-    /// Makes the names in the home and the home's own name durable.
+    /// Makes the names in the directory and its own name durable.
     pub(crate) fn sync_names(&self) -> Result<(), ToolError> {
-        for dir in [Some(self.dir.as_path()), self.dir.parent()].into_iter().flatten() {
+        for dir in [Some(self.path.as_path()), self.path.parent()].into_iter().flatten() {
             let synced = File::open(dir).and_then(|dir| dir.sync_all());
-            synced
-                .map_err(|error| ToolError::io(format_args!("making {} durable", dir.display()), &error))?;
+            synced.map_err(|error| ToolError::io(format_args!("sync {}", dir.display()), &error))?;
         }
         Ok(())
     }
 }
 
-/// Holds the home's lock as long as it lives.
+/// The lock on the ledger's directory, until dropped.
 #[derive(Debug)]
-pub(crate) struct HomeLock {
+pub(crate) struct LedgerLock {
     _file: File,
 }
 
-fn holds_strangers(dir: &Path) -> io::Result<bool> {
+fn holds_other_files(dir: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name();
-        if ![LOCK, BLOBS, SPOOL, PACKS].iter().chain(&OTHERS).any(|ours| name == *ours)
+        if ![LOCK, BLOBS, SPOOL].iter().chain(&OTHER_NAMES).any(|own| name == *own)
             && !name.as_encoded_bytes().starts_with(DATABASE.as_bytes())
         {
             return Ok(true);
@@ -205,7 +196,7 @@ fn holds_strangers(dir: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Makes `dir` and its missing parents, for the user alone whatever the umask says.
+/// Creates `dir` and its missing parents with mode 0700, whatever the umask is.
 pub(crate) fn make_private_dirs(dir: &Path) -> io::Result<()> {
     if let Some(parent) = dir.parent()
         && !parent.try_exists()?
@@ -219,7 +210,7 @@ pub(crate) fn make_private_dirs(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a file that only the user can read, whatever the umask says.
+/// Opens a file with mode 0600, whatever the umask is.
 pub(crate) fn private_file(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let file = options.mode(0o600).open(path)?;
     if file.metadata()?.mode() & 0o777 != 0o600 {
@@ -238,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn haft_home_wins_over_the_state_directory_and_that_over_the_users_home() {
+    fn haft_home_precedes_the_state_directory_and_that_the_home_directory() {
         let all = [("HAFT_HOME", "/a"), ("XDG_STATE_HOME", "/b"), ("HOME", "/c")];
         assert_eq!(with(&all).unwrap(), Path::new("/a"));
         if cfg!(not(target_os = "macos")) {
@@ -249,19 +240,19 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_or_missing_home_is_refused() {
+    fn relative_or_missing_home_is_refused() {
         let error = with(&[("HAFT_HOME", "x"), ("HOME", "/c")]).unwrap_err();
-        assert_eq!(error.message, "HAFT_HOME must be an absolute path, got \"x\"");
+        assert_eq!(error.message, "HAFT_HOME must be an absolute path, got \"x\".");
         assert_eq!(with(&[]).unwrap_err().kind, ErrorKind::InvalidPath);
     }
 
     #[test]
-    fn a_directory_that_holds_other_things_is_left_alone() {
+    fn directory_with_other_files_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
         fs::write(dir.path().join("thesis.tex"), "").unwrap();
-        let error = Home::prepare(dir.path()).unwrap_err();
-        assert!(error.message.contains("holds other things"), "{error}");
+        let error = LedgerDir::prepare(dir.path()).unwrap_err();
+        assert!(error.message.contains("holds other files"), "{error}");
         assert_eq!(fs::metadata(dir.path()).unwrap().mode() & 0o777, 0o755);
     }
 }
