@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::servers::{self, Entry};
+use crate::servers::{self, ServerEntry};
 use haft_ledger::Ledger;
 use haft_mcp::client::oauth::BrowserOpener;
 use haft_runtime::{Builder, Runtime};
@@ -79,7 +79,7 @@ impl Setup {
     }
 
     /// The MCP servers that may be used here, and what is wrong with the others. Whether they are trusted is not looked up.
-    pub(super) fn servers(&self, flags: &Servers) -> Result<(Vec<Entry>, Vec<String>), ToolError> {
+    pub(super) fn servers(&self, flags: &Servers) -> Result<(Vec<ServerEntry>, Vec<String>), ToolError> {
         let mut found = self.configured(flags)?;
         let mut entries = Vec::with_capacity(found.all.len());
         for one in &found.all {
@@ -92,7 +92,7 @@ impl Setup {
     }
 
     /// The same, what is wrong with the others said.
-    pub(super) fn entries(&self, flags: &Servers) -> Result<Vec<Entry>, ToolError> {
+    pub(super) fn entries(&self, flags: &Servers) -> Result<Vec<ServerEntry>, ToolError> {
         let (entries, warnings) = self.servers(flags)?;
         for warning in &warnings {
             screen::note(&format!("{}: {}", painted(NOTE, "note"), screen::harmless(warning)));
@@ -103,7 +103,7 @@ impl Setup {
     /// The builder with the tools of these servers, named as the dialect has it; and the servers.
     pub(super) fn holding(
         &self,
-        entries: Vec<Entry>,
+        entries: Vec<ServerEntry>,
         dialect: &Dialect,
         builder: Builder,
     ) -> Result<(Builder, servers::Servers), ToolError> {
@@ -111,7 +111,7 @@ impl Setup {
             "clawft" => servers::without_prefix,
             _ => servers::with_prefix,
         };
-        let servers = servers::Servers::new(servers::Setup {
+        let servers = servers::Servers::new(servers::ServersSetup {
             entries,
             naming,
             home: Ledger::home_from_env()?,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use crate::servers::Entry;
+use crate::servers::ServerEntry;
 use haft_tool::{Definition, ErrorKind, ToolError, Value};
 
 use super::exit::Exit;
@@ -48,7 +48,7 @@ pub(super) fn run(args: &args::Tools) -> Done {
 /// The tools of the dialect and of the servers; those whom nobody has met yet are met first.
 fn with_servers(
     setup: &Setup,
-    entries: Vec<Entry>,
+    entries: Vec<ServerEntry>,
     args: &args::Tools,
 ) -> Result<Vec<Definition>, ToolError> {
     let builder = setup.choice(&args.dialect)?.into_builder(setup.builder());

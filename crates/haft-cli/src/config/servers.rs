@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::servers::{Entry, Origin, mcp_json};
+use crate::servers::{ServerEntry, ServerOrigin, mcp_json};
 use haft_files::read_named;
 use haft_tool::{ErrorKind, ToolError, Value, close_names};
 
@@ -44,13 +44,13 @@ pub(crate) struct Configured {
     /// What was written.
     pub written: Value,
     /// Who configured it.
-    pub origin: Origin,
+    pub origin: ServerOrigin,
 }
 
 impl Configured {
     /// The entry; nothing if it is switched off, and why if it cannot be used.
-    pub(crate) fn entry(&self) -> Result<Option<Entry>, String> {
-        Entry::read(&self.name, &self.written, self.origin.clone(), &|name| std::env::var(name).ok())
+    pub(crate) fn entry(&self) -> Result<Option<ServerEntry>, String> {
+        ServerEntry::read(&self.name, &self.written, self.origin.clone(), &|name| std::env::var(name).ok())
     }
 }
 
@@ -74,7 +74,7 @@ impl Config {
     ) -> Result<Servers, ToolError> {
         let mut servers = Servers::default();
         for flag in flags {
-            servers.add_all(&Origin::Flag, from_flag(flag)?);
+            servers.add_all(&ServerOrigin::Flag, from_flag(flag)?);
         }
         if strict {
             return Ok(servers);
@@ -84,18 +84,18 @@ impl Config {
             for (name, written) in own {
                 servers.warnings.extend(unknown_keys(path, name, written));
             }
-            servers.add_all(&Origin::User(path.to_owned()), own.clone());
+            servers.add_all(&ServerOrigin::User(path.to_owned()), own.clone());
         }
         let project = workspace.join(PROJECT_SERVERS);
         match project_servers(&project) {
-            Ok(all) => servers.add_all(&Origin::Project(project), all),
+            Ok(all) => servers.add_all(&ServerOrigin::Project(project), all),
             Err(why) => servers.warnings.push(why),
         }
         // Whoever wrote a skill may not be whoever uses it, wherever it lies.
         let home = std::env::home_dir().filter(|home| home.is_absolute() && home != workspace);
         for base in std::iter::once(workspace).chain(home.as_deref()) {
             for (skill, declared) in skills::declared(base) {
-                servers.add_all(&Origin::Project(skill), declared);
+                servers.add_all(&ServerOrigin::Project(skill), declared);
             }
         }
         Ok(servers)
@@ -103,7 +103,7 @@ impl Config {
 }
 
 impl Servers {
-    fn add_all(&mut self, origin: &Origin, all: serde_json::Map<String, Value>) {
+    fn add_all(&mut self, origin: &ServerOrigin, all: serde_json::Map<String, Value>) {
         for (name, written) in all {
             if let Some(first) = self.all.iter().find(|first| first.name == name) {
                 // Who is switched off by name is meant to be.
@@ -115,7 +115,7 @@ impl Servers {
                 }
                 continue;
             }
-            if matches!(origin, Origin::Project(_)) && is_on(&written) {
+            if matches!(origin, ServerOrigin::Project(_)) && is_on(&written) {
                 self.warnings.extend(unpinned(&written).map(|(program, package)| {
                     format!(
                         "the server {name:?} of {origin} runs whatever {program} finds as {package:?} on the day; a \

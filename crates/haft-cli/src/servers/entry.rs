@@ -1,4 +1,4 @@
-//! A server as somebody configured it: a table in `haft.toml`, an object in `.mcp.json`, a flag.
+//! A configured server: a table in `haft.toml`, an object in `.mcp.json`, or a flag.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,19 +12,19 @@ use url::Url;
 
 use super::expand::expand;
 
-/// Who configured a server.
+/// Where a server was configured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
-    /// The user, in their own settings.
+pub enum ServerOrigin {
+    /// In the user's own settings.
     User(PathBuf),
-    /// The project, in a file that came with it.
+    /// In a file that came with the project.
     Project(PathBuf),
-    /// Whoever started this process, with a flag.
+    /// On the command line.
     Flag,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ServerOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::User(path) | Self::Project(path) => write!(f, "{}", path.display()),
@@ -35,49 +35,49 @@ impl fmt::Display for Origin {
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
-    /// A process of its own, over its standard input and output.
+pub enum ServerLocation {
+    /// A process, over standard input and output.
     Process {
-        /// The program and its arguments; no shell reads them.
+        /// The program and its arguments; no shell is involved.
         argv: Vec<String>,
-        /// Variables that it gets.
+        /// Additional environment variables.
         environment: Vec<(String, String)>,
-        /// Where it runs.
+        /// Its working directory.
         cwd: Option<PathBuf>,
     },
-    /// An address.
+    /// An HTTP endpoint.
     Http {
-        /// Which.
+        /// Its URL.
         url: String,
-        /// Headers that go with every request.
+        /// Headers sent with every request.
         headers: Vec<(String, String)>,
-        /// Whether it is known to speak only the oldest form.
+        /// Whether it only speaks the HTTP+SSE transport.
         sse: bool,
     },
 }
 
-/// What a server is granted beyond looking at the workspace.
+/// What a server may do besides reading the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Grants {
+pub struct ServerGrants {
     /// Whether it may write the workspace.
     pub writes: bool,
-    /// What it may reach.
+    /// The network it may use.
     pub network: Network,
-    /// Whether nobody holds it.
-    pub unheld: bool,
+    /// Whether it runs without a sandbox.
+    pub unsandboxed: bool,
 }
 
-impl Grants {
-    /// Whether what it does can leave this machine, or its scope.
+impl ServerGrants {
+    /// Whether its effects can leave this machine or its scope.
     pub fn reaches(&self) -> bool {
-        self.unheld || self.network != Network::None
+        self.unsandboxed || self.network != Network::None
     }
 }
 
-impl fmt::Display for Grants {
+impl fmt::Display for ServerGrants {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.unheld {
+        if self.unsandboxed {
             return f.write_str("no sandbox at all");
         }
         let files = if self.writes { "writes the workspace" } else { "only reads the workspace" };
@@ -89,32 +89,32 @@ impl fmt::Display for Grants {
     }
 }
 
-/// A server as somebody configured it.
+/// A configured server.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
-    /// What it is called.
+pub struct ServerEntry {
+    /// Its name.
     pub name: String,
     /// How it is reached.
-    pub way: Way,
-    /// What it is granted.
-    pub grants: Grants,
-    /// How long one of its answers may take.
+    pub location: ServerLocation,
+    /// What it may do.
+    pub grants: ServerGrants,
+    /// The timeout of one response.
     pub timeout: Option<Duration>,
-    /// The only tools of it that are offered, if not all are.
+    /// The tools that are offered, if not all.
     pub only: Option<Vec<String>>,
-    /// Who configured it.
-    pub origin: Origin,
-    /// What it may ask for: `roots`, `elicitation`, `sampling`. Nothing, unless the user says so.
+    /// Where it was configured.
+    pub origin: ServerOrigin,
+    /// The client features it may use: `roots`, `elicitation`, `sampling`. None by default.
     pub offers: Vec<String>,
-    /// The settings of its authorization, as they are.
+    /// The OAuth settings as written.
     pub oauth: Value,
-    /// What was written, before anything was put in for variables: what consent is about.
+    /// The entry as written, before variables are expanded; consent covers this.
     pub written: Value,
 }
 
-/// One entry as files have it. Names that others use for the same are taken, too.
+/// An entry as settings files hold it, with the field names of other programs as aliases.
 #[derive(Debug, Deserialize)]
-struct Raw {
+struct RawServerEntry {
     #[serde(default)]
     command: Option<String>,
     #[serde(default)]
@@ -141,7 +141,7 @@ struct Raw {
     #[serde(default)]
     writes: bool,
     #[serde(default)]
-    network: Option<Words>,
+    network: Option<NetworkSetting>,
     #[serde(default)]
     sandbox: Option<String>,
     #[serde(default)]
@@ -152,12 +152,12 @@ struct Raw {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Words {
+enum NetworkSetting {
     One(String),
     Many(Vec<String>),
 }
 
-impl Words {
+impl NetworkSetting {
     fn network(self) -> Result<Network, String> {
         let words: Vec<String> = match self {
             Self::One(text) => text.split(',').map(|word| word.trim().to_owned()).collect(),
@@ -179,15 +179,15 @@ impl Words {
     }
 }
 
-impl Entry {
-    /// Reads one entry; nothing if it is switched off. `var` looks up the variables that it names.
+impl ServerEntry {
+    /// Parses one entry; `None` if it is disabled. `var` looks up the variables it names.
     pub fn read(
         name: &str,
         written: &Value,
-        origin: Origin,
+        origin: ServerOrigin,
         var: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Option<Self>, String> {
-        let raw: Raw = serde_json::from_value(written.clone())
+        let raw: RawServerEntry = serde_json::from_value(written.clone())
             .map_err(|error| format!("the server {name:?} of {origin}: {error}"))?;
         if raw.disabled || raw.enabled == Some(false) {
             return Ok(None);
@@ -209,29 +209,32 @@ impl Entry {
                 .collect::<Result<Vec<_>, String>>()
         };
         let kind = raw.kind.as_deref().unwrap_or_default();
-        let way = match (raw.command.as_deref().filter(|command| !command.is_empty()), &raw.url) {
+        let location = match (raw.command.as_deref().filter(|command| !command.is_empty()), &raw.url) {
             (Some(command), _) if !matches!(kind, "http" | "sse" | "streamable-http") => {
                 let mut argv = vec![fill(command)?];
                 for argument in &raw.args {
                     argv.push(fill(argument)?);
                 }
                 let cwd = raw.cwd.as_deref().map(&fill).transpose()?.map(PathBuf::from);
-                Way::Process { argv, environment: pairs(&raw.env)?, cwd }
+                ServerLocation::Process { argv, environment: pairs(&raw.env)?, cwd }
             }
             (_, Some(url)) => {
                 let url = fill(url)?;
                 authority(&url).map_err(|why| bad(&format!("{url:?} {why}")))?;
-                Way::Http { url, headers: pairs(&raw.headers)?, sse: kind == "sse" }
+                ServerLocation::Http { url, headers: pairs(&raw.headers)?, sse: kind == "sse" }
             }
             _ => return Err(bad("it has neither a command nor a url")),
         };
-        // What comes with a project grants itself nothing.
+        // An entry of a project cannot grant itself anything.
         let grants = match origin {
-            Origin::Project(_) => Grants::default(),
-            _ => Grants {
+            ServerOrigin::Project(_) => ServerGrants::default(),
+            _ => ServerGrants {
                 writes: raw.writes,
-                network: raw.network.map_or(Ok(Network::None), Words::network).map_err(|why| bad(&why))?,
-                unheld: match raw.sandbox.as_deref() {
+                network: raw
+                    .network
+                    .map_or(Ok(Network::None), NetworkSetting::network)
+                    .map_err(|why| bad(&why))?,
+                unsandboxed: match raw.sandbox.as_deref() {
                     None | Some("on") => false,
                     Some("off") => true,
                     Some(other) => return Err(bad(&format!("sandbox is \"on\" or \"off\", not {other:?}"))),
@@ -240,45 +243,45 @@ impl Entry {
         };
         Ok(Some(Self {
             name: name.to_owned(),
-            way,
+            location,
             grants,
             timeout: raw.timeout.map(Duration::from_millis),
             only: raw.tools,
-            offers: if matches!(origin, Origin::Project(_)) { Vec::new() } else { raw.offers },
+            offers: if matches!(origin, ServerOrigin::Project(_)) { Vec::new() } else { raw.offers },
             origin,
             oauth: raw.oauth,
             written: written.clone(),
         }))
     }
 
-    /// Whether its user must say yes before it is used.
+    /// Whether the user must consent before it is used.
     pub fn needs_consent(&self) -> bool {
-        matches!(self.origin, Origin::Project(_))
+        matches!(self.origin, ServerOrigin::Project(_))
     }
 
-    /// What it is, in one line.
+    /// The command line or URL.
     pub fn line(&self) -> String {
-        match &self.way {
-            Way::Process { argv, .. } => argv.join(" "),
-            Way::Http { url, .. } => url.clone(),
+        match &self.location {
+            ServerLocation::Process { argv, .. } => argv.join(" "),
+            ServerLocation::Http { url, .. } => url.clone(),
         }
     }
 
-    /// The host that it is reached at, if it is no process.
+    /// The host of an HTTP server.
     pub fn host(&self) -> Option<String> {
-        match &self.way {
-            Way::Http { url, .. } => authority(url).ok()?.entries().into_iter().next(),
-            Way::Process { .. } => None,
+        match &self.location {
+            ServerLocation::Http { url, .. } => authority(url).ok()?.entries().into_iter().next(),
+            ServerLocation::Process { .. } => None,
         }
     }
 
-    /// Whether what it does can leave this machine, or its scope.
+    /// Whether its effects can leave this machine or its scope.
     pub fn reaches(&self) -> bool {
-        matches!(self.way, Way::Http { .. }) || self.grants.reaches()
+        matches!(self.location, ServerLocation::Http { .. }) || self.grants.reaches()
     }
 }
 
-/// The place that an address names.
+/// The host and port of a URL.
 fn authority(url: &str) -> Result<Authority, String> {
     let url = Url::parse(url).map_err(|error| format!("is no address: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -289,15 +292,15 @@ fn authority(url: &str) -> Result<Authority, String> {
     Authority::parse(&named).map_err(|why| format!("names no host: {why}"))
 }
 
-/// All entries of a table or of a file's `mcpServers`, by name; and what is wrong with the others.
+/// Parses all entries of a table; returns the valid ones and the errors of the others.
 pub fn entries(
     all: &Map<String, Value>,
-    origin: &Origin,
+    origin: &ServerOrigin,
     var: &dyn Fn(&str) -> Option<String>,
-) -> (Vec<Entry>, Vec<String>) {
+) -> (Vec<ServerEntry>, Vec<String>) {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
     for (name, written) in all {
-        match Entry::read(name, written, origin.clone(), var) {
+        match ServerEntry::read(name, written, origin.clone(), var) {
             Ok(Some(entry)) => good.push(entry),
             Ok(None) => {}
             Err(why) => bad.push(why),
@@ -306,7 +309,7 @@ pub fn entries(
     (good, bad)
 }
 
-/// The servers of a `.mcp.json`; `place` says where the bytes come from.
+/// Parses the `mcpServers` of a `.mcp.json`; `place` names the file in errors.
 pub fn mcp_json(bytes: &[u8], place: &str) -> Result<Map<String, Value>, String> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let value: Value = serde_json::from_slice(bytes).map_err(|error| format!("{place}: {error}"))?;
@@ -326,21 +329,21 @@ mod tests {
 
     use super::*;
 
-    fn read(written: &Value, origin: Origin) -> Result<Option<Entry>, String> {
+    fn read(written: &Value, origin: ServerOrigin) -> Result<Option<ServerEntry>, String> {
         let var = |name: &str| (name == "HOST").then(|| "example.org".to_owned());
-        Entry::read("x", written, origin, &var)
+        ServerEntry::read("x", written, origin, &var)
     }
 
-    fn mine(written: &Value) -> Result<Option<Entry>, String> {
-        read(written, Origin::User("/h/haft.toml".into()))
+    fn mine(written: &Value) -> Result<Option<ServerEntry>, String> {
+        read(written, ServerOrigin::User("/h/haft.toml".into()))
     }
 
     #[test]
-    fn a_command_counts_before_a_url_unless_the_type_says_otherwise() {
+    fn command_wins_over_url_unless_type_is_http() {
         let both = json!({"command": "c", "args": ["a b", "$(x)"], "url": "https://${HOST}/mcp"});
-        let way = mine(&both).unwrap().unwrap().way;
-        let read = matches!(&way, Way::Process { argv, .. } if argv == &["c", "a b", "$(x)"]);
-        assert!(read, "no shell reads them: {way:?}");
+        let location = mine(&both).unwrap().unwrap().location;
+        let read = matches!(&location, ServerLocation::Process { argv, .. } if argv == &["c", "a b", "$(x)"]);
+        assert!(read, "arguments are not split by a shell: {location:?}");
         let mut http = both;
         http["type"] = json!("http");
         let entry = mine(&http).unwrap().unwrap();
@@ -349,21 +352,21 @@ mod tests {
         assert!(mine(&json!({"url": "file:///etc/passwd"})).is_err());
         assert!(mine(&json!({"args": ["x"]})).is_err_and(|why| why.contains("neither")));
         assert!(mine(&json!({"command": "c", "env": {"A": "${MISSING}"}})).is_err());
-        assert_eq!(mine(&json!({"enabled": false})), Ok(None), "what is off need not be whole");
+        assert_eq!(mine(&json!({"enabled": false})), Ok(None), "a disabled entry may be incomplete");
     }
 
     #[test]
-    fn a_project_grants_itself_nothing() {
+    fn project_entry_cannot_grant_itself_anything() {
         let greedy = json!({"command": "c", "writes": true, "network": "all", "sandbox": "off"});
-        let project = read(&greedy, Origin::Project("/w/.mcp.json".into())).unwrap().unwrap();
-        assert_eq!(project.grants, Grants::default());
+        let project = read(&greedy, ServerOrigin::Project("/w/.mcp.json".into())).unwrap().unwrap();
+        assert_eq!(project.grants, ServerGrants::default());
         assert!(project.needs_consent() && !project.reaches());
         let own = mine(&greedy).unwrap().unwrap();
-        assert!(own.grants.unheld && own.grants.writes && !own.needs_consent());
+        assert!(own.grants.unsandboxed && own.grants.writes && !own.needs_consent());
     }
 
     #[test]
-    fn a_grant_that_is_not_understood_is_none() {
+    fn invalid_grant_is_an_error() {
         let network = |words: Value| {
             mine(&json!({"command": "c", "network": words})).map(|e| e.unwrap().grants.network)
         };
@@ -378,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_none_says_so() {
+    fn invalid_file_is_an_error_with_its_name() {
         let servers = |text: &str| mcp_json(text.as_bytes(), "f");
         assert_eq!(servers("\u{feff}{\"mcpServers\": {\"a\": {}}}").unwrap().len(), 1);
         assert_eq!(servers("{}"), Ok(Map::new()));

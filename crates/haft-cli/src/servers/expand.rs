@@ -1,6 +1,6 @@
-//! Variables in the text of a server's entry: `${NAME}` and `${NAME:-otherwise}`.
+//! Variables in the text of a server's entry: `${NAME}` and `${NAME:-default}`.
 
-/// The text with its variables put in; a variable that is not set and has no other value is an error.
+/// Expands the variables; one that is not set and has no default is an error.
 pub(super) fn expand(text: &str, var: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut done = String::with_capacity(text.len());
     let mut rest = text;
@@ -10,15 +10,15 @@ pub(super) fn expand(text: &str, var: &dyn Fn(&str) -> Option<String>) -> Result
         let Some(end) = inside.find('}') else {
             return Err(format!("{text:?} has a ${{ without its }}"));
         };
-        let (name, otherwise) = match inside[..end].split_once(":-") {
-            Some((name, otherwise)) => (name, Some(otherwise)),
+        let (name, default) = match inside[..end].split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
             None => (&inside[..end], None),
         };
-        match var(name).filter(|value| otherwise.is_none() || !value.is_empty()) {
+        match var(name).filter(|value| default.is_none() || !value.is_empty()) {
             Some(value) => done.push_str(&value),
-            None => match otherwise {
-                Some(otherwise) => done.push_str(otherwise),
-                None => return Err(format!("the variable {name} that it names is not set")),
+            None => match default {
+                Some(default) => done.push_str(default),
+                None => return Err(format!("the variable {name} is not set")),
             },
         }
         rest = &inside[end + 1..];
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_put_in_once_and_missing_ones_are_told() {
+    fn expansion_is_not_recursive_and_missing_variables_are_errors() {
         let var = |name: &str| match name {
             "A" => Some("${B}".to_owned()),
             "EMPTY" => Some(String::new()),
@@ -41,7 +41,7 @@ mod tests {
         assert_eq!(
             expand("x${A}y${A}", &var).as_deref(),
             Ok("x${B}y${B}"),
-            "what was put in is not looked at again"
+            "expanded text is not expanded again"
         );
         assert_eq!(expand("${B:-b}${EMPTY:-e}${EMPTY}", &var).as_deref(), Ok("be"));
         assert_eq!(expand("$A {A} }", &var).as_deref(), Ok("$A {A} }"));

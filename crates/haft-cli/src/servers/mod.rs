@@ -1,17 +1,17 @@
-//! Holds other people's servers: which there are, whom the user trusts, and their tools as tools of the runtime.
+//! The MCP servers that the user configured: their entries, the user's consent, and their tools as tools of the runtime.
 
+mod client_features;
+mod context;
 mod entry;
 mod expand;
-mod ground;
-mod held;
-mod offers;
+mod handle;
 mod process;
-mod result;
 mod source;
 mod tool;
+mod tool_result;
 mod trust;
 
-pub use entry::{Entry, Grants, Origin, Way, entries, mcp_json};
-pub use ground::OnChange;
-pub use source::{Naming, Servers, Setup, Trial, with_prefix, without_prefix};
-pub use trust::{Known, Trust, changed, identity};
+pub use context::OnChange;
+pub use entry::{ServerEntry, ServerGrants, ServerLocation, ServerOrigin, entries, mcp_json};
+pub use source::{Naming, ServerReport, Servers, ServersSetup, with_prefix, without_prefix};
+pub use trust::{KnownServer, TrustStore, changed_tools, identity};

@@ -1,4 +1,4 @@
-//! A server's process as its client needs it.
+//! Connects a server process of the sandbox with the MCP client.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ use haft_tool::Exit;
 
 use haft_mcp::client::{ProcessHandle, ProcessPipes};
 
-/// The pipes of a server that Haft has started, and its life.
+/// The pipes of a server process and the handle that ends it.
 pub(super) fn pipes(companion: Companion) -> ProcessPipes {
     let Companion { input, output, errors, life } = companion;
-    ProcessPipes { stdin: input, stdout: output, stderr: errors, process: Box::new(Process(life)) }
+    ProcessPipes { stdin: input, stdout: output, stderr: errors, process: Box::new(ServerProcessExit(life)) }
 }
 
-/// Its keeper asks first and forces then, and ends whatever it has started; to terminate and to kill are the same here.
-struct Process(Arc<Life>);
+/// The sandbox sends SIGTERM first and SIGKILL later, to the whole process tree, so terminate and kill are the same.
+struct ServerProcessExit(Arc<Life>);
 
-impl ProcessHandle for Process {
+impl ProcessHandle for ServerProcessExit {
     fn exit_fd(&self) -> Option<BorrowedFd<'_>> {
-        // Haft holds the far ends of its pipes until it has ended, so they end with it.
+        // The pipes reach EOF when the process tree has ended.
         None
     }
 
     fn wait(&self, limit: Duration) -> Option<String> {
-        self.0.wait(limit).map(|parting| words(&parting))
+        self.0.wait(limit).map(|parting| describe_exit(&parting))
     }
 
     fn terminate(&self) {
@@ -37,7 +37,7 @@ impl ProcessHandle for Process {
     }
 }
 
-fn words(parting: &Parting) -> String {
+fn describe_exit(parting: &Parting) -> String {
     let mut words = match parting.exit {
         Some(Exit::Code(code)) => format!("exit status {code}"),
         Some(Exit::Signal(signal)) => format!("signal {signal}"),
@@ -47,7 +47,7 @@ fn words(parting: &Parting) -> String {
     if let Some(why) = &parting.why {
         words.push_str(&format!("; {why}"));
     }
-    // What it was refused is often why it ended.
+    // A refusal by the sandbox is often the reason for the exit.
     for denial in parting.denials.iter().take(3) {
         words.push_str(&format!("; {}", denial.line()));
     }

@@ -1,4 +1,4 @@
-//! A server's tool as a tool of the runtime: planned, decided, recorded and bounded like every other.
+//! A server's tool as a tool of the runtime.
 
 use std::sync::Arc;
 
@@ -8,46 +8,46 @@ use haft_tool::{
 };
 use serde_json::Value;
 
-use super::held::Held;
-use super::result::output;
+use super::handle::ServerHandle;
+use super::tool_result::output;
 use haft_mcp::client::portable::PortableTool;
 use haft_mcp::client::{self, McpError, ToolCallOptions};
 
-/// How much of a result is shown; the whole of it is in the ledger.
-const MOST_CHARS: usize = 100_000;
+/// The largest result that is shown; the full text stays in the ledger.
+const MAX_RESULT_CHARS: usize = 100_000;
 
 /// A server's tool.
 pub(super) struct RemoteTool {
     name: String,
-    held: Arc<Held>,
+    handle: Arc<ServerHandle>,
     tool: PortableTool,
 }
 
 impl RemoteTool {
-    pub(super) fn new(name: &str, held: &Arc<Held>, tool: &PortableTool) -> Self {
-        Self { name: name.to_owned(), held: Arc::clone(held), tool: tool.clone() }
+    pub(super) fn new(name: &str, handle: &Arc<ServerHandle>, tool: &PortableTool) -> Self {
+        Self { name: name.to_owned(), handle: Arc::clone(handle), tool: tool.clone() }
     }
 
     fn planned_effects(&self) -> Vec<Effect> {
         let grants =
-            self.held.known().map(|known| known.grants(&self.held.entry).clone()).unwrap_or_default();
+            self.handle.known().map(|known| known.grants(&self.handle.entry).clone()).unwrap_or_default();
         vec![Effect::Serve {
-            server: self.held.entry.name.clone(),
-            reaches: self.held.entry.reaches() || grants.reaches(),
-            writes: grants.writes || grants.unheld,
+            server: self.handle.entry.name.clone(),
+            reaches: self.handle.entry.reaches() || grants.reaches(),
+            writes: grants.writes || grants.unsandboxed,
         }]
     }
 
     fn call(&self, arguments: &Value, world: &dyn World) -> Result<Output, ToolError> {
-        let client = self.held.client()?;
-        self.held.ground.catch_up(&self.held.entry.name, &client)?;
-        // The list may be another one now that somebody has asked for it.
-        let offered = self.held.tools().is_some_and(|tools| tools.contains(&self.tool));
+        let client = self.handle.client()?;
+        self.handle.context.refresh_tools(&self.handle.entry.name, &client)?;
+        // Connecting may have loaded a changed tool list.
+        let offered = self.handle.tools().is_some_and(|tools| tools.contains(&self.tool));
         if !offered {
-            let (tool, server) = (&self.tool.name, &self.held.entry.name);
+            let (tool, server) = (&self.tool.name, &self.handle.entry.name);
             return Err(ToolError::denied(format!(
-                "the tool {tool} of the server {server} is gone, or is not what you were shown: `haft mcp get {server}` tells \
-                 more, `haft mcp trust {server}` allows what changed"
+                "The tool {tool} of the server {server} was removed or has changed. `haft mcp get {server}` shows the change, \
+                 `haft mcp trust {server}` allows it."
             )));
         }
         let progress = |progress: &client::ProgressUpdate| {
@@ -59,9 +59,9 @@ impl RemoteTool {
         let options = ToolCallOptions { progress: &progress, ..ToolCallOptions::new(world.cancelled()) };
         client.call_tool(&self.tool.name, arguments, &options).map(output).map_err(|error| {
             if matches!(error.kind, McpError::Disconnected | McpError::Unreachable | McpError::Closed) {
-                self.held.lost(&client);
+                self.handle.lost(&client);
             }
-            self.held.told(&error)
+            self.handle.tool_error(&error)
         })
     }
 }
@@ -72,7 +72,7 @@ impl AnyTool for RemoteTool {
     }
 
     fn effects(&self) -> &[EffectKind] {
-        // Whatever the server says of its tools: that is a hint and no promise.
+        // Independent of the server's annotations, which are untrusted hints.
         &[EffectKind::Serve]
     }
 
@@ -81,14 +81,14 @@ impl AnyTool for RemoteTool {
             name: self.name.clone(),
             description: self.tool.description.clone(),
             input_schema: self.tool.input_schema.clone(),
-            // Nobody holds a server to what it says it gives, so it is not said in our name.
+            // Results are not checked against the server's output schema, so it is not passed on.
             output_schema: None,
             side_effect: self.side_effect(),
         }
     }
 
     fn bound(&self) -> Bound {
-        Bound { max_chars: MOST_CHARS, ..Bound::default() }
+        Bound { max_chars: MAX_RESULT_CHARS, ..Bound::default() }
     }
 
     fn is_remote(&self) -> bool {

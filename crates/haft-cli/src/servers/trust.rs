@@ -1,6 +1,6 @@
-//! What the user has said yes to: servers that came with a project, and what each server's tools looked like then.
+//! The user's consent to servers that came with a project, and the tools of each server as the user accepted them.
 //!
-//! One file for each server in Haft's own state directory, so that a start reads only what it needs.
+//! One file per server in Haft's state directory, so that a start reads only what it needs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,77 +10,77 @@ use haft_tool::{ToolError, now_ms};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::entry::{Entry, Grants, Way};
+use super::entry::{ServerEntry, ServerGrants, ServerLocation};
 
-/// The most bytes of one server's file.
-const MOST_BYTES: u64 = 32 << 20;
+/// The largest size of one server's file.
+const MAX_RECORD_BYTES: u64 = 32 << 20;
 
-/// Where the user's consents are kept.
+/// The store of the user's consents.
 #[derive(Debug, Clone)]
-pub struct Trust {
+pub struct TrustStore {
     directory: PathBuf,
 }
 
-/// What is known of one server.
+/// The stored state of one server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Known {
-    /// What it was called.
+pub struct KnownServer {
+    /// Its name when it was stored.
     pub name: String,
-    /// When the user said yes, in milliseconds since 1970.
+    /// When the user consented, in milliseconds since 1970.
     pub consent: Option<u64>,
-    /// What the user granted it.
-    pub grants: Grants,
-    /// Its tools as the user has seen them, by their own names.
+    /// What the user allowed it to do.
+    pub grants: ServerGrants,
+    /// Its accepted tools by name.
     pub tools: BTreeMap<String, Value>,
-    /// Whether its tools have been seen at all.
+    /// Whether its tools were ever listed.
     pub seen: bool,
-    /// Its tools as they were last, where they are not as the user has seen them.
+    /// Its tools as last listed, if they differ from the accepted ones.
     pub pending: Option<BTreeMap<String, Value>>,
 }
 
-impl Known {
-    /// What the server may do: what the user granted it, or what its entry says where that is the user's own.
-    pub fn grants<'a>(&'a self, entry: &'a Entry) -> &'a Grants {
+impl KnownServer {
+    /// What the server may do: the user's grant, or the entry's own if the user wrote it.
+    pub fn grants<'a>(&'a self, entry: &'a ServerEntry) -> &'a ServerGrants {
         if entry.needs_consent() { &self.grants } else { &entry.grants }
     }
 
     /// Whether the server may be used.
-    pub fn is_trusted(&self, entry: &Entry) -> bool {
+    pub fn is_trusted(&self, entry: &ServerEntry) -> bool {
         self.consent.is_some() || !entry.needs_consent()
     }
 }
 
-impl Trust {
-    /// Consents that are kept below `home`.
+impl TrustStore {
+    /// The store below `home`.
     pub fn new(home: &Path) -> Self {
         Self { directory: home.join("servers") }
     }
 
-    /// What is known of a server; nothing if it is new, or is no longer what it was.
-    pub fn known(&self, entry: &Entry) -> Result<Known, ToolError> {
+    /// The stored state of a server; empty if it is new or its entry has changed.
+    pub fn known(&self, entry: &ServerEntry) -> Result<KnownServer, ToolError> {
         Ok(self.file(entry).read()?.map(|bytes| read(&bytes)).unwrap_or_default())
     }
 
-    /// Forgets a server; whether there was anything to forget.
-    pub fn forget(&self, entry: &Entry) -> Result<bool, ToolError> {
-        let nothing = Known::default();
+    /// Deletes the stored state of a server; returns whether there was any.
+    pub fn forget(&self, entry: &ServerEntry) -> Result<bool, ToolError> {
+        let nothing = KnownServer::default();
         self.file(entry).update(|old| match old.map(|bytes| read(&bytes)) {
             Some(known) if known != nothing => Ok((true, Some(serde_json::to_vec(&nothing)?))),
             _ => Ok((false, None)),
         })
     }
 
-    /// The user has said yes to this server, with these grants. What its tools looked like stays as the user has seen it.
-    pub fn consent(&self, entry: &Entry, grants: Grants) -> Result<(), ToolError> {
+    /// Stores the user's consent to the server with these grants. Accepted tools stay as they are.
+    pub fn consent(&self, entry: &ServerEntry, grants: ServerGrants) -> Result<(), ToolError> {
         self.change(entry, |known| {
             known.consent = Some(now_ms());
             known.grants = grants;
         })
     }
 
-    /// The user has seen these tools of the server, and said yes to them.
-    pub fn accept(&self, entry: &Entry, tools: BTreeMap<String, Value>) -> Result<(), ToolError> {
+    /// Stores these tools as accepted by the user.
+    pub fn accept_tools(&self, entry: &ServerEntry, tools: BTreeMap<String, Value>) -> Result<(), ToolError> {
         self.change(entry, |known| {
             known.seen = true;
             known.pending = known.pending.take().filter(|pending| *pending != tools);
@@ -88,15 +88,19 @@ impl Trust {
         })
     }
 
-    /// What the server shows now. The first time it is taken as it is; later, what is not as the user has seen it waits for
-    /// their yes. Gives the names of the tools that wait.
-    pub fn saw(&self, entry: &Entry, now: &BTreeMap<String, Value>) -> Result<Vec<String>, ToolError> {
+    /// Compares the listed tools with the accepted ones. The first list is accepted; later differences wait for consent.
+    /// Returns the names of the waiting tools.
+    pub fn record_tools(
+        &self,
+        entry: &ServerEntry,
+        now: &BTreeMap<String, Value>,
+    ) -> Result<Vec<String>, ToolError> {
         let known = self.known(entry)?;
         if !known.seen {
-            self.accept(entry, now.clone())?;
+            self.accept_tools(entry, now.clone())?;
             return Ok(Vec::new());
         }
-        let waiting: Vec<String> = changed(&known, now).into_iter().map(str::to_owned).collect();
+        let waiting: Vec<String> = changed_tools(&known, now).into_iter().map(str::to_owned).collect();
         let pending = (!waiting.is_empty()).then(|| now.clone());
         if known.pending != pending {
             self.change(entry, |known| known.pending = pending)?;
@@ -104,7 +108,7 @@ impl Trust {
         Ok(waiting)
     }
 
-    fn change(&self, entry: &Entry, change: impl FnOnce(&mut Known)) -> Result<(), ToolError> {
+    fn change(&self, entry: &ServerEntry, change: impl FnOnce(&mut KnownServer)) -> Result<(), ToolError> {
         self.file(entry).update(|old| {
             let mut known = old.map(|bytes| read(&bytes)).unwrap_or_default();
             known.name.clone_from(&entry.name);
@@ -113,35 +117,36 @@ impl Trust {
         })
     }
 
-    fn file(&self, entry: &Entry) -> PrivateFile {
-        PrivateFile::new(&self.directory, format!("{}.json", identity(entry)), MOST_BYTES)
+    fn file(&self, entry: &ServerEntry) -> PrivateFile {
+        PrivateFile::new(&self.directory, format!("{}.json", identity(entry)), MAX_RECORD_BYTES)
     }
 }
 
-/// What cannot be read any more has to be asked again.
-fn read(bytes: &[u8]) -> Known {
+/// Parses the file; an unreadable one counts as no consent.
+fn read(bytes: &[u8]) -> KnownServer {
     serde_json::from_slice(bytes).unwrap_or_default()
 }
 
-/// What an entry may say without saying what the server is: how it is used, and what its user grants it.
-const HOW: [&str; 8] = ["disabled", "enabled", "network", "offers", "sandbox", "timeout", "tools", "writes"];
+/// The keys of an entry that do not identify the server.
+const USAGE_KEYS: [&str; 8] =
+    ["disabled", "enabled", "network", "offers", "sandbox", "timeout", "tools", "writes"];
 
-/// What makes a server the same one: who configured it, its name, and everything that says what it is. Another command,
-/// argument, variable or address is another server; another order of the same words is not.
-pub fn identity(entry: &Entry) -> String {
-    let kind = match &entry.way {
-        Way::Process { .. } => "process",
-        Way::Http { .. } => "http",
+/// The identity of a server: its origin, its name and every key that determines what runs. Another command, argument,
+/// variable or URL is another server; the order of keys does not matter.
+pub fn identity(entry: &ServerEntry) -> String {
+    let kind = match &entry.location {
+        ServerLocation::Process { .. } => "process",
+        ServerLocation::Http { .. } => "http",
     };
     let mut what = sorted(&entry.written);
     if let Value::Object(what) = &mut what {
-        what.retain(|name, _| !HOW.contains(&name.as_str()));
+        what.retain(|name, _| !USAGE_KEYS.contains(&name.as_str()));
     }
     let whole = json!([entry.origin.to_string(), entry.name, [kind, what]]);
     hash(whole.to_string().as_bytes())
 }
 
-/// The value with all names in one order.
+/// The value with sorted keys.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -154,8 +159,8 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// The tools that are not as the user has seen them: new, changed.
-pub fn changed<'a>(known: &Known, now: &'a BTreeMap<String, Value>) -> Vec<&'a str> {
+/// The names of tools that are new or differ from the accepted ones.
+pub fn changed_tools<'a>(known: &KnownServer, now: &'a BTreeMap<String, Value>) -> Vec<&'a str> {
     now.iter()
         .filter(|(name, tool)| known.tools.get(*name) != Some(tool))
         .map(|(name, _)| name.as_str())
@@ -165,11 +170,11 @@ pub fn changed<'a>(known: &Known, now: &'a BTreeMap<String, Value>) -> Vec<&'a s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::servers::Origin;
+    use crate::servers::ServerOrigin;
 
-    fn entry(command: &str) -> Entry {
-        let origin = Origin::Project("/w/.mcp.json".into());
-        Entry::read("x", &json!({"command": command}), origin, &|_| None).unwrap().unwrap()
+    fn entry(command: &str) -> ServerEntry {
+        let origin = ServerOrigin::Project("/w/.mcp.json".into());
+        ServerEntry::read("x", &json!({"command": command}), origin, &|_| None).unwrap().unwrap()
     }
 
     fn tools(words: &[(&str, &str)]) -> BTreeMap<String, Value> {
@@ -177,24 +182,25 @@ mod tests {
     }
 
     #[test]
-    fn consent_is_to_one_command_and_is_forgotten_whole() {
+    fn consent_covers_one_command_and_can_be_deleted() {
         let home = tempfile::tempdir().unwrap();
-        let trust = Trust::new(home.path());
+        let trust = TrustStore::new(home.path());
         let (one, other) = (entry("one"), entry("other"));
         assert!(!trust.known(&one).unwrap().is_trusted(&one));
         assert!(!trust.forget(&one).unwrap());
-        trust.consent(&one, Grants { writes: true, ..Grants::default() }).unwrap();
+        trust.consent(&one, ServerGrants { writes: true, ..ServerGrants::default() }).unwrap();
         let known = trust.known(&one).unwrap();
         assert!(known.is_trusted(&one) && known.grants(&one).writes);
         assert!(!trust.known(&other).unwrap().is_trusted(&other), "another command is another server");
         assert!(trust.forget(&one).unwrap() && !trust.forget(&one).unwrap());
-        assert_eq!(trust.known(&one).unwrap(), Known::default());
+        assert_eq!(trust.known(&one).unwrap(), KnownServer::default());
     }
 
     #[test]
-    fn all_that_says_what_a_server_is_makes_it_another_one() {
+    fn every_identifying_key_changes_the_identity() {
         let of = |written: Value| {
-            let entry = Entry::read("x", &written, Origin::Project("/w/.mcp.json".into()), &|_| None);
+            let entry =
+                ServerEntry::read("x", &written, ServerOrigin::Project("/w/.mcp.json".into()), &|_| None);
             identity(&entry.unwrap().unwrap())
         };
         let first = of(json!({"command": "c", "args": ["a", "b"], "env": {"A": "1", "B": "2"}}));
@@ -212,37 +218,37 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_taken_as_they_are_first_and_wait_when_they_change() {
+    fn first_tools_are_accepted_and_changed_ones_wait() {
         let home = tempfile::tempdir().unwrap();
-        let trust = Trust::new(home.path());
+        let trust = TrustStore::new(home.path());
         let entry = entry("one");
         let first = tools(&[("a", "adds"), ("b", "subtracts")]);
-        assert!(trust.saw(&entry, &first).unwrap().is_empty());
-        assert!(trust.saw(&entry, &first).unwrap().is_empty());
+        assert!(trust.record_tools(&entry, &first).unwrap().is_empty());
+        assert!(trust.record_tools(&entry, &first).unwrap().is_empty());
         let later = tools(&[("a", "adds, and sends your keys"), ("b", "subtracts"), ("c", "new")]);
-        assert_eq!(trust.saw(&entry, &later).unwrap(), ["a", "c"]);
-        trust.consent(&entry, Grants::default()).unwrap();
+        assert_eq!(trust.record_tools(&entry, &later).unwrap(), ["a", "c"]);
+        trust.consent(&entry, ServerGrants::default()).unwrap();
         assert_eq!(
-            trust.saw(&entry, &later).unwrap(),
+            trust.record_tools(&entry, &later).unwrap(),
             ["a", "c"],
-            "a yes to the server is none to its new tools"
+            "consent to the server does not cover its new tools"
         );
         assert_eq!(trust.known(&entry).unwrap().pending.as_ref(), Some(&later));
-        assert!(trust.saw(&entry, &first).unwrap().is_empty());
-        assert_eq!(trust.known(&entry).unwrap().pending, None, "it went back");
-        trust.saw(&entry, &later).unwrap();
-        trust.accept(&entry, later.clone()).unwrap();
-        assert!(trust.saw(&entry, &later).unwrap().is_empty());
+        assert!(trust.record_tools(&entry, &first).unwrap().is_empty());
+        assert_eq!(trust.known(&entry).unwrap().pending, None, "the tools changed back");
+        trust.record_tools(&entry, &later).unwrap();
+        trust.accept_tools(&entry, later.clone()).unwrap();
+        assert!(trust.record_tools(&entry, &later).unwrap().is_empty());
         let fewer = tools(&[("b", "subtracts")]);
-        assert!(trust.saw(&entry, &fewer).unwrap().is_empty(), "a tool that is gone harms nobody");
+        assert!(trust.record_tools(&entry, &fewer).unwrap().is_empty(), "a removed tool needs no consent");
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_trusts_nobody() {
+    fn unreadable_file_counts_as_no_consent() {
         let home = tempfile::tempdir().unwrap();
-        let trust = Trust::new(home.path());
+        let trust = TrustStore::new(home.path());
         let entry = entry("one");
-        trust.consent(&entry, Grants::default()).unwrap();
+        trust.consent(&entry, ServerGrants::default()).unwrap();
         trust.file(&entry).update(|_| Ok(((), Some(b"{\"consent\": \"yes\"".to_vec())))).unwrap();
         assert!(!trust.known(&entry).unwrap().is_trusted(&entry));
     }

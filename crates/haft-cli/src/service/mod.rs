@@ -1,8 +1,8 @@
-//! The runtime as a service: its tools for any client, its questions as elicitations, its files and outputs as resources.
+//! Serves the runtime over MCP: tools, questions as elicitations, files and outputs as resources, skills as prompts.
 
-mod asking;
-mod form;
-mod past;
+mod call_result;
+mod elicitation;
+mod ledger_tools;
 mod resources;
 mod sessions;
 mod skills;
@@ -14,7 +14,7 @@ use haft_runtime::{CallOptions, Runtime, Watch};
 use haft_tool::{Call, Execution, Host, ToolError};
 use serde_json::{Map, Value, json};
 
-use form::result;
+use call_result::call_result;
 use haft::mcp_form::definition;
 use haft_mcp::serve::{
     CacheHint, ChangeNotifier, ListPage, LogLevel, McpService, RequestContext, ServerCapabilities,
@@ -24,30 +24,30 @@ use haft_mcp::wire::RpcError;
 use sessions::Sessions;
 pub(crate) use skills::{FOLDERS as SKILL_FOLDERS, front_matter};
 
-/// How many tools or resources are on a page.
-const PAGE: usize = 100;
-/// How long a list of tools waits for servers that nobody has met yet.
-const MEETING: Duration = Duration::from_secs(2);
-/// For how long a list of tools holds; that it changed is told, too.
-const TOOLS_HOLD: CacheHint = CacheHint { ttl_ms: 300_000, public: false };
+/// The number of items on a page of a list.
+const PAGE_SIZE: usize = 100;
+/// How long `tools/list` waits for servers whose tools are unknown.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long clients may cache the list of tools; changes are announced as well.
+const TOOLS_CACHE: CacheHint = CacheHint { ttl_ms: 300_000, public: false };
 
-/// Makes the runtime of one client: a session of its own in the ledger.
-pub(crate) type Make = Box<dyn Fn() -> Result<Runtime, ToolError> + Send + Sync>;
+/// Creates the runtime of one client, with its own session in the ledger.
+pub(crate) type CreateRuntime = Box<dyn Fn() -> Result<Runtime, ToolError> + Send + Sync>;
 
-/// The runtime as a service.
-pub(crate) struct Hands {
+/// Serves a runtime per client.
+pub(crate) struct RuntimeService {
     sessions: Sessions,
     host: Arc<dyn Host>,
     instructions: Option<String>,
 }
 
-impl Hands {
-    /// Hands whose sessions `make` makes; `host` does for its tools whatever the client cannot.
-    pub(crate) fn new(make: Make, host: Arc<dyn Host>, instructions: Option<String>) -> Self {
-        Self { sessions: Sessions::new(make), host, instructions }
+impl RuntimeService {
+    /// A service whose sessions come from `create`; `host` does what the client cannot.
+    pub(crate) fn new(create: CreateRuntime, host: Arc<dyn Host>, instructions: Option<String>) -> Self {
+        Self { sessions: Sessions::new(create), host, instructions }
     }
 
-    /// Lets every session go, and everything that it has started.
+    /// Ends every session and everything it started.
     pub(crate) fn close(&self) {
         self.sessions.close();
     }
@@ -59,9 +59,9 @@ impl Hands {
     fn options(&self, runtime: &Runtime, context: &Arc<RequestContext>) -> CallOptions {
         CallOptions {
             cancel: context.cancel().clone(),
-            watch: context.wants_progress().then(|| watch(context)),
-            asker: Some(Arc::new(asking::Client(Arc::clone(context)))),
-            host: Some(Arc::new(asking::ClientHost {
+            watch: context.wants_progress().then(|| report_progress(context)),
+            asker: Some(Arc::new(elicitation::ClientAsker(Arc::clone(context)))),
+            host: Some(Arc::new(elicitation::ClientHost {
                 context: Arc::clone(context),
                 host: Arc::clone(&self.host),
                 runtime: runtime.clone(),
@@ -71,7 +71,7 @@ impl Hands {
     }
 }
 
-impl McpService for Hands {
+impl McpService for RuntimeService {
     fn identity(&self) -> ServerIdentity {
         ServerIdentity {
             name: "haft",
@@ -86,15 +86,15 @@ impl McpService for Hands {
     }
 
     fn set_notifier(&self, notifier: &ChangeNotifier) {
-        self.sessions.tell(notifier);
+        self.sessions.announce_to(notifier);
     }
 
     fn list_tools(&self, cursor: Option<&str>, context: &Arc<RequestContext>) -> Result<ListPage, RpcError> {
         let runtime = self.runtime(context)?;
-        // Who takes longer is told when they are there.
-        runtime.meet(MEETING);
+        // Slower servers announce a changed list later.
+        runtime.meet(CONNECT_TIMEOUT);
         let tools = runtime.definitions().iter().map(definition).collect();
-        ListPage::new(tools, cursor, PAGE, TOOLS_HOLD)
+        ListPage::new(tools, cursor, PAGE_SIZE, TOOLS_CACHE)
     }
 
     fn call_tool(
@@ -106,7 +106,7 @@ impl McpService for Hands {
         let runtime = self.runtime(context)?;
         if !runtime.knows(name) {
             return Err(RpcError::invalid_params(format!(
-                "Unknown tool: {name:?}; tools/list has those that there are"
+                "Unknown tool: {name:?}. tools/list has the available ones."
             )));
         }
         let call = Call::new(format!("mcp_{}", context.id()), name, arguments);
@@ -114,7 +114,7 @@ impl McpService for Hands {
         for denial in &done.receipt.denials {
             context.log(LogLevel::Notice, "haft", &json!(denial));
         }
-        Ok(result(done, context.version()))
+        Ok(call_result(done, context.version()))
     }
 
     fn list_resources(
@@ -124,7 +124,7 @@ impl McpService for Hands {
     ) -> Result<ListPage, RpcError> {
         let runtime = self.runtime(context)?;
         let all = resources::list(&runtime, self.options(&runtime, context))?;
-        ListPage::new(all, cursor, PAGE, CacheHint::default())
+        ListPage::new(all, cursor, PAGE_SIZE, CacheHint::default())
     }
 
     fn list_resource_templates(
@@ -132,7 +132,12 @@ impl McpService for Hands {
         cursor: Option<&str>,
         _context: &Arc<RequestContext>,
     ) -> Result<ListPage, RpcError> {
-        ListPage::new(resources::templates(), cursor, PAGE, CacheHint { ttl_ms: 3_600_000, public: true })
+        ListPage::new(
+            resources::templates(),
+            cursor,
+            PAGE_SIZE,
+            CacheHint { ttl_ms: 3_600_000, public: true },
+        )
     }
 
     fn list_prompts(
@@ -142,7 +147,12 @@ impl McpService for Hands {
     ) -> Result<ListPage, RpcError> {
         let runtime = self.runtime(context)?;
         let all = skills::all(&runtime, self.options(&runtime, context))?;
-        ListPage::new(all.iter().map(skills::Skill::listed).collect(), cursor, PAGE, CacheHint::default())
+        ListPage::new(
+            all.iter().map(skills::Skill::listed).collect(),
+            cursor,
+            PAGE_SIZE,
+            CacheHint::default(),
+        )
     }
 
     fn get_prompt(
@@ -169,8 +179,8 @@ impl McpService for Hands {
     }
 }
 
-/// Tells the client how far its call has come: each report is one step, with the newest of what the call has written.
-fn watch(context: &Arc<RequestContext>) -> Watch {
+/// Sends progress to the client: each report is one step, with the newest output.
+fn report_progress(context: &Arc<RequestContext>) -> Watch {
     let (context, steps) = (Arc::clone(context), std::sync::atomic::AtomicU32::new(0));
     Arc::new(move |state: &Execution| {
         let Execution::Running { progress: Some(progress), .. } = state else { return };

@@ -1,5 +1,4 @@
-//! The workspace's files and the calls' whole outputs, by address. They are read by calls like any other: inside the scope,
-//! and recorded.
+//! The workspace's files and the full outputs of calls as resources. Reading one is a call: scoped and recorded.
 
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -19,14 +18,14 @@ use url::Url;
 
 use haft_mcp::wire::{ProtocolVersion, RpcError};
 
-/// The most files that are listed.
-const MOST_FILES: usize = 5_000;
-/// The most bytes of a file that are given out.
-const MOST_BYTES: u64 = 16 << 20;
-/// How many of the last calls are looked through for outputs.
-const RECENT: usize = 200;
+/// The largest number of files listed.
+const MAX_FILES: usize = 5_000;
+/// The largest file returned.
+const MAX_FILE_BYTES: u64 = 16 << 20;
+/// The number of latest calls searched for full outputs.
+const MAX_CALLS: usize = 200;
 
-/// The address of a call's whole output.
+/// The URI of a call's full output.
 pub(super) fn output_uri(id: i64) -> String {
     format!("haft://call/{id}/output")
 }
@@ -36,15 +35,15 @@ pub(super) fn templates() -> Vec<Value> {
         json!({"uriTemplate": "file://{/path*}", "name": "file", "title": "A file", "description": "A file by its absolute path"}),
         json!({
             "uriTemplate": "haft://call/{id}/output", "name": "output", "title": "The output of a call",
-            "description": "All of a call's output where its result showed a part", "mimeType": "text/plain",
+            "description": "The full output of a call whose result was truncated", "mimeType": "text/plain",
         }),
     ]
 }
 
-/// The files of the workspace, by name, and the outputs that were too long for their results.
+/// The files of the workspace, sorted, and the outputs that were truncated in their results.
 pub(super) fn list(runtime: &Runtime, options: CallOptions) -> Result<Vec<Value>, RpcError> {
     let call = Call::new("mcp_resources", "resources/list", json!({}));
-    let done = runtime.run_blocking(call, CallOptions { tool: Some(Arc::new(ListFiles)), ..options });
+    let done = runtime.run_blocking(call, CallOptions { tool: Some(Arc::new(ListResources)), ..options });
     if done.output.is_error() {
         return Err(RpcError::internal(done.output.as_text()));
     }
@@ -59,7 +58,7 @@ pub(super) fn list(runtime: &Runtime, options: CallOptions) -> Result<Vec<Value>
     let fault = |error: ToolError| RpcError::internal(error.message);
     let query = ReceiptQuery {
         session: Some(runtime.session().map_err(fault)?),
-        limit: RECENT,
+        limit: MAX_CALLS,
         ..ReceiptQuery::default()
     };
     let ledger = runtime.ledger().map_err(fault)?;
@@ -72,7 +71,7 @@ pub(super) fn list(runtime: &Runtime, options: CallOptions) -> Result<Vec<Value>
     Ok(all)
 }
 
-/// What a resource holds.
+/// Reads a resource.
 pub(super) fn read(
     runtime: &Runtime,
     uri: &str,
@@ -89,7 +88,8 @@ pub(super) fn read(
                 "resources/read",
                 json!({"path": path.to_str().ok_or_else(missing)?}),
             );
-            let done = runtime.run_blocking(call, CallOptions { tool: Some(Arc::new(ReadFile)), ..options });
+            let done =
+                runtime.run_blocking(call, CallOptions { tool: Some(Arc::new(ReadResource)), ..options });
             match done.output.error_kind {
                 Some(ErrorKind::FileNotFound | ErrorKind::NotFound) => Err(missing()),
                 Some(_) => Err(RpcError::invalid_params(done.output.as_text())),
@@ -110,7 +110,7 @@ pub(super) fn read(
     }
 }
 
-/// The whole output of a call of this workspace.
+/// The full output of a call of this workspace.
 fn output(runtime: &Runtime, id: i64) -> Option<String> {
     let ledger = runtime.ledger().ok()?;
     let receipt = ledger.receipt(id).ok().filter(|receipt| receipt.workspace == runtime.workspace())?;
@@ -118,24 +118,24 @@ fn output(runtime: &Runtime, id: i64) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Nothing is cut: a resource is read as a whole.
-const WHOLE: Bound = Bound { max_chars: usize::MAX, ..Bound::DEFAULT };
+/// No truncation: a resource is read as a whole.
+const UNBOUNDED: Bound = Bound { max_chars: usize::MAX, ..Bound::DEFAULT };
 
 /// Lists the files of the workspace.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct NoArguments {}
 
-struct ListFiles;
+struct ListResources;
 
-impl Tool for ListFiles {
+impl Tool for ListResources {
     const NAME: &'static str = "resources/list";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
-    const BOUND: Bound = WHOLE;
-    type Input = Nothing;
+    const BOUND: Bound = UNBOUNDED;
+    type Input = NoArguments;
     type Plan = PathBuf;
 
-    fn plan(&self, _input: Nothing, at: &Planning) -> Result<Planned<PathBuf>, ToolError> {
+    fn plan(&self, _input: NoArguments, at: &Planning) -> Result<Planned<PathBuf>, ToolError> {
         Ok(Planned::new([Effect::Read { path: at.workspace.clone() }], at.workspace.clone()))
     }
 
@@ -144,7 +144,7 @@ impl Tool for ListFiles {
         let keep = |path: &Path| {
             let mut found = lock(&found);
             found.push(path.to_owned());
-            if found.len() < MOST_FILES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if found.len() < MAX_FILES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         let walk = WalkRequest { root, ..WalkRequest::default() };
         world.files().walk(&walk, &mut || Box::new(|file| keep(file.path())))?;
@@ -157,21 +157,21 @@ impl Tool for ListFiles {
 /// Reads a file.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OnePath {
+struct PathArgument {
     /// The file's absolute path.
     path: String,
 }
 
-struct ReadFile;
+struct ReadResource;
 
-impl Tool for ReadFile {
+impl Tool for ReadResource {
     const NAME: &'static str = "resources/read";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
-    const BOUND: Bound = WHOLE;
-    type Input = OnePath;
+    const BOUND: Bound = UNBOUNDED;
+    type Input = PathArgument;
     type Plan = PathBuf;
 
-    fn plan(&self, input: OnePath, at: &Planning) -> Result<Planned<PathBuf>, ToolError> {
+    fn plan(&self, input: PathArgument, at: &Planning) -> Result<Planned<PathBuf>, ToolError> {
         let path = at.only_absolute("path", &input.path)?;
         Ok(Planned::new([Effect::Read { path: path.clone() }], path))
     }
@@ -179,11 +179,11 @@ impl Tool for ReadFile {
     fn perform(&self, path: PathBuf, world: &dyn World) -> Result<Output, ToolError> {
         let open = world.files().open(&path)?;
         let mut bytes = Vec::new();
-        let read = open.reader.take(MOST_BYTES + 1).read_to_end(&mut bytes);
+        let read = open.reader.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes);
         read.map_err(|error| ToolError::io(format!("read {}", path.display()), &error))?;
-        if bytes.len() as u64 > MOST_BYTES {
+        if bytes.len() as u64 > MAX_FILE_BYTES {
             return Err(ToolError::failed(format!(
-                "{} has more than {MOST_BYTES} bytes, which is the most that a resource may have; read it in parts with a tool",
+                "{} has more than {MAX_FILE_BYTES} bytes, the limit for a resource. Read it in parts with a tool.",
                 path.display()
             )));
         }

@@ -1,6 +1,5 @@
-//! Skills as prompts: each folder with a `SKILL.md`, in the workspace and in the user's home.
-//!
-//! They are read by calls like any other, so what the scope hides is not there.
+//! Skills as prompts: each directory with a `SKILL.md`, in the workspace and in the user's home. Listing them is a call:
+//! scoped and recorded.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -16,26 +15,26 @@ use serde_json::{Value, json};
 
 use haft_mcp::wire::RpcError;
 
-/// Where skills lie, below the workspace and below the user's home; the first of a name counts.
+/// The directories of skills, below the workspace and below the user's home; the first skill of a name wins.
 pub(crate) const FOLDERS: &[&str] = &[".claude/skills", ".agents/skills", ".haft/skills"];
-/// The most skills that are looked at.
-const MOST: usize = 500;
-/// The most bytes of one.
-const MOST_BYTES: u64 = 1 << 20;
+/// The largest number of skills.
+const MAX_SKILLS: usize = 500;
+/// The largest skill file.
+const MAX_SKILL_BYTES: u64 = 1 << 20;
 
 /// A skill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Skill {
     pub(super) name: String,
     pub(super) description: String,
-    /// What a model is told when it is used.
+    /// The instructions for the model.
     pub(super) body: String,
 }
 
 /// All skills, by name.
 pub(super) fn all(runtime: &Runtime, options: CallOptions) -> Result<Vec<Skill>, RpcError> {
     let call = Call::new("mcp_prompts", "prompts/list", json!({}));
-    let done = runtime.run_blocking(call, CallOptions { tool: Some(Arc::new(Look)), ..options });
+    let done = runtime.run_blocking(call, CallOptions { tool: Some(Arc::new(ListSkills)), ..options });
     if done.output.is_error() {
         return Err(RpcError::internal(done.output.as_text()));
     }
@@ -44,7 +43,7 @@ pub(super) fn all(runtime: &Runtime, options: CallOptions) -> Result<Vec<Skill>,
 }
 
 impl Skill {
-    /// As a list of prompts has it.
+    /// The entry in `prompts/list`.
     pub(super) fn listed(&self) -> Value {
         json!({
             "name": self.name,
@@ -53,7 +52,7 @@ impl Skill {
         })
     }
 
-    /// As a prompt.
+    /// The result of `prompts/get`.
     pub(super) fn prompt(&self, arguments: Option<&str>) -> Value {
         let text = match arguments {
             Some(arguments) if self.body.contains("$ARGUMENTS") => self.body.replace("$ARGUMENTS", arguments),
@@ -71,7 +70,7 @@ impl Skill {
         let (front, body) = front_matter(text)?;
         let value = |key: &str| {
             let mut lines = front.lines().rev().filter_map(|line| line.split_once(':'));
-            lines.find(|(name, _)| *name == key).map(|(_, value)| plain(value))
+            lines.find(|(name, _)| *name == key).map(|(_, value)| unquoted(value))
         };
         let name = value("name").filter(|name| !name.is_empty()).unwrap_or_else(|| folder.to_owned());
         let description = value("description").unwrap_or_default();
@@ -79,7 +78,7 @@ impl Skill {
     }
 }
 
-/// What stands between the first two lines of dashes, and what follows; nothing if there are no such lines.
+/// Splits a text into the front matter between the first two `---` lines and the rest.
 pub(crate) fn front_matter(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.split_inclusive('\n');
@@ -94,23 +93,23 @@ pub(crate) fn front_matter(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// A value of the front matter without its quotes.
-fn plain(value: &str) -> String {
+/// Removes the quotes of a front matter value.
+fn unquoted(value: &str) -> String {
     let value = value.trim();
-    let unquoted = ['"', '\'']
+    let inner = ['"', '\'']
         .into_iter()
         .find_map(|quote| value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)));
-    unquoted.unwrap_or(value).to_owned()
+    inner.unwrap_or(value).to_owned()
 }
 
-/// Looks for skills.
+/// Lists the skills.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct NoParameters {}
 
-struct Look;
+struct ListSkills;
 
-impl Look {
+impl ListSkills {
     fn folders(planning: &Planning) -> Vec<PathBuf> {
         let home = std::env::home_dir().filter(|home| home.is_absolute());
         let bases = std::iter::once(planning.workspace.clone()).chain(home);
@@ -118,14 +117,14 @@ impl Look {
     }
 }
 
-impl Tool for Look {
+impl Tool for ListSkills {
     const NAME: &'static str = "prompts/list";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
     const BOUND: Bound = Bound { max_chars: usize::MAX, ..Bound::DEFAULT };
-    type Input = Nothing;
+    type Input = NoParameters;
     type Plan = Vec<PathBuf>;
 
-    fn plan(&self, _input: Nothing, at: &Planning) -> Result<Planned<Vec<PathBuf>>, ToolError> {
+    fn plan(&self, _input: NoParameters, at: &Planning) -> Result<Planned<Vec<PathBuf>>, ToolError> {
         let folders = Self::folders(at);
         Ok(Planned::new(folders.iter().map(|path| Effect::Read { path: path.clone() }), folders.clone()))
     }
@@ -133,30 +132,30 @@ impl Tool for Look {
     fn perform(&self, folders: Vec<PathBuf>, world: &dyn World) -> Result<Output, ToolError> {
         let mut skills: Vec<Skill> = Vec::new();
         for folder in folders {
-            let Ok((entries, _)) = world.files().list_first(&folder, MOST) else { continue };
+            let Ok((entries, _)) = world.files().list_first(&folder, MAX_SKILLS) else { continue };
             for entry in entries.iter().filter(|entry| matches!(entry.kind, FileKind::Dir | FileKind::Link)) {
                 let Some(name) = entry.name.to_str() else { continue };
-                match one(world, &folder.join(name).join("SKILL.md")) {
+                match read_skill(world, &folder.join(name).join("SKILL.md")) {
                     Ok(text) => skills.extend(
                         Skill::read(name, &text)
                             .filter(|new| skills.iter().all(|skill| skill.name != new.name)),
                     ),
                     Err(error) if error.kind == ErrorKind::Interrupted => return Err(error),
-                    // A folder without one, or one that may not be read, is no skill.
+                    // A directory without a readable SKILL.md is no skill.
                     Err(_) => {}
                 }
             }
         }
         skills.sort_by(|a, b| a.name.cmp(&b.name));
-        skills.truncate(MOST);
+        skills.truncate(MAX_SKILLS);
         Ok(Output::text("").with_structured(json!(skills)))
     }
 }
 
-fn one(world: &dyn World, path: &std::path::Path) -> Result<String, ToolError> {
+fn read_skill(world: &dyn World, path: &std::path::Path) -> Result<String, ToolError> {
     let mut text = String::new();
     let file = world.files().open(path)?.reader;
-    let read = file.take(MOST_BYTES).read_to_string(&mut text);
+    let read = file.take(MAX_SKILL_BYTES).read_to_string(&mut text);
     read.map_err(|error| ToolError::io(path.display(), &error))?;
     Ok(text)
 }
@@ -166,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_skill_is_its_front_matter_and_its_body() {
+    fn skill_has_front_matter_and_body() {
         let text =
             "---\nname: \"pdf\"\ndescription: Read PDFs: all of them\nother: [x]\n---\n\nDo $ARGUMENTS.\n";
         let skill = Skill::read("folder", text).unwrap();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use haft_cli::servers::{Entry, Origin, Trust};
+use haft_cli::servers::{ServerEntry, ServerOrigin, TrustStore};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -94,14 +94,14 @@ impl Stage {
         text
     }
 
-    pub(crate) fn trust(&self) -> Trust {
-        Trust::new(self.house.home())
+    pub(crate) fn trust(&self) -> TrustStore {
+        TrustStore::new(self.house.home())
     }
 
     /// The server of that name as the project's file has it.
-    pub(crate) fn of_project(&self, name: &str) -> Entry {
+    pub(crate) fn of_project(&self, name: &str) -> ServerEntry {
         let file: Value = serde_json::from_str(&self.house.read(".mcp.json")).unwrap();
-        let origin = Origin::Project(self.house.path(".mcp.json"));
-        Entry::read(name, &file["mcpServers"][name], origin, &|_| None).unwrap().unwrap()
+        let origin = ServerOrigin::Project(self.house.path(".mcp.json"));
+        ServerEntry::read(name, &file["mcpServers"][name], origin, &|_| None).unwrap().unwrap()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use haft_cli::servers::Grants;
+use haft_cli::servers::ServerGrants;
 use serde_json::json;
 
 use crate::house::terminal::Terminal;
@@ -60,11 +60,11 @@ fn a_yes_is_to_one_command_and_can_be_taken_back() {
 fn changed_tools_are_shown_and_need_a_yes_of_their_own() {
     let stage = with_project(&[]);
     let entry = stage.of_project("tests");
-    stage.trust().consent(&entry, Grants::default()).unwrap();
+    stage.trust().consent(&entry, ServerGrants::default()).unwrap();
     let tools =
         |words: &str| BTreeMap::from([("run".to_owned(), json!({"name": "run", "description": words}))]);
-    stage.trust().saw(&entry, &tools("Runs")).unwrap();
-    stage.trust().saw(&entry, &tools("Runs\u{202e} away")).unwrap();
+    stage.trust().record_tools(&entry, &tools("Runs")).unwrap();
+    stage.trust().record_tools(&entry, &tools("Runs\u{202e} away")).unwrap();
     let said = stage.said(&["mcp", "trust", "tests"]);
     insta::assert_snapshot!(said.replace("0s ago", "just now"));
     stage.done(&["mcp", "trust", "tests", "--writes", "--yes"]);

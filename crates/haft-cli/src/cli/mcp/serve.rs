@@ -1,8 +1,8 @@
-//! Serving: one client over standard input and output.
+//! `haft mcp`: serves Haft's tools over stdio or HTTP.
 
 use std::sync::Arc;
 
-use crate::service::Hands;
+use crate::service::RuntimeService;
 use haft_mcp::serve::{McpServer, serve_stdio, stdio};
 use haft_tool::Host;
 
@@ -11,16 +11,16 @@ use super::super::exit::Exit;
 use super::super::setup::Setup;
 use super::args::Serve;
 
-/// What a model should know about the whole of Haft.
-const INSTRUCTIONS: &str = "Calls work inside the workspace and are held to it by the kernel; each is recorded and can be \
-taken back with `haft undo`. A refusal says which rule refused and how the user can allow it.";
+/// The server's instructions for the model.
+const INSTRUCTIONS: &str = "Calls are confined to the workspace by the kernel; each is recorded and can be undone with \
+`haft undo`. A refusal names the rule and says how the user can allow the call.";
 
 pub(super) fn run(args: Serve) -> Done {
     let Serve { at, rules, http, servers, ledger_tools } = args;
     let setup = Arc::new(Setup::load(&at.workspace)?);
     let entries = setup.entries(&servers)?;
     let host: Arc<dyn Host> = Arc::clone(&setup.host) as _;
-    let make = {
+    let create = {
         let setup = Arc::clone(&setup);
         move || {
             let mut builder = setup.choice(&at.dialect)?.into_builder(setup.builder()).entry_point("mcp");
@@ -31,16 +31,16 @@ pub(super) fn run(args: Serve) -> Done {
             setup.holding(entries.clone(), &at.dialect, builder)?.0.build()
         }
     };
-    // What is wrong with the settings is said now, and not to the first who calls.
-    make()?;
-    let hands = Arc::new(Hands::new(Box::new(make), host, Some(INSTRUCTIONS.to_owned())));
-    let server = Arc::new(McpServer::new(Arc::clone(&hands) as _));
+    // Errors in the settings are reported now, not at the first call.
+    create()?;
+    let service = Arc::new(RuntimeService::new(Box::new(create), host, Some(INSTRUCTIONS.to_owned())));
+    let server = Arc::new(McpServer::new(Arc::clone(&service) as _));
     if let Some(at) = http.http {
         http.serve(&server, at)?;
     } else {
         let (input, output) = stdio()?;
         serve_stdio(&server, input, output);
     }
-    hands.close();
+    service.close();
     Ok(Exit::Done)
 }

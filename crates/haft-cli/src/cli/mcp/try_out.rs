@@ -1,6 +1,6 @@
 //! `haft mcp test`, `call`, `login` and `logout`: one server, tried from the shell.
 
-use crate::servers::{Servers, Trial};
+use crate::servers::{ServerReport, Servers};
 use haft_runtime::Runtime;
 use haft_tool::{ToolError, Value, json};
 
@@ -24,7 +24,7 @@ fn session(at: &args::Workspace, flags: &args::Servers) -> Result<(Runtime, Serv
 
 pub(super) fn test(args: &Test) -> Done {
     let (runtime, servers) = session(&args.workspace, &args.servers)?;
-    let trial = servers.try_out(&args.name);
+    let trial = servers.test_server(&args.name);
     runtime.end();
     let trial = trial?;
     if args.json {
@@ -35,7 +35,7 @@ pub(super) fn test(args: &Test) -> Done {
     Ok(Exit::Done)
 }
 
-fn as_json(name: &str, trial: &Trial) -> Value {
+fn as_json(name: &str, trial: &ServerReport) -> Value {
     let left_out = trial.left_out.iter().map(|(tool, what)| (tool.clone(), json!(what)));
     json!({
         "server": name,
@@ -53,7 +53,7 @@ fn as_json(name: &str, trial: &Trial) -> Value {
     })
 }
 
-fn shown(name: &str, trial: &Trial) -> String {
+fn shown(name: &str, trial: &ServerReport) -> String {
     let info = &trial.info;
     let era = if info.version.is_stateless() { "no handshake" } else { "handshake" };
     let said = format!("{} {}", info.name, info.release);
@@ -99,7 +99,7 @@ pub(super) fn call(args: CallTool) -> Done {
         let known = held.name(&server, &tool);
         let name = match known {
             Some(name) => Ok(name),
-            None => held.try_out(&server).and_then(|trial| {
+            None => held.test_server(&server).and_then(|trial| {
                 held.name(&server, &tool).ok_or_else(|| {
                     let there = trial.tools.join(", ");
                     ToolError::new(

@@ -1,6 +1,6 @@
 //! `haft mcp add`, `add-json` and `remove`: servers in the user's haft.toml, or in the project's `.mcp.json`.
 
-use crate::servers::{Entry, Origin};
+use crate::servers::{ServerEntry, ServerOrigin};
 use clap::Parser;
 use haft_files::real_named;
 use haft_tool::{ErrorKind, Network, ToolError, Value};
@@ -135,7 +135,8 @@ pub(in super::super) fn add_json(args: &args::AddJson) -> Done {
 fn put(tool: &'static str, name: &str, entry: Map<String, Value>, place: &Place) -> Done {
     named(name)?;
     // Whether it could be used is found out now and not when it is; variables may be set later.
-    let known = Entry::read(name, &Value::Object(entry.clone()), Origin::Flag, &|_| Some("x".to_owned()));
+    let known =
+        ServerEntry::read(name, &Value::Object(entry.clone()), ServerOrigin::Flag, &|_| Some("x".to_owned()));
     known.map_err(ToolError::invalid_arguments)?;
     let file = file(place)?;
     let done = format!("Added the server {name} to {}", file.display());
@@ -175,15 +176,15 @@ pub(in super::super) fn remove(args: &args::Remove) -> Done {
         let setup = Setup::load(&place.workspace)?;
         let server = Server::find(&setup, &Servers::default(), &args.name)?;
         place.project = match &server.configured.origin {
-            Origin::Project(path) if path.ends_with(PROJECT_SERVERS) => true,
-            Origin::Project(skill) => {
+            ServerOrigin::Project(path) if path.ends_with(PROJECT_SERVERS) => true,
+            ServerOrigin::Project(skill) => {
                 return Err(ToolError::invalid_arguments(format!(
                     "the server {} comes with the skill {}, and goes with it; it is not used before you trust it",
                     visible(&args.name),
                     skill.display()
                 )));
             }
-            Origin::User(_) | Origin::Flag => false,
+            ServerOrigin::User(_) | ServerOrigin::Flag => false,
         };
     }
     let file = file(&place)?;

@@ -1,6 +1,6 @@
 //! One configured server as a person looks at it: what was written, and how it stands. Values that may be secret are covered.
 
-use crate::servers::{Entry, Grants, Known, Trust};
+use crate::servers::{KnownServer, ServerEntry, ServerGrants, TrustStore};
 use haft_ledger::Ledger;
 use haft_tool::{ErrorKind, ToolError, Value, close_names};
 
@@ -15,8 +15,8 @@ pub(super) const COVERED: &str = "***";
 /// A server and all that is known of it without starting it.
 pub(super) struct Server {
     pub(super) configured: Configured,
-    pub(super) entry: Option<Entry>,
-    pub(super) known: Known,
+    pub(super) entry: Option<ServerEntry>,
+    pub(super) known: KnownServer,
     pub(super) state: State,
 }
 
@@ -52,12 +52,12 @@ impl State {
 }
 
 /// Where the user's consents are kept.
-pub(super) fn consents() -> Result<Trust, ToolError> {
-    Ok(Trust::new(&Ledger::home_from_env()?))
+pub(super) fn consents() -> Result<TrustStore, ToolError> {
+    Ok(TrustStore::new(&Ledger::home_from_env()?))
 }
 
 impl Server {
-    pub(super) fn of(configured: Configured, trust: &Trust) -> Result<Self, ToolError> {
+    pub(super) fn of(configured: Configured, trust: &TrustStore) -> Result<Self, ToolError> {
         let (entry, mut state) = match configured.entry() {
             Ok(None) => (None, State::Off),
             Ok(Some(entry)) => (Some(entry), State::Trusted),
@@ -94,7 +94,7 @@ impl Server {
     }
 
     /// What it may do.
-    pub(super) fn grants(&self) -> Grants {
+    pub(super) fn grants(&self) -> ServerGrants {
         self.entry.as_ref().map(|entry| self.known.grants(entry).clone()).unwrap_or_default()
     }
 
@@ -125,11 +125,11 @@ impl Server {
 
     /// How it is reached, in one word.
     pub(super) fn transport(&self) -> &'static str {
-        use crate::servers::Way;
-        match self.entry.as_ref().map(|entry| &entry.way) {
-            Some(Way::Process { .. }) => "stdio",
-            Some(Way::Http { sse: true, .. }) => "sse",
-            Some(Way::Http { .. }) => "http",
+        use crate::servers::ServerLocation;
+        match self.entry.as_ref().map(|entry| &entry.location) {
+            Some(ServerLocation::Process { .. }) => "stdio",
+            Some(ServerLocation::Http { sse: true, .. }) => "sse",
+            Some(ServerLocation::Http { .. }) => "http",
             None if self.written()["command"].is_string() => "stdio",
             None => "http",
         }

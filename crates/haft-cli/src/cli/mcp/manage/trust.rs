@@ -1,6 +1,6 @@
 //! `haft mcp trust` and `haft mcp untrust`: the user's yes to a server, and taking it back.
 
-use crate::servers::Grants;
+use crate::servers::ServerGrants;
 use haft_tool::{Network, ToolError};
 
 use super::super::super::args::Servers;
@@ -58,7 +58,7 @@ pub(in super::super) fn trust(args: &args::Trust) -> Done {
         trust.consent(&entry, grants)?;
     }
     if let Some(shown) = server.known.pending {
-        trust.accept(&entry, shown)?;
+        trust.accept_tools(&entry, shown)?;
     }
     screen::note(&painted(GOOD, &format!("{name} is trusted; haft mcp untrust {name} takes this back")));
     Ok(Exit::Done)
@@ -81,7 +81,7 @@ pub(in super::super) fn untrust(args: &args::Untrust) -> Done {
 }
 
 /// What the flags grant; nothing if none was given.
-pub(super) fn grants(flags: &GrantFlags) -> Result<Option<Grants>, ToolError> {
+pub(super) fn grants(flags: &GrantFlags) -> Result<Option<ServerGrants>, ToolError> {
     if !flags.writes && flags.network.is_empty() {
         return Ok(None);
     }
@@ -92,5 +92,5 @@ pub(super) fn grants(flags: &GrantFlags) -> Result<Option<Grants>, ToolError> {
     if let Network::Domains(list) = &network {
         haft_tool::net::Domains::parse(list)?;
     }
-    Ok(Some(Grants { writes: flags.writes, network, unheld: false }))
+    Ok(Some(ServerGrants { writes: flags.writes, network, unsandboxed: false }))
 }

@@ -6,7 +6,7 @@ use haft_runtime::CallResult;
 use serde_json::{Value, json};
 
 /// The result of a call, with a link to the full output if it was cut.
-pub(super) fn result(done: CallResult, version: ProtocolVersion) -> Value {
+pub(super) fn call_result(done: CallResult, version: ProtocolVersion) -> Value {
     let CallResult { output: given, receipt, .. } = done;
     let mut all = McpResult::new(given, version.is_stateless());
     let id = receipt.id;

@@ -1,4 +1,4 @@
-//! The client's user, asked over the wire: may this call run, and whatever a tool wants to know.
+//! Asks the client's user through elicitation: approval of calls, questions of tools.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use haft_runtime::{Answer, Asker, DenyAll, Question, Runtime};
 use haft_tool::{Cancel, Host, Logged, NoHost, Output, PlanReady, ToolError, UserQuestion};
 use serde_json::{Map, Value, json};
 
-use super::past;
+use super::ledger_tools;
 use haft_mcp::serve::{ClientRequest, ClientRequestError, RequestContext};
 use haft_mcp::wire::ProtocolVersion;
 
-/// The client's user as the one who allows calls.
-pub(super) struct Client(pub(super) Arc<RequestContext>);
+/// Asks the client's user to approve calls.
+pub(super) struct ClientAsker(pub(super) Arc<RequestContext>);
 
-impl Asker for Client {
+impl Asker for ClientAsker {
     fn ask(&self, question: &Question, cancel: &Cancel) -> Answer {
         if !elicits(&self.0) {
             return DenyAll.ask(question, cancel);
@@ -32,13 +32,13 @@ impl Asker for Client {
             Ok(Some(content)) if content.get("run").and_then(Value::as_bool) == Some(true) => {
                 Answer::Allow { by: "the client's user".to_owned() }
             }
-            Ok(_) => Answer::Deny { why: "the client's user said no".to_owned() },
+            Ok(_) => Answer::Deny { why: "the client's user declined".to_owned() },
             Err(why) => Answer::Deny { why: unanswered(&why) },
         }
     }
 }
 
-/// The client's user as the one who runs the tools; what they cannot do, `host` does.
+/// Answers tools through the client; `host` does what the client cannot.
 pub(super) struct ClientHost {
     pub(super) context: Arc<RequestContext>,
     pub(super) host: Arc<dyn Host>,
@@ -60,7 +60,7 @@ impl Host for ClientHost {
         let content = content.map_err(|why| ToolError::failed(unanswered(&why)))?;
         let content = content.ok_or_else(|| {
             ToolError::denied(
-                "the user did not want to answer; go on with your best judgement and say what you assumed",
+                "The user declined to answer. Continue with your best judgement and say what you assumed.",
             )
         })?;
         Ok((0..questions.len()).map(|at| chosen(content.get(&field(at)))).collect())
@@ -80,17 +80,17 @@ impl Host for ClientHost {
             Ok(Some(content)) if content.get("go").and_then(Value::as_bool) == Some(true) => {
                 Ok("The user has approved the plan".to_owned())
             }
-            Ok(_) => Err(ToolError::denied("the user did not approve the plan")),
+            Ok(_) => Err(ToolError::denied("The user did not approve the plan.")),
             Err(why) => Err(ToolError::failed(unanswered(&why))),
         }
     }
 
     fn log(&self, limit: usize) -> Result<Vec<Logged>, ToolError> {
-        past::log(&self.runtime, limit)
+        ledger_tools::log(&self.runtime, limit)
     }
 
     fn undo(&self, call: Option<i64>) -> Result<Output, ToolError> {
-        past::undo(&self.runtime, call)
+        ledger_tools::undo(&self.runtime, call)
     }
 
     fn notify(&self, topic: &str, facts: &Value) {
@@ -99,14 +99,14 @@ impl Host for ClientHost {
     }
 }
 
-/// Whether the client can show its user a form. One that says nothing of the kinds it has, has forms.
+/// Whether the client can show a form. A client that declares no kinds supports forms.
 fn elicits(context: &RequestContext) -> bool {
     context
         .client_capability("elicitation")
         .is_some_and(|ability| ability.get("url").is_none() || ability.get("form").is_some())
 }
 
-/// What the user filled in; nothing if they did not want to.
+/// Shows a form; returns its content, or `None` if the user declined.
 fn form(
     context: &RequestContext,
     key: &str,
@@ -127,7 +127,7 @@ fn form(
 fn unanswered(why: &ClientRequestError) -> String {
     match why {
         ClientRequestError::Unsupported(what) => format!("the client cannot do this: {what}"),
-        ClientRequestError::Cancelled => "the client is gone, or has taken its call back".to_owned(),
+        ClientRequestError::Cancelled => "the client disconnected or cancelled the call".to_owned(),
         ClientRequestError::TimedOut => "the user took too long to answer".to_owned(),
         ClientRequestError::Rejected(error) => {
             format!("the client could not ask its user: {}", error.message)
@@ -139,7 +139,7 @@ fn field(at: usize) -> String {
     format!("answer_{}", at + 1)
 }
 
-/// A form with one field for each question. Words of one's own fit where the form cannot force a choice.
+/// A form schema with one field per question.
 fn questions_schema(questions: &[UserQuestion], version: ProtocolVersion) -> Value {
     let mut properties = Map::new();
     for (at, question) in questions.iter().enumerate() {
@@ -164,7 +164,7 @@ fn questions_schema(questions: &[UserQuestion], version: ProtocolVersion) -> Val
     json!({"type": "object", "properties": properties, "required": required})
 }
 
-/// The labels that were chosen.
+/// The chosen labels.
 fn chosen(value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).map(str::to_owned).collect(),

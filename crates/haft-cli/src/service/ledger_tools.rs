@@ -1,20 +1,20 @@
-//! The ledger for clients that were given its tools.
+//! Answers the ledger tools (`haft_log`, `haft_undo`) of a client.
 
 use haft_ledger::ReceiptQuery;
 use haft_runtime::{CallOptions, Runtime, Target};
 use haft_tool::{ErrorKind, Logged, Output, ToolError};
 
-/// The most changed paths that one line of the log names.
-const MOST_PATHS: usize = 20;
+/// The largest number of changed paths listed per call.
+const MAX_PATHS: usize = 20;
 
-/// The last calls in this workspace, the newest first.
+/// The latest calls in this workspace, newest first.
 pub(super) fn log(runtime: &Runtime, limit: usize) -> Result<Vec<Logged>, ToolError> {
     let query =
         ReceiptQuery { workspace: Some(runtime.workspace().to_owned()), limit, ..ReceiptQuery::default() };
     let entries = runtime.ledger()?.summaries(&query)?;
     let line = |entry: haft_ledger::ReceiptSummary| {
         let receipt = entry.receipt;
-        let paths = receipt.changes.iter().take(MOST_PATHS).map(|change| change.path.display().to_string());
+        let paths = receipt.changes.iter().take(MAX_PATHS).map(|change| change.path.display().to_string());
         Logged {
             call: receipt.id,
             paths: paths.collect(),
@@ -28,19 +28,19 @@ pub(super) fn log(runtime: &Runtime, limit: usize) -> Result<Vec<Logged>, ToolEr
     Ok(entries.into_iter().map(line).collect())
 }
 
-/// Takes a call of this workspace back.
+/// Undoes a call of this workspace.
 pub(super) fn undo(runtime: &Runtime, call: Option<i64>) -> Result<Output, ToolError> {
     let target = match call {
         None => Target::Last,
         Some(id) if runtime.ledger()?.receipt(id)?.workspace == runtime.workspace() => Target::Call(id),
         Some(id) => {
-            let why = format!("call {id} belongs to another workspace; take it back there");
+            let why = format!("Call {id} belongs to another workspace. Undo it there.");
             return Err(ToolError::new(ErrorKind::TargetNotFound, why));
         }
     };
     let preview = runtime.undo_preview(&target)?;
     if let ([], Some((id, why))) = (preview.steps.as_slice(), preview.blocked.first()) {
-        return Err(ToolError::failed(format!("call {id} cannot be taken back: {why}")));
+        return Err(ToolError::failed(format!("Call {id} cannot be undone: {why}")));
     }
     let done = runtime.undo_blocking(&preview, false, CallOptions::default())?;
     Ok(done.output)

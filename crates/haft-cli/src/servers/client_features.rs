@@ -1,4 +1,4 @@
-//! What is offered to a server that the user lets ask: the workspace, the user's answers, a model's words.
+//! The client features that a server may use if the user allows it: roots, elicitation, sampling.
 
 use std::sync::Arc;
 
@@ -6,26 +6,29 @@ use haft_tool::{Cancel, Choice, Completion, ModelRole, UserQuestion};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::ground::Ground;
+use super::context::ServerContext;
 use haft_mcp::client::{
     ClientCapabilities, Elicitation, ElicitationAnswer, ElicitationKind, ServerRequestHandler,
 };
 use haft_mcp::wire::{INTERNAL_ERROR, RpcError};
 
-/// The most words that a model is asked for on a server's behalf.
-const MOST_TOKENS: u32 = 4_096;
+/// The largest number of tokens a server may request from the model.
+const MAX_SAMPLE_TOKENS: u32 = 4_096;
 
-/// Answers what one server asks.
-pub(super) struct Offers {
+/// Handles the requests of one server.
+pub(super) struct ClientFeatures {
     offered: ClientCapabilities,
-    ground: std::sync::Weak<Ground>,
+    context: std::sync::Weak<ServerContext>,
 }
 
-impl Offers {
-    /// Who answers, if anything is offered.
-    pub(super) fn of(words: &[String], ground: &Arc<Ground>) -> Option<Arc<dyn ServerRequestHandler>> {
+impl ClientFeatures {
+    /// The handlers for the named features; `None` if none is named.
+    pub(super) fn of(
+        words: &[String],
+        context: &Arc<ServerContext>,
+    ) -> Option<Arc<dyn ServerRequestHandler>> {
         let has = |word: &str| words.iter().any(|offered| offered == word);
-        let samples = has("sampling") && ground.host.has_model(ModelRole::Small);
+        let samples = has("sampling") && context.host.has_model(ModelRole::Small);
         let offered = ClientCapabilities {
             forms: has("elicitation"),
             urls: false,
@@ -34,16 +37,16 @@ impl Offers {
         };
         let anything = offered != ClientCapabilities::default();
         anything.then(|| {
-            Arc::new(Self { offered, ground: Arc::downgrade(ground) }) as Arc<dyn ServerRequestHandler>
+            Arc::new(Self { offered, context: Arc::downgrade(context) }) as Arc<dyn ServerRequestHandler>
         })
     }
 
-    fn ground(&self) -> Result<Arc<Ground>, RpcError> {
-        self.ground.upgrade().ok_or_else(|| RpcError::new(INTERNAL_ERROR, "the session has ended"))
+    fn context(&self) -> Result<Arc<ServerContext>, RpcError> {
+        self.context.upgrade().ok_or_else(|| RpcError::new(INTERNAL_ERROR, "the session has ended"))
     }
 }
 
-impl ServerRequestHandler for Offers {
+impl ServerRequestHandler for ClientFeatures {
     fn capabilities(&self) -> ClientCapabilities {
         self.offered
     }
@@ -59,15 +62,15 @@ impl ServerRequestHandler for Offers {
                 UserQuestion { question, header: name.clone(), choices: choices(field), several: false }
             })
             .collect();
-        let ground = self.ground()?;
-        match ground.host.ask(&questions, cancel) {
+        let context = self.context()?;
+        match context.host.ask(&questions, cancel) {
             Ok(answers) => Ok(ElicitationAnswer::Accept(filled(&fields, &answers))),
             Err(_) => Ok(ElicitationAnswer::Decline),
         }
     }
 
     fn sample(&self, params: &Value, cancel: &Cancel) -> Result<Value, RpcError> {
-        let ground = self.ground()?;
+        let context = self.context()?;
         let said = |message: &Value| {
             let content = message.get("content")?;
             let pieces = match content {
@@ -83,9 +86,9 @@ impl ServerRequestHandler for Offers {
             role: ModelRole::Small,
             system: params.get("systemPrompt").and_then(Value::as_str).map(str::to_owned),
             prompt: messages.filter_map(said).collect::<Vec<_>>().join("\n\n"),
-            max_tokens: most.unwrap_or(MOST_TOKENS).min(MOST_TOKENS),
+            max_tokens: most.unwrap_or(MAX_SAMPLE_TOKENS).min(MAX_SAMPLE_TOKENS),
         };
-        let text = ground
+        let text = context
             .host
             .complete(&completion, cancel)
             .map_err(|error| RpcError::new(INTERNAL_ERROR, error.message))?;
@@ -96,14 +99,14 @@ impl ServerRequestHandler for Offers {
 
     fn roots(&self) -> Result<Vec<(String, Option<String>)>, RpcError> {
         let runtime =
-            self.ground()?.runtime().map_err(|error| RpcError::new(INTERNAL_ERROR, error.message))?;
+            self.context()?.runtime().map_err(|error| RpcError::new(INTERNAL_ERROR, error.message))?;
         let workspace = runtime.workspace();
         let address = Url::from_directory_path(workspace).map(String::from).unwrap_or_default();
         Ok(vec![(address, workspace.file_name().map(|name| name.to_string_lossy().into_owned()))])
     }
 }
 
-/// The answers that a field leaves to choose from; none for words of one's own.
+/// The choices of a field; empty for free text.
 fn choices(field: &Value) -> Vec<Choice> {
     let choice = |label: &str| Choice { label: label.to_owned(), description: String::new() };
     if field.get("type").and_then(Value::as_str) == Some("boolean") {
@@ -113,7 +116,7 @@ fn choices(field: &Value) -> Vec<Choice> {
     values.filter_map(Value::as_str).map(choice).collect()
 }
 
-/// The answers as the fields want them; one that does not fit is left out.
+/// Converts the answers to the types of the fields; an answer that does not fit is left out.
 fn filled(fields: &Map<String, Value>, answers: &[Vec<String>]) -> Map<String, Value> {
     let mut content = Map::new();
     for ((name, field), answer) in fields.iter().zip(answers) {

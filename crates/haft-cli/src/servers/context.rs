@@ -1,4 +1,4 @@
-//! What all servers of a session share: the runtime they are for, whom the user trusts, who is told of news.
+//! What all servers of a session share: the runtime, the trust store, the host and the authorization.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
@@ -8,28 +8,28 @@ use haft_tool::{Host, ToolError, lock};
 use serde_json::Value;
 use url::Url;
 
-use super::entry::{Entry, Way};
-use super::source::Inner;
-use super::trust::Trust;
+use super::entry::{ServerEntry, ServerLocation};
+use super::source::ServersInner;
+use super::trust::TrustStore;
 use haft_mcp::client::oauth::{Authorizer, BrowserOpener, OAuthOptions, RegisteredClient};
 use haft_mcp::client::{McpClient, TokenProvider};
 
-/// Who hears that the list of tools is another one.
+/// Called when the list of tools has changed.
 pub type OnChange = Box<dyn Fn() + Send + Sync>;
 
-/// What all servers share.
-pub(super) struct Ground {
-    pub(super) trust: Trust,
+/// What all servers of a session share.
+pub(super) struct ServerContext {
+    pub(super) trust: TrustStore,
     pub(super) host: Arc<dyn Host>,
     home: PathBuf,
     opener: Arc<dyn BrowserOpener>,
     runtime: Mutex<Option<WeakRuntime>>,
-    pub(super) servers: Mutex<Weak<Inner>>,
+    pub(super) servers: Mutex<Weak<ServersInner>>,
 }
 
-impl Ground {
+impl ServerContext {
     pub(super) fn new(home: PathBuf, host: Arc<dyn Host>, opener: Arc<dyn BrowserOpener>) -> Self {
-        let trust = Trust::new(&home);
+        let trust = TrustStore::new(&home);
         Self { trust, host, home, opener, runtime: Mutex::default(), servers: Mutex::default() }
     }
 
@@ -40,47 +40,47 @@ impl Ground {
     pub(super) fn runtime(&self) -> Result<Runtime, ToolError> {
         let runtime = lock(&self.runtime);
         let found = runtime.as_ref().and_then(WeakRuntime::upgrade);
-        found.ok_or_else(|| ToolError::failed("the session has ended, and its servers with it"))
+        found.ok_or_else(|| ToolError::failed("The session has ended, and its servers with it."))
     }
 
-    /// Who gets tokens for a server that wants them.
+    /// The provider of tokens for a server over HTTP.
     pub(super) fn authorize(
         &self,
-        entry: &Entry,
+        entry: &ServerEntry,
         runtime: &Runtime,
     ) -> Result<Option<Arc<dyn TokenProvider>>, ToolError> {
         Ok(self.authorizer(entry, runtime)?.map(|authorizer| authorizer as Arc<dyn TokenProvider>))
     }
 
-    /// The same, for whoever wants to log in or to forget.
+    /// The same with the operations for login and logout; `None` if the server takes no tokens from Haft.
     pub(super) fn authorizer(
         &self,
-        entry: &Entry,
+        entry: &ServerEntry,
         runtime: &Runtime,
     ) -> Result<Option<Arc<Authorizer>>, ToolError> {
-        let Way::Http { url, headers, .. } = &entry.way else { return Ok(None) };
-        // Whoever brings a token along wants no other.
+        let ServerLocation::Http { url, headers, .. } = &entry.location else { return Ok(None) };
+        // A configured Authorization header replaces OAuth.
         if headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
             return Ok(None);
         }
-        let web = Arc::clone(runtime.http_service());
-        let doors = Arc::new(move |reach, cancel| web.client_within(reach, cancel));
+        let service = Arc::clone(runtime.http_service());
+        let clients = Arc::new(move |reach, cancel| service.client_within(reach, cancel));
         let options = options(&entry.oauth, entry);
         let folder = self.home.join("tokens");
-        Authorizer::new(url, doors, Arc::clone(&self.opener), folder, options)
+        Authorizer::new(url, clients, Arc::clone(&self.opener), folder, options)
             .map(|authorizer| Some(Arc::new(authorizer)))
             .map_err(|error| ToolError::failed(format!("the server {}: {}", entry.name, error.message)))
     }
 
-    /// Looks at a server's tools again if it has said since that they are others.
-    pub(super) fn catch_up(&self, name: &str, client: &McpClient) -> Result<(), ToolError> {
+    /// Lists a server's tools again if it has announced a change.
+    pub(super) fn refresh_tools(&self, name: &str, client: &McpClient) -> Result<(), ToolError> {
         let servers = lock(&self.servers).upgrade();
-        servers.map_or(Ok(()), |servers| servers.catch_up(name, client))
+        servers.map_or(Ok(()), |servers| servers.refresh_tools(name, client))
     }
 }
 
-/// What the entry says of its authorization: a client that the user registered, a document, hosts.
-fn options(written: &Value, entry: &Entry) -> OAuthOptions {
+/// The OAuth settings of the entry: a registered client, a metadata document, hosts.
+fn options(written: &Value, entry: &ServerEntry) -> OAuthOptions {
     let word = |names: &[&str]| {
         names.iter().find_map(|name| written.get(*name).and_then(Value::as_str)).map(str::to_owned)
     };

@@ -1,20 +1,20 @@
-//! What a server's tool gave, as a tool's output: every piece kept, none believed.
+//! Converts the result of a server's tool to an output. The content is untrusted.
 
 use haft_tool::{Content, ErrorKind, Output, Text};
 use serde_json::Value;
 
 use haft_mcp::client::portable::clean;
 
-/// The output that a result of `tools/call` is.
+/// Converts a `tools/call` result.
 pub(super) fn output(mut result: Value) -> Output {
     let content: Vec<Content> = match result.get_mut("content").map(Value::take) {
-        Some(Value::Array(pieces)) => pieces.into_iter().map(piece).collect(),
+        Some(Value::Array(pieces)) => pieces.into_iter().map(content_block).collect(),
         _ => Vec::new(),
     };
     let structured = result.get_mut("structuredContent").map(Value::take).filter(|value| !value.is_null());
     let mut output = Output { content, structured, ..Output::default() };
     if output.content.is_empty() {
-        // Whoever reads only text sees the value all the same.
+        // Clients that read only text get the structured value as text.
         let text = output.structured.as_ref().map(ToString::to_string).unwrap_or_default();
         output.content.push(Content::Text { text: Text::from(text) });
     }
@@ -22,8 +22,8 @@ pub(super) fn output(mut result: Value) -> Output {
     if failed { output.failed(ErrorKind::ExecutionFailed) } else { output }
 }
 
-/// One piece. Escape sequences and what nobody can see are taken out of words; the rest is as the server gave it.
-pub(super) fn piece(block: Value) -> Content {
+/// Converts one content block. Escape sequences and invisible characters are removed from text.
+pub(super) fn content_block(block: Value) -> Content {
     let word = |field: &str| block.get(field).and_then(Value::as_str).map(str::to_owned);
     match block.get("type").and_then(Value::as_str) {
         Some("text") => Content::Text { text: clean(&word("text").unwrap_or_default(), usize::MAX).into() },

@@ -1,4 +1,4 @@
-//! One server: connected when it is first needed, again when it was lost, and not too often when it fails.
+//! One server: connected on first use, reconnected after it was lost, with a growing delay after failures.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,91 +8,92 @@ use haft_runtime::Order;
 use haft_tool::{ErrorKind, Secret, ToolError, lock};
 use serde_json::{Value, json};
 
-use super::entry::{Entry, Way};
-use super::ground::Ground;
-use super::offers::Offers;
+use super::client_features::ClientFeatures;
+use super::context::ServerContext;
+use super::entry::{ServerEntry, ServerLocation};
 use super::process::pipes;
-use super::trust::{Known, changed};
+use super::trust::{KnownServer, changed_tools};
 use haft_mcp::client::portable::{PortableTool, make_portable};
 use haft_mcp::client::{
     ClientError, ClientLimits, ClientOptions, HttpEndpoint, McpClient, McpError, ServerChange, ServerTool,
     ServerTransport,
 };
 
-/// How long a server that failed is left alone, at first and at most.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_mins(1));
+/// The first and the longest delay before a failed server is started again.
+const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_mins(1));
 
 /// One server.
-pub(super) struct Held {
-    pub(super) entry: Entry,
-    pub(super) ground: Arc<Ground>,
+pub(super) struct ServerHandle {
+    pub(super) entry: ServerEntry,
+    pub(super) context: Arc<ServerContext>,
     state: Mutex<State>,
-    /// Held by the one who connects; others wait for what comes of it.
+    /// Locked while one caller connects; the others wait for its result.
     connecting: Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
     client: Option<Arc<McpClient>>,
-    /// Its tools that the user has seen, as every provider takes them.
+    /// The tools that the user has accepted, adapted to every provider.
     tools: Option<Arc<[PortableTool]>>,
-    /// How often it had said that its tools are others when they were looked at.
-    heard: u64,
-    /// What was strange about it.
+    /// The server's count of tool list changes when `tools` was loaded.
+    tool_list_version: u64,
+    /// Problems found while loading its tools.
     warnings: Vec<String>,
     failures: u32,
-    rests_until: Option<Instant>,
+    retry_after: Option<Instant>,
     failure: String,
 }
 
-impl Held {
-    pub(super) fn new(entry: Entry, ground: Arc<Ground>) -> Self {
-        Self { entry, ground, state: Mutex::default(), connecting: Mutex::default() }
+impl ServerHandle {
+    pub(super) fn new(entry: ServerEntry, context: Arc<ServerContext>) -> Self {
+        Self { entry, context, state: Mutex::default(), connecting: Mutex::default() }
     }
 
-    /// What the user has said of it.
-    pub(super) fn known(&self) -> Result<Known, ToolError> {
-        self.ground.trust.known(&self.entry)
+    /// The stored consent and tools of the server.
+    pub(super) fn known(&self) -> Result<KnownServer, ToolError> {
+        self.context.trust.known(&self.entry)
     }
 
-    /// Whether it may be used, and nobody knows its tools yet.
-    pub(super) fn is_stranger(&self) -> bool {
+    /// Whether the server is trusted and its tools have never been listed.
+    pub(super) fn is_undiscovered(&self) -> bool {
         self.tools().is_none() && self.known().is_ok_and(|known| known.is_trusted(&self.entry))
     }
 
-    /// What is strange about it so far, each a sentence that names it.
+    /// Warnings about the server, each a sentence that names it.
     pub(super) fn warnings(&self) -> Vec<String> {
         let name = &self.entry.name;
         let state = self.state();
-        let strange = state.warnings.iter().map(|warning| format!("the server {name}: {warning}"));
+        let warnings = state.warnings.iter().map(|warning| format!("the server {name}: {warning}"));
         let failure = (!state.failure.is_empty()).then(|| state.failure.clone());
-        strange.chain(failure).collect()
+        warnings.chain(failure).collect()
     }
 
-    /// Why it may not be used, if its user has not said yes to it.
+    /// The error for a server that the user has not consented to.
     pub(super) fn untrusted(&self) -> Option<ToolError> {
-        let Entry { name, origin, .. } = &self.entry;
+        let ServerEntry { name, origin, .. } = &self.entry;
         let trusted = self.known().is_ok_and(|known| known.is_trusted(&self.entry));
         (!trusted).then(|| {
             ToolError::denied(format!(
-                "the server {name} comes with {origin}, and nobody has said yes to it: look at it with `haft mcp get {name}` \
-                 and allow it with `haft mcp trust {name}`"
+                "The server {name} comes with {origin} and is not trusted yet. Review it with `haft mcp get {name}`, then allow \
+                 it with `haft mcp trust {name}`."
             ))
         })
     }
 
-    /// Why one of its tools is not there.
-    pub(super) fn without(&self, is_meant: impl Fn(&str) -> bool) -> ToolError {
+    /// The error for a call of a tool that the server does not offer.
+    pub(super) fn missing_tool_error(&self, is_meant: impl Fn(&str) -> bool) -> ToolError {
         if let Some(why) = self.untrusted() {
             return why;
         }
         let name = &self.entry.name;
         let known = self.known().unwrap_or_default();
-        let waiting = known.pending.as_ref().map(|pending| changed(&known, pending)).unwrap_or_default();
+        let waiting =
+            known.pending.as_ref().map(|pending| changed_tools(&known, pending)).unwrap_or_default();
         if let Some(tool) = waiting.into_iter().find(|tool| is_meant(tool)) {
             return ToolError::denied(format!(
-                "the tool {tool} of the server {name} is not as you have seen it, and waits for your yes: `haft mcp get {name}` \
-                 shows what changed, `haft mcp trust {name}` allows it"
+                "The tool {tool} of the server {name} has changed and needs your consent. `haft mcp get {name}` shows what \
+                 changed, `haft mcp trust {name}` allows it."
             ));
         }
         let failure = self.state().failure.clone();
@@ -101,11 +102,11 @@ impl Held {
         }
         let tools = self.tools().unwrap_or_default();
         let there: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let message = format!("the server {name} has no such tool; it has: {}", there.join(", "));
+        let message = format!("The server {name} has no such tool. It has: {}", there.join(", "));
         ToolError::new(ErrorKind::NotFound, message)
     }
 
-    /// Its tools, as far as they are known without asking it; nothing if it has never been asked.
+    /// The tools as last listed, without connecting; `None` if they were never listed.
     pub(super) fn tools(&self) -> Option<Arc<[PortableTool]>> {
         if let Some(tools) = &self.state().tools {
             return Some(Arc::clone(tools));
@@ -117,10 +118,10 @@ impl Held {
         Some(tools)
     }
 
-    /// The connection, made if there is none.
+    /// The connection, opened if there is none.
     pub(super) fn client(&self) -> Result<Arc<McpClient>, ToolError> {
         let _one_at_a_time = lock(&self.connecting);
-        // One that has ended by itself was asked nothing yet, so that to ask the next one is to ask once.
+        // A connection that ended by itself has not received this request, so sending it to a new one is safe.
         let over = self.state().client.take_if(|client| client.is_closed());
         drop(over);
         {
@@ -129,28 +130,28 @@ impl Held {
                 return Ok(Arc::clone(client));
             }
             if let Some(left) =
-                state.rests_until.and_then(|until| until.checked_duration_since(Instant::now()))
+                state.retry_after.and_then(|until| until.checked_duration_since(Instant::now()))
             {
                 let (name, failure) = (&self.entry.name, &state.failure);
                 let again = left.as_secs() + 1;
                 return Err(ToolError::failed(format!(
-                    "the server {name} failed a moment ago and is tried again in {again} s: {failure}"
+                    "The server {name} failed and is tried again in {again} s: {failure}"
                 )));
             }
         }
         match self.connect() {
             Ok(client) => {
                 let mut state = self.state();
-                (state.failures, state.rests_until) = (0, None);
+                (state.failures, state.retry_after) = (0, None);
                 state.failure.clear();
                 state.client = Some(Arc::clone(&client));
                 Ok(client)
             }
             Err(error) => {
                 let mut state = self.state();
-                let pause = PAUSES.0.saturating_mul(1 << state.failures.min(10)).min(PAUSES.1);
+                let pause = RETRY_DELAYS.0.saturating_mul(1 << state.failures.min(10)).min(RETRY_DELAYS.1);
                 state.failures += 1;
-                state.rests_until = Some(Instant::now() + pause);
+                state.retry_after = Some(Instant::now() + pause);
                 state.failure.clone_from(&error.message);
                 Err(error)
             }
@@ -158,14 +159,14 @@ impl Held {
     }
 
     fn connect(&self) -> Result<Arc<McpClient>, ToolError> {
-        let Entry { name, origin, .. } = &self.entry;
+        let ServerEntry { name, origin, .. } = &self.entry;
         let known = self.known()?;
         if let Some(why) = self.untrusted() {
             return Err(why);
         }
-        let runtime = self.ground.runtime()?;
-        let transport = match &self.entry.way {
-            Way::Process { argv, environment, cwd } => {
+        let runtime = self.context.runtime()?;
+        let transport = match &self.entry.location {
+            ServerLocation::Process { argv, environment, cwd } => {
                 let grants = known.grants(&self.entry);
                 let order = Order {
                     name: name.clone(),
@@ -174,19 +175,19 @@ impl Held {
                     environment: environment.clone(),
                     writes: grants.writes,
                     network: grants.network.clone(),
-                    unheld: grants.unheld,
+                    unheld: grants.unsandboxed,
                     origin: origin.to_string(),
                 };
                 ServerTransport::Stdio(pipes(runtime.accompany(&order)?))
             }
-            Way::Http { url, headers, .. } => ServerTransport::Http(HttpEndpoint {
+            ServerLocation::Http { url, headers, .. } => ServerTransport::Http(HttpEndpoint {
                 url: url.clone(),
                 headers: headers
                     .iter()
                     .map(|(key, value)| (key.clone(), Secret::new(value.clone())))
                     .collect(),
                 http: runtime.http_service().streams_for(self.entry.host().into_iter().collect()),
-                tokens: self.ground.authorize(&self.entry, &runtime)?,
+                tokens: self.context.authorize(&self.entry, &runtime)?,
             }),
         };
         drop(runtime);
@@ -194,40 +195,40 @@ impl Held {
         if let Some(timeout) = self.entry.timeout {
             (limits.call_timeout, limits.max_call_time) = (timeout, limits.max_call_time.max(timeout));
         }
-        let handler = Offers::of(&self.entry.offers, &self.ground);
+        let handler = ClientFeatures::of(&self.entry.offers, &self.context);
         let options = ClientOptions { limits, handler, ..ClientOptions::default() };
-        let client = McpClient::connect(transport, options).map_err(|error| self.told(&error))?;
+        let client = McpClient::connect(transport, options).map_err(|error| self.tool_error(&error))?;
         let client = Arc::new(client);
-        self.look(&client)?;
-        let (weak, ground) = (Arc::downgrade(&client), Arc::downgrade(&self.ground));
+        self.load_tools(&client)?;
+        let (weak, context) = (Arc::downgrade(&client), Arc::downgrade(&self.context));
         let name = name.clone();
         client.on_change(move |change| {
             if change == ServerChange::Tools
-                && let (Some(client), Some(ground)) = (weak.upgrade(), ground.upgrade())
+                && let (Some(client), Some(context)) = (weak.upgrade(), context.upgrade())
             {
-                // Whoever calls one of them meanwhile hears of a failure; there is nobody here to tell.
-                let _ = ground.catch_up(&name, &client);
+                // A failure is reported by the next call of one of the server's tools.
+                let _ = context.refresh_tools(&name, &client);
             }
         });
         Ok(client)
     }
 
-    /// Looks at its tools again if it has said since that they are others; whether it has.
-    pub(super) fn catch_up(&self, client: &McpClient) -> Result<bool, ToolError> {
-        let behind = self.state().heard != client.tool_list_changes();
+    /// Lists the tools again if the server has announced a change; returns whether it has.
+    pub(super) fn refresh_tools(&self, client: &McpClient) -> Result<bool, ToolError> {
+        let behind = self.state().tool_list_version != client.tool_list_changes();
         if behind {
-            self.look(client)?;
+            self.load_tools(client)?;
         }
         Ok(behind)
     }
 
-    /// Asks for its tools, and holds back those that are not as the user has seen them.
-    fn look(&self, client: &McpClient) -> Result<(), ToolError> {
-        let heard = client.tool_list_changes();
-        let listed = client.list_tools().map_err(|error| self.told(&error))?;
+    /// Lists the tools and holds back those that differ from what the user has accepted.
+    fn load_tools(&self, client: &McpClient) -> Result<(), ToolError> {
+        let tool_list_version = client.tool_list_changes();
+        let listed = client.list_tools().map_err(|error| self.tool_error(&error))?;
         let now: BTreeMap<String, Value> =
             listed.items.iter().map(|tool| (tool.name.clone(), pin(tool))).collect();
-        let waiting = self.ground.trust.saw(&self.entry, &now)?;
+        let waiting = self.context.trust.record_tools(&self.entry, &now)?;
         let mut warnings = listed.warnings;
         let mut good = Vec::new();
         for tool in listed.items.iter().filter(|tool| !waiting.contains(&tool.name)) {
@@ -239,14 +240,14 @@ impl Held {
         if !waiting.is_empty() {
             let name = &self.entry.name;
             warnings.push(format!(
-                "{} of its tools are not as you have seen them and wait for your yes ({}): `haft mcp get {name}` shows what \
-                 changed, `haft mcp trust {name}` allows it",
+                "tools that changed need your consent ({} of them: {}): `haft mcp get {name}` shows what changed, `haft mcp \
+                 trust {name}` allows it",
                 waiting.len(),
                 waiting.join(", ")
             ));
         }
         let mut state = self.state();
-        state.heard = heard;
+        state.tool_list_version = tool_list_version;
         state.warnings = warnings;
         state.tools = Some(Arc::from(self.offered(good)));
         Ok(())
@@ -256,25 +257,25 @@ impl Held {
         let only = self.entry.only.as_ref();
         let offered = tools.into_iter().filter(|tool| only.is_none_or(|only| only.contains(&tool.name)));
         let mut offered: Vec<_> = offered.collect();
-        // One order, whoever told of them: a model's provider remembers what it has seen as long as it stays the same.
+        // A stable order, because a change in the tool list invalidates the provider's prompt cache.
         offered.sort_by(|a, b| a.name.cmp(&b.name));
         offered
     }
 
-    /// Lets a connection go that came to its end; the next call makes a new one.
+    /// Drops a connection that ended; the next call opens a new one.
     pub(super) fn lost(&self, client: &Arc<McpClient>) {
         let mut state = self.state();
-        if state.client.as_ref().is_some_and(|held| Arc::ptr_eq(held, client)) {
+        if state.client.as_ref().is_some_and(|handle| Arc::ptr_eq(handle, client)) {
             state.client = None;
         }
     }
 
-    /// Whether there is a connection to end.
+    /// Whether there is a connection.
     pub(super) fn is_open(&self) -> bool {
         self.state().client.is_some()
     }
 
-    /// Ends the connection, and the server if it is a process.
+    /// Closes the connection, and ends the server if it is a process.
     pub(super) fn close(&self) {
         let client = self.state().client.take();
         if let Some(client) = client {
@@ -282,8 +283,8 @@ impl Held {
         }
     }
 
-    /// What a tool's caller is told of trouble with the server.
-    pub(super) fn told(&self, error: &ClientError) -> ToolError {
+    /// Converts an error of the connection to the error of a call.
+    pub(super) fn tool_error(&self, error: &ClientError) -> ToolError {
         let kind = match &error.kind {
             McpError::TimedOut => ErrorKind::Timeout,
             McpError::Cancelled => ErrorKind::Interrupted,
@@ -301,7 +302,7 @@ impl Held {
     }
 }
 
-/// What of a tool the user has seen: everything that a model or a client may be led by.
+/// The parts of a tool's definition that consent covers: everything that can influence a model or client.
 fn pin(tool: &ServerTool) -> Value {
     json!({
         "title": tool.title,
