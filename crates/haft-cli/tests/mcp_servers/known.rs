@@ -135,7 +135,7 @@ fn their_resources_are_listed_and_read() {
     let read = json!({"server": "everything", "uri": address}).to_string();
     assert!(rack.done(&["call", "ReadMcpResource", &read]).contains("# Everything Server"));
     let nobody = rack.call("ListMcpResources", &json!({"server": "nobody"}));
-    assert!(nobody["content"].as_str().unwrap().contains("there are everything, good"), "{nobody}");
+    assert!(nobody["content"].as_str().unwrap().contains("servers are: everything, good"), "{nobody}");
     let missing = rack.call("ReadMcpResource", &json!({"server": "everything", "uri": "demo://nothing"}));
     assert_eq!(missing["is_error"], true, "{missing}");
 }
