@@ -1,51 +1,51 @@
-//! Why a server did not do what was asked.
+//! Errors of the client.
 
 use std::fmt;
 
 use crate::wire::RpcError;
 
-/// What went wrong between Haft and a server.
+/// What went wrong with a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum McpError {
     /// It could not be started or reached.
     Unreachable,
-    /// It ended, or broke the connection off.
+    /// It exited, or closed the connection.
     Disconnected,
     /// It took too long.
     TimedOut,
-    /// Nobody wants the answer any more.
+    /// The caller has cancelled the request.
     Cancelled,
     /// It answered with an error.
     Rpc(Box<RpcError>),
-    /// It answered with a status of HTTP's that is no success, and no words of the protocol.
+    /// It answered with an HTTP error that contains no response.
     HttpStatus(u16),
-    /// It does not know the session any more.
+    /// It no longer knows the session.
     SessionExpired,
-    /// What it said makes no sense.
+    /// It sent something invalid.
     InvalidMessage,
-    /// It said more than is listened to.
+    /// It sent more than the limit.
     TooLarge,
-    /// It speaks no revision that is spoken here.
+    /// It supports no protocol version that this client supports.
     UnsupportedVersion,
-    /// It answers only those who may ask.
+    /// It requires authorization that was not granted.
     Unauthorized,
-    /// It does not offer this.
+    /// It requires something that this client does not offer.
     Unsupported,
     /// The connection was closed on this side.
     Closed,
 }
 
-/// Why a server did not do what was asked: a kind for programs, a sentence for the reader.
+/// An error of the client: a kind for programs, a message for people.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientError {
-    /// Which kind of trouble this is.
+    /// The kind.
     pub kind: McpError,
-    /// What happened and what to do next.
+    /// What happened and what to do.
     pub message: String,
 }
 
 impl ClientError {
-    /// An error of `kind` that says `message`.
+    /// An error of `kind`.
     pub fn new(kind: McpError, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
@@ -55,9 +55,19 @@ impl ClientError {
         Self::new(McpError::Unreachable, message)
     }
 
+    /// [`McpError::Disconnected`].
+    pub fn disconnected(message: impl Into<String>) -> Self {
+        Self::new(McpError::Disconnected, message)
+    }
+
     /// [`McpError::TimedOut`].
     pub fn timed_out(message: impl Into<String>) -> Self {
         Self::new(McpError::TimedOut, message)
+    }
+
+    /// [`McpError::Cancelled`], for a request of `method`.
+    pub fn cancelled(method: &str) -> Self {
+        Self::new(McpError::Cancelled, format!("`{method}` was cancelled"))
     }
 
     /// [`McpError::InvalidMessage`].
@@ -73,6 +83,11 @@ impl ClientError {
     /// [`McpError::Unauthorized`].
     pub fn unauthorized(message: impl Into<String>) -> Self {
         Self::new(McpError::Unauthorized, message)
+    }
+
+    /// [`McpError::Closed`].
+    pub fn closed() -> Self {
+        Self::new(McpError::Closed, "the connection to the server was closed")
     }
 }
 

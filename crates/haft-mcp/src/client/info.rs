@@ -1,63 +1,60 @@
-//! Who a server says it is.
+//! What a server says about itself.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::portable::{clean, clean_line};
 use crate::wire::{ProtocolVersion, meta};
 
-/// How much of a server's instructions is kept.
-const MOST_INSTRUCTIONS: usize = 16_000;
-/// How long a name may be.
-const MOST_NAME: usize = 200;
+const MAX_INSTRUCTION_CHARS: usize = 16_000;
+const MAX_NAME_CHARS: usize = 200;
 
-/// Who a server says it is. None of it is proof of anything.
+/// What a server says about itself. None of it is verified.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerInfo {
-    /// The revision that is spoken with it.
+    /// The negotiated protocol version.
     pub version: ProtocolVersion,
-    /// Its name; empty if it gave none.
+    /// The name; empty if it has none.
     pub name: String,
-    /// Its name for people, if it gave one.
+    /// The name for people.
     pub title: Option<String>,
-    /// Its own version, as it writes it.
+    /// The server's own version.
     pub release: String,
-    /// What it declares: an object, as the wire has it.
+    /// The declared capabilities, an object.
     pub capabilities: Value,
-    /// What it would have a model know; a stranger's words, cleaned and bounded.
+    /// Instructions for models, cleaned and bounded.
     pub instructions: Option<String>,
 }
 
 impl ServerInfo {
-    /// What a result of `server/discover` or `initialize` says of its server.
+    /// Reads a result of `server/discover` or `initialize`.
     pub(super) fn read(version: ProtocolVersion, result: &Value) -> Self {
-        let server =
-            meta::get(result, meta::SERVER).or_else(|| result.get("serverInfo")).unwrap_or(&Value::Null);
-        let word =
-            |field: &str| server.get(field).and_then(Value::as_str).map(|word| clean_line(word, MOST_NAME));
+        let server = meta::get(result, meta::SERVER).or_else(|| result.get("serverInfo"));
+        let text = |field: &str| {
+            let value = server?.get(field)?.as_str()?;
+            Some(clean_line(value, MAX_NAME_CHARS))
+        };
         let capabilities = result.get("capabilities").filter(|declared| declared.is_object());
         let instructions = result.get("instructions").and_then(Value::as_str);
         Self {
             version,
-            name: word("name").unwrap_or_default(),
-            title: word("title").filter(|title| !title.is_empty()),
-            release: word("version").unwrap_or_default(),
-            capabilities: capabilities.cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new())),
+            name: text("name").unwrap_or_default(),
+            title: text("title").filter(|title| !title.is_empty()),
+            release: text("version").unwrap_or_default(),
+            capabilities: capabilities.cloned().unwrap_or_else(|| Value::Object(Map::new())),
             instructions: instructions
-                .map(|words| clean(words, MOST_INSTRUCTIONS))
-                .filter(|words| !words.trim().is_empty()),
+                .map(|text| clean(text, MAX_INSTRUCTION_CHARS))
+                .filter(|text| !text.trim().is_empty()),
         }
     }
 
-    /// Whether it declares this, for example `resources`.
-    pub fn declares(&self, capability: &str) -> bool {
-        self.capabilities.get(capability).is_some_and(|declared| !declared.is_null() && declared != false)
+    /// Whether the server declares a capability, for example `resources`.
+    pub fn has_capability(&self, name: &str) -> bool {
+        self.capabilities.get(name).is_some_and(|declared| !declared.is_null() && declared != false)
     }
 
-    /// Whether it declares this switch, for example `tools` and `listChanged`.
-    pub fn declares_that(&self, capability: &str, switch: &str) -> bool {
-        self.capabilities
-            .get(capability)
-            .and_then(|declared| declared.get(switch))
-            .is_some_and(|on| on == true)
+    /// Whether the server sets a flag of a capability, for example `listChanged` of `tools`.
+    pub fn has_flag(&self, capability: &str, flag: &str) -> bool {
+        let declared = self.capabilities.get(capability);
+        declared.and_then(|declared| declared.get(flag)).is_some_and(|value| value == true)
     }
 }

@@ -1,45 +1,47 @@
-//! Servers that others wrote, held by Haft: asked in whichever era they live, and believed in nothing.
+//! The client side: connects to servers, which are not trusted.
 //!
-//! [`McpClient`] is one connection. Below it stands a `Link`: a process ([`ProcessPipes`]) or an address ([`HttpEndpoint`]). Every wait
-//! has a limit ([`ClientLimits`]), and so has everything that is read. What a server asks of its own accord is answered only if
-//! somebody offers to ([`ServerRequestHandler`]). [`portable`] makes its tools fit for every provider.
+//! [`McpClient`] is one connection, over a child process ([`ProcessPipes`]) or HTTP ([`HttpEndpoint`]). Every wait and
+//! everything that is read has a limit ([`ClientLimits`]). Requests of a server are refused unless a
+//! [`ServerRequestHandler`] offers to answer them. [`portable`] makes a server's tools usable with every model provider.
 
-mod authorize;
+mod changes;
+#[expect(clippy::module_inception, reason = "the client of the client side")]
+mod client;
 mod connection;
-mod conversation;
-mod courier;
-mod ear;
+mod deadline;
 mod error;
-mod greeting;
-mod handlers;
+mod handshake;
 mod http;
+mod inbound;
 mod info;
-mod link;
-mod listing;
-mod news;
+mod input_rounds;
+mod items;
+mod list;
 pub mod oauth;
 mod options;
-mod patience;
 mod pending;
 pub mod portable;
-mod rounds;
+mod send_queue;
+mod server_requests;
+mod session;
 mod stdio;
 mod subscription;
-mod things;
+mod timed_mutex;
+mod tokens;
 
 use haft_tool::lock;
 
-pub use authorize::TokenProvider;
-pub use connection::{McpClient, ServerTransport};
+pub use client::{McpClient, ServerTransport};
 pub use error::{ClientError, McpError};
-pub use handlers::{
-    ClientCapabilities, Elicitation, ElicitationAnswer, ElicitationKind, ServerRequestHandler,
-};
 pub use http::HttpEndpoint;
 pub use info::ServerInfo;
-pub use listing::ServerList;
+pub use items::{PromptArgument, ResourceTemplate, ServerPrompt, ServerResource, ServerTool};
+pub use list::ServerList;
 pub use options::{ClientLimits, ClientOptions, ProgressUpdate, ToolCallOptions};
+pub use server_requests::{
+    ClientCapabilities, Elicitation, ElicitationAnswer, ElicitationKind, ServerRequestHandler,
+};
 pub use stdio::{ProcessHandle, ProcessPipes};
-pub use things::{PromptArgument, ResourceTemplate, ServerPrompt, ServerResource, ServerTool};
+pub use tokens::TokenProvider;
 
 pub use crate::serve::ServerChange;

@@ -1,4 +1,4 @@
-//! How a server is held: how long it may take, how much it may say, and what it may ask.
+//! Limits and options of the client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,34 +7,38 @@ use haft_tool::Cancel;
 use serde_json::Value;
 
 use super::ServerRequestHandler;
+use super::portable::clean;
 use crate::wire::ProtocolVersion;
 
-/// How long things may take and how much may come of them. Nothing waits without one of these.
+/// Characters of a progress message.
+const MAX_PROGRESS_CHARS: usize = 1000;
+
+/// Limits of time and size. Nothing waits without one of these.
 #[derive(Debug, Clone)]
 pub struct ClientLimits {
-    /// From the first byte until it is known who is there.
+    /// From the start until the end of the handshake.
     pub connect_timeout: Duration,
-    /// How long a server may be silent about the new era before it is asked in the words of the old one.
+    /// How long a server may take to answer `server/discover` before the legacy handshake is tried.
     pub probe_timeout: Duration,
-    /// One list, all of its pages; one resource; one prompt.
+    /// For all pages of one list; also for one resource and for one prompt.
     pub list_timeout: Duration,
-    /// One call that says nothing of its progress.
+    /// For one call, from one progress notification to the next.
     pub call_timeout: Duration,
-    /// One call, whatever it says of its progress.
+    /// For one call, whatever progress it reports.
     pub max_call_time: Duration,
-    /// How long a server may take to end by itself when its input is closed, and again when it is asked to.
+    /// How long a process may take to exit after its input is closed, and again after SIGTERM.
     pub close_timeout: Duration,
-    /// The longest message.
+    /// The size of one message.
     pub max_message_bytes: usize,
-    /// All pages of one list together.
+    /// The size of all pages of one list.
     pub max_list_bytes: usize,
-    /// How many entries of a list are kept.
+    /// Items of one list; the rest is left out.
     pub max_list_items: usize,
-    /// How many pages of a list are asked for.
+    /// Pages of one list; the rest is left out.
     pub max_list_pages: usize,
-    /// How often one request may come back with questions.
+    /// How often one request may require input.
     pub max_input_rounds: usize,
-    /// How many questions a server may ask during one call.
+    /// Questions of a server during one call.
     pub max_questions: usize,
 }
 
@@ -57,57 +61,55 @@ impl Default for ClientLimits {
     }
 }
 
-/// How a connection is made.
+/// Options of a connection.
 #[derive(Clone, Default)]
 pub struct ClientOptions {
-    /// How long things may take and how much may come of them.
+    /// Limits.
     pub limits: ClientLimits,
-    /// The revision to speak, if that is known already; otherwise it is found out.
+    /// The protocol version to use; `None` negotiates it.
     pub version: Option<ProtocolVersion>,
-    /// Who answers the server's questions. Without anybody, nothing is offered to it.
+    /// Answers the server's requests. Without it, the client declares no capabilities.
     pub handler: Option<Arc<dyn ServerRequestHandler>>,
 }
 
-/// How one call is made.
+/// Options of one call.
 #[derive(Clone, Copy)]
 pub struct ToolCallOptions<'a> {
-    /// How long it may take without saying anything of its progress; [`ClientLimits::call`] if not said here.
+    /// Replaces [`ClientLimits::call_timeout`].
     pub timeout: Option<Duration>,
-    /// How long it may take at all; [`ClientLimits::max_call_time`] if not said here.
+    /// Replaces [`ClientLimits::max_call_time`].
     pub max_time: Option<Duration>,
-    /// Takes the call back.
+    /// Cancels the call.
     pub cancel: &'a Cancel,
-    /// Hears of its progress, on the thread that waits.
+    /// Receives progress, on the calling thread.
     pub progress: &'a dyn Fn(&ProgressUpdate),
 }
 
 impl<'a> ToolCallOptions<'a> {
-    /// A call that nobody watches.
+    /// A call with the default timeouts that ignores progress.
     pub fn new(cancel: &'a Cancel) -> Self {
         Self { timeout: None, max_time: None, cancel, progress: &|_| {} }
     }
 }
 
-/// How far a call is.
+/// A progress notification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProgressUpdate {
-    /// How far; grows from one note to the next.
+    /// The progress so far; grows from one update to the next.
     pub progress: f64,
-    /// How far it will be in the end, if the server knows.
+    /// The progress at the end, if known.
     pub total: Option<f64>,
-    /// What it is at, in the server's words.
+    /// The server's message, cleaned.
     pub message: Option<String>,
 }
 
 impl ProgressUpdate {
     pub(super) fn read(params: &Value) -> Option<Self> {
+        let message = params.get("message").and_then(Value::as_str);
         Some(Self {
             progress: params.get("progress")?.as_f64()?,
             total: params.get("total").and_then(Value::as_f64),
-            message: params
-                .get("message")
-                .and_then(Value::as_str)
-                .map(|words| super::portable::clean(words, 1000)),
+            message: message.map(|text| clean(text, MAX_PROGRESS_CHARS)),
         })
     }
 }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use super::ear::Ear;
-use super::patience::Patience;
-use super::{ClientError, McpError, lock};
+use super::deadline::Deadline;
+use super::inbound::Inbound;
+use super::{ClientError, lock};
 use crate::wire::{RequestId, RpcMessage};
 
 /// ProgressUpdate notifications that are queued for one request; beyond, the oldest is dropped.
@@ -69,8 +69,8 @@ impl PendingRequests {
         }
     }
 
-    /// Routes a message: responses and progress to their requests, the rest to `ear`.
-    pub(super) fn route(&self, message: RpcMessage, ear: &Arc<Ear>) {
+    /// Routes a message: responses and progress to their requests, the rest to `inbound`.
+    pub(super) fn route(&self, message: RpcMessage, inbound: &Arc<Inbound>) {
         match message {
             RpcMessage::Response { id: Some(id), outcome } => {
                 self.deliver(&id, outcome.map_err(ClientError::from));
@@ -81,17 +81,16 @@ impl PendingRequests {
             }
             // A stateless server ends a subscription this way; in other versions this is about the server's own requests.
             RpcMessage::Notification { method, params }
-                if method == "notifications/cancelled" && !ear.may_be_asked() =>
+                if method == "notifications/cancelled" && !inbound.accepts_requests() =>
             {
                 if let Some(id) = params.get("requestId").and_then(RequestId::read) {
                     self.deliver(
                         &id,
-                        Err(ClientError::new(McpError::Disconnected, "the server has ended it")),
+                        Err(ClientError::disconnected("the server has ended the subscription")),
                     );
                 }
             }
-            RpcMessage::Notification { method, params } => ear.note(&method, &params),
-            RpcMessage::Request { id, method, params } => ear.request(id, method, params),
+            message => inbound.receive(message),
         }
     }
 
@@ -131,9 +130,9 @@ pub(super) struct PendingResponse<'a> {
 
 impl PendingResponse<'_> {
     /// Waits for the response and reports progress until it comes.
-    pub(super) fn wait(self, method: &str, patience: &Patience<'_>) -> Result<Value, ClientError> {
+    pub(super) fn wait(self, method: &str, deadline: &Deadline<'_>) -> Result<Value, ClientError> {
         let slot = Arc::clone(&self.slot);
-        let _guard = patience.cancel.on_cancel(move || {
+        let _guard = deadline.cancel.on_cancel(move || {
             drop(lock(&slot.state));
             slot.changed.notify_all();
         });
@@ -143,7 +142,7 @@ impl PendingResponse<'_> {
             if !progress.is_empty() {
                 drop(received);
                 for params in &progress {
-                    patience.hear(params);
+                    deadline.progress(params);
                 }
                 received = lock(&self.slot.state);
             }
@@ -153,7 +152,7 @@ impl PendingResponse<'_> {
             {
                 return outcome;
             }
-            let remaining = patience.left(method)?;
+            let remaining = deadline.remaining(method)?;
             if received.progress.is_empty() {
                 let woken = self.slot.changed.wait_timeout(received, remaining);
                 received = woken.unwrap_or_else(PoisonError::into_inner).0;
@@ -178,6 +177,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::client::McpError;
 
     const LONG_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -188,7 +188,7 @@ mod tests {
     ) -> Result<Value, ClientError> {
         let waiting = pending.register(&RequestId::Number(id))?;
         act(pending);
-        waiting.wait("test", &Patience::of(LONG_TIMEOUT, &Cancel::new()))
+        waiting.wait("test", &Deadline::after(LONG_TIMEOUT, &Cancel::new()))
     }
 
     #[test]
@@ -235,8 +235,8 @@ mod tests {
         pending.progress(json!({"progressToken": 1, "progress": "half"}));
         pending.deliver(&RequestId::Number(1), Ok(json!({})));
         let cancel = Cancel::new();
-        let report = |progress: &super::super::ProgressUpdate| reported.borrow_mut().push(progress.progress);
-        waiting.wait("test", &Patience::stretching(LONG_TIMEOUT, LONG_TIMEOUT, &cancel, &report)).unwrap();
+        let report = |progress: &crate::client::ProgressUpdate| reported.borrow_mut().push(progress.progress);
+        waiting.wait("test", &Deadline::with_progress(LONG_TIMEOUT, LONG_TIMEOUT, &cancel, &report)).unwrap();
         assert_eq!(*reported.borrow(), [1.0, 3.0, 4.0]);
         let _waiting = pending.register(&RequestId::Number(2)).unwrap();
         for step in 0..1000 {
@@ -262,7 +262,7 @@ mod tests {
                 }
             });
             let (cancel, limit) = (Cancel::new(), Duration::from_millis(50));
-            let late = waiting.wait("test", &Patience::stretching(limit, limit, &cancel, &|_| {}));
+            let late = waiting.wait("test", &Deadline::with_progress(limit, limit, &cancel, &|_| {}));
             stop.store(true, Ordering::SeqCst);
             assert_eq!(late.unwrap_err().kind, McpError::TimedOut);
         });
@@ -273,13 +273,13 @@ mod tests {
         let pending = PendingRequests::default();
         let cancel = Cancel::new();
         let waiting = pending.register(&RequestId::Number(1)).unwrap();
-        let late = waiting.wait("test", &Patience::of(Duration::from_millis(5), &cancel));
+        let late = waiting.wait("test", &Deadline::after(Duration::from_millis(5), &cancel));
         assert_eq!(late.unwrap_err().kind, McpError::TimedOut);
         let waiting = pending.register(&RequestId::Number(2)).unwrap();
         let other = cancel.clone();
         let canceller = std::thread::spawn(move || other.cancel());
         assert_eq!(
-            waiting.wait("test", &Patience::of(LONG_TIMEOUT, &cancel)).unwrap_err().kind,
+            waiting.wait("test", &Deadline::after(LONG_TIMEOUT, &cancel)).unwrap_err().kind,
             McpError::Cancelled
         );
         canceller.join().unwrap();

@@ -1,4 +1,4 @@
-//! Listening for news in the new era: one long request, made anew when it ends.
+//! Receives changes from stateless servers: one long request, repeated when it ends.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -7,50 +7,51 @@ use std::time::Duration;
 use haft_tool::Cancel;
 use serde_json::{Map, Value, json};
 
-use super::conversation::{Conversation, Question};
-use super::patience::Patience;
+use super::deadline::Deadline;
+use super::session::{ClientSession, OutgoingRequest};
 use super::{McpError, lock};
 
-/// The shortest and the longest pause before it is made anew.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
-/// How long the server is waited for to say that it will tell: what changes before that would be missed.
-const BEGIN: Duration = Duration::from_secs(1);
-/// How many resources are watched at most.
-const MOST_WATCHED: usize = 256;
+/// The shortest and the longest pause before the request is repeated.
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(1);
+/// How long the acknowledgement is waited for: changes before it are missed.
+const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(1);
+const MAX_RESOURCES: usize = 256;
 
-/// What is listened for, and by which request.
+/// What is subscribed to.
 pub(super) struct Subscription {
-    conversation: Arc<Conversation>,
-    state: Mutex<State>,
+    session: Arc<ClientSession>,
+    state: Mutex<SubscriptionState>,
 }
 
 #[derive(Default)]
-struct State {
-    begun: bool,
-    watched: BTreeSet<String>,
-    /// Ends the request under way.
+struct SubscriptionState {
+    has_begun: bool,
+    resources: BTreeSet<String>,
+    /// Ends the request in progress.
     current: Option<Cancel>,
 }
 
 impl Subscription {
-    pub(super) fn new(conversation: &Arc<Conversation>) -> Self {
-        Self { conversation: Arc::clone(conversation), state: Mutex::default() }
+    pub(super) fn new(session: &Arc<ClientSession>) -> Self {
+        Self { session: Arc::clone(session), state: Mutex::default() }
     }
 
     pub(super) fn begin(&self) {
-        if self.conversation.version().is_stateless() {
+        if self.session.version().is_stateless() {
             let mut state = lock(&self.state);
-            state.begun = true;
-            self.renew(&mut state);
+            state.has_begun = true;
+            self.restart(&mut state);
         } else {
-            self.conversation.link.listen();
+            self.session.connection.listen();
         }
     }
 
-    pub(super) fn watch(&self, uri: &str) {
+    pub(super) fn add_resource(&self, uri: &str) {
         let mut state = lock(&self.state);
-        if state.watched.len() < MOST_WATCHED && state.watched.insert(uri.to_owned()) && state.begun {
-            self.renew(&mut state);
+        if state.resources.len() < MAX_RESOURCES && state.resources.insert(uri.to_owned()) && state.has_begun
+        {
+            self.restart(&mut state);
         }
     }
 
@@ -60,58 +61,57 @@ impl Subscription {
         }
     }
 
-    /// Listens for all that is wanted now.
-    fn renew(&self, state: &mut State) {
+    /// Replaces the request in progress by one for all that is wanted now.
+    fn restart(&self, state: &mut SubscriptionState) {
         let cancel = Cancel::new();
-        if let Some(before) = state.current.replace(cancel.clone()) {
-            before.cancel();
+        if let Some(previous) = state.current.replace(cancel.clone()) {
+            previous.cancel();
         }
-        let Some(filter) = self.filter(&state.watched) else { return };
-        let conversation = Arc::clone(&self.conversation);
-        let news = &self.conversation.ear.news;
-        let before = news.promised();
-        let listen = move || listen(&conversation, &filter, &cancel);
-        // Without a thread there are no news; lists are asked for all the same.
-        if std::thread::Builder::new().name("mcp-listener".to_owned()).spawn(listen).is_ok() {
-            news.until_promised(before, BEGIN);
+        let Some(filter) = self.filter(&state.resources) else { return };
+        let session = Arc::clone(&self.session);
+        let changes = &self.session.inbound.changes;
+        let acknowledged = changes.acknowledgements();
+        let listen = move || listen(&session, &filter, &cancel);
+        // Without a thread there are no change notifications; lists can still be requested.
+        if std::thread::Builder::new().name("mcp-subscription".to_owned()).spawn(listen).is_ok() {
+            changes.wait_acknowledged(acknowledged, ACKNOWLEDGEMENT_TIMEOUT);
         }
     }
 
-    /// What there may be news of.
-    fn filter(&self, watched: &BTreeSet<String>) -> Option<Value> {
-        let info = self.conversation.info();
+    fn filter(&self, resources: &BTreeSet<String>) -> Option<Value> {
+        let info = self.session.info();
         let mut filter = Map::new();
         for (capability, name) in [
             ("tools", "toolsListChanged"),
             ("prompts", "promptsListChanged"),
             ("resources", "resourcesListChanged"),
         ] {
-            if info.declares_that(capability, "listChanged") {
+            if info.has_flag(capability, "listChanged") {
                 filter.insert(name.to_owned(), json!(true));
             }
         }
-        if !watched.is_empty() {
-            filter.insert("resourceSubscriptions".to_owned(), json!(watched));
+        if !resources.is_empty() {
+            filter.insert("resourceSubscriptions".to_owned(), json!(resources));
         }
         (!filter.is_empty()).then_some(Value::Object(filter))
     }
 }
 
-fn listen(conversation: &Conversation, filter: &Value, cancel: &Cancel) {
-    let (linked, _guards) = conversation.linked(cancel);
-    let mut pause = PAUSES.0;
+fn listen(session: &ClientSession, filter: &Value, cancel: &Cancel) {
+    let (linked, _guards) = session.linked_cancel(cancel);
+    let mut delay = MIN_RETRY_DELAY;
     while !linked.is_cancelled() {
-        let question = Question::new("subscriptions/listen", json!({"notifications": filter}));
-        match conversation.ask(&question, &Patience::without_end(&linked)) {
-            Ok(_) => pause = PAUSES.0,
+        let request = OutgoingRequest::new("subscriptions/listen", json!({"notifications": filter}));
+        match session.request(&request, &Deadline::unlimited(&linked)) {
+            Ok(_) => delay = MIN_RETRY_DELAY,
             Err(error) => match error.kind {
-                // It does not offer this, or there is nobody any more.
+                // The server does not offer this, or the connection is closed.
                 McpError::Rpc(_) | McpError::HttpStatus(_) | McpError::Closed | McpError::Unauthorized => {
                     return;
                 }
-                _ => pause = (pause * 2).min(PAUSES.1),
+                _ => delay = (delay * 2).min(MAX_RETRY_DELAY),
             },
         }
-        linked.wait(pause);
+        linked.wait(delay);
     }
 }

@@ -116,7 +116,7 @@ fn progress_for_ever_is_not_believed_for_ever() {
     let (client, _run) = client("progress-for-ever", BOTH, short_calls());
     let error = echo(&client, "hi").unwrap_err();
     assert_eq!(error.kind, McpError::TimedOut);
-    assert!(error.message.contains("though it told of progress"), "{error}");
+    assert!(error.message.contains("the limit for calls that report progress"), "{error}");
 }
 
 #[test]

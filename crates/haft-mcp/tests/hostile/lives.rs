@@ -131,7 +131,7 @@ fn versions_that_nobody_speaks_are_refused_by_name() {
         }
     }
     let error = connect(&Run::new("version-missing", BOTH), generous()).err().unwrap();
-    assert!(error.message.contains("names no revision"), "{error}");
+    assert!(error.message.contains("names no protocol version"), "{error}");
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn a_status_that_is_no_success_is_told_with_what_was_said() {
     let broken = Server::modern(|_, stream| plain(stream, 503, "down\u{1b}[31m for lunch"));
     let (kind, words) = trouble(&broken, limits());
     assert_eq!(kind, McpError::HttpStatus(503));
-    assert!(words.ends_with("and said: down for lunch"), "{words}");
+    assert!(words.ends_with("It wrote: down for lunch"), "{words}");
     let refused = Server::modern(|asked, stream| {
         let error = json!({"jsonrpc": "2.0", "id": asked.body["id"], "error": {"code": -32602, "message": "no such tool"}});
         answer(stream, 400, &[("Content-Type", "application/json")], &error.to_string())

@@ -36,7 +36,7 @@ fn a_redirect_on_the_same_ground_is_followed_but_not_in_circles() {
     assert!(client.list_tools().unwrap().items.is_empty());
     let circle = Server::new(|_, stream| answer(stream, 308, &[("Location", "/mcp")], ""));
     let error = connect(&circle.url(), limits()).err().unwrap();
-    assert!(error.message.contains("redirect to redirect"), "{error}");
+    assert!(error.message.contains("redirects more than"), "{error}");
 }
 
 #[test]

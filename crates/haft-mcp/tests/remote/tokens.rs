@@ -94,7 +94,7 @@ fn without_a_token_the_error_says_what_to_do() {
     let server = Server::new(|_, stream| plain(stream, 401, "go away"));
     let error = connect(&server.url(), limits()).err().unwrap();
     assert_eq!(error.kind, McpError::Unauthorized);
-    assert!(error.message.contains("log in") && error.message.contains("go away"), "{error}");
+    assert!(error.message.contains("Log in") && error.message.contains("go away"), "{error}");
 }
 
 #[test]

@@ -1,187 +1,179 @@
-//! A server over HTTP: each request is one of HTTP's, and its answer a body or a stream of events.
+//! A server over HTTP. Each message is one POST request, whose response is a body or a stream of events.
 //!
-//! The new era needs no more than that. In the old one a server may open a session, which every request then names, and
-//! may break a stream off to be asked for the rest of it later. The oldest servers of all answer on one stream for all
-//! ([`old`]).
+//! A legacy server may open a session, which later requests name, and may interrupt a stream that is resumed later. Servers
+//! of version 2024-11-05 have another transport ([`sse`]).
 
-mod door;
-mod events;
+mod endpoint_client;
 pub(super) mod headers;
-mod listening;
-pub(super) mod old;
-mod reading;
+mod listen;
+mod response;
+pub(super) mod sse;
+mod sse_parser;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use haft_tool::{Cancel, HttpStreams, Secret};
+use haft_tool::{Cancel, HttpStream, HttpStreams, Secret};
 use serde_json::Value;
 
-use self::door::{Door, Sent};
-use super::ear::Ear;
-use super::link::{Asked, Link};
-use super::patience::Patience;
+use self::endpoint_client::{EndpointClient, EndpointRequest};
+use super::connection::{PreparedRequest, ServerConnection};
+use super::deadline::Deadline;
+use super::inbound::Inbound;
 use super::{ClientError, ClientLimits, McpError, TokenProvider, lock};
 use crate::wire::{ProtocolVersion, RpcMessage};
 
-/// How long the end of a session may take.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long the DELETE request at the end of a session may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+const MAX_SESSION_ID_BYTES: usize = 4096;
 
-/// Where a server is, and how it is reached.
+/// A server's URL and how it is reached.
 #[derive(Clone)]
 pub struct HttpEndpoint {
-    /// Its address.
+    /// The URL.
     pub url: String,
-    /// Headers that go with every request.
+    /// Headers of every request.
     pub headers: Vec<(String, Secret)>,
     /// The network.
     pub http: Arc<dyn HttpStreams>,
-    /// Who gets the tokens, if the server wants any.
+    /// Provides tokens, if the server may require them.
     pub tokens: Option<Arc<dyn TokenProvider>>,
 }
 
-/// The way to a server that answers each request by itself.
-pub(super) struct Streamable(Arc<Inner>);
+/// A connection over Streamable HTTP.
+pub(super) struct StreamableConnection(Arc<StreamableShared>);
 
-struct Inner {
-    door: Door,
-    ear: Arc<Ear>,
-    state: Mutex<State>,
+struct StreamableShared {
+    client: EndpointClient,
+    inbound: Arc<Inbound>,
+    state: Mutex<StreamableState>,
     closed: Cancel,
 }
 
 #[derive(Default)]
-struct State {
-    session: Option<String>,
-    agreed: Option<ProtocolVersion>,
-    listening: bool,
+struct StreamableState {
+    session_id: Option<String>,
+    /// The version of a handshake.
+    version: Option<ProtocolVersion>,
+    is_listening: bool,
 }
 
-impl Streamable {
+impl StreamableConnection {
     pub(super) fn new(
         endpoint: HttpEndpoint,
         limits: &ClientLimits,
-        ear: &Arc<Ear>,
+        inbound: &Arc<Inbound>,
     ) -> Result<Self, ClientError> {
-        let door = Door::new(endpoint, limits)?;
-        let inner = Inner { door, ear: Arc::clone(ear), state: Mutex::default(), closed: Cancel::new() };
-        Ok(Self(Arc::new(inner)))
+        let client = EndpointClient::new(endpoint, limits)?;
+        let (inbound, state, closed) = (Arc::clone(inbound), Mutex::default(), Cancel::new());
+        Ok(Self(Arc::new(StreamableShared { client, inbound, state, closed })))
     }
 }
 
-impl Inner {
-    /// The headers that say in which revision, and in which session, something is said.
+impl StreamableShared {
+    /// The headers for the protocol version and the session; `version` is that of a stateless request.
     fn headers(&self, version: Option<ProtocolVersion>) -> Vec<(String, String)> {
         let state = lock(&self.state);
         let mut headers = Vec::new();
-        // Revisions before this one had no such header.
-        let agreed = state.agreed.filter(|agreed| *agreed >= ProtocolVersion::V2025_06_18);
-        if let Some(version) = version.or(agreed) {
+        // Earlier versions do not have this header.
+        let negotiated = state.version.filter(|version| *version >= ProtocolVersion::V2025_06_18);
+        if let Some(version) = version.or(negotiated) {
             headers.push(("MCP-Protocol-Version".to_owned(), version.as_str().to_owned()));
         }
-        if let Some(session) = state.session.as_ref().filter(|_| version.is_none()) {
-            headers.push(("Mcp-Session-Id".to_owned(), session.clone()));
+        if let Some(id) = state.session_id.as_ref().filter(|_| version.is_none()) {
+            headers.push(("Mcp-Session-Id".to_owned(), id.clone()));
         }
         headers
     }
 
-    /// A message on its way.
     fn post(
         &self,
         message: &RpcMessage,
         mut headers: Vec<(String, String)>,
         what: &str,
-        patience: &Patience<'_>,
-    ) -> Result<haft_tool::HttpStream, ClientError> {
+        deadline: &Deadline<'_>,
+    ) -> Result<HttpStream, ClientError> {
         headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
         headers.push(("Accept".to_owned(), "application/json, text/event-stream".to_owned()));
-        let named = headers.iter().any(|(name, _)| name == "Mcp-Session-Id");
-        let body = Some(message.to_line());
-        let sent = Sent { method: "POST", url: &self.door.url, headers, body, what };
-        let stream = self.door.open(&sent, patience)?;
+        let has_session = headers.iter().any(|(name, _)| name == "Mcp-Session-Id");
+        let (url, body) = (&self.client.url, Some(message.to_line()));
+        let request = EndpointRequest { http_method: "POST", url, headers, body, what };
+        let stream = self.client.open(&request, deadline)?;
         match stream.status {
             200..=299 => Ok(stream),
-            404 if named => Err(ClientError::new(
-                McpError::SessionExpired,
-                format!("{} does not know this session any more", self.door.shown),
-            )),
-            _ => Err(self.door.refusal(stream, what, patience)),
+            404 if has_session => {
+                let why = format!("{} no longer knows the session", self.client.display_url);
+                Err(ClientError::new(McpError::SessionExpired, why))
+            }
+            _ => Err(self.client.status_error(stream, what, deadline)),
         }
     }
 }
 
-impl Link for Streamable {
-    fn ask(&self, asked: &Asked, patience: &Patience<'_>) -> Result<Value, ClientError> {
-        let inner = &self.0;
-        let begins = asked.method == "initialize";
-        if begins {
-            let mut state = lock(&inner.state);
-            (state.session, state.agreed) = (None, None);
+impl ServerConnection for StreamableConnection {
+    fn request(&self, request: &PreparedRequest, deadline: &Deadline<'_>) -> Result<Value, ClientError> {
+        let shared = &self.0;
+        let is_initialize = request.method == "initialize";
+        if is_initialize {
+            let mut state = lock(&shared.state);
+            (state.session_id, state.version) = (None, None);
         }
-        let mut all = inner.headers(asked.version);
-        if asked.version.is_some() {
-            all.push(("Mcp-Method".to_owned(), asked.method.to_owned()));
-            let name = match asked.method {
-                "tools/call" | "prompts/get" => asked.params.get("name"),
-                "resources/read" => asked.params.get("uri"),
+        let mut all = shared.headers(request.version);
+        if request.version.is_some() {
+            all.push(("Mcp-Method".to_owned(), request.method.to_owned()));
+            let name = match request.method {
+                "tools/call" | "prompts/get" => request.params.get("name"),
+                "resources/read" => request.params.get("uri"),
                 _ => None,
             };
             if let Some(name) = name.and_then(Value::as_str) {
                 all.push(("Mcp-Name".to_owned(), headers::encode(name)));
             }
-            all.extend(asked.headers.iter().cloned());
+            all.extend(request.headers.iter().cloned());
         }
-        let stream = inner.post(&asked.message(), all, asked.method, patience)?;
-        let session = stream.header("mcp-session-id").map(str::to_owned);
-        let answer = inner.read(stream, asked, patience)?;
-        if begins && let Some(session) = session {
-            let visible = !session.is_empty() && session.bytes().all(|byte| matches!(byte, b'!'..=b'~'));
-            if !visible || session.len() > 4096 {
-                return Err(ClientError::invalid_message(
-                    "the server's session id is none that a header can hold",
-                ));
+        let stream = shared.post(&request.message(), all, request.method, deadline)?;
+        let session_id = stream.header("mcp-session-id").map(str::to_owned);
+        let result = shared.read_response(stream, request, deadline)?;
+        if is_initialize && let Some(id) = session_id {
+            let is_visible = !id.is_empty() && id.bytes().all(|byte| matches!(byte, b'!'..=b'~'));
+            if !is_visible || id.len() > MAX_SESSION_ID_BYTES {
+                return Err(ClientError::invalid_message("the server's session id is invalid"));
             }
-            lock(&inner.state).session = Some(session);
+            lock(&shared.state).session_id = Some(id);
         }
-        Ok(answer)
+        Ok(result)
     }
 
-    fn tell(&self, message: &RpcMessage, limit: Duration) -> Result<(), ClientError> {
-        let patience = Patience::of(limit, &self.0.closed);
-        // A body would say nothing that matters.
-        self.0.post(message, self.0.headers(None), "a notification", &patience).map(drop)
+    fn send(&self, message: &RpcMessage, timeout: Duration) -> Result<(), ClientError> {
+        let deadline = Deadline::after(timeout, &self.0.closed);
+        // The body has no content.
+        self.0.post(message, self.0.headers(None), "a notification", &deadline).map(drop)
     }
 
-    fn taken_back(&self, asked: &Asked) -> Option<RpcMessage> {
-        // Where each request says its revision itself, the end of its stream says this.
-        if asked.version.is_some() {
-            return None;
-        }
-        let params = serde_json::json!({"requestId": asked.id, "reason": "nobody waits for it any more"});
-        Some(RpcMessage::notification("notifications/cancelled", params))
+    fn sends_cancellation(&self, request: &PreparedRequest) -> bool {
+        // Closing the stream cancels a stateless request.
+        request.version.is_none()
     }
 
-    fn agreed(&self, version: ProtocolVersion) {
-        lock(&self.0.state).agreed = Some(version);
+    fn negotiated(&self, version: ProtocolVersion) {
+        lock(&self.0.state).version = Some(version);
     }
 
     fn listen(&self) {
-        let begins = !std::mem::replace(&mut lock(&self.0.state).listening, true);
-        if begins {
-            listening::start(&self.0);
+        let is_first = !std::mem::replace(&mut lock(&self.0.state).is_listening, true);
+        if is_first {
+            listen::start(&self.0);
         }
     }
 
     fn close(&self) {
         self.0.closed.cancel();
         let headers = self.0.headers(None);
-        let session = std::mem::take(&mut lock(&self.0.state).session);
-        if session.is_some() {
-            let cancel = Cancel::new();
-            let url = &self.0.door.url;
-            let sent = Sent { method: "DELETE", url, headers, body: None, what: "the end of the session" };
-            // A server that does not want to know is left alone.
-            let _ = self.0.door.open_as_is(&sent, &Patience::of(FAREWELL, &cancel));
+        if lock(&self.0.state).session_id.take().is_some() {
+            let (url, what) = (&self.0.client.url, "the end of the session");
+            let request = EndpointRequest { http_method: "DELETE", url, headers, body: None, what };
+            // Servers need not support this.
+            let _ = self.0.client.open_once(&request, &Deadline::after(CLOSE_TIMEOUT, &Cancel::new()));
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Putting schemas together.
+//! Merging of schemas.
 
 use serde_json::{Map, Value, json};
 
-/// Adds what `more` demands to what `into` does.
+/// Adds the constraints of `more` to `into`.
 pub(super) fn merge(into: &mut Map<String, Value>, more: Map<String, Value>) {
     for (keyword, value) in more {
         match (keyword.as_str(), into.get_mut(&keyword), value) {
@@ -29,17 +29,17 @@ pub(super) fn merge(into: &mut Map<String, Value>, more: Map<String, Value>) {
     }
 }
 
-/// Demands one of `choices`.
+/// Adds alternatives.
 pub(super) fn add_choices(into: &mut Map<String, Value>, choices: Vec<Value>) {
     match (into.get_mut("anyOf"), choices) {
         (_, choices) if choices.is_empty() => {}
-        // Two choices at once are rare, and no provider needs to know of both.
+        // Only the first set of alternatives is kept; two are rare, and the server checks both.
         (Some(_), _) => {}
         (None, choices) => drop(into.insert("anyOf".to_owned(), Value::Array(choices))),
     }
 }
 
-/// Makes one object of several choices of objects: all their properties, and required what all require.
+/// Merges alternative objects into one: all their properties; required is what all require.
 pub(super) fn join(into: &mut Map<String, Value>, choices: Vec<Value>) {
     let required =
         |choice: &Value| choice.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -64,7 +64,7 @@ pub(super) fn join(into: &mut Map<String, Value>, choices: Vec<Value>) {
     }
 }
 
-/// One of two schemas.
+/// A schema that allows either.
 fn either(one: Value, other: Value) -> Value {
     match one {
         Value::Object(mut one) if one.len() == 1 && one.contains_key("anyOf") => {

@@ -1,5 +1,4 @@
-//! What servers say, made fit for models and people: names, schemas and words that every provider takes and that hide
-//! nothing.
+//! Makes a server's tools usable with every model provider: valid names, plain schemas, and text without hidden characters.
 
 mod choice;
 mod names;
@@ -17,36 +16,42 @@ use serde_json::Value;
 
 use super::ServerTool;
 
-/// How long a tool's description may be.
-const MOST_DESCRIPTION: usize = 4000;
-/// The longest name that is taken at all; a longer one is shortened for providers, but this far it goes into logs.
-const MOST_NAME: usize = 1000;
+/// Characters of a tool's description.
+const MAX_DESCRIPTION_CHARS: usize = 4000;
+/// Characters of a tool's title.
+const MAX_TITLE_CHARS: usize = 200;
+/// Tools with longer names are refused.
+const MAX_NAME_BYTES: usize = 1000;
 
-/// A tool that every provider takes.
+/// A tool that every provider accepts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortableTool {
-    /// What its server knows it by; names for models are made with [`ToolNames`].
+    /// The server's name for it; [`ToolNames`] makes names for models.
     pub name: String,
-    /// Its name for people, cleaned.
+    /// The name for people, cleaned.
     pub title: Option<String>,
-    /// What it does, cleaned and bounded.
+    /// The description, cleaned and bounded.
     pub description: String,
-    /// What it takes, plain: see [`plain_schema`].
+    /// The schema of its arguments: see [`plain_schema`].
     pub input_schema: Value,
-    /// What had to be left out, in words.
+    /// What was left out.
     pub left_out: Vec<String>,
 }
 
-/// The tool as every provider takes it, or why there is none.
+/// Converts a tool. An error says why it cannot be used.
 pub fn make_portable(tool: &ServerTool) -> Result<PortableTool, String> {
-    if tool.name.len() > MOST_NAME {
-        return Err(format!("its name has {} bytes", tool.name.len()));
+    if tool.name.len() > MAX_NAME_BYTES {
+        return Err(format!("its name has {} bytes, more than {MAX_NAME_BYTES}", tool.name.len()));
     }
     let (input_schema, left_out) = plain_schema(&tool.input_schema)?;
     Ok(PortableTool {
         name: tool.name.clone(),
-        title: tool.title.as_deref().map(|title| clean_line(title, 200)).filter(|title| !title.is_empty()),
-        description: clean(&tool.description, MOST_DESCRIPTION),
+        title: tool
+            .title
+            .as_deref()
+            .map(|title| clean_line(title, MAX_TITLE_CHARS))
+            .filter(|title| !title.is_empty()),
+        description: clean(&tool.description, MAX_DESCRIPTION_CHARS),
         input_schema,
         left_out,
     })

@@ -1,15 +1,15 @@
-//! ToolNames under which the tools of several servers are offered at once.
+//! Unique names for the tools of several servers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sha2::{Digest as _, Sha256};
 
-/// The longest name that every provider takes.
-const LONGEST: usize = 64;
-/// How many digits of a hash keep two names apart; more are taken where these do not.
-const DIGITS: [usize; 4] = [10, 16, 32, 48];
+/// The longest name that every provider accepts.
+const MAX_NAME_BYTES: usize = 64;
+/// Digits of a hash in a name; more are used on a collision.
+const HASH_DIGITS: [usize; 4] = [10, 16, 32, 48];
 
-/// Which name stands for which tool of which server. ToolNames are never taken apart to find that out.
+/// Maps names to tools and back. Names are looked up, never parsed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolNames {
     tools: BTreeMap<String, (String, String)>,
@@ -17,58 +17,58 @@ pub struct ToolNames {
 }
 
 impl ToolNames {
-    /// ToolNames for these tools, each given as server and tool. `wanted` says what one would be called if everything were
-    /// allowed, for example `mcp__server__tool`; `taken` are names that none of them may have.
+    /// Names for these tools, given as server and tool. `preferred` makes the preferred name, for example
+    /// `mcp__server__tool`; `taken` are names that must not be used.
     ///
-    /// What comes out depends on what goes in and not on its order: tools that would get the same name all get another.
+    /// The result does not depend on the order: tools with the same preferred name all get another one.
     pub fn new<'a>(
         tools: impl IntoIterator<Item = (&'a str, &'a str)>,
-        wanted: impl Fn(&str, &str) -> String,
+        preferred: impl Fn(&str, &str) -> String,
         taken: &BTreeSet<String>,
     ) -> Self {
         let all: BTreeSet<(&str, &str)> = tools.into_iter().collect();
         let mut groups: BTreeMap<String, Vec<(&str, &str)>> = BTreeMap::new();
         let mut hashed = Vec::new();
         for (server, tool) in all {
-            let fit = fit(&wanted(server, tool));
-            // A name that looks like a shortened one could be made to be another's.
-            if fit.len() > LONGEST || looks_hashed(&fit) || taken.contains(&fit) {
-                hashed.push((fit, (server, tool)));
+            let sanitized = sanitize(&preferred(server, tool));
+            // A name that looks hashed could be chosen to collide with another tool's.
+            if sanitized.len() > MAX_NAME_BYTES || looks_hashed(&sanitized) || taken.contains(&sanitized) {
+                hashed.push((sanitized, (server, tool)));
             } else {
-                groups.entry(fit).or_default().push((server, tool));
+                groups.entry(sanitized).or_default().push((server, tool));
             }
         }
-        let mut given = Self::default();
-        for (fit, group) in groups {
+        let mut names = Self::default();
+        for (sanitized, group) in groups {
             match group.as_slice() {
-                [only] => given.give(fit, *only),
-                several => hashed.extend(several.iter().map(|one| (fit.clone(), *one))),
+                [only] => names.assign(sanitized, *only),
+                several => hashed.extend(several.iter().map(|one| (sanitized.clone(), *one))),
             }
         }
-        given.give_hashed(hashed, taken);
-        given
+        names.assign_hashed(hashed, taken);
+        names
     }
 
-    /// Gives names with hashes in them, with more digits where fewer would be the same.
-    fn give_hashed(&mut self, mut left: Vec<(String, (&str, &str))>, taken: &BTreeSet<String>) {
-        for digits in DIGITS {
+    /// Assigns names with a hash, with more digits on a collision.
+    fn assign_hashed(&mut self, mut left: Vec<(String, (&str, &str))>, taken: &BTreeSet<String>) {
+        for digits in HASH_DIGITS {
             let mut groups: BTreeMap<String, Vec<_>> = BTreeMap::new();
-            for (fit, one) in left.drain(..) {
-                groups.entry(shorten(&fit, one, digits)).or_default().push((fit, one));
+            for (sanitized, one) in left.drain(..) {
+                groups.entry(shorten(&sanitized, one, digits)).or_default().push((sanitized, one));
             }
             for (name, group) in groups {
                 match group.as_slice() {
                     [(_, only)] if !taken.contains(&name) && !self.tools.contains_key(&name) => {
-                        self.give(name, *only);
+                        self.assign(name, *only);
                     }
                     _ => left.extend(group),
                 }
             }
         }
-        // Whatever is left has the same 192 bits as another; it goes without a name.
+        // What is left collides in 192 bits and gets no name.
     }
 
-    fn give(&mut self, name: String, (server, tool): (&str, &str)) {
+    fn assign(&mut self, name: String, (server, tool): (&str, &str)) {
         let tool = (server.to_owned(), tool.to_owned());
         self.names.insert(tool.clone(), name.clone());
         self.tools.insert(name, tool);
@@ -90,32 +90,33 @@ impl ToolNames {
     }
 }
 
-/// `name` with nothing in it but what every provider takes.
-fn fit(name: &str) -> String {
-    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-    let fitted: String = name.chars().map(|letter| if fits(letter) { letter } else { '_' }).collect();
-    match fitted.chars().next() {
-        Some(first) if first.is_ascii_alphabetic() || first == '_' => fitted,
-        _ => format!("_{fitted}"),
+/// Replaces characters that some provider does not accept.
+fn sanitize(name: &str) -> String {
+    let is_accepted = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    let sanitized: String =
+        name.chars().map(|letter| if is_accepted(letter) { letter } else { '_' }).collect();
+    match sanitized.chars().next() {
+        Some(first) if first.is_ascii_alphabetic() || first == '_' => sanitized,
+        _ => format!("_{sanitized}"),
     }
 }
 
-/// Whether it ends like a shortened name: an underscore and many hexadecimal digits.
+/// Whether it ends like a name with a hash: an underscore and many hexadecimal digits.
 fn looks_hashed(name: &str) -> bool {
     let digits = name.bytes().rev().take_while(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).count();
-    digits >= DIGITS[0] && name.len() > digits && name.as_bytes()[name.len() - digits - 1] == b'_'
+    digits >= HASH_DIGITS[0] && name.len() > digits && name.as_bytes()[name.len() - digits - 1] == b'_'
 }
 
-fn shorten(fit: &str, (server, tool): (&str, &str), digits: usize) -> String {
+fn shorten(sanitized: &str, (server, tool): (&str, &str), digits: usize) -> String {
     let mut hash = Sha256::new();
     for part in [server, tool] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
     let hash: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    let room = LONGEST - 1 - digits;
-    // All of it is ASCII.
-    format!("{}_{}", &fit[..fit.len().min(room)], &hash[..digits])
+    let room = MAX_NAME_BYTES - 1 - digits;
+    // Both are ASCII.
+    format!("{}_{}", &sanitized[..sanitized.len().min(room)], &hash[..digits])
 }
 
 #[cfg(test)]
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_name_stays_as_it_is_and_leads_back() {
+    fn valid_name_is_kept_and_found() {
         let names = names(&[("git", "log"), ("git", "show-all")]);
         assert_eq!(names.name("git", "log"), Some("mcp__git__log"));
         assert_eq!(names.tool("mcp__git__show-all"), Some(("git", "show-all")));
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_stay_apart_and_recognisable() {
+    fn long_names_are_shortened_and_differ() {
         let (one, two) = ("n".repeat(200), format!("{}m", "n".repeat(199)));
         let names = names(&[("s", &one), ("s", &two)]);
         let (one, two) = (names.name("s", &one).unwrap(), names.name("s", &two).unwrap());
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_a_name_that_could_be_anothers() {
+    fn colliding_names_are_all_hashed() {
         let tools = [("a", "b__c"), ("a__b", "c"), ("s", "x.y"), ("s", "x_y"), ("s", "taken")];
         let names = names(&tools);
         for (server, tool) in tools {
@@ -160,18 +161,18 @@ mod tests {
     }
 
     #[test]
-    fn a_name_made_to_look_like_a_shortened_one_is_shortened_itself() {
+    fn name_that_looks_hashed_is_hashed() {
         let long = "n".repeat(100);
-        let victim = names(&[("s", &long)]).name("s", &long).unwrap().to_owned();
-        let thief = victim.strip_prefix("mcp__s__").unwrap();
-        let both = names(&[("s", &long), ("s", thief)]);
-        assert_eq!(both.tool(&victim), Some(("s", long.as_str())));
-        assert_ne!(both.name("s", thief), Some(victim.as_str()));
+        let original = names(&[("s", &long)]).name("s", &long).unwrap().to_owned();
+        let imitation = original.strip_prefix("mcp__s__").unwrap();
+        let both = names(&[("s", &long), ("s", imitation)]);
+        assert_eq!(both.tool(&original), Some(("s", long.as_str())));
+        assert_ne!(both.name("s", imitation), Some(original.as_str()));
     }
 
     proptest! {
         #[test]
-        fn every_tool_has_one_name_that_every_provider_takes_whatever_the_order(
+        fn every_tool_has_a_valid_unique_name_in_any_order(
             tools in proptest::collection::btree_set(("[a-z._ü]{0,3}", "([a-c._ /é-]{0,4}|[a-f0-9_]{60,70})"), 0..20),
             seed in any::<u64>(),
         ) {

@@ -1,11 +1,11 @@
-//! References inside one schema.
+//! References within a schema.
 
 use serde_json::Value;
 
-/// How far an anchor is looked for.
-const MOST_LOOKED: usize = 4000;
+/// Values that are searched for an anchor.
+const MAX_SEARCHED: usize = 4000;
 
-/// What `local`, the part of a reference behind its `#`, points to in `root`.
+/// The target in `root` of `local`, the part of a reference after its `#`.
 pub(super) fn find<'a>(root: &'a Value, local: &str) -> Option<&'a Value> {
     if local.is_empty() {
         return Some(root);
@@ -14,10 +14,10 @@ pub(super) fn find<'a>(root: &'a Value, local: &str) -> Option<&'a Value> {
     if local.starts_with('/') { root.pointer(&local) } else { anchored(root, &local) }
 }
 
-/// What has this anchor.
+/// The subschema with this anchor.
 fn anchored<'a>(root: &'a Value, anchor: &str) -> Option<&'a Value> {
     let mut left = vec![root];
-    for _ in 0..MOST_LOOKED {
+    for _ in 0..MAX_SEARCHED {
         let one = left.pop()?;
         let named = |keyword: &str| one.get(keyword).and_then(Value::as_str) == Some(anchor);
         if named("$anchor") || named("$dynamicAnchor") {
@@ -32,7 +32,7 @@ fn anchored<'a>(root: &'a Value, anchor: &str) -> Option<&'a Value> {
     None
 }
 
-/// The text with its percent signs and their digits made into what they stand for.
+/// Decodes percent-encoding.
 fn decode(text: &str) -> String {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let (bytes, mut decoded, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);

@@ -1,42 +1,49 @@
-//! Schemas in the plain form that every provider takes.
+//! Schemas in a plain form that every model provider accepts.
 //!
-//! An object at the top, references put where they point, choices at the top put together, and no keyword that one of the
-//! providers refuses. What gets lost this way (patterns, formats, conditions) the server still checks.
+//! The top level is an object, references are inlined, alternatives at the top level are merged, and keywords that some
+//! provider rejects are dropped. What is lost (patterns, formats, conditions) the server still checks.
 
 use serde_json::{Map, Value, json};
 
-use super::super::listing::weigh;
+use super::super::list::approximate_bytes;
 use super::choice::{add_choices, join, merge};
 use super::reference::find;
-use super::text::clean;
+use super::text::{clean, clean_line};
 
-/// How deep a schema may go; below, anything is allowed.
-const DEEPEST: usize = 24;
-/// How many parts a schema may have when its references are put in.
-const MOST_PARTS: usize = 4000;
-/// How large it may be then: every request to a model pays for it.
-const MOST_BYTES: usize = 64 << 10;
-/// How long a description in it may be.
-const MOST_DESCRIPTION: usize = 1000;
-/// How many values one choice may have.
-const MOST_VALUES: usize = 500;
+/// Below this depth a schema allows anything.
+const MAX_DEPTH: usize = 24;
+/// Subschemas, with references inlined.
+const MAX_SUBSCHEMAS: usize = 4000;
+/// The size of the result, which is part of every request to a model.
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
+/// Characters of a description.
+const MAX_DESCRIPTION_CHARS: usize = 1000;
+/// The size of a default value.
+const MAX_DEFAULT_BYTES: usize = 1000;
+/// Values of one `enum`.
+const MAX_ENUM_VALUES: usize = 500;
+/// The longest name of a property that every provider accepts.
+const MAX_PROPERTY_NAME_BYTES: usize = 64;
+/// Characters of a name or a reference that an error repeats.
+const MAX_SHOWN_CHARS: usize = 100;
 const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
 
-/// A plain schema that takes what `schema` takes, about, and what had to be left out of it; or why there is none.
+/// Converts a schema; also returns what was left out. An error says why the schema cannot be converted.
 pub fn plain_schema(schema: &Value) -> Result<(Value, Vec<String>), String> {
     let top = match schema {
         Value::Null => Map::new(),
         Value::Object(_) => {
-            let mut walk = Walk { root: schema, parts: 0, following: Vec::new(), left_out: Vec::new() };
-            let plain = walk.schema(schema, 0)?;
-            return finish(plain).map(|plain| (plain, walk.left_out));
+            let mut converter =
+                SchemaConverter { root: schema, count: 0, following: Vec::new(), left_out: Vec::new() };
+            let plain = converter.schema(schema, 0)?;
+            return finish(plain).map(|plain| (plain, converter.left_out));
         }
-        _ => return Err("its schema is no object".to_owned()),
+        _ => return Err("its schema is not an object".to_owned()),
     };
     finish(top).map(|plain| (plain, Vec::new()))
 }
 
-/// Makes an object of what stands at the top.
+/// Makes the top level an object.
 fn finish(mut top: Map<String, Value>) -> Result<Value, String> {
     let is_object = |schema: &Value| match schema.get("type") {
         None => true,
@@ -46,32 +53,32 @@ fn finish(mut top: Map<String, Value>) -> Result<Value, String> {
     if let Some(Value::Array(choices)) = top.remove("anyOf") {
         let choices: Vec<Value> = choices.into_iter().filter(is_object).collect();
         if choices.is_empty() {
-            return Err("its arguments are no object".to_owned());
+            return Err("its arguments are not an object".to_owned());
         }
         join(&mut top, choices);
     }
     let all = Value::Object(top);
     if !is_object(&all) {
-        return Err("its arguments are no object".to_owned());
+        return Err("its arguments are not an object".to_owned());
     }
-    let Value::Object(mut top) = all else { return Err("its schema is no object".to_owned()) };
+    let Value::Object(mut top) = all else { return Err("its schema is not an object".to_owned()) };
     for keyword in ["enum", "items", "default"] {
         top.remove(keyword);
     }
     top.insert("type".to_owned(), json!("object"));
     top.entry("properties").or_insert_with(|| json!({}));
-    keep_known(&mut top);
+    drop_unknown_required(&mut top);
     let plain = Value::Object(top);
-    match weigh(&plain) {
-        weight if weight > MOST_BYTES => {
-            Err(format!("its schema has {weight} bytes; at most {MOST_BYTES} are sent"))
+    match approximate_bytes(&plain) {
+        bytes if bytes > MAX_SCHEMA_BYTES => {
+            Err(format!("its schema has {bytes} bytes, more than {MAX_SCHEMA_BYTES}"))
         }
         _ => Ok(plain),
     }
 }
 
-/// Only properties that there are can be required.
-fn keep_known(schema: &mut Map<String, Value>) {
+/// Removes required names that are not properties.
+fn drop_unknown_required(schema: &mut Map<String, Value>) {
     let properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
     if let Some(Value::Array(required)) = schema.get_mut("required") {
         required.retain(|name| name.as_str().is_some_and(|name| properties.contains_key(name)));
@@ -81,23 +88,24 @@ fn keep_known(schema: &mut Map<String, Value>) {
     }
 }
 
-struct Walk<'a> {
+struct SchemaConverter<'a> {
     root: &'a Value,
-    parts: usize,
-    /// The references on the way here, so that none is followed into itself.
+    /// Subschemas so far.
+    count: usize,
+    /// The references on the current path, to detect cycles.
     following: Vec<String>,
     left_out: Vec<String>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> SchemaConverter<'a> {
     fn schema(&mut self, schema: &'a Value, depth: usize) -> Result<Map<String, Value>, String> {
-        self.parts += 1;
-        if self.parts > MOST_PARTS {
-            return Err(format!("its schema has more than {MOST_PARTS} parts"));
+        self.count += 1;
+        if self.count > MAX_SUBSCHEMAS {
+            return Err(format!("its schema has more than {MAX_SUBSCHEMAS} subschemas"));
         }
         let mut plain = Map::new();
         let Value::Object(given) = schema else { return Ok(plain) };
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Ok(plain);
         }
         if let Some(reference) = given.get("$ref").or_else(|| given.get("$dynamicRef")) {
@@ -109,7 +117,7 @@ impl<'a> Walk<'a> {
         if plain.get("type").is_some_and(|kind| kind == "array") {
             plain.entry("items").or_insert_with(|| json!({}));
         }
-        keep_known(&mut plain);
+        drop_unknown_required(&mut plain);
         Ok(plain)
     }
 
@@ -123,7 +131,7 @@ impl<'a> Walk<'a> {
     ) -> Result<(), String> {
         let mut set = |value: Value| drop(plain.insert(keyword.to_owned(), value));
         match (keyword, value) {
-            ("description", Value::String(words)) => set(Value::from(clean(words, MOST_DESCRIPTION))),
+            ("description", Value::String(text)) => set(Value::from(clean(text, MAX_DESCRIPTION_CHARS))),
             ("type", kind) => match types(kind).as_slice() {
                 [] => {}
                 [only] => set(json!(only)),
@@ -144,12 +152,12 @@ impl<'a> Walk<'a> {
             }
             ("enum", Value::Array(values)) => {
                 let values: Vec<Value> = values.iter().filter(|value| is_scalar(value)).cloned().collect();
-                if (1..=MOST_VALUES).contains(&values.len()) {
+                if (1..=MAX_ENUM_VALUES).contains(&values.len()) {
                     set(Value::Array(values));
                 }
             }
             ("const", value) if is_scalar(value) => drop(plain.insert("enum".to_owned(), json!([value]))),
-            ("default", value) if weigh(value) <= MOST_DESCRIPTION => set(value.clone()),
+            ("default", value) if approximate_bytes(value) <= MAX_DEFAULT_BYTES => set(value.clone()),
             (
                 "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf",
                 Value::Number(_),
@@ -175,40 +183,40 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The properties whose names every provider takes.
+    /// The properties whose names every provider accepts.
     fn properties(
         &mut self,
         members: &'a Map<String, Value>,
         given: &Map<String, Value>,
         depth: usize,
     ) -> Result<Map<String, Value>, String> {
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+        let is_accepted = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
         let mut kept = Map::new();
         for (name, member) in members {
-            if (1..=64).contains(&name.len()) && name.bytes().all(fits) {
-                // What must never be there need not be told of.
+            if (1..=MAX_PROPERTY_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_accepted) {
+                // A property that is never allowed is not mentioned.
                 if member != &Value::Bool(false) {
                     kept.insert(name.clone(), Value::Object(self.schema(member, depth + 1)?));
                 }
                 continue;
             }
-            let shown = clean(name, 70).escape_debug().to_string();
+            let shown = clean(name, MAX_SHOWN_CHARS).escape_debug().to_string();
             let required = given.get("required").and_then(Value::as_array);
             if required.is_some_and(|required| required.iter().any(|one| one == name)) {
                 return Err(format!(
-                    "it needs an argument \"{shown}\", a name that not every provider takes"
+                    "it requires the argument \"{shown}\", a name that not every provider accepts"
                 ));
             }
-            self.left_out.push(format!("its argument \"{shown}\", whose name not every provider takes"));
+            self.left_out.push(format!("its argument \"{shown}\", whose name not every provider accepts"));
         }
         Ok(kept)
     }
 
-    /// What a reference points to, if that is in the same schema.
+    /// Inlines a reference within the schema.
     fn follow(&mut self, reference: &'a Value, depth: usize) -> Result<Map<String, Value>, String> {
         let Some(text) = reference.as_str() else { return Ok(Map::new()) };
         let Some(local) = text.strip_prefix('#') else {
-            let shown = super::text::clean_line(text, 100);
+            let shown = clean_line(text, MAX_SHOWN_CHARS);
             return Err(format!("its schema refers to {shown:?}, which is not fetched"));
         };
         if self.following.iter().any(|before| before == local) {
@@ -222,7 +230,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The types that a schema allows.
+/// The valid types of a `type` keyword.
 fn types(kind: &Value) -> Vec<&'static str> {
     let known = |kind: &Value| TYPES.into_iter().find(|known| kind == known);
     match kind {

@@ -1,4 +1,4 @@
-//! Schemas of all kinds, and what becomes of them.
+//! Tests of schema conversion.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ fn refused(schema: &Value) -> String {
 }
 
 #[test]
-fn a_plain_schema_stays_as_it_is() {
+fn plain_schema_is_unchanged() {
     let schema = json!({
         "type": "object", "description": "All of it.",
         "properties": {
@@ -30,7 +30,7 @@ fn a_plain_schema_stays_as_it_is() {
 }
 
 #[test]
-fn what_says_nothing_takes_nothing() {
+fn empty_schema_is_an_empty_object() {
     let empty = json!({"type": "object", "properties": {}});
     for schema in [
         json!({}),
@@ -45,19 +45,19 @@ fn what_says_nothing_takes_nothing() {
 }
 
 #[test]
-fn what_takes_no_object_is_refused() {
+fn schema_that_is_not_an_object_is_refused() {
     for schema in [json!([]), json!("object"), json!(true), json!(7)] {
-        assert_eq!(refused(&schema), "its schema is no object");
+        assert_eq!(refused(&schema), "its schema is not an object");
     }
     for schema in
         [json!({"type": "array", "items": {}}), json!({"anyOf": [{"type": "string"}, {"type": "null"}]})]
     {
-        assert_eq!(refused(&schema), "its arguments are no object");
+        assert_eq!(refused(&schema), "its arguments are not an object");
     }
 }
 
 #[test]
-fn references_are_put_where_they_point() {
+fn references_are_inlined() {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -74,7 +74,7 @@ fn references_are_put_where_they_point() {
 }
 
 #[test]
-fn a_schema_is_not_followed_into_itself() {
+fn recursive_schema_is_cut() {
     let schema = json!({
         "type": "object",
         "properties": {"next": {"$ref": "#"}, "self": {"$ref": "#/$defs/a"}, "tree": {"$ref": "#/$defs/tree"}},
@@ -90,7 +90,7 @@ fn a_schema_is_not_followed_into_itself() {
 }
 
 #[test]
-fn nothing_is_fetched() {
+fn remote_reference_is_refused() {
     for reference in
         ["http://127.0.0.1:9/schema.json", "file:///etc/passwd", "other.json#/a", "//evil.example/x"]
     {
@@ -100,7 +100,7 @@ fn nothing_is_fetched() {
 }
 
 #[test]
-fn choices_at_the_top_become_one_object() {
+fn alternatives_at_the_top_level_are_merged() {
     let text = json!({"type": "string"});
     let schema = json!({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": {"a": text, "b": text}});
     assert_eq!(plain(&schema), json!({"type": "object", "properties": {"a": text, "b": text}}));
@@ -125,7 +125,7 @@ fn choices_at_the_top_become_one_object() {
 }
 
 #[test]
-fn properties_that_no_provider_takes_are_left_out_unless_they_are_needed() {
+fn invalid_property_names_are_left_out_unless_required() {
     let long = "p".repeat(200);
     let schema = json!({"type": "object", "properties": {long: {}, "with space": {}, "": {}, "$dollar": {}, "fine.one": {}}});
     let (plain, left_out) = plain_schema(&schema).unwrap();
@@ -136,24 +136,24 @@ fn properties_that_no_provider_takes_are_left_out_unless_they_are_needed() {
 }
 
 #[test]
-fn what_every_request_would_pay_for_has_a_limit() {
+fn size_of_a_schema_is_limited() {
     let many: Map<String, Value> = (0..10_000)
         .map(|n| (format!("p{n}"), json!({"type": "string", "description": "d".repeat(60)})))
         .collect();
-    assert!(refused(&json!({"type": "object", "properties": many})).contains("parts"));
-    // Each definition holds the next one twice: a billion parts, if nobody counted.
+    assert!(refused(&json!({"type": "object", "properties": many})).contains("subschemas"));
+    // Each definition refers twice to the next one: a billion subschemas when inlined.
     let mut defs = Map::from_iter([("d0".to_owned(), json!({"type": "string"}))]);
     for n in 1..30 {
         let next = json!({"$ref": format!("#/$defs/d{}", n - 1)});
         defs.insert(format!("d{n}"), json!({"properties": {"a": next, "b": next}}));
     }
-    assert!(refused(&json!({"$ref": "#/$defs/d20", "$defs": defs})).contains("parts"));
+    assert!(refused(&json!({"$ref": "#/$defs/d20", "$defs": defs})).contains("subschemas"));
     let words = json!({"type": "object", "properties": {"a": {"enum": vec!["x".repeat(1000); 100]}}});
     assert!(refused(&words).contains("bytes"));
 }
 
 #[test]
-fn a_tool_is_cleaned_and_bounded() {
+fn tool_is_cleaned_and_bounded() {
     let tool = ServerTool {
         name: "odd \u{202e}name".to_owned(),
         title: Some("\u{200b}".to_owned()),
@@ -170,8 +170,8 @@ fn a_tool_is_cleaned_and_bounded() {
     assert!(make_portable(&endless).is_err());
 }
 
-/// Whether nothing in it offends a provider.
-fn takes_everybody(schema: &Value, depth: usize) -> bool {
+/// Whether every provider accepts the schema.
+fn is_accepted_by_all(schema: &Value, depth: usize) -> bool {
     const KNOWN: [&str; 18] = [
         "type",
         "description",
@@ -193,14 +193,15 @@ fn takes_everybody(schema: &Value, depth: usize) -> bool {
         "anyOf",
     ];
     let Some(fields) = schema.as_object() else { return schema.is_boolean() };
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    let is_accepted = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     depth < 60
         && fields.keys().all(|key| KNOWN.contains(&key.as_str()))
         && fields.get("properties").is_none_or(|members| {
             members.as_object().is_some_and(|members| {
-                let named =
-                    members.keys().all(|name| (1..=64).contains(&name.len()) && name.bytes().all(fits));
-                named && members.values().all(|member| takes_everybody(member, depth + 1))
+                let named = members
+                    .keys()
+                    .all(|name| (1..=64).contains(&name.len()) && name.bytes().all(is_accepted));
+                named && members.values().all(|member| is_accepted_by_all(member, depth + 1))
             })
         })
         && fields.get("required").is_none_or(|names| {
@@ -208,15 +209,16 @@ fn takes_everybody(schema: &Value, depth: usize) -> bool {
             names.as_array().is_some_and(|names| !names.is_empty() && names.iter().all(known))
         })
         && fields.get("anyOf").is_none_or(|all| {
-            all.as_array()
-                .is_some_and(|all| !all.is_empty() && all.iter().all(|one| takes_everybody(one, depth + 1)))
+            all.as_array().is_some_and(|all| {
+                !all.is_empty() && all.iter().all(|one| is_accepted_by_all(one, depth + 1))
+            })
         })
         && ["items", "additionalProperties"]
             .iter()
-            .all(|key| fields.get(*key).is_none_or(|one| takes_everybody(one, depth + 1)))
+            .all(|key| fields.get(*key).is_none_or(|one| is_accepted_by_all(one, depth + 1)))
 }
 
-/// Values that look like schemas and are often none.
+/// Values that look like schemas, valid or not.
 fn schemas() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!({})),
@@ -274,14 +276,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn whatever_a_server_sends_comes_out_plain_or_not_at_all(schema in schemas()) {
+    fn any_schema_becomes_plain_or_is_refused(schema in schemas()) {
         if let Ok((plain, _)) = plain_schema(&schema) {
             prop_assert_eq!(&plain["type"], "object");
             prop_assert!(plain["properties"].is_object());
             prop_assert!(plain.get("anyOf").is_none());
-            prop_assert!(takes_everybody(&plain, 0), "{} became {}", schema, plain);
+            prop_assert!(is_accepted_by_all(&plain, 0), "{} became {}", schema, plain);
             let again = plain_schema(&plain).unwrap().0;
-            prop_assert_eq!(again, plain, "what is plain stays as it is");
+            prop_assert_eq!(again, plain, "the conversion is idempotent");
         }
     }
 }

@@ -1,19 +1,19 @@
-//! A stranger's words, without what no reader would see.
+//! Removes from untrusted text what a reader would not see.
 
 use haft_tool::clip_chars;
 
-/// `text` without escape sequences, control characters and hidden ones, and no longer than `most` characters.
+/// `text` without escape sequences, control and hidden characters, cut to `max_chars`.
 ///
-/// Tags, direction marks, zero widths and variation selectors can carry sentences that a model reads and a person does
-/// not; escape sequences can redraw a terminal.
-pub fn clean(text: &str, most: usize) -> String {
-    let mut plain = String::with_capacity(text.len().min(most.saturating_mul(4)));
+/// Tags, direction marks, zero-width characters and variation selectors can contain text that a model reads and a person
+/// does not see; escape sequences can redraw a terminal.
+pub fn clean(text: &str, max_chars: usize) -> String {
+    let mut plain = String::with_capacity(text.len().min(max_chars.saturating_mul(4)));
     let mut rest = text.chars().peekable();
     while let Some(next) = rest.next() {
         match next {
             '\u{1b}' => match rest.next() {
                 Some('[') => skip_control(&mut rest),
-                // An operating system command, and other strings to the terminal.
+                // OSC, DCS, PM, APC and SOS.
                 Some(']' | 'P' | '^' | '_' | 'X') => skip_string(&mut rest),
                 _ => {}
             },
@@ -30,29 +30,29 @@ pub fn clean(text: &str, most: usize) -> String {
             seen => plain.push(seen),
         }
     }
-    match clip_chars(&plain, most, 0) {
+    match clip_chars(&plain, max_chars, 0) {
         std::borrow::Cow::Borrowed(_) => plain,
         std::borrow::Cow::Owned(cut) => cut,
     }
 }
 
-/// The same in one line.
-pub fn clean_line(text: &str, most: usize) -> String {
-    let plain = clean(text, most.saturating_mul(2));
+/// The same on one line.
+pub fn clean_line(text: &str, max_chars: usize) -> String {
+    let plain = clean(text, max_chars.saturating_mul(2));
     let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
-    clip_chars(&line, most, 0).into_owned()
+    clip_chars(&line, max_chars, 0).into_owned()
 }
 
-type Rest<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+type CharsLeft<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// Parameters up to the letter that ends them.
-fn skip_control(rest: &mut Rest<'_>) {
+/// Skips the parameters and the final character of a control sequence.
+fn skip_control(rest: &mut CharsLeft<'_>) {
     while rest.next_if(|next| matches!(next, ' '..='?')).is_some() {}
     rest.next_if(|next| matches!(next, '@'..='~'));
 }
 
-/// Everything up to the bell or the end of the string; a line's end is the latest.
-fn skip_string(rest: &mut Rest<'_>) {
+/// Skips up to BEL, ST or the end of the line.
+fn skip_string(rest: &mut CharsLeft<'_>) {
     while let Some(next) = rest.next_if(|next| *next != '\n') {
         match next {
             '\u{7}' | '\u{9c}' => return,
@@ -65,9 +65,9 @@ fn skip_string(rest: &mut Rest<'_>) {
     }
 }
 
-/// Whether a character leaves no mark of its own.
-fn is_hidden(it: char) -> bool {
-    matches!(it,
+/// Whether a character is invisible.
+fn is_hidden(char: char) -> bool {
+    matches!(char,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
         | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_reader_would_not_see_is_gone_and_the_rest_is_as_it_was() {
+    fn hidden_characters_are_removed_and_the_rest_is_kept() {
         let tags: String = "obey".chars().map(|c| char::from_u32(0xe0000 + c as u32).unwrap()).collect();
         assert_eq!(clean(&format!("a{tags}\u{200b}\u{202e}b\u{feff}\u{2066}"), 100), "ab");
         assert_eq!(
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_sequence_without_an_end_takes_no_more_than_its_line() {
+    fn unterminated_escape_sequence_ends_with_its_line() {
         assert_eq!(clean("\u{1b}]0;never ends\nnext", 100), "\nnext");
         assert_eq!(clean("\u{1b}[12;", 100), "");
         assert_eq!(clean("\u{1b}", 100), "");
@@ -105,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn clean_text_is_bounded_and_stays_as_it_is(text in "\\PC{0,40}[\u{0}-\u{a0}\u{200b}-\u{206f}\u{e0000}-\u{e007f}]{0,40}", most in 0_usize..60) {
+        fn clean_text_is_bounded_and_idempotent(text in "\\PC{0,40}[\u{0}-\u{a0}\u{200b}-\u{206f}\u{e0000}-\u{e007f}]{0,40}", most in 0_usize..60) {
             let once = clean(&text, most);
             prop_assert!(once.chars().all(|c| !is_hidden(c) && (!c.is_control() || "\n\t".contains(c))));
             prop_assert!(once.chars().count() <= most + 40, "the note of the cut apart");

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::super::ear::Ear;
+use super::super::inbound::Inbound;
 use super::super::pending::PendingRequests;
 use super::super::{ClientError, ClientLimits, McpError, lock, portable};
 use super::ProcessHandle;
@@ -24,7 +24,7 @@ pub(super) struct ServerOutput {
     pub(super) process: Box<dyn ProcessHandle>,
     pub(super) limits: ClientLimits,
     pub(super) stderr: StderrTail,
-    ear: Arc<Ear>,
+    inbound: Arc<Inbound>,
     noise: Mutex<Noise>,
 }
 
@@ -36,9 +36,9 @@ struct Noise {
 }
 
 impl ServerOutput {
-    pub(super) fn new(process: Box<dyn ProcessHandle>, limits: ClientLimits, ear: Arc<Ear>) -> Self {
+    pub(super) fn new(process: Box<dyn ProcessHandle>, limits: ClientLimits, inbound: Arc<Inbound>) -> Self {
         let (pending, stderr, noise) = (PendingRequests::default(), StderrTail::default(), Mutex::default());
-        Self { pending, process, limits, stderr, ear, noise }
+        Self { pending, process, limits, stderr, inbound, noise }
     }
 
     /// Routes one line.
@@ -53,11 +53,11 @@ impl ServerOutput {
             }
         };
         match read(bytes) {
-            Ok(RpcInput::Single(message)) => self.pending.route(message, &self.ear),
+            Ok(RpcInput::Single(message)) => self.pending.route(message, &self.inbound),
             Ok(RpcInput::Batch(messages)) => {
                 for message in messages {
                     match message {
-                        Ok(message) => self.pending.route(message, &self.ear),
+                        Ok(message) => self.pending.route(message, &self.inbound),
                         Err(_) => self.count_noise(bytes),
                     }
                 }

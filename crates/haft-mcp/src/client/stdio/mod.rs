@@ -17,9 +17,9 @@ use serde_json::Value;
 
 use self::incoming::ServerOutput;
 use self::writer::LineWriter;
-use super::ear::Ear;
-use super::link::{Asked, Link};
-use super::patience::Patience;
+use super::connection::{PreparedRequest, ServerConnection};
+use super::deadline::Deadline;
+use super::inbound::Inbound;
 use super::{ClientError, ClientLimits, McpError, lock};
 use crate::wire::RpcMessage;
 
@@ -32,8 +32,8 @@ pub trait ProcessHandle: Send + Sync {
     /// of a process whose pipes are held open by others goes unnoticed.
     fn exit_fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Waits for the exit, at most for `limit`. Returns its description, for example `exit status 3`.
-    fn wait(&self, limit: Duration) -> Option<String>;
+    /// Waits for the exit, at most for `timeout`. Returns its description, for example `exit status 3`.
+    fn wait(&self, timeout: Duration) -> Option<String>;
 
     /// Sends SIGTERM to the process and its descendants.
     fn terminate(&self);
@@ -55,7 +55,7 @@ pub struct ProcessPipes {
 }
 
 /// The connection to a server process.
-pub(super) struct Stdio {
+pub(super) struct StdioConnection {
     server: Arc<ServerOutput>,
     writer: LineWriter,
     threads: Mutex<Option<ReaderThreads>>,
@@ -67,14 +67,14 @@ struct ReaderThreads {
     handles: Vec<JoinHandle<()>>,
 }
 
-impl Stdio {
+impl StdioConnection {
     pub(super) fn new(
         pipes: ProcessPipes,
         limits: &ClientLimits,
-        ear: &Arc<Ear>,
+        inbound: &Arc<Inbound>,
     ) -> Result<Self, ClientError> {
         let ProcessPipes { stdin, stdout, stderr, process } = pipes;
-        let server = Arc::new(ServerOutput::new(process, limits.clone(), Arc::clone(ear)));
+        let server = Arc::new(ServerOutput::new(process, limits.clone(), Arc::clone(inbound)));
         let connected = LineWriter::new(stdin)
             .and_then(|writer| Ok((writer, start_threads(&server, stdout, stderr)?)))
             .inspect_err(|_| server.process.kill());
@@ -104,15 +104,15 @@ fn start_threads(
     Ok(ReaderThreads { keep_running, handles: vec![drainer, reader] })
 }
 
-impl Link for Stdio {
-    fn ask(&self, asked: &Asked, patience: &Patience<'_>) -> Result<Value, ClientError> {
-        let response = self.server.pending.register(&asked.id)?;
-        let written = self.writer.write(&asked.message().to_line(), &|| patience.left(asked.method));
+impl ServerConnection for StdioConnection {
+    fn request(&self, request: &PreparedRequest, deadline: &Deadline<'_>) -> Result<Value, ClientError> {
+        let response = self.server.pending.register(&request.id)?;
+        let written = self.writer.write(&request.message().to_line(), &|| deadline.remaining(request.method));
         let outcome = match written {
-            Ok(()) => response.wait(asked.method, patience),
+            Ok(()) => response.wait(request.method, deadline),
             // If the process has exited, the reader is about to report how.
             Err(error) if error.kind == McpError::Disconnected => {
-                match response.wait(asked.method, &Patience::of(EXIT_REASON_TIMEOUT, patience.cancel)) {
+                match response.wait(request.method, &Deadline::after(EXIT_REASON_TIMEOUT, deadline.cancel)) {
                     Err(late) if late.kind == McpError::TimedOut => Err(error),
                     outcome => outcome,
                 }
@@ -122,8 +122,8 @@ impl Link for Stdio {
         outcome.map_err(|error| self.server.explain(error))
     }
 
-    fn tell(&self, message: &RpcMessage, limit: Duration) -> Result<(), ClientError> {
-        let deadline = Instant::now() + limit;
+    fn send(&self, message: &RpcMessage, timeout: Duration) -> Result<(), ClientError> {
+        let deadline = Instant::now() + timeout;
         self.writer.write(&message.to_line(), &|| {
             let remaining = deadline.saturating_duration_since(Instant::now());
             let late = || ClientError::timed_out("the server does not read its input");
@@ -131,25 +131,23 @@ impl Link for Stdio {
         })
     }
 
-    fn is_over(&self) -> bool {
+    fn is_closed(&self) -> bool {
         self.server.pending.is_closed()
     }
 
     /// Closes standard input and waits; then SIGTERM, then SIGKILL, also for descendants that are left.
     fn close(&self) {
         let threads = lock(&self.threads).take();
-        self.server
-            .pending
-            .close(ClientError::new(McpError::Closed, "the connection to the server was closed"));
+        self.server.pending.close(ClientError::closed());
         self.writer.close();
-        let (process, limit) = (&self.server.process, self.server.limits.close_timeout);
-        if threads.is_some() && process.wait(limit).is_none() {
+        let (process, timeout) = (&self.server.process, self.server.limits.close_timeout);
+        if threads.is_some() && process.wait(timeout).is_none() {
             process.terminate();
-            process.wait(limit);
+            process.wait(timeout);
         }
         process.kill();
         if let Some(ReaderThreads { keep_running, handles }) = threads {
-            process.wait(limit);
+            process.wait(timeout);
             drop(keep_running);
             for handle in handles {
                 // A thread that panicked has ended, too.
@@ -159,7 +157,7 @@ impl Link for Stdio {
     }
 }
 
-impl Drop for Stdio {
+impl Drop for StdioConnection {
     fn drop(&mut self) {
         self.close();
     }

@@ -1,72 +1,49 @@
 //! Writes messages to a server's standard input: whole lines, one at a time, each within its deadline.
 
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::super::{ClientError, McpError, lock};
-
-/// How often a blocked writer checks its deadline and whether the connection was closed.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+use super::super::timed_mutex::{POLL_INTERVAL, Remaining, TimedMutex};
+use super::super::{ClientError, lock};
 
 /// The writing end of a server's standard input.
 pub(super) struct LineWriter {
-    state: Mutex<WriterState>,
-    unlocked: Condvar,
-}
-
-struct WriterState {
     /// `None` after close.
-    input: Option<Arc<OwnedFd>>,
-    is_locked: bool,
-    /// The rest of a line whose deadline passed while it was written; the next writer has to finish it.
-    unwritten: Vec<u8>,
+    input: Mutex<Option<Arc<OwnedFd>>>,
+    /// Held by the thread that writes.
+    writing: TimedMutex,
+    /// The rest of a line whose deadline passed while it was written; the next line comes after it.
+    unwritten: Mutex<Vec<u8>>,
 }
-
-/// Returns the time that is left, or the error if there is none.
-type Remaining<'a> = &'a dyn Fn() -> Result<Duration, ClientError>;
 
 impl LineWriter {
     pub(super) fn new(input: OwnedFd) -> Result<Self, ClientError> {
         rustix::io::ioctl_fionbio(&input, true).map_err(|error| {
             ClientError::unreachable(format!("cannot make the server's input non-blocking: {error}"))
         })?;
-        let state = WriterState { input: Some(Arc::new(input)), is_locked: false, unwritten: Vec::new() };
-        Ok(Self { state: Mutex::new(state), unlocked: Condvar::new() })
+        let (input, unwritten) = (Mutex::new(Some(Arc::new(input))), Mutex::default());
+        Ok(Self { input, writing: TimedMutex::default(), unwritten })
     }
 
     /// Writes one line.
     pub(super) fn write(&self, line: &[u8], remaining: Remaining<'_>) -> Result<(), ClientError> {
-        let mut guard = self.lock_input(remaining)?;
-        let unwritten = std::mem::take(&mut guard.unwritten);
-        if let Err((count, error)) = self.write_all(&guard.input, &unwritten, remaining) {
-            guard.unwritten = unwritten.get(count..).unwrap_or_default().to_vec();
+        let _guard = self.writing.lock(remaining)?;
+        let input = self.input()?;
+        let mut unwritten = lock(&self.unwritten);
+        if let Err((count, error)) = self.write_all(&input, &unwritten, remaining) {
+            unwritten.drain(..count);
             return Err(error);
         }
-        self.write_all(&guard.input, line, remaining).map_err(|(count, error)| {
+        unwritten.clear();
+        self.write_all(&input, line, remaining).map_err(|(count, error)| {
             if count > 0 {
-                guard.unwritten = line.get(count..).unwrap_or_default().to_vec();
+                unwritten.extend_from_slice(line.get(count..).unwrap_or_default());
             }
             error
         })
-    }
-
-    /// Waits until no other thread writes.
-    fn lock_input(&self, remaining: Remaining<'_>) -> Result<InputGuard<'_>, ClientError> {
-        let mut state = lock(&self.state);
-        loop {
-            let Some(input) = state.input.clone() else { return Err(closed()) };
-            if !state.is_locked {
-                state.is_locked = true;
-                let unwritten = std::mem::take(&mut state.unwritten);
-                return Ok(InputGuard { writer: self, input, unwritten });
-            }
-            let timeout = remaining()?.min(POLL_INTERVAL);
-            state = self.unlocked.wait_timeout(state, timeout).unwrap_or_else(PoisonError::into_inner).0;
-        }
     }
 
     /// Writes `bytes`. An error comes with the number of bytes that were written before it.
@@ -82,55 +59,37 @@ impl LineWriter {
                 Ok(written) => count += written,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
-                    if lock(&self.state).input.is_none() {
-                        return Err((count, closed()));
-                    }
-                    let timeout = remaining().map_err(|error| (count, error))?.min(POLL_INTERVAL);
-                    let timeout: Option<Timespec> = timeout.try_into().ok();
+                    let timeout = self.input().and_then(|_| remaining()).map_err(|error| (count, error))?;
+                    let timeout: Option<Timespec> = timeout.min(POLL_INTERVAL).try_into().ok();
                     // The next write reports what is wrong with the descriptor.
                     let _ = poll(&mut [PollFd::new(input, PollFlags::OUT)], timeout.as_ref());
                 }
                 Err(error) => {
                     let why = format!("the server no longer reads its input: {error}");
-                    return Err((count, ClientError::new(McpError::Disconnected, why)));
+                    return Err((count, ClientError::disconnected(why)));
                 }
             }
         }
         Ok(())
     }
 
+    fn input(&self) -> Result<Arc<OwnedFd>, ClientError> {
+        lock(&self.input).clone().ok_or_else(ClientError::closed)
+    }
+
     /// Closes the server's standard input.
     pub(super) fn close(&self) {
-        lock(&self.state).input = None;
-        self.unlocked.notify_all();
-    }
-}
-
-fn closed() -> ClientError {
-    ClientError::new(McpError::Closed, "the connection to the server was closed")
-}
-
-/// The right to write; dropping it lets the next thread write.
-struct InputGuard<'a> {
-    writer: &'a LineWriter,
-    input: Arc<OwnedFd>,
-    unwritten: Vec<u8>,
-}
-
-impl Drop for InputGuard<'_> {
-    fn drop(&mut self) {
-        let mut state = lock(&self.writer.state);
-        state.is_locked = false;
-        state.unwritten = std::mem::take(&mut self.unwritten);
-        self.writer.unlocked.notify_one();
+        *lock(&self.input) = None;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Read as _;
+    use std::time::Duration;
 
     use super::*;
+    use crate::client::McpError;
 
     fn no_time() -> Result<Duration, ClientError> {
         Err(ClientError::timed_out("no time"))

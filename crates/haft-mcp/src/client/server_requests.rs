@@ -1,26 +1,31 @@
-//! What a server may ask of whoever holds it.
+//! Requests that a server may send to its client: questions to the user, sampling, roots.
 
 use haft_tool::Cancel;
 use serde_json::{Map, Value, json};
 
+use super::portable::clean;
 use crate::wire::{INVALID_PARAMS, RpcError};
 
-/// What is offered to a server. Nothing, unless it is said.
+/// Characters of a server's question.
+const MAX_MESSAGE_CHARS: usize = 4000;
+
+/// The capabilities that the client declares to a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "the protocol has as many switches")]
 pub struct ClientCapabilities {
-    /// Questions to the user, as a form.
+    /// Questions to the user as forms.
     pub forms: bool,
-    /// Addresses that the user is asked to visit.
+    /// URLs that the user is asked to visit.
     pub urls: bool,
-    /// Answers of a model.
+    /// Completions of a model.
     pub sampling: bool,
-    /// The folders that the work is about.
+    /// The folders of the workspace.
     pub roots: bool,
 }
 
 impl ClientCapabilities {
-    /// What is declared to the server.
-    pub(super) fn capabilities(self) -> Value {
+    /// The protocol's form.
+    pub(super) fn to_value(self) -> Value {
         let mut declared = Map::new();
         if self.forms || self.urls {
             let mut modes = Map::new();
@@ -41,7 +46,7 @@ impl ClientCapabilities {
         Value::Object(declared)
     }
 
-    /// Whether this question may be asked.
+    /// Whether they include this request.
     pub(super) fn covers(self, method: &str, params: &Value) -> bool {
         match method {
             "elicitation/create" if params.get("mode").and_then(Value::as_str) == Some("url") => self.urls,
@@ -53,38 +58,38 @@ impl ClientCapabilities {
     }
 }
 
-/// A question of a server's to the user.
+/// A server's question to the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Elicitation {
-    /// What it says; a stranger's words, cleaned.
+    /// The server's text, cleaned. It is not trusted.
     pub message: String,
-    /// What it wants.
+    /// What is asked for.
     pub kind: ElicitationKind,
 }
 
-/// What a question wants.
+/// What a question asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElicitationKind {
-    /// Fields that fit this schema: an object of plain values.
+    /// Fields that match this schema, an object of plain values.
     Form(Value),
-    /// A visit to this address.
+    /// A visit to this URL.
     Url(String),
 }
 
-/// What the user answered.
+/// The user's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElicitationAnswer {
-    /// Yes, with these fields; those left out get their defaults.
+    /// Accepted, with these fields; missing ones get their defaults.
     Accept(Map<String, Value>),
-    /// No.
+    /// Declined.
     Decline,
-    /// Neither.
+    /// Dismissed without an answer.
     Cancel,
 }
 
-/// Answers a server's questions. Each may take its time, and is called on a thread of its own.
+/// Answers a server's requests. Methods may block; each call has its own thread.
 pub trait ServerRequestHandler: Send + Sync {
-    /// What of this is offered. What is not is refused without asking anybody.
+    /// What is offered to the server; everything else is refused.
     fn capabilities(&self) -> ClientCapabilities;
 
     /// Asks the user.
@@ -93,21 +98,21 @@ pub trait ServerRequestHandler: Send + Sync {
         Err(RpcError::method_not_found("elicitation/create"))
     }
 
-    /// Asks a model; takes and gives what the wire has.
+    /// Asks a model; parameters and result are in the protocol's form.
     fn sample(&self, params: &Value, cancel: &Cancel) -> Result<Value, RpcError> {
         let _ = (params, cancel);
         Err(RpcError::method_not_found("sampling/createMessage"))
     }
 
-    /// Tells the folders: addresses beginning with `file://`, and names.
+    /// The folders of the workspace: `file://` URIs and names.
     fn roots(&self) -> Result<Vec<(String, Option<String>)>, RpcError> {
         Err(RpcError::method_not_found("roots/list"))
     }
 }
 
-/// Has one question answered, as the wire has it.
+/// Answers one request.
 pub(super) fn answer(
-    handlers: &dyn ServerRequestHandler,
+    handler: &dyn ServerRequestHandler,
     method: &str,
     params: &Value,
     cancel: &Cancel,
@@ -115,10 +120,10 @@ pub(super) fn answer(
     match method {
         "elicitation/create" => {
             let question = Elicitation::read(params)?;
-            let elicited = handlers.elicit(&question, cancel)?;
-            Ok(match (elicited, &question.kind) {
-                (ElicitationAnswer::Accept(given), ElicitationKind::Form(schema)) => {
-                    json!({"action": "accept", "content": with_defaults(given, schema)})
+            let answer = handler.elicit(&question, cancel)?;
+            Ok(match (answer, &question.kind) {
+                (ElicitationAnswer::Accept(fields), ElicitationKind::Form(schema)) => {
+                    json!({"action": "accept", "content": with_defaults(fields, schema)})
                 }
                 (ElicitationAnswer::Accept(_), ElicitationKind::Url(_)) => json!({"action": "accept"}),
                 (ElicitationAnswer::Decline, _) => json!({"action": "decline"}),
@@ -127,12 +132,12 @@ pub(super) fn answer(
         }
         "sampling/createMessage" => {
             if params.get("tools").is_some() || params.get("toolChoice").is_some() {
-                return Err(RpcError::new(INVALID_PARAMS, "Tools for sampling are not supported here"));
+                return Err(RpcError::new(INVALID_PARAMS, "Tools for sampling are not supported"));
             }
-            handlers.sample(params, cancel)
+            handler.sample(params, cancel)
         }
         "roots/list" => {
-            let roots = handlers.roots()?.into_iter().map(|(uri, name)| match name {
+            let roots = handler.roots()?.into_iter().map(|(uri, name)| match name {
                 Some(name) => json!({"uri": uri, "name": name}),
                 None => json!({"uri": uri}),
             });
@@ -144,47 +149,44 @@ pub(super) fn answer(
 
 impl Elicitation {
     fn read(params: &Value) -> Result<Self, RpcError> {
-        let wrong = |why: &str| RpcError::new(INVALID_PARAMS, format!("Invalid params: {why}"));
-        let message =
-            params.get("message").and_then(Value::as_str).ok_or_else(|| wrong("there is no message"))?;
-        let message = super::portable::clean(message, 4000);
-        let mode = params.get("mode").and_then(Value::as_str).unwrap_or("form");
-        let wanted = match mode {
+        let invalid = |why: &str| RpcError::new(INVALID_PARAMS, format!("Invalid params: {why}"));
+        let text = |field: &str| {
+            let value = params.get(field).and_then(Value::as_str);
+            value.ok_or_else(|| invalid(&format!("{field} is missing")))
+        };
+        let message = clean(text("message")?, MAX_MESSAGE_CHARS);
+        let kind = match params.get("mode").and_then(Value::as_str).unwrap_or("form") {
             "form" => {
-                let schema = params.get("requestedSchema").filter(|schema| schema.is_object());
-                ElicitationKind::Form(
-                    schema.cloned().ok_or_else(|| wrong("requestedSchema must be an object"))?,
-                )
+                let schema = params.get("requestedSchema").filter(|schema| schema.is_object()).cloned();
+                ElicitationKind::Form(schema.ok_or_else(|| invalid("requestedSchema must be an object"))?)
             }
             "url" => {
-                let url =
-                    params.get("url").and_then(Value::as_str).ok_or_else(|| wrong("there is no url"))?;
-                let url = url::Url::parse(url).map_err(|error| wrong(&format!("url: {error}")))?;
+                let url = url::Url::parse(text("url")?).map_err(|error| invalid(&format!("url: {error}")))?;
                 if !matches!(url.scheme(), "https" | "http") {
-                    return Err(wrong("only http and https addresses can be visited"));
+                    return Err(invalid("url must be http or https"));
                 }
                 ElicitationKind::Url(url.into())
             }
-            _ => return Err(wrong("mode must be \"form\" or \"url\"")),
+            _ => return Err(invalid("mode must be \"form\" or \"url\"")),
         };
-        Ok(Self { message, kind: wanted })
+        Ok(Self { message, kind })
     }
 }
 
-/// What was given, and the schema's defaults for what was not.
-fn with_defaults(mut given: Map<String, Value>, schema: &Value) -> Map<String, Value> {
-    let fields = schema.get("properties").and_then(Value::as_object);
-    for (name, field) in fields.into_iter().flatten() {
-        if let Some(default) = field.get("default").filter(|default| is_plain(default))
-            && !given.contains_key(name)
+/// The given fields, and the schema's defaults for missing ones.
+fn with_defaults(mut fields: Map<String, Value>, schema: &Value) -> Map<String, Value> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (name, property) in properties.into_iter().flatten() {
+        if let Some(default) = property.get("default").filter(|default| is_plain(default))
+            && !fields.contains_key(name)
         {
-            given.insert(name.clone(), default.clone());
+            fields.insert(name.clone(), default.clone());
         }
     }
-    given
+    fields
 }
 
-/// Whether a form can hold this value.
+/// Whether a form can contain this value.
 fn is_plain(value: &Value) -> bool {
     match value {
         Value::String(_) | Value::Number(_) | Value::Bool(_) => true,
@@ -197,9 +199,9 @@ fn is_plain(value: &Value) -> bool {
 mod tests {
     use super::*;
 
-    struct Yes;
+    struct AcceptAll;
 
-    impl ServerRequestHandler for Yes {
+    impl ServerRequestHandler for AcceptAll {
         fn capabilities(&self) -> ClientCapabilities {
             ClientCapabilities { forms: true, ..ClientCapabilities::default() }
         }
@@ -210,11 +212,11 @@ mod tests {
     }
 
     fn ask(method: &str, params: &Value) -> Result<Value, RpcError> {
-        answer(&Yes, method, params, &Cancel::new())
+        answer(&AcceptAll, method, params, &Cancel::new())
     }
 
     #[test]
-    fn what_was_left_out_of_a_form_gets_its_default() {
+    fn missing_fields_get_their_defaults() {
         let schema = json!({"type": "object", "properties": {
             "a": {"type": "string", "default": "other"}, "b": {"type": "integer", "default": 30},
             "c": {"type": "array", "default": ["x"]}, "d": {"type": "string"}, "e": {"default": {"no": 1}}, "f": 7,
@@ -224,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn questions_that_make_no_sense_are_refused() {
+    fn invalid_questions_are_refused() {
         for params in [
             json!({}),
             json!({"message": "?"}),
             json!({"message": "?", "requestedSchema": []}),
             json!({"message": "?", "mode": "url", "url": "javascript:alert(1)"}),
             json!({"message": "?", "mode": "url", "url": "file:///etc/passwd"}),
-            json!({"message": "?", "mode": "smoke"}),
+            json!({"message": "?", "mode": "other"}),
         ] {
             assert_eq!(ask("elicitation/create", &params).unwrap_err().code, INVALID_PARAMS, "{params}");
         }
@@ -240,15 +242,15 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_offered_is_declared_and_covered() {
+    fn only_offered_capabilities_are_declared_and_covered() {
         let offered = ClientCapabilities { urls: true, roots: true, ..ClientCapabilities::default() };
-        assert_eq!(offered.capabilities(), json!({"elicitation": {"url": {}}, "roots": {}}));
+        assert_eq!(offered.to_value(), json!({"elicitation": {"url": {}}, "roots": {}}));
         assert!(!offered.covers("elicitation/create", &json!({})));
         assert!(offered.covers("elicitation/create", &json!({"mode": "url"})));
         assert!(
             !offered.covers("sampling/createMessage", &json!({}))
                 && !offered.covers("tools/call", &json!({}))
         );
-        assert_eq!(ClientCapabilities::default().capabilities(), json!({}));
+        assert_eq!(ClientCapabilities::default().to_value(), json!({}));
     }
 }

@@ -1,47 +1,52 @@
-//! What servers have: tools, resources, prompts, as they describe them.
+//! Tools, resources and prompts as servers describe them.
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::listing::shown;
+use super::list::excerpt;
+use super::portable::clean_line;
 
-/// A tool as its server describes it. None of it is believed: see [`super::portable`] for what becomes of it.
+/// Characters of an error that a warning repeats.
+const MAX_ERROR_CHARS: usize = 200;
+
+/// A tool as its server describes it. See [`super::portable`] for what is made of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerTool {
-    /// What it is called with.
+    /// The name.
     pub name: String,
-    /// Its name for people, if it has one.
+    /// The name for people.
     pub title: Option<String>,
-    /// What it does.
+    /// The description.
     pub description: String,
-    /// What it takes; null if the server does not say.
+    /// The schema of the arguments; null if there is none.
     pub input_schema: Value,
-    /// What it gives as structured content, if the server says.
+    /// The schema of the structured result.
     pub output_schema: Option<Value>,
-    /// Hints about it; an object or null. Never permissions.
+    /// Hints, an object or null. They grant nothing.
     pub annotations: Value,
 }
 
 impl ServerTool {
     pub(super) fn read(item: Value) -> Result<Self, String> {
         let Value::Object(mut item) = item else {
-            return Err("a tool that is no object is left out".to_owned());
+            return Err("a tool that is not an object is left out".to_owned());
         };
         let name = match item.remove("name") {
             Some(Value::String(name)) if !name.trim().is_empty() => name,
             other => {
-                let other = shown(&other.unwrap_or_default());
-                return Err(format!("a tool is left out: its name is {other}"));
+                let other = excerpt(&other.unwrap_or_default());
+                return Err(format!("a tool with the invalid name {other} is left out"));
             }
         };
-        let mut word = |field: &str| match item.remove(field) {
-            Some(Value::String(word)) => Some(word),
+        let mut text = |field: &str| match item.remove(field) {
+            Some(Value::String(text)) => Some(text),
             _ => None,
         };
         Ok(Self {
             name,
-            title: word("title"),
-            description: word("description").unwrap_or_default(),
+            title: text("title"),
+            description: text("description").unwrap_or_default(),
             input_schema: item.remove("inputSchema").unwrap_or_default(),
             output_schema: item.remove("outputSchema").filter(|schema| !schema.is_null()),
             annotations: item.remove("annotations").filter(Value::is_object).unwrap_or_default(),
@@ -53,75 +58,75 @@ impl ServerTool {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerResource {
-    /// Its address.
+    /// The URI.
     pub uri: String,
-    /// Its name.
+    /// The name.
     #[serde(default)]
     pub name: String,
-    /// Its name for people.
+    /// The name for people.
     pub title: Option<String>,
-    /// What it is.
+    /// The description.
     pub description: Option<String>,
-    /// Of which kind it is.
+    /// The MIME type.
     pub mime_type: Option<String>,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub size: Option<u64>,
 }
 
-/// Resources that an address can be made for.
+/// A template of resource URIs.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceTemplate {
-    /// How their addresses are made (RFC 6570).
+    /// The template (RFC 6570).
     pub uri_template: String,
-    /// Its name.
+    /// The name.
     #[serde(default)]
     pub name: String,
-    /// Its name for people.
+    /// The name for people.
     pub title: Option<String>,
-    /// What they are.
+    /// The description.
     pub description: Option<String>,
-    /// Of which kind they are.
+    /// The MIME type.
     pub mime_type: Option<String>,
 }
 
 /// A prompt.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct ServerPrompt {
-    /// What it is asked for with.
+    /// The name.
     pub name: String,
-    /// Its name for people.
+    /// The name for people.
     pub title: Option<String>,
-    /// What it is for.
+    /// The description.
     pub description: Option<String>,
-    /// What it takes.
+    /// The arguments.
     #[serde(default)]
     pub arguments: Vec<PromptArgument>,
 }
 
-/// What a prompt takes.
+/// An argument of a prompt.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct PromptArgument {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it is.
+    /// The description.
     pub description: Option<String>,
-    /// Whether it must be given.
+    /// Whether it is required.
     #[serde(default)]
     pub required: bool,
 }
 
-/// Reads one entry of a list.
-pub(super) fn read<T: for<'de> Deserialize<'de>>(what: &str, item: Value) -> Result<T, String> {
-    let name = ["uri", "uriTemplate", "name"].iter().find_map(|field| item.get(field)).map(shown);
+/// Reads an item of a list; `item_name` is for the warning.
+pub(super) fn read<T: DeserializeOwned>(item_name: &str, item: Value) -> Result<T, String> {
+    let name = ["uri", "uriTemplate", "name"].iter().find_map(|field| item.get(field)).map(excerpt);
     serde_json::from_value(item).map_err(|error| {
         let name = name.unwrap_or_else(|| "without a name".to_owned());
-        format!("the {what} {name} is left out: {}", super::portable::clean_line(&error.to_string(), 200))
+        format!("the {item_name} {name} is left out: {}", clean_line(&error.to_string(), MAX_ERROR_CHARS))
     })
 }
 
-/// The shape of a tool's result: an object whose content, if it has any, is a list.
+/// Whether a tool's result is an object whose `content`, if present, is an array.
 pub(super) fn is_tool_result(result: &Value) -> bool {
-    let has_shape = |fields: &Map<String, Value>| fields.get("content").is_none_or(Value::is_array);
-    result.as_object().is_some_and(has_shape)
+    let is_valid = |fields: &Map<String, Value>| fields.get("content").is_none_or(Value::is_array);
+    result.as_object().is_some_and(is_valid)
 }

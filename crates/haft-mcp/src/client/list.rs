@@ -1,4 +1,4 @@
-//! Lists, page after page, and no further than anybody would read.
+//! Lists of a server, page after page, within limits.
 
 use std::collections::HashSet;
 
@@ -7,12 +7,17 @@ use serde_json::{Map, Value, json};
 use super::portable::clean_line;
 use super::{ClientError, ClientLimits, McpError};
 
-/// What a server has of something, as far as it was taken.
+/// Warnings of one list; more are dropped.
+const MAX_WARNINGS: usize = 50;
+/// Characters of a server's value that a warning repeats.
+const MAX_EXCERPT_CHARS: usize = 60;
+
+/// The usable items of a server's list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerList<T> {
-    /// What it has.
+    /// The items.
     pub items: Vec<T>,
-    /// What was wrong with the rest, in words.
+    /// What was left out, and why.
     pub warnings: Vec<String>,
 }
 
@@ -22,18 +27,15 @@ impl<T> Default for ServerList<T> {
     }
 }
 
-/// How many warnings are kept; more say nothing new.
-const MOST_WARNINGS: usize = 50;
-
 impl<T> ServerList<T> {
     pub(super) fn warn(&mut self, why: impl Into<String>) {
-        if self.warnings.len() < MOST_WARNINGS {
+        if self.warnings.len() < MAX_WARNINGS {
             self.warnings.push(why.into());
         }
     }
 
-    /// The same list of something else; what cannot be read is left out with a warning.
-    pub(super) fn read<U>(self, read: impl Fn(Value) -> Result<U, String>) -> ServerList<U>
+    /// Reads each item; what cannot be read is left out with a warning.
+    pub(super) fn map<U>(self, read: impl Fn(Value) -> Result<U, String>) -> ServerList<U>
     where
         T: Into<Value>,
     {
@@ -48,30 +50,29 @@ impl<T> ServerList<T> {
     }
 }
 
-/// Asks for page after page of `key`, with `ask`.
-pub(super) fn list(
+/// Requests page after page with `request` and collects the items under `key`.
+pub(super) fn fetch(
     key: &str,
     limits: &ClientLimits,
-    mut ask: impl FnMut(Value) -> Result<Value, ClientError>,
+    mut request: impl FnMut(Value) -> Result<Value, ClientError>,
 ) -> Result<ServerList<Map<String, Value>>, ClientError> {
     let mut all = ServerList::default();
     let (mut cursor, mut seen, mut bytes) = (None::<String>, HashSet::new(), 0);
     for page in 1.. {
         let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
-        let mut result = match ask(params) {
+        let mut result = match request(params) {
             Ok(result) => result,
-            Err(error) if page == 1 => return Err(error),
-            Err(error) if error.kind == McpError::Cancelled => return Err(error),
+            Err(error) if page == 1 || error.kind == McpError::Cancelled => return Err(error),
             Err(error) => {
-                all.warn(format!("page {page} of {key} could not be had: {error}"));
+                all.warn(format!("page {page} of {key} could not be read: {error}"));
                 break;
             }
         };
-        bytes += weigh(&result);
+        bytes += approximate_bytes(&result);
         let next = result.get("nextCursor").filter(|next| !next.is_null()).cloned();
         let items = result.get_mut(key).map(Value::take);
         let Some(Value::Array(items)) = items else {
-            let why = format!("the server's list of {key} is none");
+            let why = format!("the server's list of {key} is not an array");
             if page == 1 {
                 return Err(ClientError::invalid_message(why));
             }
@@ -79,21 +80,21 @@ pub(super) fn list(
             break;
         };
         let room = limits.max_list_items.saturating_sub(all.items.len());
-        let over = items.len().saturating_sub(room);
+        let excess = items.len().saturating_sub(room);
         for item in items.into_iter().take(room) {
             match item {
                 Value::Object(item) => all.items.push(item),
-                other => all.warn(format!("{} among the {key} is left out: it is no object", shown(&other))),
+                other => all.warn(format!("{} among the {key} is left out: not an object", excerpt(&other))),
             }
         }
         let Some(next) = next else {
-            if over > 0 {
-                all.warn(format!("{over} {key} beyond the first {} are left out", limits.max_list_items));
+            if excess > 0 {
+                all.warn(format!("{excess} {key} beyond the first {} are left out", limits.max_list_items));
             }
             break;
         };
         let stop = match next {
-            _ if over > 0 || all.items.len() >= limits.max_list_items => {
+            _ if excess > 0 || all.items.len() >= limits.max_list_items => {
                 Some(format!("{key} beyond the first {} are left out", limits.max_list_items))
             }
             _ if bytes > limits.max_list_bytes => {
@@ -103,13 +104,13 @@ pub(super) fn list(
                 Some(format!("{key} beyond page {} are left out", limits.max_list_pages))
             }
             Value::String(next) if !seen.insert(next.clone()) => {
-                Some(format!("the list of {key} goes in circles; what was seen once is kept"))
+                Some(format!("the list of {key} repeats a cursor; the items so far are kept"))
             }
             Value::String(next) => {
                 cursor = Some(next);
                 None
             }
-            other => Some(format!("the list of {key} goes on at {}, which is no place", shown(&other))),
+            other => Some(format!("the list of {key} has the invalid cursor {}", excerpt(&other))),
         };
         if let Some(stop) = stop {
             all.warn(stop);
@@ -119,18 +120,21 @@ pub(super) fn list(
     Ok(all)
 }
 
-pub(super) fn shown(value: &Value) -> String {
-    clean_line(&value.to_string(), 60)
+/// A value of the server for a message: one short, clean line.
+pub(super) fn excerpt(value: &Value) -> String {
+    clean_line(&value.to_string(), MAX_EXCERPT_CHARS)
 }
 
-/// How large a value is, about.
-pub(super) fn weigh(value: &Value) -> usize {
+/// The approximate size of a value as JSON.
+pub(super) fn approximate_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 4,
         Value::Number(_) => 8,
         Value::String(text) => text.len() + 2,
-        Value::Array(all) => 2 + all.iter().map(|one| weigh(one) + 1).sum::<usize>(),
-        Value::Object(all) => 2 + all.iter().map(|(key, one)| key.len() + weigh(one) + 4).sum::<usize>(),
+        Value::Array(all) => 2 + all.iter().map(|one| approximate_bytes(one) + 1).sum::<usize>(),
+        Value::Object(all) => {
+            2 + all.iter().map(|(key, one)| key.len() + approximate_bytes(one) + 4).sum::<usize>()
+        }
     }
 }
 
@@ -138,7 +142,7 @@ pub(super) fn weigh(value: &Value) -> usize {
 mod tests {
     use super::*;
 
-    type Page<'a> = &'a dyn Fn(usize) -> Value;
+    type MakePage<'a> = &'a dyn Fn(usize) -> Value;
 
     fn limits() -> ClientLimits {
         ClientLimits {
@@ -149,10 +153,10 @@ mod tests {
         }
     }
 
-    /// Lists pages that `page` makes; how many were asked for.
-    fn listed(page: impl Fn(usize) -> Value) -> (ServerList<Map<String, Value>>, usize) {
+    /// Fetches pages that `page` makes; also returns how many were requested.
+    fn fetch_pages(page: impl Fn(usize) -> Value) -> (ServerList<Map<String, Value>>, usize) {
         let mut pages = 0;
-        let all = list("tools", &limits(), |_| {
+        let all = fetch("tools", &limits(), |_| {
             pages += 1;
             Ok(page(pages))
         });
@@ -164,8 +168,8 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_put_together() {
-        let (all, pages) = listed(|page| {
+    fn pages_are_joined() {
+        let (all, pages) = fetch_pages(|page| {
             if page < 3 {
                 json!({"tools": tools(2), "nextCursor": page.to_string()})
             } else {
@@ -176,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_end_ends_with_a_warning() {
+    fn endless_list_ends_with_a_warning() {
         let same = |_| json!({"tools": [], "nextCursor": "more"});
         let empty = |_| json!({"tools": [], "nextCursor": ""});
         let new = |page: usize| json!({"tools": [], "nextCursor": page.to_string()});
@@ -185,7 +189,7 @@ mod tests {
         let more = |page: usize| json!({"tools": tools(10), "nextCursor": page.to_string()});
         let heavy =
             |page: usize| json!({"tools": [{"name": "x".repeat(20_000)}], "nextCursor": page.to_string()});
-        let cases: [(Page<'_>, usize, usize); 7] = [
+        let cases: [(MakePage<'_>, usize, usize); 7] = [
             (&same, 0, 2),
             (&empty, 0, 2),
             (&new, 0, 5),
@@ -195,9 +199,9 @@ mod tests {
             (&heavy, 1, 1),
         ];
         for (at, (page, items, pages)) in cases.into_iter().enumerate() {
-            let (all, asked) = listed(page);
+            let (all, requested) = fetch_pages(page);
             assert_eq!(
-                (all.items.len(), asked, all.warnings.len()),
+                (all.items.len(), requested, all.warnings.len()),
                 (items, pages, 1),
                 "{at}: {:?}",
                 all.warnings
@@ -206,19 +210,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_is_left_out_and_what_is_no_list_is_an_error() {
-        let (all, _) = listed(|_| json!({"tools": [1, null, {"name": "a"}, [], "x"]}));
+    fn invalid_item_is_left_out_and_invalid_list_is_an_error() {
+        let (all, _) = fetch_pages(|_| json!({"tools": [1, null, {"name": "a"}, [], "x"]}));
         assert_eq!((all.items.len(), all.warnings.len()), (1, 4));
         for result in [json!({}), json!({"tools": {}}), json!(7), Value::Null] {
-            let error = list("tools", &limits(), |_| Ok(result.clone())).unwrap_err();
+            let error = fetch("tools", &limits(), |_| Ok(result.clone())).unwrap_err();
             assert_eq!(error.kind, McpError::InvalidMessage, "{result}");
         }
     }
 
     #[test]
-    fn what_came_before_a_failure_is_kept() {
+    fn pages_before_a_failure_are_kept() {
         let mut pages = 0;
-        let all = list("tools", &limits(), |_| {
+        let all = fetch("tools", &limits(), |_| {
             pages += 1;
             if pages == 1 {
                 Ok(json!({"tools": tools(2), "nextCursor": "2"}))
@@ -228,6 +232,6 @@ mod tests {
         });
         let all = all.unwrap();
         assert_eq!((all.items.len(), all.warnings.len()), (2, 1));
-        assert!(list("tools", &limits(), |_| Err(ClientError::timed_out("late"))).is_err());
+        assert!(fetch("tools", &limits(), |_| Err(ClientError::timed_out("late"))).is_err());
     }
 }
