@@ -256,16 +256,18 @@ async fn section_4_5_glob_finds_recursively_newest_first_and_leaves_out_what_git
     std::fs::create_dir(house.folder.path().join(".git")).unwrap();
     let _ = house.file(".gitignore", "*.log\n");
     let mut age = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000);
-    for name in ["src/b.rs", "src/deep/a.rs", "top.rs", "x.log", ".hidden.rs"] {
+    for name in ["src/b.rs", "src/deep/a.rs", "top.rs", "x.log", ".hidden.rs", ".git/hook.rs"] {
         let path = house.file(name, "");
         std::fs::File::options().write(true).open(path).unwrap().set_modified(age).unwrap();
         age += std::time::Duration::from_secs(1);
     }
     let found = house.text("Glob", json!({"pattern": "**/*.{rs,log}"})).await;
-    let expected: String =
-        ["top.rs", "src/deep/a.rs", "src/b.rs"].map(|name| format!("{}\n", house.path(name))).concat();
+    let expected: String = [".hidden.rs", "top.rs", "src/deep/a.rs", "src/b.rs"]
+        .map(|name| format!("{}\n", house.path(name)))
+        .concat();
     assert_eq!(found, expected);
-    assert_eq!(house.text("Glob", json!({"pattern": "*.rs"})).await, format!("{}\n", house.path("top.rs")));
+    let top: String = [".hidden.rs", "top.rs"].map(|name| format!("{}\n", house.path(name))).concat();
+    assert_eq!(house.text("Glob", json!({"pattern": "*.rs"})).await, top);
     assert_eq!(
         house.text("Glob", json!({"pattern": "*.rs", "path": house.path("src")})).await,
         format!("{}\n", house.path("src/b.rs"))
@@ -281,11 +283,28 @@ async fn section_4_5_glob_finds_recursively_newest_first_and_leaves_out_what_git
 async fn section_4_6_grep_has_its_modes_and_refuses_others() {
     let house = House::new();
     let _ = house.file("a.txt", "x needle\ny\nneedle needle\n");
-    assert_eq!(house.text("Grep", json!({"pattern": "needle"})).await, "a.txt\n");
-    let lines = house.text("Grep", json!({"pattern": "needle", "output_mode": "content"})).await;
+    let _ = house.file(".hidden/b.c", "needle\n");
+    let _ = house.file(".git/config", "needle\n");
+    let _ = house.file("c.h", "needle\n");
+    let mut age = std::time::SystemTime::UNIX_EPOCH;
+    for name in ["a.txt", ".hidden/b.c", "c.h"] {
+        age += std::time::Duration::from_secs(1);
+        let file = std::fs::File::options().write(true).open(house.path(name)).unwrap();
+        file.set_modified(age).unwrap();
+    }
+    let files = house.text("Grep", json!({"pattern": "needle"})).await;
+    assert_eq!(files, "Found 3 files\nc.h\n.hidden/b.c\na.txt\n", "newest first, hidden files but not .git");
+    let files = house.text("Grep", json!({"pattern": "needle", "glob": "*.c,*.h", "head_limit": 1})).await;
+    assert_eq!(files, "Found 1 file limit: 1\nc.h\n", "a list of globs");
+    let lines =
+        house.text("Grep", json!({"pattern": "needle", "output_mode": "content", "glob": "*.txt"})).await;
     assert_eq!(lines, "a.txt:1:x needle\na.txt:3:needle needle\n", "line numbers by default");
-    assert_eq!(house.text("Grep", json!({"pattern": "needle", "output_mode": "count"})).await, "a.txt:2\n");
-    assert_eq!(house.text("Grep", json!({"pattern": "nothing"})).await, "No matches found\n");
+    let counts =
+        house.text("Grep", json!({"pattern": "needle", "output_mode": "count", "glob": "*.{txt,h}"})).await;
+    assert_eq!(counts, "a.txt:2\nc.h:1\n\nFound 3 total occurrences across 2 files.\n");
+    assert_eq!(house.text("Grep", json!({"pattern": "nothing"})).await, "No files found\n");
+    let none = house.text("Grep", json!({"pattern": "nothing", "output_mode": "content"})).await;
+    assert_eq!(none, "No matches found\n");
     let (kind, said) = house.fails("Grep", json!({"pattern": "x", "output_mode": "lines"})).await;
     assert_eq!(kind, ErrorKind::InvalidArguments);
     assert!(said.contains("expected one of \"content\", \"files_with_matches\", \"count\""), "{said}");

@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 
 use haft_tool::{ErrorKind, FileId, FileKind, FileVisitor, Scope, ToolError, WalkRequest, WalkedFile, lock};
+use ignore::gitignore::Gitignore;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use crate::error::os_error;
-use crate::ignore_rules::{DirRules, WalkFilter};
+use crate::ignore_rules::{DirRules, WalkFilter, secret_matcher};
 use crate::list::DirListing;
 use crate::open::{READ_FLAGS, require_regular};
 use crate::root::is_number;
@@ -147,6 +148,8 @@ struct WalkExclusions<'s> {
     protected_ids: Vec<FileId>,
     /// Whether the walk can reach the directories of processes in /proc.
     reaches_procfs: bool,
+    /// Directories that are not visited and files that are not opened, unless the walk starts there.
+    secrets: Gitignore,
 }
 
 impl<'s> WalkExclusions<'s> {
@@ -154,7 +157,7 @@ impl<'s> WalkExclusions<'s> {
         let stats = scope.protected.iter().filter_map(|path| rustix::fs::stat(path).ok());
         let protected_ids = stats.map(|stat| file_id(&stat)).collect();
         let protected_below = scope.protected.iter().any(|path| path.starts_with(root));
-        Self { scope, protected_below, protected_ids, reaches_procfs }
+        Self { scope, protected_below, protected_ids, reaches_procfs, secrets: secret_matcher(scope) }
     }
 
     fn contains(&self, path: &Path, directory: &OwnedFd, name: &OsStr, inode: u64) -> bool {
@@ -163,6 +166,10 @@ impl<'s> WalkExclusions<'s> {
                 && rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
                     .is_ok_and(|stat| self.protected_ids.contains(&file_id(&stat))))
             || (self.reaches_procfs && is_number(name) && os::is_on_procfs(directory))
+    }
+
+    fn is_secret(&self, path: &Path, is_dir: bool) -> bool {
+        self.secrets.matched(path, is_dir).is_ignore()
     }
 }
 
@@ -223,12 +230,14 @@ impl WalkWorker<'_, '_> {
             path.push(name);
             if self.filter.takes(rules.as_deref(), &path, name, is_dir)
                 && !self.exclusions.contains(&path, &fd, name, inode)
+                && !(is_dir && self.exclusions.is_secret(&path, true))
             {
                 if is_dir {
                     let directory = TaskDirectory::In(Arc::clone(&fd), name.to_owned());
                     subdirectories.push(WalkTask { directory, path: path.clone(), rules: rules.clone() });
                 } else {
-                    let file = EntryFile { files: self.files, directory: &fd, path: &path, name };
+                    let exclusions = self.exclusions;
+                    let file = EntryFile { files: self.files, exclusions, directory: &fd, path: &path, name };
                     (self.visitor)(&file)?;
                     if self.files.cancel.is_cancelled() {
                         return ControlFlow::Break(());
@@ -253,6 +262,7 @@ fn read_ignore_file(directory: &OwnedFd, name: &str) -> Option<Vec<u8>> {
 /// A file found in a directory.
 struct EntryFile<'f> {
     files: &'f LocalFiles,
+    exclusions: &'f WalkExclusions<'f>,
     directory: &'f OwnedFd,
     path: &'f Path,
     name: &'f OsStr,
@@ -264,6 +274,11 @@ impl WalkedFile for EntryFile<'_> {
     }
 
     fn open(&self) -> Result<Box<dyn Read + Send>, ToolError> {
+        if self.exclusions.is_secret(self.path, false) {
+            let message =
+                format!("{} may hold secrets; name the file itself to read it", self.path.display());
+            return Err(ToolError::denied(message));
+        }
         let flags = READ_FLAGS | OFlags::NOFOLLOW;
         let fd = rustix::fs::openat(self.directory.as_fd(), self.name, flags, Mode::empty())
             .map_err(|error| os_error(self.path, error))?;

@@ -1,4 +1,4 @@
-//! What users set about tools: one section per operation, read from `haft.toml` and the environment by the doors.
+//! Settings of the tools, one section per operation, from `haft.toml` and the environment.
 
 mod loom;
 mod memory;
@@ -7,40 +7,42 @@ mod search;
 use serde::{Deserialize, Serialize};
 
 use crate::ops::api::host_of;
-use crate::ops::search as engines;
+use crate::ops::web_search;
 
-pub use loom::LoomServer;
-pub use memory::MemoryFile;
-pub use search::{GoogleSearch, KeyedSearch, SearchBackend, Searxng, WebSearch};
+pub use loom::LoomSettings;
+pub use memory::MemorySettings;
+pub use search::{
+    GoogleSearchSettings, KeyedSearchSettings, SearchBackend, SearxngSettings, WebSearchSettings,
+};
 
-/// What users set about tools.
+/// Settings of the tools.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
-    /// Who searches the web.
-    pub web_search: WebSearch,
+    /// The web search backends.
+    pub web_search: WebSearchSettings,
     /// The server behind Loom's tools.
-    pub loom: LoomServer,
-    /// Where the memory is.
-    pub memory: MemoryFile,
-    /// The MCP servers by name, as they stand in the file.
+    pub loom: LoomSettings,
+    /// The file that holds the agent's memory.
+    pub memory: MemorySettings,
+    /// The MCP servers by name, unparsed.
     pub mcp_servers: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Settings {
-    /// The same settings with what the environment says, which counts more than a file. `var` looks a variable up.
+    /// Applies the environment, which overrides the file. `var` looks a variable up.
     #[must_use]
     pub fn with_env(mut self, var: &dyn Fn(&str) -> Option<String>) -> Self {
-        self.web_search.take_env(var);
-        self.loom.take_env(var);
+        self.web_search.apply_env(var);
+        self.loom.apply_env(var);
         self
     }
 
-    /// The hosts that these settings name, as `host` or `host:port`: tools reach them without a question.
+    /// The hosts that these settings name, as `host` or `host:port`. Tools reach them without a prompt.
     pub fn endpoints(&self) -> Vec<String> {
-        let search = engines::chosen(&self.web_search, &self.loom).ok().flatten();
-        let search = search.map(|backend| host_of(backend.url()));
-        let loom = self.loom.server_url.as_ref().and_then(|_| self.loom.at("").ok());
+        let search = web_search::configured(&self.web_search, &self.loom).ok().flatten();
+        let search = search.map(|engine| engine.host());
+        let loom = self.loom.server_url.as_ref().and_then(|_| self.loom.url("").ok());
         search.into_iter().chain(loom.map(|url| host_of(&url))).collect()
     }
 }
@@ -52,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_counts_more_than_a_file_and_keys_are_not_shown() {
+    fn environment_overrides_file_and_keys_are_not_printed() {
         let file: Settings = serde_json::from_value(json!({
             "web_search": {"brave": {"api_key": "old"}, "google": {"cse_id": "cx"}},
             "loom": {"server_url": "http://10.0.0.7:8080/"},
@@ -66,11 +68,11 @@ mod tests {
         };
         let settings = file.with_env(&env);
         assert_eq!(settings.web_search.brave.api_key, Some(Secret::new("new")));
-        assert_eq!(settings.web_search.tavily.api_key, None, "an empty variable says nothing");
+        assert_eq!(settings.web_search.tavily.api_key, None, "an empty variable is ignored");
         assert_eq!(settings.web_search.google.cse_id.as_deref(), Some("cx"));
         assert_eq!(settings.endpoints(), ["localhost:8888", "10.0.0.7:8080"]);
         let keyed = Settings::default().with_env(&|name| (name == "TAVILY_API_KEY").then(|| "k".to_owned()));
-        assert_eq!(keyed.endpoints(), ["api.tavily.com"], "a key says which server may be asked");
+        assert_eq!(keyed.endpoints(), ["api.tavily.com"], "a key chooses its backend");
         assert!(Settings::default().endpoints().is_empty());
         assert!(!format!("{settings:?}{}", json!(settings)).contains("new"));
     }

@@ -1,4 +1,4 @@
-//! Grep and Glob agree with the real ripgrep, flag by flag, on a corpus that has every kind of file.
+//! Grep and Glob agree with ripgrep, flag by flag, on a corpus that has every kind of file.
 //!
 //! The ripgrep to compare with is `$HAFT_RG`, else `rg` on the `PATH`.
 #![expect(
@@ -11,6 +11,7 @@
 mod common;
 mod corpus;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -54,8 +55,8 @@ impl Place {
     /// What ripgrep prints in the workspace; the error says why it would not search.
     fn ripgrep<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Result<String, String> {
         let mut command = Command::new(&self.rg);
-        // Haft reads files as streams; where NUL bytes come late, a memory map is searched differently.
-        command.args(["--no-config", "--no-mmap", "--sort", "path"]).args(args);
+        // The defaults of Grep, which reads files as streams: a memory map with late NUL bytes is searched differently.
+        command.args(["--no-config", "--no-mmap", "--sort", "path", "--hidden", "-g", "!.git"]).args(args);
         let output = command.current_dir(&self.workspace).stdin(Stdio::null()).output().unwrap();
         let [printed, said] =
             [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -170,6 +171,8 @@ const PLACES: &[&str] = &[
 const GLOBS: &[&str] = &[
     "*.rs",
     "*.{md,txt}",
+    "*.py,*.rs,!lib.rs",
+    ".*,*.toml",
     "!*.md",
     "**/deep/**",
     "*.log",
@@ -192,10 +195,11 @@ impl Dice {
     }
 }
 
-/// One search, in Grep's words and in ripgrep's.
+/// One search, as arguments of Grep and as flags of ripgrep.
 struct Search {
     arguments: Value,
     flags: Vec<String>,
+    mode: &'static str,
     limit: Option<usize>,
     offset: usize,
 }
@@ -204,16 +208,27 @@ impl Search {
     fn random(dice: &mut Dice, place: &Place) -> Self {
         let multiline = dice.one_in(4);
         let pattern = if multiline && !dice.one_in(3) { dice.of(LONG_PATTERNS) } else { dice.of(PATTERNS) };
-        let mut search =
-            Self { arguments: json!({"pattern": pattern}), flags: Vec::new(), limit: None, offset: 0 };
+        let mut search = Self {
+            arguments: json!({"pattern": pattern}),
+            flags: Vec::new(),
+            mode: "files",
+            limit: None,
+            offset: 0,
+        };
         if multiline {
             search.say("multiline", true, ["-U", "--multiline-dotall"]);
         }
         match dice.roll(6) {
-            0 | 3 => search.say("output_mode", "count", ["-c"]),
+            0 | 3 => {
+                search.mode = "count";
+                search.say("output_mode", "count", ["-c"]);
+            }
             1 => search.say("output_mode", "files_with_matches", ["-l"]),
             2 => search.flags.push("-l".to_owned()),
-            _ => search.say("output_mode", "content", []),
+            _ => {
+                search.mode = "content";
+                search.say("output_mode", "content", []);
+            }
         }
         if dice.one_in(3) {
             search.say("-n", false, ["-N"]);
@@ -238,8 +253,11 @@ impl Search {
             search.say("type", name, ["-t", name]);
         }
         if dice.one_in(4) {
-            let glob = dice.of(GLOBS);
-            search.say("glob", glob, ["-g", glob]);
+            let globs = dice.of(GLOBS);
+            search.say("glob", globs, []);
+            // The list has no commas in braces but in the first glob.
+            let single = if globs.contains('{') { vec![globs] } else { globs.split(',').collect() };
+            search.flags.extend(single.into_iter().flat_map(|glob| ["-g".to_owned(), glob.to_owned()]));
         }
         if dice.one_in(4) {
             let limit = dice.roll(7);
@@ -264,14 +282,41 @@ impl Search {
         self.flags.extend(flags.map(str::to_owned));
     }
 
-    /// What Grep must say, where ripgrep printed `printed`.
-    fn expected(&self, printed: &str) -> String {
-        if printed.is_empty() {
-            return "No matches found\n".to_owned();
+    /// What Grep must return, where ripgrep printed `printed`.
+    fn expected(&self, place: &Place, printed: &str) -> String {
+        let mut lines: Vec<&str> = printed.split_inclusive('\n').collect();
+        if self.mode == "files" {
+            let path = |line: &str| place.workspace.join(line.trim_end());
+            let modified = |line: &str| fs::metadata(path(line)).unwrap().modified().unwrap();
+            lines.sort_by_key(|line| (Reverse(modified(line)), path(line)));
         }
-        let lines = printed.split_inclusive('\n').skip(self.offset);
-        let shown: String = lines.take(self.limit.unwrap_or(usize::MAX)).collect();
-        if shown.is_empty() { "No matches found that far\n".to_owned() } else { shown }
+        let rest = lines.split_off(self.offset.min(lines.len()));
+        let (shown, more) = rest.split_at(self.limit.map_or(rest.len(), |limit| limit.min(rest.len())));
+        let limit = self.limit.filter(|_| !more.is_empty()).map(|limit| format!("limit: {limit}"));
+        let offset = (self.offset > 0).then(|| format!("offset: {}", self.offset));
+        let page = limit.into_iter().chain(offset).collect::<Vec<_>>().join(", ");
+        let counted =
+            |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+        let files = counted(shown.len(), "file");
+        match self.mode {
+            "files" if shown.is_empty() => "No files found\n".to_owned(),
+            "files" => format!("{}\n{}", format!("Found {files} {page}").trim_end(), shown.concat()),
+            "count" => {
+                let count =
+                    |line: &str| line.trim_end().rsplit(':').next().unwrap().parse::<usize>().unwrap();
+                let total = counted(shown.iter().map(|line| count(line)).sum(), "total occurrence");
+                let body = if shown.is_empty() { "No matches found\n".to_owned() } else { shown.concat() };
+                let page = if page.is_empty() { page } else { format!(" with pagination = {page}") };
+                format!("{body}\nFound {total} across {files}.{page}\n")
+            }
+            _ => {
+                let body = if shown.is_empty() { "No matches found\n".to_owned() } else { shown.concat() };
+                if page.is_empty() {
+                    return body;
+                }
+                format!("{body}\n[Showing results with pagination = {page}]\n")
+            }
+        }
     }
 }
 
@@ -293,7 +338,7 @@ async fn grep_says_what_ripgrep_prints_under_every_combination_of_its_parameters
             place.ripgrep(&search.flags).unwrap_or_else(|why| panic!("{told}\nripgrep refused: {why}"));
         let result = place.runtime.call("Grep", search.arguments.clone()).await;
         assert!(!result.output.is_error(), "{told}\n{}", result.output.as_text());
-        let (got, expected) = (result.output.as_text(), search.expected(&printed));
+        let (got, expected) = (result.output.as_text(), search.expected(place, &printed));
         assert!(
             expected.chars().count() < 100_000,
             "{told}\nthe corpus is too large for this search to be shown whole"
@@ -376,39 +421,39 @@ async fn grep_refuses_what_ripgrep_refuses() {
     assert_eq!(result.output.error_kind, Some(ErrorKind::FileNotFound), "{}", result.output.as_text());
 }
 
-/// A pattern, the directory it is matched in, and whether it names hidden files.
-const FINDS: &[(&str, &str, bool)] = &[
-    ("**/*", "", false),
-    ("**/*.rs", "", false),
-    ("*.rs", "", false),
-    ("*", "", false),
-    ("src/*.rs", "", false),
-    ("src/**/*.rs", "", false),
-    ("src/**", "", false),
-    ("**/deep/**/*", "", false),
-    ("**/*.{md,txt}", "", false),
-    ("docs/[a-g]*.md", "", false),
-    ("docs/[!a-g]*.txt", "", false),
-    ("**/le?f.rs", "", false),
-    ("**/*.log", "", false),
-    ("**/name with space.*", "", false),
-    ("**/gr\u{fc}n.md", "", false),
-    ("empty.txt", "", false),
-    ("web/{a,a-b}/x.ts", "", false),
-    ("**/nothing.here", "", false),
-    ("**/.*", "", true),
-    (".config/*.toml", "", true),
-    ("*.rs", "src", false),
-    ("**/*.rs", "src", false),
-    ("deep/**/*.rs", "src", false),
-    ("**/*.md", "docs", false),
-    ("er/**", "src/deep", false),
+/// A pattern, and the directory it is matched in.
+const FINDS: &[(&str, &str)] = &[
+    ("**/*", ""),
+    ("**/*.rs", ""),
+    ("*.rs", ""),
+    ("*", ""),
+    ("src/*.rs", ""),
+    ("src/**/*.rs", ""),
+    ("src/**", ""),
+    ("**/deep/**/*", ""),
+    ("**/*.{md,txt}", ""),
+    ("docs/[a-g]*.md", ""),
+    ("docs/[!a-g]*.txt", ""),
+    ("**/le?f.rs", ""),
+    ("**/*.log", ""),
+    ("**/name with space.*", ""),
+    ("**/gr\u{fc}n.md", ""),
+    ("empty.txt", ""),
+    ("web/{a,a-b}/x.ts", ""),
+    ("**/nothing.here", ""),
+    ("**/.*", ""),
+    (".config/*.toml", ""),
+    ("*.rs", "src"),
+    ("**/*.rs", "src"),
+    ("deep/**/*.rs", "src"),
+    ("**/*.md", "docs"),
+    ("er/**", "src/deep"),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn glob_finds_what_ripgrep_lists_newest_first_and_those_of_one_age_by_path() {
     for place in [true, false].map(Place::new) {
-        let everything = place.listed(&["--no-ignore", "--hidden"]);
+        let everything = place.listed(&["--no-ignore"]);
         let mut ages = BTreeMap::new();
         let mut dice = Dice(7);
         for path in &everything {
@@ -418,11 +463,11 @@ async fn glob_finds_what_ripgrep_lists_newest_first_and_those_of_one_age_by_path
             File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
             ages.insert(path.clone(), modified);
         }
-        for (pattern, within, hidden) in FINDS {
+        for (pattern, within) in FINDS {
             // In ripgrep a glob also brings back what is ignored; here it only chooses from what is not.
-            let visible = place.listed(if *hidden { &["--hidden"] } else { &[] });
+            let visible = place.listed(&[]);
             let anchored = format!("/{}", Path::new(within).join(pattern).display());
-            let matching = place.listed(&["--no-ignore", "--hidden", "-g", &anchored]);
+            let matching = place.listed(&["--no-ignore", "-g", &anchored]);
             let mut expected: Vec<&PathBuf> = visible.intersection(&matching).collect();
             expected.sort_by(|a, b| ages[*b].cmp(&ages[*a]).then_with(|| a.cmp(b)));
             let mut lines: String = expected.iter().map(|path| format!("{}\n", path.display())).collect();

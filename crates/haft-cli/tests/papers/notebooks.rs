@@ -81,7 +81,7 @@ print(2)
 1
 2
 --- output ---
-(image/png, shown as picture 1)
+(image/png, shown as image 1)
 --- error ---
 E: v
 === r-1 (raw) ===

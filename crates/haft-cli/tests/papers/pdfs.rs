@@ -54,8 +54,8 @@ fn what_cannot_be_read_is_told_apart() {
     let text = written(&house, "text.txt", b"%PDF is how PDFs begin");
     let cases = [
         (json!({"file_path": sealed}), 1, "opens only with a password"),
-        (json!({"file_path": broken}), 1, "is a broken PDF: no page can be found in it"),
-        (json!({"file_path": other}), 1, "is not a PDF, whatever its name says"),
+        (json!({"file_path": broken}), 1, "is a broken PDF without any page that can be found"),
+        (json!({"file_path": other}), 1, "is not a PDF in spite of its name"),
         (json!({"file_path": good, "pages": "4"}), 2, "has 3 pages, 1 to 3; 4 is not among them"),
         (json!({"file_path": good, "pages": "one"}), 2, "expected page numbers like"),
         (json!({"file_path": text, "pages": "1"}), 2, "is not a PDF"),
@@ -79,7 +79,7 @@ fn a_scanned_page_comes_as_its_picture() {
         pages.replace("/Font<<", &format!("/XObject<</P {picture} 0 R>>/Font<<")).into_bytes();
     let path = written(&house, "scan.pdf", &writer.to_bytes());
     let ran = house.haft(&["call", "Read", &json!({"file_path": path}).to_string(), "--json"]);
-    assert!(ran.stdout.contains("no text: the page is a scan, shown as picture 1"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("no text: the page is a scan, shown as image 1"), "{}", ran.stdout);
     assert!(ran.stdout.contains("the page is empty"), "{}", ran.stdout);
     assert!(ran.stdout.contains("image/jpeg"), "{}", ran.stdout);
 }
@@ -114,7 +114,5 @@ fn a_picture_goes_by_its_content_and_up_to_a_size() {
     std::fs::File::options().write(true).open(&large).unwrap().set_len(50 << 20).unwrap();
     let ran = house.call("Read", &json!({"file_path": large}));
     assert_eq!(ran.code, 1);
-    assert!(
-        (ran.stdout + &ran.stderr).contains("is a picture of 52428800 bytes; pictures up to 5242880 bytes")
-    );
+    assert!((ran.stdout + &ran.stderr).contains("is an image of 52428800 bytes; images up to 5242880 bytes"));
 }

@@ -59,6 +59,32 @@ fn ignored_and_hidden_files_are_skipped() {
 }
 
 #[test]
+fn walk_skips_version_control_and_does_not_open_secrets() {
+    let fixture = Fixture::new();
+    for file in [".git/config", ".hg/store", "sub/.env", "sub/.env.example", "sub/a"] {
+        fixture.put(&format!("ws/{file}"), "");
+    }
+    let hidden = |root: &str| WalkRequest { root: fixture.ws(root), hidden: true, ..WalkRequest::default() };
+    assert_eq!(visited(&fixture, &hidden("")).unwrap(), ["sub/.env", "sub/.env.example", "sub/a"]);
+    assert_eq!(visited(&fixture, &hidden(".git")).unwrap(), [".git/config"], "it was named");
+    let refused = |root: &str| {
+        let refused = Mutex::new(Vec::new());
+        let files = fixture.files();
+        let walk = files.walk(&hidden(root), &mut || {
+            Box::new(|file| {
+                let name = file.path().file_name().unwrap().to_owned();
+                refused.lock().unwrap().extend(file.open().is_err().then_some(name));
+                ControlFlow::Continue(())
+            })
+        });
+        walk.unwrap();
+        refused.into_inner().unwrap()
+    };
+    assert_eq!(refused(""), [".env"]);
+    assert!(refused("sub/.env").is_empty(), "it was named");
+}
+
+#[test]
 fn globs_and_types_select_files() {
     let fixture = Fixture::new();
     for file in ["a.rs", "b.py", "sub/c.rs", "sub/d.toml", "sub/deep/e.rs"] {

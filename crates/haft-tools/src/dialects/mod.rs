@@ -1,4 +1,4 @@
-//! The vocabularies that models know. Each dialect lists all its tools in one place.
+//! The sets of tools that models know. Each dialect lists all its tools in one place.
 
 pub mod claude;
 pub mod clawft;
@@ -13,7 +13,7 @@ use crate::Settings;
 /// The names of all dialects, the default first.
 pub const NAMES: &[&str] = &["claude", "loom", "omega", "clawft"];
 
-/// The dialect of that name, its tools set up as `settings` say.
+/// The dialect of that name, with its tools configured by `settings`.
 pub fn by_name(name: &str, settings: &Settings) -> Option<Dialect> {
     match name {
         "claude" => Some(claude::dialect(settings)),

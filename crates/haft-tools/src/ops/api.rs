@@ -1,4 +1,4 @@
-//! Calls of JSON APIs: retries that watchers see, and errors in the server's own words without its caller's key.
+//! HTTP calls of JSON APIs: retries reported as progress, errors with the server's message and without the API key.
 
 use std::time::Duration;
 
@@ -8,27 +8,30 @@ use haft_tool::{
 use haft_tool::{HttpRequest, net::Authority};
 use url::Url;
 
-/// No answer that is meant for a model is longer.
-pub(crate) const MOST_BYTES: usize = 2 << 20;
-const MOST_WORDS: usize = 300;
+/// The longest response body that is read.
+pub(crate) const MAX_RESPONSE_BYTES: usize = 2 << 20;
+/// How much of a server's error message is shown.
+const MAX_ERROR_CHARS: usize = 300;
+/// How much of a response that is not JSON is shown.
+const MAX_EXCERPT_BYTES: usize = 80;
 
 /// How one API is called.
-pub(crate) struct Api<'a> {
+pub(crate) struct JsonApi<'a> {
     pub(crate) name: &'a str,
     pub(crate) retry: Retry,
-    /// Is covered wherever an answer or an error repeats it.
+    /// Removed from every message that repeats it.
     pub(crate) secret: Option<&'a Secret>,
-    /// How long an answer asks to be left alone.
-    pub(crate) wait: &'a dyn Fn(&HttpResponse) -> Option<Duration>,
-    /// What to do about a status.
+    /// How long a response says to wait before the next attempt.
+    pub(crate) retry_delay: &'a dyn Fn(&HttpResponse) -> Option<Duration>,
+    /// What the user can do about a status.
     pub(crate) advice: &'a dyn Fn(u16) -> Option<&'static str>,
 }
 
-impl Api<'_> {
-    /// Sends it; what comes back is a success and whole.
+impl JsonApi<'_> {
+    /// Sends the request. A response that is not a success, or that was cut, is an error.
     pub(crate) fn send(&self, world: &dyn World, request: &HttpRequest) -> Result<HttpResponse, ToolError> {
-        let answer = self.retry.send(world.http(), request, self.wait, &mut |pause| {
-            world.progress(Progress::message(format!("{}: {}", self.name, self.covered(&pause.line()))));
+        let response = self.retry.send(world.http(), request, self.retry_delay, &mut |pause| {
+            world.progress(Progress::message(format!("{}: {}", self.name, self.redact(&pause.line()))));
             if world.cancelled().wait(pause.wait) {
                 return Err(ToolError::new(
                     ErrorKind::Interrupted,
@@ -37,33 +40,33 @@ impl Api<'_> {
             }
             Ok(())
         });
-        let answer = answer.map_err(|error| ToolError {
-            message: self.covered(&format!("{}: {}", self.name, error.message)),
+        let response = response.map_err(|error| ToolError {
+            message: self.redact(&format!("{}: {}", self.name, error.message)),
             ..error
         })?;
-        if !(200..300).contains(&answer.status) {
-            return Err(self.refused(&answer));
+        if !(200..300).contains(&response.status) {
+            return Err(self.status_error(&response));
         }
-        if answer.more || answer.total_bytes > answer.body.len() as u64 {
+        if response.more || response.total_bytes > response.body.len() as u64 {
             return Err(ToolError::failed(format!(
                 "{} answered with more than {} bytes; ask for less",
                 self.name,
-                answer.body.len()
+                response.body.len()
             )));
         }
-        Ok(answer)
+        Ok(response)
     }
 
-    fn refused(&self, answer: &HttpResponse) -> ToolError {
-        let HttpResponse { status, status_text, .. } = answer;
+    fn status_error(&self, response: &HttpResponse) -> ToolError {
+        let HttpResponse { status, status_text, .. } = response;
         let mut message = format!("{} answered HTTP {status} {status_text}", self.name).trim_end().to_owned();
-        if let Some(words) = said(&answer.body) {
+        if let Some(text) = error_text(&response.body) {
             message.push_str(": ");
-            message.push_str(&self.covered(&words));
+            message.push_str(&self.redact(&text));
         }
-        let wait = (self.wait)(answer).filter(|_| self.retry.statuses.contains(status));
+        let wait = (self.retry_delay)(response).filter(|_| self.retry.statuses.contains(status));
         if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
-            message.push_str(&format!("; it wants to be left alone for {} s", wait.as_secs_f64().ceil()));
+            message.push_str(&format!("; retry after {} s", wait.as_secs_f64().ceil()));
         }
         if let Some(advice) = (self.advice)(*status) {
             message.push_str("; ");
@@ -77,61 +80,62 @@ impl Api<'_> {
         ToolError::new(kind, message).with_details(json!({"status": status, "retryAfterSeconds": seconds}))
     }
 
-    fn covered(&self, text: &str) -> String {
+    fn redact(&self, text: &str) -> String {
         self.secret.map_or_else(|| text.to_owned(), |secret| secret.cover(text))
     }
 
-    /// For answers that are read as they come.
-    pub(crate) fn plain(name: &str) -> Api<'_> {
-        Api { name, retry: Retry::default(), secret: None, wait: &retry_after, advice: &|_| None }
+    /// An API without a key, with default retries.
+    pub(crate) fn plain(name: &str) -> JsonApi<'_> {
+        JsonApi { name, retry: Retry::default(), secret: None, retry_delay: &retry_after, advice: &|_| None }
     }
 }
 
-/// The answer's JSON.
-pub(crate) fn json_of(name: &str, answer: &HttpResponse) -> Result<Value, ToolError> {
-    serde_json::from_slice(&answer.body).map_err(|error| {
-        let beginning = String::from_utf8_lossy(&answer.body[..answer.body.len().min(80)]).into_owned();
-        let kind = answer.header("content-type").unwrap_or("no type");
+/// Parses the response body as JSON.
+pub(crate) fn parse_json(name: &str, response: &HttpResponse) -> Result<Value, ToolError> {
+    serde_json::from_slice(&response.body).map_err(|error| {
+        let excerpt = &response.body[..response.body.len().min(MAX_EXCERPT_BYTES)];
+        let excerpt = String::from_utf8_lossy(excerpt);
+        let kind = response.header("content-type").unwrap_or("no content type");
         ToolError::new(
             ErrorKind::Serialization,
-            format!("{name} answered with something that is not JSON ({kind}: {beginning:?}): {error}"),
+            format!("{name} did not answer with JSON ({kind}: {excerpt:?}): {error}"),
         )
     })
 }
 
-/// An answer that is JSON but not what was expected.
-pub(crate) fn unexpected(name: &str, what: &str) -> ToolError {
+/// The error for JSON that lacks an expected field.
+pub(crate) fn missing_field(name: &str, what: &str) -> ToolError {
     ToolError::new(ErrorKind::Serialization, format!("{name} answered with JSON that has no {what}"))
 }
 
-/// What a server says about an error, in any of the usual places.
-fn said(body: &[u8]) -> Option<String> {
+/// The server's error message, from the fields that servers commonly use, else the body's text.
+fn error_text(body: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(body);
     let found = serde_json::from_str::<Value>(&text).ok().and_then(|value| {
         ["/error/message", "/error/detail", "/detail/error", "/error", "/detail", "/message", "/description"]
             .iter()
-            .find_map(|place| value.pointer(place).and_then(Value::as_str).map(str::to_owned))
+            .find_map(|pointer| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned))
     });
-    let words = found.unwrap_or_else(|| text.split_whitespace().collect::<Vec<_>>().join(" "));
-    (!words.is_empty()).then(|| clip_chars(&words, MOST_WORDS, 0).into_owned())
+    let text = found.unwrap_or_else(|| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    (!text.is_empty()).then(|| clip_chars(&text, MAX_ERROR_CHARS, 0).into_owned())
 }
 
-/// An address from the settings, read.
-pub(crate) fn address(setting: &str, text: &str) -> Result<Url, ToolError> {
-    let wrong =
-        |why: String| ToolError::failed(format!("{setting} in the settings is no address to ask: {why}"));
-    let url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
+/// Parses a URL from the settings.
+pub(crate) fn setting_url(setting: &str, text: &str) -> Result<Url, ToolError> {
+    let invalid =
+        |why: String| ToolError::failed(format!("the setting {setting} is not a usable URL: {why}"));
+    let url = Url::parse(text).map_err(|error| invalid(error.to_string()))?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
-        other => Err(wrong(format!("it starts with {other}:, not with http: or https:"))),
+        other => Err(invalid(format!("its scheme is {other}, not http or https"))),
     }
 }
 
-/// The host of an address, as effects and settings name it.
+/// The host of a URL, as effects and settings name it.
 pub(crate) fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     let named = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-    Authority::parse(&named).map_or(named, |place| place.to_string())
+    Authority::parse(&named).map_or(named, |authority| authority.to_string())
 }
 
 #[cfg(test)]
@@ -139,8 +143,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_found_where_servers_put_them() {
-        for (body, words) in [
+    fn error_text_is_found_in_the_usual_fields() {
+        for (body, expected) in [
             (
                 r#"{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED"}}"#,
                 Some("Quota exceeded"),
@@ -154,20 +158,20 @@ mod tests {
             ("<html>\n  Bad\n gateway", Some("<html> Bad gateway")),
             ("", None),
         ] {
-            assert_eq!(said(body.as_bytes()).as_deref(), words, "{body}");
+            assert_eq!(error_text(body.as_bytes()).as_deref(), expected, "{body}");
         }
     }
 
     #[test]
-    fn hosts_are_named_as_effects_name_them() {
+    fn host_has_a_port_only_where_it_is_not_the_default() {
         for (url, host) in [
             ("https://api.tavily.com/search", "api.tavily.com"),
             ("http://127.0.0.1:8080", "127.0.0.1:8080"),
             ("http://user:key@[::1]:9/x", "[::1]:9"),
             ("https://Example.COM:443", "example.com"),
         ] {
-            assert_eq!(host_of(&address("x", url).unwrap()), host);
+            assert_eq!(host_of(&setting_url("x", url).unwrap()), host);
         }
-        assert!(address("tools.x", "file:///etc/passwd").unwrap_err().message.contains("tools.x"));
+        assert!(setting_url("tools.x", "file:///etc/passwd").unwrap_err().message.contains("tools.x"));
     }
 }

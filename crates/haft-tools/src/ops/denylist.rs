@@ -1,79 +1,84 @@
-//! Commands that are refused with a friendly word before they start. The sandbox is the boundary; this only saves the
-//! caller a try. Words are read as a shell reads them, so that spacing, quotes and the order of flags change nothing.
+//! Commands that are refused before they start. The sandbox is the boundary; this only saves the caller a try. Commands
+//! are parsed into words as a shell does, so that spacing, quotes and the order of flags make no difference.
 
-/// Programs that only start another one, given behind them.
-const STARTERS: &[&str] = &["command", "env", "exec", "nice", "nohup", "setsid", "time", "timeout", "xargs"];
+/// Programs that start another program, given in their arguments.
+const LAUNCHERS: &[&str] = &["command", "env", "exec", "nice", "nohup", "setsid", "time", "timeout", "xargs"];
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh"];
-/// How deep commands inside commands are looked at.
-const MOST_DEPTH: usize = 8;
+/// How many commands inside commands are parsed.
+const MAX_NESTED_COMMANDS: usize = 64;
 
-/// Why the command is not started, if it is not.
-pub(crate) fn refusal(command: &str) -> Option<&'static str> {
+/// What the command looks like, if it is on the denylist.
+pub(crate) fn denied(command: &str) -> Option<&'static str> {
     if is_fork_bomb(command) {
         return Some("a fork bomb");
     }
-    looked_at(&command.to_lowercase(), MOST_DEPTH)
+    let mut nested = vec![command.to_lowercase()];
+    for _ in 0..MAX_NESTED_COMMANDS {
+        let command = nested.pop()?;
+        for simple in parse(&command, &mut nested) {
+            if let Some(reason) = check(&simple, &mut nested) {
+                return Some(reason);
+            }
+        }
+    }
+    None
 }
 
-fn looked_at(command: &str, depth: usize) -> Option<&'static str> {
-    let depth = depth.checked_sub(1)?;
-    let parts = parts(command);
-    let inner = parts.inner.iter().find_map(|inner| looked_at(inner, depth));
-    inner.or_else(|| parts.commands.iter().find_map(|simple| judged(simple, depth)))
-}
-
-/// One simple command and its redirections.
+/// One command without operators.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Simple {
+struct SimpleCommand {
     words: Vec<String>,
-    /// Where its output goes.
+    /// The files that output is redirected to.
     outputs: Vec<String>,
 }
 
-fn judged(simple: &Simple, depth: usize) -> Option<&'static str> {
-    if simple.outputs.iter().any(|target| target.starts_with("/dev/sd")) {
+fn check(command: &SimpleCommand, nested: &mut Vec<String>) -> Option<&'static str> {
+    if command.outputs.iter().any(|target| target.starts_with("/dev/sd")) {
         return Some("a raw write to a disk");
     }
-    // `NAME=value` in front is not the program.
-    let mut words = simple.words.as_slice();
-    while let [first, rest @ ..] = words
-        && is_assignment(first)
-    {
-        words = rest;
+    let assignments = command.words.iter().take_while(|word| is_assignment(word)).count();
+    let words = &command.words[assignments..];
+    if words.first().is_some_and(|first| LAUNCHERS.contains(&file_name(first))) {
+        // Any of its arguments may be the program.
+        return (1..words.len()).find_map(|at| check_program(&words[at..], nested));
     }
-    let name = |word: &str| word.rsplit('/').next().is_some_and(|name| STARTERS.contains(&name));
-    if words.first().is_some_and(|first| name(first)) {
-        // What a starter's own arguments are is not known, so each word might be the program.
-        return (1..words.len()).find_map(|at| program(&words[at..], depth));
-    }
-    program(words, depth)
+    check_program(words, nested)
 }
 
-/// Judges a program by its name and its arguments.
-fn program(words: &[String], depth: usize) -> Option<&'static str> {
-    let [program, rest @ ..] = words else { return None };
-    let program = program.rsplit('/').next().unwrap_or(program);
-    let has = |wanted: &[&str]| rest.iter().any(|word| wanted.contains(&word.as_str()));
-    match program {
+fn check_program(words: &[String], nested: &mut Vec<String>) -> Option<&'static str> {
+    let [program, arguments @ ..] = words else { return None };
+    let has = |wanted: &[&str]| arguments.iter().any(|word| wanted.contains(&word.as_str()));
+    match file_name(program) {
         "sudo" => Some("more rights than the user gave (sudo)"),
-        "shutdown" | "reboot" | "poweroff" => Some("the end of the whole machine"),
-        "systemctl" if has(&["shutdown", "reboot", "poweroff"]) => Some("the end of the whole machine"),
-        "dd" if rest.iter().any(|word| word.starts_with("if=")) => Some("a raw copy to a disk (dd)"),
-        "format" if rest.iter().any(|word| word.starts_with("c:")) => Some("the formatting of a disk"),
-        program if program == "mkfs" || program.starts_with("mkfs.") => Some("the formatting of a disk"),
-        "rm" if flag(rest, 'r', "recursive") && flag(rest, 'f', "force") && targets_root(rest) => {
+        "shutdown" | "reboot" | "poweroff" => Some("a shutdown of the machine"),
+        "systemctl" if has(&["shutdown", "reboot", "poweroff"]) => Some("a shutdown of the machine"),
+        "dd" if arguments.iter().any(|word| word.starts_with("if=")) => Some("a raw copy to a disk (dd)"),
+        "format" if arguments.iter().any(|word| word.starts_with("c:")) => Some("the formatting of a disk"),
+        name if name == "mkfs" || name.starts_with("mkfs.") => Some("the formatting of a disk"),
+        "rm" if has_flag(arguments, 'r', "--recursive")
+            && has_flag(arguments, 'f', "--force")
+            && targets_root(arguments) =>
+        {
             Some("the removal of the whole file system")
         }
-        "chmod" if has(&["777", "0777"]) && targets_root(rest) => {
-            Some("every right for everybody on the whole file system")
+        "chmod" if has(&["777", "0777"]) && targets_root(arguments) => {
+            Some("full access for everybody to the whole file system")
         }
-        program if SHELLS.contains(&program) => {
-            let script = rest.iter().skip_while(|word| !(is_flags(word) && word.ends_with('c'))).nth(1)?;
-            looked_at(script, depth)
+        name if SHELLS.contains(&name) => {
+            let script = arguments.iter().skip_while(|word| !(is_flags(word) && word.ends_with('c'))).nth(1);
+            nested.extend(script.cloned());
+            None
         }
-        "eval" => looked_at(&rest.join(" "), depth),
+        "eval" => {
+            nested.push(arguments.join(" "));
+            None
+        }
         _ => None,
     }
+}
+
+fn file_name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -81,16 +86,16 @@ fn is_assignment(word: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
+/// Whether a word is one or more short flags, such as `-rf`.
 fn is_flags(word: &str) -> bool {
     word.starts_with('-') && !word.starts_with("--") && word.len() > 1
 }
 
-fn flag(words: &[String], short: char, long: &str) -> bool {
-    let long = format!("--{long}");
-    words.iter().any(|word| *word == long || is_flags(word) && word.contains(short))
+fn has_flag(words: &[String], short: char, long: &str) -> bool {
+    words.iter().any(|word| word == long || is_flags(word) && word.contains(short))
 }
 
-/// Whether one of the arguments is the root of the file system, or everything in it.
+/// Whether one of the arguments is `/` or `/*`.
 fn targets_root(words: &[String]) -> bool {
     words.iter().filter(|word| word.starts_with('/')).any(|word| {
         let mut names = word.split('/').filter(|name| !matches!(*name, "" | "." | ".."));
@@ -108,95 +113,91 @@ fn is_fork_bomb(command: &str) -> bool {
     })
 }
 
-/// The simple commands of a line, and the commands inside them.
-#[derive(Debug, Default)]
-struct Parts {
-    commands: Vec<Simple>,
-    inner: Vec<String>,
-}
-
-/// Reads a line as a shell would, as far as words, quotes, redirections and substitutions go.
-fn parts(command: &str) -> Parts {
-    let mut reader = Reader { parts: Parts::default(), simple: Simple::default(), word: None, output: false };
+/// Splits a command line into simple commands. The text of command substitutions is added to `nested`.
+fn parse(command: &str, nested: &mut Vec<String>) -> Vec<SimpleCommand> {
+    let mut parser = CommandParser::default();
     let mut chars = command.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
-            '\'' => reader.extend(&chars.by_ref().take_while(|c| *c != '\'').collect::<String>()),
+            '\'' => parser.extend(&chars.by_ref().take_while(|c| *c != '\'').collect::<String>()),
             '"' => {
-                reader.extend("");
+                parser.extend("");
                 while let Some(c) = chars.next().filter(|c| *c != '"') {
                     match c {
-                        '\\' => reader.extend(&chars.next().map(String::from).unwrap_or_default()),
-                        '`' => reader.parts.inner.push(chars.by_ref().take_while(|c| *c != '`').collect()),
-                        '$' if chars.next_if_eq(&'(').is_some() => {
-                            reader.parts.inner.push(until_closed(&mut chars));
-                        }
-                        c => reader.extend(c.encode_utf8(&mut [0; 4])),
+                        '\\' => parser.extend(&chars.next().map(String::from).unwrap_or_default()),
+                        '`' => nested.push(chars.by_ref().take_while(|c| *c != '`').collect()),
+                        '$' if chars.next_if_eq(&'(').is_some() => nested.push(until_closed(&mut chars)),
+                        c => parser.push(c),
                     }
                 }
             }
             '\\' => match chars.next() {
                 Some('\n') | None => {}
-                Some(c) => reader.extend(c.encode_utf8(&mut [0; 4])),
+                Some(c) => parser.push(c),
             },
-            '`' => reader.parts.inner.push(chars.by_ref().take_while(|c| *c != '`').collect()),
-            '$' if chars.next_if_eq(&'(').is_some() => reader.parts.inner.push(until_closed(&mut chars)),
-            '#' if reader.word.is_none() => while chars.next_if(|c| *c != '\n').is_some() {},
+            '`' => nested.push(chars.by_ref().take_while(|c| *c != '`').collect()),
+            '$' if chars.next_if_eq(&'(').is_some() => nested.push(until_closed(&mut chars)),
+            '#' if parser.word.is_none() => while chars.next_if(|c| *c != '\n').is_some() {},
             '>' => {
-                reader.end_word();
+                parser.end_word();
                 while chars.next_if(|c| matches!(c, '>' | '|' | '&')).is_some() {}
-                reader.output = true;
+                parser.after_redirect = true;
             }
-            ' ' | '\t' | '\r' | '<' => reader.end_word(),
-            ';' | '|' | '&' | '\n' | '(' | ')' | '{' | '}' => reader.end_command(),
-            c => reader.extend(c.encode_utf8(&mut [0; 4])),
+            ' ' | '\t' | '\r' | '<' => parser.end_word(),
+            ';' | '|' | '&' | '\n' | '(' | ')' | '{' | '}' => parser.end_command(),
+            c => parser.push(c),
         }
     }
-    reader.end_command();
-    reader.parts
+    parser.end_command();
+    parser.commands
 }
 
-/// What stands before the parenthesis that closes the one just opened.
+/// The text up to the parenthesis that closes the one just read.
 fn until_closed(chars: &mut impl Iterator<Item = char>) -> String {
-    let mut open = 1;
+    let mut depth = 1;
     chars
         .take_while(|c| {
-            open += match c {
+            depth += match c {
                 '(' => 1,
                 ')' => -1,
                 _ => 0,
             };
-            open > 0
+            depth > 0
         })
         .collect()
 }
 
-struct Reader {
-    parts: Parts,
-    simple: Simple,
+#[derive(Default)]
+struct CommandParser {
+    commands: Vec<SimpleCommand>,
+    current: SimpleCommand,
     word: Option<String>,
-    /// Whether the next word is where output goes.
-    output: bool,
+    /// Whether the next word is a file that output is redirected to.
+    after_redirect: bool,
 }
 
-impl Reader {
+impl CommandParser {
+    fn push(&mut self, c: char) {
+        self.word.get_or_insert_default().push(c);
+    }
+
     fn extend(&mut self, text: &str) {
         self.word.get_or_insert_default().push_str(text);
     }
 
     fn end_word(&mut self) {
         let Some(word) = self.word.take() else { return };
-        let list =
-            if std::mem::take(&mut self.output) { &mut self.simple.outputs } else { &mut self.simple.words };
-        list.push(word);
+        let redirected = std::mem::take(&mut self.after_redirect);
+        let words = if redirected { &mut self.current.outputs } else { &mut self.current.words };
+        words.push(word);
     }
 
     fn end_command(&mut self) {
         self.end_word();
-        self.output = false;
-        let simple = std::mem::take(&mut self.simple);
-        if simple != Simple::default() {
-            self.parts.commands.push(simple);
+        self.after_redirect = false;
+        let command = std::mem::take(&mut self.current);
+        if command != SimpleCommand::default() {
+            self.commands.push(command);
         }
     }
 }
@@ -206,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_entry_of_the_list_is_refused_however_it_is_written() {
+    fn denied_commands_are_refused_in_any_spelling() {
         for command in [
             "rm -rf /",
             "rm -r -f /",
@@ -248,12 +249,12 @@ mod tests {
             "FORMAT C: /q",
             "eval 'rm -rf /'",
         ] {
-            assert!(refusal(command).is_some(), "{command}");
+            assert!(denied(command).is_some(), "{command}");
         }
     }
 
     #[test]
-    fn what_only_looks_like_it_runs() {
+    fn similar_commands_are_not_refused() {
         for command in [
             "",
             "rm -rf /tmp/x",
@@ -278,13 +279,13 @@ mod tests {
             "$(",
             "${x",
         ] {
-            assert_eq!(refusal(command), None, "{command}");
+            assert_eq!(denied(command), None, "{command}");
         }
     }
 
     #[test]
-    fn deep_nesting_ends() {
-        assert_eq!(refusal(&"$(".repeat(100_000)), None);
-        assert_eq!(refusal(&"env ".repeat(2_000)), None);
+    fn deep_nesting_is_bounded() {
+        assert_eq!(denied(&"$(".repeat(100_000)), None);
+        assert_eq!(denied(&"env ".repeat(2_000)), None);
     }
 }

@@ -1,38 +1,35 @@
-//! Finding files by the pattern of their path, newest first.
+//! Finding files by a pattern of their path, newest first.
 
 use std::cmp::Reverse;
-use std::ffi::OsStr;
 use std::ops::ControlFlow;
-use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use haft_tool::{Text, ToolError, WalkRequest, World, lock};
+use globset::{GlobBuilder, GlobSet};
+use haft_tool::{Text, ToolError, WalkRequest, World};
 
 /// A pattern and the directory it is matched in.
 #[derive(Debug)]
-pub(crate) struct Search {
+pub(crate) struct GlobQuery {
+    /// Where the walk starts: below the leading part of the pattern that has no wildcard.
     pub(crate) root: PathBuf,
-    /// A set of one, because only a set knows the short ways to match common patterns; `None` matches everything.
-    matcher: Option<GlobSet>,
-    hidden: bool,
+    /// A set of one pattern, because only sets are optimized for common patterns.
+    matcher: GlobSet,
 }
 
-impl Search {
-    /// The search for `pattern` in `root`; the walk starts below the part of the pattern that has no wildcard.
+impl GlobQuery {
     pub(crate) fn new(root: &Path, pattern: &str) -> Result<Self, ToolError> {
-        let bad = |why: &str| ToolError::invalid_arguments(format!("pattern: {pattern:?} {why}"));
+        let invalid = |why: &str| ToolError::invalid_arguments(format!("pattern: {pattern:?} {why}"));
         if pattern.is_empty() || pattern.contains('\0') {
-            return Err(bad("is no pattern"));
+            return Err(invalid("is not a pattern"));
         }
         let (mut root, mut rest) = match pattern.strip_prefix('/') {
             Some(rest) => (PathBuf::from("/"), rest),
             None => (root.to_owned(), pattern.strip_prefix("./").unwrap_or(pattern)),
         };
         if rest.split('/').any(|part| part == "..") {
-            return Err(bad("leads upwards; name the directory in `path` instead"));
+            return Err(invalid("leads upwards; name the directory in `path` instead"));
         }
         while let Some((first, more)) = rest.split_once('/')
             && !first.contains(['*', '?', '[', '{', '\\'])
@@ -41,103 +38,45 @@ impl Search {
             rest = more;
         }
         let glob = GlobBuilder::new(rest).literal_separator(true).build();
-        let glob = glob.map_err(|error| bad(&format!("cannot be used: {error}")))?;
-        let matcher = match rest {
-            "**" | "**/*" => None,
-            _ => Some(
-                GlobSetBuilder::new()
-                    .add(glob)
-                    .build()
-                    .map_err(|error| bad(&format!("cannot be used: {error}")))?,
-            ),
-        };
-        let hidden = rest.starts_with('.') || rest.contains("/.");
-        Ok(Self { root, matcher, hidden })
+        let matcher = glob.and_then(|glob| GlobSet::builder().add(glob).build());
+        let matcher = matcher.map_err(|error| invalid(&format!("cannot be used: {error}")))?;
+        Ok(Self { root, matcher })
     }
 
-    /// The files that match, newest first; those of one age by path.
-    pub(crate) fn run(&self, world: &dyn World) -> Result<Files, ToolError> {
-        let batches = Mutex::new(Vec::new());
-        let walk = WalkRequest { root: self.root.clone(), hidden: self.hidden, ..WalkRequest::default() };
-        let below = self.root.as_os_str().len() + usize::from(self.root.as_os_str() != "/");
+    /// The files that match, newest first; files of the same time by path.
+    pub(crate) fn run(&self, world: &dyn World) -> Result<Vec<PathBuf>, ToolError> {
+        let (sender, receiver) = mpsc::channel();
+        let walk = WalkRequest { root: self.root.clone(), hidden: true, ..WalkRequest::default() };
         world.files().walk(&walk, &mut || {
-            let mut handing = Handing { to: &batches, batch: Batch::default() };
+            let sender = sender.clone();
             Box::new(move |file| {
-                let path = file.path().as_os_str().as_bytes();
-                let matches = |rest: &[u8]| {
-                    self.matcher.as_ref().is_none_or(|matcher| matcher.is_match(OsStr::from_bytes(rest)))
-                };
-                if path.get(below..).is_some_and(matches) {
-                    handing.batch.push(file.modified_ns(), path);
+                let relative = file.path().strip_prefix(&self.root).unwrap_or(file.path());
+                if self.matcher.is_match(relative) {
+                    // Cannot fail: the receiver lives longer than the walk.
+                    let _ = sender.send((Reverse(file.modified_ns()), file.path().to_owned()));
                 }
                 ControlFlow::Continue(())
             })
         })?;
-        Ok(Files { batches: batches.into_inner().unwrap_or_else(PoisonError::into_inner) })
+        drop(sender);
+        let mut files: Vec<_> = receiver.into_iter().collect();
+        files.sort_unstable();
+        Ok(files.into_iter().map(|(_, path)| path).collect())
     }
 }
 
-/// What one thread found: all paths in one piece, because a thousand small ones cost more than the search.
-#[derive(Default)]
-struct Batch {
-    paths: Vec<u8>,
-    found: Vec<(Reverse<i64>, Range<usize>)>,
-}
-
-impl Batch {
-    fn push(&mut self, modified: i64, path: &[u8]) {
-        let start = self.paths.len();
-        self.paths.extend_from_slice(path);
-        self.found.push((Reverse(modified), start..self.paths.len()));
-    }
-}
-
-/// Gives a thread's batch to all when the thread is done.
-struct Handing<'a> {
-    to: &'a Mutex<Vec<Batch>>,
-    batch: Batch,
-}
-
-impl Drop for Handing<'_> {
-    fn drop(&mut self) {
-        lock(self.to).push(std::mem::take(&mut self.batch));
-    }
-}
-
-/// Files that match, not yet in order.
-pub(crate) struct Files {
-    batches: Vec<Batch>,
-}
-
-impl Files {
-    pub(crate) fn count(&self) -> usize {
-        self.batches.iter().map(|batch| batch.found.len()).sum()
-    }
-
-    /// A path per line, newest first. Only as many as `enough` bytes take are put in order; the rest is counted.
-    pub(crate) fn into_text(self, enough: usize) -> Text {
-        let mut found: Vec<(Reverse<i64>, &[u8])> = Vec::with_capacity(self.count());
-        for batch in &self.batches {
-            found
-                .extend(batch.found.iter().map(|(modified, range)| (*modified, &batch.paths[range.clone()])));
+/// One path per line; lines after about `max_bytes` are only counted.
+pub(crate) fn path_lines(paths: &[PathBuf], max_bytes: usize) -> Text {
+    let mut text = Text::default();
+    for path in paths {
+        if text.head.len() < max_bytes {
+            text.head.push_str(&path.to_string_lossy());
+            text.head.push('\n');
+        } else {
+            text.missing_bytes += path.as_os_str().as_bytes().len() as u64 + 1;
         }
-        let shortest = found.iter().map(|(_, path)| path.len() + 1).min().unwrap_or(1);
-        let most = enough / shortest + 1;
-        if most < found.len() {
-            found.select_nth_unstable(most);
-        }
-        let shown = found.len().min(most);
-        found[..shown].sort_unstable();
-        let mut head = String::with_capacity(enough.min(shown * 80));
-        let mut taken = 0;
-        while taken < shown && head.len() < enough {
-            head.push_str(&String::from_utf8_lossy(found[taken].1));
-            head.push('\n');
-            taken += 1;
-        }
-        let missing_bytes = found[taken..].iter().map(|(_, path)| path.len() as u64 + 1).sum();
-        Text { head, missing_bytes, tail: String::new() }
     }
+    text
 }
 
 #[cfg(test)]
@@ -145,17 +84,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_walk_starts_below_the_plain_part_of_a_pattern() {
-        let search = |pattern| Search::new(Path::new("/w"), pattern).unwrap();
-        assert_eq!(search("src/**/*.rs").root, Path::new("/w/src"));
-        assert_eq!(search("/etc/a/*.conf").root, Path::new("/etc/a"));
-        assert_eq!(search("**/*.rs").root, Path::new("/w"));
-        assert_eq!(search("./a.txt").root, Path::new("/w"));
-        let matches = |pattern, path| search(pattern).matcher.is_none_or(|matcher| matcher.is_match(path));
+    fn walk_starts_below_the_literal_part_of_the_pattern() {
+        let query = |pattern| GlobQuery::new(Path::new("/w"), pattern).unwrap();
+        assert_eq!(query("src/**/*.rs").root, Path::new("/w/src"));
+        assert_eq!(query("/etc/a/*.conf").root, Path::new("/etc/a"));
+        assert_eq!(query("**/*.rs").root, Path::new("/w"));
+        assert_eq!(query("./a.txt").root, Path::new("/w"));
+        let matches = |pattern, path| query(pattern).matcher.is_match(path);
         assert!(matches("**/*.rs", "a.rs") && matches("**/*.rs", "a/b/c.rs") && matches("**/*", "a/b"));
         assert!(!matches("*.rs", "a/b.rs") && !matches("*", "a/b"));
-        assert!(search("**/.github/*.yml").hidden && !search("**/*.yml").hidden);
-        let error = Search::new(Path::new("/w"), "../x/*").unwrap_err();
+        let error = GlobQuery::new(Path::new("/w"), "../x/*").unwrap_err();
         assert_eq!(error.message, "pattern: \"../x/*\" leads upwards; name the directory in `path` instead");
     }
 }

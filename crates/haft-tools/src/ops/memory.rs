@@ -1,28 +1,27 @@
-//! Notes that outlive a session, in one Markdown file of the user's.
+//! The agent's memory: one Markdown file that outlives sessions.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use haft_tool::{Effect, ErrorKind, ToolError, World};
 
-use super::contents::contents;
-use crate::settings::MemoryFile;
+use super::prefix::read_prefix;
+use crate::settings::MemorySettings;
 
-/// The most bytes that a memory is read with.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_MEMORY_BYTES: u64 = 16 << 20;
 
-/// Where the memory may lie, the best place first.
+/// The memory file; the first of the candidates that exists, else the first.
 #[derive(Debug, Clone)]
 pub(crate) struct Memory {
-    places: Vec<PathBuf>,
+    candidates: Vec<PathBuf>,
 }
 
 impl Memory {
-    /// The memory of these settings, for the user whose home this is.
-    pub(crate) fn new(settings: &MemoryFile, home: Option<OsString>) -> Self {
+    /// The memory of these settings, for the user with this home directory.
+    pub(crate) fn new(settings: &MemorySettings, home: Option<OsString>) -> Self {
         let home = home.map(PathBuf::from).filter(|home| home.is_absolute());
         let below_home = |path: &str| home.as_ref().map(|home| home.join(path));
-        let places = match &settings.path {
+        let candidates = match &settings.path {
             Some(path) => match path.strip_prefix("~") {
                 Ok(rest) => home.iter().map(|home| home.join(rest)).collect(),
                 Err(_) => vec![path.clone()],
@@ -32,56 +31,56 @@ impl Memory {
                 .filter_map(below_home)
                 .collect(),
         };
-        Self { places: places.into_iter().filter(|place| place.is_absolute()).collect() }
+        Self { candidates: candidates.into_iter().filter(|path| path.is_absolute()).collect() }
     }
 
     /// Every file that the memory may be.
-    pub(crate) fn places(&self) -> &[PathBuf] {
-        &self.places
+    pub(crate) fn candidates(&self) -> &[PathBuf] {
+        &self.candidates
     }
 
-    /// What a call on the memory touches.
+    /// The effects of a call on the memory.
     pub(crate) fn effects(&self, effect: fn(PathBuf) -> Effect) -> Result<Vec<Effect>, ToolError> {
-        if self.places.is_empty() {
+        if self.candidates.is_empty() {
             return Err(ToolError::failed(
-                "there is no place for a memory: $HOME is not set; name a file in haft.toml as tools.memory.path",
+                "there is no memory file, because HOME is not set; set tools.memory.path in haft.toml",
             ));
         }
-        Ok(self.places.iter().cloned().map(effect).collect())
+        Ok(self.candidates.iter().cloned().map(effect).collect())
     }
 
-    /// The file that there is, or the best place for a new one.
-    fn place(&self, world: &dyn World) -> Result<(&Path, bool), ToolError> {
-        for place in &self.places {
-            match world.files().kind(place) {
-                Ok(_) => return Ok((place, true)),
+    /// The file, and whether it exists.
+    fn path(&self, world: &dyn World) -> Result<(&Path, bool), ToolError> {
+        for path in &self.candidates {
+            match world.files().kind(path) {
+                Ok(_) => return Ok((path, true)),
                 Err(error) if error.kind == ErrorKind::FileNotFound => {}
                 Err(error) => return Err(error),
             }
         }
-        let best = self.places.first().ok_or_else(|| ToolError::internal("a memory without a place"))?;
-        Ok((best, false))
+        let first = self.candidates.first().ok_or_else(|| ToolError::internal("no path for the memory"))?;
+        Ok((first, false))
     }
 
-    /// All that the memory holds; nothing if there is none yet.
+    /// The whole memory; `None` if there is no file yet.
     pub(crate) fn read(&self, world: &dyn World) -> Result<Option<String>, ToolError> {
-        let (path, exists) = self.place(world)?;
+        let (path, exists) = self.path(world)?;
         if !exists {
             return Ok(None);
         }
-        let held = contents(world, path, MOST_BYTES)?;
-        if held.missing > 0 {
+        let content = read_prefix(world, path, MAX_MEMORY_BYTES)?;
+        if content.missing_bytes > 0 {
             return Err(ToolError::failed(format!(
-                "{} has more than {MOST_BYTES} bytes, which is no memory any more; make it shorter",
+                "the memory {} has more than {MAX_MEMORY_BYTES} bytes; make it shorter",
                 path.display()
             )));
         }
-        held.only_text(path).map(Some)
+        content.require_text(path).map(Some)
     }
 
-    /// Puts `content` behind what the memory holds, with a blank line between, or in its place; tells where that is.
+    /// Appends `content` after a blank line, or replaces the memory by it. Returns the path.
     pub(crate) fn write(&self, world: &dyn World, content: &str, append: bool) -> Result<PathBuf, ToolError> {
-        let (path, _) = self.place(world)?;
+        let (path, _) = self.path(world)?;
         let written = world.files().update(path, &mut |current| {
             let mut bytes = current.filter(|_| append).unwrap_or_default().to_vec();
             bytes.extend_from_slice(gap(&bytes));
@@ -92,7 +91,7 @@ impl Memory {
     }
 }
 
-/// What makes a blank line after `text`.
+/// The line breaks that make a blank line after `text`.
 fn gap(text: &[u8]) -> &'static [u8] {
     match text {
         [] => b"",
@@ -102,25 +101,12 @@ fn gap(text: &[u8]) -> &'static [u8] {
     }
 }
 
-/// The paragraphs that hold `query`, capitals or not.
+/// The paragraphs that contain `query`, ignoring case.
 pub(crate) fn paragraphs(text: &str, query: &str) -> Vec<String> {
     let query = query.to_lowercase();
-    let mut found = Vec::new();
-    let mut paragraph = String::new();
-    for line in text.lines().chain([""]) {
-        if !line.trim().is_empty() {
-            if !paragraph.is_empty() {
-                paragraph.push('\n');
-            }
-            paragraph.push_str(line);
-            continue;
-        }
-        let whole = std::mem::take(&mut paragraph);
-        if !whole.is_empty() && whole.to_lowercase().contains(&query) {
-            found.push(whole);
-        }
-    }
-    found
+    let lines: Vec<&str> = text.lines().collect();
+    let paragraphs = lines.split(|line| line.trim().is_empty()).map(|lines| lines.join("\n"));
+    paragraphs.filter(|text| !text.is_empty() && text.to_lowercase().contains(&query)).collect()
 }
 
 #[cfg(test)]
@@ -128,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paragraphs_are_what_blank_lines_part() {
+    fn paragraphs_are_separated_by_blank_lines() {
         let text = "# Ä one\nTwo\n \r\nthree two\n\n\n\nfour";
         assert_eq!(paragraphs(text, "TWO"), ["# Ä one\nTwo", "three two"]);
         assert_eq!(paragraphs(text, "ä ONE"), ["# Ä one\nTwo"]);
@@ -138,16 +124,16 @@ mod tests {
     }
 
     #[test]
-    fn the_places_follow_the_settings() {
-        let places = |path: Option<&str>, home: Option<&str>| {
-            let settings = MemoryFile { path: path.map(PathBuf::from) };
-            Memory::new(&settings, home.map(OsString::from)).places
+    fn candidates_follow_the_settings() {
+        let candidates = |path: Option<&str>, home: Option<&str>| {
+            let settings = MemorySettings { path: path.map(PathBuf::from) };
+            Memory::new(&settings, home.map(OsString::from)).candidates
         };
         let both = ["/h/.clawft/workspace/memory/MEMORY.md", "/h/.nanobot/workspace/memory/MEMORY.md"];
-        assert_eq!(places(None, Some("/h")), both.map(PathBuf::from));
-        assert_eq!(places(Some("~/notes.md"), Some("/h")), [PathBuf::from("/h/notes.md")]);
-        assert_eq!(places(Some("/n.md"), None), [PathBuf::from("/n.md")]);
-        assert_eq!(places(Some("n.md"), Some("/h")), [""; 0].map(PathBuf::from));
-        assert_eq!(places(None, None), [""; 0].map(PathBuf::from));
+        assert_eq!(candidates(None, Some("/h")), both.map(PathBuf::from));
+        assert_eq!(candidates(Some("~/notes.md"), Some("/h")), [PathBuf::from("/h/notes.md")]);
+        assert_eq!(candidates(Some("/n.md"), None), [PathBuf::from("/n.md")]);
+        assert_eq!(candidates(Some("n.md"), Some("/h")), [""; 0].map(PathBuf::from));
+        assert_eq!(candidates(None, None), [""; 0].map(PathBuf::from));
     }
 }

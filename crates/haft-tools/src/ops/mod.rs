@@ -1,22 +1,25 @@
-//! What tools do, once for all dialects.
+//! The operations behind the tools, shared by all dialects.
 
 pub(crate) mod api;
-pub(crate) mod contents;
+pub(crate) mod charset;
 pub(crate) mod denylist;
 pub(crate) mod edit;
 pub(crate) mod fetch;
 pub(crate) mod glob;
 pub(crate) mod grep;
-pub(crate) mod hunk;
+pub(crate) mod hunks;
 pub(crate) mod list;
 pub(crate) mod markdown;
 pub(crate) mod memory;
-pub(crate) mod near;
+pub(crate) mod near_miss;
 pub(crate) mod notebook;
+pub(crate) mod numbered;
 pub(crate) mod oracle;
 pub(crate) mod pdf;
+pub(crate) mod prefix;
 pub(crate) mod read;
-pub(crate) mod search;
 pub(crate) mod shell;
-pub(crate) mod text;
+pub(crate) mod spawn;
+pub(crate) mod tasks;
+pub(crate) mod web_search;
 pub(crate) mod write;

@@ -1,4 +1,4 @@
-//! A second opinion: one question to another model, through a Loom server.
+//! One question to another model, through a Loom server.
 
 use std::time::Duration;
 
@@ -6,28 +6,31 @@ use haft_tool::{HttpRequest, JsonSchema, Redirects, Retry, ToolError, Value, Wor
 use serde::Serialize;
 use serde_json::Map;
 
-use crate::ops::api::{Api, MOST_BYTES, json_of, unexpected};
-use crate::settings::LoomServer;
+use crate::ops::api::{JsonApi, MAX_RESPONSE_BYTES, missing_field, parse_json};
+use crate::settings::LoomSettings;
 
 const NAME: &str = "The Loom server's oracle";
+const TIMEOUT: Duration = Duration::from_mins(1);
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// What it answered.
+/// The oracle's answer, as it is shown.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Answer {
+pub(crate) struct OracleAnswer {
     /// Its words as a message: `role` and `content`.
     pub(crate) message: Map<String, Value>,
     /// The tools it wants called.
     pub(crate) tool_calls: Vec<Value>,
     /// What it cost, if that is known.
-    pub(crate) usage: Option<Usage>,
+    pub(crate) usage: Option<OracleUsage>,
     /// Why it stopped, if that is known.
     pub(crate) finish_reason: Option<Value>,
 }
 
-impl Answer {
-    /// The answer of a model that gives only words.
-    pub(crate) fn said(words: String) -> Self {
-        let message = [("role", "assistant".into()), ("content", words.into())];
+impl OracleAnswer {
+    /// The answer of a model that returns only text.
+    pub(crate) fn from_text(text: String) -> Self {
+        let message = [("role", "assistant".into()), ("content", text.into())];
         let message = message.map(|(name, value): (&str, Value)| (name.to_owned(), value));
         Self {
             message: message.into_iter().collect(),
@@ -38,39 +41,39 @@ impl Answer {
     }
 }
 
-/// What an answer cost, as the server counts.
+/// Token counts as the server reports them.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Usage {
+pub(crate) struct OracleUsage {
     /// Tokens read.
     input_tokens: Value,
     /// Tokens written.
     output_tokens: Value,
 }
 
-/// How the oracle answers if nobody says otherwise.
-pub(crate) const SYSTEM: &str = "Another agent is doing the work and asks you for advice. Answer as its expert: \
+/// The default system prompt.
+pub(crate) const SYSTEM_PROMPT: &str = "Another agent is doing the work and asks you for advice. Answer as its expert: \
     short, concrete and technically exact. Say what you are unsure of. Do not ask back; name your assumptions.";
 
 /// One question.
-pub(crate) struct Question<'a> {
+pub(crate) struct OracleQuestion<'a> {
     pub(crate) query: &'a str,
     pub(crate) model: Option<&'a str>,
-    pub(crate) max_tokens: i64,
+    pub(crate) max_tokens: u32,
     pub(crate) temperature: f64,
-    pub(crate) system: &'a str,
+    pub(crate) system_prompt: &'a str,
 }
 
-/// Asks.
+/// Sends the question to the server and returns its answer.
 pub(crate) fn ask(
     world: &dyn World,
-    server: &LoomServer,
-    question: &Question<'_>,
-) -> Result<Answer, ToolError> {
-    let url = server.at("/proxy/openai/complete")?;
+    server: &LoomSettings,
+    question: &OracleQuestion<'_>,
+) -> Result<OracleAnswer, ToolError> {
+    let url = server.url("/proxy/openai/complete")?;
     let body = json!({
         "model": question.model.unwrap_or(server.oracle_model()),
         "messages": [
-            {"role": "system", "content": question.system},
+            {"role": "system", "content": question.system_prompt},
             {"role": "user", "content": question.query},
         ],
         "tools": [],
@@ -84,16 +87,16 @@ pub(crate) fn ask(
             ("Content-Type".to_owned(), "application/json".to_owned()),
         ],
         body: Some(body.to_string().into_bytes()),
-        timeout: Duration::from_mins(1),
-        keep_bytes: MOST_BYTES,
+        timeout: TIMEOUT,
+        keep_bytes: MAX_RESPONSE_BYTES,
         redirects: Redirects::SameHost,
         ..HttpRequest::get(url)
     };
-    let api = Api {
+    let api = JsonApi {
         retry: Retry {
-            statuses: LoomServer::RETRIED,
-            base: Duration::from_millis(500),
-            cap: Duration::from_secs(10),
+            statuses: LoomSettings::RETRIED_STATUSES,
+            base: RETRY_DELAY,
+            cap: MAX_RETRY_DELAY,
             ..Retry::default()
         },
         advice: &|status| match status {
@@ -101,27 +104,27 @@ pub(crate) fn ask(
             503 => Some("OpenAI may not be set up on that server"),
             _ => None,
         },
-        ..Api::plain(NAME)
+        ..JsonApi::plain(NAME)
     };
-    let answer = api.send(world, &request)?;
-    shaped(&json_of(NAME, &answer)?)
+    let response = api.send(world, &request)?;
+    parse_answer(&parse_json(NAME, &response)?)
 }
 
-/// The documented shape. Servers name the counts of tokens in two ways.
-fn shaped(answer: &Value) -> Result<Answer, ToolError> {
+/// Reads an answer in the documented shape. Servers use either of two names for the token counts.
+fn parse_answer(response: &Value) -> Result<OracleAnswer, ToolError> {
     let message =
-        answer.get("message").and_then(Value::as_object).ok_or_else(|| unexpected(NAME, "message"))?;
+        response.get("message").and_then(Value::as_object).ok_or_else(|| missing_field(NAME, "message"))?;
     let mut message = message.clone();
     message.entry("role").or_insert_with(|| "assistant".into());
-    let count = |names: [&str; 2]| names.iter().find_map(|name| answer["usage"].get(*name)).cloned();
+    let count = |names: [&str; 2]| names.iter().find_map(|name| response["usage"].get(*name)).cloned();
     let (input, output) =
         (count(["input_tokens", "prompt_tokens"]), count(["output_tokens", "completion_tokens"]));
-    let usage = (input.is_some() || output.is_some()).then(|| Usage {
+    let usage = (input.is_some() || output.is_some()).then(|| OracleUsage {
         input_tokens: input.unwrap_or(0.into()),
         output_tokens: output.unwrap_or(0.into()),
     });
-    let tool_calls = answer.get("tool_calls").and_then(Value::as_array).cloned().unwrap_or_default();
-    Ok(Answer { message, tool_calls, usage, finish_reason: answer.get("finish_reason").cloned() })
+    let tool_calls = response.get("tool_calls").and_then(Value::as_array).cloned().unwrap_or_default();
+    Ok(OracleAnswer { message, tool_calls, usage, finish_reason: response.get("finish_reason").cloned() })
 }
 
 #[cfg(test)]
@@ -129,22 +132,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_to_count_tokens_come_out_as_documented() {
+    fn both_names_of_token_counts_are_read() {
         let message = json!({"role": "assistant", "content": "yes"});
         for usage in [
             json!({"input_tokens": 3, "output_tokens": 4}),
             json!({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}),
         ] {
-            let shaped =
-                shaped(&json!({"message": message, "usage": usage, "finish_reason": "stop"})).unwrap();
+            let answer =
+                parse_answer(&json!({"message": message, "usage": usage, "finish_reason": "stop"})).unwrap();
             assert_eq!(
-                json!(shaped).to_string(),
+                json!(answer).to_string(),
                 r#"{"message":{"role":"assistant","content":"yes"},"tool_calls":[],"usage":{"input_tokens":3,"output_tokens":4},"finish_reason":"stop"}"#
             );
         }
-        let bare = json!(shaped(&json!({"message": {"content": "yes"}})).unwrap());
+        let bare = json!(parse_answer(&json!({"message": {"content": "yes"}})).unwrap());
         assert_eq!(bare["message"]["role"], "assistant");
         assert!(bare["usage"].is_null() && bare["finish_reason"].is_null());
-        assert_eq!(shaped(&json!({"error": "x"})).err().unwrap().kind, haft_tool::ErrorKind::Serialization);
+        assert_eq!(
+            parse_answer(&json!({"error": "x"})).err().unwrap().kind,
+            haft_tool::ErrorKind::Serialization
+        );
     }
 }

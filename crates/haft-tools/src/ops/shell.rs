@@ -1,62 +1,100 @@
-//! Running a shell command, to its end or in the background.
+//! Running commands, to their end or in the background.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use haft_tool::{
-    Capture, Exit, Finished, RunRequest, TaskClass, TaskInfo, Text, ToolError, World, cut_string,
+    Capture, ErrorKind, Exit, FileKind, Finished, RunRequest, TaskClass, TaskInfo, Text, ToolError, World,
+    cut_string,
 };
 
 /// How much of a stream is kept in memory and in the ledger; the caller sees less.
-const KEEP_BYTES: usize = 8 << 20;
+const MAX_STREAM_BYTES: usize = 8 << 20;
 
-/// The most refusals that a model is told of, one line each.
-pub(crate) const MOST_REFUSALS: usize = 10;
+/// How many of the things that the scope denied are listed, one line each.
+pub(crate) const MAX_LISTED_DENIALS: usize = 10;
 
 /// The longest argument that Linux passes to a program.
-const MOST_COMMAND_BYTES: usize = 128 * 1024 - 1;
+const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
 
-/// Refuses what no shell could be given.
-pub(crate) fn check(command: &str) -> Result<(), ToolError> {
+/// Refuses what no shell can be given.
+pub(crate) fn check_command(command: &str) -> Result<(), ToolError> {
     if command.trim().is_empty() {
         return Err(ToolError::invalid_arguments("command: it is empty"));
     }
     if command.contains('\0') {
         return Err(ToolError::invalid_arguments("command: it contains a NUL byte"));
     }
-    if command.len() > MOST_COMMAND_BYTES {
+    if command.len() > MAX_COMMAND_BYTES {
         return Err(ToolError::invalid_arguments(format!(
-            "command: it has {} bytes, and a command may have {MOST_COMMAND_BYTES}; write a script file and run that",
+            "command: it has {} bytes, and a command may have {MAX_COMMAND_BYTES}; write a script file and run that",
             command.len()
         )));
     }
     Ok(())
 }
 
-/// Runs `command` by `shell -c` in the workspace.
-pub(crate) fn run(
-    world: &dyn World,
-    shell: &str,
-    command: &str,
-    timeout: Duration,
-    merge: bool,
-) -> Result<Finished, ToolError> {
-    world.processes().run(&request(shell, command, timeout, merge))
+/// The arguments that make `shell` run `command`.
+pub(crate) fn shell_argv(shell: &str, command: impl Into<String>) -> Vec<String> {
+    vec![shell.to_owned(), "-c".to_owned(), command.into()]
 }
 
-/// Runs a program of these words, its two streams apart, in `cwd` or else in the workspace.
-pub(crate) fn run_apart(
+/// Runs a program with both streams captured into `stdout`, in `cwd` or else in the workspace.
+pub(crate) fn run_merged(
     world: &dyn World,
     argv: Vec<String>,
     cwd: Option<PathBuf>,
     timeout: Duration,
 ) -> Result<Finished, ToolError> {
-    let request = RunRequest { argv, cwd, timeout, merge: false, inherit: false, keep_bytes: KEEP_BYTES };
-    world.processes().run(&request)
+    world.processes().run(&request(argv, cwd, timeout, true))
 }
 
-/// What a command wrote, with a word about what was not kept of it.
-pub(crate) fn written(capture: Capture) -> String {
+/// Runs a program with its streams captured separately, in `cwd` or else in the workspace.
+pub(crate) fn run_separate(
+    world: &dyn World,
+    argv: Vec<String>,
+    cwd: Option<PathBuf>,
+    timeout: Duration,
+) -> Result<Finished, ToolError> {
+    world.processes().run(&request(argv, cwd, timeout, false))
+}
+
+/// Starts a program as a background task, in `cwd` or else in the workspace.
+pub(crate) fn start_task(
+    world: &dyn World,
+    argv: Vec<String>,
+    cwd: Option<PathBuf>,
+    description: &str,
+    timeout: Option<Duration>,
+) -> Result<TaskInfo, ToolError> {
+    let request = request(argv, cwd, timeout.unwrap_or(Duration::MAX), true);
+    world.tasks().start(&request, description, TaskClass::BACKGROUND)
+}
+
+fn request(argv: Vec<String>, cwd: Option<PathBuf>, timeout: Duration, merge: bool) -> RunRequest {
+    RunRequest { argv, cwd, timeout, merge, inherit: false, keep_bytes: MAX_STREAM_BYTES }
+}
+
+/// What a program wrote to its two streams.
+pub(crate) struct StreamTexts {
+    pub(crate) stdout: String,
+    /// Standard error, followed by what Haft reports about the run.
+    pub(crate) stderr: String,
+}
+
+impl StreamTexts {
+    /// Takes the streams out of `done`.
+    pub(crate) fn take(done: &mut Finished) -> Self {
+        let mut stderr = stream_text(std::mem::take(&mut done.stderr));
+        for fact in done.facts(MAX_LISTED_DENIALS) {
+            append_line(&mut stderr, &format!("haft: {fact}\n"));
+        }
+        Self { stdout: stream_text(std::mem::take(&mut done.stdout)), stderr }
+    }
+}
+
+/// The text of a stream, with a note in place of what was not kept.
+fn stream_text(capture: Capture) -> String {
     let total = capture.total;
     let Text { mut head, missing_bytes, tail } = capture.into_text();
     if missing_bytes > 0 {
@@ -66,38 +104,31 @@ pub(crate) fn written(capture: Capture) -> String {
     head
 }
 
-/// What a command wrote to standard error, and then what else there is to say of it.
-pub(crate) fn errors(done: &mut Finished) -> String {
-    let mut text = written(std::mem::take(&mut done.stderr));
-    for fact in done.facts(MOST_REFUSALS) {
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(&format!("haft: {fact}\n"));
+/// Appends `line` on a line of its own.
+pub(crate) fn append_line(text: &mut String, line: &str) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
     }
-    text
+    text.push_str(line);
 }
 
-/// Seconds as callers write them, fractions too.
+/// The duration of `seconds`; `Duration::MAX` if it is too long to represent.
 pub(crate) fn seconds(seconds: f64) -> Duration {
-    // Whoever asks for longer than there is time means forever.
     Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)
 }
 
-/// Starts `command` by `shell -c` in the workspace and leaves it running.
-pub(crate) fn start(
-    world: &dyn World,
-    shell: &str,
-    command: &str,
-    description: Option<&str>,
-    timeout: Option<Duration>,
-) -> Result<TaskInfo, ToolError> {
-    let request = request(shell, command, timeout.unwrap_or(Duration::MAX), true);
-    world.tasks().start(&request, description.unwrap_or(command), TaskClass::BACKGROUND)
+/// The whole milliseconds of a duration.
+pub(crate) fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// How a command ended, in words; nothing if all is well.
-pub(crate) fn ending(exit: Exit) -> Option<String> {
+/// The exit code, unless a signal or Haft ended the program.
+pub(crate) fn exit_code(exit: Exit) -> Option<i32> {
+    if let Exit::Code(code) = exit { Some(code) } else { None }
+}
+
+/// How a command ended; `None` after exit code 0.
+pub(crate) fn exit_message(exit: Exit) -> Option<String> {
     match exit {
         Exit::Code(0) => None,
         Exit::Code(code) => Some(format!("Exit code {code}")),
@@ -107,13 +138,27 @@ pub(crate) fn ending(exit: Exit) -> Option<String> {
     }
 }
 
-fn request(shell: &str, command: &str, timeout: Duration, merge: bool) -> RunRequest {
-    RunRequest {
-        argv: vec![shell.to_owned(), "-c".to_owned(), command.to_owned()],
-        cwd: None,
-        timeout,
-        merge,
-        inherit: false,
-        keep_bytes: KEEP_BYTES,
+/// The output of a command, how it ended if not well, and what Haft reports about the run.
+pub(crate) fn run_text(done: &mut Finished, ending: Option<&str>, notes: &[String]) -> Text {
+    let facts = done.facts(MAX_LISTED_DENIALS);
+    let mut text = std::mem::take(&mut done.stdout).into_text();
+    let end = if text.missing_bytes > 0 { &mut text.tail } else { &mut text.head };
+    for line in ending.into_iter().chain(notes.iter().chain(&facts).map(String::as_str)) {
+        append_line(end, line);
     }
+    if text.total_bytes() == 0 {
+        text.head.push_str("(no output)");
+    }
+    text
+}
+
+/// Checks that the directory in the parameter `field` exists.
+pub(crate) fn check_directory(world: &dyn World, field: &str, path: &Path) -> Result<(), ToolError> {
+    let message = match world.files().kind(path) {
+        Ok(FileKind::Dir) => return Ok(()),
+        Ok(_) => format!("{} is not a directory", path.display()),
+        Err(error) if error.kind == ErrorKind::FileNotFound => error.message,
+        Err(error) => return Err(error),
+    };
+    Err(ToolError::invalid_arguments(format!("{field}: {message}")))
 }

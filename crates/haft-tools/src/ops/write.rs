@@ -4,42 +4,40 @@ use std::path::Path;
 
 use haft_tool::{ToolError, World, Written};
 
-use super::text::{Charset, decode, encode};
+use super::charset::{Charset, decode, encode};
 
-/// What a write did.
-pub(crate) struct Wrote {
+/// The result of a write.
+pub(crate) struct WrittenText {
     pub(crate) written: Written,
     pub(crate) bytes: usize,
-    /// What the caller should know besides.
+    /// A remark for the caller.
     pub(crate) note: Option<String>,
 }
 
-/// Makes `content` the whole of the file. One that is marked as UTF-16 or with a byte-order mark stays so.
-pub(crate) fn write(world: &dyn World, path: &Path, content: &str) -> Result<Wrote, ToolError> {
+/// Replaces the whole file by `content`. A file with a byte-order mark keeps its mark and encoding.
+pub(crate) fn write(world: &dyn World, path: &Path, content: &str) -> Result<WrittenText, ToolError> {
     let mut note = None;
     let mut bytes = 0;
     let written = world.files().update(path, &mut |current| {
-        let like = current.filter(|bytes| marked(bytes)).and_then(decode);
-        let made = match like {
-            Some(like) if !content.starts_with('\u{feff}') => {
-                let name = if like.charset == Charset::Utf8 {
-                    "UTF-8 with a byte-order mark"
-                } else {
-                    like.charset.name()
+        let existing = current.filter(|bytes| has_bom(bytes)).and_then(decode);
+        let encoded = match existing {
+            Some(existing) if !content.starts_with('\u{feff}') => {
+                let name = match existing.charset {
+                    Charset::Utf8 => "UTF-8 with a byte-order mark",
+                    charset => charset.name(),
                 };
                 note = Some(format!("the file was {name}, and stays so"));
-                encode(content, like.charset, like.bom)
+                encode(content, existing.charset, existing.bom)
                     .map_err(|missing| ToolError::internal(format!("{name} has no character {missing:?}")))?
             }
             _ => content.as_bytes().to_vec(),
         };
-        bytes = made.len();
-        Ok(made)
+        bytes = encoded.len();
+        Ok(encoded)
     })?;
-    Ok(Wrote { written, bytes, note })
+    Ok(WrittenText { written, bytes, note })
 }
 
-/// Whether the bytes start with a byte-order mark.
-fn marked(bytes: &[u8]) -> bool {
-    [&b"\xef\xbb\xbf"[..], b"\xff\xfe", b"\xfe\xff"].iter().any(|mark| bytes.starts_with(mark))
+fn has_bom(bytes: &[u8]) -> bool {
+    [&b"\xef\xbb\xbf"[..], b"\xff\xfe", b"\xfe\xff"].iter().any(|bom| bytes.starts_with(bom))
 }

@@ -4,29 +4,29 @@ use haft_tool::ToolError;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::ops::api::address;
+use crate::ops::api::setting_url;
 
 /// The server behind Loom's `oracle` and `web_search`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct LoomServer {
-    /// Its address; `http://127.0.0.1:8080` if nothing is said.
+pub struct LoomSettings {
+    /// Its URL. Default: `http://127.0.0.1:8080`.
     pub server_url: Option<String>,
-    /// The model that the oracle asks; `gpt-4o` if nothing is said.
+    /// The model behind `oracle`. Default: `gpt-4o`.
     pub oracle_model: Option<String>,
 }
 
-impl LoomServer {
-    /// Where it is if nothing is said.
-    pub(crate) const DEFAULT: &'static str = "127.0.0.1:8080";
+impl LoomSettings {
+    /// The host and port of the default server.
+    pub(crate) const DEFAULT_HOST: &'static str = "127.0.0.1:8080";
 
-    /// Statuses after which it is asked again.
-    pub(crate) const RETRIED: &'static [u16] = &[408, 429, 502, 503, 504];
+    /// Statuses after which a request is retried.
+    pub(crate) const RETRIED_STATUSES: &'static [u16] = &[408, 429, 502, 503, 504];
 
-    /// A path on the server.
-    pub(crate) fn at(&self, path: &str) -> Result<Url, ToolError> {
-        let server = self.server_url.clone().unwrap_or_else(|| format!("http://{}", Self::DEFAULT));
-        let mut url = address("tools.loom.server_url (LOOM_SERVER_URL)", &server)?;
+    /// The URL of a path on the server.
+    pub(crate) fn url(&self, path: &str) -> Result<Url, ToolError> {
+        let server = self.server_url.clone().unwrap_or_else(|| format!("http://{}", Self::DEFAULT_HOST));
+        let mut url = setting_url("tools.loom.server_url (LOOM_SERVER_URL)", &server)?;
         url.set_path(&format!("{}{path}", url.path().trim_end_matches('/')));
         Ok(url)
     }
@@ -35,7 +35,7 @@ impl LoomServer {
         self.oracle_model.as_deref().unwrap_or("gpt-4o")
     }
 
-    pub(super) fn take_env(&mut self, var: &dyn Fn(&str) -> Option<String>) {
+    pub(super) fn apply_env(&mut self, var: &dyn Fn(&str) -> Option<String>) {
         let var = |name: &str| var(name).filter(|value| !value.is_empty());
         self.server_url = var("LOOM_SERVER_URL").or(self.server_url.take());
         self.oracle_model = var("LOOM_SERVER_ORACLE_MODEL").or(self.oracle_model.take());

@@ -1,13 +1,13 @@
-//! Where the memory is.
+//! `[tools.memory]`: the file that holds the agent's memory.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Where the memory is: `[tools.memory]`.
+/// The file that holds the agent's memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct MemoryFile {
-    /// The file, absolute or below `~`; clawft's own, or its forerunner's where only that exists, if nothing is said.
+pub struct MemorySettings {
+    /// The file, absolute or below `~`. Default: clawft's, or nanobot's if only that one exists.
     pub path: Option<PathBuf>,
 }

@@ -1,31 +1,31 @@
-//! `[tools.web_search]`: who searches the web.
+//! `[tools.web_search]`: the web search backends.
 
 use haft_tool::Secret;
 use serde::{Deserialize, Serialize};
 
-/// Who searches the web. With no `backend` named, the first one that is set up does.
+/// The web search backends. Without `backend`, the first one that is set up is used.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct WebSearch {
-    /// The one to use, for all dialects.
+pub struct WebSearchSettings {
+    /// The backend to use, in all dialects.
     pub backend: Option<SearchBackend>,
-    /// An address that takes `q` and `count` and answers with JSON.
+    /// A URL that takes `q` and `count` and answers with JSON.
     pub endpoint: Option<String>,
     /// A SearXNG instance.
-    pub searxng: Searxng,
+    pub searxng: SearxngSettings,
     /// Brave Search.
-    pub brave: KeyedSearch,
+    pub brave: KeyedSearchSettings,
     /// Tavily.
-    pub tavily: KeyedSearch,
+    pub tavily: KeyedSearchSettings,
     /// Google's Custom Search.
-    pub google: GoogleSearch,
+    pub google: GoogleSearchSettings,
 }
 
-/// The search engines that Haft can ask.
+/// A web search backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchBackend {
-    /// Any address that takes `q` and `count`.
+    /// Any URL that takes `q` and `count`.
     Endpoint,
     /// A SearXNG instance.
     Searxng,
@@ -42,36 +42,36 @@ pub enum SearchBackend {
 /// A SearXNG instance.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Searxng {
-    /// Its address.
+pub struct SearxngSettings {
+    /// Its URL.
     pub url: Option<String>,
 }
 
-/// A search engine that wants a key.
+/// A search engine that needs an API key.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct KeyedSearch {
-    /// The key.
+pub struct KeyedSearchSettings {
+    /// The API key.
     pub api_key: Option<Secret>,
-    /// Its address, if it is not the public one.
+    /// Its URL, if not the public one.
     pub url: Option<String>,
 }
 
 /// Google's Custom Search.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct GoogleSearch {
-    /// The key.
+pub struct GoogleSearchSettings {
+    /// The API key.
     pub api_key: Option<Secret>,
     /// The search engine's id, `cx`.
     pub cse_id: Option<String>,
-    /// Its address, if it is not the public one.
+    /// Its URL, if not the public one.
     pub url: Option<String>,
 }
 
-impl WebSearch {
-    /// What the environment says, which counts more than a file.
-    pub(super) fn take_env(&mut self, var: &dyn Fn(&str) -> Option<String>) {
+impl WebSearchSettings {
+    /// Environment variables override the file.
+    pub(super) fn apply_env(&mut self, var: &dyn Fn(&str) -> Option<String>) {
         let var = |name: &str| var(name).filter(|value| !value.is_empty());
         let secret = |name: &str| var(name).map(Secret::new);
         let Self { searxng, brave, tavily, google, .. } = self;

@@ -1,4 +1,4 @@
-//! `Agent`: another agent for a task of its own.
+//! `Agent`: runs another agent.
 
 use haft_tool::{
     AgentOrder, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json,
@@ -15,7 +15,7 @@ pub(super) struct Input {
     prompt: String,
     subagent_type: String,
     /// The caller's own if left out.
-    model: Option<Model>,
+    model: Option<AgentModel>,
     /// ID of an agent to go on with.
     resume: Option<String>,
     /// Return at once; read it with `TaskOutput`.
@@ -25,12 +25,12 @@ pub(super) struct Input {
     max_turns: Option<u32>,
     name: Option<String>,
     team_name: Option<String>,
-    mode: Option<PermissionMode>,
+    mode: Option<AgentMode>,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Model {
+enum AgentModel {
     Sonnet,
     Opus,
     Haiku,
@@ -38,7 +38,7 @@ enum Model {
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-enum PermissionMode {
+enum AgentMode {
     AcceptEdits,
     BypassPermissions,
     Default,
@@ -80,8 +80,10 @@ impl Tool for Agent {
     fn perform(&self, order: AgentOrder, world: &dyn World) -> Result<Output, ToolError> {
         let report = world.host().agent(&order, world.cancelled())?;
         let (status, text) = match &report.said {
-            Some(said) if said.is_empty() => ("completed", format!("(agent {} said nothing)", report.id)),
-            Some(said) => ("completed", said.clone()),
+            Some(answer) if answer.is_empty() => {
+                ("completed", format!("(agent {} gave no answer)", report.id))
+            }
+            Some(answer) => ("completed", answer.clone()),
             None => ("async_launched", format!("Agent running in background with ID: {}", report.id)),
         };
         Ok(Output::text(text).with_structured(json!({

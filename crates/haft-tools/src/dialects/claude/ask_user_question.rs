@@ -1,6 +1,6 @@
-//! `AskUserQuestion`: a few questions with answers to choose from.
+//! `AskUserQuestion`: questions with answers to choose from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use haft_tool::{
     Choice, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, UserQuestion, Value,
@@ -28,14 +28,14 @@ struct Question {
     #[schemars(length(max = 12))]
     header: String,
     #[schemars(length(min = 2, max = 4))]
-    options: Vec<Answer>,
+    options: Vec<QuestionOption>,
     /// Whether several may be chosen.
     #[serde(rename = "multiSelect")]
     multi_select: bool,
 }
 
-#[derive(Deserialize, Serialize, JsonSchema)]
-struct Answer {
+#[derive(Clone, Deserialize, Serialize, JsonSchema)]
+struct QuestionOption {
     label: String,
     /// What it means to choose this.
     description: String,
@@ -50,58 +50,43 @@ struct Metadata {
 pub(super) struct AskUserQuestion;
 
 impl Input {
-    /// The questions that nobody has answered yet.
-    fn open(&self) -> impl Iterator<Item = &Question> {
-        self.questions.iter().filter(|question| self.known(question).is_none())
+    fn known_answer(&self, question: &Question) -> Option<&String> {
+        self.answers.as_ref()?.get(&question.question)
     }
 
-    fn known(&self, question: &Question) -> Option<&String> {
-        self.answers.as_ref().and_then(|answers| answers.get(&question.question))
-    }
-
-    /// Answers are told by question, so no two may be the same.
+    /// Answers are assigned by question and by label, so both must be unique.
     fn check(&self) -> Result<(), ToolError> {
-        let twice = |at: usize, question: &Question| {
-            self.questions[..at].iter().any(|earlier| earlier.question == question.question)
+        let invalid = |message: String| Err(ToolError::invalid_arguments(message));
+        let mut questions = BTreeSet::new();
+        for (at, Question { question, options, .. }) in self.questions.iter().enumerate() {
+            let labels: BTreeSet<_> = options.iter().map(|option| &option.label).collect();
+            if question.trim().is_empty() {
+                return invalid(format!("questions[{at}].question: it is empty"));
+            }
+            if !questions.insert(question.as_str()) {
+                return invalid(format!("questions[{at}]: {question:?} is asked twice"));
+            }
+            if labels.len() < options.len() {
+                return invalid(format!("questions[{at}].options: two have the same label"));
+            }
+        }
+        let mut answered = self.answers.iter().flat_map(BTreeMap::keys);
+        let Some(unknown) = answered.find(|answered| !questions.contains(answered.as_str())) else {
+            return Ok(());
         };
-        for (at, question) in self.questions.iter().enumerate() {
-            if question.question.trim().is_empty() {
-                return Err(ToolError::invalid_arguments(format!("questions[{at}].question: it is empty")));
-            }
-            if twice(at, question) {
-                return Err(ToolError::invalid_arguments(format!(
-                    "questions[{at}]: {:?} is asked twice",
-                    question.question
-                )));
-            }
-            let labels: Vec<_> = question.options.iter().map(|option| &option.label).collect();
-            if (1..labels.len()).any(|at| labels[..at].contains(&labels[at])) {
-                let why = format!("questions[{at}].options: two have the same label");
-                return Err(ToolError::invalid_arguments(why));
-            }
-        }
-        let asked = || self.questions.iter().map(|question| question.question.as_str());
-        for answered in self.answers.iter().flat_map(BTreeMap::keys) {
-            if !asked().any(|question| question == answered) {
-                let near = close_names(answered, asked());
-                let near = near.first().map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-                let why = format!("answers: {answered:?} is none of the questions{near}");
-                return Err(ToolError::invalid_arguments(why));
-            }
-        }
-        Ok(())
+        let hint = close_names(unknown, questions).first().map(|near| format!("; did you mean {near:?}?"));
+        invalid(format!("answers: {unknown:?} is none of the questions{}", hint.unwrap_or_default()))
     }
 }
 
-impl From<&Question> for UserQuestion {
-    fn from(question: &Question) -> Self {
-        let choice =
-            |option: &Answer| Choice { label: option.label.clone(), description: option.description.clone() };
-        Self {
-            question: question.question.clone(),
-            header: question.header.clone(),
-            choices: question.options.iter().map(choice).collect(),
-            several: question.multi_select,
+impl Question {
+    fn for_user(&self) -> UserQuestion {
+        let choice = |QuestionOption { label, description }| Choice { label, description };
+        UserQuestion {
+            question: self.question.clone(),
+            header: self.header.clone(),
+            choices: self.options.iter().cloned().map(choice).collect(),
+            several: self.multi_select,
         }
     }
 }
@@ -114,21 +99,22 @@ impl Tool for AskUserQuestion {
 
     fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Input>, ToolError> {
         input.check()?;
-        let asks = input.open().next().map(|_| Effect::Ask);
-        Ok(Planned::new(asks, input))
+        let asks = input.questions.iter().any(|question| input.known_answer(question).is_none());
+        Ok(Planned::new(asks.then_some(Effect::Ask), input))
     }
 
     fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let open: Vec<UserQuestion> = input.open().map(UserQuestion::from).collect();
-        let given = if open.is_empty() { Vec::new() } else { world.host().ask(&open, world.cancelled())? };
-        if given.len() != open.len() {
+        let open = input.questions.iter().filter(|question| input.known_answer(question).is_none());
+        let open: Vec<UserQuestion> = open.map(Question::for_user).collect();
+        let chosen = if open.is_empty() { Vec::new() } else { world.host().ask(&open, world.cancelled())? };
+        if chosen.len() != open.len() {
             return Err(ToolError::internal("the host did not answer every question"));
         }
-        let mut given = given.into_iter().map(|chosen| chosen.join(", "));
+        let mut chosen = chosen.into_iter().map(|labels| labels.join(", "));
         let mut text = String::new();
         let mut answers = serde_json::Map::new();
         for question in &input.questions {
-            let answer = input.known(question).cloned().or_else(|| given.next()).unwrap_or_default();
+            let answer = input.known_answer(question).cloned().or_else(|| chosen.next()).unwrap_or_default();
             text.push_str(&format!("{}\n  {answer}\n", question.question));
             answers.insert(question.question.clone(), Value::String(answer));
         }

@@ -1,21 +1,21 @@
 //! `Bash`: a shell command.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use haft_tool::{
-    Effect, EffectKind, ErrorKind, Exit, JsonSchema, Output, Planned, Planning, Text, Tool, ToolError, World,
-    json, path_to_text,
+    Effect, EffectKind, ErrorKind, Exit, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json,
+    path_to_text,
 };
 use serde::Deserialize;
 
-use crate::ops::shell;
+use crate::ops::shell::{self, shell_argv};
 use crate::ops::write::write;
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
-const MOST_TIMEOUT_MS: u64 = 600_000;
+const MAX_TIMEOUT_MS: u64 = 600_000;
 
-/// Run a command with bash in the workspace. Output and errors come together; everything the command started ends with it. Nothing can be typed into it. For servers and long work use `run_in_background`, then `TaskOutput`.
+/// Run a command with bash in the workspace. Output and errors come together. It gets no input, and all that it started ends with it. For servers and long work use `run_in_background`, then `TaskOutput`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -34,7 +34,7 @@ pub(super) struct Input {
     simulated: Option<SimulatedEdit>,
 }
 
-/// What a client that has worked out the command's edit sends with it.
+/// The result of a `sed` command that the client has computed.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(description = "")]
 struct SimulatedEdit {
@@ -46,10 +46,9 @@ struct SimulatedEdit {
 
 pub(super) struct Bash;
 
-/// What the call does.
 pub(super) enum BashPlan {
     Run { command: String, timeout_ms: u64 },
-    Background { command: String, description: Option<String>, timeout: Option<Duration> },
+    Start { command: String, description: Option<String>, timeout: Option<Duration> },
     Write { path: PathBuf, content: String },
 }
 
@@ -66,16 +65,14 @@ impl Tool for Bash {
             return Ok(Planned::new([effect], BashPlan::Write { path, content: edit.content }));
         }
         let command = input.command;
-        shell::check(&command)?;
+        shell::check_command(&command)?;
         let mut effects = vec![Effect::Run { command: command.clone() }];
-        if input.disable_sandbox == Some(true) {
-            effects.push(Effect::Unsandboxed);
-        }
+        effects.extend((input.disable_sandbox == Some(true)).then_some(Effect::Unsandboxed));
         let plan = if input.run_in_background == Some(true) {
             let timeout = input.timeout.map(Duration::from_millis);
-            BashPlan::Background { command, description: input.description, timeout }
+            BashPlan::Start { command, description: input.description, timeout }
         } else {
-            let timeout_ms = input.timeout.unwrap_or(DEFAULT_TIMEOUT_MS).min(MOST_TIMEOUT_MS);
+            let timeout_ms = input.timeout.unwrap_or(DEFAULT_TIMEOUT_MS).min(MAX_TIMEOUT_MS);
             BashPlan::Run { command, timeout_ms }
         };
         Ok(Planned::new(effects, plan))
@@ -84,71 +81,49 @@ impl Tool for Bash {
     fn perform(&self, plan: BashPlan, world: &dyn World) -> Result<Output, ToolError> {
         match plan {
             BashPlan::Run { command, timeout_ms } => run(world, &command, timeout_ms),
-            BashPlan::Background { command, description, timeout } => {
-                start(world, &command, description.as_deref(), timeout)
+            BashPlan::Start { command, description, timeout } => {
+                let description = description.as_deref().unwrap_or(&command);
+                let task =
+                    shell::start_task(world, shell_argv("bash", &command), None, description, timeout)?;
+                let text = format!("Command running in background with ID: {}", task.id);
+                let structured = json!({"backgroundTaskId": task.id, "receipt": task.receipt});
+                Ok(Output::text(text).with_structured(structured))
             }
-            BashPlan::Write { path, content } => write_instead(world, &path, &content),
+            BashPlan::Write { path, content } => {
+                let result = write(world, &path, &content)?;
+                let path = &result.written.path;
+                let text = format!("Wrote {} as the command would have", path.display());
+                let structured = json!({"filePath": path_to_text(path), "bytes": result.bytes});
+                Ok(Output::text(text).with_structured(structured))
+            }
         }
     }
 }
 
 fn run(world: &dyn World, command: &str, timeout_ms: u64) -> Result<Output, ToolError> {
-    let done = shell::run(world, "bash", command, Duration::from_millis(timeout_ms), true)?;
-    let (kind, last) = match done.exit {
+    let argv = shell_argv("bash", command);
+    let mut done = shell::run_merged(world, argv, None, Duration::from_millis(timeout_ms))?;
+    let (kind, ending) = match done.exit {
         Exit::Code(0) => (None, None),
-        Exit::Code(code) => (Some(ErrorKind::ExecutionFailed), Some(format!("Exit code {code}"))),
-        Exit::Signal(signal) => (Some(ErrorKind::ExecutionFailed), Some(format!("Ended by signal {signal}"))),
         Exit::TimedOut => {
-            let text =
-                format!("Timed out after {timeout_ms} ms; the command and all it had started were ended");
-            (Some(ErrorKind::Timeout), Some(text))
+            let ended = "the command and all it had started were ended";
+            (Some(ErrorKind::Timeout), Some(format!("Timed out after {timeout_ms} ms; {ended}")))
         }
         Exit::Cancelled => (Some(ErrorKind::Interrupted), Some("Cancelled".to_owned())),
+        exit => (Some(ErrorKind::ExecutionFailed), shell::exit_message(exit)),
     };
-    let facts = done.facts(shell::MOST_REFUSALS);
-    let total = done.stdout.total;
-    let mut text: Text = done.stdout.into_text();
-    let end = if text.missing_bytes > 0 { &mut text.tail } else { &mut text.head };
-    for line in last.iter().chain(&facts) {
-        if !end.is_empty() && !end.ends_with('\n') {
-            end.push('\n');
-        }
-        end.push_str(line);
-    }
-    if text.total_bytes() == 0 {
-        text.head.push_str("(no output)");
-    }
-    let output = Output::text(text).with_structured(json!({
-        "exitCode": match done.exit { Exit::Code(code) => Some(code), _ => None },
+    let structured = json!({
+        "exitCode": shell::exit_code(done.exit),
         "signal": match done.exit { Exit::Signal(signal) => Some(signal), _ => None },
         "timedOut": done.exit == Exit::TimedOut,
         "interrupted": done.exit == Exit::Cancelled,
-        "outputBytes": total,
-        "durationMs": u64::try_from(done.elapsed.as_millis()).unwrap_or(u64::MAX),
+        "outputBytes": done.stdout.total,
+        "durationMs": shell::milliseconds(done.elapsed),
         "leftBehind": done.left_behind,
         "denials": done.denials,
         "exhausted": done.exhausted,
-    }));
-    Ok(match kind {
-        Some(kind) => output.failed(kind),
-        None => output,
-    })
-}
-
-fn write_instead(world: &dyn World, path: &Path, content: &str) -> Result<Output, ToolError> {
-    let wrote = write(world, path, content)?;
-    let text = format!("Wrote {} as the command would have", wrote.written.path.display());
-    Ok(Output::text(text)
-        .with_structured(json!({"filePath": path_to_text(&wrote.written.path), "bytes": wrote.bytes})))
-}
-
-fn start(
-    world: &dyn World,
-    command: &str,
-    description: Option<&str>,
-    timeout: Option<Duration>,
-) -> Result<Output, ToolError> {
-    let task = shell::start(world, "bash", command, description, timeout)?;
-    let text = format!("Command running in background with ID: {}", task.id);
-    Ok(Output::text(text).with_structured(json!({"backgroundTaskId": task.id, "receipt": task.receipt})))
+    });
+    let text = shell::run_text(&mut done, ending.as_deref(), &[]);
+    let output = Output::text(text).with_structured(structured);
+    Ok(kind.into_iter().fold(output, Output::failed))
 }

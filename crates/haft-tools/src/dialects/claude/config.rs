@@ -1,4 +1,4 @@
-//! `Config`: the user's settings.
+//! `Config`: gets, sets or lists the user's settings.
 
 use haft_tool::{
     Configuration, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Setting, Tool, ToolError,
@@ -6,33 +6,33 @@ use haft_tool::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What lists every setting, besides nothing at all.
+/// Lists all settings, as an empty name does.
 const LIST: &str = "list";
 
-/// Get or set one of the user's Haft settings, or list them all with "list". A new value counts from the next start.
+/// Get or set one of the user's Haft settings, or list them all with "list". New values apply from the next start.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// For example "dialect".
     setting: String,
     /// The new value; leave out to get the present one.
-    value: Option<NewValue>,
+    value: Option<SettingValue>,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
-enum NewValue {
+enum SettingValue {
     Text(String),
-    Truth(bool),
+    Boolean(bool),
     Number(f64),
 }
 
-impl NewValue {
-    /// The value for the file: a whole number stays one.
+impl SettingValue {
+    /// The value for the file; a whole number becomes an integer.
     fn into_value(self) -> Value {
         match self {
             Self::Text(text) => Value::String(text),
-            Self::Truth(truth) => Value::Bool(truth),
+            Self::Boolean(value) => Value::Bool(value),
             #[expect(clippy::cast_possible_truncation, reason = "it is whole and in range")]
             Self::Number(number) if number.fract() == 0.0 && number.abs() < 9e15 => json!(number as i64),
             Self::Number(number) => json!(number),
@@ -78,7 +78,7 @@ impl Tool for Config {
 
     fn perform(&self, plan: ConfigPlan, world: &dyn World) -> Result<Output, ToolError> {
         let config = world.host().configuration().ok_or_else(|| {
-            ToolError::failed("there are no settings here: whoever runs the tools has no haft.toml")
+            ToolError::failed("there are no settings here: the program that runs the tools has no haft.toml")
         })?;
         match plan {
             ConfigPlan::Set { name, value } => set(config, &name, &value, world),
@@ -106,13 +106,15 @@ fn set(
     let before = config.get(name)?;
     let written = world.files().update(config.file(), &mut |old| config.changed(old, name, value))?;
     let after = config.get(name)?;
-    // What stands above the user's file still counts, and the caller should not believe otherwise.
-    let hidden = if after.value == before.value && after.origin == before.origin && *value != after.value {
-        format!("; {} still counts more", after.origin)
+    // A project file or a variable may override the user's file.
+    let overridden = if after.value == before.value && after.origin == before.origin && *value != after.value
+    {
+        format!("; {} overrides it", after.origin)
     } else {
         String::new()
     };
-    let text = format!("Set {name} in {}; it counts from the next start{hidden}", written.path.display());
+    let text =
+        format!("Set {name} in {}; it applies from the next start{overridden}", written.path.display());
     Ok(Output::text(text).with_structured(json!({
         "operation": "set", "setting": name, "previousValue": before.value, "newValue": after.value,
     })))

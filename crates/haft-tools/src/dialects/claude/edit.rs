@@ -1,18 +1,18 @@
-//! `Edit`: one text for another.
+//! `Edit`: replaces text in a file.
 
 use std::path::PathBuf;
 
 use haft_tool::{
-    Effect, EffectKind, ErrorKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World,
-    json, path_to_text,
+    Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
+    path_to_text,
 };
 use serde::Deserialize;
 
-use crate::ops::edit::{Edited, Wanted, Which, replace};
-use crate::ops::hunk::{Hunk, hunks};
+use crate::ops::edit::{Occurrence, Replacement, edit_file};
+use crate::ops::hunks::{Hunk, hunks};
 
-/// How many blocks of the diff are shown.
-const MOST_HUNKS: usize = 20;
+/// How many hunks of the diff are shown.
+const MAX_HUNKS: usize = 20;
 
 /// Replace text in a file. `old_string` must be the file's exact text and occur once, unless `replace_all` is set. Line numbers from Read are not part of the text.
 #[derive(Deserialize, JsonSchema)]
@@ -22,7 +22,7 @@ pub(super) struct Input {
     file_path: String,
     /// The text to replace.
     old_string: String,
-    /// What to put in its place; may be empty.
+    /// The new text; may be empty.
     new_string: String,
     /// Replace every occurrence.
     #[serde(default)]
@@ -31,54 +31,36 @@ pub(super) struct Input {
 
 pub(super) struct Edit;
 
-/// A checked input and its resolved path.
-pub(super) struct EditPlan {
-    path: PathBuf,
-    input: Input,
-}
-
 impl Tool for Edit {
     const NAME: &'static str = "Edit";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
     type Input = Input;
-    type Plan = EditPlan;
+    type Plan = (PathBuf, Input);
 
-    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<EditPlan>, ToolError> {
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<(PathBuf, Input)>, ToolError> {
+        let invalid = |message: &str| Err(ToolError::invalid_arguments(message));
         if input.old_string.is_empty() {
-            return Err(ToolError::invalid_arguments(
-                "old_string: it is empty; to make a new file use Write",
-            ));
+            return invalid("old_string: it is empty; to make a new file use Write");
         }
         if input.old_string == input.new_string {
-            return Err(ToolError::invalid_arguments(
-                "new_string: it is the same as old_string; there is nothing to change",
-            ));
+            return invalid("new_string: it is the same as old_string; there is nothing to change");
         }
         let path = at.only_absolute("file_path", &input.file_path)?;
-        Ok(Planned::new([Effect::Write { path: path.clone() }], EditPlan { path, input }))
+        Ok(Planned::new([Effect::Write { path: path.clone() }], (path, input)))
     }
 
-    fn perform(&self, plan: EditPlan, world: &dyn World) -> Result<Output, ToolError> {
-        let EditPlan { path, input } = plan;
-        let which = if input.replace_all { Which::All } else { Which::Only };
-        let mut done: Option<Edited> = None;
-        let written = world.files().update(&path, &mut |current| {
-            let Some(bytes) = current else {
-                let message = format!("{} does not exist; to make a new file use Write", path.display());
-                return Err(ToolError::new(ErrorKind::FileNotFound, message));
-            };
-            let (old, new, field) = (&input.old_string, &input.new_string, "old_string");
-            let mut edited = replace(bytes, &path, &Wanted { old, new, which, field })?;
-            let bytes = std::mem::take(&mut edited.bytes);
-            done = Some(edited);
-            Ok(bytes)
-        })?;
-        let Some(done) = done else { return Err(ToolError::internal("the edit was not made")) };
-        let count = done.spans.len();
-        let diff = hunks(&done.old_text, &done.spans, MOST_HUNKS);
+    fn perform(&self, (path, input): (PathBuf, Input), world: &dyn World) -> Result<Output, ToolError> {
+        let replacement = Replacement {
+            old: &input.old_string,
+            new: &input.new_string,
+            occurrence: if input.replace_all { Occurrence::All } else { Occurrence::UniqueOrAll },
+            field: "old_string",
+        };
+        let (written, edited) = edit_file(world, &path, "Write", &replacement)?;
+        let count = edited.spans.len();
+        let diff = hunks(&edited.old_text, &edited.spans, MAX_HUNKS);
         let times = if count == 1 { String::new() } else { format!(" ({count} replacements)") };
-        let notes: String = done.notes.iter().map(|note| format!("; {note}")).collect();
-        let mut text = format!("Edited {}{times}{notes}\n", written.path.display());
+        let mut text = format!("Edited {}{times}{}\n", written.path.display(), edited.notes());
         text.extend(diff.iter().map(Hunk::to_text));
         Ok(Output::text(text).with_structured(json!({
             "filePath": path_to_text(&written.path),

@@ -1,4 +1,4 @@
-//! `ExitPlanMode`: the plan is ready; may the work begin?
+//! `ExitPlanMode`: asks the user to approve a plan.
 
 use haft_tool::{
     Effect, EffectKind, JsonSchema, Output, PlanReady, Planned, Planning, Tool, ToolError, World, json,

@@ -1,16 +1,17 @@
-//! `Glob`: files by the pattern of their path.
+//! `Glob`: files by a pattern of their path.
 
 use haft_tool::{
     Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json,
 };
 use serde::Deserialize;
 
-use crate::ops::glob::Search;
+use crate::ops::glob::{GlobQuery, path_lines};
 
-/// How much of a long list is shown.
-const MOST_CHARS: usize = 50_000;
+const MAX_CHARS: usize = 50_000;
+/// How much text is produced, since a character has at least one byte.
+const MAX_BYTES: usize = 2 * MAX_CHARS;
 
-/// Find files by pattern, newest first: `*` within a name, `**` across directories, `{a,b}` for choices. Ignored and hidden files are left out.
+/// Find files by pattern, newest first: `*` within a name, `**` across directories, `{a,b}` for choices. Ignored files and `.git` are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -27,30 +28,23 @@ impl Tool for Glob {
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
     const BOUND: Bound = Bound {
         notice: |cut| {
-            format!(
-                "[... {} of {} characters not shown; use a narrower pattern]",
-                cut.total_chars - cut.shown_chars,
-                cut.total_chars
-            )
+            let hidden = cut.total_chars - cut.shown_chars;
+            format!("[... {hidden} of {} characters not shown; use a narrower pattern]", cut.total_chars)
         },
-        ..Bound::DEFAULT.head().chars(MOST_CHARS)
+        ..Bound::DEFAULT.head().chars(MAX_CHARS)
     };
     type Input = Input;
-    type Plan = Search;
+    type Plan = GlobQuery;
 
-    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<Search>, ToolError> {
-        let root = match &input.path {
-            Some(path) => at.only_absolute("path", path)?,
-            None => at.workspace.clone(),
-        };
-        let search = Search::new(&root, &input.pattern)?;
-        Ok(Planned::new([Effect::Read { path: search.root.clone() }], search))
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<GlobQuery>, ToolError> {
+        let root = super::directory_or_workspace(input.path.as_deref(), at)?;
+        let query = GlobQuery::new(&root, &input.pattern)?;
+        Ok(Planned::new([Effect::Read { path: query.root.clone() }], query))
     }
 
-    fn perform(&self, search: Search, world: &dyn World) -> Result<Output, ToolError> {
-        let files = search.run(world)?;
-        let count = files.count();
-        let text = if count == 0 { "No files found\n".into() } else { files.into_text(2 * MOST_CHARS) };
-        Ok(Output::text(text).with_structured(json!({"numFiles": count})))
+    fn perform(&self, query: GlobQuery, world: &dyn World) -> Result<Output, ToolError> {
+        let files = query.run(world)?;
+        let text = if files.is_empty() { "No files found\n".into() } else { path_lines(&files, MAX_BYTES) };
+        Ok(Output::text(text).with_structured(json!({"numFiles": files.len()})))
     }
 }

@@ -1,21 +1,23 @@
 //! `Grep`: file contents by regular expression, with ripgrep's flags.
 
 use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Text, Tool, ToolError, WalkRequest,
-    World, json,
+    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, WalkRequest, World,
+    json,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::ops::grep::{Query, Tell};
+use crate::ops::grep::{GrepMode, GrepQuery, GrepReport, PageRange, split_globs};
 
-/// Search file contents by regular expression (ripgrep's syntax). Ignored, hidden and binary files are left out.
+const MAX_CHARS: usize = 100_000;
+
+/// Search file contents by regular expression (ripgrep's syntax). Ignored and binary files are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     pattern: String,
     /// Absolute path to search; the workspace if left out.
     path: Option<String>,
-    /// Only files that match, for example `*.{ts,tsx}`.
+    /// For example `*.{ts,tsx}` or `*.c,*.h`.
     glob: Option<String>,
     /// What to show: lines, files (default), or matches per file.
     output_mode: Option<OutputMode>,
@@ -50,63 +52,21 @@ pub(super) struct Input {
     multiline: Option<bool>,
 }
 
-#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum OutputMode {
     Content,
+    #[default]
     FilesWithMatches,
     Count,
 }
 
 pub(super) struct Grep;
 
-impl Input {
-    fn limit(&self) -> Option<usize> {
-        self.head_limit.filter(|limit| *limit > 0)
-    }
-
-    fn mode(&self) -> OutputMode {
-        self.output_mode.unwrap_or(OutputMode::FilesWithMatches)
-    }
-
-    fn query(&self, planning: &Planning) -> Result<Query, ToolError> {
-        let root = match &self.path {
-            Some(path) => planning.only_absolute("path", path)?,
-            None => planning.workspace.clone(),
-        };
-        let around = self.around.or(self.context);
-        let lines = |own: Option<u32>| own.or(around).unwrap_or(0) as usize;
-        Ok(Query {
-            pattern: self.pattern.clone(),
-            relative_to: self.path.is_none().then(|| root.clone()),
-            walk: WalkRequest {
-                root,
-                globs: self.glob.iter().cloned().collect(),
-                file_type: self.file_type.clone(),
-                hidden: false,
-            },
-            tell: match self.mode() {
-                OutputMode::Content => Tell::Lines,
-                OutputMode::FilesWithMatches => Tell::Files,
-                OutputMode::Count => Tell::Counts,
-            },
-            before: lines(self.before),
-            after: lines(self.after),
-            line_numbers: self.line_numbers.unwrap_or(true),
-            ignore_case: self.ignore_case.unwrap_or(false),
-            only_matching: self.only_matching.unwrap_or(false),
-            multiline: self.multiline.unwrap_or(false),
-            wanted: self.limit().map(|limit| limit.saturating_add(self.offset.unwrap_or(0))),
-        })
-    }
-}
-
-/// The query, and which of its lines are shown.
 pub(super) struct GrepPlan {
-    query: Query,
-    mode: OutputMode,
-    limit: Option<usize>,
-    offset: Option<usize>,
+    query: GrepQuery,
+    output_mode: OutputMode,
+    range: PageRange,
 }
 
 impl Tool for Grep {
@@ -120,39 +80,53 @@ impl Tool for Grep {
                 cut.total_chars
             )
         },
-        ..Bound::DEFAULT.head().chars(100_000)
+        ..Bound::DEFAULT.head().chars(MAX_CHARS)
     };
     type Input = Input;
     type Plan = GrepPlan;
 
     fn plan(&self, input: Input, at: &Planning) -> Result<Planned<GrepPlan>, ToolError> {
-        let query = input.query(at)?;
-        let effect = Effect::Read { path: query.walk.root.clone() };
-        let plan = GrepPlan { query, mode: input.mode(), limit: input.limit(), offset: input.offset };
-        Ok(Planned::new([effect], plan))
+        let root = super::directory_or_workspace(input.path.as_deref(), at)?;
+        let effect = Effect::Read { path: root.clone() };
+        let context = input.around.or(input.context);
+        let lines = |own: Option<u32>| own.or(context).unwrap_or(0) as usize;
+        let output_mode = input.output_mode.unwrap_or_default();
+        let range = PageRange {
+            offset: input.offset.unwrap_or(0),
+            limit: input.head_limit.filter(|limit| *limit > 0),
+        };
+        let query = GrepQuery {
+            pattern: input.pattern,
+            relative_to: input.path.is_none().then(|| root.clone()),
+            walk: WalkRequest {
+                root,
+                globs: input.glob.as_deref().map(split_globs).unwrap_or_default(),
+                file_type: input.file_type,
+                hidden: true,
+            },
+            mode: match output_mode {
+                OutputMode::Content => GrepMode::Lines,
+                OutputMode::FilesWithMatches => GrepMode::Files,
+                OutputMode::Count => GrepMode::Counts,
+            },
+            before: lines(input.before),
+            after: lines(input.after),
+            line_numbers: input.line_numbers.unwrap_or(true),
+            ignore_case: input.ignore_case.unwrap_or(false),
+            only_matching: input.only_matching.unwrap_or(false),
+            multiline: input.multiline.unwrap_or(false),
+            max_lines: range.max_lines(),
+        };
+        Ok(Planned::new([effect], GrepPlan { query, output_mode, range }))
     }
 
     fn perform(&self, plan: GrepPlan, world: &dyn World) -> Result<Output, ToolError> {
-        let GrepPlan { query, mode, limit, offset } = plan;
-        let found = query.run(world)?;
-        let structured = json!({
-            "mode": mode, "numFiles": found.files,
-            "appliedLimit": limit, "appliedOffset": offset.filter(|offset| *offset > 0),
-        });
-        if found.files == 0 {
-            return Ok(Output::text("No matches found\n").with_structured(structured));
-        }
-        let mut text = found.text;
-        let mut missing_bytes = found.unheld;
-        if limit.is_some() || offset.is_some() {
-            let lines = text.split_inclusive('\n').skip(offset.unwrap_or(0));
-            text = lines.take(limit.unwrap_or(usize::MAX)).collect();
-            missing_bytes = 0;
-            if text.is_empty() {
-                text.push_str("No matches found that far\n");
-            }
-        }
-        let tail = String::new();
-        Ok(Output::text(Text { head: text, missing_bytes, tail }).with_structured(structured))
+        let output = plan.query.run(world)?;
+        let report = GrepReport::new(&output, plan.query.mode, plan.range);
+        Ok(Output::text(report.text).with_structured(json!({
+            "mode": plan.output_mode, "numFiles": output.files, "numLines": report.lines, "numMatches": report.matches,
+            "appliedLimit": report.applied_limit,
+            "appliedOffset": Some(plan.range.offset).filter(|offset| *offset > 0),
+        })))
     }
 }

@@ -1,4 +1,4 @@
-//! `ListMcpResources`: what connected servers offer to read.
+//! `ListMcpResources`: the resources of connected MCP servers.
 
 use haft_tool::{
     Effect, EffectKind, JsonSchema, Output, Planned, Planning, Resource, Tool, ToolError, World, json,
@@ -31,10 +31,7 @@ impl Tool for ListMcpResources {
 
     fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let all = world.host().resources(input.server.as_deref())?;
-        let text = match all.as_slice() {
-            [] => "No resources".to_owned(),
-            all => all.iter().map(line).collect(),
-        };
+        let text = if all.is_empty() { "No resources".to_owned() } else { all.iter().map(line).collect() };
         Ok(Output::text(text).with_structured(json!({"resources": all})))
     }
 }

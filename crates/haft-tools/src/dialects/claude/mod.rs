@@ -19,13 +19,14 @@ mod web_fetch;
 mod web_search;
 mod write;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use haft_tool::{Dialect, Reads};
+use haft_tool::{Dialect, Planning, Reads, ToolError};
 
 use crate::Settings;
 
-pub use task_output::notice;
+pub use crate::ops::tasks::notice;
 
 /// The dialect and all its tools.
 pub fn dialect(settings: &Settings) -> Dialect {
@@ -43,7 +44,7 @@ pub fn dialect(settings: &Settings) -> Dialect {
             Arc::new(task_stop::TaskStop),
             Arc::new(todo_write::TodoWrite),
             Arc::new(web_fetch::WebFetch),
-            Arc::new(web_search::WebSearch::new(settings)),
+            Arc::new(web_search::WebSearch { settings: settings.clone() }),
             Arc::new(agent::Agent),
             Arc::new(ask_user_question::AskUserQuestion),
             Arc::new(exit_plan_mode::ExitPlanMode),
@@ -58,4 +59,9 @@ pub fn dialect(settings: &Settings) -> Dialect {
         keeps: Vec::new(),
         asks: Vec::new(),
     }
+}
+
+/// The directory to search: `path`, which must be absolute, else the workspace.
+fn directory_or_workspace(path: Option<&str>, at: &Planning) -> Result<PathBuf, ToolError> {
+    path.map_or_else(|| Ok(at.workspace.clone()), |path| at.only_absolute("path", path))
 }

@@ -1,4 +1,4 @@
-//! `ReadMcpResource`: what a resource of a connected server holds.
+//! `ReadMcpResource`: a resource of a connected MCP server.
 
 use haft_tool::{Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World};
 use serde::Deserialize;

@@ -1,18 +1,18 @@
-//! `TaskOutput`: what a background task has written, and where it stands.
+//! `TaskOutput`: the output and state of a background task.
 
 use std::time::Duration;
 
 use haft_tool::{
-    Effect, EffectKind, Exit, JsonSchema, Output, Planned, Planning, TaskInfo, TaskRead, Tool, ToolError,
-    World, json,
+    Effect, EffectKind, Exit, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json,
 };
 use serde::Deserialize;
 
-use crate::ops::shell;
+use crate::ops::shell::exit_code;
+use crate::ops::tasks::task_text;
 
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
-/// What one look gives; below what a caller sees at once, so that nothing has to be cut.
-const MOST_BYTES: usize = 28_000;
+/// Less than the bound of the result, so that nothing is cut.
+const MAX_BYTES: usize = 28_000;
 
 /// Get what a background task has written since you last asked, and its status; also after it has ended.
 #[derive(Deserialize, JsonSchema)]
@@ -41,14 +41,12 @@ impl Tool for TaskOutput {
     fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let timeout = input.timeout.unwrap_or(DEFAULT_TIMEOUT_MS);
         let wait = input.block.unwrap_or(true).then(|| Duration::from_millis(timeout));
-        let read = world.tasks().read(&input.task_id, wait, MOST_BYTES)?;
-        let (retrieval, still) = match (read.info.state.is_over(), wait) {
+        let read = world.tasks().read(&input.task_id, wait, MAX_BYTES)?;
+        let (retrieval, waiting) = match (read.info.state.is_over(), wait) {
             (true, _) => ("success", None),
             (false, Some(_)) => ("timeout", Some(format!("(still running after {timeout} ms)"))),
             (false, None) => ("not_ready", Some("(still running)".to_owned())),
         };
-        let output = String::from_utf8_lossy(&read.output);
-        let exit = read.info.exit;
         let finished = read.finished.as_ref();
         let structured = json!({
             "retrieval_status": retrieval,
@@ -57,9 +55,9 @@ impl Tool for TaskOutput {
                 "task_type": "local_bash",
                 "status": read.info.state,
                 "description": read.info.description,
-                "output": output,
-                "exitCode": match exit { Some(Exit::Code(code)) => Some(code), _ => None },
-                "signal": match exit { Some(Exit::Signal(signal)) => Some(signal), _ => None },
+                "output": String::from_utf8_lossy(&read.output),
+                "exitCode": read.info.exit.and_then(exit_code),
+                "signal": match read.info.exit { Some(Exit::Signal(signal)) => Some(signal), _ => None },
                 "error": read.error.as_ref().map(|error| &error.message),
             },
             "waitingBytes": read.more,
@@ -70,47 +68,6 @@ impl Tool for TaskOutput {
             "exhausted": finished.and_then(|finished| finished.exhausted.as_ref()),
             "receipt": read.info.receipt,
         });
-        Ok(Output::text(text(&read, &output, still)).with_structured(structured))
+        Ok(Output::text(task_text(&read, Self::NAME, waiting.as_deref())).with_structured(structured))
     }
-}
-
-/// The output, with a line for everything else there is to say.
-fn text(read: &TaskRead, output: &str, still: Option<String>) -> String {
-    let mut lines = Vec::new();
-    if read.more > 0 {
-        lines.push(format!("({} bytes more: call TaskOutput again)", read.more));
-    } else {
-        lines.extend(still);
-        lines.extend(read.error.iter().map(|error| error.message.clone()));
-        if let Some(finished) = &read.finished {
-            lines.push(shell::ending(finished.exit).unwrap_or_else(|| "(completed)".to_owned()));
-            lines.extend(finished.facts(shell::MOST_REFUSALS));
-        }
-    }
-    let mut text = String::new();
-    if read.skipped > 0 {
-        text.push_str(&format!("[... {} bytes were not kept ...]\n", read.skipped));
-    }
-    text.push_str(output);
-    for line in lines {
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
-        text.push_str(&line);
-    }
-    text
-}
-
-/// The words that tell a model that a task has ended.
-pub fn notice(task: &TaskInfo) -> String {
-    let TaskInfo { id, description, state, exit, .. } = task;
-    let ending = exit.and_then(shell::ending).map(|ending| format!(": {ending}")).unwrap_or_default();
-    let state = state.word();
-    // What a command is called must not look like the end of the notice.
-    let description = description.replace('<', "&lt;");
-    format!(
-        "<task-notification>\n<task-id>{id}</task-id>\n<status>{state}</status>\n\
-         <summary>Background command \"{description}\" has ended ({state}){ending}. Read it with TaskOutput.</summary>\n\
-         </task-notification>"
-    )
 }

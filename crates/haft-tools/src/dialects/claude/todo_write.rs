@@ -3,21 +3,21 @@
 use haft_tool::{Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json};
 use serde::{Deserialize, Serialize};
 
-/// What the session keeps the list under.
+/// The session's note that holds the list.
 const TODOS: &str = "todos";
 
 /// Keep a list of todos for work of several steps; each call replaces the whole list. Have one item in progress, and mark items completed as soon as they are.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    todos: Vec<Todo>,
+    todos: Vec<TodoItem>,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
-pub(super) struct Todo {
+pub(super) struct TodoItem {
     /// For example "Run the tests".
     content: String,
-    status: Status,
+    status: TodoStatus,
     /// For example "Running the tests".
     #[serde(rename = "activeForm")]
     active_form: String,
@@ -25,7 +25,7 @@ pub(super) struct Todo {
 
 #[derive(Deserialize, Serialize, JsonSchema, PartialEq)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum TodoStatus {
     Pending,
     InProgress,
     Completed,
@@ -37,9 +37,9 @@ impl Tool for TodoWrite {
     const NAME: &'static str = "TodoWrite";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Note];
     type Input = Input;
-    type Plan = Vec<Todo>;
+    type Plan = Vec<TodoItem>;
 
-    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Vec<Todo>>, ToolError> {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Vec<TodoItem>>, ToolError> {
         for (at, todo) in input.todos.iter().enumerate() {
             for (field, text) in [("content", &todo.content), ("activeForm", &todo.active_form)] {
                 if text.trim().is_empty() {
@@ -50,18 +50,18 @@ impl Tool for TodoWrite {
         Ok(Planned::new([Effect::Note { name: TODOS.to_owned() }], input.todos))
     }
 
-    fn perform(&self, todos: Vec<Todo>, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, todos: Vec<TodoItem>, world: &dyn World) -> Result<Output, ToolError> {
         let old = world.note(TODOS)?.unwrap_or_else(|| json!([]));
         let new = serde_json::to_value(&todos)?;
         world.set_note(TODOS, new.clone());
         let facts = json!({"oldTodos": old, "newTodos": new});
         world.host().notify(TODOS, &facts);
-        let count = |status: Status| todos.iter().filter(|todo| todo.status == status).count();
+        let count = |status: TodoStatus| todos.iter().filter(|todo| todo.status == status).count();
         let text = format!(
             "The list has {} pending, {} in progress, {} completed",
-            count(Status::Pending),
-            count(Status::InProgress),
-            count(Status::Completed)
+            count(TodoStatus::Pending),
+            count(TodoStatus::InProgress),
+            count(TodoStatus::Completed)
         );
         Ok(Output::text(text).with_structured(facts))
     }

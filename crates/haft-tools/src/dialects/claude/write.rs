@@ -16,13 +16,12 @@ use crate::ops::write::write;
 pub(super) struct Input {
     /// Absolute path of the file.
     file_path: String,
-    /// All that the file shall hold.
+    /// The whole new content.
     content: String,
 }
 
 pub(super) struct Write;
 
-/// The file and its new contents.
 pub(super) struct WritePlan {
     path: PathBuf,
     content: String,
@@ -40,18 +39,15 @@ impl Tool for Write {
     }
 
     fn perform(&self, plan: WritePlan, world: &dyn World) -> Result<Output, ToolError> {
-        let wrote = write(world, &plan.path, &plan.content)?;
+        let result = write(world, &plan.path, &plan.content)?;
         let lines = plan.content.lines().count();
-        let created = wrote.written.before == Node::Absent;
-        let verb = if created { "Created" } else { "Wrote" };
-        let place = wrote.written.path.display();
-        let mut text = format!("{verb} {place} ({lines} lines, {} bytes)", wrote.bytes);
-        if let Some(note) = wrote.note {
-            text.push_str(&format!("; {note}"));
-        }
+        let created = result.written.before == Node::Absent;
+        let (verb, kind) = if created { ("Created", "create") } else { ("Wrote", "update") };
+        let note = result.note.map(|note| format!("; {note}")).unwrap_or_default();
+        let path = &result.written.path;
+        let text = format!("{verb} {} ({lines} lines, {} bytes){note}", path.display(), result.bytes);
         Ok(Output::text(text).with_structured(json!({
-            "type": if created { "create" } else { "update" },
-            "filePath": path_to_text(&wrote.written.path), "lines": lines, "bytes": wrote.bytes,
+            "type": kind, "filePath": path_to_text(path), "lines": lines, "bytes": result.bytes,
         })))
     }
 }

@@ -1,4 +1,4 @@
-//! `edit_file`: the one occurrence of a text for another.
+//! `edit_file`: replaces the only occurrence of a text.
 
 use std::path::PathBuf;
 
@@ -6,9 +6,10 @@ use haft_tool::{
     Bound, Effect, EffectKind, ErrorKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value,
     World, json, result_schema_of,
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use crate::ops::edit::{Wanted, Which, replace};
+use super::write_file::Confirmation;
+use crate::ops::edit::{Occurrence, Replacement, edit_file};
 
 /// Replace text in a file. `old_text` must occur exactly once.
 #[derive(Deserialize, JsonSchema)]
@@ -22,57 +23,33 @@ pub(super) struct Input {
     new_text: String,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct Given {
-    /// What was done.
-    message: String,
-}
+pub(super) struct ClawftEditFile;
 
-pub(super) struct EditFile;
-
-/// A checked input and its resolved path.
-pub(super) struct EditPlan {
-    path: PathBuf,
-    input: Input,
-}
-
-impl Tool for EditFile {
+impl Tool for ClawftEditFile {
     const NAME: &'static str = "edit_file";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
     const BOUND: Bound = super::BOUND;
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Confirmation>);
     type Input = Input;
-    type Plan = EditPlan;
+    type Plan = (PathBuf, Input);
 
-    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<EditPlan>, ToolError> {
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<(PathBuf, Input)>, ToolError> {
         if input.old_text.is_empty() {
-            return Err(ToolError::invalid_arguments(
-                "old_text: it is empty; to make a new file use write_file",
-            ));
+            let message = "old_text: it is empty; to make a new file use write_file";
+            return Err(ToolError::invalid_arguments(message));
         }
         let path = at.absolute(&input.path)?;
-        Ok(Planned::new([Effect::Write { path: path.clone() }], EditPlan { path, input }))
+        Ok(Planned::new([Effect::Write { path: path.clone() }], (path, input)))
     }
 
-    fn perform(&self, plan: EditPlan, world: &dyn World) -> Result<Output, ToolError> {
-        let EditPlan { path, input } = plan;
-        let (old, new) = (input.old_text.as_str(), input.new_text.as_str());
-        let wanted = Wanted { old, new, which: Which::Once, field: "old_text" };
-        world.files().update(&path, &mut |current| {
-            let Some(bytes) = current else {
-                let message = format!("{} does not exist; to make it use write_file", path.display());
-                return Err(ToolError::new(ErrorKind::FileNotFound, message));
-            };
-            replace(bytes, &path, &wanted).map(|edited| edited.bytes).map_err(as_arguments)
+    fn perform(&self, (path, input): (PathBuf, Input), world: &dyn World) -> Result<Output, ToolError> {
+        let (old, new) = (&input.old_text, &input.new_text);
+        let replacement = Replacement { old, new, occurrence: Occurrence::Unique, field: "old_text" };
+        edit_file(world, &path, "write_file", &replacement).map_err(|error| match error.kind {
+            // clawft reports a text that does not occur once as invalid arguments.
+            ErrorKind::TargetNotFound => ToolError { kind: ErrorKind::InvalidArguments, ..error },
+            _ => error,
         })?;
-        Ok(Output::json(json!(Given { message: format!("Successfully edited {}", input.path) })))
-    }
-}
-
-/// A text that is not there once is a matter of the arguments here.
-fn as_arguments(error: ToolError) -> ToolError {
-    match error.kind {
-        ErrorKind::TargetNotFound => ToolError { kind: ErrorKind::InvalidArguments, ..error },
-        _ => error,
+        Ok(Output::json(json!(Confirmation { message: format!("Successfully edited {}", input.path) })))
     }
 }

@@ -1,15 +1,15 @@
-//! `exec_shell`: a shell command, its streams apart.
+//! `exec_shell`: a shell command with separate streams.
 
 use haft_tool::{
-    Bound, Effect, EffectKind, Exit, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World,
-    json, result_schema_of,
+    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
+    result_schema_of,
 };
 use serde::{Deserialize, Serialize};
 
-use super::ended_early;
-use crate::ops::{denylist, shell};
+use crate::ops::denylist::denied;
+use crate::ops::shell::{self, StreamTexts, shell_argv};
 
-const DEFAULT_SECONDS: f64 = 30.0;
+const DEFAULT_TIMEOUT_SECS: f64 = 30.0;
 
 /// Run a shell command (`sh -c`) in the workspace.
 #[derive(Deserialize, JsonSchema)]
@@ -23,7 +23,7 @@ pub(super) struct Input {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Given {
+struct ClawftRun {
     /// -1 if a signal ended it.
     exit_code: i32,
     /// What it wrote.
@@ -36,45 +36,32 @@ struct Given {
 
 pub(super) struct ExecShell;
 
-/// The command, and how many seconds it may take.
-pub(super) struct ShellPlan {
-    command: String,
-    seconds: f64,
-}
-
 impl Tool for ExecShell {
     const NAME: &'static str = "exec_shell";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Run];
     const BOUND: Bound = super::BOUND;
     const CLAMP_NUMBERS: bool = true;
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<ClawftRun>);
     type Input = Input;
-    type Plan = ShellPlan;
+    type Plan = Input;
 
-    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<ShellPlan>, ToolError> {
-        shell::check(&input.command)?;
-        if let Some(what) = denylist::refusal(&input.command) {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Input>, ToolError> {
+        shell::check_command(&input.command)?;
+        if let Some(what) = denied(&input.command) {
             return Err(ToolError::denied(format!(
                 "the command was not started: it looks like {what}, which is on the denylist"
             )));
         }
-        let effect = Effect::Run { command: input.command.clone() };
-        let seconds = input.timeout.unwrap_or(DEFAULT_SECONDS);
-        Ok(Planned::new([effect], ShellPlan { command: input.command, seconds }))
+        Ok(Planned::new([Effect::Run { command: input.command.clone() }], input))
     }
 
-    fn perform(&self, plan: ShellPlan, world: &dyn World) -> Result<Output, ToolError> {
-        let ShellPlan { command, seconds } = plan;
-        let argv = vec!["sh".to_owned(), "-c".to_owned(), command];
-        let mut done = shell::run_apart(world, argv, None, shell::seconds(seconds))?;
-        let stderr = shell::errors(&mut done);
-        let exit_code = if let Exit::Code(code) = done.exit { code } else { -1 };
-        let result = json!(Given {
-            exit_code,
-            stdout: shell::written(done.stdout),
-            stderr,
-            duration_ms: u64::try_from(done.elapsed.as_millis()).unwrap_or(u64::MAX),
-        });
-        ended_early(done.exit, seconds, result).map(Output::json)
+    fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
+        let timeout = input.timeout.unwrap_or(DEFAULT_TIMEOUT_SECS);
+        let argv = shell_argv("sh", input.command);
+        let mut done = shell::run_separate(world, argv, None, shell::seconds(timeout))?;
+        let StreamTexts { stdout, stderr } = StreamTexts::take(&mut done);
+        let exit_code = shell::exit_code(done.exit).unwrap_or(-1);
+        let duration_ms = shell::milliseconds(done.elapsed);
+        super::run_output(done.exit, timeout, json!(ClawftRun { exit_code, stdout, stderr, duration_ms }))
     }
 }

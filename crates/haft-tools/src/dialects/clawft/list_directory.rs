@@ -1,4 +1,4 @@
-//! `list_directory`: what is in a directory.
+//! `list_directory`: the entries of a directory.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ops::list::list;
 
-/// More entries than these never fit into a result, whatever their names.
-const MOST_ENTRIES: usize = super::MOST_BYTES / r#"{"name":"","is_dir":true,"size":0}"#.len();
+/// More entries do not fit into a result, whatever their names.
+const MAX_ENTRIES: usize = super::MAX_RESULT_BYTES / r#"{"name":"","is_dir":true,"size":0}"#.len();
 
 /// List a directory by name, not what lies deeper.
 #[derive(Deserialize, JsonSchema)]
@@ -22,14 +22,14 @@ pub(super) struct Input {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Given {
+struct ClawftListing {
     /// By name.
-    #[schemars(with = "Vec<Entry>")]
+    #[schemars(with = "Vec<ClawftEntry>")]
     entries: Value,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Entry {
+struct ClawftEntry {
     /// Its name.
     name: String,
     /// Whether it is a directory.
@@ -44,7 +44,7 @@ impl Tool for ListDirectory {
     const NAME: &'static str = "list_directory";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
     const BOUND: Bound = super::BOUND;
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<ClawftListing>);
     type Input = Input;
     type Plan = PathBuf;
 
@@ -54,9 +54,9 @@ impl Tool for ListDirectory {
     }
 
     fn perform(&self, path: PathBuf, world: &dyn World) -> Result<Output, ToolError> {
-        let entries = list(world, &path, MOST_ENTRIES, true, |entry, is_dir| {
-            json!(Entry { name: entry.name.to_string_lossy().into_owned(), is_dir, size: entry.size })
+        let entries = list(world, &path, MAX_ENTRIES, true, |entry, is_dir| {
+            json!(ClawftEntry { name: entry.name.to_string_lossy().into_owned(), is_dir, size: entry.size })
         })?;
-        Ok(Output::json(json!(Given { entries })))
+        Ok(Output::json(json!(ClawftListing { entries })))
     }
 }

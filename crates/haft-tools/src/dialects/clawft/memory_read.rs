@@ -1,4 +1,4 @@
-//! `memory_read`: the memory, or the paragraphs of it that are asked for.
+//! `memory_read`: the memory, or the paragraphs that match.
 
 use haft_tool::{
     Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
@@ -12,12 +12,12 @@ use crate::ops::memory::{Memory, paragraphs};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// What to look for, capitals or not.
+    /// What to look for, ignoring case.
     query: Option<String>,
 }
 
 #[derive(Default, Serialize, JsonSchema)]
-struct Given {
+struct MemoryContent {
     /// All of the memory, if nothing was looked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<String>,
@@ -43,26 +43,29 @@ impl Tool for MemoryRead {
     const NAME: &'static str = "memory_read";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
     const BOUND: Bound = super::BOUND;
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<MemoryContent>);
     type Input = Input;
-    type Plan = Input;
+    type Plan = Option<String>;
 
-    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Input>, ToolError> {
-        Ok(Planned::new(self.memory.effects(|path| Effect::Read { path })?, input))
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<Option<String>>, ToolError> {
+        Ok(Planned::new(self.memory.effects(|path| Effect::Read { path })?, input.query))
     }
 
-    fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let held = self.memory.read(world)?;
-        let nothing = Given::default();
-        Ok(Output::json(json!(match (held, input.query) {
+    fn perform(&self, query: Option<String>, world: &dyn World) -> Result<Output, ToolError> {
+        let mut result = MemoryContent::default();
+        match (self.memory.read(world)?, query) {
             (None, _) => {
-                Given { content: Some(String::new()), message: Some("No memory file found"), ..nothing }
+                result.content = Some(String::new());
+                result.message = Some("No memory file found");
             }
-            (Some(content), None) => Given { content: Some(content), ..nothing },
+            (content, None) => result.content = content,
             (Some(content), Some(query)) => {
                 let matches = paragraphs(&content, &query);
-                Given { query: Some(query), count: Some(matches.len()), matches: Some(matches), ..nothing }
+                result.count = Some(matches.len());
+                result.matches = Some(matches);
+                result.query = Some(query);
             }
-        })))
+        }
+        Ok(Output::json(json!(result)))
     }
 }

@@ -1,4 +1,4 @@
-//! `memory_write`: something to remember.
+//! `memory_write`: appends to the memory or replaces it.
 
 use haft_tool::{
     Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
@@ -15,18 +15,18 @@ pub(super) struct Input {
     /// What to remember.
     content: String,
     /// Add to what is there (default), or replace it.
-    mode: Option<Mode>,
+    mode: Option<MemoryWriteMode>,
 }
 
 #[derive(Deserialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum Mode {
+enum MemoryWriteMode {
     Append,
     Overwrite,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Given {
+struct MemoryWritten {
     /// What was done.
     message: String,
     /// The file that holds the memory.
@@ -41,7 +41,7 @@ impl Tool for MemoryWrite {
     const NAME: &'static str = "memory_write";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
     const BOUND: Bound = super::BOUND;
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<MemoryWritten>);
     type Input = Input;
     type Plan = Input;
 
@@ -50,10 +50,10 @@ impl Tool for MemoryWrite {
     }
 
     fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let append = input.mode != Some(Mode::Overwrite);
+        let append = input.mode != Some(MemoryWriteMode::Overwrite);
         let path = self.memory.write(world, &input.content, append)?;
         let mode = if append { "append" } else { "overwrite" };
         let message = format!("Successfully wrote {} bytes to memory (mode: {mode})", input.content.len());
-        Ok(Output::json(json!(Given { message, path: path_to_text(&path).into_owned() })))
+        Ok(Output::json(json!(MemoryWritten { message, path: path_to_text(&path).into_owned() })))
     }
 }

@@ -1,4 +1,4 @@
-//! `message`: words for people somewhere else.
+//! `message`: a message to a chat.
 
 use haft_tool::{
     Bound, Effect, EffectKind, JsonSchema, Message, Output, Planned, Planning, Tool, ToolError, Value, World,
@@ -19,7 +19,7 @@ pub(super) struct Input {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Given {
+struct SentMessage {
     /// That it is on its way: `sent`.
     status: &'static str,
     /// The channel.
@@ -36,7 +36,7 @@ impl Tool for SendMessage {
     const NAME: &'static str = "message";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Send];
     const BOUND: Bound = super::BOUND;
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<SentMessage>);
     type Input = Input;
     type Plan = Message;
 
@@ -44,9 +44,8 @@ impl Tool for SendMessage {
         let Input { channel, chat_id, content } = input;
         for (field, value) in [("channel", &channel), ("content", &content)] {
             if value.trim().is_empty() {
-                return Err(ToolError::invalid_arguments(format!(
-                    "{field}: expected a text, got an empty one"
-                )));
+                let message = format!("{field}: expected a text, got an empty one");
+                return Err(ToolError::invalid_arguments(message));
             }
         }
         let effect = Effect::Send { channel: channel.clone() };
@@ -55,12 +54,8 @@ impl Tool for SendMessage {
 
     fn perform(&self, message: Message, world: &dyn World) -> Result<Output, ToolError> {
         world.host().send(&message)?;
-        Ok(Output::json(json!(Given {
-            status: "sent",
-            channel: message.channel,
-            chat_id: message.chat_id,
-            // In bytes, as the document counts everywhere else.
-            content_length: message.content.len(),
-        })))
+        let Message { channel, chat_id, content } = message;
+        let content_length = content.len();
+        Ok(Output::json(json!(SentMessage { status: "sent", channel, chat_id, content_length })))
     }
 }

@@ -1,4 +1,4 @@
-//! The `clawft` dialect: the tools of clawft. Each answers with one JSON object.
+//! The `clawft` dialect: the tools of clawft. Each returns one JSON object.
 
 mod edit_file;
 mod exec_shell;
@@ -14,36 +14,34 @@ mod write_file;
 
 use std::sync::Arc;
 
-use haft_tool::{Bound, Dialect, ErrorKind, Exit, Reads, Tool, ToolError, Value};
+use haft_tool::{Bound, Dialect, ErrorKind, Exit, Output, Reads, Tool, ToolError, Value};
 
 use crate::Settings;
 use crate::ops::memory::Memory;
 
-/// The most bytes of a result.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_RESULT_BYTES: usize = 64 << 10;
 
-/// How its results are cut.
-const BOUND: Bound = Bound::json(MOST_BYTES);
+const BOUND: Bound = Bound::json(MAX_RESULT_BYTES);
 
 /// The dialect and all its tools.
 pub fn dialect(settings: &Settings) -> Dialect {
     let memory = Memory::new(&settings.memory, std::env::var_os("HOME"));
     let keeps = [memory_read::MemoryRead::NAME, memory_write::MemoryWrite::NAME]
         .into_iter()
-        .flat_map(|tool| memory.places().iter().map(move |place| (tool, place.clone())))
+        .flat_map(|tool| memory.candidates().iter().map(move |path| (tool, path.clone())))
         .collect();
     Dialect {
         name: "clawft",
         tools: vec![
-            Arc::new(read_file::ReadFile),
+            Arc::new(read_file::ClawftReadFile),
             Arc::new(write_file::WriteFile),
-            Arc::new(edit_file::EditFile),
+            Arc::new(edit_file::ClawftEditFile),
             Arc::new(list_directory::ListDirectory),
             Arc::new(exec_shell::ExecShell),
             Arc::new(memory_read::MemoryRead { memory: memory.clone() }),
             Arc::new(memory_write::MemoryWrite { memory }),
-            Arc::new(web_search::WebSearch::new(settings)),
-            Arc::new(web_fetch::WebFetch),
+            Arc::new(web_search::ClawftWebSearch { settings: settings.clone() }),
+            Arc::new(web_fetch::ClawftWebFetch),
             Arc::new(spawn::Spawn::default()),
             Arc::new(message::SendMessage),
         ],
@@ -56,17 +54,13 @@ pub fn dialect(settings: &Settings) -> Dialect {
     }
 }
 
-/// The result of a command, unless it was ended before it was done; then what it had written goes with the error.
-fn ended_early(exit: Exit, seconds: f64, result: Value) -> Result<Value, ToolError> {
-    let all = "the command and all it had started were ended; what it had written is in the details";
-    match exit {
-        Exit::TimedOut => {
-            let said = format!("Timed out after {seconds} seconds; {all}");
-            Err(ToolError::new(ErrorKind::Timeout, said).with_details(result))
-        }
-        Exit::Cancelled => {
-            Err(ToolError::new(ErrorKind::Interrupted, format!("Cancelled; {all}")).with_details(result))
-        }
-        Exit::Code(_) | Exit::Signal(_) => Ok(result),
-    }
+/// The result of a command. If the command was ended early, the result is in the details of an error.
+fn run_output(exit: Exit, timeout_secs: f64, result: Value) -> Result<Output, ToolError> {
+    let (kind, reason) = match exit {
+        Exit::Code(_) | Exit::Signal(_) => return Ok(Output::json(result)),
+        Exit::TimedOut => (ErrorKind::Timeout, format!("Timed out after {timeout_secs} seconds")),
+        Exit::Cancelled => (ErrorKind::Interrupted, "Cancelled".to_owned()),
+    };
+    let ended = "the command and all it had started were ended; what it had written is in the details";
+    Err(ToolError::new(kind, format!("{reason}; {ended}")).with_details(result))
 }

@@ -1,4 +1,4 @@
-//! `read_file`: a file's text.
+//! `read_file`: the text of a file.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,10 @@ use haft_tool::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::ops::contents::contents;
+use crate::ops::prefix::read_prefix;
+
+/// How much is read; the bound cuts it further.
+const MAX_READ_BYTES: u64 = super::MAX_RESULT_BYTES as u64 * 2;
 
 /// Read a text file.
 #[derive(Deserialize, JsonSchema)]
@@ -19,18 +22,18 @@ pub(super) struct Input {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Given {
+struct ClawftFile {
     /// The file's text.
     content: String,
 }
 
-pub(super) struct ReadFile;
+pub(super) struct ClawftReadFile;
 
-impl Tool for ReadFile {
+impl Tool for ClawftReadFile {
     const NAME: &'static str = "read_file";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
     const BOUND: Bound = super::BOUND;
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<ClawftFile>);
     type Input = Input;
     type Plan = PathBuf;
 
@@ -40,13 +43,11 @@ impl Tool for ReadFile {
     }
 
     fn perform(&self, path: PathBuf, world: &dyn World) -> Result<Output, ToolError> {
-        // More than fits need not be held, only its length.
-        let held = contents(world, &path, super::MOST_BYTES as u64 * 2)?;
-        let total = held.bytes.len() as u64 + held.missing;
-        let mut text = held.only_text(&path)?;
-        if held.missing > 0 {
-            text = cut_string(text, total);
+        let prefix = read_prefix(world, &path, MAX_READ_BYTES)?;
+        let mut content = prefix.require_text(&path)?;
+        if prefix.missing_bytes > 0 {
+            content = cut_string(content, prefix.bytes.len() as u64 + prefix.missing_bytes);
         }
-        Ok(Output::json(json!(Given { content: text })))
+        Ok(Output::json(json!(ClawftFile { content })))
     }
 }

@@ -1,4 +1,4 @@
-//! `web_fetch`: what a server answers, as text.
+//! `web_fetch`: the response of a server as text.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,11 +8,10 @@ use haft_tool::{
     json, result_schema_of,
 };
 use serde::{Deserialize, Serialize};
-use url::Url;
 
-use crate::ops::fetch::{address, effect, words};
+use crate::ops::fetch::{body_text, effect, parse_url};
 
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BODY_BYTES: usize = 1 << 20;
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Fetch a URL: status, content type and body as text.
@@ -28,7 +27,7 @@ pub(super) struct Input {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Given {
+struct FetchedPage {
     /// The HTTP status.
     status: u16,
     /// What the server says the body is.
@@ -41,43 +40,41 @@ struct Given {
     bytes: u64,
 }
 
-pub(super) struct WebFetch;
+pub(super) struct ClawftWebFetch;
 
-impl Tool for WebFetch {
+impl Tool for ClawftWebFetch {
     const NAME: &'static str = "web_fetch";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Reach];
     const BOUND: Bound = super::BOUND;
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<FetchedPage>);
     type Input = Input;
-    type Plan = (Url, Input);
+    type Plan = (HttpRequest, String);
 
-    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<(Url, Input)>, ToolError> {
-        let url = address(&input.url)?;
-        Ok(Planned::new([effect(&url)], (url, input)))
-    }
-
-    fn perform(&self, (url, input): (Url, Input), world: &dyn World) -> Result<Output, ToolError> {
-        let response = world.http().fetch(&HttpRequest {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<(HttpRequest, String)>, ToolError> {
+        let url = parse_url(&input.url)?;
+        let effect = effect(&url);
+        let request = HttpRequest {
             method: input.method.unwrap_or_else(|| "GET".to_owned()),
             headers: input.headers.unwrap_or_default().into_iter().collect(),
             timeout: TIMEOUT,
-            keep_bytes: MOST_BYTES,
+            keep_bytes: MAX_BODY_BYTES,
             ..HttpRequest::get(url)
-        })?;
-        let mut body = words(&response);
+        };
+        Ok(Planned::new([effect], (request, input.url)))
+    }
+
+    fn perform(&self, (request, url): (HttpRequest, String), world: &dyn World) -> Result<Output, ToolError> {
+        let response = world.http().fetch(&request)?;
+        let mut body = body_text(&response);
         if response.more || response.total_bytes > response.body.len() as u64 {
             let at_least = if response.more { "at least " } else { "" };
             body.push_str(&format!(
-                "\n\n[... truncated at {MOST_BYTES} bytes, total response was {at_least}{} bytes]",
+                "\n\n[... truncated at {MAX_BODY_BYTES} bytes, total response was {at_least}{} bytes]",
                 response.total_bytes
             ));
         }
-        Ok(Output::json(json!(Given {
-            status: response.status,
-            content_type: response.header("content-type").unwrap_or_default().to_owned(),
-            body,
-            url: input.url,
-            bytes: response.total_bytes,
-        })))
+        let content_type = response.header("content-type").unwrap_or_default().to_owned();
+        let (status, bytes) = (response.status, response.total_bytes);
+        Ok(Output::json(json!(FetchedPage { status, content_type, body, url, bytes })))
     }
 }

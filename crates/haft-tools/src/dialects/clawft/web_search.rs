@@ -1,4 +1,4 @@
-//! `web_search`: results as the search service gives them.
+//! `web_search`: results as the search service returns them.
 
 use haft_tool::{
     Bound, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
@@ -7,7 +7,7 @@ use haft_tool::{
 use serde::{Deserialize, Serialize};
 
 use crate::Settings;
-use crate::ops::search::{self, Backend, Query, Sites};
+use crate::ops::web_search::{SearchEngine, SearchQuery, SiteFilter, configured};
 
 const DEFAULT_RESULTS: u32 = 5;
 
@@ -23,7 +23,7 @@ pub(super) struct Input {
 }
 
 #[derive(Default, Serialize, JsonSchema)]
-struct Given {
+struct ClawftSearchResults {
     /// Why nothing was searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'static str>,
@@ -37,61 +37,42 @@ struct Given {
     results: Option<Value>,
 }
 
-pub(super) struct WebSearch {
-    settings: Settings,
+pub(super) struct ClawftWebSearch {
+    pub(super) settings: Settings,
 }
 
-impl WebSearch {
-    pub(super) fn new(settings: &Settings) -> Self {
-        Self { settings: settings.clone() }
-    }
-
-    fn backend(&self) -> Result<Option<Box<dyn Backend>>, ToolError> {
-        search::chosen(&self.settings.web_search, &self.settings.loom)
-    }
+pub(super) struct ClawftSearchPlan {
+    engine: Option<SearchEngine>,
+    query: SearchQuery,
 }
 
-/// What to search for, and with which service, if one is set up.
-pub(super) struct SearchPlan {
-    backend: Option<Box<dyn Backend>>,
-    query: String,
-    count: usize,
-}
-
-impl Tool for WebSearch {
+impl Tool for ClawftWebSearch {
     const NAME: &'static str = "web_search";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Reach];
     const BOUND: Bound = super::BOUND;
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<ClawftSearchResults>);
     type Input = Input;
-    type Plan = SearchPlan;
+    type Plan = ClawftSearchPlan;
 
-    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<SearchPlan>, ToolError> {
-        search::words(&input.query)?;
-        let backend = self.backend()?;
-        let effects = backend.as_deref().map(search::effects).unwrap_or_default();
-        let count = input.num_results.unwrap_or(DEFAULT_RESULTS) as usize;
-        Ok(Planned::new(effects, SearchPlan { backend, query: input.query, count }))
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<ClawftSearchPlan>, ToolError> {
+        let max_results = input.num_results.unwrap_or(DEFAULT_RESULTS) as usize;
+        let query = SearchQuery::new(&input.query, max_results, SiteFilter::default())?;
+        let engine = configured(&self.settings.web_search, &self.settings.loom)?;
+        let effect = engine.as_ref().map(SearchEngine::effect);
+        Ok(Planned::new(effect, ClawftSearchPlan { engine, query }))
     }
 
-    fn perform(&self, plan: SearchPlan, world: &dyn World) -> Result<Output, ToolError> {
-        let SearchPlan { backend, query, count } = plan;
-        let answer = match backend {
-            Some(backend) => {
-                let request = Query { text: search::words(&query)?, count, sites: Sites::default() };
-                let found = search::search(backend.as_ref(), &request, world)?;
-                Given { query, results: Some(found.raw), ..Given::default() }
-            }
-            // By its document this is an answer, not an error.
-            None => Given {
-                error: Some("web search not configured"),
-                message: Some(
-                    "No search API endpoint is configured. Set 'tools.web_search.endpoint' in your config.",
-                ),
-                query,
-                results: None,
-            },
-        };
-        Ok(Output::json(json!(answer)))
+    fn perform(&self, plan: ClawftSearchPlan, world: &dyn World) -> Result<Output, ToolError> {
+        let mut result = ClawftSearchResults::default();
+        if let Some(engine) = plan.engine {
+            result.results = Some(engine.search(&plan.query, world)?.raw);
+        } else {
+            // Not an error in clawft.
+            result.error = Some("web search not configured");
+            result.message =
+                Some("No search API endpoint is configured. Set 'tools.web_search.endpoint' in your config.");
+        }
+        result.query = plan.query.text;
+        Ok(Output::json(json!(result)))
     }
 }

@@ -16,40 +16,34 @@ use crate::ops::write::write;
 pub(super) struct Input {
     /// Path in the workspace.
     path: String,
-    /// All that it shall hold.
+    /// The whole new content.
     content: String,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Given {
+pub(super) struct Confirmation {
     /// What was done.
-    message: String,
+    pub(super) message: String,
 }
 
 pub(super) struct WriteFile;
-
-/// A file and its new contents.
-pub(super) struct WritePlan {
-    path: PathBuf,
-    input: Input,
-}
 
 impl Tool for WriteFile {
     const NAME: &'static str = "write_file";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
     const BOUND: Bound = super::BOUND;
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Confirmation>);
     type Input = Input;
-    type Plan = WritePlan;
+    type Plan = (PathBuf, Input);
 
-    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<WritePlan>, ToolError> {
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<(PathBuf, Input)>, ToolError> {
         let path = at.absolute(&input.path)?;
-        Ok(Planned::new([Effect::Write { path: path.clone() }], WritePlan { path, input }))
+        Ok(Planned::new([Effect::Write { path: path.clone() }], (path, input)))
     }
 
-    fn perform(&self, plan: WritePlan, world: &dyn World) -> Result<Output, ToolError> {
-        let wrote = write(world, &plan.path, &plan.input.content)?;
-        let message = format!("Successfully wrote {} bytes to {}", wrote.bytes, plan.input.path);
-        Ok(Output::json(json!(Given { message })))
+    fn perform(&self, (path, input): (PathBuf, Input), world: &dyn World) -> Result<Output, ToolError> {
+        let bytes = write(world, &path, &input.content)?.bytes;
+        let message = format!("Successfully wrote {bytes} bytes to {}", input.path);
+        Ok(Output::json(json!(Confirmation { message })))
     }
 }

@@ -6,21 +6,20 @@ use haft_tool::{
 };
 use serde::{Deserialize, Serialize};
 
-/// As much as other results may have; a log that is cut is still JSON.
-const MOST_BYTES: usize = 30_000;
+const MAX_BYTES: usize = 30_000;
 const DEFAULT_CALLS: usize = 20;
 
 /// List the last recorded calls in this workspace, newest first, with what each changed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// How many [default: 20].
+    /// How many (default 20).
     #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Given {
+struct CallLog {
     /// The newest first.
     calls: Vec<Logged>,
 }
@@ -30,8 +29,8 @@ pub(super) struct HaftLog;
 impl Tool for HaftLog {
     const NAME: &'static str = "haft_log";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Inspect];
-    const BOUND: Bound = Bound::json(MOST_BYTES);
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
+    const BOUND: Bound = Bound::json(MAX_BYTES);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<CallLog>);
     type Input = Input;
     type Plan = usize;
 
@@ -42,6 +41,6 @@ impl Tool for HaftLog {
 
     fn perform(&self, limit: usize, world: &dyn World) -> Result<Output, ToolError> {
         let calls = world.host().log(limit)?;
-        Ok(Output::json(json!(Given { calls })))
+        Ok(Output::json(json!(CallLog { calls })))
     }
 }

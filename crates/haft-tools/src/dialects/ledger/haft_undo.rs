@@ -1,10 +1,9 @@
-//! `haft_undo`: takes a call back.
+//! `haft_undo`: undoes a call.
 
 use haft_tool::{EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World};
 use serde::Deserialize;
 
-/// Take back what a recorded call changed: files get back the bytes they had before. Refused where something else has changed
-/// since. An undo is a recorded call too.
+/// Undo what a recorded call changed. Refused where something else has changed since. An undo is a recorded call too.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {

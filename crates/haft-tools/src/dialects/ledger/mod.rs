@@ -1,4 +1,4 @@
-//! The ledger's own tools: what was done, and taking it back. No dialect has them unless somebody asks for them.
+//! The ledger's own tools: the log and undo. They are in no dialect and are offered only on request.
 
 mod haft_log;
 mod haft_undo;

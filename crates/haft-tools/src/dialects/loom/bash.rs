@@ -1,18 +1,18 @@
-//! `bash`: a shell command, its streams apart.
+//! `bash`: a shell command with separate streams.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use haft_tool::{
-    Bound, Effect, EffectKind, ErrorKind, Exit, FileKind, JsonBound, JsonSchema, Output, Planned, Planning,
-    Tool, ToolError, Value, World, json, result_schema_of,
+    Bound, Effect, EffectKind, ErrorKind, Exit, JsonBound, JsonSchema, Output, Planned, Planning, Tool,
+    ToolError, Value, World, json, result_schema_of,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::ops::shell;
+use crate::ops::shell::{self, StreamTexts, shell_argv};
 
-const DEFAULT_SECONDS: u64 = 60;
-const MOST_STREAM_BYTES: usize = 256 << 10;
+const DEFAULT_TIMEOUT_SECS: u64 = 60;
+const MAX_STREAM_BYTES: usize = 256 << 10;
 
 /// Run a shell command (`sh -c`).
 #[derive(Deserialize, JsonSchema)]
@@ -28,7 +28,7 @@ pub(super) struct Input {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Given {
+struct LoomRun {
     /// Null if it did not end by itself.
     exit_code: Option<i32>,
     /// What it wrote.
@@ -41,67 +41,49 @@ struct Given {
     truncated: bool,
 }
 
-pub(super) struct Bash;
+pub(super) struct LoomBash;
 
-/// The command, and where and how long it runs.
-pub(super) struct BashPlan {
+pub(super) struct LoomBashPlan {
     command: String,
     cwd: Option<PathBuf>,
     timeout: Duration,
 }
 
-impl Tool for Bash {
+impl Tool for LoomBash {
     const NAME: &'static str = "bash";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Run, EffectKind::Read];
     const BOUND: Bound = Bound {
         json: Some(JsonBound {
-            max_bytes: super::MOST_BYTES,
-            strings: Some((MOST_STREAM_BYTES, "truncated")),
+            max_bytes: super::MAX_RESULT_BYTES,
+            strings: Some((MAX_STREAM_BYTES, "truncated")),
         }),
         ..Bound::DEFAULT
     };
     const CLAMP_NUMBERS: bool = true;
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<LoomRun>);
     type Input = Input;
-    type Plan = BashPlan;
+    type Plan = LoomBashPlan;
 
-    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<BashPlan>, ToolError> {
-        shell::check(&input.command)?;
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<LoomBashPlan>, ToolError> {
+        shell::check_command(&input.command)?;
         let cwd = input.cwd.map(|cwd| at.absolute(&cwd)).transpose()?;
         let mut effects = vec![Effect::Run { command: input.command.clone() }];
         effects.extend(cwd.clone().map(|path| Effect::Read { path }));
-        let timeout = Duration::from_secs(input.timeout_secs.unwrap_or(DEFAULT_SECONDS));
-        Ok(Planned::new(effects, BashPlan { command: input.command, cwd, timeout }))
+        let timeout = Duration::from_secs(input.timeout_secs.unwrap_or(DEFAULT_TIMEOUT_SECS));
+        Ok(Planned::new(effects, LoomBashPlan { command: input.command, cwd, timeout }))
     }
 
-    fn perform(&self, plan: BashPlan, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, plan: LoomBashPlan, world: &dyn World) -> Result<Output, ToolError> {
         if let Some(cwd) = &plan.cwd {
-            check_directory(world, cwd)?;
+            shell::check_directory(world, "cwd", cwd)?;
         }
-        let argv = vec!["sh".to_owned(), "-c".to_owned(), plan.command];
-        let mut done = shell::run_apart(world, argv, plan.cwd, plan.timeout)?;
-        let stderr = shell::errors(&mut done);
-        let stdout = shell::written(done.stdout);
+        let mut done = shell::run_separate(world, shell_argv("sh", plan.command), plan.cwd, plan.timeout)?;
+        let StreamTexts { stdout, stderr } = StreamTexts::take(&mut done);
         if done.exit == Exit::Cancelled {
-            let details = json!({"stdout": stdout, "stderr": stderr});
-            return Err(
-                ToolError::new(ErrorKind::Interrupted, "the command was cancelled").with_details(details)
-            );
+            let error = ToolError::new(ErrorKind::Interrupted, "the command was cancelled");
+            return Err(error.with_details(json!({"stdout": stdout, "stderr": stderr})));
         }
-        let exit_code = if let Exit::Code(code) = done.exit { Some(code) } else { None };
-        let timed_out = done.exit == Exit::TimedOut;
-        Ok(Output::json(json!(Given { exit_code, stdout, stderr, timed_out, truncated: false })))
-    }
-}
-
-/// Checks that the command's working directory exists.
-fn check_directory(world: &dyn World, path: &Path) -> Result<(), ToolError> {
-    match world.files().kind(path) {
-        Ok(FileKind::Dir) => Ok(()),
-        Ok(_) => Err(ToolError::invalid_arguments(format!("cwd: {} is not a directory", path.display()))),
-        Err(error) if error.kind == ErrorKind::FileNotFound => {
-            Err(ToolError::invalid_arguments(format!("cwd: {}", error.message)))
-        }
-        Err(error) => Err(error),
+        let (exit_code, timed_out) = (shell::exit_code(done.exit), done.exit == Exit::TimedOut);
+        Ok(Output::json(json!(LoomRun { exit_code, stdout, stderr, timed_out, truncated: false })))
     }
 }

@@ -1,4 +1,4 @@
-//! `list_files`: what is in a directory.
+//! `list_files`: the entries of a directory.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ops::list::list;
 
-const DEFAULT_RESULTS: u64 = 1_000;
+const DEFAULT_ENTRIES: u64 = 1_000;
 
 /// List a directory, not what lies deeper.
 #[derive(Deserialize, JsonSchema)]
@@ -23,14 +23,14 @@ pub(super) struct Input {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Given {
+struct LoomListing {
     /// By name.
-    #[schemars(with = "Vec<Entry>")]
+    #[schemars(with = "Vec<LoomEntry>")]
     entries: Value,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Entry {
+struct LoomEntry {
     /// Where it is.
     path: String,
     /// Whether it is a directory.
@@ -39,32 +39,25 @@ struct Entry {
 
 pub(super) struct ListFiles;
 
-/// The directory, and how many of its entries are listed.
-pub(super) struct ListPlan {
-    root: PathBuf,
-    limit: usize,
-}
-
 impl Tool for ListFiles {
     const NAME: &'static str = "list_files";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
     const BOUND: Bound = super::BOUND;
     const CLAMP_NUMBERS: bool = true;
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<LoomListing>);
     type Input = Input;
-    type Plan = ListPlan;
+    type Plan = (PathBuf, usize);
 
-    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<ListPlan>, ToolError> {
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<(PathBuf, usize)>, ToolError> {
         let root = at.absolute(input.root.as_deref().unwrap_or("."))?;
-        let limit = usize::try_from(input.max_results.unwrap_or(DEFAULT_RESULTS)).unwrap_or(usize::MAX);
-        Ok(Planned::new([Effect::Read { path: root.clone() }], ListPlan { root, limit }))
+        let max_entries = usize::try_from(input.max_results.unwrap_or(DEFAULT_ENTRIES)).unwrap_or(usize::MAX);
+        Ok(Planned::new([Effect::Read { path: root.clone() }], (root, max_entries)))
     }
 
-    fn perform(&self, plan: ListPlan, world: &dyn World) -> Result<Output, ToolError> {
-        let ListPlan { root, limit } = plan;
-        let entries = list(world, &root, limit, false, |entry, is_dir| {
-            json!(Entry { path: path_to_text(&root.join(&entry.name)).into_owned(), is_dir })
+    fn perform(&self, (root, max_entries): (PathBuf, usize), world: &dyn World) -> Result<Output, ToolError> {
+        let entries = list(world, &root, max_entries, false, |entry, is_dir| {
+            json!(LoomEntry { path: path_to_text(&root.join(&entry.name)).into_owned(), is_dir })
         })?;
-        Ok(Output::json(json!(Given { entries })))
+        Ok(Output::json(json!(LoomListing { entries })))
     }
 }

@@ -1,4 +1,4 @@
-//! The `loom` dialect: the tools of Loom. Each answers with one JSON object.
+//! The `loom` dialect: the tools of Loom. Each returns one JSON object.
 
 mod bash;
 mod edit_file;
@@ -12,31 +12,30 @@ use std::sync::Arc;
 use haft_tool::{Bound, Dialect, Reads};
 
 use crate::Settings;
-use crate::settings::LoomServer;
+use crate::settings::LoomSettings;
 
-/// Loom has no limit for a whole result; this is what a call may hold.
-const MOST_BYTES: usize = 64 << 20;
+/// Loom has no limit for a whole result; this one bounds the memory of a call.
+const MAX_RESULT_BYTES: usize = 64 << 20;
 
-/// How its results are cut.
-const BOUND: Bound = Bound::json(MOST_BYTES);
+const BOUND: Bound = Bound::json(MAX_RESULT_BYTES);
 
 /// The dialect and all its tools.
 pub fn dialect(settings: &Settings) -> Dialect {
     Dialect {
         name: "loom",
         tools: vec![
-            Arc::new(read_file::ReadFile),
+            Arc::new(read_file::LoomReadFile),
             Arc::new(list_files::ListFiles),
-            Arc::new(edit_file::EditFile),
-            Arc::new(oracle::Oracle::new(&settings.loom)),
-            Arc::new(bash::Bash),
-            Arc::new(web_search::WebSearch::new(settings)),
+            Arc::new(edit_file::LoomEditFile),
+            Arc::new(oracle::Oracle { server: settings.loom.clone() }),
+            Arc::new(bash::LoomBash),
+            Arc::new(web_search::LoomWebSearch { settings: settings.clone() }),
         ],
         aliases: &[],
         any_case: false,
         reads: Reads::Roots,
         blocked: &[],
         keeps: Vec::new(),
-        asks: vec![("oracle", LoomServer::DEFAULT), ("web_search", LoomServer::DEFAULT)],
+        asks: vec![("oracle", LoomSettings::DEFAULT_HOST), ("web_search", LoomSettings::DEFAULT_HOST)],
     }
 }

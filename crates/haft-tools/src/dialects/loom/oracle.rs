@@ -1,4 +1,4 @@
-//! `oracle`: a second opinion from another model.
+//! `oracle`: a question to another model.
 
 use haft_tool::{
     Bound, Completion, Effect, EffectKind, JsonSchema, ModelRole, Output, Planned, Planning, Tool, ToolError,
@@ -7,8 +7,11 @@ use haft_tool::{
 use serde::Deserialize;
 
 use crate::ops::api::host_of;
-use crate::ops::oracle::{self, Answer, Question};
-use crate::settings::LoomServer;
+use crate::ops::oracle::{OracleAnswer, OracleQuestion, SYSTEM_PROMPT, ask};
+use crate::settings::LoomSettings;
+
+const DEFAULT_TOKENS: u32 = 512;
+const DEFAULT_TEMPERATURE: f64 = 0.2;
 
 /// Ask another model for advice: hard reasoning, a review, special knowledge. It sees only what you write here.
 #[derive(Deserialize, JsonSchema)]
@@ -20,7 +23,7 @@ pub(super) struct Input {
     model: Option<String>,
     /// The most tokens to answer with (default 512).
     #[schemars(range(min = 16, max = 4096))]
-    max_tokens: Option<i64>,
+    max_tokens: Option<u32>,
     /// How freely it answers (default 0.2).
     #[schemars(range(min = 0.0, max = 2.0))]
     temperature: Option<f64>,
@@ -29,13 +32,7 @@ pub(super) struct Input {
 }
 
 pub(super) struct Oracle {
-    server: LoomServer,
-}
-
-impl Oracle {
-    pub(super) fn new(server: &LoomServer) -> Self {
-        Self { server: server.clone() }
-    }
+    pub(super) server: LoomSettings,
 }
 
 impl Tool for Oracle {
@@ -43,7 +40,7 @@ impl Tool for Oracle {
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Reach];
     const BOUND: Bound = super::BOUND;
     const CLAMP_NUMBERS: bool = true;
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Answer>);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<OracleAnswer>);
     type Input = Input;
     type Plan = Input;
 
@@ -51,31 +48,31 @@ impl Tool for Oracle {
         if input.query.trim().is_empty() {
             return Err(ToolError::invalid_arguments("query: expected a question, got an empty text"));
         }
-        Ok(Planned::new([Effect::Reach { host: host_of(&self.server.at("/")?) }], input))
+        Ok(Planned::new([Effect::Reach { host: host_of(&self.server.url("/")?) }], input))
     }
 
     fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
-        let max_tokens = input.max_tokens.unwrap_or(512).clamp(16, 4096);
-        let system =
-            input.system_prompt.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(oracle::SYSTEM);
+        let max_tokens = input.max_tokens.unwrap_or(DEFAULT_TOKENS);
+        let system_prompt = input.system_prompt.filter(|prompt| !prompt.trim().is_empty());
+        let system_prompt = system_prompt.as_deref().unwrap_or(SYSTEM_PROMPT);
         // A model of the host is preferred to a server that the user did not name.
         let answer = if self.server.server_url.is_none() && world.host().has_model(ModelRole::Oracle) {
             let completion = Completion {
                 role: ModelRole::Oracle,
-                system: Some(system.to_owned()),
+                system: Some(system_prompt.to_owned()),
                 prompt: input.query,
-                max_tokens: u32::try_from(max_tokens).unwrap_or(512),
+                max_tokens,
             };
-            Answer::said(world.host().complete(&completion, world.cancelled())?)
+            OracleAnswer::from_text(world.host().complete(&completion, world.cancelled())?)
         } else {
-            let question = Question {
+            let question = OracleQuestion {
                 query: &input.query,
                 model: input.model.as_deref().filter(|model| !model.is_empty()),
                 max_tokens,
-                temperature: input.temperature.unwrap_or(0.2).clamp(0.0, 2.0),
-                system,
+                temperature: input.temperature.unwrap_or(DEFAULT_TEMPERATURE),
+                system_prompt,
             };
-            oracle::ask(world, &self.server, &question)?
+            ask(world, &self.server, &question)?
         };
         Ok(Output::json(json!(answer)))
     }

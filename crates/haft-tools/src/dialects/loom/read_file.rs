@@ -1,4 +1,4 @@
-//! `read_file`: the beginning of a file.
+//! `read_file`: the first bytes of a file.
 
 use std::path::PathBuf;
 
@@ -8,11 +8,10 @@ use haft_tool::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::ops::contents::contents;
+use crate::ops::prefix::read_prefix;
 
 const DEFAULT_BYTES: u64 = 1 << 20;
-/// More is not read at once, whatever is asked for.
-const MOST_BYTES: u64 = 8 << 20;
+const MAX_BYTES: u64 = 8 << 20;
 
 /// Read a text file.
 #[derive(Deserialize, JsonSchema)]
@@ -25,7 +24,7 @@ pub(super) struct Input {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Given {
+struct LoomFile {
     /// The file.
     path: String,
     /// Its text.
@@ -34,36 +33,27 @@ struct Given {
     truncated: bool,
 }
 
-pub(super) struct ReadFile;
+pub(super) struct LoomReadFile;
 
-/// The file, and how much of it is read.
-pub(super) struct ReadPlan {
-    path: PathBuf,
-    max_bytes: u64,
-}
-
-impl Tool for ReadFile {
+impl Tool for LoomReadFile {
     const NAME: &'static str = "read_file";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
     const BOUND: Bound = super::BOUND;
     const CLAMP_NUMBERS: bool = true;
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<LoomFile>);
     type Input = Input;
-    type Plan = ReadPlan;
+    type Plan = (PathBuf, u64);
 
-    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<ReadPlan>, ToolError> {
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<(PathBuf, u64)>, ToolError> {
         let path = at.absolute(&input.path)?;
-        let max_bytes = input.max_bytes.unwrap_or(DEFAULT_BYTES).min(MOST_BYTES);
-        Ok(Planned::new([Effect::Read { path: path.clone() }], ReadPlan { path, max_bytes }))
+        let max_bytes = input.max_bytes.unwrap_or(DEFAULT_BYTES).min(MAX_BYTES);
+        Ok(Planned::new([Effect::Read { path: path.clone() }], (path, max_bytes)))
     }
 
-    fn perform(&self, plan: ReadPlan, world: &dyn World) -> Result<Output, ToolError> {
-        let held = contents(world, &plan.path, plan.max_bytes)?;
-        let text = held.text().unwrap_or_else(|| String::from_utf8_lossy(&held.bytes).into_owned());
-        Ok(Output::json(json!(Given {
-            path: path_to_text(&plan.path).into_owned(),
-            contents: text,
-            truncated: held.missing > 0,
-        })))
+    fn perform(&self, (path, max_bytes): (PathBuf, u64), world: &dyn World) -> Result<Output, ToolError> {
+        let prefix = read_prefix(world, &path, max_bytes)?;
+        let contents = prefix.text().unwrap_or_else(|| String::from_utf8_lossy(&prefix.bytes).into_owned());
+        let (path, truncated) = (path_to_text(&path).into_owned(), prefix.missing_bytes > 0);
+        Ok(Output::json(json!(LoomFile { path, contents, truncated })))
     }
 }

@@ -7,9 +7,9 @@ use haft_tool::{
 use serde::{Deserialize, Serialize};
 
 use crate::Settings;
-use crate::ops::search::{self, Backend, Hit, Query, Sites};
+use crate::ops::web_search::{SearchEngine, SearchHit, SearchQuery, SiteFilter, configured, loom};
 
-const DEFAULT_RESULTS: i64 = 5;
+const DEFAULT_RESULTS: u8 = 5;
 
 /// Search the web.
 #[derive(Deserialize, JsonSchema)]
@@ -19,61 +19,44 @@ pub(super) struct Input {
     query: String,
     /// How many results at most (default 5).
     #[schemars(range(min = 1, max = 10))]
-    max_results: Option<i64>,
+    max_results: Option<u8>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Given {
+struct LoomSearchResults {
     /// The pages, the best first.
-    results: Vec<Hit>,
+    results: Vec<SearchHit>,
 }
 
-pub(super) struct WebSearch {
-    settings: Settings,
+pub(super) struct LoomWebSearch {
+    pub(super) settings: Settings,
 }
 
-impl WebSearch {
-    pub(super) fn new(settings: &Settings) -> Self {
-        Self { settings: settings.clone() }
-    }
-
-    /// The Loom server's, unless the user names another by `backend`.
-    fn backend(&self) -> Result<Box<dyn Backend>, ToolError> {
-        let Settings { web_search, loom, .. } = &self.settings;
-        match web_search.backend.map(|_| search::chosen(web_search, loom)).transpose()?.flatten() {
-            Some(backend) => Ok(backend),
-            None => search::loom(loom),
-        }
-    }
-}
-
-/// What to search for, and with which service.
-pub(super) struct SearchPlan {
-    backend: Box<dyn Backend>,
-    query: String,
-    count: usize,
-}
-
-impl Tool for WebSearch {
+impl Tool for LoomWebSearch {
     const NAME: &'static str = "web_search";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Reach];
     const BOUND: Bound = super::BOUND;
     const CLAMP_NUMBERS: bool = true;
-    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Given>);
+    const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<LoomSearchResults>);
     type Input = Input;
-    type Plan = SearchPlan;
+    type Plan = (SearchEngine, SearchQuery);
 
-    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<SearchPlan>, ToolError> {
-        search::words(&input.query)?;
-        let backend = self.backend()?;
-        let effects = search::effects(backend.as_ref());
-        let count = usize::try_from(input.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, 10)).unwrap_or(1);
-        Ok(Planned::new(effects, SearchPlan { backend, query: input.query, count }))
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<(SearchEngine, SearchQuery)>, ToolError> {
+        let max_results = input.max_results.unwrap_or(DEFAULT_RESULTS);
+        let query = SearchQuery::new(&input.query, max_results.into(), SiteFilter::default())?;
+        let Settings { web_search, loom: server, .. } = &self.settings;
+        // Only a backend that the user names replaces the Loom server.
+        let named = if web_search.backend.is_some() { configured(web_search, server)? } else { None };
+        let engine = named.map_or_else(|| loom(server), Ok)?;
+        Ok(Planned::new([engine.effect()], (engine, query)))
     }
 
-    fn perform(&self, plan: SearchPlan, world: &dyn World) -> Result<Output, ToolError> {
-        let query = Query { text: search::words(&plan.query)?, count: plan.count, sites: Sites::default() };
-        let found = search::search(plan.backend.as_ref(), &query, world)?;
-        Ok(Output::json(json!(Given { results: found.hits })))
+    fn perform(
+        &self,
+        (engine, query): (SearchEngine, SearchQuery),
+        world: &dyn World,
+    ) -> Result<Output, ToolError> {
+        let results = engine.search(&query, world)?.hits;
+        Ok(Output::json(json!(LoomSearchResults { results })))
     }
 }

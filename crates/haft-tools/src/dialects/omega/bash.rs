@@ -8,9 +8,9 @@ use haft_tool::{
 };
 use serde::Deserialize;
 
-use crate::ops::shell;
+use crate::ops::shell::{self, shell_argv};
 
-const MOST_CHARS: usize = 30_000;
+const MAX_CHARS: usize = 30_000;
 const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Run a bash command in the workspace, for at most 120 seconds.
@@ -21,60 +21,53 @@ pub(super) struct Input {
     command: String,
 }
 
-pub(super) struct Bash;
+pub(super) struct OmegaBash;
 
-impl Tool for Bash {
+impl Tool for OmegaBash {
     const NAME: &'static str = "bash";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Run];
-    const BOUND: Bound = super::limit(MOST_CHARS);
+    const BOUND: Bound = super::limit(MAX_CHARS);
     type Input = Input;
     type Plan = String;
 
     fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<String>, ToolError> {
-        shell::check(&input.command)?;
+        shell::check_command(&input.command)?;
         Ok(Planned::new([Effect::Run { command: input.command.clone() }], input.command))
     }
 
     fn perform(&self, command: String, world: &dyn World) -> Result<Output, ToolError> {
-        let argv = vec!["bash".to_owned(), "-c".to_owned(), command];
-        Ok(told(shell::run_apart(world, argv, None, TIMEOUT)?))
+        Ok(output(shell::run_separate(world, shell_argv("bash", command), None, TIMEOUT)?))
     }
 }
 
-/// Standard output, then standard error, then what else there is to say.
-fn told(done: Finished) -> Output {
-    let facts = done.facts(shell::MOST_REFUSALS).join("\n");
+/// Standard output, then standard error, then what Haft reports about the run.
+fn output(done: Finished) -> Output {
+    let facts = done.facts(shell::MAX_LISTED_DENIALS).join("\n");
     let exit = done.exit;
-    let written = done.stdout.into_text().then(done.stderr.into_text());
+    let streams = done.stdout.into_text().then(done.stderr.into_text());
+    let ended = "the command and all it had started were ended. What it had written:";
     let (text, kind) = match exit {
         Exit::Code(code) => {
-            let text =
-                if written.total_bytes() == 0 { format!("(exit code: {code})").into() } else { written };
+            let empty = streams.total_bytes() == 0;
+            let text = if empty { format!("(exit code: {code})").into() } else { streams };
             (text, (code != 0).then_some(ErrorKind::ExecutionFailed))
         }
         Exit::Signal(signal) => {
-            let said = format!("(exit code: -1, ended by signal {signal})");
-            (written.then(said.into()), Some(ErrorKind::ExecutionFailed))
+            let ending = format!("(exit code: -1, ended by signal {signal})");
+            (streams.then(ending.into()), Some(ErrorKind::ExecutionFailed))
         }
-        // The beginning is what is shown of a long text, so this comes first.
+        // The reason comes first, because the end of a long text is cut.
         Exit::TimedOut => {
-            let said = format!(
-                "Timed out after {} seconds; the command and all it had started were ended. What it had written:",
-                TIMEOUT.as_secs()
-            );
-            (Text::from(said).then(written), Some(ErrorKind::Timeout))
+            let reason = format!("Timed out after {} seconds; {ended}", TIMEOUT.as_secs());
+            (Text::from(reason).then(streams), Some(ErrorKind::Timeout))
         }
         Exit::Cancelled => {
-            let said = "Cancelled; the command and all it had started were ended. What it had written:";
-            (Text::from(said).then(written), Some(ErrorKind::Interrupted))
+            (Text::from(format!("Cancelled; {ended}")).then(streams), Some(ErrorKind::Interrupted))
         }
     };
-    let code = if let Exit::Code(code) = exit { Some(code) } else { None };
-    let output = Output::text(text.then(facts.into())).with_structured(json!({"exit_code": code}));
-    match kind {
-        Some(kind) => output.failed(kind),
-        None => output,
-    }
+    let structured = json!({"exit_code": shell::exit_code(exit)});
+    let output = Output::text(text.then(facts.into())).with_structured(structured);
+    kind.into_iter().fold(output, Output::failed)
 }
 
 #[cfg(test)]
@@ -82,9 +75,9 @@ mod tests {
     use super::*;
     use haft_tool::Capture;
 
-    fn ended(exit: Exit, stdout: &str, stderr: &str) -> (String, Option<ErrorKind>) {
+    fn text_and_kind(exit: Exit, stdout: &str, stderr: &str) -> (String, Option<ErrorKind>) {
         let capture = |text: &str| Capture { head: text.into(), tail: Vec::new(), total: text.len() as u64 };
-        let output = told(Finished {
+        let output = output(Finished {
             exit,
             stdout: capture(stdout),
             stderr: capture(stderr),
@@ -97,19 +90,20 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_is_an_error_that_keeps_what_was_written() {
-        let (said, kind) = ended(Exit::TimedOut, "half", "a line\n");
+    fn timeout_is_an_error_with_partial_output() {
+        let (text, kind) = text_and_kind(Exit::TimedOut, "half", "a line\n");
         assert_eq!(kind, Some(ErrorKind::Timeout));
-        assert!(said.starts_with("Timed out after 120 seconds;"), "{said}");
-        assert!(said.ends_with("What it had written:\nhalf\na line\n"), "{said}");
+        assert!(text.starts_with("Timed out after 120 seconds;"), "{text}");
+        assert!(text.ends_with("What it had written:\nhalf\na line\n"), "{text}");
     }
 
     #[test]
-    fn a_signal_has_the_code_of_the_unknown() {
+    fn signal_has_exit_code_minus_one() {
         let failed = Some(ErrorKind::ExecutionFailed);
-        assert_eq!(ended(Exit::Signal(9), "", ""), ("(exit code: -1, ended by signal 9)".into(), failed));
-        assert_eq!(ended(Exit::Code(3), "", ""), ("(exit code: 3)".into(), failed));
-        assert_eq!(ended(Exit::Code(3), "out", "err"), ("out\nerr".into(), failed));
-        assert_eq!(ended(Exit::Code(0), "", ""), ("(exit code: 0)".into(), None));
+        let signal = "(exit code: -1, ended by signal 9)".to_owned();
+        assert_eq!(text_and_kind(Exit::Signal(9), "", ""), (signal, failed));
+        assert_eq!(text_and_kind(Exit::Code(3), "", ""), ("(exit code: 3)".into(), failed));
+        assert_eq!(text_and_kind(Exit::Code(3), "out", "err"), ("out\nerr".into(), failed));
+        assert_eq!(text_and_kind(Exit::Code(0), "", ""), ("(exit code: 0)".into(), None));
     }
 }

@@ -1,13 +1,11 @@
-//! `edit`: the first occurrence of one text for another.
+//! `edit`: replaces the first occurrence of a text.
 
 use std::path::PathBuf;
 
-use haft_tool::{
-    Effect, EffectKind, ErrorKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World,
-};
+use haft_tool::{Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World};
 use serde::Deserialize;
 
-use crate::ops::edit::{Wanted, Which, replace};
+use crate::ops::edit::{Occurrence, Replacement, edit_file};
 
 /// Replace the first occurrence of a text in a file.
 #[derive(Deserialize, JsonSchema)]
@@ -21,47 +19,32 @@ pub(super) struct Input {
     new_string: String,
 }
 
-pub(super) struct Edit;
+pub(super) struct OmegaEdit;
 
-/// A checked input and its resolved path.
-pub(super) struct EditPlan {
-    path: PathBuf,
-    input: Input,
-}
-
-impl Tool for Edit {
+impl Tool for OmegaEdit {
     const NAME: &'static str = "edit";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
     type Input = Input;
-    type Plan = EditPlan;
+    type Plan = (PathBuf, Input);
 
-    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<EditPlan>, ToolError> {
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<(PathBuf, Input)>, ToolError> {
         if input.old_string.is_empty() {
-            return Err(ToolError::invalid_arguments(
-                "old_string: it is empty; to make a new file use write",
-            ));
+            let message = "old_string: it is empty; to make a new file use write";
+            return Err(ToolError::invalid_arguments(message));
         }
         let path = at.absolute(&input.file_path)?;
-        Ok(Planned::new([Effect::Write { path: path.clone() }], EditPlan { path, input }))
+        Ok(Planned::new([Effect::Write { path: path.clone() }], (path, input)))
     }
 
-    fn perform(&self, plan: EditPlan, world: &dyn World) -> Result<Output, ToolError> {
-        let EditPlan { path, input } = plan;
+    fn perform(&self, (path, input): (PathBuf, Input), world: &dyn World) -> Result<Output, ToolError> {
         let (old, new) = (&input.old_string, &input.new_string);
-        let wanted = Wanted { old, new, which: Which::First, field: "old_string" };
-        let (mut found, mut notes) = (0, Vec::new());
-        let written = world.files().update(&path, &mut |current| {
-            let Some(bytes) = current else {
-                let message = format!("{} does not exist; to make a new file use write", path.display());
-                return Err(ToolError::new(ErrorKind::FileNotFound, message));
-            };
-            let edited = replace(bytes, &path, &wanted)?;
-            (found, notes) = (edited.found, edited.notes);
-            Ok(edited.bytes)
-        })?;
-        let times =
-            if found == 1 { "1 occurrence".to_owned() } else { format!("the first of {found} occurrences") };
-        let notes: String = notes.iter().map(|note| format!("; {note}")).collect();
-        Ok(Output::text(format!("Edited {}: replaced {times}{notes}", written.path.display())))
+        let replacement = Replacement { old, new, occurrence: Occurrence::First, field: "old_string" };
+        let (written, edited) = edit_file(world, &path, "write", &replacement)?;
+        let times = match edited.found {
+            1 => "1 occurrence".to_owned(),
+            found => format!("the first of {found} occurrences"),
+        };
+        let path = written.path.display();
+        Ok(Output::text(format!("Edited {path}: replaced {times}{}", edited.notes())))
     }
 }

@@ -1,4 +1,4 @@
-//! The `omega` dialect: the four tools of Omega, their names in any case.
+//! The `omega` dialect: the four tools of Omega. Their names are matched in any case.
 
 mod bash;
 mod edit;
@@ -15,7 +15,12 @@ use crate::Settings;
 pub fn dialect(_settings: &Settings) -> Dialect {
     Dialect {
         name: "omega",
-        tools: vec![Arc::new(bash::Bash), Arc::new(read::Read), Arc::new(write::Write), Arc::new(edit::Edit)],
+        tools: vec![
+            Arc::new(bash::OmegaBash),
+            Arc::new(read::OmegaRead),
+            Arc::new(write::OmegaWrite),
+            Arc::new(edit::OmegaEdit),
+        ],
         aliases: &[],
         any_case: true,
         reads: Reads::Everywhere,
@@ -25,7 +30,7 @@ pub fn dialect(_settings: &Settings) -> Dialect {
     }
 }
 
-/// How Omega cuts a text: its `truncate_output`.
+/// Omega's `truncate_output`.
 pub const fn limit(max_chars: usize) -> Bound {
     Bound { max_chars, keep: Keep::First, notice, ..Bound::DEFAULT }
 }

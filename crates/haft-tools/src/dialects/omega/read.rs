@@ -1,4 +1,4 @@
-//! `read`: a file's text.
+//! `read`: the text of a file.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use haft_tool::{
 };
 use serde::Deserialize;
 
-use crate::ops::contents::contents;
+use crate::ops::prefix::read_prefix;
 
-const MOST_CHARS: usize = 50_000;
-/// Up to here characters are counted one by one; what lies beyond counts by its bytes.
-const MOST_HELD: u64 = 16 << 20;
+const MAX_CHARS: usize = 50_000;
+/// How much is read to count its characters; the rest is counted in bytes.
+const MAX_COUNTED_BYTES: u64 = 16 << 20;
 
 /// Read a text file.
 #[derive(Deserialize, JsonSchema)]
@@ -21,12 +21,12 @@ pub(super) struct Input {
     file_path: String,
 }
 
-pub(super) struct Read;
+pub(super) struct OmegaRead;
 
-impl Tool for Read {
+impl Tool for OmegaRead {
     const NAME: &'static str = "read";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Read];
-    const BOUND: Bound = super::limit(MOST_CHARS);
+    const BOUND: Bound = super::limit(MAX_CHARS);
     type Input = Input;
     type Plan = PathBuf;
 
@@ -36,8 +36,8 @@ impl Tool for Read {
     }
 
     fn perform(&self, path: PathBuf, world: &dyn World) -> Result<Output, ToolError> {
-        let held = contents(world, &path, MOST_HELD)?;
-        let head = held.only_text(&path)?;
-        Ok(Output::text(Text { head, missing_bytes: held.missing, tail: String::new() }))
+        let prefix = read_prefix(world, &path, MAX_COUNTED_BYTES)?;
+        let head = prefix.require_text(&path)?;
+        Ok(Output::text(Text { head, missing_bytes: prefix.missing_bytes, tail: String::new() }))
     }
 }

@@ -13,32 +13,26 @@ use crate::ops::write::write;
 pub(super) struct Input {
     /// Its path.
     file_path: String,
-    /// All that it shall hold.
+    /// The whole new content.
     content: String,
 }
 
-pub(super) struct Write;
+pub(super) struct OmegaWrite;
 
-/// The file and its new contents.
-pub(super) struct WritePlan {
-    path: PathBuf,
-    content: String,
-}
-
-impl Tool for Write {
+impl Tool for OmegaWrite {
     const NAME: &'static str = "write";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
     type Input = Input;
-    type Plan = WritePlan;
+    type Plan = (PathBuf, String);
 
-    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<WritePlan>, ToolError> {
+    fn plan(&self, input: Input, at: &Planning) -> Result<Planned<(PathBuf, String)>, ToolError> {
         let path = at.absolute(&input.file_path)?;
-        Ok(Planned::new([Effect::Write { path: path.clone() }], WritePlan { path, content: input.content }))
+        Ok(Planned::new([Effect::Write { path: path.clone() }], (path, input.content)))
     }
 
-    fn perform(&self, plan: WritePlan, world: &dyn World) -> Result<Output, ToolError> {
-        let wrote = write(world, &plan.path, &plan.content)?;
-        let note = wrote.note.map(|note| format!("; {note}")).unwrap_or_default();
-        Ok(Output::text(format!("Wrote {} bytes to {}{note}", wrote.bytes, wrote.written.path.display())))
+    fn perform(&self, (path, content): (PathBuf, String), world: &dyn World) -> Result<Output, ToolError> {
+        let result = write(world, &path, &content)?;
+        let note = result.note.map(|note| format!("; {note}")).unwrap_or_default();
+        Ok(Output::text(format!("Wrote {} bytes to {}{note}", result.bytes, result.written.path.display())))
     }
 }

@@ -1,28 +1,29 @@
-//! HTML as Markdown for models: what a reader would read, without scripts, styles and the furniture of the site.
+//! Converts HTML to Markdown: the content of a page, without scripts, styles and navigation.
 //!
-//! The page is read token by token and never held as a tree, so neither its depth nor its size can cost more than they
-//! are worth.
+//! The page is converted token by token and no tree is built, so deep nesting costs neither stack nor memory.
 
-mod skip;
+mod filter;
 mod tables;
 mod writer;
 
 use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
 use url::Url;
 
-use skip::Skip;
-use writer::{Block, Writer};
+use filter::ElementFilter;
+use writer::{MarkdownBlock, MarkdownWriter};
 
-/// Less than this many bytes mean that a page keeps its words where furniture usually stands.
-const TOO_LITTLE: usize = 20;
+/// A page with less content than this has it where boilerplate usually is, and is converted with it.
+const MIN_CONTENT_BYTES: usize = 20;
+/// A longer class name is not a language.
+const MAX_LANGUAGE_BYTES: usize = 30;
 
-/// `html` as Markdown of at most about `most` bytes; links are resolved against `base`.
-pub(crate) fn markdown(html: &str, base: &Url, most: usize) -> String {
-    let (mut text, title) = convert(html, base, most, true);
-    if text.len() < TOO_LITTLE {
-        let (wide, _) = convert(html, base, most, false);
-        if wide.len() > text.len() * 2 {
-            text = wide;
+/// Converts `html` to Markdown of about `max_bytes` at most; links are resolved against `base`.
+pub(crate) fn markdown(html: &str, base: &Url, max_bytes: usize) -> String {
+    let (mut text, title) = convert(html, base, max_bytes, true);
+    if text.len() < MIN_CONTENT_BYTES {
+        let (complete, _) = convert(html, base, max_bytes, false);
+        if complete.len() > text.len() * 2 {
+            text = complete;
         }
     }
     match title {
@@ -31,13 +32,13 @@ pub(crate) fn markdown(html: &str, base: &Url, most: usize) -> String {
     }
 }
 
-/// The text of a page, and its title if no heading stands for it.
-fn convert(html: &str, base: &Url, most: usize, narrow: bool) -> (String, Option<String>) {
+/// The text of a page, and its title if there is no top-level heading.
+fn convert(html: &str, base: &Url, max_bytes: usize, content_only: bool) -> (String, Option<String>) {
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
-    let mut page = Page {
-        writer: Writer::new(most),
-        skip: Skip::new(narrow),
+    let mut page = HtmlConverter {
+        writer: MarkdownWriter::new(max_bytes),
+        filter: ElementFilter::new(content_only),
         base: base.clone(),
         title: None,
         in_title: false,
@@ -58,20 +59,20 @@ fn convert(html: &str, base: &Url, most: usize, narrow: bool) -> (String, Option
     page.finish()
 }
 
-struct Page {
-    writer: Writer,
-    skip: Skip,
+struct HtmlConverter {
+    writer: MarkdownWriter,
+    filter: ElementFilter,
     base: Url,
     title: Option<String>,
     in_title: bool,
     has_heading: bool,
 }
 
-impl Page {
+impl HtmlConverter {
     fn start(&mut self, tag: &StartTag<()>) {
         let name: &[u8] = &tag.name;
         if name == b"title" {
-            self.in_title = self.title.is_none() && !self.skip.in_picture();
+            self.in_title = self.title.is_none() && !self.filter.in_svg();
             return;
         }
         if name == b"base" {
@@ -80,54 +81,54 @@ impl Page {
             }
             return;
         }
-        if self.skip.start(tag) {
+        if self.filter.skips_start(tag) {
             return;
         }
         let writer = &mut self.writer;
         match name {
-            b"br" => writer.line(),
-            b"hr" => writer.rule(),
+            b"br" => writer.line_break(),
+            b"hr" => writer.horizontal_rule(),
             b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" => {
                 self.has_heading |= name == b"h1";
-                writer.heading(usize::from(name[1] - b'0'));
+                writer.start_heading(usize::from(name[1] - b'0'));
             }
-            b"p" => writer.paragraph(),
-            b"blockquote" => writer.open(Block::Quote),
-            b"ul" | b"menu" => writer.open(Block::Bullets),
+            b"p" => writer.paragraph_break(),
+            b"blockquote" => writer.open_block(MarkdownBlock::Quote),
+            b"ul" | b"menu" => writer.open_block(MarkdownBlock::Bullets),
             b"ol" => {
                 let first = attribute(tag, b"start").and_then(|start| start.parse().ok()).unwrap_or(1);
-                writer.open(Block::Numbers(first));
+                writer.open_block(MarkdownBlock::Numbers(first));
             }
-            b"li" => writer.item(),
+            b"li" => writer.start_item(),
             b"dd" => {
-                writer.line();
-                writer.mark(": ");
+                writer.line_break();
+                writer.set_marker(": ");
             }
             b"pre" => writer.start_code(&language(tag)),
             b"code" | b"kbd" | b"samp" | b"tt" => {
-                let in_block = writer.name_code(&language(tag));
+                let in_block = writer.set_code_language(&language(tag));
                 if !in_block {
-                    writer.emphasis("`");
+                    writer.start_emphasis("`");
                 }
             }
-            b"strong" | b"b" => writer.emphasis("**"),
-            b"em" | b"i" => writer.emphasis("*"),
-            b"del" | b"s" | b"strike" => writer.emphasis("~~"),
+            b"strong" | b"b" => writer.start_emphasis("**"),
+            b"em" | b"i" => writer.start_emphasis("*"),
+            b"del" | b"s" | b"strike" => writer.start_emphasis("~~"),
             b"a" => {
                 writer.end_link();
-                if let Some(url) = attribute(tag, b"href").and_then(|href| link(&self.base, &href)) {
+                if let Some(url) = attribute(tag, b"href").and_then(|href| link_url(&self.base, &href)) {
                     writer.start_link(url);
                 }
             }
             b"img" => {
                 let alt = attribute(tag, b"alt").unwrap_or_default();
-                let url = attribute(tag, b"src").and_then(|src| link(&self.base, &src));
+                let url = attribute(tag, b"src").and_then(|src| link_url(&self.base, &src));
                 writer.image(&alt, url.as_deref());
             }
             b"table" => writer.start_table(),
             b"tr" => writer.start_row(),
             b"td" | b"th" => writer.start_cell(),
-            name if is_block(name) => writer.line(),
+            name if is_block(name) => writer.line_break(),
             _ => {}
         }
     }
@@ -137,14 +138,14 @@ impl Page {
             self.in_title = false;
             return;
         }
-        if self.skip.end(name) {
+        if self.filter.skips_end(name) {
             return;
         }
         let writer = &mut self.writer;
         match name {
             b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" => writer.end_heading(),
-            b"p" => writer.paragraph(),
-            b"blockquote" | b"ul" | b"menu" | b"ol" => writer.close(name == b"blockquote"),
+            b"p" => writer.paragraph_break(),
+            b"blockquote" | b"ul" | b"menu" | b"ol" => writer.close_block(name == b"blockquote"),
             b"pre" => writer.end_code(),
             b"code" | b"kbd" | b"samp" | b"tt" => writer.end_emphasis("`"),
             b"strong" | b"b" => writer.end_emphasis("**"),
@@ -154,7 +155,7 @@ impl Page {
             b"table" => writer.end_table(),
             b"tr" => writer.end_row(),
             b"td" | b"th" => writer.end_cell(),
-            name if is_block(name) => writer.line(),
+            name if is_block(name) => writer.line_break(),
             _ => {}
         }
     }
@@ -162,7 +163,7 @@ impl Page {
     fn text(&mut self, text: &str) {
         if self.in_title {
             self.title.get_or_insert_default().push_str(text);
-        } else if !self.skip.is_on() {
+        } else if !self.filter.is_skipping() {
             self.writer.text(text);
         }
     }
@@ -173,8 +174,8 @@ impl Page {
     }
 }
 
-/// Where a link leads; nothing if it leads nowhere else.
-fn link(base: &Url, href: &str) -> Option<String> {
+/// The absolute URL of a link; `None` for a place on the same page or another scheme.
+fn link_url(base: &Url, href: &str) -> Option<String> {
     let href = href.trim();
     if href.is_empty() || href.starts_with('#') {
         return None;
@@ -187,13 +188,13 @@ fn attribute(tag: &StartTag<()>, name: &[u8]) -> Option<String> {
     tag.attributes.get(name).map(|value| String::from_utf8_lossy(&value.value).into_owned())
 }
 
-/// The language that a block of code says it is in.
+/// The language that the class of a code block names.
 fn language(tag: &StartTag<()>) -> String {
     let class = attribute(tag, b"class").unwrap_or_default();
     let named = class.split_whitespace().find_map(|class| {
         class.strip_prefix("language-").or_else(|| class.strip_prefix("lang-")).map(str::to_owned)
     });
-    named.filter(|name| name.len() < 30).unwrap_or_default()
+    named.filter(|name| name.len() < MAX_LANGUAGE_BYTES).unwrap_or_default()
 }
 
 fn is_block(name: &[u8]) -> bool {

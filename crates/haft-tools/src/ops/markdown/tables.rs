@@ -1,22 +1,21 @@
-//! Tables: a row a line, cells without padding. A table that holds another is only there for its layout.
+//! Tables: one line per row, cells without padding. A table that contains another one is treated as layout.
 
-use super::writer::Writer;
+use super::writer::MarkdownWriter;
 
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct HtmlTable {
     rows: usize,
-    /// How many cells the open row has; nothing between rows.
+    /// The number of cells in the open row; `None` between rows.
     cells: Option<usize>,
     in_cell: bool,
-    /// It holds a table, so its cells are blocks.
+    /// It contains a table, so its cells are written as blocks.
     layout: bool,
 }
 
-/// Tables in tables in tables are layout whatever they hold.
-const DEEPEST: usize = 16;
+const MAX_TABLE_DEPTH: usize = 16;
 
-impl Writer {
-    /// Whether the next words belong into a cell.
+impl MarkdownWriter {
+    /// Whether text is written into a cell.
     pub(super) fn in_cell(&self) -> bool {
         self.tables.last().is_some_and(|table| table.in_cell && !table.layout)
     }
@@ -28,16 +27,16 @@ impl Writer {
             }
             outer.layout = true;
         }
-        self.paragraph();
-        if self.tables.len() < DEEPEST {
-            self.tables.push(Table::default());
+        self.paragraph_break();
+        if self.tables.len() < MAX_TABLE_DEPTH {
+            self.tables.push(HtmlTable::default());
         }
     }
 
     pub(super) fn end_table(&mut self) {
         self.end_row();
         self.tables.pop();
-        self.paragraph();
+        self.paragraph_break();
     }
 
     pub(super) fn start_row(&mut self) {
@@ -45,7 +44,7 @@ impl Writer {
         if let Some(table) = self.tables.last_mut() {
             table.cells = Some(0);
         }
-        self.line();
+        self.line_break();
     }
 
     pub(super) fn end_row(&mut self) {
@@ -59,25 +58,25 @@ impl Writer {
         let first = table.rows == 1;
         self.out.push('|');
         if first {
-            self.line();
-            self.before_words();
+            self.line_break();
+            self.flush_spacing();
             self.out.push_str(&format!("|{}", "---|".repeat(cells)));
         }
-        self.line();
+        self.line_break();
     }
 
     pub(super) fn start_cell(&mut self) {
         self.end_cell();
         let Some(table) = self.tables.last_mut() else { return };
         if table.layout {
-            self.line();
+            self.line_break();
             return;
         }
         let first = table.cells.is_none_or(|cells| cells == 0);
         *table.cells.get_or_insert(0) += 1;
         if first {
-            self.line();
-            self.before_words();
+            self.line_break();
+            self.flush_spacing();
         }
         self.out.push_str("| ");
         if let Some(table) = self.tables.last_mut() {

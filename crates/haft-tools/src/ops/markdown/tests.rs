@@ -1,4 +1,4 @@
-//! Pages as they are, and pages that mean harm.
+//! Real pages, and malicious ones.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn md(html: &str) -> String {
 }
 
 #[test]
-fn the_usual_elements() {
+fn common_elements_are_converted() {
     assert_eq!(
         md(
             "<html><head><title>T</title><style>x{}</style></head><body><h1>One  &amp; two</h1>\n<p>Some <b>bold</b>, \
@@ -25,7 +25,7 @@ fn the_usual_elements() {
 }
 
 #[test]
-fn links_are_absolute_and_lead_somewhere() {
+fn links_are_absolute() {
     assert_eq!(
         md(
             "<a href='/x'>X</a> <a href='y?z'> Y\n y </a><a href='#here'>here</a> <a href='javascript:x()'>j</a> <a \
@@ -38,7 +38,7 @@ fn links_are_absolute_and_lead_somewhere() {
 }
 
 #[test]
-fn code_is_kept_as_it_is() {
+fn code_is_verbatim() {
     assert_eq!(
         md(
             "<p>See:<pre><code class='hljs language-rust'>\nfn main() {\n    let a = &quot;*b*&quot;;\n}\n</code></pre>End"
@@ -63,7 +63,7 @@ fn tables_have_rows_and_no_padding() {
 }
 
 #[test]
-fn furniture_scripts_and_hidden_words_are_left_out() {
+fn boilerplate_scripts_and_hidden_text_are_skipped() {
     let page = "<header>Logo</header><nav><ul><li>Home</nav><div hidden>ignore all</div><span style='display: none'>x</span>\
                 <main><article><header><h2>Title</h2></header><p>Words.<script>if (a<b) {}</script><svg><title>s</title></svg>\
                 <button>Buy</button></article></main><aside>Ads</aside><footer>Imprint</footer>";
@@ -78,12 +78,12 @@ fn furniture_scripts_and_hidden_words_are_left_out() {
 }
 
 #[test]
-fn the_title_stands_in_for_a_missing_heading() {
+fn title_replaces_a_missing_heading() {
     assert_eq!(md("<title>A\n page</title><p>b"), "# A page\n\nb");
 }
 
 #[test]
-fn a_page_that_means_harm_costs_no_more_than_it_is_long() {
+fn malicious_page_has_bounded_output() {
     for piece in [
         "<div>",
         "<b><i>",
@@ -112,7 +112,7 @@ fn a_page_that_means_harm_costs_no_more_than_it_is_long() {
 
 proptest::proptest! {
     #[test]
-    fn no_soup_of_tags_breaks_it(pieces in proptest::collection::vec("(</?)?(p|b|a|a href=x|pre|code|table|tr|td|ul|li|nav|main|h1|blockquote|svg|title|br|img alt=i)?>?|[ \n|`*ä]|word", 0..60)) {
+    fn random_tags_do_not_panic(pieces in proptest::collection::vec("(</?)?(p|b|a|a href=x|pre|code|table|tr|td|ul|li|nav|main|h1|blockquote|svg|title|br|img alt=i)?>?|[ \n|`*ä]|word", 0..60)) {
         let _ = md(&pieces.concat());
     }
 }

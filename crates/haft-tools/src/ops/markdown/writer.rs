@@ -1,60 +1,61 @@
-//! Writing Markdown piece by piece: spaces, lines, lists, quotes, code, emphasis and links.
+//! Writes Markdown: spacing, lists, quotes, code, emphasis and links.
 
-use super::tables::Table;
+use super::tables::HtmlTable;
 
-/// Deeper lists and quotes than these are written as if they were not as deep.
-const DEEPEST: usize = 12;
-/// More emphasis at one place means nothing.
-const MOST_EMPHASIS: usize = 8;
+/// Deeper lists and quotes are not indented further.
+const MAX_BLOCK_DEPTH: usize = 12;
+/// Deeper emphasis is dropped.
+const MAX_EMPHASIS_DEPTH: usize = 8;
+const CODE_FENCE: &str = "```";
 
-/// What holds lines.
-pub(super) enum Block {
+/// A quote or a list.
+pub(super) enum MarkdownBlock {
     Quote,
     Bullets,
     /// The number of the next item.
     Numbers(u64),
 }
 
-/// Space that the next words need before them.
+/// White space before the next text; the widest request wins.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Gap {
+enum Spacing {
     None,
     Space,
     Line,
     Paragraph,
 }
 
-pub(super) struct Writer {
+pub(super) struct MarkdownWriter {
     pub(super) out: String,
-    most: usize,
-    gap: Gap,
-    blocks: Vec<Block>,
-    /// How many blocks are open beyond the deepest.
+    max_bytes: usize,
+    spacing: Spacing,
+    blocks: Vec<MarkdownBlock>,
+    /// How many blocks are open beyond [`MAX_BLOCK_DEPTH`].
     deeper: usize,
-    /// What stands before the next words: a heading's or an item's mark.
-    mark: String,
-    /// Emphasis that has begun and has no words yet, and the one that has.
-    waiting: Vec<&'static str>,
-    open: Vec<&'static str>,
-    /// Where the words of a link begin, and where it leads.
+    /// The heading or item marker before the next text.
+    marker: String,
+    /// Delimiters of emphasis without text yet.
+    pending_emphasis: Vec<&'static str>,
+    open_emphasis: Vec<&'static str>,
+    /// Where the open link starts, and its URL.
     link: Option<(usize, String)>,
-    /// Where a block of code begins.
+    /// Where the open code block starts.
     code: Option<usize>,
     in_heading: bool,
-    pub(super) tables: Vec<Table>,
+    pub(super) tables: Vec<HtmlTable>,
 }
 
-impl Writer {
-    pub(super) fn new(most: usize) -> Self {
+impl MarkdownWriter {
+    pub(super) fn new(max_bytes: usize) -> Self {
         Self {
             out: String::new(),
-            most,
-            gap: Gap::None,
+            max_bytes,
+            spacing: Spacing::None,
             blocks: Vec::new(),
             deeper: 0,
-            mark: String::new(),
-            waiting: Vec::new(),
-            open: Vec::new(),
+            marker: String::new(),
+            pending_emphasis: Vec::new(),
+            open_emphasis: Vec::new(),
             link: None,
             code: None,
             in_heading: false,
@@ -63,42 +64,42 @@ impl Writer {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.out.len() >= self.most
+        self.out.len() >= self.max_bytes
     }
 
-    pub(super) fn line(&mut self) {
-        self.ask(Gap::Line);
+    pub(super) fn line_break(&mut self) {
+        self.space(Spacing::Line);
     }
 
-    pub(super) fn paragraph(&mut self) {
-        self.ask(Gap::Paragraph);
+    pub(super) fn paragraph_break(&mut self) {
+        self.space(Spacing::Paragraph);
     }
 
-    fn ask(&mut self, gap: Gap) {
+    fn space(&mut self, spacing: Spacing) {
         if self.code.is_some() {
             return;
         }
-        // What must stay on one line has only spaces.
-        let gap = if self.in_heading || self.in_cell() { Gap::Space } else { gap };
-        self.gap = self.gap.max(gap);
+        // Headings and table cells stay on one line.
+        let spacing = if self.in_heading || self.in_cell() { Spacing::Space } else { spacing };
+        self.spacing = self.spacing.max(spacing);
     }
 
     pub(super) fn text(&mut self, text: &str) {
         if self.code.is_some() {
-            self.verbatim(text);
+            self.code_text(text);
             return;
         }
         let mut words = text.split_ascii_whitespace().peekable();
         if words.peek().is_none() || text.starts_with(|c: char| c.is_ascii_whitespace()) {
-            self.ask(Gap::Space);
+            self.space(Spacing::Space);
         }
         let in_cell = self.in_cell();
         let ends_in_space = text.ends_with(|c: char| c.is_ascii_whitespace());
         for (at, word) in words.enumerate() {
             if at > 0 {
-                self.ask(Gap::Space);
+                self.space(Spacing::Space);
             }
-            self.before_words();
+            self.flush_spacing();
             if in_cell && word.contains('|') {
                 self.out.push_str(&word.replace('|', "\\|"));
             } else {
@@ -109,163 +110,153 @@ impl Writer {
             }
         }
         if ends_in_space {
-            self.ask(Gap::Space);
+            self.space(Spacing::Space);
         }
     }
 
-    /// Puts down what has to stand before the next words.
-    pub(super) fn before_words(&mut self) {
-        let gap = std::mem::replace(&mut self.gap, Gap::None);
+    /// Writes the spacing, the marker and the emphasis before the next text.
+    pub(super) fn flush_spacing(&mut self) {
+        let spacing = std::mem::replace(&mut self.spacing, Spacing::None);
         if self.out.is_empty() {
-            self.prefix(!self.mark.is_empty());
+            self.prefix(!self.marker.is_empty());
         } else {
-            match gap {
-                Gap::None => {}
-                Gap::Space if self.out.ends_with([' ', '\n']) => {}
-                Gap::Space => self.out.push(' '),
-                Gap::Line => self.new_line(),
-                Gap::Paragraph => {
+            match spacing {
+                Spacing::None => {}
+                Spacing::Space if self.out.ends_with([' ', '\n']) => {}
+                Spacing::Space => self.out.push(' '),
+                Spacing::Line => self.new_line(),
+                Spacing::Paragraph => {
                     self.new_line();
                     self.out.truncate(self.out.trim_end_matches(' ').len());
                     self.new_line();
                 }
             }
         }
-        let mark = std::mem::take(&mut self.mark);
-        self.out.push_str(&mark);
-        for emphasis in std::mem::take(&mut self.waiting) {
+        let marker = std::mem::take(&mut self.marker);
+        self.out.push_str(&marker);
+        for emphasis in std::mem::take(&mut self.pending_emphasis) {
             self.out.push_str(emphasis);
-            self.open.push(emphasis);
+            self.open_emphasis.push(emphasis);
         }
     }
 
     fn new_line(&mut self) {
         self.out.push('\n');
-        self.prefix(!self.mark.is_empty());
+        self.prefix(!self.marker.is_empty());
     }
 
-    /// The quotes and indents that every line of the open blocks begins with; an item's mark stands in its own indent.
-    fn prefix(&mut self, marked: bool) {
-        let lists = self.blocks.iter().filter(|block| !matches!(block, Block::Quote)).count();
+    /// Writes the quote marks and indentation of the open blocks. An item's marker takes the place of its indentation.
+    fn prefix(&mut self, has_marker: bool) {
+        let lists = self.blocks.iter().filter(|block| !matches!(block, MarkdownBlock::Quote)).count();
         let mut left = lists;
         for block in &self.blocks {
-            if matches!(block, Block::Quote) {
+            if matches!(block, MarkdownBlock::Quote) {
                 self.out.push_str("> ");
                 continue;
             }
             left -= 1;
-            if left > 0 || !marked {
+            if left > 0 || !has_marker {
                 self.out.push_str("  ");
             }
         }
     }
 
-    pub(super) fn mark(&mut self, mark: &str) {
+    pub(super) fn set_marker(&mut self, marker: &str) {
         if !self.in_cell() {
-            mark.clone_into(&mut self.mark);
+            marker.clone_into(&mut self.marker);
         }
     }
 
-    pub(super) fn open(&mut self, block: Block) {
-        self.ask(if self.blocks.is_empty() { Gap::Paragraph } else { Gap::Line });
-        if self.blocks.len() < DEEPEST {
+    pub(super) fn open_block(&mut self, block: MarkdownBlock) {
+        self.space(if self.blocks.is_empty() { Spacing::Paragraph } else { Spacing::Line });
+        if self.blocks.len() < MAX_BLOCK_DEPTH {
             self.blocks.push(block);
         } else {
             self.deeper += 1;
         }
     }
 
-    pub(super) fn close(&mut self, quote: bool) {
+    pub(super) fn close_block(&mut self, quote: bool) {
         if self.deeper > 0 {
             self.deeper -= 1;
-        } else if let Some(at) = self.blocks.iter().rposition(|block| matches!(block, Block::Quote) == quote)
+        } else if let Some(at) =
+            self.blocks.iter().rposition(|block| matches!(block, MarkdownBlock::Quote) == quote)
         {
             self.blocks.truncate(at);
         }
-        self.mark.clear();
-        self.ask(if self.blocks.is_empty() { Gap::Paragraph } else { Gap::Line });
+        self.marker.clear();
+        self.space(if self.blocks.is_empty() { Spacing::Paragraph } else { Spacing::Line });
     }
 
-    pub(super) fn item(&mut self) {
-        self.ask(Gap::Line);
-        let mark = match self.blocks.last_mut() {
-            Some(Block::Numbers(next)) => {
+    pub(super) fn start_item(&mut self) {
+        self.space(Spacing::Line);
+        let marker = match self.blocks.last_mut() {
+            Some(MarkdownBlock::Numbers(next)) => {
                 *next = next.wrapping_add(1);
                 format!("{}. ", next.wrapping_sub(1))
             }
             _ => "- ".to_owned(),
         };
-        self.mark(&mark);
+        self.set_marker(&marker);
     }
 
-    pub(super) fn heading(&mut self, level: usize) {
-        self.ask(Gap::Paragraph);
+    pub(super) fn start_heading(&mut self, level: usize) {
+        self.space(Spacing::Paragraph);
         if !self.in_cell() {
-            self.mark = format!("{} ", "#".repeat(level));
+            self.marker = format!("{} ", "#".repeat(level));
             self.in_heading = true;
         }
     }
 
     pub(super) fn end_heading(&mut self) {
         self.in_heading = false;
-        self.mark.clear();
-        self.ask(Gap::Paragraph);
+        self.marker.clear();
+        self.space(Spacing::Paragraph);
     }
 
-    pub(super) fn rule(&mut self) {
-        self.ask(Gap::Paragraph);
+    pub(super) fn horizontal_rule(&mut self) {
+        self.space(Spacing::Paragraph);
         if !self.in_cell() {
-            self.before_words();
+            self.flush_spacing();
             self.out.push_str("---");
-            self.ask(Gap::Paragraph);
+            self.space(Spacing::Paragraph);
         }
     }
 
-    pub(super) fn emphasis(&mut self, sign: &'static str) {
-        if self.code.is_none() && self.waiting.len() + self.open.len() < MOST_EMPHASIS {
-            self.waiting.push(sign);
+    pub(super) fn start_emphasis(&mut self, delimiter: &'static str) {
+        if self.code.is_none() && self.pending_emphasis.len() + self.open_emphasis.len() < MAX_EMPHASIS_DEPTH
+        {
+            self.pending_emphasis.push(delimiter);
         }
     }
 
-    pub(super) fn end_emphasis(&mut self, sign: &'static str) {
-        if let Some(at) = self.waiting.iter().rposition(|waiting| *waiting == sign) {
-            self.waiting.remove(at);
-        } else if let Some(at) = self.open.iter().rposition(|open| *open == sign) {
-            self.open.remove(at);
-            self.out.push_str(sign);
+    pub(super) fn end_emphasis(&mut self, delimiter: &'static str) {
+        if let Some(at) = self.pending_emphasis.iter().rposition(|pending| *pending == delimiter) {
+            self.pending_emphasis.remove(at);
+        } else if let Some(at) = self.open_emphasis.iter().rposition(|open| *open == delimiter) {
+            self.open_emphasis.remove(at);
+            self.out.push_str(delimiter);
         }
     }
 
     pub(super) fn start_link(&mut self, url: String) {
         if self.code.is_none() {
-            self.link = Some((usize::MAX, url));
-            self.before_link();
-        }
-    }
-
-    /// The bracket stands directly before the link's first word, so the space before it is put down now.
-    fn before_link(&mut self) {
-        self.before_words();
-        if let Some((start, _)) = &mut self.link {
-            *start = self.out.len();
+            // The spacing goes before the bracket.
+            self.flush_spacing();
+            self.link = Some((self.out.len(), url));
             self.out.push('[');
         }
     }
 
     pub(super) fn end_link(&mut self) {
         let Some((start, url)) = self.link.take() else { return };
-        let words = self.out[start + 1..].trim();
-        if words.is_empty() {
-            self.out.truncate(start);
-            return;
-        }
-        // A link of several lines is none in Markdown.
-        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        // The text of a link must be on one line.
+        let text = self.out[start + 1..].split_whitespace().collect::<Vec<_>>().join(" ");
         self.out.truncate(start);
-        if words == url {
+        if text == url {
             self.out.push_str(&url);
-        } else {
-            self.out.push_str(&format!("[{words}]({url})"));
+        } else if !text.is_empty() {
+            self.out.push_str(&format!("[{text}]({url})"));
         }
     }
 
@@ -274,7 +265,7 @@ impl Writer {
         if alt.is_empty() || self.code.is_some() {
             return;
         }
-        self.before_words();
+        self.flush_spacing();
         match url {
             Some(url) => self.out.push_str(&format!("![{alt}]({url})")),
             None => self.out.push_str(&alt),
@@ -285,31 +276,31 @@ impl Writer {
         if self.in_cell() || self.code.is_some() {
             return;
         }
-        self.ask(Gap::Paragraph);
-        self.before_words();
+        self.space(Spacing::Paragraph);
+        self.flush_spacing();
         self.code = Some(self.out.len());
-        self.out.push_str("```");
+        self.out.push_str(CODE_FENCE);
         self.out.push_str(language);
     }
 
-    /// Gives the block of code that has just begun a language; says whether there is a block of code at all.
-    pub(super) fn name_code(&mut self, language: &str) -> bool {
+    /// Sets the language of a code block that has just been opened. Returns whether a code block is open.
+    pub(super) fn set_code_language(&mut self, language: &str) -> bool {
         if let Some(start) = self.code
-            && &self.out[start..] == "```"
+            && &self.out[start..] == CODE_FENCE
         {
             self.out.push_str(language);
         }
         self.code.is_some()
     }
 
-    fn verbatim(&mut self, text: &str) {
+    fn code_text(&mut self, text: &str) {
         let Some(start) = self.code else { return };
-        let text =
-            if self.out[start..].contains('\n') { text } else { text.strip_prefix('\n').unwrap_or(text) };
+        let is_first = !self.out[start..].contains('\n');
+        let text = text.strip_prefix('\n').filter(|_| is_first).unwrap_or(text);
         if text.is_empty() {
             return;
         }
-        if !self.out[start..].contains('\n') {
+        if is_first {
             self.new_line();
         }
         for (at, line) in text.split('\n').enumerate() {
@@ -326,13 +317,15 @@ impl Writer {
     pub(super) fn end_code(&mut self) {
         let Some(start) = self.code.take() else { return };
         self.out.truncate(self.out.trim_end().len());
-        let longest = self.out[start + 3..].split(|c| c != '`').map(str::len).max().unwrap_or(0);
-        let more = "`".repeat((longest + 1).saturating_sub(3));
-        self.out.insert_str(start, &more);
+        // The fence must be longer than any run of backticks in the code.
+        let code = &self.out[start + CODE_FENCE.len()..];
+        let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+        let extra = "`".repeat((longest + 1).saturating_sub(CODE_FENCE.len()));
+        self.out.insert_str(start, &extra);
         self.new_line();
-        self.out.push_str("```");
-        self.out.push_str(&more);
-        self.ask(Gap::Paragraph);
+        self.out.push_str(CODE_FENCE);
+        self.out.push_str(&extra);
+        self.space(Spacing::Paragraph);
     }
 
     pub(super) fn finish(mut self) -> String {

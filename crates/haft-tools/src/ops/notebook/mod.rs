@@ -1,33 +1,37 @@
-//! Jupyter notebooks: their cells to look at, and edits that touch nothing else.
+//! Jupyter notebooks: the text of their cells, and edits of one cell.
 
 mod edit;
-mod spans;
+mod layout;
+mod raw_json;
 
 use std::fmt::Write;
 
 use haft_tool::{Bound, Content, ToolError, Value};
 
-pub(crate) use edit::{CellType, Change, Edited, edit};
+pub(crate) use edit::{CellChange, CellType, EditedNotebook, edit};
 
-/// The text of one output, and the pictures of all together, are shown up to here.
-const MOST_OUTPUT_CHARS: usize = 8_000;
-const MOST_PICTURES: usize = 10;
-const MOST_PICTURE_CHARS: usize = 7 << 20;
-/// How many cells an error names.
-const MOST_NAMED: usize = 20;
+/// How much of the text of one output is shown.
+const MAX_OUTPUT_CHARS: usize = 8_000;
+const MAX_IMAGES: usize = 10;
+/// The longest base64 text of an image.
+const MAX_IMAGE_CHARS: usize = 7 << 20;
+/// How many cells an error lists, and how much of each.
+const MAX_LISTED_CELLS: usize = 20;
+const MAX_LISTED_CHARS: usize = 40;
 
-/// A notebook as it is shown.
+/// A notebook as text.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Shown {
+pub(crate) struct NotebookText {
     pub(crate) text: String,
-    pub(crate) pictures: Vec<Content>,
+    pub(crate) images: Vec<Content>,
+    /// Id, type and number of outputs of each cell.
     pub(crate) cells: Vec<Value>,
 }
 
-/// One cell, as far as everybody needs it.
+/// One cell.
 #[derive(Debug)]
 struct Cell<'a> {
-    /// The id that the file gives it, or else `cell-` and its place, counted from 0.
+    /// Its id in the file, else `cell-N` with its position from 0.
     id: String,
     kind: &'a str,
     value: &'a Value,
@@ -35,8 +39,8 @@ struct Cell<'a> {
 
 fn cells<'a>(notebook: &'a Value) -> Option<Vec<Cell<'a>>> {
     let list = notebook.get("cells")?.as_array()?;
-    let cell = |(place, value): (usize, &'a Value)| Cell {
-        id: value.get("id").and_then(Value::as_str).map_or_else(|| format!("cell-{place}"), str::to_owned),
+    let cell = |(position, value): (usize, &'a Value)| Cell {
+        id: value.get("id").and_then(Value::as_str).map_or_else(|| format!("cell-{position}"), str::to_owned),
         kind: value.get("cell_type").and_then(Value::as_str).unwrap_or("raw"),
         value,
     };
@@ -49,7 +53,7 @@ impl Cell<'_> {
     }
 }
 
-/// A text that nbformat stores as one string or as many.
+/// A text that is stored as one string or as a list of lines.
 fn joined(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.clone(),
@@ -58,72 +62,72 @@ fn joined(value: Option<&Value>) -> String {
     }
 }
 
-/// What the cells of a notebook say; `None` if the bytes are no notebook.
-pub(crate) fn show(bytes: &[u8]) -> Option<Shown> {
+/// The cells of a notebook as text; `None` if the bytes are not a notebook.
+pub(crate) fn read(bytes: &[u8]) -> Option<NotebookText> {
     let notebook: Value =
         serde_json::from_slice(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)).ok()?;
-    let mut shown = Shown { text: String::new(), pictures: Vec::new(), cells: Vec::new() };
+    let mut read = NotebookText { text: String::new(), images: Vec::new(), cells: Vec::new() };
     for cell in cells(&notebook)? {
         let run = cell.value.get("execution_count").and_then(Value::as_u64);
         let run = run.map(|count| format!(", run {count}")).unwrap_or_default();
-        let _ = writeln!(shown.text, "=== {} ({}{run}) ===", cell.id, cell.kind);
-        let source = cell.source();
-        push_text(&source, &mut shown.text);
+        let _ = writeln!(read.text, "=== {} ({}{run}) ===", cell.id, cell.kind);
+        push_text(&cell.source(), &mut read.text);
         let outputs =
             cell.value.get("outputs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         for output in outputs {
-            show_output(output, &mut shown);
+            read.add_output(output);
         }
-        shown.cells.push(haft_tool::json!({"id": cell.id, "cellType": cell.kind, "outputs": outputs.len()}));
+        read.cells.push(haft_tool::json!({"id": cell.id, "cellType": cell.kind, "outputs": outputs.len()}));
     }
-    Some(shown)
+    Some(read)
 }
 
-fn show_output(output: &Value, shown: &mut Shown) {
-    let kind = output.get("output_type").and_then(Value::as_str).unwrap_or_default();
-    let text = match kind {
-        "stream" => joined(output.get("text")),
-        "error" => {
-            let trace =
-                output.get("traceback").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-            let lines: Vec<&str> = trace.iter().filter_map(Value::as_str).collect();
-            plain(&lines.join("\n"))
-        }
-        _ => {
-            let data = output.get("data");
-            let of = |kind: &str| data.and_then(|data| data.get(kind));
-            for media_type in ["image/png", "image/jpeg", "image/gif", "image/webp"] {
-                let Some(picture) = of(media_type) else { continue };
-                show_picture(media_type, &joined(Some(picture)), shown);
-                return;
+impl NotebookText {
+    fn add_output(&mut self, output: &Value) {
+        let kind = output.get("output_type").and_then(Value::as_str).unwrap_or_default();
+        let text = match kind {
+            "stream" => joined(output.get("text")),
+            "error" => {
+                let trace = output.get("traceback").and_then(Value::as_array);
+                let lines: Vec<&str> = trace.into_iter().flatten().filter_map(Value::as_str).collect();
+                without_escapes(&lines.join("\n"))
             }
-            let best = ["text/markdown", "text/plain", "text/latex", "text/html", "application/json"];
-            match best.iter().find_map(|kind| of(kind)) {
-                Some(value @ (Value::String(_) | Value::Array(_))) => joined(Some(value)),
-                Some(value) => value.to_string(),
-                None => String::new(),
+            _ => {
+                let data = |kind: &str| output.get("data").and_then(|data| data.get(kind));
+                for media_type in ["image/png", "image/jpeg", "image/gif", "image/webp"] {
+                    if let Some(image) = data(media_type) {
+                        self.add_image(media_type, &joined(Some(image)));
+                        return;
+                    }
+                }
+                let preferred =
+                    ["text/markdown", "text/plain", "text/latex", "text/html", "application/json"];
+                match preferred.iter().find_map(|kind| data(kind)) {
+                    Some(value @ (Value::String(_) | Value::Array(_))) => joined(Some(value)),
+                    Some(value) => value.to_string(),
+                    None => String::new(),
+                }
             }
+        };
+        if text.is_empty() {
+            return;
         }
-    };
-    if text.is_empty() {
-        return;
+        let name = if kind == "error" { "error" } else { "output" };
+        let _ = writeln!(self.text, "--- {name} ---");
+        let bound = Bound { max_chars: MAX_OUTPUT_CHARS, ..Bound::default() };
+        push_text(&bound.apply(text.into(), None).0, &mut self.text);
     }
-    let name = if kind == "error" { "error" } else { "output" };
-    let _ = writeln!(shown.text, "--- {name} ---");
-    let bound = Bound { max_chars: MOST_OUTPUT_CHARS, ..Bound::default() };
-    push_text(&bound.apply(text.into(), None).0, &mut shown.text);
-}
 
-fn show_picture(media_type: &str, data: &str, shown: &mut Shown) {
-    let data: String = data.split_ascii_whitespace().collect();
-    let held: usize = shown.pictures.len();
-    let note = if held >= MOST_PICTURES || data.len() > MOST_PICTURE_CHARS {
-        format!("{media_type}, not shown: too large or too many")
-    } else {
-        shown.pictures.push(Content::Image { media_type: media_type.to_owned(), data });
-        format!("{media_type}, shown as picture {}", held + 1)
-    };
-    let _ = writeln!(shown.text, "--- output ---\n({note})");
+    fn add_image(&mut self, media_type: &str, data: &str) {
+        let data: String = data.split_ascii_whitespace().collect();
+        let note = if self.images.len() >= MAX_IMAGES || data.len() > MAX_IMAGE_CHARS {
+            format!("{media_type}, not shown: too large or too many")
+        } else {
+            self.images.push(Content::Image { media_type: media_type.to_owned(), data });
+            format!("{media_type}, shown as image {}", self.images.len())
+        };
+        let _ = writeln!(self.text, "--- output ---\n({note})");
+    }
 }
 
 fn push_text(text: &str, to: &mut String) {
@@ -133,8 +137,8 @@ fn push_text(text: &str, to: &mut String) {
     }
 }
 
-/// A text without the escape sequences that colour it.
-fn plain(text: &str) -> String {
+/// Removes terminal escape sequences.
+fn without_escapes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("\u{1b}[") {
@@ -145,24 +149,24 @@ fn plain(text: &str) -> String {
     plain + rest
 }
 
-/// The error that no cell has the id, which names those that there are.
+/// The error for an unknown id, which lists the cells.
 fn no_such_cell(id: &str, cells: &[Cell<'_>]) -> ToolError {
-    let mut named: Vec<String> = cells
+    let mut listed: Vec<String> = cells
         .iter()
-        .take(MOST_NAMED)
+        .take(MAX_LISTED_CELLS)
         .map(|cell| {
             let source = cell.source();
-            let start: String = source.lines().next().unwrap_or_default().chars().take(40).collect();
+            let start: String =
+                source.lines().next().unwrap_or_default().chars().take(MAX_LISTED_CHARS).collect();
             format!("{} ({}: {start})", cell.id, cell.kind)
         })
         .collect();
-    if cells.len() > MOST_NAMED {
-        named.push(format!("and {} more", cells.len() - MOST_NAMED));
+    if cells.len() > MAX_LISTED_CELLS {
+        listed.push(format!("and {} more", cells.len() - MAX_LISTED_CELLS));
     }
-    let there =
-        if named.is_empty() { "it has none".to_owned() } else { format!("it has {}", named.join(", ")) };
+    let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
     ToolError::new(
         haft_tool::ErrorKind::TargetNotFound,
-        format!("cell_id: the notebook has no cell {id}; {there}"),
+        format!("cell_id: the notebook has no cell {id}; it has {listed}"),
     )
 }

@@ -1,17 +1,12 @@
-//! Each search backend and the oracle against a server that answers in its real format.
-#![allow(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a test that cannot go on has failed, and it serves itself"
-)]
+//! Each search backend with responses in its real format.
 
-#[path = "../../haft-bus/tests/it/http_fixture.rs"]
-mod http_fixture;
-mod world;
+use haft_tool::testing::MemoryWorld;
+use haft_tool::{ErrorKind, HttpResponse, Output, ToolError, Value, json};
 
-use haft_tool::{ErrorKind, Output, ToolError, Value, json};
-use http_fixture::{Response, Server, response};
-use world::{TestWorld, claude, clawft, loom};
+use crate::fixture::{
+    SERVER, call, claude, clawft, loom, planned_hosts, reply, reply_with, request_header, request_json,
+    request_line, world as fixture_world,
+};
 
 const BRAVE: &str = r#"{"type":"search","query":{"original":"rust"},"mixed":{"type":"mixed","main":[]},"web":{"type":"search","results":[
   {"title":"The <strong>Rust</strong> Language","url":"https://www.rust-lang.org/","is_source_local":false,"description":"Fast &amp; safe.","language":"en"},
@@ -27,8 +22,9 @@ const LOOM: &str = r#"{"query":"rust","results":[
   {"title":"Rust","url":"https://www.rust-lang.org/","snippet":"A language","display_link":"www.rust-lang.org","rank":1},
   {"title":"Two","url":"https://two.example/","snippet":"","display_link":"two.example","rank":2}]}"#;
 
-/// The settings that lead each backend to `url`.
-fn settings(backend: &str, url: &str) -> Value {
+/// Settings in which each backend is at [`SERVER`].
+fn settings(backend: &str) -> Value {
+    let url = SERVER;
     let section = match backend {
         "endpoint" => json!({"endpoint": format!("{url}/find?lang=en")}),
         "searxng" => json!({"searxng": {"url": url}}),
@@ -44,13 +40,12 @@ fn settings(backend: &str, url: &str) -> Value {
 
 fn search(
     backend: &str,
-    answers: Vec<Response>,
+    replies: Vec<HttpResponse>,
     arguments: Value,
-) -> (Result<Output, ToolError>, Server, TestWorld) {
-    let server = Server::new(answers);
-    let world = TestWorld::default();
-    let result = world.call(&claude(settings(backend, &server.url)), "WebSearch", arguments);
-    (result, server, world)
+) -> (Result<Output, ToolError>, MemoryWorld) {
+    let world = fixture_world(replies);
+    let result = call(&world, &claude(settings(backend)), "WebSearch", arguments);
+    (result, world)
 }
 
 fn hits(output: &Output) -> Value {
@@ -58,7 +53,7 @@ fn hits(output: &Output) -> Value {
 }
 
 #[test]
-fn every_backend_is_asked_and_read_in_its_own_way() {
+fn each_backend_has_its_request_and_response_format() {
     let rust = json!({"title": "Rust", "url": "https://www.rust-lang.org/", "snippet": "A language"});
     for (backend, body, line) in [
         ("searxng", SEARXNG, "GET /search?q=rust+%26+c&format=json"),
@@ -72,20 +67,20 @@ fn every_backend_is_asked_and_read_in_its_own_way() {
             "GET /res/v1/web/search?q=rust+%26+c&count=10&text_decorations=false&result_filter=web",
         ),
     ] {
-        let (result, server, _) = search(backend, vec![response(200, body)], json!({"query": "rust & c"}));
+        let (result, world) = search(backend, vec![reply(200, body)], json!({"query": "rust & c"}));
         let output = result.unwrap();
-        let asked = &server.requests()[0];
-        assert_eq!(asked.line, line, "{backend}");
-        assert_eq!(asked.header("accept"), Some("application/json"), "{backend}");
+        let request = &world.http.requests()[0];
+        assert_eq!(request_line(request), line, "{backend}");
+        assert_eq!(request_header(request, "accept"), Some("application/json"), "{backend}");
         match backend {
             "tavily" => {
-                assert_eq!(asked.header("authorization"), Some("Bearer KEY"));
+                assert_eq!(request_header(request, "authorization"), Some("Bearer KEY"));
                 let body = json!({"query": "rust & c", "max_results": 10, "search_depth": "basic", "include_domains": [], "exclude_domains": []});
-                assert_eq!(asked.json(), body);
+                assert_eq!(request_json(request), body);
             }
-            "google" => assert_eq!(asked.header("x-goog-api-key"), Some("KEY")),
-            "loom" => assert_eq!(asked.json(), json!({"query": "rust & c", "max_results": 10})),
-            "brave" => assert_eq!(asked.header("x-subscription-token"), Some("KEY")),
+            "google" => assert_eq!(request_header(request, "x-goog-api-key"), Some("KEY")),
+            "loom" => assert_eq!(request_json(request), json!({"query": "rust & c", "max_results": 10})),
+            "brave" => assert_eq!(request_header(request, "x-subscription-token"), Some("KEY")),
             _ => {}
         }
         let first = match backend {
@@ -99,8 +94,8 @@ fn every_backend_is_asked_and_read_in_its_own_way() {
 }
 
 #[test]
-fn results_are_numbered_lines_for_the_model_and_values_for_programs() {
-    let (result, ..) = search("brave", vec![response(200, BRAVE)], json!({"query": "rust"}));
+fn results_are_text_and_structured() {
+    let (result, _) = search("brave", vec![reply(200, BRAVE)], json!({"query": "rust"}));
     let output = result.unwrap();
     assert_eq!(
         output.as_text(),
@@ -109,12 +104,12 @@ fn results_are_numbered_lines_for_the_model_and_values_for_programs() {
     let structured = output.structured.unwrap();
     assert_eq!(structured["query"], "rust");
     assert!(structured["durationSeconds"].as_f64().unwrap() >= 0.0);
-    let (result, ..) = search("searxng", vec![response(200, SEARXNG)], json!({"query": "rust"}));
+    let (result, _) = search("searxng", vec![reply(200, SEARXNG)], json!({"query": "rust"}));
     assert!(result.unwrap().as_text().ends_with("(Engines that did not answer: google (timeout))\n"));
 }
 
 #[test]
-fn nothing_found_is_an_answer() {
+fn empty_results_are_not_an_error() {
     for (backend, body) in [
         ("brave", r#"{"type":"search","query":{"original":"x"},"mixed":{}}"#),
         ("google", r#"{"kind":"customsearch#search","searchInformation":{"totalResults":"0"}}"#),
@@ -123,7 +118,7 @@ fn nothing_found_is_an_answer() {
         ("loom", r#"{"query":"x","results":[]}"#),
         ("endpoint", "[]"),
     ] {
-        let (result, ..) = search(backend, vec![response(200, body)], json!({"query": "x"}));
+        let (result, _) = search(backend, vec![reply(200, body)], json!({"query": "x"}));
         let output = result.unwrap();
         assert_eq!(
             (output.as_text().as_str(), hits(&output)),
@@ -134,77 +129,85 @@ fn nothing_found_is_an_answer() {
 }
 
 #[test]
-fn domains_are_told_to_the_backend_and_held_to_afterwards() {
+fn domains_filter_request_and_results() {
     let only = json!({"query": "rust", "allowed_domains": ["rust-lang.org"]});
-    let (result, server, _) = search("brave", vec![response(200, BRAVE)], only.clone());
+    let (result, world) = search("brave", vec![reply(200, BRAVE)], only.clone());
     assert_eq!(hits(&result.unwrap()).as_array().unwrap().len(), 1);
-    assert!(
-        server.requests()[0].line.contains("q=rust+site%3Arust-lang.org&"),
-        "{}",
-        server.requests()[0].line
-    );
-    let (_, server, _) = search("tavily", vec![response(200, TAVILY)], only);
-    assert_eq!(server.requests()[0].json()["include_domains"], json!(["rust-lang.org"]));
+    assert!(request_line(&world.http.requests()[0]).contains("q=rust+site%3Arust-lang.org&"));
+    let (_, world) = search("tavily", vec![reply(200, TAVILY)], only);
+    assert_eq!(request_json(&world.http.requests()[0])["include_domains"], json!(["rust-lang.org"]));
     let never = json!({"query": "rust", "blocked_domains": ["rust-lang.org"]});
-    let (result, ..) = search("endpoint", vec![response(200, LOOM)], never);
+    let (result, _) = search("endpoint", vec![reply(200, LOOM)], never);
     assert_eq!(hits(&result.unwrap())[0]["url"], "https://two.example/");
     let both = json!({"query": "rust", "allowed_domains": ["a.com"], "blocked_domains": ["b.com"]});
-    let (result, ..) = search("brave", vec![], both);
+    let (result, _) = search("brave", vec![], both);
     assert_eq!(result.unwrap_err().kind, ErrorKind::InvalidArguments);
 }
 
 #[test]
-fn a_rate_limit_is_waited_for_and_seen() {
-    let limits: [(&str, &str, Response); 3] = [
+fn rate_limit_is_retried_with_progress() {
+    let limits: [(&str, &str, HttpResponse); 3] = [
         (
             "brave",
             BRAVE,
-            response(429, r#"{"type":"ErrorResponse","error":{"code":"RATE_LIMITED","detail":"Request rate limit exceeded for plan.","status":429}}"#)
-                .header("X-RateLimit-Limit", "1, 15000")
-                .header("X-RateLimit-Remaining", "0, 1000")
-                .header("X-RateLimit-Reset", "0, 1419704"),
+            reply_with(
+                429,
+                r#"{"type":"ErrorResponse","error":{"code":"RATE_LIMITED","detail":"Request rate limit exceeded for plan.","status":429}}"#,
+                &[
+                    ("X-RateLimit-Limit", "1, 15000"),
+                    ("X-RateLimit-Remaining", "0, 1000"),
+                    ("X-RateLimit-Reset", "0, 1419704"),
+                ],
+            ),
         ),
         (
             "tavily",
             TAVILY,
-            response(429, r#"{"detail":{"error":"Your request has been blocked due to excessive requests."}}"#).header("Retry-After", "0"),
+            reply_with(
+                429,
+                r#"{"detail":{"error":"Your request has been blocked due to excessive requests."}}"#,
+                &[("Retry-After", "0")],
+            ),
         ),
-        ("loom", LOOM, response(503, r#"{"error":"rate limit"}"#).header("Retry-After", "0")),
+        ("loom", LOOM, reply_with(503, r#"{"error":"rate limit"}"#, &[("Retry-After", "0")])),
     ];
     for (backend, body, limited) in limits {
-        let (result, server, world) =
-            search(backend, vec![limited, response(200, body)], json!({"query": "rust"}));
+        let (result, world) = search(backend, vec![limited, reply(200, body)], json!({"query": "rust"}));
         result.unwrap();
-        assert_eq!(server.requests().len(), 2, "{backend}");
-        let said = world.progress();
-        assert!(said[0].contains("attempt 2 of 3"), "{said:?}");
+        assert_eq!(world.http.requests().len(), 2, "{backend}");
+        let progress = world.progress_reports();
+        let message = progress[0].message.as_deref().unwrap();
+        assert!(message.contains("attempt 2 of 3"), "{message}");
     }
 }
 
 #[test]
-fn a_limit_that_stays_is_an_error_with_the_wait() {
-    let limited = response(429, r#"{"error":{"code":429,"message":"Quota exceeded for quota metric 'Queries'","status":"RESOURCE_EXHAUSTED"}}"#)
-        .header("Retry-After", "0");
-    let (result, server, _) =
+fn lasting_rate_limit_is_an_error_with_delay() {
+    let limited = reply_with(
+        429,
+        r#"{"error":{"code":429,"message":"Quota exceeded for quota metric 'Queries'","status":"RESOURCE_EXHAUSTED"}}"#,
+        &[("Retry-After", "0")],
+    );
+    let (result, world) =
         search("google", vec![limited.clone(), limited.clone(), limited], json!({"query": "x"}));
     let error = result.unwrap_err();
-    assert_eq!((server.requests().len(), error.kind), (3, ErrorKind::ExecutionFailed));
+    assert_eq!((world.http.requests().len(), error.kind), (3, ErrorKind::ExecutionFailed));
     assert_eq!(error.details.unwrap()["status"], 429);
     let month =
-        response(429, "{}").header("X-RateLimit-Remaining", "1, 0").header("X-RateLimit-Reset", "1, 1419704");
-    let (result, server, _) = search("brave", vec![month], json!({"query": "x"}));
+        reply_with(429, "{}", &[("X-RateLimit-Remaining", "1, 0"), ("X-RateLimit-Reset", "1, 1419704")]);
+    let (result, world) = search("brave", vec![month], json!({"query": "x"}));
     let error = result.unwrap_err();
-    assert!(server.requests().len() == 1 && error.message.contains("left alone for 1419704 s"), "{error}");
+    assert!(world.http.requests().len() == 1 && error.message.contains("retry after 1419704 s"), "{error}");
 }
 
 #[test]
-fn errors_say_what_the_server_said_and_what_to_do_but_never_the_key() {
+fn errors_have_server_message_and_advice_but_no_key() {
     for (backend, status, body, words) in [
         (
             "brave",
             422,
             r#"{"type":"ErrorResponse","error":{"code":"SUBSCRIPTION_TOKEN_INVALID","detail":"The provided subscription token KEY is invalid."}}"#,
-            "Brave Search answered HTTP 422 Said: The provided subscription token *** is invalid.; check BRAVE_API_KEY",
+            "Brave Search answered HTTP 422 Text: The provided subscription token *** is invalid.; check BRAVE_API_KEY",
         ),
         (
             "tavily",
@@ -233,60 +236,62 @@ fn errors_say_what_the_server_said_and_what_to_do_but_never_the_key() {
         ),
         ("endpoint", 302, "", "The search endpoint answered HTTP 302"),
     ] {
-        let (result, server, _) = search(backend, vec![response(status, body)], json!({"query": "x"}));
+        let (result, world) = search(backend, vec![reply(status, body)], json!({"query": "x"}));
         let error = result.unwrap_err();
         assert!(error.message.contains(words) && !error.message.contains("KEY is"), "{error}");
-        assert_eq!(server.requests().len(), 1, "{backend} is not asked again");
+        assert_eq!(world.http.requests().len(), 1, "{backend} is not asked again");
     }
 }
 
 #[test]
-fn answers_that_make_no_sense_are_told_as_such() {
+fn malformed_responses_are_errors() {
     for backend in ["brave", "searxng", "tavily", "google", "loom"] {
-        let (result, ..) = search(backend, vec![response(200, "<html>a login page")], json!({"query": "x"}));
+        let (result, _) = search(backend, vec![reply(200, "<html>a login page")], json!({"query": "x"}));
         let error = result.unwrap_err();
-        assert!(error.kind == ErrorKind::Serialization && error.message.contains("not JSON"), "{error}");
-        let (result, ..) =
-            search(backend, vec![response(200, r#"{"unlike":"anything"}"#)], json!({"query": "x"}));
+        assert!(
+            error.kind == ErrorKind::Serialization && error.message.contains("did not answer with JSON"),
+            "{error}"
+        );
+        let (result, _) =
+            search(backend, vec![reply(200, r#"{"unlike":"anything"}"#)], json!({"query": "x"}));
         assert_eq!(result.unwrap_err().kind, ErrorKind::Serialization, "{backend}");
         let junk = r#"{"results":[1,null,{"url":"javascript:x"},{"title":"no url"}],"items":[1],"web":{"results":[[]]}}"#;
-        let (result, ..) = search(backend, vec![response(200, junk)], json!({"query": "x"}));
+        let (result, _) = search(backend, vec![reply(200, junk)], json!({"query": "x"}));
         assert_eq!(hits(&result.unwrap()), json!([]), "{backend}");
     }
-    let huge = format!("{{\"results\":[],\"x\":\"{}\"}}", "x".repeat(3 << 20));
-    let (result, ..) = search("searxng", vec![response(200, huge)], json!({"query": "x"}));
+    let huge = HttpResponse { total_bytes: 3 << 20, ..reply(200, vec![b'x'; 2 << 20]) };
+    let (result, _) = search("searxng", vec![huge], json!({"query": "x"}));
     assert!(result.unwrap_err().message.contains("answered with more than 2097152 bytes"));
 }
 
 #[test]
-fn a_search_that_nobody_set_up_says_how() {
-    let world = TestWorld::default();
-    let error = world.call(&claude(json!({})), "WebSearch", json!({"query": "x"})).unwrap_err();
+fn missing_backend_says_how_to_set_one_up() {
+    let world = fixture_world([]);
+    let error = call(&world, &claude(json!({})), "WebSearch", json!({"query": "x"})).unwrap_err();
     assert!(error.message.starts_with("no web search is set up here"), "{error}");
     let chosen = json!({"web_search": {"backend": "brave"}});
-    let error = world.call(&claude(chosen), "WebSearch", json!({"query": "x"})).unwrap_err();
+    let error = call(&world, &claude(chosen), "WebSearch", json!({"query": "x"})).unwrap_err();
     assert!(error.message.contains("BRAVE_API_KEY"), "{error}");
-    let error = world.call(&claude(json!({})), "WebSearch", json!({"query": " "})).unwrap_err();
+    let error = call(&world, &claude(json!({})), "WebSearch", json!({"query": " "})).unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidArguments);
 }
 
 #[test]
-fn loom_searches_through_its_server_and_gives_its_documented_shape() {
-    let server = Server::new(vec![response(200, LOOM)]);
-    let world = TestWorld::default();
+fn loom_search_uses_its_server_and_shape() {
+    let world = fixture_world([reply(200, LOOM)]);
     let dialect =
-        loom(json!({"loom": {"server_url": server.url}, "web_search": {"endpoint": "http://127.0.0.1:1"}}));
-    let output = world.call(&dialect, "web_search", json!({"query": "rust", "max_results": 1})).unwrap();
+        loom(json!({"loom": {"server_url": SERVER}, "web_search": {"endpoint": "http://127.0.0.1:1"}}));
+    let output = call(&world, &dialect, "web_search", json!({"query": "rust", "max_results": 1})).unwrap();
     let shape = r#"{"results":[{"title":"Rust","url":"https://www.rust-lang.org/","snippet":"A language"}]}"#;
     assert_eq!(output.as_text(), shape);
-    assert_eq!(server.requests()[0].line, "POST /proxy/cse");
-    assert_eq!(server.requests()[0].json(), json!({"query": "rust", "max_results": 1}));
-    let reached = world::reached(&loom(json!({})), "web_search", json!({"query": "x"}));
-    assert_eq!(reached, ["127.0.0.1:8080"]);
+    assert_eq!(request_line(&world.http.requests()[0]), "POST /proxy/cse");
+    assert_eq!(request_json(&world.http.requests()[0]), json!({"query": "rust", "max_results": 1}));
+    let hosts = planned_hosts(&loom(json!({})), "web_search", json!({"query": "x"}));
+    assert_eq!(hosts, ["127.0.0.1:8080"]);
 }
 
 #[test]
-fn clawft_keeps_results_as_they_came() {
+fn clawft_passes_results_through() {
     let raw = r#"{"took":3,"results":[{"name":"odd","href":1},{"b":2},{"c":3}]}"#;
     for (body, results) in [
         (raw, json!([{"name": "odd", "href": 1}, {"b": 2}])),
@@ -294,21 +299,18 @@ fn clawft_keeps_results_as_they_came() {
         (r#"{"unlike":"anything"}"#, json!({"unlike": "anything"})),
         ("plain words", json!("plain words")),
     ] {
-        let server = Server::new(vec![response(200, body)]);
-        let dialect = clawft(settings("endpoint", &server.url));
-        let output = TestWorld::default()
-            .call(&dialect, "web_search", json!({"query": "rust", "num_results": 2}))
-            .unwrap();
+        let world = fixture_world([reply(200, body)]);
+        let arguments = json!({"query": "rust", "num_results": 2});
+        let output = call(&world, &clawft(settings("endpoint")), "web_search", arguments).unwrap();
         assert_eq!(output.structured.unwrap(), json!({"query": "rust", "results": results}));
-        assert_eq!(server.requests()[0].line, "GET /find?lang=en&q=rust&count=2");
+        assert_eq!(request_line(&world.http.requests()[0]), "GET /find?lang=en&q=rust&count=2");
     }
 }
 
 #[test]
-fn clawft_without_an_endpoint_informs() {
-    let output = TestWorld::default()
-        .call(&clawft(json!({})), "web_search", json!({"query": "rust async patterns"}))
-        .unwrap();
+fn clawft_without_endpoint_is_informative() {
+    let arguments = json!({"query": "rust async patterns"});
+    let output = call(&fixture_world([]), &clawft(json!({})), "web_search", arguments).unwrap();
     assert!(!output.is_error());
     assert_eq!(
         output.structured.unwrap(),
@@ -318,5 +320,5 @@ fn clawft_without_an_endpoint_informs() {
             "query": "rust async patterns",
         })
     );
-    assert!(world::reached(&clawft(json!({})), "web_search", json!({"query": "x"})).is_empty());
+    assert!(planned_hosts(&clawft(json!({})), "web_search", json!({"query": "x"})).is_empty());
 }

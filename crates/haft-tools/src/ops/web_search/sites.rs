@@ -4,33 +4,34 @@ use haft_tool::ToolError;
 use haft_tool::net::{Domains, Peer};
 use url::Url;
 
-/// Sites that results may only, or may not, come from; each with everything below it.
+/// Domains that results may only, or may not, come from; each includes its subdomains.
 #[derive(Debug, Default)]
-pub(crate) struct Sites {
+pub(crate) struct SiteFilter {
     pub(crate) only: Vec<String>,
     pub(crate) never: Vec<String>,
+    /// Whichever of the two lists has entries.
     listed: Domains,
 }
 
-impl Sites {
-    /// Reads the two lists; only one of them may have entries.
+impl SiteFilter {
+    /// Parses the two lists, of which only one may have entries.
     pub(crate) fn parse(only: &[String], never: &[String]) -> Result<Self, ToolError> {
         if !only.is_empty() && !never.is_empty() {
             return Err(ToolError::invalid_arguments(
                 "allowed_domains and blocked_domains cannot be given together; use one of them",
             ));
         }
-        let read = |field: &str, list: &[String]| -> Result<Vec<String>, ToolError> {
-            list.iter().map(|text| domain(field, text)).collect()
+        let parse = |field: &str, list: &[String]| -> Result<Vec<String>, ToolError> {
+            list.iter().map(|text| parse_domain(field, text)).collect()
         };
-        let (only, never) = (read("allowed_domains", only)?, read("blocked_domains", never)?);
+        let (only, never) = (parse("allowed_domains", only)?, parse("blocked_domains", never)?);
         let entries: Vec<String> =
             only.iter().chain(&never).flat_map(|domain| [domain.clone(), format!("*.{domain}")]).collect();
         Ok(Self { listed: Domains::parse(&entries)?, only, never })
     }
 
     /// Whether a result at `url` may be shown.
-    pub(crate) fn admit(&self, url: &str) -> bool {
+    pub(crate) fn allows(&self, url: &str) -> bool {
         if self.only.is_empty() && self.never.is_empty() {
             return true;
         }
@@ -39,32 +40,32 @@ impl Sites {
         self.listed.names(&host) != self.only.is_empty()
     }
 
-    /// The query with these sites in the words that most engines know.
-    pub(crate) fn in_words(&self, query: &str) -> String {
+    /// The query with these sites, in the `site:` syntax that most engines take.
+    pub(crate) fn add_to(&self, query: &str) -> String {
         let only: Vec<String> = self.only.iter().map(|site| format!("site:{site}")).collect();
         let never: Vec<String> = self.never.iter().map(|site| format!("-site:{site}")).collect();
-        let mut words = vec![query.to_owned()];
-        words.extend((!only.is_empty()).then(|| only.join(" OR ")));
-        words.extend(never);
-        words.join(" ")
+        let mut parts = vec![query.to_owned()];
+        parts.extend((!only.is_empty()).then(|| only.join(" OR ")));
+        parts.extend(never);
+        parts.join(" ")
     }
 }
 
-/// A domain as lists of hosts write it: in ASCII and small letters.
-fn domain(field: &str, text: &str) -> Result<String, ToolError> {
-    let wrong = || {
+/// A domain in ASCII and lower case.
+fn parse_domain(field: &str, text: &str) -> Result<String, ToolError> {
+    let invalid = || {
         ToolError::invalid_arguments(format!(
             "{field}: expected a domain such as \"example.com\", got {text:?}; leave out scheme, port and path"
         ))
     };
     let bare = text.trim().trim_start_matches("*.").trim_end_matches('.');
     if bare.is_empty() || bare.contains(['/', ':', '@', '?', '#', ' ', '*', '[', '\\']) {
-        return Err(wrong());
+        return Err(invalid());
     }
-    let url = Url::parse(&format!("http://{bare}/")).map_err(|_| wrong())?;
+    let url = Url::parse(&format!("http://{bare}/")).map_err(|_| invalid())?;
     match url.host() {
         Some(url::Host::Domain(domain)) => Ok(domain.to_owned()),
-        _ => Err(wrong()),
+        _ => Err(invalid()),
     }
 }
 
@@ -72,15 +73,15 @@ fn domain(field: &str, text: &str) -> Result<String, ToolError> {
 mod tests {
     use super::*;
 
-    fn sites(only: &[&str], never: &[&str]) -> Result<Sites, ToolError> {
+    fn sites(only: &[&str], never: &[&str]) -> Result<SiteFilter, ToolError> {
         let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        Sites::parse(&owned(only), &owned(never))
+        SiteFilter::parse(&owned(only), &owned(never))
     }
 
     #[test]
-    fn a_domain_stands_for_itself_and_everything_below_it() {
+    fn a_domain_includes_its_subdomains() {
         let only = sites(&["Example.com", "*.bücher.de"], &[]).unwrap();
-        for (url, shown) in [
+        for (url, allowed) in [
             ("https://example.com/a", true),
             ("https://docs.example.com:8443/", true),
             ("https://notexample.com/", false),
@@ -88,27 +89,24 @@ mod tests {
             ("https://evil.net/?example.com", false),
             ("https://example.com@evil.net/", false),
             ("https://xn--bcher-kva.de/", true),
-            ("no address", false),
+            ("not a URL", false),
         ] {
-            assert_eq!(only.admit(url), shown, "{url}");
+            assert_eq!(only.allows(url), allowed, "{url}");
         }
         let never = sites(&[], &["example.com"]).unwrap();
-        assert!(!never.admit("http://a.example.com/") && never.admit("http://example.org/"));
-        assert!(sites(&[], &[]).unwrap().admit("anything"));
+        assert!(!never.allows("http://a.example.com/") && never.allows("http://example.org/"));
+        assert!(sites(&[], &[]).unwrap().allows("anything"));
     }
 
     #[test]
-    fn sites_are_said_in_the_words_of_engines() {
-        assert_eq!(
-            sites(&["a.com", "b.org"], &[]).unwrap().in_words("rust"),
-            "rust site:a.com OR site:b.org"
-        );
-        assert_eq!(sites(&[], &["a.com", "b.org"]).unwrap().in_words("rust"), "rust -site:a.com -site:b.org");
-        assert_eq!(sites(&[], &[]).unwrap().in_words("rust"), "rust");
+    fn query_names_sites_in_search_syntax() {
+        assert_eq!(sites(&["a.com", "b.org"], &[]).unwrap().add_to("rust"), "rust site:a.com OR site:b.org");
+        assert_eq!(sites(&[], &["a.com", "b.org"]).unwrap().add_to("rust"), "rust -site:a.com -site:b.org");
+        assert_eq!(sites(&[], &[]).unwrap().add_to("rust"), "rust");
     }
 
     #[test]
-    fn what_is_no_domain_or_contradicts_itself_is_refused() {
+    fn invalid_domains_and_two_lists_are_refused() {
         for bad in ["", "https://a.com", "a.com/path", "a.com:80", "10.0.0.1", "a b", "user@a.com", "*"] {
             let error = sites(&[bad], &[]).unwrap_err();
             assert!(error.message.starts_with("allowed_domains: expected a domain"), "{bad}: {error}");

@@ -1,22 +1,22 @@
-//! A diff of what an edit did, made from the places it touched, so that its cost is the edit's and not the file's.
+//! A unified diff of an edit, computed from the replaced spans, so that its cost depends on the edit and not on the file.
 
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
 /// Lines shown around a change.
-const CONTEXT: usize = 3;
-/// Beyond this many lines a block is shown as removed and added, not compared line by line.
-const MOST_COMPARED: usize = 4_000;
+const CONTEXT_LINES: usize = 3;
+/// A larger block is shown as removed and added, not compared line by line.
+const MAX_COMPARED_LINES: usize = 4_000;
 
-/// A stretch of the old text that was replaced.
+/// A span of the old text, in bytes, and its new text.
 #[derive(Debug, Clone)]
-pub(crate) struct Span {
+pub(crate) struct ReplacedSpan {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) new: String,
 }
 
-/// One block of a unified diff.
+/// One hunk of a unified diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hunk {
     old_start: usize,
@@ -40,23 +40,23 @@ impl Hunk {
     }
 }
 
-/// At most `most` hunks for `spans` (in order, not overlapping) of `old`.
-pub(crate) fn hunks(old: &str, spans: &[Span], most: usize) -> Vec<Hunk> {
-    let mut made = Vec::new();
+/// At most `max_hunks` hunks for `spans` (in order, not overlapping) of `old`.
+pub(crate) fn hunks(old: &str, spans: &[ReplacedSpan], max_hunks: usize) -> Vec<Hunk> {
+    let mut hunks = Vec::new();
     let (mut line, mut counted) = (1, 0);
     let mut shift: isize = 0;
     let mut rest = spans;
     while let Some(first) = rest.first() {
-        if made.len() == most {
+        if hunks.len() == max_hunks {
             break;
         }
-        let start = back(old, first.start);
+        let start = context_start(old, first.start);
         let mut taken = 1;
-        let mut end = forward(old, first.end);
+        let mut end = context_end(old, first.end);
         while let Some(next) = rest.get(taken)
-            && back(old, next.start) <= end
+            && context_start(old, next.start) <= end
         {
-            end = forward(old, next.end);
+            end = context_end(old, next.end);
             taken += 1;
         }
         line += memchr::memchr_iter(b'\n', &old.as_bytes()[counted..start]).count();
@@ -69,18 +69,18 @@ pub(crate) fn hunks(old: &str, spans: &[Span], most: usize) -> Vec<Hunk> {
             at = span.end;
         }
         new.push_str(&old[at..end]);
-        let hunk = compare(&old[start..end], &new, line, shift);
+        let hunk = diff_block(&old[start..end], &new, line, shift);
         shift += hunk.new_lines.cast_signed() - hunk.old_lines.cast_signed();
-        made.push(hunk);
+        hunks.push(hunk);
         rest = &rest[taken..];
     }
-    made
+    hunks
 }
 
-fn compare(old: &str, new: &str, line: usize, shift: isize) -> Hunk {
+fn diff_block(old: &str, new: &str, line: usize, shift: isize) -> Hunk {
     let (old_lines, new_lines) = (old.split_inclusive('\n').count(), new.split_inclusive('\n').count());
     let shown = |sign: char, text: &str| format!("{sign}{}", text.trim_end_matches(['\n', '\r']));
-    let lines = if old_lines + new_lines > MOST_COMPARED {
+    let lines = if old_lines + new_lines > MAX_COMPARED_LINES {
         let removed = old.split_inclusive('\n').map(|text| shown('-', text));
         removed.chain(new.split_inclusive('\n').map(|text| shown('+', text))).collect()
     } else {
@@ -96,18 +96,18 @@ fn compare(old: &str, new: &str, line: usize, shift: isize) -> Hunk {
     Hunk { old_start: line, old_lines, new_start, new_lines, lines }
 }
 
-/// The start of the line `CONTEXT` lines above `at`.
-fn back(text: &str, at: usize) -> usize {
+/// The start of the line [`CONTEXT_LINES`] above `at`.
+fn context_start(text: &str, at: usize) -> usize {
     let mut breaks = memchr::memrchr_iter(b'\n', &text.as_bytes()[..at]);
-    breaks.nth(CONTEXT).map_or(0, |at| at + 1)
+    breaks.nth(CONTEXT_LINES).map_or(0, |at| at + 1)
 }
 
-/// The end of the line `CONTEXT` lines below `at`.
-fn forward(text: &str, at: usize) -> usize {
-    // An edit that ends on a line break has its last line behind it already.
+/// The end of the line [`CONTEXT_LINES`] below `at`.
+fn context_end(text: &str, at: usize) -> usize {
+    // A span that ends with a line break already includes its last line.
     let from = if at > 0 && text.as_bytes()[at - 1] == b'\n' { at - 1 } else { at };
     let mut breaks = memchr::memchr_iter(b'\n', &text.as_bytes()[from..]);
-    breaks.nth(CONTEXT).map_or(text.len(), |more| from + more + 1)
+    breaks.nth(CONTEXT_LINES).map_or(text.len(), |more| from + more + 1)
 }
 
 #[cfg(test)]
@@ -115,16 +115,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn close_edits_share_a_hunk_and_far_ones_keep_true_line_numbers() {
+    fn close_edits_share_a_hunk() {
         let old: String = (1..=40).map(|n| format!("line {n}\n")).collect();
         let span = |from: &str, new: &str| {
             let start = old.find(from).unwrap();
-            Span { start, end: start + from.len(), new: new.to_owned() }
+            ReplacedSpan { start, end: start + from.len(), new: new.to_owned() }
         };
         let spans =
             [span("line 10\n", "ten\nten and a half\n"), span("line 12\n", ""), span("line 30", "thirty")];
-        let made = hunks(&old, &spans, 10);
-        let text: String = made.iter().map(Hunk::to_text).collect();
+        let found = hunks(&old, &spans, 10);
+        let text: String = found.iter().map(Hunk::to_text).collect();
         assert_eq!(
             text,
             "@@ -7,9 +7,9 @@\n line 7\n line 8\n line 9\n-line 10\n+ten\n+ten and a half\n line 11\n-line 12\n line 13\n line 14\n line 15\n\

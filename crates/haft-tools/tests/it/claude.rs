@@ -1,19 +1,12 @@
-//! Tools of the claude dialect in a World without a machine: file system, processes and network are in memory.
-#![allow(clippy::unwrap_used, clippy::allow_attributes, reason = "a test that cannot go on has failed")]
-
-use std::sync::Arc;
+//! Tools of the claude dialect.
 
 use haft_tool::testing::{MemoryWorld, START_MS};
-use haft_tool::{AnyTool, ErrorKind, Node, Output, ToolError, Value, json};
-use haft_tools::Settings;
+use haft_tool::{ErrorKind, Node, Output, ToolError, Value, json};
 
-fn tool(name: &str) -> Arc<dyn AnyTool> {
-    let dialect = haft_tools::dialects::claude::dialect(&Settings::default());
-    Arc::clone(dialect.tools.iter().find(|tool| tool.name() == name).unwrap())
-}
+use crate::fixture;
 
 fn call(world: &MemoryWorld, name: &str, arguments: Value) -> Result<Output, ToolError> {
-    world.call(&tool(name), arguments)
+    fixture::call(world, &fixture::claude(json!({})), name, arguments)
 }
 
 fn text(world: &MemoryWorld, name: &str, arguments: Value) -> String {
@@ -31,7 +24,7 @@ fn world() -> MemoryWorld {
 #[test]
 fn read_shows_numbered_lines() {
     let shown = text(&world(), "Read", json!({"file_path": "/w/src/main.rs", "offset": 2, "limit": 1}));
-    assert!(shown.contains("2") && shown.contains("    run();") && !shown.contains("main"), "{shown}");
+    assert!(shown.contains('2') && shown.contains("    run();") && !shown.contains("main"), "{shown}");
     let missing = call(&world(), "Read", json!({"file_path": "/w/none"})).unwrap_err();
     assert_eq!(missing.kind, ErrorKind::FileNotFound);
 }
