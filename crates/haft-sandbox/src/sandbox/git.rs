@@ -5,6 +5,8 @@
 
 #[cfg(test)]
 mod against_git;
+#[cfg(test)]
+mod fuzz;
 mod keys;
 mod link;
 mod parse;

@@ -1,6 +1,7 @@
 //! The proxy with real sockets.
 #![allow(clippy::unwrap_used, clippy::allow_attributes, reason = "a failed step fails the test")]
 
+mod fuzz;
 mod http;
 mod limits;
 mod names;
