@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use haft_tool::{Decision, Effect, Reach, Sandbox, Scope, Verdict};
+use haft_tool::{Decision, Effect, Reach, Reads, Sandbox, Scope, Verdict};
 
 use crate::places::{leads_out, needs_a_grant};
 use crate::rule::{Behavior, Rule, Rules};
-use crate::{Mode, reach};
+use crate::{Mode, reach, rule};
 
 /// What is in force for a session.
 #[derive(Debug, Clone)]
@@ -18,8 +18,20 @@ pub struct Policy {
     pub rules: Rules,
     /// What a call may touch without any grant.
     pub scope: Arc<Scope>,
-    /// Whether what commands change can be taken back: they are sandboxed and witnessed.
+    /// Whether what commands change can be undone: they are sandboxed and witnessed.
     pub commands_reversible: bool,
+    /// Whether calls of other sessions may be undone without a rule.
+    pub any_session: bool,
+}
+
+impl Policy {
+    /// The policy for an undo that the user asked for in person: it may go wherever a recorded call has been, and is not
+    /// asked about again. Deny rules and protected paths hold.
+    #[must_use]
+    pub fn for_user_request(&self) -> Self {
+        let scope = Scope { reads: Reads::Everywhere, blocked: Vec::new(), ..(*self.scope).clone() };
+        Self { mode: Mode::BypassPermissions, scope: Arc::new(scope), any_session: true, ..self.clone() }
+    }
 }
 
 /// A call, as far as policy needs to know it.
@@ -63,6 +75,18 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
             && policy.rules.granting(tool, effect).is_none()
         {
             let why = format!("writes to {} are denied: it is blocked, and no rule names it", path.display());
+            return deny(why, None);
+        }
+    }
+    for effect in effects {
+        if let Effect::Undo { call, own_session: false } = effect
+            && !policy.any_session
+            && policy.rules.granting(tool, effect).is_none()
+        {
+            let why = format!(
+                "call {call} was made in another session; the rule {tool}({}) allows that",
+                rule::OTHER_SESSIONS
+            );
             return deny(why, None);
         }
     }
@@ -124,7 +148,7 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
         // These stay inside the session.
         Effect::Inspect { .. } | Effect::Note { .. } | Effect::StopTask { .. } => Standing::Fine,
         _ if bypass => Standing::Fine,
-        // The writes of an undo are declared and decided one by one.
+        // Other sessions are denied above, and each write of an undo is an effect of its own.
         Effect::Undo { .. } => Standing::Fine,
         // So are writes, where the dialect knows nothing outside its roots.
         Effect::Write { .. } if leads_out(tool, effect, policy) => Standing::Fine,

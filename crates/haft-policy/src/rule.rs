@@ -45,6 +45,9 @@ enum Specifier {
 const READERS: [&str; 3] = ["Read", "Grep", "Glob"];
 const WRITERS: [&str; 3] = ["Edit", "Write", "NotebookEdit"];
 
+/// `haft_undo(other-sessions)`: calls of other sessions may be undone.
+pub(crate) const OTHER_SESSIONS: &str = "other-sessions";
+
 impl Rule {
     /// Reads a rule; `origin` says where it stands, for example `--allowedTools` or `haft.toml:12`.
     pub fn parse(behavior: Behavior, text: &str, origin: &str, workspace: &Path) -> Result<Self, ToolError> {
@@ -146,6 +149,10 @@ impl Rule {
                 }
             }
             (Some(Specifier::Unsandboxed), Effect::Unsandboxed) => true,
+            (
+                Some(Specifier::Command(name) | Specifier::Either(_, name)),
+                Effect::Undo { own_session, .. },
+            ) => name == OTHER_SESSIONS && !own_session,
             (Some(Specifier::Command(name) | Specifier::Either(_, name)), Effect::Send { channel }) => {
                 name == channel
             }

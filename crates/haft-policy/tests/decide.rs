@@ -12,7 +12,7 @@ fn policy(mode: Mode, rules: &[(Behavior, &str)]) -> Policy {
         all.push(Rule::parse(*behavior, text, "test:1", Path::new("/w")).unwrap());
     }
     let scope = Scope { protected: vec!["/state/haft".into()], ..Scope::of("/w") };
-    Policy { mode, rules: all, scope: scope.into(), commands_reversible: false }
+    Policy { mode, rules: all, scope: scope.into(), commands_reversible: false, any_session: false }
 }
 
 fn write(path: &str) -> Effect {
@@ -159,4 +159,33 @@ fn a_rule_names_a_servers_tool_or_all_of_them_and_nobody_elses() {
     assert!(
         denied.rules.removing("mcp__a__one").is_some() && denied.rules.removing("mcp__ab__one").is_none()
     );
+}
+
+#[test]
+fn undo_is_limited_to_its_own_session_unless_a_rule_says_more() {
+    let own = Effect::Undo { call: 7, own_session: true };
+    let other = Effect::Undo { call: 7, own_session: false };
+    for mode in [Mode::Scoped, Mode::BypassPermissions] {
+        let plain = policy(mode, &[(Behavior::Allow, "haft_undo")]);
+        assert!(verdict("haft_undo", own.clone(), &plain).starts_with("allow"), "{mode}");
+        assert_eq!(
+            verdict("haft_undo", other.clone(), &plain),
+            "deny: call 7 was made in another session; the rule haft_undo(other-sessions) allows that"
+        );
+        let ruled = policy(mode, &[(Behavior::Allow, "haft_undo(other-sessions)")]);
+        assert!(verdict("haft_undo", other.clone(), &ruled).starts_with("allow"), "{mode}");
+        assert!(verdict("Undo", other.clone(), &plain.for_user_request()).starts_with("allow"), "{mode}");
+    }
+    assert!(verdict("haft_undo", own, &policy(Mode::Plan, &[])).starts_with("deny"));
+}
+
+#[test]
+fn notes_and_stopped_tasks_need_no_question() {
+    for mode in Mode::ALL {
+        let policy = policy(mode, &[]);
+        let note = Effect::Note { name: "todos".into() };
+        assert!(verdict("TodoWrite", note, &policy).starts_with("allow"), "{mode}");
+        let stop = Effect::StopTask { task: "t1".into() };
+        assert!(verdict("TaskStop", stop, &policy).starts_with("allow"), "{mode}");
+    }
 }

@@ -13,7 +13,13 @@ fn policy(rules: &[(Behavior, &str)], network: Network, endpoints: &[&str]) -> P
     }
     let endpoints = endpoints.iter().map(|&host| host.to_owned()).collect();
     let scope = Scope { network, endpoints, ..Scope::of("/w") };
-    Policy { mode: Mode::Scoped, rules: all, scope: scope.into(), commands_reversible: true }
+    Policy {
+        mode: Mode::Scoped,
+        rules: all,
+        scope: scope.into(),
+        commands_reversible: true,
+        any_session: false,
+    }
 }
 
 fn domains(list: &[&str]) -> Network {

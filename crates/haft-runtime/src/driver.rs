@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_ledger::{CallRecord, recorded_input};
-use haft_policy::{Decided, Mode, Policy, Request, decide};
+use haft_policy::{Decided, Policy, Request, decide};
 use haft_tool::{
     AnyTool, Arguments, Bound, Call, CallEnd, Decision, Effect, EffectKind, ErrorKind, Execution, Output,
     Perform, Planned, Progress, Reads, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, lock,
@@ -166,9 +166,7 @@ impl CallDriver {
         let request = Request { tool: &self.call.tool, effects };
         let policy = &self.inner.policy;
         if self.by_user {
-            let scope = Scope { reads: Reads::Everywhere, blocked: Vec::new(), ..(*policy.scope).clone() };
-            let (mode, scope) = (Mode::BypassPermissions, Arc::new(scope));
-            return decide(request, &Policy { mode, scope, ..policy.clone() });
+            return decide(request, &policy.for_user_request());
         }
         let Some(reads) = reads else { return decide(request, policy) };
         let scope = Arc::new(Scope { reads, ..(*policy.scope).clone() });

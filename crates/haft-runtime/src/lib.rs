@@ -6,18 +6,22 @@
 //!
 //! What must never live here: a tool, a dispatch on a tool's name, a second way around the steps.
 
+mod build;
 mod builder;
 mod call;
 mod call_state;
 mod companion;
 mod driver;
+mod history;
 mod live_output;
+mod log_tool;
 mod registry;
 mod runtime;
 mod sourced;
 mod steps;
 mod tasks;
 mod undo;
+mod undo_tools;
 mod world;
 mod write_order;
 

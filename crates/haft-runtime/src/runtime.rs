@@ -12,6 +12,7 @@ use haft_policy::Policy;
 use haft_sandbox::Life;
 use haft_tool::{AnyTool, Call, Definition, ErrorKind, Host, Receipt, SideEffect, ToolError};
 
+use crate::history::History;
 use crate::registry::{Entry, Source};
 use crate::steps::ask::Asker;
 use crate::tasks::News;
@@ -30,6 +31,7 @@ pub(crate) struct RuntimeInner {
     pub(crate) asking: Mutex<()>,
     pub(crate) write_order: Arc<WriteOrder>,
     pub(crate) ledger: Arc<LedgerHandle>,
+    pub(crate) history: Arc<History>,
     pub(crate) calls: AtomicU64,
     /// The servers that live beside the session.
     pub(crate) companions: Mutex<Vec<Weak<Life>>>,

@@ -1,29 +1,9 @@
 //! What tools need beyond a machine: answers of the user, agents, models, MCP servers, channels.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Cancel, Configuration, Output, State, ToolError};
-
-/// A line of the log: a call, and what became of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Logged {
-    /// Its number.
-    pub call: i64,
-    /// The tool's name.
-    pub tool: String,
-    /// How it ended, or that it has not.
-    pub state: State,
-    /// When it started, in milliseconds since 1970.
-    pub at: u64,
-    /// How many paths it changed.
-    pub changes: u64,
-    /// The first of them.
-    pub paths: Vec<String>,
-    /// The call that took it back.
-    pub undone_by: Option<i64>,
-}
+use crate::{Cancel, Configuration, Output, ToolError};
 
 /// A question with a few answers to choose from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -218,22 +198,6 @@ pub trait Host: Send + Sync {
         match self.fallback() {
             Some(host) => host.send(message),
             None => unavailable("no channels are set up here; name one in haft.toml under [channels]"),
-        }
-    }
-
-    /// The last calls that were recorded here, the newest first.
-    fn log(&self, limit: usize) -> Result<Vec<Logged>, ToolError> {
-        match self.fallback() {
-            Some(host) => host.log(limit),
-            None => unavailable("the ledger cannot be seen from here; `haft log` shows it"),
-        }
-    }
-
-    /// Undoes a call; the last one that changed something if none is named.
-    fn undo(&self, call: Option<i64>) -> Result<Output, ToolError> {
-        match self.fallback() {
-            Some(host) => host.undo(call),
-            None => unavailable("calls cannot be undone from here; `haft undo` does it"),
         }
     }
 

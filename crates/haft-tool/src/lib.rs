@@ -54,8 +54,8 @@ pub use files::{
 };
 pub use guard::{GUARDED_DIRECTORIES, GUARDED_FILES, Guard, guarded};
 pub use host::{
-    AgentOrder, AgentReport, Choice, Completion, Host, Logged, Message, ModelRole, NoHost, PlanReady,
-    Resource, UserQuestion,
+    AgentOrder, AgentReport, Choice, Completion, Host, Message, ModelRole, NoHost, PlanReady, Resource,
+    UserQuestion,
 };
 pub use http::{Http, HttpRequest, HttpResponse, NoHttp, Redirects};
 pub use http_stream::{HttpBody, HttpStream, HttpStreams, StreamRequest};

@@ -28,7 +28,7 @@ impl Choice {
 
     /// The builder with these tools.
     pub fn into_builder(self, builder: Builder) -> Builder {
-        self.others.into_iter().fold(builder.dialect(self.base), Builder::also)
+        self.others.into_iter().fold(builder.dialect(self.base), Builder::add_dialect)
     }
 
     /// A registry of these tools.

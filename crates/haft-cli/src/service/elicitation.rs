@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use haft_runtime::{Answer, Asker, DenyAll, Question, Runtime};
-use haft_tool::{Cancel, Host, Logged, NoHost, Output, PlanReady, ToolError, UserQuestion};
+use haft_runtime::{Answer, Asker, DenyAll, Question};
+use haft_tool::{Cancel, Host, NoHost, PlanReady, ToolError, UserQuestion};
 use serde_json::{Map, Value, json};
 
-use super::ledger_tools;
 use haft_mcp::serve::{ClientRequest, ClientRequestError, RequestContext};
 use haft_mcp::wire::ProtocolVersion;
 
@@ -42,7 +41,6 @@ impl Asker for ClientAsker {
 pub(super) struct ClientHost {
     pub(super) context: Arc<RequestContext>,
     pub(super) host: Arc<dyn Host>,
-    pub(super) runtime: Runtime,
 }
 
 impl Host for ClientHost {
@@ -83,14 +81,6 @@ impl Host for ClientHost {
             Ok(_) => Err(ToolError::denied("The user did not approve the plan.")),
             Err(why) => Err(ToolError::failed(unanswered(&why))),
         }
-    }
-
-    fn log(&self, limit: usize) -> Result<Vec<Logged>, ToolError> {
-        ledger_tools::log(&self.runtime, limit)
-    }
-
-    fn undo(&self, call: Option<i64>) -> Result<Output, ToolError> {
-        ledger_tools::undo(&self.runtime, call)
     }
 
     fn notify(&self, topic: &str, facts: &Value) {

@@ -2,7 +2,6 @@
 
 mod call_result;
 mod elicitation;
-mod ledger_tools;
 mod resources;
 mod sessions;
 mod skills;
@@ -56,7 +55,7 @@ impl RuntimeService {
         self.sessions.get(&context.session()).map_err(|error| RpcError::internal(error.message))
     }
 
-    fn options(&self, runtime: &Runtime, context: &Arc<RequestContext>) -> CallOptions {
+    fn options(&self, context: &Arc<RequestContext>) -> CallOptions {
         CallOptions {
             cancel: context.cancel().clone(),
             watch: context.wants_progress().then(|| report_progress(context)),
@@ -64,7 +63,6 @@ impl RuntimeService {
             host: Some(Arc::new(elicitation::ClientHost {
                 context: Arc::clone(context),
                 host: Arc::clone(&self.host),
-                runtime: runtime.clone(),
             })),
             ..CallOptions::default()
         }
@@ -110,7 +108,7 @@ impl McpService for RuntimeService {
             )));
         }
         let call = Call::new(format!("mcp_{}", context.id()), name, arguments);
-        let done = runtime.run_blocking(call, self.options(&runtime, context));
+        let done = runtime.run_blocking(call, self.options(context));
         for denial in &done.receipt.denials {
             context.log(LogLevel::Notice, "haft", &json!(denial));
         }
@@ -123,7 +121,7 @@ impl McpService for RuntimeService {
         context: &Arc<RequestContext>,
     ) -> Result<ListPage, RpcError> {
         let runtime = self.runtime(context)?;
-        let all = resources::list(&runtime, self.options(&runtime, context))?;
+        let all = resources::list(&runtime, self.options(context))?;
         ListPage::new(all, cursor, PAGE_SIZE, CacheHint::default())
     }
 
@@ -146,7 +144,7 @@ impl McpService for RuntimeService {
         context: &Arc<RequestContext>,
     ) -> Result<ListPage, RpcError> {
         let runtime = self.runtime(context)?;
-        let all = skills::all(&runtime, self.options(&runtime, context))?;
+        let all = skills::all(&runtime, self.options(context))?;
         ListPage::new(
             all.iter().map(skills::Skill::listed).collect(),
             cursor,
@@ -162,7 +160,7 @@ impl McpService for RuntimeService {
         context: &Arc<RequestContext>,
     ) -> Result<Value, RpcError> {
         let runtime = self.runtime(context)?;
-        let all = skills::all(&runtime, self.options(&runtime, context))?;
+        let all = skills::all(&runtime, self.options(context))?;
         let found = all.iter().find(|skill| skill.name == name);
         let found = found.ok_or_else(|| RpcError::invalid_params(format!("There is no prompt {name:?}")))?;
         Ok(found.prompt(arguments.get("arguments").and_then(Value::as_str)))
@@ -174,7 +172,7 @@ impl McpService for RuntimeService {
         context: &Arc<RequestContext>,
     ) -> Result<(Vec<Value>, CacheHint), RpcError> {
         let runtime = self.runtime(context)?;
-        let contents = resources::read(&runtime, uri, self.options(&runtime, context), context.version())?;
+        let contents = resources::read(&runtime, uri, self.options(context), context.version())?;
         Ok((contents, CacheHint::default()))
     }
 }

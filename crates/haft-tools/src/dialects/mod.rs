@@ -2,7 +2,6 @@
 
 pub mod claude;
 pub mod clawft;
-pub mod ledger;
 pub mod loom;
 pub mod omega;
 

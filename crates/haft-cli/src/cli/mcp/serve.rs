@@ -25,7 +25,7 @@ pub(super) fn run(args: Serve) -> Done {
         move || {
             let mut builder = setup.choice(&at.dialect)?.into_builder(setup.builder()).entry_point("mcp");
             if ledger_tools {
-                builder = builder.also(haft_tools::dialects::ledger::dialect());
+                builder = builder.ledger_tools();
             }
             let builder = setup.rules(&rules, setup.scope(&at.scope, builder)?);
             setup.holding(entries.clone(), &at.dialect, builder)?.0.build()

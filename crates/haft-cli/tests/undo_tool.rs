@@ -1,0 +1,104 @@
+//! `haft_undo`: undo as a tool that a model calls is decided like any other call.
+#![allow(clippy::disallowed_methods, reason = "tests look at the machine from outside")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use haft::{CallResult, Effect, ErrorKind, Mode, Runtime, State, json};
+use tempfile::TempDir;
+
+struct Fixture {
+    folder: TempDir,
+    home: TempDir,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() }
+    }
+
+    /// A runtime with a session of its own.
+    fn builder(&self) -> haft::Builder {
+        let builder = Runtime::builder().workspace(self.folder.path()).home(self.home.path());
+        builder.dialect(haft::claude()).ledger_tools()
+    }
+
+    fn exists(&self, name: &str) -> bool {
+        self.folder.path().join(name).exists()
+    }
+}
+
+async fn write(runtime: &Runtime, name: &str) -> CallResult {
+    let path = runtime.workspace().join(name);
+    let result = runtime.call("Write", json!({"file_path": path, "content": "new"})).await;
+    assert!(!result.output.is_error(), "{}", result.output.as_text());
+    result
+}
+
+#[tokio::test]
+async fn undo_declares_its_writes_and_restores_them() {
+    let fixture = Fixture::new();
+    let runtime = fixture.builder().build().unwrap();
+    let wrote = write(&runtime, "a").await;
+    let undone = runtime.call("haft_undo", json!({})).await;
+    assert_eq!(undone.output.as_text(), "Restored 1 path");
+    assert!(!fixture.exists("a"));
+    let path = runtime.workspace().join("a");
+    let effects = [Effect::Undo { call: wrote.receipt.id, own_session: true }, Effect::Write { path }];
+    assert_eq!(undone.receipt.effects, effects);
+    assert_eq!(undone.receipt.undoes, [wrote.receipt.id]);
+    assert_eq!(runtime.ledger().unwrap().undone_by(wrote.receipt.id).unwrap(), Some(undone.receipt.id));
+    let again = runtime.call("haft_undo", json!({})).await;
+    assert_eq!(again.output.error_kind, Some(ErrorKind::TargetNotFound), "an undo is not undone by default");
+}
+
+#[tokio::test]
+async fn undo_is_denied_in_plan_mode() {
+    let fixture = Fixture::new();
+    let wrote = write(&fixture.builder().build().unwrap(), "a").await;
+    let session = wrote.receipt.session;
+    let runtime = fixture.builder().session(session).permission_mode(Mode::Plan).build().unwrap();
+    let result = runtime.call("haft_undo", json!({"call": wrote.receipt.id})).await;
+    assert_eq!(result.receipt.state, State::Denied, "{}", result.output.as_text());
+    assert!(result.output.as_text().contains("plan mode"), "{}", result.output.as_text());
+    assert!(fixture.exists("a"));
+}
+
+#[tokio::test]
+async fn undo_asks_in_default_mode_and_headless_means_no() {
+    let fixture = Fixture::new();
+    let session = write(&fixture.builder().build().unwrap(), "a").await.receipt.session;
+    let runtime = fixture.builder().session(session).permission_mode(Mode::Default).build().unwrap();
+    let result = runtime.call("haft_undo", json!({})).await;
+    assert_eq!(result.receipt.state, State::Denied, "{}", result.output.as_text());
+    assert!(fixture.exists("a"));
+}
+
+#[tokio::test]
+async fn undo_leaves_calls_of_other_sessions_alone() {
+    let fixture = Fixture::new();
+    let other = write(&fixture.builder().build().unwrap(), "a").await;
+    let runtime = fixture.builder().build().unwrap();
+    let nothing = runtime.call("haft_undo", json!({})).await;
+    assert_eq!(nothing.output.error_kind, Some(ErrorKind::TargetNotFound), "{}", nothing.output.as_text());
+    for mode in [Mode::Scoped, Mode::BypassPermissions] {
+        let runtime = fixture.builder().permission_mode(mode).allow("haft_undo", "test").build().unwrap();
+        let denied = runtime.call("haft_undo", json!({"call": other.receipt.id})).await;
+        assert_eq!(denied.receipt.state, State::Denied, "{}", denied.output.as_text());
+        assert!(denied.output.as_text().contains("another session"), "{}", denied.output.as_text());
+    }
+    assert!(fixture.exists("a"));
+    let ruled = fixture.builder().allow("haft_undo(other-sessions)", "test").build().unwrap();
+    let undone = ruled.call("haft_undo", json!({"call": other.receipt.id})).await;
+    assert!(!undone.output.is_error(), "{}", undone.output.as_text());
+    assert!(!fixture.exists("a"));
+}
+
+#[tokio::test]
+async fn undo_is_refused_where_something_else_has_changed() {
+    let fixture = Fixture::new();
+    let runtime = fixture.builder().build().unwrap();
+    write(&runtime, "a").await;
+    std::fs::write(fixture.folder.path().join("a"), "by hand").unwrap();
+    let result = runtime.call("haft_undo", json!({})).await;
+    assert_eq!(result.output.error_kind, Some(ErrorKind::Conflict), "{}", result.output.as_text());
+    assert_eq!(std::fs::read(fixture.folder.path().join("a")).unwrap(), b"by hand");
+}

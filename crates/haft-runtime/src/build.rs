@@ -1,0 +1,255 @@
+//! Building a runtime from its options.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use haft_files::{Root, real_named};
+use haft_ledger::{Ledger, LedgerHandle, NewSession};
+use haft_policy::{Behavior, Policy, Rule, Rules};
+use haft_sandbox::{Enclosure, Environment, TaskRoom};
+use haft_tool::net::Authority;
+use haft_tool::{Dialect, ErrorKind, Host, NoHost, Planning, Reads, Sandbox, Scope, ToolError};
+
+use crate::history::History;
+use crate::log_tool::HaftLog;
+use crate::runtime::RuntimeInner;
+use crate::steps::ask::DenyAll;
+use crate::tasks::News;
+use crate::undo_tools::HaftUndo;
+use crate::world::Ground;
+use crate::{Builder, Registry, Runtime};
+
+/// How much of a task's output is kept on disk by default.
+const DEFAULT_TASK_BYTES: u64 = 64 << 20;
+
+impl Builder {
+    /// Builds the runtime. The ledger is opened by the first call.
+    pub fn build(self) -> Result<Runtime, ToolError> {
+        let given = match &self.workspace {
+            Some(path) => path.clone(),
+            None => std::env::current_dir()
+                .map_err(|error| ToolError::io("find the current directory", &error))?,
+        };
+        let workspace = Arc::new(Root::open(&given)?);
+        let planning = Planning {
+            spelled: (given.is_absolute() && given != workspace.path).then_some(given),
+            workspace: workspace.path.clone(),
+        };
+        let mut roots = vec![workspace];
+        for path in &self.directories {
+            roots.push(Arc::new(Root::open(path)?));
+        }
+        let home = resolved(&match &self.home {
+            Some(home) => home.clone(),
+            None => Ledger::home_from_env()?,
+        })?;
+        if !self.any_workspace {
+            refuse_inside(&roots, &home, "the ledger", "HAFT_HOME to a directory")?;
+        }
+        let host = self.host.clone().unwrap_or_else(|| Arc::new(NoHost));
+        let scope = Arc::new(self.scope(&planning, &mut roots, &home, host.as_ref())?);
+        let roots: Arc<[Arc<Root>]> = roots.into();
+        let new_session = NewSession {
+            workspace: planning.workspace.clone(),
+            dialect: self.dialect.as_ref().map_or("none", |dialect| dialect.name).to_owned(),
+            entry_point: self.entry_point.clone().unwrap_or_else(|| "library".to_owned()),
+        };
+        let ledger = Arc::new(LedgerHandle::new(home.clone(), new_session, self.session.clone()));
+        let history = Arc::new(History::new(Arc::clone(&ledger), &scope, Arc::clone(&roots)));
+        let rules = self.rules(&planning.workspace)?;
+        let registry = self.registry(&rules, &history)?;
+        let news = Arc::<News>::default();
+        let tasks = TaskRoom::new(&home, self.task_bytes.unwrap_or(DEFAULT_TASK_BYTES), news.teller());
+        if let Some(why) = self.no_tasks {
+            tasks.close(why);
+        }
+        let commands_reversible = scope.sandbox == Sandbox::On && cfg!(target_os = "linux");
+        let runtime = Runtime {
+            inner: Arc::new(RuntimeInner {
+                registry,
+                sources: self.sources,
+                policy: Policy { mode: self.mode, rules, scope, commands_reversible, any_session: false },
+                ground: Arc::new(Ground {
+                    planning,
+                    roots,
+                    environment: Arc::new(self.environment.unwrap_or_else(Environment::inherited)),
+                    enclosure: Arc::new(Enclosure::new(self.cache.or_else(cache_from_env))),
+                    tasks: Arc::new(tasks),
+                    http: Arc::default(),
+                }),
+                news,
+                asker: self.asker.unwrap_or_else(|| Arc::new(DenyAll)),
+                host,
+                asking: Mutex::default(),
+                write_order: Arc::default(),
+                ledger,
+                history,
+                calls: AtomicU64::new(0),
+                companions: Mutex::default(),
+            }),
+        };
+        for source in &runtime.inner.sources {
+            source.join(runtime.downgrade());
+        }
+        Ok(runtime)
+    }
+
+    fn dialects(&self) -> impl Iterator<Item = &Dialect> {
+        self.dialect.iter().chain(&self.others)
+    }
+
+    /// The scope of every call that needs no grant. Roots that the sandbox adds are opened too.
+    fn scope(
+        &self,
+        planning: &Planning,
+        roots: &mut Vec<Arc<Root>>,
+        home: &Path,
+        host: &dyn Host,
+    ) -> Result<Scope, ToolError> {
+        let own_roots = roots.len();
+        let mut scope = self.sandbox.apply(Scope {
+            roots: roots.iter().map(|root| root.path.clone()).collect(),
+            reads: self.dialect.as_ref().map_or(Reads::Everywhere, |dialect| dialect.reads.clone()),
+            protected: vec![home.to_owned()],
+            network: self.network.clone(),
+            endpoints: host_entries(&self.endpoints)?,
+            ..Scope::of(planning.workspace.clone())
+        });
+        if self.any_workspace {
+            scope.blocked.push("/".into());
+        }
+        scope.blocked.extend(self.dialects().flat_map(|dialect| dialect.blocked).map(PathBuf::from));
+        for root in &scope.roots {
+            if !roots.iter().any(|held| held.path == *root) {
+                roots.push(Arc::new(Root::open(root)?));
+            }
+        }
+        if let Some(configuration) = host.configuration() {
+            let file = resolved(configuration.file())?;
+            // A root that the sandbox added may be everything; there the protection alone must do.
+            if !self.any_workspace {
+                refuse_inside(&roots[..own_roots], &file, "the settings", "HAFT_CONFIG to a file")?;
+            }
+            scope.protected.push(file.clone());
+            scope.config = Some(file);
+        }
+        scope.secrets.retain(|secret| !self.readable.contains(secret));
+        for path in &self.writable {
+            let path = resolved(&planning.workspace.join(path))?;
+            if scope.root_of(&path).is_none() {
+                scope.grants.push(path.clone());
+            }
+            scope.unguarded.push(path);
+        }
+        Ok(scope)
+    }
+
+    fn rules(&self, workspace: &Path) -> Result<Rules, ToolError> {
+        let mut rules = Rules::default();
+        for (tool, path) in self.dialects().flat_map(|dialect| &dialect.keeps) {
+            rules.push(Rule::grant(tool, path, "the settings of the tool")?);
+        }
+        for (tool, host) in self.dialects().flat_map(|dialect| &dialect.asks) {
+            let rule = format!("{tool}(domain:{host})");
+            rules.push(Rule::parse(Behavior::Allow, &rule, "the dialect itself", workspace)?);
+        }
+        for (tool, path, origin) in &self.granted {
+            rules.push(Rule::grant(tool, path, origin)?);
+        }
+        for (behavior, text, origin) in &self.rules {
+            rules.push(Rule::parse(*behavior, text, origin, workspace)?);
+        }
+        Ok(rules)
+    }
+
+    fn registry(&self, rules: &Rules, history: &Arc<History>) -> Result<Registry, ToolError> {
+        let mut registry = self.dialect.as_ref().map(Registry::of).unwrap_or_default();
+        for dialect in &self.others {
+            registry.add(dialect)?;
+        }
+        if self.ledger_tools {
+            registry.register(Arc::new(HaftLog { history: Arc::clone(history) }));
+            registry.register(Arc::new(HaftUndo { history: Arc::clone(history) }));
+        }
+        for tool in &self.tools {
+            registry.register(Arc::clone(tool));
+        }
+        for name in registry.names() {
+            if rules.removing(&name).is_some() {
+                registry.disable(&name);
+            }
+        }
+        if let Some(only) = &self.only {
+            for name in only {
+                registry.find(name)?;
+            }
+            registry.allow_only(only.iter().cloned());
+        }
+        Ok(registry)
+    }
+}
+
+/// The path with the links of its existing part resolved, so that it is recognised under any name.
+fn resolved(home: &Path) -> Result<PathBuf, ToolError> {
+    if !home.is_absolute() {
+        return Err(ToolError::invalid_path(format!(
+            "HAFT_HOME: {} is not an absolute path",
+            home.display()
+        )));
+    }
+    // A link stands for its target.
+    if let Ok(real) = real_named(home) {
+        return Ok(real);
+    }
+    let mut missing = Vec::new();
+    let mut here = home;
+    loop {
+        if let Ok(root) = Root::open(here) {
+            return Ok(missing.iter().rev().fold(root.path, |path, name| path.join(name)));
+        }
+        match (here.parent(), here.file_name()) {
+            (Some(parent), Some(name)) => (missing.push(name.to_owned()), here = parent).1,
+            _ => return Ok(home.to_owned()),
+        }
+    }
+}
+
+/// Endpoints in the form of a list of hosts.
+fn host_entries(endpoints: &[String]) -> Result<Vec<String>, ToolError> {
+    let read = |endpoint: &String| {
+        Authority::parse(endpoint).map_err(|why| {
+            ToolError::invalid_arguments(format!("the configured host {endpoint:?} cannot be reached: {why}"))
+        })
+    };
+    Ok(endpoints
+        .iter()
+        .map(read)
+        .collect::<Result<Vec<_>, _>>()?
+        .iter()
+        .flat_map(Authority::entries)
+        .collect())
+}
+
+/// The default directory for caches of commands.
+fn cache_from_env() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("HAFT_CACHE")
+        .or_else(|| absolute("XDG_CACHE_HOME").map(|cache| cache.join("haft")))
+        .or_else(|| absolute("HOME").map(|home| home.join(".cache/haft")))
+}
+
+/// Refuses a ledger that calls could write, and settings that they could replace.
+fn refuse_inside(roots: &[Arc<Root>], path: &Path, what: &str, elsewhere: &str) -> Result<(), ToolError> {
+    match roots.iter().find(|root| path.starts_with(&root.path)) {
+        None => Ok(()),
+        Some(root) => Err(ToolError::new(
+            ErrorKind::InvalidPath,
+            format!(
+                "{what} {} lies inside {}, which calls may change; choose a narrower workspace or set {elsewhere} outside it",
+                path.display(),
+                root.path.display()
+            ),
+        )),
+    }
+}

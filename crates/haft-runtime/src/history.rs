@@ -1,0 +1,200 @@
+//! The recorded calls and the files as they are now: what undo and recovery are worked out from. Changes nothing but the
+//! receipts of calls whose process died.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use haft_files::{LocalFiles, Root};
+use haft_ledger::undo::{UndoPlan, UndoStep, plan};
+use haft_ledger::{Ledger, LedgerHandle, ReceiptQuery, WorkspaceView};
+use haft_tool::{
+    Cancel, ErrorKind, FileId, Files, Node, ReadOnlyRecord, Reads, Receipt, Reversible, Scope, State,
+    ToolError,
+};
+
+use crate::undo::{Target, UndoPreview};
+
+/// How many calls are read at once while looking for one.
+const PAGE_CALLS: usize = 50;
+
+pub(crate) struct History {
+    ledger: Arc<LedgerHandle>,
+    scope: Arc<Scope>,
+    roots: Arc<[Arc<Root>]>,
+}
+
+impl History {
+    pub(crate) fn new(ledger: Arc<LedgerHandle>, scope: &Scope, roots: Arc<[Arc<Root>]>) -> Self {
+        // A call may have been granted paths outside the roots, and the settings: their state is observed too.
+        let mut scope = Scope { reads: Reads::Everywhere, ..scope.clone() };
+        if let Some(config) = &scope.config {
+            scope.protected.retain(|protected| protected != config);
+        }
+        Self { ledger, scope: Arc::new(scope), roots }
+    }
+
+    pub(crate) fn ledger(&self) -> Result<&Ledger, ToolError> {
+        self.ledger.ledger()
+    }
+
+    pub(crate) fn session(&self) -> Result<&str, ToolError> {
+        self.ledger.session()
+    }
+
+    pub(crate) fn workspace(&self) -> &Path {
+        &self.scope.workspace
+    }
+
+    /// The file of the user's settings.
+    pub(crate) fn config(&self) -> Option<&Path> {
+        self.scope.config.as_deref()
+    }
+
+    /// Whether a write to `path` needs a grant even inside the workspace.
+    pub(crate) fn is_guarded(&self, path: &Path) -> bool {
+        self.scope.guard(path).is_some()
+    }
+
+    /// What undoing `target` would change.
+    pub(crate) fn preview(&self, target: &Target) -> Result<UndoPreview, ToolError> {
+        let ledger = self.ledger()?;
+        let receipts = self.find(target)?;
+        let files = self.files();
+        let UndoPlan { mut steps, conflicts, mut blocked } =
+            plan(&receipts, &mut |path| files.observe_recorded(path))?;
+        let last = receipts.first().map_or(0, |receipt| receipt.id);
+        let mut lost = BTreeSet::new();
+        for step in &steps {
+            if let UndoStep::Restore { path, to: Node::File(file), .. } = step
+                && !ledger.has(&file.hash)?
+            {
+                lost.insert(path.clone());
+            }
+        }
+        steps.retain(|step| !lost.contains(step.path()));
+        let why = |path: &PathBuf| format!("the previous bytes of {} were not kept", path.display());
+        blocked.extend(lost.iter().map(|path| (last, why(path))));
+        Ok(UndoPreview { receipts, steps, conflicts, blocked })
+    }
+
+    fn find(&self, target: &Target) -> Result<Vec<Receipt>, ToolError> {
+        let nothing = |what: String| ToolError::new(ErrorKind::TargetNotFound, what);
+        let (ledger, here) = (self.ledger()?, self.workspace().display());
+        match target {
+            Target::Last => {
+                let last = ledger.next_to_undo(self.workspace())?;
+                Ok(vec![last.ok_or_else(|| nothing(format!("there is nothing to undo in {here}")))?])
+            }
+            Target::LastUndo => {
+                let last = ledger.next_to_redo(self.workspace())?;
+                Ok(vec![last.ok_or_else(|| nothing(format!("there is nothing to redo in {here}")))?])
+            }
+            Target::LastOfSession(session) => {
+                let last = self.last_of_session(session)?;
+                Ok(vec![last.ok_or_else(|| {
+                    nothing("this session has changed nothing that could be undone".to_owned())
+                })?])
+            }
+            Target::Call(id) => {
+                let receipt = ledger.receipt(*id)?;
+                if let Some(by) = ledger.undone_by(*id)? {
+                    return Err(nothing(format!(
+                        "call {id} has already been undone, by call {by}; undo {by} to redo it"
+                    )));
+                }
+                if receipt.changes.is_empty() && receipt.reversible == Reversible::Yes {
+                    return Err(nothing(format!("call {id} ({}) changed nothing", receipt.tool)));
+                }
+                Ok(vec![receipt])
+            }
+            Target::Session(id) => {
+                let session = ledger.session(id)?.id;
+                let query = ReceiptQuery {
+                    session: Some(session.clone()),
+                    only_changes: true,
+                    limit: usize::MAX,
+                    ..ReceiptQuery::default()
+                };
+                let mut receipts = Vec::new();
+                for receipt in ledger.receipts(&query)? {
+                    if receipt.undoes.is_empty() && ledger.undone_by(receipt.id)?.is_none() {
+                        receipts.push(receipt);
+                    }
+                }
+                if receipts.is_empty() {
+                    return Err(nothing(format!("session {session} changed nothing that could be undone")));
+                }
+                Ok(receipts)
+            }
+        }
+    }
+
+    fn last_of_session(&self, session: &str) -> Result<Option<Receipt>, ToolError> {
+        let ledger = self.ledger()?;
+        let mut query = ReceiptQuery {
+            session: Some(session.to_owned()),
+            only_changes: true,
+            limit: PAGE_CALLS,
+            ..ReceiptQuery::default()
+        };
+        loop {
+            let entries = ledger.summaries(&query)?;
+            let Some(oldest) = entries.last() else { return Ok(None) };
+            query.before = Some(oldest.receipt.id);
+            let found = entries.iter().find(|entry| {
+                entry.undone_by.is_none()
+                    && entry.receipt.undoes.is_empty()
+                    && entry.receipt.state != State::Running
+            });
+            if let Some(entry) = found {
+                return ledger.receipt(entry.receipt.id).map(Some);
+            }
+        }
+    }
+
+    /// Marks calls whose process died as interrupted and removes the temporary files they left.
+    pub(crate) fn recover(&self) -> Result<Vec<Receipt>, ToolError> {
+        let files = self.files();
+        let mut recovered = Vec::new();
+        for (receipt, temps) in self.ledger()?.recover(&mut Observer(&files))? {
+            let ours: Vec<_> =
+                temps.into_iter().filter(|temp| !holds_foreign_bytes(&files, &receipt, temp)).collect();
+            haft_files::remove_leftovers(&ours);
+            recovered.push(receipt);
+        }
+        Ok(recovered)
+    }
+
+    fn files(&self) -> LocalFiles {
+        let (scope, roots) = (Arc::clone(&self.scope), Arc::clone(&self.roots));
+        LocalFiles::new(scope, roots, Arc::new(ReadOnlyRecord), Cancel::new())
+    }
+}
+
+/// The files as the ledger's recovery reads them.
+struct Observer<'a>(&'a LocalFiles);
+
+impl WorkspaceView for Observer<'_> {
+    fn observe(&mut self, path: &Path) -> Result<Node, ToolError> {
+        self.0.observe_recorded(path)
+    }
+
+    fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
+        Ok(self.0.list(path)?.into_iter().map(|entry| entry.name).collect())
+    }
+
+    fn find_links(&mut self, files: HashSet<FileId>, except: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
+        self.0.find(files, except)
+    }
+}
+
+/// Whether a temporary file holds bytes of another program: the call's new file was already exchanged with it, and it is
+/// not the file that the call had read.
+fn holds_foreign_bytes(files: &LocalFiles, receipt: &Receipt, temp: &Path) -> bool {
+    receipt.changes.iter().filter(|change| change.path.parent() == temp.parent()).any(|change| {
+        let is = |path: &Path, node: &Node| files.observe(path).is_ok_and(|now| now.same_as(node));
+        is(&change.path, &change.after) && !is(temp, &change.before)
+    })
+}

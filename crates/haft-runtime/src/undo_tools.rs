@@ -1,0 +1,154 @@
+//! The two tools that undo: `Undo`, which a person asks for after a preview, and `haft_undo`, which a model calls.
+//!
+//! Both declare each path that they restore as a write, so that policy decides on it. To know the paths, `haft_undo` reads the
+//! ledger and the current states of the recorded paths while it is planned; this is the only plan that reads anything, and it
+//! changes nothing.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use haft_ledger::undo::UndoStep;
+use haft_tool::{
+    Effect, EffectKind, ErrorKind, JsonSchema, Output, Planned, Planning, Restore, Tool, ToolError, World,
+    json,
+};
+use serde::Deserialize;
+
+use crate::history::History;
+use crate::undo::{Target, UndoPreview};
+
+/// An undo of more paths declares the workspace as a whole.
+const MAX_PATH_EFFECTS: usize = 100;
+
+const EFFECTS: &[EffectKind] = &[EffectKind::Undo, EffectKind::Write, EffectKind::Configure];
+
+/// Undo calls.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UndoInput {
+    /// The numbers of the calls.
+    #[expect(dead_code, reason = "kept in the receipt; the preview has them")]
+    calls: Vec<i64>,
+    /// Whether to overwrite what has changed since.
+    #[serde(default)]
+    #[expect(dead_code, reason = "kept in the receipt; checked before the call is made")]
+    force: bool,
+}
+
+/// The undo that a preview showed.
+pub(crate) struct Undo {
+    history: Arc<History>,
+    preview: UndoPreview,
+}
+
+impl Undo {
+    pub(crate) fn new(history: Arc<History>, preview: UndoPreview) -> Self {
+        Self { history, preview }
+    }
+}
+
+impl Tool for Undo {
+    const NAME: &'static str = "Undo";
+    const EFFECTS: &'static [EffectKind] = EFFECTS;
+    type Input = UndoInput;
+    type Plan = Vec<UndoStep>;
+
+    fn plan(&self, _input: UndoInput, _at: &Planning) -> Result<Planned<Vec<UndoStep>>, ToolError> {
+        planned(&self.history, self.preview.clone())
+    }
+
+    fn perform(&self, steps: Vec<UndoStep>, world: &dyn World) -> Result<Output, ToolError> {
+        restore(&self.history, &steps, world)
+    }
+}
+
+/// Undo what a recorded call of this session changed: files get back their previous bytes. Refused where something else has changed since. An undo is a recorded call too.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HaftUndoInput {
+    /// The call's number from `haft_log`; the last one of this session that changed something if left out.
+    call: Option<i64>,
+}
+
+/// Undo for models.
+pub(crate) struct HaftUndo {
+    pub(crate) history: Arc<History>,
+}
+
+impl Tool for HaftUndo {
+    const NAME: &'static str = "haft_undo";
+    const EFFECTS: &'static [EffectKind] = EFFECTS;
+    type Input = HaftUndoInput;
+    type Plan = Vec<UndoStep>;
+
+    fn plan(&self, input: HaftUndoInput, at: &Planning) -> Result<Planned<Vec<UndoStep>>, ToolError> {
+        let target = match input.call {
+            None => Target::LastOfSession(self.history.session()?.to_owned()),
+            Some(id) if self.history.ledger()?.receipt(id)?.workspace == at.workspace => Target::Call(id),
+            Some(id) => {
+                let why = format!("call {id} belongs to another workspace; undo it there");
+                return Err(ToolError::new(ErrorKind::TargetNotFound, why));
+            }
+        };
+        let preview = self.history.preview(&target)?;
+        if let ([], Some((id, why))) = (preview.steps.as_slice(), preview.blocked.first()) {
+            return Err(ToolError::failed(format!("call {id} cannot be undone: {why}")));
+        }
+        preview.check(false)?;
+        planned(&self.history, preview)
+    }
+
+    fn perform(&self, steps: Vec<UndoStep>, world: &dyn World) -> Result<Output, ToolError> {
+        restore(&self.history, &steps, world)
+    }
+}
+
+/// The steps of an undo, with the calls that it undoes and the paths that it writes as effects.
+fn planned(history: &History, preview: UndoPreview) -> Result<Planned<Vec<UndoStep>>, ToolError> {
+    let (session, steps) = (history.session()?, preview.steps);
+    let undone = preview
+        .receipts
+        .iter()
+        .map(|receipt| Effect::Undo { call: receipt.id, own_session: receipt.session == session });
+    let paths: BTreeSet<&Path> = steps
+        .iter()
+        .flat_map(|step| match step {
+            UndoStep::Restore { path, .. } => [Some(path.as_path()), None],
+            UndoStep::MoveBack { from, to } => [Some(from.as_path()), Some(to.as_path())],
+        })
+        .flatten()
+        .collect();
+    let many = paths.len() > MAX_PATH_EFFECTS;
+    let is_ordinary = |path: &Path| path.starts_with(history.workspace()) && !history.is_guarded(path);
+    let (ordinary, single): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| many && is_ordinary(path));
+    let workspace = (!ordinary.is_empty()).then(|| history.workspace());
+    let written = workspace.into_iter().chain(single).map(|path| match history.config() {
+        Some(config) if config == path => Effect::Configure { setting: "*".to_owned() },
+        _ => Effect::Write { path: path.to_owned() },
+    });
+    let effects: Vec<Effect> = undone.chain(written).collect();
+    Ok(Planned::new(effects, steps))
+}
+
+fn restore(history: &History, steps: &[UndoStep], world: &dyn World) -> Result<Output, ToolError> {
+    let (files, ledger) = (world.files(), history.ledger()?);
+    for group in steps.chunk_by(|a, b| matches!((a, b), (UndoStep::Restore { .. }, UndoStep::Restore { .. })))
+    {
+        if let [UndoStep::MoveBack { from, to }] = group {
+            files.restore_move(from, to)?;
+            continue;
+        }
+        let restores: Vec<_> = group
+            .iter()
+            .filter_map(|step| match step {
+                UndoStep::Restore { path, expect, to } => Some(Restore { path, expect, to }),
+                UndoStep::MoveBack { .. } => None,
+            })
+            .collect();
+        files.restore(&restores, &|file| ledger.open_blob(&file.hash))?;
+    }
+    let count = steps.len();
+    let text = if count == 1 { "Restored 1 path".to_owned() } else { format!("Restored {count} paths") };
+    Ok(Output::text(text).with_structured(json!({"paths": count})))
+}
