@@ -93,7 +93,7 @@ fn a_result_that_is_one_value_is_text_and_structured_content_alike() {
     house.write("a.txt", "one\n");
     house.write("long.txt", &"long ".repeat(40_000));
     let read = |path: &str| ("read_file", json!({"path": path}));
-    let slow = ("exec_shell", json!({"command": "echo begun; sleep 60", "timeout": 5}));
+    let slow = ("exec_shell", json!({"command": "echo begun; sleep 60", "timeout": 1}));
     let calls = [read("a.txt"), read("long.txt"), read("none"), slow];
     let answers = served(&house, &["--dialect", "clawft", "--permission-mode", "bypassPermissions"], &calls);
     let [list, done, cut, failed, ended] = answers.as_slice() else { unreachable!("{answers:?}") };

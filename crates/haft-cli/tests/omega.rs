@@ -65,8 +65,14 @@ fn test_truncate_output_long() {
     assert_eq!(truncated(&"a".repeat(200), 50), format!("{}\n{}", "a".repeat(50), notice(200, 50)));
 }
 
-#[test]
-fn test_is_write_blocked_allows_workspace() {
+#[tokio::test]
+async fn test_is_write_blocked_allows_workspace() {
+    for preset in [Preset::Workspace, Preset::Sandbox, Preset::Rx, Preset::Rwx] {
+        let omega = Stage::with(|builder| builder.dialect(haft::omega()).sandbox(preset));
+        omega.text("write", json!({"file_path": omega.path("a.txt"), "content": "x"})).await;
+        omega.text("bash", json!({"command": "echo y >> a.txt"})).await;
+        assert_eq!(omega.read("a.txt"), "xy\n", "{preset}");
+    }
     for path in
         ["/home/u/.omega/workspace/a", "/home/u/.omega/skills/b", "/tmp/c", "/usr/local/d", "/binaries"]
     {
@@ -238,6 +244,17 @@ async fn rwx_writes_anywhere_off_the_blocklist_and_the_others_do_not() {
         let omega = Stage::with(|builder| builder.dialect(haft::omega()).sandbox(preset));
         let output = omega.call("write", json!({"file_path": path, "content": "x"})).await.output;
         assert_eq!((output.is_error(), path.exists()), (!works, works), "{preset}: {}", output.as_text());
+        let old = elsewhere.path().join("old.txt");
+        std::fs::write(&old, "x").unwrap();
+        let edit = json!({"file_path": old, "old_string": "x", "new_string": "y"});
+        let output = omega.call("edit", edit).await.output;
+        let left = std::fs::read_to_string(&old).unwrap();
+        assert_eq!(
+            (output.is_error(), left.as_str()),
+            (!works, if works { "y" } else { "x" }),
+            "{preset}: {}",
+            output.as_text()
+        );
     }
 }
 

@@ -229,6 +229,12 @@ async fn section_4_4_edit_needs_exactly_one_match_unless_replace_all() {
     let (kind, said) = house.fails("Edit", edit("one", "1", false)).await;
     assert_eq!(kind, ErrorKind::TargetNotFound);
     assert!(said.contains("found 2 times") && said.contains("at lines 1, 3"), "{said}");
+    let by_default = json!({"file_path": path, "old_string": "one", "new_string": "1"});
+    assert_eq!(
+        house.fails("Edit", by_default).await.0,
+        ErrorKind::TargetNotFound,
+        "replace_all is false by default"
+    );
     let (kind, said) = house.fails("Edit", edit("Two", "2", false)).await;
     assert_eq!(kind, ErrorKind::TargetNotFound);
     assert!(said.contains("The nearest text is at line 2 and differs in upper and lower case"), "{said}");

@@ -95,7 +95,10 @@ async fn at_most_five_spawned_programs_run_at_once() {
             tokio::spawn(async move { haft.run(call, CallOptions::default()).await })
         })
         .collect();
-    house::until(|| names.iter().all(|name| stage.root().join(name).exists()));
+    house::until(|| {
+        assert!(!running.iter().any(tokio::task::JoinHandle::is_finished), "one of five is refused");
+        names.iter().all(|name| stage.root().join(name).exists())
+    });
     let (kind, said) = stage.fails("spawn", json!({"command": "true"})).await;
     assert_eq!(kind, ErrorKind::ExecutionFailed);
     assert!(said.contains("5 is the limit"), "{said}");

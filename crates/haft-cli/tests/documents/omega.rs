@@ -73,6 +73,10 @@ fn the_modes_hold_commands_too() {
     for mode in ["sandbox", "rx"] {
         assert_ne!(run(mode), 0, "{mode}");
         assert!(!file.exists(), "{mode}");
+        let inside =
+            json!({"command": "echo x > here && echo x > /tmp/haft-$$ && rm /tmp/haft-$$"}).to_string();
+        let ran = house.haft(&["call", "--dialect", "omega", "--sandbox", mode, "bash", &inside]);
+        assert_eq!((ran.code, house.read("here").as_str()), (0, "x\n"), "{mode}: {}", ran.stderr);
     }
     assert_eq!(run("rwx"), 0);
     assert!(file.exists());

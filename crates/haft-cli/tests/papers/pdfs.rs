@@ -25,6 +25,18 @@ fn pages_come_as_numbered_lines_under_a_heading_each() {
      7\tIt has a second line.
 ";
     assert_eq!((ran.code, ran.stdout.as_str()), (0, expected), "{}", ran.stderr);
+    for (pages, shown) in
+        [(json!("1-2"), vec![1, 2]), (json!("2-3"), vec![2, 3]), (json!(null), vec![1, 2, 3])]
+    {
+        let mut arguments = json!({"file_path": path});
+        if !pages.is_null() {
+            arguments["pages"] = pages.clone();
+        }
+        let text = house.call("Read", &arguments).stdout;
+        let found: Vec<i32> =
+            (1..=3).filter(|page| text.contains(&format!("This is page {page}."))).collect();
+        assert_eq!(found, shown, "{pages}: {text}");
+    }
     let ran = house.call("Read", &json!({"file_path": path, "pages": "3", "offset": 2, "limit": 1}));
     assert_eq!(ran.stdout, "     2\tThis is page 3.\n(lines 2 to 2 of 3; read on with offset 3)\n");
 }

@@ -32,7 +32,9 @@ fn a_page_comes_as_markdown_with_the_facts_beside_it() {
     let facts = &result["structured"];
     assert_eq!((&facts["code"], &facts["codeText"], &facts["url"]), (&json!(200), &json!("OK"), &json!(url)));
     assert!(facts["bytes"].as_u64().unwrap() > 50 && facts["durationMs"].is_u64(), "{facts}");
-    assert!(server.asked.recv().unwrap().to_lowercase().contains("user-agent: haft/"));
+    let request = server.asked.recv().unwrap();
+    assert!(request.starts_with("GET /p HTTP/1.1\r\n"), "{request}");
+    assert!(request.to_lowercase().contains("user-agent: haft/"), "{request}");
 }
 
 #[test]
