@@ -14,13 +14,13 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Green.on_default())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// Safe hands for any AI agent: every tool call is scoped, recorded and reversible.
+/// A tool runtime for AI agents: every tool call is scoped, recorded and reversible.
 #[derive(Debug, Parser)]
 #[command(name = "haft", version, styles = STYLES, max_term_width = 100, arg_required_else_help = true)]
 #[command(
     after_help = "Exit codes: 0 done; 1 the tool or run failed; 2 usage or invalid arguments; 3 denied; \
 4 unknown tool or session; 124 timeout; 130 interrupted.\n\
-The ledger lies in $HAFT_HOME, else in the user's state directory."
+The ledger is in $HAFT_HOME, else in the user's state directory."
 )]
 pub(super) struct Haft {
     #[command(subcommand)]
@@ -28,25 +28,24 @@ pub(super) struct Haft {
 }
 
 #[derive(Debug, Subcommand)]
-// The flags of one command are made when it is the one that was typed; its words here are for the list of all.
+// Only the flags of the typed command are built; building all of them would slow down every start.
 #[command(defer = true)]
 pub(super) enum Command {
     /// Make one tool call, without a model.
     ///
     /// The result goes to standard output, everything else to standard error. Naming a tool here allows it, as
-    /// --allowedTools would; it does not widen what the call may touch: paths outside the workspace still need a rule
-    /// (`--allowedTools 'Write(//etc/hosts)'`), a folder (`--add-dir`), or your yes on a terminal.
+    /// --allowedTools would. It does not widen the scope: paths outside the workspace still need a rule
+    /// (`--allowedTools 'Write(//etc/hosts)'`), a directory (`--add-dir`), or your approval on a terminal.
     Call(Call),
     /// Serve Haft's tools over MCP, on standard input and output or over HTTP; or manage the MCP servers that Haft itself uses.
     ///
-    /// Every call is scoped, recorded and reversible, whoever makes it. Where a call needs a yes, the client's user is asked if
-    /// the client can ask; if it cannot, the answer is no, with how to allow it beforehand.
+    /// Every call is scoped, recorded and reversible. A call that needs approval asks the client's user if the client supports
+    /// elicitation; otherwise it is denied with a message that says how to allow it.
     Mcp(super::mcp::Mcp),
-    /// Run any command inside the scope: held by the kernel, recorded, to be taken back.
+    /// Run any command in the sandbox: confined by the kernel, recorded, reversible.
     ///
-    /// It may write the workspace and its own temporary files, reads everything but secrets, and reaches no network
-    /// unless you say so. Streams and terminal pass through, and so does the exit code. `haft undo` takes back what it
-    /// changed.
+    /// It may write the workspace and its own temporary files, read everything except secrets, and has no network unless you
+    /// allow it. Streams, terminal and exit code pass through. `haft undo` reverts what it changed.
     Sandbox(Sandbox),
     /// Print the tools and their definitions.
     Tools(Tools),
@@ -54,20 +53,20 @@ pub(super) enum Command {
     Log(Log),
     /// Show one call: what it was, why it was allowed, what it changed, what its caller saw.
     Show(Show),
-    /// Take back the last call, a chosen call or a whole session.
+    /// Undo the last call, a chosen call or a whole session.
     ///
-    /// Shows first what will change, and asks. Refuses where something else has changed since. An undo is a call like any
-    /// other: `haft redo` or `haft undo ID` takes it back too.
+    /// Shows what will change and asks. Refuses if a file has changed since. An undo is a call with its own receipt:
+    /// `haft redo` or `haft undo ID` reverts it.
     Undo(Undo),
-    /// Take back the last undo.
+    /// Undo the last undo.
     Redo(Redo),
-    /// Make the ledger smaller: forget the oldest calls and their before-images.
+    /// Shrink the ledger: delete the oldest calls and the previous contents they kept.
     Gc(Gc),
-    /// See and change what is set: `haft.toml`, and what counts more.
+    /// Show and change settings, with their origin.
     Config(Config),
-    /// Check what Haft needs on this machine, and say what to do about what is missing.
+    /// Check what Haft needs on this machine and say how to fix what is missing.
     Doctor(Doctor),
-    /// See what Haft does: real calls on a sample project, then undo. Needs no key and no network.
+    /// Run real calls on a sample project, then undo them. Needs no key and no network.
     Demo,
     /// Print a completion script for your shell.
     Completion(Completion),
@@ -93,7 +92,7 @@ pub(super) struct Call {
     /// Print the result as it goes back to a model of this provider.
     #[arg(value_parser = formats(), long, conflicts_with = "json")]
     pub(super) format: Option<Format>,
-    /// Go on with an earlier session instead of starting one.
+    /// Continue an earlier session instead of starting a new one.
     #[arg(long, value_name = "ID")]
     pub(super) session: Option<String>,
     #[command(flatten)]
@@ -113,10 +112,10 @@ pub(super) struct Sandbox {
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(super) command: Vec<String>,
-    /// Milliseconds until it is ended.
+    /// Timeout in milliseconds.
     #[arg(long, value_name = "MS")]
     pub(super) timeout: Option<u64>,
-    /// Return at once and leave it running, also when the terminal is closed; what it writes goes to a file.
+    /// Return at once and keep the command running, also when the terminal is closed; its output goes to a file.
     #[arg(long)]
     pub(super) detach: bool,
     #[command(flatten)]
@@ -125,10 +124,10 @@ pub(super) struct Sandbox {
     pub(super) scope: Scope,
 }
 
-// What may be touched. (No words for the help: they would take the place of the command's.)
+// No doc comment, because clap would show it instead of the command's own help.
 #[derive(Debug, Default, Args)]
 pub(super) struct Scope {
-    /// One more folder that may be changed; may be given several times.
+    /// An additional directory that may be changed; repeatable.
     #[arg(long = "add-dir", value_name = "DIR")]
     pub(super) directories: Vec<PathBuf>,
     /// What may be written: workspace, read-only, sandbox, rx, rwx, or off for no sandbox at all [default: workspace].
@@ -137,17 +136,17 @@ pub(super) struct Scope {
     /// What may be reached: none, all, or domains, for example `crates.io,*.npmjs.org` [default: none].
     #[arg(long, value_name = "DOMAINS", value_delimiter = ',')]
     pub(super) network: Option<Vec<String>>,
-    /// One path that may be written although it is guarded or outside; may be given several times.
+    /// A path that may be written although it is guarded or outside the scope; repeatable.
     #[arg(long, value_name = "PATH")]
     pub(super) allow_write: Vec<PathBuf>,
-    /// One entry of the list of secrets that commands may read, for example .env; may be given several times.
+    /// An entry of the list of secrets that commands may read, for example .env; repeatable.
     #[arg(long, value_name = "SECRET")]
     pub(super) allow_read: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Tools {
-    /// Print the definitions as JSON, in the envelope of this provider, as they are sent.
+    /// Print the definitions as JSON in this provider's format.
     #[arg(value_parser = formats(), long, )]
     pub(super) format: Option<Format>,
     /// Only this tool, with its parameters.
@@ -162,7 +161,7 @@ pub(super) struct Tools {
 
 #[derive(Debug, Args)]
 pub(super) struct Log {
-    /// How many calls to list.
+    /// The number of calls to list.
     #[arg(short = 'n', long, default_value_t = 20)]
     pub(super) limit: usize,
     /// In every workspace, not only this one.
@@ -221,7 +220,7 @@ pub(super) struct How {
     /// Only show what would change.
     #[arg(long, conflicts_with = "yes")]
     pub(super) dry_run: bool,
-    /// Overwrite what has changed since.
+    /// Overwrite files that have changed since.
     #[arg(long)]
     pub(super) force: bool,
     #[command(flatten)]
@@ -230,13 +229,13 @@ pub(super) struct How {
 
 #[derive(Debug, Args)]
 pub(super) struct Gc {
-    /// The most it may take, for example 500M or 2G.
+    /// The largest size of the ledger, for example 500M or 2G.
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = super::gc::size)]
     pub(super) max_size: u64,
-    /// Forget calls older than this, for example 30d or 12h.
+    /// Delete calls older than this, for example 30d or 12h.
     #[arg(long, value_name = "AGE", value_parser = super::gc::age)]
     pub(super) older_than: Option<u64>,
-    /// Only say what would be forgotten.
+    /// Only report what would be deleted.
     #[arg(long)]
     pub(super) dry_run: bool,
 }
@@ -258,7 +257,7 @@ pub(super) struct Config {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigAction {
-    /// Print every setting with its value and where that comes from, or those below KEY.
+    /// Print every setting, or those below KEY, with value and origin.
     Show {
         /// A setting or a table, for example `tools.web_search`.
         key: Option<String>,
@@ -271,7 +270,7 @@ pub(super) enum ConfigAction {
         /// The setting.
         key: String,
     },
-    /// Set one value in your own file. The change is recorded; `haft undo` takes it back.
+    /// Set one value in your own file. The change is recorded; `haft undo` reverts it.
     Set {
         /// The setting.
         key: String,
@@ -279,7 +278,7 @@ pub(super) enum ConfigAction {
         #[arg(allow_hyphen_values = true)]
         value: String,
     },
-    /// Print where your own file is, whether it exists or not.
+    /// Print the path of your own file.
     Path,
 }
 
@@ -297,7 +296,7 @@ pub(super) struct Completion {
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct Workspace {
-    /// The folder that calls work in [default: the current one].
+    /// The directory that calls work in [default: the current one].
     #[arg(long, value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,
 }
@@ -322,10 +321,10 @@ pub(super) struct At {
     pub(super) dialect: Dialect,
 }
 
-// Whose tools there are beside Haft's own.
+// Additional MCP servers.
 #[derive(Debug, Default, Args)]
 pub(super) struct Servers {
-    /// More MCP servers: a file like .mcp.json, or its JSON; may be given several times.
+    /// Additional MCP servers: a file like .mcp.json, or its JSON; repeatable.
     #[arg(long, value_name = "FILE|JSON")]
     pub(super) mcp_config: Vec<String>,
     /// Only the servers of --mcp-config, none of haft.toml and .mcp.json.
@@ -335,10 +334,10 @@ pub(super) struct Servers {
 
 #[derive(Debug, Args)]
 pub(super) struct Rules {
-    /// How much runs without a question: scoped (the default), default, acceptEdits, plan, dontAsk, bypassPermissions.
+    /// What runs without asking: scoped (the default), default, acceptEdits, plan, dontAsk, bypassPermissions.
     #[arg(long, value_name = "MODE")]
     pub(super) permission_mode: Option<Mode>,
-    /// Rules that allow, for example 'Bash(git *)' or 'Write(//etc/hosts)'; may be given several times.
+    /// Allow rules, for example 'Bash(git *)' or 'Write(//etc/hosts)'; repeatable.
     #[arg(
         long = "allowedTools",
         visible_alias = "allowed-tools",
@@ -346,7 +345,7 @@ pub(super) struct Rules {
         value_delimiter = ','
     )]
     pub(super) allowed: Vec<String>,
-    /// Rules that deny; they win over everything else.
+    /// Deny rules; they win over everything else.
     #[arg(
         long = "disallowedTools",
         visible_alias = "disallowed-tools",

@@ -1,4 +1,4 @@
-//! `haft sandbox`: any command inside the scope, on the ledger, to be taken back.
+//! `haft sandbox`: runs any command in the sandbox, recorded and reversible.
 
 use std::mem::ManuallyDrop;
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn leave_running(args: &args::Sandbox) -> Done {
     Ok(Exit::Done)
 }
 
-/// A command with the streams of whoever started Haft.
+/// Runs a command with Haft's own streams.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {

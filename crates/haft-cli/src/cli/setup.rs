@@ -124,7 +124,7 @@ impl Setup {
         Ok((builder.source(Arc::new(servers.clone())), servers))
     }
 
-    /// Every MCP server that somebody configured, whether it can be used or not.
+    /// Every configured MCP server, valid or not.
     pub(super) fn configured(&self, flags: &Servers) -> Result<config::Servers, ToolError> {
         self.config.servers(&self.workspace, &flags.mcp_config, flags.strict_mcp_config)
     }
@@ -146,7 +146,7 @@ impl Setup {
     }
 }
 
-/// Shows the user where to log in; nobody but the user opens it.
+/// Prints the login URL; the user opens it.
 struct Browser;
 
 impl BrowserOpener for Browser {

@@ -45,7 +45,7 @@ pub(super) fn run(args: &args::Tools) -> Done {
     Ok(Exit::Done)
 }
 
-/// The tools of the dialect and of the servers; those whom nobody has met yet are met first.
+/// The tools of the dialect and of the servers, after connecting to servers whose tools are unknown.
 fn with_servers(
     setup: &Setup,
     entries: Vec<ServerEntry>,
@@ -54,14 +54,14 @@ fn with_servers(
     let builder = setup.choice(&args.dialect)?.into_builder(setup.builder());
     let (builder, servers) = setup.holding(entries, &args.dialect, builder)?;
     let runtime = builder.build()?;
-    servers.meet(MEETING);
+    servers.meet(CONNECT_TIMEOUT);
     let definitions = runtime.definitions();
     runtime.end();
     Ok(definitions)
 }
 
-/// How long servers that nobody has met may take.
-const MEETING: Duration = Duration::from_secs(15);
+/// How long to wait for servers whose tools are unknown.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 fn listed(definitions: &[Definition]) -> String {
     let mut text = String::new();

@@ -54,7 +54,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Gets ready to show the line, if somebody is looking.
+    /// Prepares the status line if standard error is a terminal.
     pub(super) fn on(what: &str) -> Self {
         let mut waiting = Self::silent();
         if !std::io::stderr().is_terminal() {
@@ -96,7 +96,7 @@ impl Waiting {
                         seen.take(progress);
                     }
                 }
-                // While somebody is being asked, the question has the line.
+                // A question to the user takes precedence over the status line.
                 Execution::Pending { .. } | Execution::Completed { .. } => *seen = Seen::default(),
             }
         }))

@@ -45,7 +45,7 @@ type Var<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub(crate) struct Config {
     /// What counts.
     pub values: Sections,
-    /// What is strange in the files; whoever wrote it should hear of it.
+    /// Warnings about the files.
     pub warnings: Vec<String>,
     path: Option<PathBuf>,
     project_path: PathBuf,

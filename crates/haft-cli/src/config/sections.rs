@@ -48,7 +48,7 @@ pub(crate) struct Permissions {
 }
 
 impl Sections {
-    /// What counts where nobody says anything, for the settings that show it.
+    /// The default values of settings that have one.
     pub(super) fn defaults() -> [(&'static str, String); 4] {
         [
             ("dialect", dialects::NAMES[0].to_owned()),

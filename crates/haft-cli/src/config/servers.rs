@@ -59,7 +59,7 @@ impl Configured {
 pub(crate) struct Servers {
     /// Those that count.
     pub all: Vec<Configured>,
-    /// What whoever wrote the rest should hear.
+    /// Warnings about invalid entries.
     pub warnings: Vec<String>,
 }
 
@@ -91,7 +91,7 @@ impl Config {
             Ok(all) => servers.add_all(&ServerOrigin::Project(project), all),
             Err(why) => servers.warnings.push(why),
         }
-        // Whoever wrote a skill may not be whoever uses it, wherever it lies.
+        // The author of a skill may not be its user, so its servers need consent.
         let home = std::env::home_dir().filter(|home| home.is_absolute() && home != workspace);
         for base in std::iter::once(workspace).chain(home.as_deref()) {
             for (skill, declared) in skills::declared(base) {

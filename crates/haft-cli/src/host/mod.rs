@@ -20,15 +20,15 @@ use bus::Channels;
 /// The host of the commands that make calls.
 pub(crate) struct CommandLine {
     settings: Option<Live>,
-    /// Whether somebody sits at the terminal.
+    /// Whether a user can be asked at the terminal.
     person: bool,
     channels: Channels,
-    /// What was said of servers; nobody wants to read it twice.
+    /// Warnings about servers that were shown already.
     said: Mutex<BTreeSet<String>>,
 }
 
 impl CommandLine {
-    /// A host with the settings and channels of `config`; `person` says whether somebody can be asked.
+    /// A host with the settings and channels of `config`; `person` says whether a user can be asked.
     pub(crate) fn new(config: &Config, workspace: &Path, person: bool) -> Self {
         let settings = config.path().map(|path| Live::new(path.to_owned(), workspace.to_owned()));
         Self {
@@ -39,7 +39,7 @@ impl CommandLine {
         }
     }
 
-    /// A host that only knows where the settings are, so that they are protected and can be put back.
+    /// A host that only knows where the settings are, so that they are protected and can be restored.
     pub(crate) fn settings_only(path: Option<&Path>, workspace: &Path) -> Self {
         let settings = path.map(|path| Live::new(path.to_owned(), workspace.to_owned()));
         let channels = Channels::new(BTreeMap::<String, ChannelSettings>::new());

@@ -30,7 +30,7 @@ pub(super) struct Serve {
     pub(super) http: Http,
     #[command(flatten)]
     pub(super) servers: Servers,
-    /// Offer `haft_log` and `haft_undo` too, so that the client's model can see and take back what was done.
+    /// Offer `haft_log` and `haft_undo` too, so that the client's model can list and undo its calls.
     #[arg(long)]
     pub(super) ledger_tools: bool,
 }
@@ -285,7 +285,7 @@ pub(super) struct Uninstall {
     pub(super) entry: EntryAt,
 }
 
-/// Haft's entry in somebody else's file.
+/// Haft's entry in another program's file.
 #[derive(Debug, Args)]
 pub(super) struct EntryAt {
     /// What the entry is called.

@@ -46,7 +46,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl Http {
-    /// Serves until somebody ends it.
+    /// Serves until the process is ended.
     pub(super) fn serve(&self, server: &Arc<McpServer>, at: SocketAddr) -> Result<(), ToolError> {
         let mut options = HttpServerOptions::new(at, self.tokens()?);
         options.hosts.clone_from(&self.allow_host);

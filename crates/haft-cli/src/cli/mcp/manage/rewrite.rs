@@ -1,5 +1,5 @@
-//! A change of somebody's settings: shown, asked about where the file is not Haft's own, and then made by a call like any
-//! other, so that it is on the ledger and can be taken back.
+//! A change of a settings file: shown, confirmed if the file is not Haft's own, and made by a call, so that it is recorded
+//! and can be undone.
 
 use std::path::PathBuf;
 use std::sync::Arc;
