@@ -63,6 +63,13 @@ impl CallDriver {
         let result = catch_unwind(AssertUnwindSafe(|| self.steps()))
             .unwrap_or_else(|panic| self.state.end_early(State::Failed, panic_error(panic.as_ref())));
         self.state.turn.leave();
+        if let Some(result) = &result {
+            let CallResult { call_id, receipt, .. } = result;
+            tracing::debug!(
+                call = %call_id, tool = %receipt.tool, id = receipt.id, state = receipt.state.word(), error = ?receipt.error_kind,
+                us = receipt.duration_us, changes = receipt.changes.len(), "finished"
+            );
+        }
         result
     }
 
@@ -86,6 +93,10 @@ impl CallDriver {
         // decide, ask
         let (scope, decision) = self.ask(self.decide(&planned.effects, reads), &planned.effects);
         self.state.record.update(|receipt| receipt.decision = Some(decision.clone()));
+        // No arguments and no reasons: both may contain secrets.
+        tracing::debug!(
+            call = %self.call.id, tool = %self.call.tool, effects = planned.effects.len(), verdict = ?decision.verdict, "decided"
+        );
 
         // perform
         let performed = match scope {

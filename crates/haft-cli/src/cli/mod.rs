@@ -17,6 +17,7 @@ mod setup;
 mod show;
 pub(crate) mod terminal;
 mod tools;
+mod tracing_log;
 mod undo;
 mod waiting;
 
@@ -30,6 +31,7 @@ use exit::{Exit, code};
 
 /// Reads the command line, does what it says and gives the exit code.
 pub fn main() -> ExitCode {
+    tracing_log::init();
     let haft = match Haft::try_parse() {
         Ok(haft) => haft,
         Err(error) => {

@@ -141,6 +141,7 @@ impl ServerHandle {
         }
         match self.connect() {
             Ok(client) => {
+                tracing::debug!(server = %self.entry.name, "connected");
                 let mut state = self.state();
                 (state.failures, state.retry_after) = (0, None);
                 state.failure.clear();
@@ -148,6 +149,7 @@ impl ServerHandle {
                 Ok(client)
             }
             Err(error) => {
+                tracing::warn!(server = %self.entry.name, kind = ?error.kind, "connecting failed");
                 let mut state = self.state();
                 let pause = RETRY_DELAYS.0.saturating_mul(1 << state.failures.min(10)).min(RETRY_DELAYS.1);
                 state.failures += 1;

@@ -48,7 +48,7 @@ fn asks(visitor: Visitor, over: Over) {
     assert_eq!(stage.house.read("accepted.txt"), "x\n");
     for (at, name) in [(1, "unticked.txt"), (2, "declined.txt"), (3, "cancelled.txt")] {
         let denied = &visit.steps[at];
-        assert!(denied["isError"] == true && text(denied).contains("user said no"), "{denied}");
+        assert!(denied["isError"] == true && text(denied).contains("user declined"), "{denied}");
         assert!(!stage.has(name));
     }
     let answered = &visit.steps[4];
