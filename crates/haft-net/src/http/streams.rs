@@ -58,14 +58,14 @@ impl HttpStreams for StreamClient {
         let task = runtime.spawn(run_request(Arc::clone(&self.clients), check, outgoing, sender));
         let mut body = StreamBody { events, authority, ended: false, _task: task };
         match body.next_event(limit, cancel)? {
-            StreamEvent::Head { status, headers } => Ok(HttpStream { status, headers, body: Box::new(body) }),
-            StreamEvent::Chunk(_) | StreamEvent::End => Err(ToolError::internal("a response without a head")),
+            BodyEvent::Head { status, headers } => Ok(HttpStream { status, headers, body: Box::new(body) }),
+            BodyEvent::Chunk(_) | BodyEvent::End => Err(ToolError::internal("a response without a head")),
         }
     }
 }
 
 /// A part of a response, on its way from the runtime thread.
-enum StreamEvent {
+enum BodyEvent {
     Head { status: u16, headers: Vec<(String, String)> },
     Chunk(Vec<u8>),
     End,
@@ -73,14 +73,14 @@ enum StreamEvent {
 
 /// The body of a response.
 struct StreamBody {
-    events: Receiver<Result<StreamEvent, ToolError>>,
+    events: Receiver<Result<BodyEvent, ToolError>>,
     authority: String,
     ended: bool,
     _task: HttpTask<()>,
 }
 
 impl StreamBody {
-    fn next_event(&mut self, limit: Duration, cancel: &Cancel) -> Result<StreamEvent, ToolError> {
+    fn next_event(&mut self, limit: Duration, cancel: &Cancel) -> Result<BodyEvent, ToolError> {
         let authority = &self.authority;
         match wait_for(self.events.recv(), limit, cancel) {
             Ok(Some(event)) => event,
@@ -103,8 +103,8 @@ impl HttpBody for StreamBody {
             return Ok(None);
         }
         match self.next_event(limit, cancel)? {
-            StreamEvent::Chunk(chunk) => Ok(Some(chunk)),
-            StreamEvent::Head { .. } | StreamEvent::End => {
+            BodyEvent::Chunk(chunk) => Ok(Some(chunk)),
+            BodyEvent::Head { .. } | BodyEvent::End => {
                 self.ended = true;
                 Ok(None)
             }
@@ -117,7 +117,7 @@ async fn run_request(
     clients: Arc<ClientPool>,
     check: ReachCheck,
     request: OutgoingRequest,
-    events: Sender<Result<StreamEvent, ToolError>>,
+    events: Sender<Result<BodyEvent, ToolError>>,
 ) {
     let result = async {
         let client = clients.get(&check, &request.target).await?;
@@ -128,17 +128,17 @@ async fn run_request(
         }
         let mut response = sent?;
         let (status, headers) = (response.status().as_u16(), response_headers(response.headers()));
-        let mut event = StreamEvent::Head { status, headers };
+        let mut event = BodyEvent::Head { status, headers };
         // An error means that the receiver was dropped.
         while events.send(Ok(event)).await.is_ok() {
             let failed =
                 |error| error::request_failed(&error, &request.target.authority(), client.proxy.as_deref());
             match response.chunk().await.map_err(failed)? {
-                Some(chunk) => event = StreamEvent::Chunk(chunk.to_vec()),
+                Some(chunk) => event = BodyEvent::Chunk(chunk.to_vec()),
                 None => break,
             }
         }
-        Ok(StreamEvent::End)
+        Ok(BodyEvent::End)
     };
     let last = result.await;
     let _ = events.send(last).await;

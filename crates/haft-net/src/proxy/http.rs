@@ -3,7 +3,7 @@
 use haft_tool::net::{Peer, split_port};
 
 use super::connection::{ClientConnection, RequestHead};
-use super::server::ConnectionSlot;
+use super::server::ProxySlot;
 use super::tunnel::BodyLength;
 use super::upstream::{Upstream, UpstreamError};
 use super::wake::WaitEnd;
@@ -16,7 +16,7 @@ const DROPPED_HEADERS: [&[u8]; 6] = [b"connection", b"keep-alive", b"te", b"trai
 const PROXY_HEADER_PREFIX: &[u8] = b"proxy-";
 
 /// Serves one request.
-pub(super) fn serve(mut client: ClientConnection, upstream: &Upstream, slot: &ConnectionSlot) {
+pub(super) fn serve(mut client: ClientConnection, upstream: &Upstream, slot: &ProxySlot) {
     let head = match client.take_head(MAX_HEAD_BYTES) {
         Ok(RequestHead::Complete(head)) => head,
         Ok(RequestHead::TooLong) => {

@@ -99,14 +99,14 @@ impl Drop for Proxy {
 
 /// A place within the connection limit, free again when the last clone is dropped.
 #[derive(Clone)]
-pub(super) struct ConnectionSlot(Arc<UsedSlot>);
+pub(super) struct ProxySlot(Arc<UsedSlot>);
 
 struct UsedSlot {
     count: Arc<AtomicUsize>,
     is_over_limit: bool,
 }
 
-impl ConnectionSlot {
+impl ProxySlot {
     /// Takes a slot; `None` if there is none even for an error response.
     fn take(count: &Arc<AtomicUsize>) -> Option<Self> {
         let before = count.fetch_add(1, Ordering::AcqRel);
@@ -134,7 +134,7 @@ fn accept_connections(listener: &TcpListener, upstream: &Arc<Upstream>) {
         threads.extract_if(.., |thread| thread.is_finished()).for_each(join);
         match listener.accept() {
             Ok((stream, _)) => {
-                let Some(slot) = ConnectionSlot::take(&count) else { continue };
+                let Some(slot) = ProxySlot::take(&count) else { continue };
                 let upstream = Arc::clone(upstream);
                 let thread = thread::Builder::new().name("haft-proxied".to_owned());
                 threads.extend(thread.spawn(move || serve(stream, &upstream, &slot)));
@@ -161,7 +161,7 @@ fn join(thread: JoinHandle<()>) {
     let _ = thread.join();
 }
 
-fn serve(stream: TcpStream, upstream: &Upstream, slot: &ConnectionSlot) {
+fn serve(stream: TcpStream, upstream: &Upstream, slot: &ProxySlot) {
     let timeout = if slot.is_over_limit() { BUSY_REQUEST_TIMEOUT } else { REQUEST_TIMEOUT };
     let Ok(mut client) = ClientConnection::new(stream, upstream.stop().clone(), timeout) else { return };
     match client.peek() {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use haft_tool::net::Peer;
 
 use super::connection::ClientConnection;
-use super::server::ConnectionSlot;
+use super::server::ProxySlot;
 use super::tunnel::BodyLength;
 use super::upstream::{Upstream, UpstreamError, escape};
 use super::wake::WaitEnd;
@@ -34,7 +34,7 @@ const NO_SUCH_ADDRESS_TYPE: u8 = 8;
 const VERSION_4_REJECTED: u8 = 0x5b;
 
 /// Serves one SOCKS5 connection.
-pub(super) fn serve(mut client: ClientConnection, upstream: &Upstream, slot: &ConnectionSlot) {
+pub(super) fn serve(mut client: ClientConnection, upstream: &Upstream, slot: &ProxySlot) {
     let Ok(request) = read_request(&mut client) else { return };
     let connected = match request {
         SocksRequest::Connect(host, port) => {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use haft_tool::net::{Domains, Peer, entry_for, not_public};
 
-use super::server::ConnectionSlot;
+use super::server::ProxySlot;
 use super::wake::{WaitEnd, WakeReceiver, WakeSender, wake_channel};
 use crate::lookup::{Lookup, os_text};
 
@@ -96,7 +96,7 @@ impl Upstream {
         &self,
         host: &[u8],
         port: u16,
-        slot: &ConnectionSlot,
+        slot: &ProxySlot,
     ) -> Result<(TcpStream, Peer), UpstreamError> {
         if slot.is_over_limit() {
             return Err(UpstreamError::TooManyConnections);
@@ -147,7 +147,7 @@ impl Upstream {
     fn dial(
         &self,
         dialer: Dialer,
-        slot: &ConnectionSlot,
+        slot: &ProxySlot,
     ) -> Result<Result<TcpStream, DialError>, UpstreamError> {
         let (sender, done) = wake_channel().map_err(|_| UpstreamError::TooManyConnections)?;
         let (wake_on_drop, slot) = (WakeOnDrop(sender), slot.clone());
