@@ -1,4 +1,4 @@
-//! Linux: O_PATH handles, openat2, getdents, syncfs and /proc.
+//! Linux: `O_PATH` handles, openat2, getdents, syncfs and /proc.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -69,7 +69,7 @@ pub(crate) fn sync_filesystem(fd: impl AsFd) -> Result<(), Errno> {
     rustix::fs::syncfs(fd)
 }
 
-/// Whether the handle can be synced; an O_PATH handle cannot.
+/// Whether the handle can be synced; an `O_PATH` handle cannot.
 pub(crate) fn can_sync(fd: impl AsFd) -> bool {
     rustix::fs::fcntl_getfl(fd).is_ok_and(|flags| !flags.contains(OFlags::PATH))
 }

@@ -10,7 +10,7 @@ use super::inbound::Inbound;
 use super::{ClientError, lock};
 use crate::wire::{RequestId, RpcMessage};
 
-/// ProgressUpdate notifications that are queued for one request; beyond, the oldest is dropped.
+/// `ProgressUpdate` notifications that are queued for one request; beyond, the oldest is dropped.
 const MAX_QUEUED_PROGRESS: usize = 32;
 
 /// All requests of one connection that have no response yet.

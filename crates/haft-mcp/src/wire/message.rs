@@ -210,7 +210,7 @@ impl Serialize for RpcMessage {
         map.serialize_entry("jsonrpc", "2.0")?;
         match self {
             Self::Request { id, .. } | Self::Response { id: Some(id), .. } => {
-                map.serialize_entry("id", id)?
+                map.serialize_entry("id", id)?;
             }
             Self::Notification { .. } | Self::Response { id: None, .. } => {}
         }

@@ -29,7 +29,7 @@ const LEGACY: &str = "legacy";
 /// Long enough for whatever is under way; only a test that fails waits for so long.
 const LONG: Duration = Duration::from_mins(1);
 
-/// ClientLimits that an honest server keeps on any machine.
+/// `ClientLimits` that an honest server keeps on any machine.
 fn generous() -> ClientLimits {
     ClientLimits {
         connect_timeout: LONG,

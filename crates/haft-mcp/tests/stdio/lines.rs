@@ -1,4 +1,4 @@
-//! LineSplitter that are not what they should be.
+//! `LineSplitter` that are not what they should be.
 
 use haft_mcp::wire::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, UNSUPPORTED_VERSION};
 use serde_json::{Value, json};

@@ -144,11 +144,7 @@ impl Upstream {
     }
 
     /// Dials on another thread: neither a lookup nor a connect can be cancelled, and the proxy must be able to stop.
-    fn dial(
-        &self,
-        dialer: Dialer,
-        slot: &ProxySlot,
-    ) -> Result<Result<TcpStream, DialError>, UpstreamError> {
+    fn dial(&self, dialer: Dialer, slot: &ProxySlot) -> Result<Result<TcpStream, DialError>, UpstreamError> {
         let (sender, done) = wake_channel().map_err(|_| UpstreamError::TooManyConnections)?;
         let (wake_on_drop, slot) = (WakeOnDrop(sender), slot.clone());
         let thread = thread::Builder::new()

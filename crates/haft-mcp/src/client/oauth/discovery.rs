@@ -114,7 +114,7 @@ fn older(fetch: &Fetch, mut missed: Vec<(String, bool)>) -> Result<Found, Client
             Look::Document(document) => {
                 match AuthorizationServer::read(document, &place, &origin, true, &fetch.home) {
                     Err(error) if error.kind == McpError::InvalidMessage => {
-                        missed.push((error.message, false))
+                        missed.push((error.message, false));
                     }
                     read => return found(read?),
                 }

@@ -28,7 +28,7 @@ pub(super) struct ServerOutput {
     noise: Mutex<Noise>,
 }
 
-/// LineSplitter on standard output that are not messages.
+/// `LineSplitter` on standard output that are not messages.
 #[derive(Default)]
 struct Noise {
     count: u64,
