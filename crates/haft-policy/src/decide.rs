@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use haft_tool::{Decision, Effect, Reach, Reads, Sandbox, Scope, Verdict};
 
+use crate::guard::guard_in;
 use crate::places::{leads_out, needs_a_grant};
 use crate::rule::{Behavior, Rule, Rules};
 use crate::{Mode, reach, rule};
@@ -153,7 +154,7 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
         // So are writes, where the dialect knows nothing outside its roots.
         Effect::Write { .. } if leads_out(tool, effect, policy) => Standing::Fine,
         Effect::Write { path } => {
-            if let Some(guard) = policy.scope.guard(path) {
+            if let Some(guard) = guard_in(&policy.scope, path) {
                 return match policy.rules.granting(tool, effect) {
                     Some(rule) => Standing::Ruled(rule),
                     None => Standing::Ask(format!("{}: {}", path.display(), guard.reason())),

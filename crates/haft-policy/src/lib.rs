@@ -1,19 +1,25 @@
-//! Policy: rules, modes and the one pure function that decides.
+//! Policy: rules, modes, the one pure function that decides, and the tables of guarded names, secrets and addresses.
 //!
-//! [`decide`] takes what a call will touch and says what it may touch, or why not. It reads no file, asks nobody and
-//! remembers nothing, so the same question always gets the same answer, with the rule and its origin.
+//! [`decide`] takes what a call will touch and returns what it may touch, or why not, with the rule and its origin. The same
+//! input always gives the same result.
 //!
-//! What must never live here: I/O, prompts, enforcement (that is haft-world), knowledge of a particular tool.
+//! What must never live here: I/O, prompts, enforcement (the crates of the World), knowledge of a particular tool.
 
+mod address;
 mod command;
 mod decide;
+mod guard;
 mod mode;
 mod places;
 mod preset;
 mod reach;
 mod rule;
+mod tables;
 
+pub use address::{not_public, not_public_host};
 pub use decide::{Decided, Policy, Request, decide};
+pub use guard::{GUARDED_DIRECTORIES, GUARDED_FILES, Guard, guard_in, guarded};
 pub use mode::Mode;
 pub use preset::Preset;
 pub use rule::{Behavior, Rule, Rules};
+pub use tables::{BLOCKLIST, SECRETS, default_secrets};

@@ -4,7 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use haft_tool::{BLOCKLIST, Sandbox, Scope};
+use haft_tool::{Sandbox, Scope};
+
+use crate::tables::BLOCKLIST;
 
 /// What commands and tools may write, in one word.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

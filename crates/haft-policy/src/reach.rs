@@ -4,6 +4,7 @@ use haft_tool::net::{Authority, Domains};
 use haft_tool::{Effect, Network, Reach, Scope};
 
 use crate::Mode;
+use crate::address::not_public_host;
 use crate::decide::{Policy, Standing};
 
 /// How it stands with reaching `host`.
@@ -14,7 +15,7 @@ pub(crate) fn standing<'a>(tool: &str, effect: &Effect, host: &str, policy: &'a 
     if is_listed(&place, &policy.scope) {
         return Standing::Fine;
     }
-    let Some(what) = place.inner() else {
+    let Some(what) = not_public_host(&place) else {
         return match policy.rules.allowing(tool, effect) {
             Some(rule) => Standing::Ruled(rule),
             None if policy.scope.network == Network::All => Standing::Fine,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use haft_files::{Root, real_named};
 use haft_ledger::{Ledger, LedgerHandle, NewSession};
-use haft_policy::{Behavior, Policy, Rule, Rules};
+use haft_policy::{Behavior, Policy, Rule, Rules, default_secrets};
 use haft_sandbox::{Enclosure, Environment, TaskRoom};
 use haft_tool::net::Authority;
 use haft_tool::{Dialect, ErrorKind, Host, NoHost, Planning, Reads, Sandbox, Scope, ToolError};
@@ -114,6 +114,7 @@ impl Builder {
             protected: vec![home.to_owned()],
             network: self.network.clone(),
             endpoints: host_entries(&self.endpoints)?,
+            secrets: default_secrets(),
             ..Scope::of(planning.workspace.clone())
         });
         if self.any_workspace {

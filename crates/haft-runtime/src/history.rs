@@ -54,7 +54,7 @@ impl History {
 
     /// Whether a write to `path` needs a grant even inside the workspace.
     pub(crate) fn is_guarded(&self, path: &Path) -> bool {
-        self.scope.guard(path).is_some()
+        haft_policy::guard_in(&self.scope, path).is_some()
     }
 
     /// What undoing `target` would change.

@@ -18,7 +18,6 @@ mod effect;
 mod error;
 mod execution;
 mod files;
-mod guard;
 mod host;
 mod http;
 mod http_stream;
@@ -52,7 +51,6 @@ pub use files::{
     DirEntry, EditFn, FileKind, FileVisitor, Files, OpenContent, OpenFile, Restore, WalkRequest, WalkedFile,
     Written,
 };
-pub use guard::{GUARDED_DIRECTORIES, GUARDED_FILES, Guard, guarded};
 pub use host::{
     AgentOrder, AgentReport, Choice, Completion, Host, Message, ModelRole, NoHost, PlanReady, Resource,
     UserQuestion,
@@ -66,7 +64,7 @@ pub use receipt::{Decision, Receipt, State, Verdict};
 pub use record::{CallEnd, FileContent, Intent, ReadOnlyRecord, Record};
 pub use retry::{Pause, RETRY_STATUSES, Retry, retry_after, seconds};
 pub use schema::{result_schema_of, schema_of};
-pub use scope::{BLOCKLIST, Network, Reach, Reads, SECRETS, Sandbox, Scope, lies_in};
+pub use scope::{Network, Reach, Reads, Sandbox, Scope, lies_in};
 pub use secret::Secret;
 pub use task::{TaskClass, TaskInfo, TaskRead, TaskState, Tasks};
 pub use tool::{AnyTool, Definition, Perform, Planned, Tool};

@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Guard, guarded};
-
 /// Where a call may read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -78,7 +76,7 @@ pub struct Scope {
     pub runs: bool,
     /// Paths that are not written, inside the roots or outside, unless a rule names them.
     pub blocked: Vec<PathBuf>,
-    /// Guarded places (see [`guarded`](crate::guarded)) that may be written because a rule or the user said so.
+    /// Guarded places that may be written because a rule or the user said so.
     pub unguarded: Vec<PathBuf>,
     /// Globs of files that commands may not read: a name alone means that name anywhere, `~/` the user's home.
     pub secrets: Vec<String>,
@@ -100,54 +98,6 @@ pub fn lies_in(path: &Path, folder: &Path) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
-/// What commands may not read if nobody says otherwise: keys, tokens and the files that usually hold them.
-pub const SECRETS: &[&str] = &[
-    ".env",
-    ".env.*",
-    "~/.ssh",
-    "~/.gnupg",
-    "~/.aws",
-    "~/.azure",
-    "~/.config/gcloud",
-    "~/.config/gh",
-    "~/.config/op",
-    "~/.kube",
-    "~/.docker/config.json",
-    "~/.netrc",
-    "~/.npmrc",
-    "~/.pypirc",
-    "~/.git-credentials",
-    "~/.config/git/credentials",
-    "~/.cargo/credentials.toml",
-    "~/.cargo/credentials",
-    "~/.password-store",
-    "~/.local/share/keyrings",
-    "~/.mozilla",
-    "~/.config/google-chrome",
-    "~/.config/chromium",
-    "~/.claude/.credentials.json",
-    "~/.codex/auth.json",
-    "~/.gemini/oauth_creds.json",
-];
-
-/// The directories of a system that are written only where a rule names them, in scopes that block them.
-pub const BLOCKLIST: &[&str] = &[
-    "/System",
-    "/bin",
-    "/sbin",
-    "/usr/bin",
-    "/usr/sbin",
-    "/usr/lib",
-    "/usr/libexec",
-    "/private/etc",
-    "/Library",
-    "/etc",
-    "/boot",
-    "/proc",
-    "/sys",
-    "/dev",
-];
-
 impl Scope {
     /// A scope that reads everything and may change nothing but the workspace.
     pub fn of(workspace: impl Into<PathBuf>) -> Self {
@@ -163,7 +113,7 @@ impl Scope {
             runs: false,
             blocked: Vec::new(),
             unguarded: Vec::new(),
-            secrets: SECRETS.iter().map(|secret| (*secret).to_owned()).collect(),
+            secrets: Vec::new(),
             network: Network::None,
             endpoints: Vec::new(),
             reach: Reach::default(),
@@ -174,12 +124,6 @@ impl Scope {
     /// The root that `path` lies in.
     pub fn root_of(&self, path: &Path) -> Option<&Path> {
         self.roots.iter().map(PathBuf::as_path).find(|root| lies_in(path, root))
-    }
-
-    /// Why `path` is guarded, unless a grant covers it.
-    pub fn guard(&self, path: &Path) -> Option<Guard> {
-        let granted = || self.unguarded.iter().any(|granted| lies_in(path, granted));
-        guarded(path).filter(|_| !granted())
     }
 
     /// Whether `path` is never written: it is or lies in a blocked or a protected path.

@@ -30,7 +30,7 @@ pub mod formats;
 pub mod mcp_form;
 
 pub use haft_ledger::{Ledger, ReceiptQuery};
-pub use haft_policy::{Behavior, Mode, Preset};
+pub use haft_policy::{BLOCKLIST, Behavior, Mode, Preset};
 pub use haft_runtime::{
     Answer, Asker, Builder, CallOptions, CallResult, DenyAll, Question, Registry, Runtime, Target,
     UndoPreview, Watch,

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use haft_tool::net::{Authority, Domains, Peer, entry_for, not_public};
+use haft_policy::not_public;
+use haft_tool::net::{Authority, Domains, Peer, entry_for};
 use haft_tool::{Reach, ToolError};
 
 use super::target::HttpTarget;

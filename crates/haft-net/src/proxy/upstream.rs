@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haft_tool::net::{Domains, Peer, entry_for, not_public};
+use haft_policy::not_public;
+use haft_tool::net::{Domains, Peer, entry_for};
 
 use super::server::ProxySlot;
 use super::wake::{WaitEnd, WakeReceiver, WakeSender, wake_channel};

@@ -8,7 +8,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use haft_tool::{GUARDED_DIRECTORIES, GUARDED_FILES, Network, Reads, Scope, ToolError};
+use haft_policy::{GUARDED_DIRECTORIES, GUARDED_FILES};
+use haft_tool::{Network, Reads, Scope, ToolError};
 
 use super::names::SHOWN;
 use super::resolver::Resolver;
@@ -272,9 +273,7 @@ mod tests {
     use super::*;
 
     fn scope() -> Scope {
-        let mut scope = Scope::of("/Users/u/project");
-        scope.writes = true;
-        scope
+        Scope { writes: true, secrets: haft_policy::default_secrets(), ..Scope::of("/Users/u/project") }
     }
 
     fn of(scope: &Scope) -> String {

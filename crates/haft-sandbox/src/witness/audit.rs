@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, Guard, Node, Scope, guarded};
+use haft_policy::{Guard, guarded};
+use haft_tool::{Change, Node, Scope};
 
 use super::denials::Denials;
 use crate::sandbox::git;

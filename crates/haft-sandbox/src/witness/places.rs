@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use haft_tool::{Guard, Scope, lock};
+use haft_policy::{Guard, guard_in};
+use haft_tool::{Scope, lock};
 
 use crate::sandbox::Names;
 
@@ -139,7 +140,7 @@ impl Places {
 
     /// Why a path is guarded. Settings in directories that the command itself made concern nobody yet.
     pub(super) fn guard(&self, path: &Path, in_new_directory: bool) -> Option<Guard> {
-        match self.scope.guard(path) {
+        match guard_in(&self.scope, path) {
             Some(Guard::Settings) if in_new_directory || is_dependency(path) => None,
             guard => guard,
         }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use haft_tool::{Guard, lock};
+use haft_policy::Guard;
+use haft_tool::lock;
 use rustix::event::Timespec;
 use rustix::io::Errno;
 

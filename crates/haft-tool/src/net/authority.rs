@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::domains::USUAL_PORTS;
-use super::{Domains, Peer, not_public, split_port};
+use super::{Domains, Peer, split_port};
 
 /// A host and the port to reach it at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,15 +25,6 @@ impl Authority {
     /// The same place; the ports of the web need not be named.
     pub fn new(peer: Peer, port: u16) -> Self {
         Self { peer, port: Some(port).filter(|port| !USUAL_PORTS.contains(port)) }
-    }
-
-    /// What it is if by its own words it does not lie on the public network.
-    pub fn inner(&self) -> Option<&'static str> {
-        match &self.peer {
-            Peer::Address(address) => not_public(*address),
-            peer if peer.is_localhost() => Some("a name of this machine"),
-            Peer::Name(_) => None,
-        }
     }
 
     /// The entries of a list that let exactly this through. This machine is listed by its addresses.
@@ -77,17 +68,6 @@ mod tests {
 
     fn authority(text: &str) -> Authority {
         Authority::parse(text).unwrap()
-    }
-
-    #[test]
-    fn every_spelling_of_an_inner_address_is_known() {
-        for text in
-            ["127.1", "0x7f.1:80", "2130706433", "017700000001", "[::ffff:127.0.0.1]", "0", "LocalHost.:3000"]
-        {
-            assert!(authority(text).inner().is_some(), "{text}");
-        }
-        assert_eq!(authority("example.com:8080").inner(), None);
-        assert!(Authority::parse("example.com:http").is_err());
     }
 
     #[test]

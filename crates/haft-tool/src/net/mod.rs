@@ -1,11 +1,9 @@
-//! Hosts and addresses, read and judged the same way by policy, by tools and by the World. Pure: nothing is looked up.
+//! Hosts and lists of hosts, parsed the same way by policy, tools and the World. Nothing is resolved here.
 
-mod address;
 mod authority;
 mod domains;
 mod peer;
 
-pub use address::not_public;
 pub use authority::Authority;
 pub use domains::{Domains, entry_for};
 pub use peer::{Peer, split_port};

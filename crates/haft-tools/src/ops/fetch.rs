@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use encoding_rs::{Encoding, UTF_8};
+use haft_policy::not_public_host;
 use haft_tool::net::{Authority, Peer};
 use haft_tool::{Cancel, Completion, Effect, HttpResponse, ModelRole, ToolError};
 use url::Url;
@@ -52,8 +53,9 @@ pub(crate) fn parse_url(text: &str) -> Result<Url, ToolError> {
 /// The same URL with https, unless it names an address, a private host or a port, where http is meant.
 pub(crate) fn prefer_https(mut url: Url) -> Url {
     let authority = url.host_str().and_then(|host| Authority::parse(host).ok());
-    let is_private =
-        |authority: Authority| authority.inner().is_some() || matches!(authority.peer, Peer::Address(_));
+    let is_private = |authority: Authority| {
+        not_public_host(&authority).is_some() || matches!(authority.peer, Peer::Address(_))
+    };
     if url.scheme() == "http" && url.port().is_none() && !authority.is_none_or(is_private) {
         // Cannot fail between these two schemes.
         let _ = url.set_scheme("https");

@@ -62,7 +62,7 @@ impl Home {
         if url.scheme() == "http" && !both_here {
             return Err("only https will do, but for servers on this machine".to_owned());
         }
-        if let Some(what) = place.inner()
+        if let Some(what) = haft_policy::not_public_host(&place)
             && !both_here
             && place != self.authority
             && !self.is_own(&place)

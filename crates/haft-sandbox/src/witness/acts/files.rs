@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use haft_tool::Guard;
+use haft_policy::Guard;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use haft_tool::Guard;
+use haft_policy::Guard;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 

@@ -4,7 +4,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use haft_tool::Guard;
+use haft_policy::Guard;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 
-use haft_tool::Guard;
+use haft_policy::Guard;
 use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 

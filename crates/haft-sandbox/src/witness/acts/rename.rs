@@ -1,6 +1,6 @@
 //! Moving names.
 
-use haft_tool::Guard;
+use haft_policy::{Guard, guard_in};
 use rustix::fs::{AtFlags, FileType, RenameFlags};
 use rustix::io::Errno;
 
@@ -102,7 +102,7 @@ impl Supervisor {
             for name in ["settings.json", "settings.local.json"] {
                 let inside = std::path::Path::new(&from.name).join(name);
                 if rustix::fs::statat(&from.dir.fd, &inside, AtFlags::SYMLINK_NOFOLLOW).is_ok()
-                    && self.places.scope.guard(&from.dir.path.join(&inside)).is_some()
+                    && guard_in(&self.places.scope, &from.dir.path.join(&inside)).is_some()
                 {
                     return Err(self.refuse_guarded("move", from.path(), Guard::Settings, name));
                 }

@@ -7,7 +7,8 @@ mod write;
 
 use std::sync::Arc;
 
-use haft_tool::{BLOCKLIST, Bound, Cut, Dialect, Keep, Reads};
+use haft_policy::BLOCKLIST;
+use haft_tool::{Bound, Cut, Dialect, Keep, Reads};
 
 use crate::Settings;
 

@@ -1,9 +1,11 @@
-//! The names inside a workspace that make programs run later: by git, by an editor, by a shell, by an agent.
+//! Names inside a workspace that make programs run later: by git, by an editor, by a shell, by an agent.
 //!
-//! Whoever may write a workspace could plant something there that runs outside of every scope. So these names are
-//! not written without a grant, also when they do not exist yet.
+//! A file planted there would run outside of every scope, so these names are not written without a grant, even if they do
+//! not exist yet.
 
 use std::path::Path;
+
+use haft_tool::{Scope, lies_in};
 
 /// Why a name is guarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,9 +14,9 @@ pub enum Guard {
     Settings,
     /// A hook, which git runs.
     Hook,
-    /// Git's configuration: written freely, but for keys that name programs.
+    /// Git's configuration: written freely, except for keys that name programs.
     GitConfig,
-    /// A file that tells git where the rest of its directory is.
+    /// A file that points git to the rest of its directory.
     GitLink,
 }
 
@@ -54,11 +56,17 @@ pub const GUARDED_FILES: &[&str] = &[
     ".gitconfig",
 ];
 
-/// Whether `path` is guarded, judged by its words alone.
+/// Why `path` is guarded, unless the scope grants it.
+pub fn guard_in(scope: &Scope, path: &Path) -> Option<Guard> {
+    let granted = || scope.unguarded.iter().any(|granted| lies_in(path, granted));
+    guarded(path).filter(|_| !granted())
+}
+
+/// Why `path` is guarded, judged by its text alone.
 pub fn guarded(path: &Path) -> Option<Guard> {
-    // Asked before each file that a command writes, and nearly every path is told by its dots.
-    let words = path.as_os_str().as_encoded_bytes();
-    let dotted = words.first() == Some(&b'.') || words.windows(2).any(|pair| pair == b"/.");
+    // Called before each write of a command; almost every path has no name with a leading dot.
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let dotted = bytes.first() == Some(&b'.') || bytes.windows(2).any(|pair| pair == b"/.");
     if !dotted && !path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("haft.toml")) {
         return None;
     }
@@ -100,7 +108,7 @@ fn is_settings(file: &str) -> bool {
 }
 
 fn same(list: &[&str], name: &str) -> bool {
-    // Some file systems do not tell capitals from small letters.
+    // Some file systems ignore case.
     list.iter().any(|listed| listed.eq_ignore_ascii_case(name))
 }
 

@@ -1,8 +1,19 @@
-//! Which addresses lie on the public network, and what the others are.
+//! Which addresses are on the public network, and what the others are.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why a name must not lead to `address`; nothing if it is an ordinary public one.
+use haft_tool::net::{Authority, Peer};
+
+/// What the host is, unless it is a name or an address on the public network.
+pub fn not_public_host(authority: &Authority) -> Option<&'static str> {
+    match &authority.peer {
+        Peer::Address(address) => not_public(*address),
+        peer if peer.is_localhost() => Some("a name of this machine"),
+        Peer::Name(_) => None,
+    }
+}
+
+/// What the address is, unless it is an ordinary public one.
 pub fn not_public(address: IpAddr) -> Option<&'static str> {
     match address.to_canonical() {
         IpAddr::V4(address) => not_public_v4(address),
@@ -132,5 +143,16 @@ mod tests {
         for address in ["169.254.169.254", "100.100.100.200", "192.0.0.192", "168.63.129.16"] {
             assert_eq!(not_public(address.parse().unwrap()), Some("a cloud's metadata address"), "{address}");
         }
+    }
+
+    #[test]
+    fn every_spelling_of_a_private_address_is_recognised() {
+        for text in
+            ["127.1", "0x7f.1:80", "2130706433", "017700000001", "[::ffff:127.0.0.1]", "0", "LocalHost.:3000"]
+        {
+            assert!(not_public_host(&Authority::parse(text).unwrap()).is_some(), "{text}");
+        }
+        assert_eq!(not_public_host(&Authority::parse("example.com:8080").unwrap()), None);
+        assert!(Authority::parse("example.com:http").is_err());
     }
 }
