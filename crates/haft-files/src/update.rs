@@ -71,7 +71,7 @@ impl LocalFiles {
         let Ok(fd) = rustix::fs::openat(dir, ".", flags, Mode::empty()) else { return Ok(None) };
         match lock_exclusive(&fd, LOCK_TIMEOUT, &self.cancel) {
             Ok(()) => Ok(Some(fd)),
-            Err(LockError::Cancelled) => Err(self.not_changed(path)),
+            Err(LockError::Cancelled) => Err(Self::not_changed(path)),
             Err(LockError::Timeout) => Err(conflict(
                 path,
                 &format!(
@@ -82,7 +82,7 @@ impl LocalFiles {
         }
     }
 
-    fn not_changed(&self, path: &Path) -> ToolError {
+    fn not_changed(path: &Path) -> ToolError {
         ToolError::new(ErrorKind::Interrupted, format!("{} was not changed", path.display()))
     }
 
@@ -100,7 +100,7 @@ impl LocalFiles {
         }
         let bytes = edit(current.as_ref().map(|current| current.bytes.as_slice()))?;
         if self.cancel.is_cancelled() {
-            return Err(self.not_changed(&path));
+            return Err(Self::not_changed(&path));
         }
         let before = current.as_ref().map_or(Node::Absent, |current| Node::File(current.node.clone()));
         let mut after = FileNode {

@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let fill = Instant::now();
     for n in 0..history {
         let workspace = format!("{WORKSPACE}-{}", n % 7).into();
-        CallRecord::new(Arc::clone(&handle), Receipt { workspace, ..receipt() }).finish(end())?;
+        CallRecord::new(Arc::clone(&handle), Receipt { workspace, ..receipt() }).finish(&end())?;
     }
     println!(
         "\n{history} receipts written: {:.1} µs each, checkpoints included",
@@ -69,7 +69,7 @@ fn end() -> CallEnd {
 }
 
 fn read(handle: &Arc<LedgerHandle>) -> Result<(), ToolError> {
-    CallRecord::new(Arc::clone(handle), receipt()).finish(end()).map(drop)
+    CallRecord::new(Arc::clone(handle), receipt()).finish(&end()).map(drop)
 }
 
 fn measure(title: &str, handle: &Arc<LedgerHandle>) -> Result<(), ToolError> {
@@ -79,7 +79,7 @@ fn measure(title: &str, handle: &Arc<LedgerHandle>) -> Result<(), ToolError> {
     row("begin + finish", 2_000, || {
         let record = CallRecord::new(Arc::clone(handle), receipt());
         record.begin()?;
-        record.finish(end()).map(drop)
+        record.finish(&end()).map(drop)
     })?;
     for size in [1_000, 100_000] {
         let mut round = 0_u64;
@@ -92,7 +92,7 @@ fn measure(title: &str, handle: &Arc<LedgerHandle>) -> Result<(), ToolError> {
             let previous = FileContent::Bytes(&bytes);
             record.intend(&mut [Intent { change: change.clone(), previous, temp: None }])?;
             record.changed(change);
-            record.finish(end()).map(drop)
+            record.finish(&end()).map(drop)
         })?;
     }
     let workspace = PathBuf::from(WORKSPACE);
@@ -128,7 +128,7 @@ fn witnessed(handle: &Arc<LedgerHandle>) -> Result<(), ToolError> {
                 |(n, (before, _)): (u32, (Node, _))| Change::new(path(n), before, node(&n.to_le_bytes()));
             record.witnessed((0..).zip(old).map(change).collect());
             let start = Instant::now();
-            record.finish(end())?;
+            record.finish(&end())?;
             let finish = micros(start) / 1_000.0;
             let start = Instant::now();
             handle.ledger()?.summaries(&ReceiptQuery::default())?;

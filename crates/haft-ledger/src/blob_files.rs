@@ -77,7 +77,7 @@ pub(crate) fn copy_sparse(from: &mut dyn Read, mut to: &File) -> io::Result<(bla
         size += buffer.len() as u64;
         for part in buffer.chunks(HOLE_BYTES) {
             if part.len() == HOLE_BYTES && part.iter().all(|byte| *byte == 0) {
-                to.seek(SeekFrom::Current(HOLE_BYTES as i64))?;
+                to.seek(SeekFrom::Current(i64::try_from(HOLE_BYTES).unwrap_or(i64::MAX)))?;
             } else {
                 to.write_all(part)?;
             }

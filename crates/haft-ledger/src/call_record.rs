@@ -72,7 +72,7 @@ impl CallRecord {
     }
 
     /// Writes how the call ended, and returns the receipt.
-    pub fn finish(&self, end: CallEnd) -> Result<Receipt, ToolError> {
+    pub fn finish(&self, end: &CallEnd) -> Result<Receipt, ToolError> {
         let mut state = self.open()?;
         state.closed = true;
         let RecordState { receipt, made, losses, witnessed, spool, .. } = &mut *state;
@@ -85,24 +85,24 @@ impl CallRecord {
         }
         let (ledger, session) = self.handle.open()?;
         session.clone_into(&mut receipt.session);
-        self.set_end(receipt, &end);
-        ledger.finish(receipt, texts(&end), spool.take().as_ref())?;
+        self.set_end(receipt, end);
+        ledger.finish(receipt, texts(end), spool.take().as_ref())?;
         Ok(std::mem::take(receipt))
     }
 
     /// Writes that the call was cancelled and did not stop; from now on it can change nothing. Its intended changes
     /// may or may not have been made. `None` if the call has just ended.
-    pub fn abandon(&self, end: CallEnd) -> Option<Receipt> {
+    pub fn abandon(&self, end: &CallEnd) -> Option<Receipt> {
         let mut state = self.open().ok()?;
         state.closed = true;
         let RecordState { receipt, spool, .. } = &mut *state;
-        self.set_end(receipt, &end);
+        self.set_end(receipt, end);
         let recorded = self.handle.open().and_then(|(ledger, session)| {
             session.clone_into(&mut receipt.session);
             match spool {
                 // The command may still write to files that it has open; the next recovery determines its changes.
                 Some(_) => ledger.abandon(receipt),
-                None => ledger.finish(receipt, texts(&end), None),
+                None => ledger.finish(receipt, texts(end), None),
             }
         });
         if let Err(error) = recorded {
@@ -220,7 +220,7 @@ impl Record for CallRecord {
     }
 
     fn finish_task(&self, end: CallEnd) -> Result<(), ToolError> {
-        self.finish(end).map(drop)
+        self.finish(&end).map(drop)
     }
 
     fn note(&self, name: &str) -> Result<Option<Value>, ToolError> {

@@ -294,12 +294,12 @@ impl Collector {
     /// Removes sessions without receipts whose process has ended. Those with events stay, unless their last event is too
     /// old or the ledger is still too large.
     fn remove_sessions(&mut self, conn: &Connection) -> TxResult<()> {
+        type SessionRow = (String, String, u64, Option<u64>);
         let mut statement = conn.prepare_cached(
             "SELECT id, process, started_at, (SELECT max(at) FROM events e WHERE e.session = s.id) FROM sessions s
              WHERE NOT EXISTS (SELECT 1 FROM receipts r WHERE r.session = s.id) ORDER BY started_at",
         )?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
-        type SessionRow = (String, String, u64, Option<u64>);
         for (id, process, started_at, last_event) in rows.collect::<rusqlite::Result<Vec<SessionRow>>>()? {
             let is_gone =
                 ProcessIdentity::parse(&process).is_none_or(|process| process.is_gone(started_at, self.now));

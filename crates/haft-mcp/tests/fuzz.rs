@@ -24,7 +24,7 @@ fn mutated_messages_are_read_or_refused_and_valid_ones_survive_a_round_trip() {
         let Ok(input) = RpcInput::read(bytes) else { return };
         for message in input.into_messages() {
             let line = message.to_line();
-            assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1, "{}", line.escape_ascii());
+            assert_eq!(line.split(|byte| *byte == b'\n').count(), 2, "{}", line.escape_ascii());
             assert_eq!(RpcInput::read(&line), Ok(RpcInput::Single(message)));
         }
     });

@@ -59,7 +59,7 @@ impl CallState {
         if !self.claim_end() {
             return None;
         }
-        let receipt = self.record.abandon(CallEnd {
+        let receipt = self.record.abandon(&CallEnd {
             state,
             error_kind: Some(error.kind),
             error: Some(clip_error(&error.message)),

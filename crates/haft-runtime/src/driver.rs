@@ -273,7 +273,7 @@ impl CallDriver {
             result: Some(output.as_text()),
             full_output,
         };
-        let receipt = match self.state.record.finish(end) {
+        let receipt = match self.state.record.finish(&end) {
             Ok(receipt) => receipt,
             Err(error) => return Some(self.state.unrecorded(&error)),
         };

@@ -204,7 +204,7 @@ impl Stage {
     pub(crate) fn programs(&self) -> PathBuf {
         let mut folder = compiled().to_owned();
         for (name, _) in SOURCES {
-            folder = self.runnable(&compiled().join(name)).parent().unwrap().to_owned();
+            self.runnable(&compiled().join(name)).parent().unwrap().clone_into(&mut folder);
         }
         folder
     }

@@ -103,7 +103,7 @@ pub(crate) fn ended(state: State) -> CallEnd {
 }
 
 pub(crate) fn finish(record: &CallRecord) -> Receipt {
-    record.finish(ended(State::Completed)).unwrap()
+    record.finish(&ended(State::Completed)).unwrap()
 }
 
 pub(crate) fn intent<'a>(change: &Change, previous: &'a [u8]) -> Intent<'a> {

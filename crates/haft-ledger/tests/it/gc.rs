@@ -118,7 +118,7 @@ fn empty_session_goes_once_its_process_is_gone() {
     let fixture = Fixture::new();
     fixture.read();
     let other = fixture.other_session();
-    finish(&haft_ledger::CallRecord::new(other.clone(), blank_receipt()));
+    finish(&haft_ledger::CallRecord::new(std::sync::Arc::clone(&other), blank_receipt()));
     let all = GcPolicy { max_bytes: Some(0), ..GcPolicy::default() };
     assert_eq!(fixture.ledger.gc(&all).unwrap().sessions_removed, 0, "this process may continue it");
     fixture.tamper("UPDATE sessions SET process = '1 1 another-boot -'");

@@ -84,7 +84,7 @@ fn any_edit_of_any_column_is_survived() {
         for column in columns {
             let fixture = Fixture::new();
             let long = CallEnd { result: Some("x".repeat(50_000)), ..ended(State::Completed) };
-            fixture.record().finish(long).unwrap();
+            fixture.record().finish(&long).unwrap();
             let wrote = fixture.write("a", &large(1), b"1");
             fixture.undo(&[&wrote]);
             fixture.ledger.append(&fixture.session, Expected::Any, &json!({})).unwrap();
@@ -96,7 +96,7 @@ fn any_edit_of_any_column_is_survived() {
                 let sql = format!("UPDATE OR IGNORE {table} SET {column} = {value}");
                 drop(rusqlite::Connection::open(fixture.database()).unwrap().execute(&sql, []));
                 read_everything(&fixture.ledger, &fixture.session);
-                drop(fixture.record().finish(ended(State::Completed)));
+                drop(fixture.record().finish(&ended(State::Completed)));
             }
         }
     }

@@ -31,7 +31,7 @@ fn running_call_is_visible_to_others_until_it_is_finished() {
     assert_eq!(other.receipt(id).unwrap().state, State::Running);
     assert!(other.recover(&mut EmptyView).unwrap().is_empty(), "its process lives");
     let failed = CallEnd { error_kind: Some(ErrorKind::Timeout), ..ended(State::Failed) };
-    let receipt = record.finish(failed).unwrap();
+    let receipt = record.finish(&failed).unwrap();
     assert_eq!((receipt.id, receipt.error_kind), (id, Some(ErrorKind::Timeout)));
     assert_eq!(other.receipt(id).unwrap(), receipt);
 }
@@ -90,15 +90,15 @@ fn ended_call_changes_nothing_and_has_one_receipt() {
     let change = Change::new("/w/a", Node::Absent, Node::Dir { mode: 0o755 });
     let late = record.intend(&mut [Intent { change, previous: FileContent::None, temp: None }]);
     assert_eq!(late.unwrap_err().kind, ErrorKind::Interrupted);
-    assert!(record.finish(ended(State::Completed)).is_err());
-    assert!(record.abandon(ended(State::Interrupted)).is_none());
+    assert!(record.finish(&ended(State::Completed)).is_err());
+    assert!(record.abandon(&ended(State::Interrupted)).is_none());
     assert_eq!(fixture.ledger.stats().unwrap().receipts, 1);
 }
 
 #[test]
 fn call_cannot_end_as_running() {
     let fixture = Fixture::new();
-    assert!(fixture.record().finish(ended(State::Running)).is_err());
+    assert!(fixture.record().finish(&ended(State::Running)).is_err());
     assert_eq!(fixture.ledger.stats().unwrap().receipts, 0);
 }
 
@@ -208,7 +208,7 @@ fn only_a_completed_undo_counts() {
     let fixture = Fixture::new();
     let wrote = fixture.write("a", b"0", b"1");
     let failed = fixture.record_of(Receipt { undoes: vec![wrote.id, 99], ..blank_receipt() });
-    failed.finish(ended(State::Failed)).unwrap();
+    failed.finish(&ended(State::Failed)).unwrap();
     assert_eq!(fixture.ledger.undone_by(wrote.id).unwrap(), None);
     assert_eq!(fixture.ledger.next_to_undo(Path::new("/w")).unwrap().unwrap().id, wrote.id);
     assert!(fixture.ledger.next_to_redo(Path::new("/w")).unwrap().is_none());
@@ -221,7 +221,7 @@ fn session_has_the_newest_note_of_a_completed_call() {
         let record = fixture.record();
         record.set_note("todos", json!(note));
         assert_eq!(record.note("todos").unwrap(), Some(json!(note)), "the call itself sees it at once");
-        record.finish(ended(state)).unwrap();
+        record.finish(&ended(state)).unwrap();
     };
     assert_eq!(fixture.record().note("todos").unwrap(), None);
     set(State::Completed, "one");

@@ -7,7 +7,7 @@ use crate::fixture::{Fixture, ended};
 
 fn with_result(fixture: &Fixture, result: &str) -> i64 {
     let end = CallEnd { result: Some(result.to_owned()), ..ended(State::Completed) };
-    fixture.record().finish(end).unwrap().id
+    fixture.record().finish(&end).unwrap().id
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn result_of_a_call_that_was_running_is_stored() {
     let (record, id) = fixture.running();
     assert_eq!(fixture.ledger.result(id).unwrap(), None);
     let end = CallEnd { result: Some("shown".to_owned()), ..ended(State::Failed) };
-    record.finish(end).unwrap();
+    record.finish(&end).unwrap();
     assert_eq!(fixture.ledger.result(id).unwrap().as_deref(), Some("shown"));
 }
 
@@ -47,7 +47,7 @@ fn full_output_is_stored_beside_the_result() {
             full_output: Some(full.clone()),
             ..ended(State::Completed)
         };
-        let receipt = fixture.record().finish(end).unwrap();
+        let receipt = fixture.record().finish(&end).unwrap();
         assert_eq!(fixture.ledger.blob(receipt.full_output.as_ref().unwrap()).unwrap(), full.as_bytes());
         assert_eq!(fixture.ledger.result(receipt.id).unwrap().as_deref(), Some("a part"));
         assert_eq!(fixture.ledger.receipt(receipt.id).unwrap(), receipt);

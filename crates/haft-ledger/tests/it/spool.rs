@@ -153,7 +153,7 @@ fn abandoned_command_is_left_to_the_next_recovery() {
     let (record, _) = fixture.running();
     witness(&record, "/w/a", b"old");
     let end = CallEnd { error: Some("given up".into()), ..ended(State::Interrupted) };
-    assert_eq!(record.abandon(end).unwrap().state, State::Interrupted);
+    assert_eq!(record.abandon(&end).unwrap().state, State::Interrupted);
     let recovered = fixture.ledger.recover(&mut EmptyView).unwrap();
     assert_eq!(recovered[0].0.error.as_deref(), Some("given up"));
     assert_eq!(recovered[0].0.changes.len(), 1);

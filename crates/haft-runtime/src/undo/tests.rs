@@ -131,7 +131,7 @@ async fn witnessed_command_with_moves_can_be_undone_and_redone() {
     let after = fixture.tree();
     fixture.record.witnessed(changes);
     fixture.record.enforced("landlock, seccomp".into());
-    let receipt = fixture.record.finish(ended(State::Completed)).unwrap();
+    let receipt = fixture.record.finish(&ended(State::Completed)).unwrap();
     assert_eq!((&receipt.reversible, fixture.spooled()), (&Reversible::Yes, 0));
     assert_eq!(receipt.enforcement.as_deref(), Some("landlock, seccomp"));
     fixture.undo(&Target::Last).await;
@@ -148,7 +148,7 @@ async fn abandoned_command_is_recovered_and_can_be_undone() {
     fixture.put("a/f", b"old");
     let before = fixture.tree();
     work(&fixture, &mut Vec::new());
-    let given_up = fixture.record.abandon(ended(State::Interrupted)).unwrap();
+    let given_up = fixture.record.abandon(&ended(State::Interrupted)).unwrap();
     assert_eq!(given_up.state, State::Interrupted);
     let late = fixture.record.witness_move(Path::new("/x"), Path::new("/y"));
     assert_eq!(late.unwrap_err().kind, ErrorKind::Interrupted, "and touches nothing more");
@@ -171,7 +171,7 @@ async fn missing_content_is_reported_and_the_rest_is_restored() {
     fixture.record.witness(&huge, &node, FileContent::None).unwrap();
     let small = Change::new(fixture.root.join("small"), Fixture::file(b"old"), Fixture::file(b"new"));
     fixture.record.witnessed(vec![small, Change::new(&huge, node, Fixture::file(b"changed"))]);
-    let receipt = fixture.record.finish(ended(State::Completed)).unwrap();
+    let receipt = fixture.record.finish(&ended(State::Completed)).unwrap();
     assert_eq!(receipt.reversible.word(), "partly");
     let preview = fixture.runtime.undo_preview(&Target::Last).unwrap();
     assert_eq!((preview.steps.len(), preview.blocked.len()), (1, 1));

@@ -66,6 +66,7 @@ pub(super) struct Running {
 impl Running {
     /// Starts the command. Whether it could be executed is told by the first report.
     #[expect(unsafe_code, reason = "fork has no safe wrapper")]
+    #[expect(clippy::needless_pass_by_value, reason = "the descriptors must be closed here after the fork")]
     pub(super) fn start(
         launch: Launch,
         streams: Streams,
