@@ -54,7 +54,7 @@ fn asks(visitor: Visitor, over: Over) {
     let answered = &visit.steps[4];
     assert!(answered["isError"] == false && text(answered).contains("Blue"), "{answered}");
     for silent in &visit.steps[5..7] {
-        assert!(silent["isError"] == true && text(silent).contains("did not want to answer"), "{silent}");
+        assert!(silent["isError"] == true && text(silent).contains("declined to answer"), "{silent}");
     }
     let verdicts: Vec<Value> =
         stage.receipts().iter().map(|receipt| receipt["decision"]["verdict"].clone()).collect();

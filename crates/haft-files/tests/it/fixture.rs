@@ -127,6 +127,7 @@ impl Fixture {
             reads: Reads::Roots,
             protected: vec![base.join("home")],
             writes: true,
+            secrets: vec![".env".to_owned(), ".env.*".to_owned()],
             ..Scope::of(base.join("ws"))
         };
         Self { _held: held, base, scope, cancel: Cancel::new() }
