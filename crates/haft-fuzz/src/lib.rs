@@ -28,6 +28,8 @@ const DEFAULT_CASES: u32 = 300;
 const MAX_ARBITRARY_BYTES: usize = 512;
 /// Mutations of one seed.
 const MAX_MUTATIONS: usize = 12;
+/// A failing input is printed up to this length.
+const MAX_SHOWN_BYTES: usize = 4_096;
 /// How often a mutated seed is tried for each input of arbitrary bytes.
 const MUTATED_PER_ARBITRARY: u32 = 7;
 
@@ -66,7 +68,10 @@ pub fn check(seeds: &[&[u8]], test: impl Fn(&[u8])) {
     });
     match run {
         Ok(()) => {}
-        Err(TestError::Fail(reason, input)) => panic!("{reason}\ninput: b\"{}\"", input.escape_ascii()),
+        Err(TestError::Fail(reason, input)) => {
+            let shown = &input[..input.len().min(MAX_SHOWN_BYTES)];
+            panic!("{reason}\n{} bytes of input: b\"{}\"", input.len(), shown.escape_ascii())
+        }
         Err(TestError::Abort(reason)) => panic!("{reason}"),
     }
 }

@@ -6,6 +6,8 @@ const LAUNCHERS: &[&str] = &["command", "env", "exec", "nice", "nohup", "setsid"
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh"];
 /// How many commands inside commands are parsed.
 const MAX_NESTED_COMMANDS: usize = 64;
+/// How many arguments of a launcher are taken for the program that it starts.
+const MAX_LAUNCHER_ARGUMENTS: usize = 256;
 
 /// What the command looks like, if it is on the denylist.
 pub(crate) fn denied(command: &str) -> Option<&'static str> {
@@ -40,7 +42,8 @@ fn check(command: &SimpleCommand, nested: &mut Vec<String>) -> Option<&'static s
     let words = &command.words[assignments..];
     if words.first().is_some_and(|first| LAUNCHERS.contains(&file_name(first))) {
         // Any of its arguments may be the program.
-        return (1..words.len()).find_map(|at| check_program(&words[at..], nested));
+        let end = words.len().min(MAX_LAUNCHER_ARGUMENTS);
+        return (1..end).find_map(|at| check_program(&words[at..], nested));
     }
     check_program(words, nested)
 }
@@ -64,12 +67,12 @@ fn check_program(words: &[String], nested: &mut Vec<String>) -> Option<&'static 
         "chmod" if has(&["777", "0777"]) && targets_root(arguments) => {
             Some("full access for everybody to the whole file system")
         }
-        name if SHELLS.contains(&name) => {
+        name if SHELLS.contains(&name) && nested.len() < MAX_NESTED_COMMANDS => {
             let script = arguments.iter().skip_while(|word| !(is_flags(word) && word.ends_with('c'))).nth(1);
             nested.extend(script.cloned());
             None
         }
-        "eval" => {
+        "eval" if nested.len() < MAX_NESTED_COMMANDS => {
             nested.push(arguments.join(" "));
             None
         }
@@ -107,7 +110,7 @@ fn targets_root(words: &[String]) -> bool {
 fn is_fork_bomb(command: &str) -> bool {
     let packed: String = command.chars().filter(|c| !c.is_whitespace()).collect();
     packed.match_indices("(){").any(|(at, _)| {
-        let name = packed[..at].rsplit([';', '&', '|', '\n']).next().unwrap_or_default();
+        let name = packed[..at].rsplit([';', '&', '|', '{', '}', ')']).next().unwrap_or_default();
         let name = name.strip_prefix("function").filter(|name| !name.is_empty()).unwrap_or(name);
         !name.is_empty() && packed[at + 3..].starts_with(&format!("{name}|{name}&}}"))
     })

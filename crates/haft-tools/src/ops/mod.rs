@@ -5,6 +5,8 @@ pub(crate) mod charset;
 pub(crate) mod denylist;
 pub(crate) mod edit;
 pub(crate) mod fetch;
+#[cfg(test)]
+mod fuzz;
 pub(crate) mod glob;
 pub(crate) mod grep;
 pub(crate) mod hunks;

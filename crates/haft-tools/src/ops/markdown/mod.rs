@@ -3,6 +3,7 @@
 //! The page is converted token by token and no tree is built, so deep nesting costs neither stack nor memory.
 
 mod filter;
+mod reader;
 mod tables;
 mod writer;
 
@@ -10,6 +11,7 @@ use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
 use url::Url;
 
 use filter::ElementFilter;
+use reader::{Interrupted, InterruptingReader};
 use writer::{MarkdownBlock, MarkdownWriter};
 
 /// A page with less content than this has it where boilerplate usually is, and is converted with it.
@@ -44,8 +46,11 @@ fn convert(html: &str, base: &Url, max_bytes: usize, content_only: bool) -> (Str
         in_title: false,
         has_heading: false,
     };
-    for token in Tokenizer::new_with_emitter(html, emitter) {
-        let Ok(token) = token;
+    for token in Tokenizer::new_with_emitter(InterruptingReader::new(html), emitter) {
+        let token = match token {
+            Ok(token) => token,
+            Err(Interrupted) => continue,
+        };
         match token {
             Token::StartTag(tag) => page.start(&tag),
             Token::EndTag(tag) => page.end(&tag.name),

@@ -21,6 +21,7 @@ impl MarkdownWriter {
     }
 
     pub(super) fn start_table(&mut self) {
+        self.end_link();
         if let Some(outer) = self.tables.last_mut() {
             if outer.in_cell && !outer.layout && self.out.ends_with("| ") {
                 self.out.truncate(self.out.len() - 2);

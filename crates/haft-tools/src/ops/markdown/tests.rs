@@ -78,6 +78,12 @@ fn boilerplate_scripts_and_hidden_text_are_skipped() {
 }
 
 #[test]
+fn link_ends_before_a_code_block() {
+    assert_eq!(md("<a href=/x>y<pre>z</a></pre>"), "[y](https://example.com/x)\n\n```\nz\n```");
+    assert_eq!(md("<a href=/x>y<pre>z"), "[y](https://example.com/x)\n\n```\nz\n```");
+}
+
+#[test]
 fn title_replaces_a_missing_heading() {
     assert_eq!(md("<title>A\n page</title><p>b"), "# A page\n\nb");
 }
@@ -107,6 +113,8 @@ fn malicious_page_has_bounded_output() {
     }
     let one = format!("<p {}>x", "a=b ".repeat(200_000));
     assert_eq!(md(&one), "x");
+    let many_quoted = format!("<p {}>x", "a=\"b\" ".repeat(100_000));
+    assert_eq!(md(&many_quoted), "x");
     assert!(markdown(&"word ".repeat(1 << 20), &Url::parse("http://e.org").unwrap(), 10_000).len() < 11_000);
 }
 

@@ -276,6 +276,8 @@ impl MarkdownWriter {
         if self.in_cell() || self.code.is_some() {
             return;
         }
+        // The text of a link cannot contain a block.
+        self.end_link();
         self.space(Spacing::Paragraph);
         self.flush_spacing();
         self.code = Some(self.out.len());
