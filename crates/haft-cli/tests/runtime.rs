@@ -121,7 +121,8 @@ async fn calls_run_together_and_writes_of_one_path_in_order() {
     };
     let ordered = |name: &'static str| {
         let order = Arc::clone(&order);
-        Made::new(name, vec![Effect::Write { path: "/w/x".into() }], move |_| {
+        let path = house.folder.path().join("x");
+        Made::new(name, vec![Effect::Write { path }], move |_| {
             order.lock().unwrap().push(name);
             Ok(Output::text(""))
         })

@@ -21,8 +21,8 @@ pub struct Policy {
     pub scope: Arc<Scope>,
     /// Whether what commands change can be undone: they are sandboxed and witnessed.
     pub commands_reversible: bool,
-    /// Whether calls of other sessions may be undone without a rule.
-    pub any_session: bool,
+    /// Whether the user made the request in person, so that no question is needed and calls of any session may be undone.
+    pub user_request: bool,
 }
 
 impl Policy {
@@ -31,7 +31,7 @@ impl Policy {
     #[must_use]
     pub fn for_user_request(&self) -> Self {
         let scope = Scope { reads: Reads::Everywhere, blocked: Vec::new(), ..(*self.scope).clone() };
-        Self { mode: Mode::BypassPermissions, scope: Arc::new(scope), any_session: true, ..self.clone() }
+        Self { mode: Mode::Scoped, scope: Arc::new(scope), user_request: true, ..self.clone() }
     }
 }
 
@@ -81,7 +81,7 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
     }
     for effect in effects {
         if let Effect::Undo { call, own_session: false } = effect
-            && !policy.any_session
+            && !policy.user_request
             && policy.rules.granting(tool, effect).is_none()
         {
             let why = format!(
@@ -99,7 +99,9 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
     let mut scope = narrowed(&policy.scope, effects, reach::of(tool, effects, policy));
     let mut question: Option<(String, Option<&Rule>)> = None;
     let mut allowed_by: Option<&Rule> = None;
-    if let Some(rule) = policy.rules.any(Behavior::Ask, tool, effects) {
+    if let Some(rule) = policy.rules.any(Behavior::Ask, tool, effects)
+        && !policy.user_request
+    {
         question = Some((format!("a rule asks before {tool}"), Some(rule)));
     }
     for effect in effects {
@@ -124,12 +126,15 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
             let reason = match allowed_by {
                 Some(_) => "a rule allows it".to_owned(),
                 None if !mutates => "it changes nothing".to_owned(),
-                None if policy.mode == Mode::BypassPermissions => "permissions are bypassed".to_owned(),
-                None => "it lies inside the scope and can be taken back".to_owned(),
+                None if policy.user_request => "the user requested it".to_owned(),
+                None if policy.mode == Mode::BypassPermissions => "it is inside the scope".to_owned(),
+                None => "it is inside the scope and can be undone".to_owned(),
             };
             Decided::Allow(scope, decision(Verdict::Allow, reason, allowed_by))
         }
-        (Some((why, rule)), Mode::DontAsk) => deny(format!("{why}, and nobody is to be asked"), rule),
+        (Some((why, rule)), mode @ (Mode::DontAsk | Mode::BypassPermissions)) => {
+            deny(format!("{why}, and in {mode} mode no question is asked"), rule)
+        }
         (Some((why, rule)), _) => Decided::Ask(scope, decision(Verdict::Ask, why, rule)),
     }
 }
@@ -142,13 +147,14 @@ pub(crate) enum Standing<'a> {
 }
 
 fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a> {
+    // Runs what the sandbox and the user's configuration confine; never widens the scope.
     let bypass = policy.mode == Mode::BypassPermissions;
     match effect {
         // Reads outside the scope are refused by the World itself, in the words of the dialect.
         Effect::Read { .. } | Effect::Ask => Standing::Fine,
         // These stay inside the session.
         Effect::Inspect { .. } | Effect::Note { .. } | Effect::StopTask { .. } => Standing::Fine,
-        _ if bypass => Standing::Fine,
+        _ if policy.user_request => Standing::Fine,
         // Other sessions are denied above, and each write of an undo is an effect of its own.
         Effect::Undo { .. } => Standing::Fine,
         // So are writes, where the dialect knows nothing outside its roots.
@@ -168,13 +174,14 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
                 };
             }
             match (policy.mode, policy.rules.allowing(tool, effect)) {
-                (Mode::Scoped | Mode::AcceptEdits, _) => Standing::Fine,
+                (Mode::Scoped | Mode::AcceptEdits | Mode::BypassPermissions, _) => Standing::Fine,
                 (_, Some(rule)) => Standing::Ruled(rule),
                 (_, None) => Standing::Ask(format!("it would change {}", path.display())),
             }
         }
         Effect::Run { command } => match policy.rules.allowing(tool, effect) {
             Some(rule) => Standing::Ruled(rule),
+            None if bypass => Standing::Fine,
             None if policy.mode == Mode::Scoped && policy.commands_reversible => Standing::Fine,
             None if policy.commands_reversible => Standing::Ask(format!("it would run: {command}")),
             None => {
@@ -197,17 +204,19 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
         },
         Effect::Serve { server, reaches, .. } => match policy.rules.allowing(tool, effect) {
             Some(rule) => Standing::Ruled(rule),
+            None if bypass => Standing::Fine,
             // What it does stays inside the scope that it is held to.
             None if policy.mode == Mode::Scoped && !reaches => Standing::Fine,
             None => Standing::Ask(format!("it would have the server {server} do something")),
         },
         Effect::Send { channel } => match policy.rules.allowing(tool, effect) {
             Some(rule) => Standing::Ruled(rule),
+            None if bypass => Standing::Fine,
             None => Standing::Ask(format!("it would send a message by {channel}")),
         },
         Effect::Spawn { agent } => match policy.rules.allowing(tool, effect) {
             Some(rule) => Standing::Ruled(rule),
-            None if policy.mode == Mode::Scoped => Standing::Fine,
+            None if bypass || policy.mode == Mode::Scoped => Standing::Fine,
             None => Standing::Ask(format!("it would start the agent {agent}")),
         },
     }

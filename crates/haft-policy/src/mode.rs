@@ -20,7 +20,7 @@ pub enum Mode {
     Plan,
     /// Like `Default`, but what would ask is denied.
     DontAsk,
-    /// Everything runs that no rule denies.
+    /// What the scope allows runs; anything else is denied without a question.
     BypassPermissions,
 }
 

@@ -3,7 +3,6 @@
 use haft_tool::net::{Authority, Domains};
 use haft_tool::{Effect, Network, Reach, Scope};
 
-use crate::Mode;
 use crate::address::not_public_host;
 use crate::decide::{Policy, Standing};
 
@@ -58,6 +57,6 @@ pub(crate) fn of(tool: &str, effects: &[Effect], policy: &Policy) -> Reach {
     }
     let named = Domains::parse(endpoints).unwrap_or_default();
     let inner = places.iter().filter(|place| place.is_in(&named)).flat_map(Authority::entries).collect();
-    let trusted = policy.mode == Mode::BypassPermissions || policy.rules.trusting(tool).is_some();
+    let trusted = policy.rules.trusting(tool).is_some();
     Reach { hosts, inner, public: trusted || *network == Network::All, never: policy.rules.held_back(tool) }
 }

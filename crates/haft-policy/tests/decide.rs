@@ -12,7 +12,7 @@ fn policy(mode: Mode, rules: &[(Behavior, &str)]) -> Policy {
         all.push(Rule::parse(*behavior, text, "test:1", Path::new("/w")).unwrap());
     }
     let scope = Scope { protected: vec!["/state/haft".into()], ..Scope::of("/w") };
-    Policy { mode, rules: all, scope: scope.into(), commands_reversible: false, any_session: false }
+    Policy { mode, rules: all, scope: scope.into(), commands_reversible: false, user_request: false }
 }
 
 fn write(path: &str) -> Effect {
@@ -42,10 +42,7 @@ fn verdict(tool: &str, effect: Effect, policy: &Policy) -> String {
 #[test]
 fn scoped_runs_what_is_inside_and_reversible_and_asks_for_the_rest() {
     let policy = policy(Mode::Scoped, &[]);
-    assert_eq!(
-        verdict("Write", write("/w/a"), &policy),
-        "allow: it lies inside the scope and can be taken back"
-    );
+    assert_eq!(verdict("Write", write("/w/a"), &policy), "allow: it is inside the scope and can be undone");
     assert_eq!(verdict("Read", read("/etc/hosts"), &policy), "allow: it changes nothing");
     assert_eq!(verdict("Write", write("/etc/hosts"), &policy), "ask: /etc/hosts lies outside the workspace");
     assert_eq!(verdict("Write", write("/w-evil/a"), &policy), "ask: /w-evil/a lies outside the workspace");
@@ -107,8 +104,30 @@ fn the_modes_of_claude_mean_what_they_mean_there() {
     assert_eq!(at(Mode::Plan, run("ls")), "deny");
     assert_eq!(at(Mode::Plan, read("/w/a")), "allow");
     assert_eq!(at(Mode::DontAsk, write("/w/a")), "deny");
-    assert_eq!(at(Mode::BypassPermissions, write("/etc/hosts")), "allow");
+    assert_eq!(at(Mode::BypassPermissions, write("/w/a")), "allow");
     assert_eq!(at(Mode::BypassPermissions, run("ls")), "allow");
+    assert_eq!(at(Mode::BypassPermissions, Effect::Send { channel: "slack".into() }), "allow");
+}
+
+#[test]
+fn bypass_mode_refuses_what_is_outside_the_scope() {
+    let bypass = policy(Mode::BypassPermissions, &[]);
+    for effect in [
+        write("/etc/hosts"),
+        write("/w/.git/hooks/pre-commit"),
+        Effect::Reach { host: "example.com".into() },
+        Effect::Configure { setting: "network".into() },
+        Effect::Unsandboxed,
+    ] {
+        let text = verdict("T", effect, &bypass);
+        assert!(text.starts_with("deny: "), "{text}");
+        assert!(text.ends_with("and in bypassPermissions mode no question is asked"), "{text}");
+    }
+    let ruled = policy(Mode::BypassPermissions, &[(Behavior::Allow, "Edit(//etc/hosts)")]);
+    assert!(verdict("Write", write("/etc/hosts"), &ruled).starts_with("allow"));
+    let asked = policy(Mode::BypassPermissions, &[(Behavior::Ask, "Write")]);
+    assert!(verdict("Write", write("/w/a"), &asked).starts_with("deny"));
+    assert!(verdict("Write", write("/etc/hosts"), &asked.for_user_request()).starts_with("allow"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use haft_tool::{Effect, Reads, Scope};
 fn policy(mode: Mode, rules: &[Rule], scope: Scope) -> Policy {
     let mut all = Rules::default();
     rules.iter().cloned().for_each(|rule| all.push(rule));
-    Policy { mode, rules: all, scope: scope.into(), commands_reversible: true, any_session: false }
+    Policy { mode, rules: all, scope: scope.into(), commands_reversible: true, user_request: false }
 }
 
 fn rule(text: &str) -> Rule {

@@ -18,7 +18,7 @@ fn policy(rules: &[(Behavior, &str)], network: Network, endpoints: &[&str]) -> P
         rules: all,
         scope: scope.into(),
         commands_reversible: true,
-        any_session: false,
+        user_request: false,
     }
 }
 

@@ -69,7 +69,7 @@ impl Builder {
             inner: Arc::new(RuntimeInner {
                 registry,
                 sources: self.sources,
-                policy: Policy { mode: self.mode, rules, scope, commands_reversible, any_session: false },
+                policy: Policy { mode: self.mode, rules, scope, commands_reversible, user_request: false },
                 ground: Arc::new(Ground {
                     planning,
                     roots,
