@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 
@@ -27,8 +28,13 @@ struct Target {
 }
 
 /// The directory of the workspace's Cargo.toml.
+///
+/// `cargo run` sets the variable. The path at compile time is that of another checkout if the build directory was copied.
 pub(crate) fn root() -> &'static Path {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    static PACKAGE: OnceLock<PathBuf> = OnceLock::new();
+    let package = PACKAGE.get_or_init(|| {
+        std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into()).into()
+    });
     package.parent().unwrap_or(package)
 }
 

@@ -12,5 +12,5 @@ mod split;
 
 pub use bus::{Bus, BusBuilder, Undelivered};
 pub use channel::{Channel, WaitToRetry};
-pub use channels::{Discord, Log, Slack, Telegram, Webhook};
+pub use channels::{Discord, LogChannel, Slack, Telegram, Webhook};
 pub use settings::ChannelSettings;

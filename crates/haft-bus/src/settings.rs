@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::channels::{discord, slack, telegram};
-use crate::{Bus, BusBuilder, Discord, Log, Slack, Telegram, Webhook};
+use crate::{Bus, BusBuilder, Discord, LogChannel, Slack, Telegram, Webhook};
 
 /// The settings of one channel. A token or URL of the form `${NAME}` is read from that environment variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,7 +100,7 @@ impl ChannelSettings {
             Ok(optional(url)?.map(|url| url.expose().to_owned()))
         };
         Ok(match self {
-            Self::Log {} => builder.channel(name, Log::new(log)),
+            Self::Log {} => builder.channel(name, LogChannel::new(log)),
             Self::Webhook { url, token } => {
                 builder.channel(name, Webhook::new(http(), required(url)?, optional(token)?)?)
             }

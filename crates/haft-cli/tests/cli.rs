@@ -193,7 +193,7 @@ fn undo_previews_asks_takes_back_and_can_be_taken_back() {
         (0, "change a.txt\n@@ -1,2 +1,2 @@\n one\n-2\n+two\n")
     );
     let unasked = house.haft(&["undo"]);
-    assert_eq!(unasked.code, 3, "nobody is here to be asked");
+    assert_eq!(unasked.code, 3, "no one can be asked");
     assert_eq!(house.read("a.txt"), "one\n2\n");
     assert_eq!(house.haft(&["undo", "--yes"]).code, 0);
     assert_eq!(house.read("a.txt"), "one\ntwo\n");
@@ -226,7 +226,7 @@ fn a_command_that_was_not_watched_is_not_pretended_to_be_undone() {
     let ran = house.haft(&["undo", "1", "--yes"]);
     assert_eq!(ran.code, 1);
     assert!(
-        ran.stderr.contains("call 1 cannot be taken back: what the command changed was not watched"),
+        ran.stderr.contains("call 1 cannot be taken back: the changes of the command were not recorded"),
         "{}",
         ran.stderr
     );
@@ -257,9 +257,7 @@ fn log_and_show_tell_what_was_done_and_why() {
     );
     let show = house.haft(&["show", "2"]).stdout;
     assert!(
-        show.contains(
-            "decision    deny: /etc/haft-test lies outside the workspace; nobody is here to be asked"
-        ),
+        show.contains("decision    deny: /etc/haft-test is outside the workspace. No one can be asked here"),
         "{show}"
     );
     let show = house.haft(&["show", "1"]).stdout;

@@ -4,7 +4,7 @@
 
 mod house;
 
-use haft::formats::{Format, result};
+use haft::formats::{ProviderFormat, result};
 use haft::{ErrorKind, Output, ToolError};
 use house::House;
 use serde_json::{Value, json};
@@ -118,11 +118,14 @@ fn section_6_errors_begin_with_error_where_the_wire_has_no_flag() {
     let text = |format, output: &Output, at: &str| {
         result(format, "c", "Read", output).pointer(at).unwrap_or(&Value::Null).clone()
     };
-    assert_eq!(text(Format::Openai, &failed, "/content"), "Error: file not found: /x");
-    assert_eq!(text(Format::Openai, &again, "/content"), "Error: twice");
-    assert_eq!(text(Format::Ollama, &failed, "/content"), "Error: file not found: /x");
-    assert_eq!(text(Format::Anthropic, &failed, "/is_error"), true);
-    assert_eq!(text(Format::Anthropic, &failed, "/content/0/text"), "file not found: /x");
-    assert_eq!(text(Format::Mcp, &failed, "/isError"), true);
-    assert_eq!(text(Format::Gemini, &failed, "/functionResponse/response/error"), "file not found: /x");
+    assert_eq!(text(ProviderFormat::Openai, &failed, "/content"), "Error: file not found: /x");
+    assert_eq!(text(ProviderFormat::Openai, &again, "/content"), "Error: twice");
+    assert_eq!(text(ProviderFormat::Ollama, &failed, "/content"), "Error: file not found: /x");
+    assert_eq!(text(ProviderFormat::Anthropic, &failed, "/is_error"), true);
+    assert_eq!(text(ProviderFormat::Anthropic, &failed, "/content/0/text"), "file not found: /x");
+    assert_eq!(text(ProviderFormat::Mcp, &failed, "/isError"), true);
+    assert_eq!(
+        text(ProviderFormat::Gemini, &failed, "/functionResponse/response/error"),
+        "file not found: /x"
+    );
 }

@@ -6,7 +6,7 @@ mod stage;
 
 use std::path::Path;
 
-use haft::formats::{Format, definitions};
+use haft::formats::{ProviderFormat, definitions};
 use haft::{BLOCKLIST, ErrorKind, Mode, Preset, Registry, Scope, Text, Value, json};
 
 use stage::Stage;
@@ -41,7 +41,7 @@ fn test_builtin_tool_defs_count() {
 
 #[test]
 fn test_tool_def_serialization() {
-    let all = definitions(Format::Openai, &Registry::of(&haft::omega()).definitions());
+    let all = definitions(ProviderFormat::Openai, &Registry::of(&haft::omega()).definitions());
     for tool in all.as_array().unwrap() {
         let tool = &tool["function"];
         assert_eq!(stage::fields(tool), ["name", "description", "parameters"]);
@@ -282,6 +282,6 @@ async fn no_tools_are_enabled_where_the_list_of_allowed_ones_is_empty() {
 
 #[test]
 fn all_definitions_cost_less_than_one_and_a_half_kilobytes() {
-    let all: Value = definitions(Format::Openai, &Registry::of(&haft::omega()).definitions());
+    let all: Value = definitions(ProviderFormat::Openai, &Registry::of(&haft::omega()).definitions());
     assert!(all.to_string().len() < 1_500, "{}", all.to_string().len());
 }

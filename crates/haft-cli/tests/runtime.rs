@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use haft::{
     Answer, AnyTool, Asker, Call, CallOptions, Cancel, Definition, Effect, EffectKind, ErrorKind, Execution,
-    JsonSchema, Mode, Output, Perform, Planned, Planning, Progress, Question, Runtime, State, Target, Tool,
-    ToolError, Value, World, json,
+    JsonSchema, Mode, Output, Perform, Planned, Planning, Progress, Question, ReceiptState, Runtime, Tool,
+    ToolError, UndoTarget, Value, World, json,
 };
 use serde::Deserialize;
 use tempfile::TempDir;
@@ -81,7 +81,7 @@ async fn a_tool_that_breaks_down_gives_an_error_and_a_receipt() {
     let result = haft.call("Broken", json!({})).await;
     assert_eq!(result.output.error_kind, Some(ErrorKind::Internal));
     assert_eq!(result.output.as_text(), "The tool panicked: on purpose");
-    assert_eq!(haft.ledger().unwrap().receipt(result.receipt.id).unwrap().state, State::Failed);
+    assert_eq!(haft.ledger().unwrap().receipt(result.receipt.id).unwrap().state, ReceiptState::Failed);
 }
 
 #[tokio::test]
@@ -188,7 +188,10 @@ async fn a_cancelled_call_gives_a_result_and_a_receipt_at_any_moment() {
         };
         let (result, ()) = tokio::join!(haft.run(call, options), stop);
         assert_eq!(result.output.error_kind, Some(ErrorKind::Interrupted), "{}", result.output.as_text());
-        assert_eq!(haft.ledger().unwrap().receipt(result.receipt.id).unwrap().state, State::Interrupted);
+        assert_eq!(
+            haft.ledger().unwrap().receipt(result.receipt.id).unwrap().state,
+            ReceiptState::Interrupted
+        );
     }
 }
 
@@ -208,10 +211,10 @@ async fn a_call_whose_caller_goes_away_is_stopped_and_recorded() {
     task.abort();
     let ledger = haft.ledger().unwrap();
     haft.shutdown().await;
-    while ledger.receipt(1).unwrap().state == State::Running {
+    while ledger.receipt(1).unwrap().state == ReceiptState::Running {
         tokio::task::yield_now().await;
     }
-    assert_eq!(ledger.receipt(1).unwrap().state, State::Interrupted);
+    assert_eq!(ledger.receipt(1).unwrap().state, ReceiptState::Interrupted);
 }
 
 #[tokio::test]
@@ -240,7 +243,7 @@ async fn disabled_tools_are_neither_offered_nor_run() {
     assert_eq!(unknown.output.error_kind, Some(ErrorKind::NotFound));
     assert_eq!(
         haft.call("Raed", json!({})).await.output.as_text(),
-        "Unknown tool \"Raed\"; did you mean Read?"
+        "Unknown tool \"Raed\". Did you mean Read?"
     );
 }
 
@@ -250,7 +253,7 @@ async fn somebody_is_asked_once_about_what_policy_leaves_open() {
     impl Asker for Says {
         fn ask(&self, question: &Question, _: &Cancel) -> Answer {
             self.1.fetch_add(1, Ordering::SeqCst);
-            assert!(question.reason.contains("lies outside the workspace"), "{}", question.reason);
+            assert!(question.reason.contains("is outside the workspace"), "{}", question.reason);
             if self.0 { Answer::Allow { by: "the test".into() } } else { Answer::Deny { why: "no".into() } }
         }
     }
@@ -262,10 +265,10 @@ async fn somebody_is_asked_once_about_what_policy_leaves_open() {
         let haft = house.builder().asker(Arc::<Says>::clone(&asker)).build().unwrap();
         let result = haft.call("Write", json!({"file_path": path, "content": "x"})).await;
         assert_eq!((result.output.is_error(), path.exists()), (!yes, yes));
-        assert_eq!(result.receipt.state, if yes { State::Completed } else { State::Denied });
+        assert_eq!(result.receipt.state, if yes { ReceiptState::Completed } else { ReceiptState::Denied });
         assert_eq!(asker.1.load(Ordering::SeqCst), 1);
         if yes {
-            let preview = haft.undo_preview(&Target::Last).unwrap();
+            let preview = haft.undo_preview(&UndoTarget::Last).unwrap();
             haft.undo(&preview, false, CallOptions::default()).await.unwrap();
         }
     }
@@ -329,7 +332,7 @@ async fn undeclared_effect_is_an_internal_error() {
     assert_eq!(result.output.error_kind, Some(ErrorKind::Internal));
     let text = result.output.as_text();
     assert_eq!(text, "The tool Liar planned an effect that it does not declare: Run");
-    assert_eq!(haft.ledger().unwrap().receipt(result.receipt.id).unwrap().state, State::Failed);
+    assert_eq!(haft.ledger().unwrap().receipt(result.receipt.id).unwrap().state, ReceiptState::Failed);
 }
 
 /// What stands in a tree: path, kind, mode, bytes or link target; an independent walker.
@@ -416,7 +419,7 @@ async fn undo_restores_the_exact_tree_after_random_sequences_of_50_calls() {
             };
             haft.call(arguments.0, arguments.1).await;
             if roll(10) == 0 {
-                let preview = haft.undo_preview(&Target::Last);
+                let preview = haft.undo_preview(&UndoTarget::Last);
                 if let Ok(preview) = preview {
                     haft.undo(&preview, false, CallOptions::default()).await.unwrap();
                 }
@@ -424,12 +427,12 @@ async fn undo_restores_the_exact_tree_after_random_sequences_of_50_calls() {
             states.push(tree(root));
         }
         let session = haft.session().unwrap();
-        let preview = haft.undo_preview(&Target::Session(session)).unwrap();
+        let preview = haft.undo_preview(&UndoTarget::Session(session)).unwrap();
         assert_eq!(preview.conflicts, vec![], "seed {seed}");
         let undone = haft.undo(&preview, false, CallOptions::default()).await.unwrap();
         assert!(!undone.output.is_error(), "seed {seed}: {}", undone.output.as_text());
         assert_eq!(tree(root), before, "seed {seed}");
-        let redo = haft.undo_preview(&Target::LastUndo).unwrap();
+        let redo = haft.undo_preview(&UndoTarget::LastUndo).unwrap();
         haft.undo(&redo, false, CallOptions::default()).await.unwrap();
         assert_eq!(&tree(root), states.last().unwrap(), "seed {seed}: and the undo can be undone");
     }
@@ -447,11 +450,11 @@ async fn one_by_one_undo_walks_back_through_every_state() {
     }
     while let Some(_gone) = states.pop() {
         let Some(earlier) = states.last() else { break };
-        let preview = haft.undo_preview(&Target::Last).unwrap();
+        let preview = haft.undo_preview(&UndoTarget::Last).unwrap();
         haft.undo(&preview, false, CallOptions::default()).await.unwrap();
         assert_eq!(&tree(house.folder.path()), earlier);
     }
-    assert!(haft.undo_preview(&Target::Last).is_err(), "nothing is left to undo");
+    assert!(haft.undo_preview(&UndoTarget::Last).is_err(), "nothing is left to undo");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -479,12 +482,12 @@ async fn a_tool_that_does_not_stop_is_given_up_and_can_change_nothing_more() {
         begun.recv().unwrap();
         cancel.cancel();
     });
-    assert_eq!(result.receipt.state, State::Interrupted);
+    assert_eq!(result.receipt.state, ReceiptState::Interrupted);
     go_on.send(()).unwrap();
     assert_eq!(late.recv().unwrap(), Some(ErrorKind::Interrupted));
     assert!(!target.exists());
     let receipt = haft.ledger().unwrap().receipt(result.receipt.id).unwrap();
-    assert_eq!(receipt.state, State::Interrupted);
+    assert_eq!(receipt.state, ReceiptState::Interrupted);
     let next = haft.call("Write", json!({"file_path": target, "content": "next"})).await;
     assert!(!next.output.is_error(), "a call that was given up blocks no other");
 }
@@ -499,5 +502,5 @@ async fn cancelled_call_is_not_performed() {
     let options = CallOptions { cancel, ..CallOptions::default() };
     let result = haft.run(Call::new("c", "Never", json!({})), options).await;
     assert_eq!(result.output.error_kind, Some(ErrorKind::Interrupted));
-    assert_eq!(haft.ledger().unwrap().receipt(result.receipt.id).unwrap().state, State::Interrupted);
+    assert_eq!(haft.ledger().unwrap().receipt(result.receipt.id).unwrap().state, ReceiptState::Interrupted);
 }

@@ -14,7 +14,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use common::Dice;
-use haft::{Effect, Receipt, State, Value, json};
+use haft::{Effect, Receipt, ReceiptState, Value, json};
 use house::House;
 use tempfile::TempDir;
 
@@ -170,9 +170,9 @@ fn a_kill_at_any_moment_leaves_the_old_or_the_new_file_and_undo_brings_back_the_
             continue;
         };
         match receipt.state {
-            State::Interrupted if is_new => hits.during_with_new += 1,
-            State::Interrupted => hits.during_with_old += 1,
-            State::Completed => {
+            ReceiptState::Interrupted if is_new => hits.during_with_new += 1,
+            ReceiptState::Interrupted => hits.during_with_old += 1,
+            ReceiptState::Completed => {
                 assert!(is_new, "{told}: completed, but the old file");
                 hits.after += 1;
                 *lasts = *lasts * 20 / 21;

@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests look at the machine from outside")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use haft::{CallResult, Effect, ErrorKind, Mode, Runtime, State, json};
+use haft::{CallResult, Effect, ErrorKind, Mode, ReceiptState, Runtime, json};
 use tempfile::TempDir;
 
 struct Fixture {
@@ -57,7 +57,7 @@ async fn undo_is_denied_in_plan_mode() {
     let session = wrote.receipt.session;
     let runtime = fixture.builder().session(session).permission_mode(Mode::Plan).build().unwrap();
     let result = runtime.call("haft_undo", json!({"call": wrote.receipt.id})).await;
-    assert_eq!(result.receipt.state, State::Denied, "{}", result.output.as_text());
+    assert_eq!(result.receipt.state, ReceiptState::Denied, "{}", result.output.as_text());
     assert!(result.output.as_text().contains("plan mode"), "{}", result.output.as_text());
     assert!(fixture.exists("a"));
 }
@@ -68,7 +68,7 @@ async fn undo_asks_in_default_mode_and_headless_means_no() {
     let session = write(&fixture.builder().build().unwrap(), "a").await.receipt.session;
     let runtime = fixture.builder().session(session).permission_mode(Mode::Default).build().unwrap();
     let result = runtime.call("haft_undo", json!({})).await;
-    assert_eq!(result.receipt.state, State::Denied, "{}", result.output.as_text());
+    assert_eq!(result.receipt.state, ReceiptState::Denied, "{}", result.output.as_text());
     assert!(fixture.exists("a"));
 }
 
@@ -82,7 +82,7 @@ async fn undo_leaves_calls_of_other_sessions_alone() {
     for mode in [Mode::Scoped, Mode::BypassPermissions] {
         let runtime = fixture.builder().permission_mode(mode).allow("haft_undo", "test").build().unwrap();
         let denied = runtime.call("haft_undo", json!({"call": other.receipt.id})).await;
-        assert_eq!(denied.receipt.state, State::Denied, "{}", denied.output.as_text());
+        assert_eq!(denied.receipt.state, ReceiptState::Denied, "{}", denied.output.as_text());
         assert!(denied.output.as_text().contains("another session"), "{}", denied.output.as_text());
     }
     assert!(fixture.exists("a"));

@@ -16,9 +16,9 @@ use ignore::types::{Types, TypesBuilder};
 /// The names of ignore files, the strongest first.
 const IGNORE_FILES: [&str; 3] = [".rgignore", ".ignore", ".gitignore"];
 const GIT_EXCLUDE: &str = ".git/info/exclude";
-const RULE_SETS: usize = IGNORE_FILES.len() + 1;
+const RULE_SET_COUNT: usize = IGNORE_FILES.len() + 1;
 /// From here on the rule sets of a directory are git's, which count only in a repository.
-const FIRST_GIT_RULE_SET: usize = 2;
+const GIT_RULES_OFFSET: usize = 2;
 
 /// The ignore rules of one directory, on top of those of its parents.
 /// The directories of version control systems, which are visited only where a walk starts in them.
@@ -28,7 +28,7 @@ const VCS_DIRS: [&str; 6] = [".git", ".hg", ".svn", ".bzr", ".jj", ".sl"];
 pub(crate) struct DirRules {
     parent: Option<Arc<Self>>,
     /// In the order of [`IGNORE_FILES`], then [`GIT_EXCLUDE`].
-    rules: [Option<Gitignore>; RULE_SETS],
+    rules: [Option<Gitignore>; RULE_SET_COUNT],
     /// Whether a repository starts here.
     is_repository: bool,
     /// Whether this directory or one above it has rules.
@@ -74,12 +74,12 @@ impl DirRules {
     }
 
     fn matched(&self, path: &Path, is_dir: bool, global: &LazyLock<Gitignore>) -> RuleMatch {
-        let mut found = [const { RuleMatch::None }; RULE_SETS];
+        let mut found = [const { RuleMatch::None }; RULE_SET_COUNT];
         let mut above_repository = false;
         let mut directory = Some(self);
         while let Some(here) = directory {
             for (index, rules) in here.rules.iter().enumerate() {
-                let is_git = index >= FIRST_GIT_RULE_SET;
+                let is_git = index >= GIT_RULES_OFFSET;
                 if matches!(found[index], RuleMatch::None)
                     && !(is_git && (above_repository || !self.in_repository))
                     && let Some(rules) = rules

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use crate::node::xattrs;
 use crate::stat::{is_directory, mode, same_version};
 
-/// Mode of a new file while its content is private: nobody else may read it before it has its final permissions.
+/// Mode of a new file while its content is private: no other user may read it before it has its final permissions.
 pub(crate) const PRIVATE_MODE: u32 = 0o600;
 /// Without setuid and setgid.
 const MODE_WITHOUT_SETID: u32 = 0o1777;

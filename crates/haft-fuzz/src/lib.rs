@@ -23,7 +23,7 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 use mutation::{Mutation, mutation, tokens};
 
 /// Inputs per test unless `HAFT_FUZZ_CASES` says otherwise.
-const DEFAULT_CASES: u32 = 300;
+const DEFAULT_CASE_COUNT: u32 = 300;
 /// Length of inputs that no seed is the source of.
 const MAX_ARBITRARY_BYTES: usize = 512;
 /// Mutations of one seed.
@@ -31,11 +31,11 @@ const MAX_MUTATIONS: usize = 12;
 /// A failing input is printed up to this length.
 const MAX_SHOWN_BYTES: usize = 4_096;
 /// How often a mutated seed is tried for each input of arbitrary bytes.
-const MUTATED_PER_ARBITRARY: u32 = 7;
+const MUTATED_COUNT_PER_ARBITRARY: u32 = 7;
 
 /// The number of inputs that one test tries.
 pub fn cases() -> u32 {
-    std::env::var("HAFT_FUZZ_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(DEFAULT_CASES)
+    std::env::var("HAFT_FUZZ_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(DEFAULT_CASE_COUNT)
 }
 
 /// Seeds with bits flipped, bytes removed, repeated and spliced between seeds, and tokens exchanged, as well as
@@ -50,7 +50,7 @@ pub fn mutations(seeds: &[&[u8]]) -> impl Strategy<Value = Vec<u8>> + use<> {
             mutations.iter().fold(seed, apply)
         });
     prop_oneof![
-        MUTATED_PER_ARBITRARY => mutated,
+        MUTATED_COUNT_PER_ARBITRARY => mutated,
         1 => prop::collection::vec(any::<u8>(), 0..MAX_ARBITRARY_BYTES),
     ]
 }

@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use haft_ledger::{CallRecord, Ledger, LedgerHandle, NewSession, ReceiptQuery, WorkspaceView};
 use haft_tool::{
-    CallEnd, Change, Effect, FileContent, FileId, FileNode, Intent, Node, Receipt, Record, State, ToolError,
-    json, now_ms,
+    CallEnd, Change, Effect, FileContent, FileId, FileNode, Intent, Node, Receipt, ReceiptState, Record,
+    ToolError, json, now_ms,
 };
 
 const WORKSPACE: &str = "/home/user/project";
@@ -65,7 +65,7 @@ fn receipt() -> Receipt {
 }
 
 fn end() -> CallEnd {
-    CallEnd { state: State::Completed, result: Some("x".repeat(RESULT_BYTES)), ..CallEnd::default() }
+    CallEnd { state: ReceiptState::Completed, result: Some("x".repeat(RESULT_BYTES)), ..CallEnd::default() }
 }
 
 fn read(handle: &Arc<LedgerHandle>) -> Result<(), ToolError> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use haft_tool::{
-    CallEnd, Change, Denial, ErrorKind, FileContent, Intent, Node, Receipt, Record, Reversible, State,
+    CallEnd, Change, Denial, ErrorKind, FileContent, Intent, Node, Receipt, ReceiptState, Record, Reversible,
     ToolError, Value, lock, now_ms,
 };
 
@@ -202,7 +202,7 @@ impl Record for CallRecord {
             id: 0,
             call_id: format!("{}/task", started.call_id),
             started_at: now_ms(),
-            state: State::Running,
+            state: ReceiptState::Running,
             changes: Vec::new(),
             denials: Vec::new(),
             notes: serde_json::Map::new(),

@@ -56,7 +56,7 @@ impl Ledger {
     /// Removes what the policy allows, oldest first, and returns the space to the disk. Running calls of any process
     /// stay.
     pub fn gc(&self, policy: &GcPolicy) -> Result<GcReport, ToolError> {
-        let mut collector = Collector::new(*policy, now_ms());
+        let mut collector = BlobCollector::new(*policy, now_ms());
         collector.report.bytes_before = bytes_on_disk(self.db.dir())?;
         if policy.dry_run {
             collector.report.bytes_after = self.db.dry_run(|conn| {
@@ -150,7 +150,7 @@ enum CollectorPhase {
 }
 
 /// A collection in progress, between two transactions.
-struct Collector {
+struct BlobCollector {
     policy: GcPolicy,
     now: u64,
     phase: CollectorPhase,
@@ -164,7 +164,7 @@ struct Collector {
 /// The blob files to remove after the commit, and whether there are more steps.
 type StepResult = (Vec<BlobKey>, bool);
 
-impl Collector {
+impl BlobCollector {
     fn new(policy: GcPolicy, now: u64) -> Self {
         let phase = CollectorPhase::Blobs;
         Self { policy, now, phase, cursor: 0, file_bytes: 0, report: GcReport::default() }

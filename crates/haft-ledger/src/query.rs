@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Receipt, State, ToolError, path_to_text};
+use haft_tool::{Receipt, ReceiptState, ToolError, path_to_text};
 use rusqlite::{Connection, OptionalExtension, Params, params};
 
 use crate::Ledger;
@@ -139,7 +139,7 @@ fn select(conn: &Connection, sql: &str, params: impl Params) -> TxResult<Vec<Rec
         let mut receipt: Receipt = serde_json::from_str(&body).map_err(|error| unreadable(id, &error))?;
         receipt.id = id;
         let changes: Option<String> = row.get(5)?;
-        receipt.changes = if state == State::Running.word() {
+        receipt.changes = if state == ReceiptState::Running.word() {
             intended_changes(conn, id)?
         } else {
             parse_changes(id, changes.as_deref())?

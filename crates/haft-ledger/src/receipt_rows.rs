@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use haft_tool::{Receipt, State, ToolError, now_ms, path_to_text};
+use haft_tool::{Receipt, ReceiptState, ToolError, now_ms, path_to_text};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::blobs::{BlobKey, insert_ref, key_of};
@@ -58,7 +58,7 @@ pub(crate) struct RowTexts<'a> {
 
 /// Writes that a call runs in a process, and returns its number.
 pub(crate) fn start(conn: &Connection, receipt: &mut Receipt, process: &str) -> TxResult<i64> {
-    receipt.state = State::Running;
+    receipt.state = ReceiptState::Running;
     let id = write_row(conn, receipt, &RowTexts::default())?;
     execute(conn, sql::INSERT_RUNNING, params![id, process, int(now_ms())])?;
     Ok(id)
@@ -66,7 +66,7 @@ pub(crate) fn start(conn: &Connection, receipt: &mut Receipt, process: &str) -> 
 
 /// Writes that a call has ended, and returns its number.
 pub(crate) fn finish(conn: &Connection, receipt: &mut Receipt, texts: &RowTexts<'_>) -> TxResult<i64> {
-    if receipt.state == State::Running {
+    if receipt.state == ReceiptState::Running {
         return Err(ToolError::internal("a running call cannot be finished").into());
     }
     let was_running = receipt.id != 0;
@@ -83,7 +83,7 @@ pub(crate) fn finish(conn: &Connection, receipt: &mut Receipt, texts: &RowTexts<
     for key in needed {
         insert_ref(conn, id, key)?;
     }
-    if receipt.state == State::Completed {
+    if receipt.state == ReceiptState::Completed {
         mark_undone(conn, id, &receipt.undoes)?;
         for name in receipt.notes.keys() {
             execute(conn, sql::SET_NOTE, params![receipt.session, name, id])?;

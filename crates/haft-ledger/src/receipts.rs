@@ -145,7 +145,7 @@ pub(crate) fn changes_json(receipt: &Receipt) -> Result<Option<String>, ToolErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haft_tool::{Change, Node, State};
+    use haft_tool::{Change, Node, ReceiptState};
 
     #[test]
     fn only_intents_wait_for_the_disk() {
@@ -165,7 +165,7 @@ mod tests {
             .intend(&mut receipt, &mut [Intent { change, previous: FileContent::None, temp: None }])
             .unwrap();
         assert!(waited());
-        receipt.state = State::Completed;
+        receipt.state = ReceiptState::Completed;
         ledger.finish(&mut receipt, CallTexts::default(), None).unwrap();
         assert!(!waited());
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use haft_tool::{ErrorKind, Receipt, Reversible, State, ToolError, now_ms, path_from_text};
+use haft_tool::{ErrorKind, Receipt, ReceiptState, Reversible, ToolError, now_ms, path_from_text};
 use rusqlite::Connection;
 use rustix::fs::FlockOperation;
 
@@ -118,7 +118,7 @@ fn interrupt(
     let mut intents = conn.prepare_cached(sql::READ_INTENTS)?;
     let temps = intents.query_map([id], |row| row.get::<_, Option<String>>(1))?;
     let temps: Vec<_> = temps.collect::<rusqlite::Result<_>>()?;
-    receipt.state = State::Interrupted;
+    receipt.state = ReceiptState::Interrupted;
     receipt.error_kind = Some(ErrorKind::Interrupted);
     receipt.error.get_or_insert_with(|| "the process ended before the call was done".to_owned());
     if let Some((recovered, commit)) = witnessed {

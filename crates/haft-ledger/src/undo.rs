@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, Node, Receipt, State, ToolError};
+use haft_tool::{Change, Node, Receipt, ReceiptState, ToolError};
 
 use crate::path_history::{DirectoryMove, PathHistory};
 
@@ -201,7 +201,7 @@ struct PathRestore<'a> {
 /// Why a call cannot be undone as a whole.
 fn obstacle(receipt: &Receipt) -> Option<String> {
     match &receipt.reversible {
-        _ if receipt.state == State::Running => Some("it is still running".to_owned()),
+        _ if receipt.state == ReceiptState::Running => Some("it is still running".to_owned()),
         haft_tool::Reversible::No { why } => Some(why.clone()),
         _ => None,
     }
@@ -216,7 +216,7 @@ fn find_conflict(path: &Path, history: &[(&Receipt, &Change)], now: &Node) -> Op
     let mut found = now;
     for call in history.chunk_by(|a, b| a.0.id == b.0.id).rev() {
         let [(receipt, first), ..] = call else { continue };
-        if receipt.state == State::Interrupted {
+        if receipt.state == ReceiptState::Interrupted {
             // It is not known how far the call came: any of its states will do.
             let is_possible = |change: &Change| found.same_as(&change.before) || found.same_as(&change.after);
             if !call.iter().any(|(_, change)| is_possible(change)) {

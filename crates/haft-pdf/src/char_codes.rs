@@ -5,7 +5,7 @@ use encoding_rs::{BIG5, EUC_JP, EUC_KR, Encoding, GB18030, SHIFT_JIS};
 use crate::cmap::CMap;
 
 /// The glyph number of codes that are characters and not glyph numbers.
-const NO_CID: u32 = u32::MAX;
+const NO_CID_CODE: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(crate) enum CompositeEncoding {
@@ -80,19 +80,19 @@ impl CompositeEncoding {
                 let pair = first_four();
                 match String::from_utf16(&[(pair >> 16) as u16, pair as u16]) {
                     Ok(text) if (0xd800..0xdc00).contains(&first_two) => {
-                        CharCode { code: pair, length: 4, cid: NO_CID, text: Some(text) }
+                        CharCode { code: pair, length: 4, cid: NO_CID_CODE, text: Some(text) }
                     }
                     _ => CharCode {
                         code,
                         length: 2,
-                        cid: NO_CID,
+                        cid: NO_CID_CODE,
                         text: char::from_u32(code).map(String::from),
                     },
                 }
             }
             Self::Utf32 => {
                 let code = first_four();
-                CharCode { code, length: 4, cid: NO_CID, text: char::from_u32(code).map(String::from) }
+                CharCode { code, length: 4, cid: NO_CID_CODE, text: char::from_u32(code).map(String::from) }
             }
             Self::Utf8 => {
                 let length = match bytes.first() {
@@ -121,5 +121,5 @@ fn decode(encoding: &'static Encoding, bytes: &[u8], length: usize) -> CharCode 
     let bytes = &bytes[..length.min(bytes.len())];
     let (text, has_errors) = encoding.decode_without_bom_handling(bytes);
     let code = bytes.iter().fold(0, |code, byte| code << 8 | u32::from(*byte));
-    CharCode { code, length, cid: NO_CID, text: (!has_errors).then(|| text.into_owned()) }
+    CharCode { code, length, cid: NO_CID_CODE, text: (!has_errors).then(|| text.into_owned()) }
 }

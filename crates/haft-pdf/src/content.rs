@@ -9,7 +9,7 @@ use crate::font::Font;
 use crate::layout::{PageLayout, PlacedGlyph};
 use crate::lexer::{Lexer, Token, is_space};
 use crate::matrix::Matrix;
-use crate::object::{Dict, Object, ObjectId, Stream};
+use crate::object::{Dict, Object, ObjectId, PdfStream};
 
 /// Nesting of forms.
 const MAX_FORM_DEPTH: u32 = 12;
@@ -51,7 +51,7 @@ pub(crate) struct ContentInterpreter<'a, 'f> {
     fonts: &'a mut FontCache,
     pub(crate) layout: PageLayout,
     pub(crate) image_count: usize,
-    pub(crate) last_image: Option<Rc<Stream>>,
+    pub(crate) last_image: Option<Rc<PdfStream>>,
     /// The rotation of the page.
     page_matrix: Matrix,
     state: GraphicsState,
@@ -294,7 +294,7 @@ impl<'a, 'f> ContentInterpreter<'a, 'f> {
         Ok(())
     }
 
-    fn run_form(&mut self, stream: &Stream, resources: &Dict) -> Result<(), PdfError> {
+    fn run_form(&mut self, stream: &PdfStream, resources: &Dict) -> Result<(), PdfError> {
         self.file.budget.spend(FORM_STEPS)?;
         if self.form_depth >= MAX_FORM_DEPTH {
             return Ok(());

@@ -58,7 +58,7 @@ const HELVETICA_WIDTHS: [u16; 95] = [
 const OTHER_WIDTH: u16 = 556;
 const MONOSPACE_WIDTH_EMS: f64 = 0.6;
 /// How much narrower Times is than Helvetica.
-const SERIF_SCALE: f64 = 0.9;
+const SERIF_WIDTH_RATIO: f64 = 0.9;
 
 /// Returns the approximate width of a character, in ems, in a font without widths.
 pub(crate) fn default_width(font: &str, code: u8) -> f64 {
@@ -67,7 +67,7 @@ pub(crate) fn default_width(font: &str, code: u8) -> f64 {
     }
     let index = code.checked_sub(b' ').map(usize::from);
     let width = index.and_then(|index| HELVETICA_WIDTHS.get(index)).copied().unwrap_or(OTHER_WIDTH);
-    let scale = if font.contains("Times") || font.contains("Serif") { SERIF_SCALE } else { 1.0 };
+    let scale = if font.contains("Times") || font.contains("Serif") { SERIF_WIDTH_RATIO } else { 1.0 };
     f64::from(width) / 1_000.0 * scale
 }
 

@@ -8,7 +8,7 @@ use crate::PdfError;
 use crate::budget::WorkBudget;
 use crate::decrypt::Decryptor;
 use crate::lexer::Lexer;
-use crate::object::{Dict, Object, ObjectId, Stream};
+use crate::object::{Dict, Object, ObjectId, PdfStream};
 use crate::object_scan;
 use crate::xref::{ObjectLocation, XrefTable};
 
@@ -231,7 +231,7 @@ impl<'a> PdfFile<'a> {
         let id = id as ObjectId;
         let object = match (&object, stream_start) {
             (Object::Dict(dict), Some(start)) => {
-                let stream = Stream { dict: Rc::clone(dict), start, id, generation: generation as u16 };
+                let stream = PdfStream { dict: Rc::clone(dict), start, id, generation: generation as u16 };
                 Object::Stream(Rc::new(stream))
             }
             _ => object,

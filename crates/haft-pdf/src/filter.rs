@@ -13,7 +13,7 @@ const READ_BUFFER_BYTES: usize = 32 << 10;
 /// The parameters of a filter that are not defaults.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FilterParams {
-    /// How bytes were arranged before compression: 1 not at all, 2 as in TIFF, from 10 on as in PNG.
+    /// How bytes were arranged before compression: 1 not at all, 2 as in TIFF_CODE, from 10 on as in PNG.
     pub(crate) predictor: usize,
     pub(crate) colors: usize,
     pub(crate) bits_per_component: usize,
@@ -63,8 +63,8 @@ fn read_bounded(mut reader: impl Read) -> Vec<u8> {
 }
 
 fn lzw(bytes: &[u8], early_change: bool) -> Vec<u8> {
-    const CLEAR: usize = 256;
-    const END: usize = 257;
+    const CLEAR_CODE: usize = 256;
+    const END_CODE: usize = 257;
     const FIRST_TABLE_CODE: usize = 258;
     const MAX_CODES: usize = 4_096;
     // Each entry is a range of the output.
@@ -88,16 +88,16 @@ fn lzw(bytes: &[u8], early_change: bool) -> Vec<u8> {
         }
         buffered_bits -= width;
         let code = (buffer >> buffered_bits & ((1 << width) - 1)) as usize;
-        if code == END || output.len() >= MAX_OUTPUT_BYTES {
+        if code == END_CODE || output.len() >= MAX_OUTPUT_BYTES {
             return output;
         }
-        if code == CLEAR {
+        if code == CLEAR_CODE {
             table.clear();
             last = None;
             continue;
         }
         let start = output.len();
-        if code < CLEAR {
+        if code < CLEAR_CODE {
             output.push(code as u8);
         } else if let Some((from, length)) = table.get(code - FIRST_TABLE_CODE).copied() {
             output.extend_from_within(from..from + length);
@@ -116,7 +116,7 @@ fn lzw(bytes: &[u8], early_change: bool) -> Vec<u8> {
 }
 
 fn ascii85(bytes: &[u8]) -> Vec<u8> {
-    const LAST_DIGIT: u32 = 84;
+    const MAX_DIGIT: u32 = 84;
     let mut output = Vec::new();
     let mut group = [0_u32; 5];
     let mut digits = 0;
@@ -139,7 +139,7 @@ fn ascii85(bytes: &[u8]) -> Vec<u8> {
         }
     }
     if digits > 1 {
-        group[digits..].fill(LAST_DIGIT);
+        group[digits..].fill(MAX_DIGIT);
         output.extend_from_slice(&ascii85_group(group)[..digits - 1]);
     }
     output
@@ -150,13 +150,13 @@ fn ascii85_group(group: [u32; 5]) -> [u8; 4] {
 }
 
 fn run_length(bytes: &[u8]) -> Vec<u8> {
-    const END: u8 = 128;
+    const END_CODE: u8 = 128;
     let mut output = Vec::new();
     let mut rest = bytes;
     while let [length, tail @ ..] = rest {
         match *length {
-            END => break,
-            length @ 0..END => {
+            END_CODE => break,
+            length @ 0..END_CODE => {
                 let (literal, tail) = tail.split_at(tail.len().min(usize::from(length) + 1));
                 output.extend_from_slice(literal);
                 rest = tail;
@@ -175,15 +175,15 @@ fn run_length(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn undo_predictor(mut bytes: Vec<u8>, params: FilterParams) -> Vec<u8> {
-    const TIFF: usize = 2;
+    const TIFF_CODE: usize = 2;
     let FilterParams { predictor, colors, bits_per_component, columns, .. } = params;
     let row_bits = colors.saturating_mul(bits_per_component).saturating_mul(columns);
-    if predictor < TIFF || row_bits == 0 || row_bits > MAX_OUTPUT_BYTES {
+    if predictor < TIFF_CODE || row_bits == 0 || row_bits > MAX_OUTPUT_BYTES {
         return bytes;
     }
     let row_bytes = row_bits.div_ceil(8);
     let pixel_bytes = (colors * bits_per_component).div_ceil(8);
-    if predictor == TIFF {
+    if predictor == TIFF_CODE {
         if bits_per_component == 8 {
             for row in bytes.chunks_mut(row_bytes) {
                 for at in pixel_bytes..row.len() {

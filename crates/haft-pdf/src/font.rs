@@ -17,7 +17,7 @@ const MAX_ENCODING_DIFFERENCES: usize = 1_024;
 /// What loading a font costs beside its tables.
 const LOAD_STEPS: u64 = 400;
 /// Widths are given in thousandths of an em.
-const UNITS_PER_EM: f64 = 1_000.0;
+const EM_SIZE: f64 = 1_000.0;
 
 #[derive(Debug)]
 pub(crate) struct Font {
@@ -215,9 +215,9 @@ fn simple_widths(
     // A Type 3 font defines its own units.
     let scale = if dict.has_name("Subtype", "Type3") {
         let matrix = file.get(dict, "FontMatrix")?;
-        matrix.array().first().and_then(Object::number).unwrap_or(1.0 / UNITS_PER_EM).abs()
+        matrix.array().first().and_then(Object::number).unwrap_or(1.0 / EM_SIZE).abs()
     } else {
-        1.0 / UNITS_PER_EM
+        1.0 / EM_SIZE
     };
     let missing = file.get(descriptor, "MissingWidth")?.number().unwrap_or(0.0);
     let first = file.get(dict, "FirstChar")?.unsigned().unwrap_or(0);
@@ -230,12 +230,12 @@ fn simple_widths(
 
 impl GlyphWidths {
     fn load(file: &PdfFile<'_>, dict: &Dict) -> Result<Self, PdfError> {
-        let default = file.get(dict, "DW")?.number().unwrap_or(UNITS_PER_EM) / UNITS_PER_EM;
+        let default = file.get(dict, "DW")?.number().unwrap_or(EM_SIZE) / EM_SIZE;
         let mut ranges = Vec::new();
         let widths = file.get(dict, "W")?;
         let mut items = widths.array().iter();
         let ems = |width: &Object| -> Result<f64, PdfError> {
-            Ok(file.resolve(width)?.number().unwrap_or(0.0) / UNITS_PER_EM)
+            Ok(file.resolve(width)?.number().unwrap_or(0.0) / EM_SIZE)
         };
         // Either `first [width width …]` or `first last width`.
         while let (Some(first), Some(second)) = (items.next(), items.next()) {

@@ -36,15 +36,15 @@ pub(crate) fn type1_encoding(bytes: &[u8], budget: &WorkBudget<'_>) -> Result<Ve
 
 /// Returns the characters of a TrueType font's glyphs, sorted by glyph: the inverse of its `cmap` table.
 pub(crate) fn truetype_glyphs(bytes: &[u8], budget: &WorkBudget<'_>) -> Result<Vec<(u32, char)>, PdfError> {
-    const UNICODE: u16 = 0;
-    const WINDOWS: u16 = 3;
+    const UNICODE_PLATFORM_CODE: u16 = 0;
+    const WINDOWS_PLATFORM_CODE: u16 = 3;
     let mut glyphs = Vec::new();
     let Some(table) = cmap_table(bytes) else { return Ok(glyphs) };
     let count = u16_at(table, 2).unwrap_or(0);
     for record in 0..usize::from(count).min(MAX_SUBTABLES) {
         let at = 4 + record * 8;
         let (Some(platform), Some(offset)) = (u16_at(table, at), u32_at(table, at + 4)) else { break };
-        if platform != UNICODE && platform != WINDOWS {
+        if platform != UNICODE_PLATFORM_CODE && platform != WINDOWS_PLATFORM_CODE {
             continue;
         }
         let Some(subtable) = table.get(offset as usize..) else { continue };

@@ -19,7 +19,7 @@ pub(crate) enum Object {
     Name(Rc<str>),
     Array(Rc<[Object]>),
     Dict(Rc<Dict>),
-    Stream(Rc<Stream>),
+    Stream(Rc<PdfStream>),
     Reference(ObjectId),
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Dict(pub(crate) BTreeMap<Rc<str>, Object>);
 
 /// A dictionary followed by bytes.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct PdfStream {
     pub(crate) dict: Rc<Dict>,
     /// Offset of its bytes in the file.
     pub(crate) start: usize,
@@ -100,7 +100,7 @@ impl Object {
         }
     }
 
-    pub(crate) fn stream(&self) -> Option<Rc<Stream>> {
+    pub(crate) fn stream(&self) -> Option<Rc<PdfStream>> {
         match self {
             Self::Stream(stream) => Some(Rc::clone(stream)),
             _ => None,

@@ -13,7 +13,7 @@ const MAX_EDGES: usize = 8;
 /// Runs that must begin at the same position to make it the edge of a column.
 const MIN_COLUMN_RUNS: usize = 4;
 /// Positions are the same for this purpose if they differ by less, in points.
-const EDGE_TOLERANCE: f64 = 3.0;
+const EDGE_TOLERANCE_POINTS: f64 = 3.0;
 /// A run in the right column may begin this much left of the edge, in points.
 const LEFT_OF_EDGE_POINTS: f64 = 0.5;
 /// A run in the left column may reach this far over the edge.
@@ -29,7 +29,7 @@ const SAME_LINE_EMS: f64 = 0.2;
 /// Runs whose base lines are closer are on one line, raised or lowered.
 const MAX_LINE_SHIFT_EMS: f64 = 0.45;
 /// A paragraph begins where lines are further apart, relative to the median distance and to the font size.
-const PARAGRAPH_GAP_RELATIVE: f64 = 1.3;
+const PARAGRAPH_GAP_RATIO: f64 = 1.3;
 const PARAGRAPH_GAP_EMS: f64 = 1.4;
 /// A gap in a line that is wider separates cells of a table.
 const CELL_GAP_EMS: f64 = 1.5;
@@ -147,7 +147,7 @@ fn column_edge(runs: &[&TextRun], budget: &WorkBudget<'_>) -> Result<Option<f64>
     budget.spend(1 + runs.len() as u64)?;
     let mut starts: HashMap<i64, (usize, f64)> = HashMap::new();
     for run in runs {
-        let start = starts.entry((run.left / EDGE_TOLERANCE).round() as i64).or_insert((0, run.left));
+        let start = starts.entry((run.left / EDGE_TOLERANCE_POINTS).round() as i64).or_insert((0, run.left));
         start.0 += 1;
         start.1 = start.1.min(run.left);
     }
@@ -212,7 +212,7 @@ fn block_text(runs: &[&TextRun]) -> String {
     for line in &mut lines {
         if let Some((base, size)) = previous {
             let paragraph_gap =
-                (PARAGRAPH_GAP_RELATIVE * median_gap).max(PARAGRAPH_GAP_EMS * size.max(line.size));
+                (PARAGRAPH_GAP_RATIO * median_gap).max(PARAGRAPH_GAP_EMS * size.max(line.size));
             text.push_str(if base - line.base > paragraph_gap { "\n\n" } else { "\n" });
         }
         previous = Some((line.base, line.size));

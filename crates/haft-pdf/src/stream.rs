@@ -7,7 +7,7 @@ use crate::PdfError;
 use crate::file::PdfFile;
 use crate::filter::{self, FilterParams};
 use crate::lexer::Lexer;
-use crate::object::{Dict, Object, Stream};
+use crate::object::{Dict, Object, PdfStream};
 
 /// Filters applied to one stream.
 const MAX_FILTERS: usize = 6;
@@ -19,19 +19,19 @@ type DecodedStream<'a> = (Cow<'a, [u8]>, Option<Rc<str>>);
 
 impl<'a> PdfFile<'a> {
     /// Returns the decoded bytes of a stream; nothing for images.
-    pub(crate) fn decode(&self, stream: &Stream) -> Result<Vec<u8>, PdfError> {
+    pub(crate) fn decode(&self, stream: &PdfStream) -> Result<Vec<u8>, PdfError> {
         let (bytes, image_filter) = self.decode_until_image(stream)?;
         Ok(if image_filter.is_none() { bytes.into_owned() } else { Vec::new() })
     }
 
     /// Returns the JPEG file in a stream that is one.
-    pub(crate) fn jpeg(&self, stream: &Stream) -> Result<Option<Vec<u8>>, PdfError> {
+    pub(crate) fn jpeg(&self, stream: &PdfStream) -> Result<Option<Vec<u8>>, PdfError> {
         let (bytes, filter) = self.decode_until_image(stream)?;
         Ok(filter.filter(|name| matches!(&**name, "DCTDecode" | "DCT")).map(|_| bytes.into_owned()))
     }
 
     /// Applies filters up to the first that is unknown or for images.
-    fn decode_until_image(&self, stream: &Stream) -> Result<DecodedStream<'a>, PdfError> {
+    fn decode_until_image(&self, stream: &PdfStream) -> Result<DecodedStream<'a>, PdfError> {
         let filters = self.list(&stream.dict, ["Filter", "F"])?;
         let params = self.list(&stream.dict, ["DecodeParms", "DP"])?;
         let mut bytes = self.encoded_bytes(stream)?;
@@ -62,7 +62,7 @@ impl<'a> PdfFile<'a> {
     }
 
     /// Returns the decrypted bytes of a stream before any filter.
-    fn encoded_bytes(&self, stream: &Stream) -> Result<Cow<'a, [u8]>, PdfError> {
+    fn encoded_bytes(&self, stream: &PdfStream) -> Result<Cow<'a, [u8]>, PdfError> {
         let bytes = self.stored_bytes(stream)?;
         let bytes = &bytes[..bytes.len().min(filter::MAX_OUTPUT_BYTES)];
         self.budget.spend_decoded(bytes.len())?;
@@ -83,7 +83,7 @@ impl<'a> PdfFile<'a> {
     }
 
     /// Returns the bytes between `stream` and `endstream`. A wrong `Length` is ignored.
-    fn stored_bytes(&self, stream: &Stream) -> Result<&'a [u8], PdfError> {
+    fn stored_bytes(&self, stream: &PdfStream) -> Result<&'a [u8], PdfError> {
         let rest = self.bytes.get(stream.start..).unwrap_or_default();
         if let Some(length) = self.get(&stream.dict, "Length")?.unsigned()
             && length <= rest.len()

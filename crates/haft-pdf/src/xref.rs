@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::PdfError;
 use crate::file::PdfFile;
 use crate::lexer::Lexer;
-use crate::object::{Dict, Object, ObjectId, Stream};
+use crate::object::{Dict, Object, ObjectId, PdfStream};
 
 /// Objects beyond this number are ignored.
 pub(crate) const MAX_OBJECTS: usize = 1_000_000;
@@ -84,7 +84,7 @@ impl XrefTable {
         Ok(dict.and_then(|dict| dict.dict()).map(|dict| Dict(dict.0.clone())))
     }
 
-    fn read_stream(&mut self, file: &PdfFile<'_>, stream: &Stream) -> Result<Dict, PdfError> {
+    fn read_stream(&mut self, file: &PdfFile<'_>, stream: &PdfStream) -> Result<Dict, PdfError> {
         let dict = Dict(stream.dict.0.clone());
         let widths = dict.get("W");
         let widths: Vec<usize> =

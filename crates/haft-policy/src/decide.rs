@@ -35,7 +35,7 @@ impl Policy {
     }
 }
 
-/// A call, as far as policy needs to know it.
+/// The part of a call that policy uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The tool's name.
@@ -44,7 +44,7 @@ pub struct Request<'a> {
     pub effects: &'a [Effect],
 }
 
-/// The answer: what the call may touch, or why nobody lets it.
+/// The decision: what the call may touch, or why it may not run.
 #[derive(Debug, Clone)]
 pub enum Decided {
     /// Run it inside this scope.
@@ -139,7 +139,7 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
     }
 }
 
-/// How one effect stands, ask rules and deny rules apart.
+/// Whether one effect may happen, before ask rules and deny rules.
 pub(crate) enum Standing<'a> {
     Fine,
     Ruled(&'a Rule),
@@ -170,7 +170,7 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
                 // Naming the tool is not naming the path: only a rule with a path widens the scope.
                 return match policy.rules.granting(tool, effect) {
                     Some(rule) => Standing::Ruled(rule),
-                    None => Standing::Ask(format!("{} lies outside the workspace", path.display())),
+                    None => Standing::Ask(format!("{} is outside the workspace", path.display())),
                 };
             }
             match (policy.mode, policy.rules.allowing(tool, effect)) {
@@ -185,7 +185,7 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
             None if policy.mode == Mode::Scoped && policy.commands_reversible => Standing::Fine,
             None if policy.commands_reversible => Standing::Ask(format!("it would run: {command}")),
             None => {
-                Standing::Ask(format!("what a command changes cannot be taken back; it would run: {command}"))
+                Standing::Ask(format!("what a command changes cannot be undone; it would run: {command}"))
             }
         },
         Effect::Reach { host } => reach::standing(tool, effect, host, policy),
@@ -198,7 +198,7 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
         Effect::Unsandboxed => match policy.rules.granting(tool, effect) {
             Some(rule) => Standing::Ruled(rule),
             None => Standing::Ask(
-                "nobody would hold the command to the scope, and what it changes could not be taken back"
+                "the command would run without the sandbox, and what it changes could not be undone"
                     .to_owned(),
             ),
         },
@@ -222,8 +222,8 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
     }
 }
 
-/// The scope as far as the call has a use for it. The session's own where that is just right, as for all that only looks:
-/// a scope is long, and to copy one costs more than to read a file.
+/// The scope with only the rights that the call needs. Calls that only read share the session's scope, because copying one
+/// costs more than reading a file.
 fn narrowed(scope: &Arc<Scope>, effects: &[Effect], reach: Reach) -> Arc<Scope> {
     let writes = effects.iter().any(|effect| matches!(effect, Effect::Write { .. }));
     let runs = effects.iter().any(|effect| matches!(effect, Effect::Run { .. }));

@@ -22,7 +22,7 @@ pub enum Preset {
     Rx,
     /// Omega's `Rwx`: everything but the blocklist.
     Rwx,
-    /// Whatever the user may; nobody holds commands to anything.
+    /// No sandbox: commands may do what the user may.
     Off,
 }
 

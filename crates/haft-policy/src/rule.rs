@@ -37,7 +37,7 @@ enum Specifier {
     Command(String),
     /// The hosts, and how a list of hosts writes them.
     Host(Domains, Vec<String>),
-    /// `Bash(unsandboxed)`: commands that nobody holds to the scope.
+    /// `Bash(unsandboxed)`: commands without the sandbox.
     Unsandboxed,
 }
 

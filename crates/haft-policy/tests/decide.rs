@@ -44,11 +44,9 @@ fn scoped_runs_what_is_inside_and_reversible_and_asks_for_the_rest() {
     let policy = policy(Mode::Scoped, &[]);
     assert_eq!(verdict("Write", write("/w/a"), &policy), "allow: it is inside the scope and can be undone");
     assert_eq!(verdict("Read", read("/etc/hosts"), &policy), "allow: it changes nothing");
-    assert_eq!(verdict("Write", write("/etc/hosts"), &policy), "ask: /etc/hosts lies outside the workspace");
-    assert_eq!(verdict("Write", write("/w-evil/a"), &policy), "ask: /w-evil/a lies outside the workspace");
-    assert!(
-        verdict("Bash", run("ls"), &policy).starts_with("ask: what a command changes cannot be taken back")
-    );
+    assert_eq!(verdict("Write", write("/etc/hosts"), &policy), "ask: /etc/hosts is outside the workspace");
+    assert_eq!(verdict("Write", write("/w-evil/a"), &policy), "ask: /w-evil/a is outside the workspace");
+    assert!(verdict("Bash", run("ls"), &policy).starts_with("ask: what a command changes cannot be undone"));
     let reversible = Policy { commands_reversible: true, ..policy };
     assert!(verdict("Bash", run("ls"), &reversible).starts_with("allow"));
 }
@@ -161,7 +159,7 @@ fn a_message_is_sent_when_a_rule_or_the_user_says_so() {
 }
 
 #[test]
-fn a_rule_names_a_servers_tool_or_all_of_them_and_nobody_elses() {
+fn rule_names_one_tool_of_a_server_or_all_of_them() {
     let serve = |server: &str| Effect::Serve { server: server.to_owned(), reaches: true, writes: false };
     let allowed = policy(Mode::Scoped, &[(Behavior::Allow, "mcp__a"), (Behavior::Allow, "mcp__b__one")]);
     assert!(verdict("mcp__a__one", serve("a"), &allowed).starts_with("allow"));

@@ -43,7 +43,7 @@ fn says(expected: &str, host: &str, policy: &Policy) {
 use Behavior::{Allow, Ask, Deny};
 
 #[test]
-fn nobody_reaches_anything_unasked() {
+fn no_host_is_reached_without_a_rule() {
     let policy = policy(&[], Network::None, &[]);
     says("ask", "example.com", &policy);
     says("ask", "127.0.0.1:8080", &policy);

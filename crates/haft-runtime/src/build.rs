@@ -15,9 +15,9 @@ use crate::history::History;
 use crate::log_tool::HaftLog;
 use crate::runtime::RuntimeInner;
 use crate::steps::ask::DenyAll;
-use crate::tasks::News;
+use crate::tasks::TaskEndQueue;
 use crate::undo_tools::HaftUndo;
-use crate::world::Ground;
+use crate::world::SessionEnv;
 use crate::{Builder, Registry, Runtime};
 
 /// How much of a task's output is kept on disk by default.
@@ -59,8 +59,8 @@ impl Builder {
         let history = Arc::new(History::new(Arc::clone(&ledger), &scope, Arc::clone(&roots)));
         let rules = self.rules(&planning.workspace)?;
         let registry = self.registry(&rules, &history)?;
-        let news = Arc::<News>::default();
-        let tasks = TaskRoom::new(&home, self.task_bytes.unwrap_or(DEFAULT_TASK_BYTES), news.teller());
+        let task_ends = Arc::<TaskEndQueue>::default();
+        let tasks = TaskRoom::new(&home, self.task_bytes.unwrap_or(DEFAULT_TASK_BYTES), task_ends.sender());
         if let Some(why) = self.no_tasks {
             tasks.close(why);
         }
@@ -70,7 +70,7 @@ impl Builder {
                 registry,
                 sources: self.sources,
                 policy: Policy { mode: self.mode, rules, scope, commands_reversible, user_request: false },
-                ground: Arc::new(Ground {
+                env: Arc::new(SessionEnv {
                     planning,
                     roots,
                     environment: Arc::new(self.environment.unwrap_or_else(Environment::inherited)),
@@ -78,7 +78,7 @@ impl Builder {
                     tasks: Arc::new(tasks),
                     http: Arc::default(),
                 }),
-                news,
+                task_ends,
                 asker: self.asker.unwrap_or_else(|| Arc::new(DenyAll)),
                 host,
                 asking: Mutex::default(),
@@ -86,11 +86,11 @@ impl Builder {
                 ledger,
                 history,
                 calls: AtomicU64::new(0),
-                companions: Mutex::default(),
+                servers: Mutex::default(),
             }),
         };
         for source in &runtime.inner.sources {
-            source.join(runtime.downgrade());
+            source.attach(runtime.downgrade());
         }
         Ok(runtime)
     }

@@ -7,7 +7,7 @@ use haft_policy::{Behavior, Mode, Preset};
 use haft_sandbox::Environment;
 use haft_tool::{AnyTool, Dialect, Host, Network, Tool};
 
-use crate::Source;
+use crate::ToolSource;
 use crate::steps::ask::Asker;
 
 /// Collects the options of a [`Runtime`](crate::Runtime).
@@ -20,7 +20,7 @@ pub struct Builder {
     pub(crate) dialect: Option<Dialect>,
     pub(crate) others: Vec<Dialect>,
     pub(crate) tools: Vec<Arc<dyn AnyTool>>,
-    pub(crate) sources: Vec<Arc<dyn Source>>,
+    pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) ledger_tools: bool,
     pub(crate) only: Option<Vec<String>>,
     pub(crate) rules: Vec<(Behavior, String, String)>,
@@ -85,7 +85,7 @@ impl Builder {
     }
 
     /// Adds tools that come and go while the runtime lives. They never replace a tool of the dialect.
-    pub fn source(mut self, source: Arc<dyn Source>) -> Self {
+    pub fn source(mut self, source: Arc<dyn ToolSource>) -> Self {
         self.sources.push(source);
         self
     }

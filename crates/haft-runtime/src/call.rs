@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use haft_tool::{
-    AnyTool, Arguments, Call, Cancel, CancelGuard, Execution, Host, Output, Receipt, State, ToolError, lock,
+    AnyTool, Arguments, Call, Cancel, CancelGuard, Execution, Host, Output, Receipt, ReceiptState, ToolError,
+    lock,
 };
 use tokio::sync::oneshot;
 
@@ -82,7 +83,7 @@ impl Runtime {
         });
         if let Err(error) = spawned {
             let error = ToolError::io("start a thread for the call", &error);
-            sender.send(state.end_early(State::Failed, error));
+            sender.send(state.end_early(ReceiptState::Failed, error));
         }
         StartedCall { state, result }
     }

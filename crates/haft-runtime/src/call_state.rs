@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haft_ledger::CallRecord;
-use haft_tool::{CallEnd, Execution, Outcome, Output, Receipt, State, ToolError, clip_chars, now_ms};
+use haft_tool::{CallEnd, Execution, Outcome, Output, Receipt, ReceiptState, ToolError, clip_chars, now_ms};
 
 use crate::call::{CallResult, Watch};
 use crate::write_order::WriteTurn;
@@ -51,11 +51,11 @@ impl CallState {
 
     /// Ends a cancelled call that does not stop: it gets its receipt, and what it still tries to change is refused.
     pub(crate) fn finish_as_interrupted(&self) -> Option<CallResult> {
-        self.end_early(State::Interrupted, CallRecord::abandoned())
+        self.end_early(ReceiptState::Interrupted, CallRecord::abandoned())
     }
 
     /// Ends the call in place of its driver; nothing if it has ended already.
-    pub(crate) fn end_early(&self, state: State, error: ToolError) -> Option<CallResult> {
+    pub(crate) fn end_early(&self, state: ReceiptState, error: ToolError) -> Option<CallResult> {
         if !self.claim_end() {
             return None;
         }
@@ -89,7 +89,8 @@ impl CallState {
     /// The result of a call whose receipt could not be written. It is not given out as if it had been recorded.
     pub(crate) fn unrecorded(&self, error: &ToolError) -> CallResult {
         let message = format!("The call could not be recorded, so its result is withheld: {}", error.message);
-        let receipt = Receipt { state: State::Failed, error: Some(message.clone()), ..self.request.clone() };
+        let receipt =
+            Receipt { state: ReceiptState::Failed, error: Some(message.clone()), ..self.request.clone() };
         let output = Output::from(ToolError::new(error.kind, message));
         CallResult { call_id: receipt.call_id.clone(), output, receipt }
     }

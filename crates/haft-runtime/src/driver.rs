@@ -9,18 +9,18 @@ use haft_ledger::{CallRecord, recorded_input};
 use haft_policy::{Decided, Policy, Request, decide};
 use haft_tool::{
     AnyTool, Arguments, Bound, Call, CallEnd, Decision, Effect, EffectKind, ErrorKind, Execution, Output,
-    Perform, Planned, Progress, Reads, Reversible, Scope, SideEffect, State, ToolError, Value, Verdict, lock,
-    now_ms,
+    Perform, Planned, Progress, Reads, ReceiptState, Reversible, Scope, SideEffect, ToolError, Value,
+    Verdict, lock, now_ms,
 };
 
 use crate::call::{CallOptions, CallResult};
 use crate::call_state::{CallState, clip_error};
+use crate::host_with_resources::HostWithResources;
 use crate::runtime::RuntimeInner;
-use crate::sourced::Sourced;
 use crate::steps::ask::{Question, answered};
 use crate::steps::perform::{catch_panic, interrupted, panic_error};
 use crate::steps::{bound, decode};
-use crate::world::{LocalWorld, Watcher};
+use crate::world::{LocalWorld, ProgressSink};
 
 /// How long servers that are not connected yet may take when one of their tools is called.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -36,7 +36,7 @@ pub(crate) struct CallDriver {
 }
 
 /// The tool of a call, with arguments that fit its schema.
-struct Decoded {
+struct DecodedCall {
     tool: Arc<dyn AnyTool>,
     arguments: Value,
     /// What was converted to fit the schema, for the caller.
@@ -61,7 +61,7 @@ impl CallDriver {
     /// Drives the call to its result; nothing if another thread has ended it meanwhile.
     pub(crate) fn run(mut self) -> Option<CallResult> {
         let result = catch_unwind(AssertUnwindSafe(|| self.steps()))
-            .unwrap_or_else(|panic| self.state.end_early(State::Failed, panic_error(panic.as_ref())));
+            .unwrap_or_else(|panic| self.state.end_early(ReceiptState::Failed, panic_error(panic.as_ref())));
         self.state.turn.leave();
         if let Some(result) = &result {
             let CallResult { call_id, receipt, .. } = result;
@@ -78,7 +78,7 @@ impl CallDriver {
         self.report(|call_id, tool_name| Execution::Pending { call_id, tool_name, requested_at });
 
         // decode
-        let Decoded { tool, arguments, coerced, reads } = match self.decode() {
+        let DecodedCall { tool, arguments, coerced, reads } = match self.decode() {
             Ok(decoded) => decoded,
             Err(error) => return self.finish(Err(error), None, false),
         };
@@ -109,7 +109,7 @@ impl CallDriver {
         self.finish(performed, known, decision.verdict == Verdict::Deny)
     }
 
-    fn decode(&mut self) -> Result<Decoded, ToolError> {
+    fn decode(&mut self) -> Result<DecodedCall, ToolError> {
         let raw = std::mem::replace(&mut self.call.arguments, Arguments::Json(Value::Null));
         let (tool, decoded, reads) = if let Some(tool) = &self.options.tool {
             let decoded = decode::check(&tool.definition(), decode::parse(raw)?, tool.clamp_numbers())?;
@@ -130,7 +130,7 @@ impl CallDriver {
             receipt.tool.clone_from(&self.call.tool);
             receipt.input = recorded_input(&decoded.arguments);
         });
-        Ok(Decoded { tool, arguments: decoded.arguments, coerced: decoded.coerced, reads })
+        Ok(DecodedCall { tool, arguments: decoded.arguments, coerced: decoded.coerced, reads })
     }
 
     /// Connects the servers that may have the tool, if it is not known yet.
@@ -141,13 +141,13 @@ impl CallDriver {
             self.state.turn.set_writes(Vec::new());
         }
         for source in sources {
-            source.meet_for(&self.call.tool, CONNECT_TIMEOUT);
+            source.connect_for_tool(&self.call.tool, CONNECT_TIMEOUT);
         }
     }
 
     /// Plans the call. An effect of a kind that the tool does not declare is a fault of the tool.
     fn plan(&self, tool: &Arc<dyn AnyTool>, arguments: Value) -> Result<Planned<Perform>, ToolError> {
-        let planned = Arc::clone(tool).plan(arguments, &self.inner.ground.planning)?;
+        let planned = Arc::clone(tool).plan(arguments, &self.inner.env.planning)?;
         if let Some(effect) = planned.effects.iter().find(|effect| !tool.effects().contains(&effect.kind())) {
             return Err(ToolError::internal(format!(
                 "The tool {} planned an effect that it does not declare: {:?}",
@@ -216,18 +216,18 @@ impl CallDriver {
     }
 
     fn world(&self, scope: Arc<Scope>) -> LocalWorld {
-        let watcher = self.state.watch().map(|_| -> Watcher {
+        let progress_sink = self.state.watch().map(|_| -> ProgressSink {
             let (state, tool) = (Arc::clone(&self.state), self.call.tool.clone());
             Arc::new(move |progress| report_running(&state, &tool, Some(progress)))
         });
         let inner = &self.inner;
         let mut host = Arc::clone(self.options.host.as_ref().unwrap_or(&inner.host));
         if !inner.sources.is_empty() {
-            host = Arc::new(Sourced { host, sources: inner.sources.clone() });
+            host = Arc::new(HostWithResources { host, sources: inner.sources.clone() });
         }
         let cancel = self.options.cancel.clone();
         let record = Arc::<CallRecord>::clone(&self.state.record);
-        LocalWorld::new(&inner.ground, scope, record, host, cancel, watcher)
+        LocalWorld::new(&inner.env, scope, record, host, cancel, progress_sink)
     }
 
     /// The last three steps, which every call reaches.
@@ -318,7 +318,7 @@ fn needs_intent(kind: EffectKind) -> bool {
 /// Whether a call with these effects can be undone at all.
 fn reversible(effects: &[Effect]) -> Reversible {
     if effects.iter().any(|effect| matches!(effect, Effect::Run { .. })) {
-        return Reversible::No { why: "what the command changed was not watched".to_owned() };
+        return Reversible::No { why: "the changes of the command were not recorded".to_owned() };
     }
     Reversible::Yes
 }
@@ -331,12 +331,12 @@ fn undone_calls(effects: &[Effect]) -> Vec<i64> {
     effects.iter().filter_map(call).collect()
 }
 
-fn end_state(error: Option<ErrorKind>, denied: bool) -> State {
+fn end_state(error: Option<ErrorKind>, denied: bool) -> ReceiptState {
     match error {
-        None => State::Completed,
-        Some(ErrorKind::Interrupted) => State::Interrupted,
-        Some(_) if denied => State::Denied,
-        Some(_) => State::Failed,
+        None => ReceiptState::Completed,
+        Some(ErrorKind::Interrupted) => ReceiptState::Interrupted,
+        Some(_) if denied => ReceiptState::Denied,
+        Some(_) => ReceiptState::Failed,
     }
 }
 

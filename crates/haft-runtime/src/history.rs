@@ -10,11 +10,11 @@ use haft_files::{LocalFiles, Root};
 use haft_ledger::undo::{UndoPlan, UndoStep, plan};
 use haft_ledger::{Ledger, LedgerHandle, ReceiptQuery, WorkspaceView};
 use haft_tool::{
-    Cancel, ErrorKind, FileId, Files, Node, ReadOnlyRecord, Reads, Receipt, Reversible, Scope, State,
+    Cancel, ErrorKind, FileId, Files, Node, ReadOnlyRecord, Reads, Receipt, ReceiptState, Reversible, Scope,
     ToolError,
 };
 
-use crate::undo::{Target, UndoPreview};
+use crate::undo::{UndoPreview, UndoTarget};
 
 /// How many calls are read at once while looking for one.
 const PAGE_CALLS: usize = 50;
@@ -58,7 +58,7 @@ impl History {
     }
 
     /// What undoing `target` would change.
-    pub(crate) fn preview(&self, target: &Target) -> Result<UndoPreview, ToolError> {
+    pub(crate) fn preview(&self, target: &UndoTarget) -> Result<UndoPreview, ToolError> {
         let ledger = self.ledger()?;
         let receipts = self.find(target)?;
         let files = self.files();
@@ -79,25 +79,25 @@ impl History {
         Ok(UndoPreview { receipts, steps, conflicts, blocked })
     }
 
-    fn find(&self, target: &Target) -> Result<Vec<Receipt>, ToolError> {
+    fn find(&self, target: &UndoTarget) -> Result<Vec<Receipt>, ToolError> {
         let nothing = |what: String| ToolError::new(ErrorKind::TargetNotFound, what);
         let (ledger, here) = (self.ledger()?, self.workspace().display());
         match target {
-            Target::Last => {
+            UndoTarget::Last => {
                 let last = ledger.next_to_undo(self.workspace())?;
                 Ok(vec![last.ok_or_else(|| nothing(format!("there is nothing to undo in {here}")))?])
             }
-            Target::LastUndo => {
+            UndoTarget::LastUndo => {
                 let last = ledger.next_to_redo(self.workspace())?;
                 Ok(vec![last.ok_or_else(|| nothing(format!("there is nothing to redo in {here}")))?])
             }
-            Target::LastOfSession(session) => {
+            UndoTarget::LastOfSession(session) => {
                 let last = self.last_of_session(session)?;
                 Ok(vec![last.ok_or_else(|| {
                     nothing("this session has changed nothing that could be undone".to_owned())
                 })?])
             }
-            Target::Call(id) => {
+            UndoTarget::Call(id) => {
                 let receipt = ledger.receipt(*id)?;
                 if let Some(by) = ledger.undone_by(*id)? {
                     return Err(nothing(format!(
@@ -109,7 +109,7 @@ impl History {
                 }
                 Ok(vec![receipt])
             }
-            Target::Session(id) => {
+            UndoTarget::Session(id) => {
                 let session = ledger.session(id)?.id;
                 let query = ReceiptQuery {
                     session: Some(session.clone()),
@@ -146,7 +146,7 @@ impl History {
             let found = entries.iter().find(|entry| {
                 entry.undone_by.is_none()
                     && entry.receipt.undoes.is_empty()
-                    && entry.receipt.state != State::Running
+                    && entry.receipt.state != ReceiptState::Running
             });
             if let Some(entry) = found {
                 return ledger.receipt(entry.receipt.id).map(Some);

@@ -1,23 +1,22 @@
-//! The registry and the eight steps that every call walks, once, in order:
-//! decode, plan, decide, ask, perform, record, bound, result.
+//! The registry and the pipeline of a call: decode, plan, decide, ask, perform, record, bound, result.
 //!
-//! [`Runtime::call`] is the one way in, for every door. No step calls back up; each lives in `steps/` under its own
-//! name, and `walk.rs` is the only place that puts them in a row.
+//! Every entry point calls [`Runtime::call`] or [`Runtime::run`]. `driver.rs` runs the steps once, in order; no step calls an
+//! earlier one.
 //!
-//! What must never live here: a tool, a dispatch on a tool's name, a second way around the steps.
+//! Never here: a tool's implementation, a dispatch on a tool's name, a way to perform a call without all steps.
 
 mod build;
 mod builder;
 mod call;
 mod call_state;
-mod companion;
 mod driver;
 mod history;
+mod host_with_resources;
 mod live_output;
 mod log_tool;
 mod registry;
 mod runtime;
-mod sourced;
+mod server_process;
 mod steps;
 mod tasks;
 mod undo;
@@ -27,8 +26,8 @@ mod write_order;
 
 pub use builder::Builder;
 pub use call::{CallOptions, CallResult, Watch};
-pub use companion::Order;
-pub use registry::{Registry, Source};
+pub use registry::{Registry, ToolSource};
 pub use runtime::{Runtime, WeakRuntime};
+pub use server_process::ServerLaunch;
 pub use steps::ask::{Answer, Asker, DenyAll, Question};
-pub use undo::{Target, UndoPreview};
+pub use undo::{UndoPreview, UndoTarget};

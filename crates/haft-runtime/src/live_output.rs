@@ -1,4 +1,4 @@
-//! What a running command writes, told to whoever watches a few times a second.
+//! Reports the output of a running command a few times a second.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -6,90 +6,89 @@ use std::time::Duration;
 
 use haft_tool::{Progress, lock};
 
-use crate::world::Watcher;
+use crate::world::ProgressSink;
 
-/// How long lies between two reports.
-const PAUSE: Duration = Duration::from_millis(200);
-/// How much one report holds; of more, the newest.
-const MOST_BYTES: usize = 8 * 1024;
+/// The time between two reports.
+const REPORT_INTERVAL: Duration = Duration::from_millis(200);
+/// The size of one report; of more output, only the newest is reported.
+const MAX_REPORT_BYTES: usize = 8 * 1024;
 
-/// Collects what a command writes and reports it from a thread of its own, so that the command never waits for its
-/// watcher.
-pub(crate) struct Live {
-    shared: Arc<Shared>,
+/// Buffers a command's output and reports it on a thread of its own, so that the command never waits for the receiver.
+pub(crate) struct OutputReporter {
+    buffer: Arc<ReportBuffer>,
     reporter: Option<JoinHandle<()>>,
 }
 
-struct Shared {
-    waiting: Mutex<Waiting>,
+struct ReportBuffer {
+    pending: Mutex<PendingOutput>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingOutput {
     bytes: Vec<u8>,
-    over: bool,
+    ended: bool,
 }
 
-impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        lock(&self.waiting)
+impl ReportBuffer {
+    fn pending(&self) -> MutexGuard<'_, PendingOutput> {
+        lock(&self.pending)
     }
 
-    /// What there is to report, once there is something; nothing when it is over.
+    /// Waits for output and takes it; nothing once the command has ended.
     fn next(&self) -> Option<String> {
-        let empty = |waiting: &mut Waiting| waiting.bytes.is_empty() && !waiting.over;
-        let waiting = self.changed.wait_while(self.waiting(), empty);
-        let mut waiting = waiting.unwrap_or_else(PoisonError::into_inner);
-        let over = waiting.over;
-        let text = whole_characters(&mut waiting.bytes, over);
-        (!over || !text.is_empty()).then_some(text)
+        let empty = |pending: &mut PendingOutput| pending.bytes.is_empty() && !pending.ended;
+        let pending = self.changed.wait_while(self.pending(), empty);
+        let mut pending = pending.unwrap_or_else(PoisonError::into_inner);
+        let ended = pending.ended;
+        let text = whole_characters(&mut pending.bytes, ended);
+        (!ended || !text.is_empty()).then_some(text)
     }
 
-    /// Lets some time pass, unless it is over.
+    /// Waits for the next report, unless the command has ended.
     fn pause(&self) {
-        let running = |waiting: &mut Waiting| !waiting.over;
-        drop(self.changed.wait_timeout_while(self.waiting(), PAUSE, running));
+        let running = |pending: &mut PendingOutput| !pending.ended;
+        drop(self.changed.wait_timeout_while(self.pending(), REPORT_INTERVAL, running));
     }
 }
 
-impl Live {
-    /// Starts to report to `watcher`.
-    pub(crate) fn to(watcher: &Watcher) -> Self {
-        let shared = Arc::new(Shared { waiting: Mutex::default(), changed: Condvar::new() });
-        let (heard, watcher) = (Arc::clone(&shared), Arc::clone(watcher));
+impl OutputReporter {
+    /// Starts to report to `sink`.
+    pub(crate) fn new(sink: &ProgressSink) -> Self {
+        let buffer = Arc::new(ReportBuffer { pending: Mutex::default(), changed: Condvar::new() });
+        let (source, sink) = (Arc::clone(&buffer), Arc::clone(sink));
         let reporter = std::thread::spawn(move || {
-            while let Some(text) = heard.next() {
+            while let Some(text) = source.next() {
                 if !text.is_empty() {
-                    watcher(Progress::output(text));
+                    sink(Progress::output(text));
                 }
-                heard.pause();
+                source.pause();
             }
         });
-        Self { shared, reporter: Some(reporter) }
+        Self { buffer, reporter: Some(reporter) }
     }
 
-    /// Takes what the command has written just now.
-    pub(crate) fn hear(&self, bytes: &[u8]) {
-        let mut waiting = self.shared.waiting();
-        waiting.bytes.extend_from_slice(&bytes[bytes.len().saturating_sub(MOST_BYTES)..]);
-        let old = waiting.bytes.len().saturating_sub(MOST_BYTES);
-        waiting.bytes.drain(..old);
-        self.shared.changed.notify_all();
+    /// Adds output of the command.
+    pub(crate) fn push(&self, bytes: &[u8]) {
+        let mut pending = self.buffer.pending();
+        pending.bytes.extend_from_slice(&bytes[bytes.len().saturating_sub(MAX_REPORT_BYTES)..]);
+        let old = pending.bytes.len().saturating_sub(MAX_REPORT_BYTES);
+        pending.bytes.drain(..old);
+        self.buffer.changed.notify_all();
     }
 }
 
-impl Drop for Live {
+impl Drop for OutputReporter {
     fn drop(&mut self) {
-        self.shared.waiting().over = true;
-        self.shared.changed.notify_all();
+        self.buffer.pending().ended = true;
+        self.buffer.changed.notify_all();
         if let Some(reporter) = self.reporter.take() {
             let _ = reporter.join();
         }
     }
 }
 
-/// Takes the text out of `bytes`; a character that has only begun stays there unless nothing more will come.
+/// Takes the text out of `bytes`; an incomplete character stays there unless `all`.
 fn whole_characters(bytes: &mut Vec<u8>, all: bool) -> String {
     let end = match std::str::from_utf8(bytes) {
         Err(error) if !all && error.error_len().is_none() => error.valid_up_to(),
@@ -104,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_character_is_told_whole() {
+    fn characters_are_never_split() {
         let mut bytes = "aé".as_bytes()[..2].to_vec();
         assert_eq!(whole_characters(&mut bytes, false), "a");
         bytes.push("é".as_bytes()[1]);
@@ -114,32 +113,35 @@ mod tests {
     }
 
     #[test]
-    fn all_that_was_written_is_told_before_the_end() {
-        let told = Arc::new(Mutex::new(String::new()));
-        let keep = Arc::clone(&told);
-        let watcher: Watcher =
+    fn all_output_is_reported_before_the_end() {
+        let reported = Arc::new(Mutex::new(String::new()));
+        let keep = Arc::clone(&reported);
+        let sink: ProgressSink =
             Arc::new(move |progress: Progress| keep.lock().unwrap().push_str(&progress.output.unwrap()));
-        let live = Live::to(&watcher);
+        let reporter = OutputReporter::new(&sink);
         for line in 0..100 {
-            live.hear(format!("{line}\n").as_bytes());
+            reporter.push(format!("{line}\n").as_bytes());
         }
-        drop(live);
+        drop(reporter);
         let all: String = (0..100).map(|line| format!("{line}\n")).collect();
-        assert_eq!(*told.lock().unwrap(), all);
+        assert_eq!(*reported.lock().unwrap(), all);
     }
 
     #[test]
-    fn of_too_much_the_newest_is_told() {
-        let mut first = vec![b'a'; 3 * MOST_BYTES];
+    fn of_too_much_output_the_newest_is_reported() {
+        let mut first = vec![b'a'; 3 * MAX_REPORT_BYTES];
         first.extend(b"end");
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let keep = Arc::clone(&told);
-        let watcher: Watcher = Arc::new(move |progress: Progress| keep.lock().unwrap().push(progress.output));
-        let live = Live::to(&watcher);
-        live.hear(&first);
-        drop(live);
-        let told = told.lock().unwrap();
-        assert_eq!(told.len(), 1);
-        assert!(told[0].as_ref().is_some_and(|text| text.len() == MOST_BYTES && text.ends_with("aend")));
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let keep = Arc::clone(&reported);
+        let sink: ProgressSink =
+            Arc::new(move |progress: Progress| keep.lock().unwrap().push(progress.output));
+        let reporter = OutputReporter::new(&sink);
+        reporter.push(&first);
+        drop(reporter);
+        let reported = reported.lock().unwrap();
+        assert_eq!(reported.len(), 1);
+        assert!(
+            reported[0].as_ref().is_some_and(|text| text.len() == MAX_REPORT_BYTES && text.ends_with("aend"))
+        );
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use haft_ledger::{ReceiptQuery, ReceiptSummary};
 use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, State, Tool, ToolError, Value, World,
-    json, result_schema_of,
+    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, ReceiptState, Tool, ToolError, Value,
+    World, json, result_schema_of,
 };
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ struct LoggedCall {
     /// The tool's name.
     tool: String,
     /// How it ended, or that it has not.
-    state: State,
+    state: ReceiptState,
     /// When it started, in milliseconds since 1970.
     at: u64,
     /// How many paths it changed.

@@ -1,4 +1,4 @@
-//! The tools a runtime knows, by name.
+//! The tools of a runtime, by name.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -8,41 +8,41 @@ use std::time::Duration;
 use crate::runtime::WeakRuntime;
 use haft_tool::{AnyTool, Definition, Dialect, ErrorKind, Output, Reads, Resource, ToolError, close_names};
 
-/// A tool and its definition, which is made when it is first wanted.
-pub(crate) struct Entry {
+/// A tool and its definition, which is made on first use.
+pub(crate) struct RegisteredTool {
     pub(crate) tool: Arc<dyn AnyTool>,
     /// Where it may read, if its dialect is another than the runtime's.
     pub(crate) reads: Option<Reads>,
     definition: OnceLock<Definition>,
 }
 
-/// Tools that come and go while the runtime lives: those of servers.
-pub trait Source: Send + Sync {
-    /// Hears which runtime its tools are for, before anybody asks for them.
-    fn join(&self, runtime: WeakRuntime);
+/// Tools that can appear and disappear while the runtime exists: those of MCP servers.
+pub trait ToolSource: Send + Sync {
+    /// Receives the runtime that uses the tools, before any other method is called.
+    fn attach(&self, runtime: WeakRuntime);
     /// The tools that are known now.
     fn tools(&self) -> Vec<Arc<dyn AnyTool>>;
     /// The tool of that name, if it is one of these.
     fn find(&self, name: &str) -> Option<Arc<dyn AnyTool>>;
-    /// Whether somebody who is not there yet may have a tool of that name.
+    /// Whether a server that is not connected yet may have a tool of that name.
     fn may_have(&self, name: &str) -> bool;
-    /// Why the tool of that name is not there, if it would be one of these.
-    fn absent(&self, name: &str) -> Option<ToolError>;
-    /// Waits for those who are not there yet, so long at most. Blocks.
-    fn meet(&self, limit: Duration);
-    /// The same, only for those who may have a tool of that name. Blocks.
-    fn meet_for(&self, name: &str, limit: Duration);
-    /// Has `told` called whenever the tools are others.
-    fn on_change(&self, told: Box<dyn Fn() + Send + Sync>);
-    /// The resources of one who has tools here, or of all. Blocks.
-    fn resources(&self, of: Option<&str>) -> Result<Vec<Resource>, ToolError>;
-    /// What a resource holds. Blocks.
-    fn resource(&self, of: &str, uri: &str) -> Result<Output, ToolError>;
-    /// Lets everybody go, who may take their leave. Blocks.
+    /// Why the tool of that name is not available, if it would belong to this source.
+    fn why_missing(&self, name: &str) -> Option<ToolError>;
+    /// Connects the servers that are not connected yet, for at most `limit`. Blocks.
+    fn connect_all(&self, limit: Duration);
+    /// The same for the servers that may have a tool of that name. Blocks.
+    fn connect_for_tool(&self, name: &str, limit: Duration);
+    /// Calls `listener` whenever the list of tools has changed.
+    fn on_change(&self, listener: Box<dyn Fn() + Send + Sync>);
+    /// The resources of one server, or of all. Blocks.
+    fn resources(&self, server: Option<&str>) -> Result<Vec<Resource>, ToolError>;
+    /// The contents of a resource. Blocks.
+    fn resource(&self, server: &str, uri: &str) -> Result<Output, ToolError>;
+    /// Closes every connection. Blocks.
     fn close(&self);
 }
 
-impl Entry {
+impl RegisteredTool {
     pub(crate) fn of(tool: Arc<dyn AnyTool>) -> Self {
         Self { tool, reads: None, definition: OnceLock::new() }
     }
@@ -52,10 +52,10 @@ impl Entry {
     }
 }
 
-/// The tools a runtime knows, in the order they are shown.
+/// The tools of a runtime, in the order they are shown.
 #[derive(Default)]
 pub struct Registry {
-    entries: Vec<Arc<Entry>>,
+    entries: Vec<Arc<RegisteredTool>>,
     by_name: HashMap<String, usize>,
     aliases: HashMap<String, String>,
     any_case: bool,
@@ -76,13 +76,13 @@ impl Registry {
         registry
     }
 
-    /// Adds the tools of another dialect, which keep its ways. A name that is taken is an error.
+    /// Adds the tools of another dialect, which keep its behaviour. A name that is taken is an error.
     pub fn add(&mut self, dialect: &Dialect) -> Result<(), ToolError> {
         for tool in &dialect.tools {
             let name = tool.name();
             if self.by_name.contains_key(&*self.key(name)) {
                 return Err(ToolError::invalid_arguments(format!(
-                    "there are two tools called {name:?} now; leave out {name} or {}:{name}",
+                    "Two tools are called {name:?}. Leave out {name} or {}:{name}",
                     dialect.name
                 )));
             }
@@ -91,14 +91,14 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds a tool. One of the same name is replaced, keeps its place, and is given back.
+    /// Adds a tool. A tool of the same name is replaced, at the same position, and returned.
     pub fn register(&mut self, tool: Arc<dyn AnyTool>) -> Option<Arc<dyn AnyTool>> {
         self.put(tool, None)
     }
 
     fn put(&mut self, tool: Arc<dyn AnyTool>, reads: Option<Reads>) -> Option<Arc<dyn AnyTool>> {
         let key = self.key(tool.name()).into_owned();
-        let entry = Arc::new(Entry { tool, reads, definition: OnceLock::new() });
+        let entry = Arc::new(RegisteredTool { tool, reads, definition: OnceLock::new() });
         if let Some(at) = self.by_name.get(&key) {
             let old = std::mem::replace(&mut self.entries[*at], entry);
             return Some(Arc::clone(&old.tool));
@@ -113,7 +113,7 @@ impl Registry {
         self.allowed = Some(names.into_iter().map(|name| self.key(&name).into_owned()).collect());
     }
 
-    /// Offers this tool no longer.
+    /// Stops offering this tool.
     pub fn disable(&mut self, name: &str) {
         self.disabled.insert(self.key(name).into_owned());
     }
@@ -135,7 +135,7 @@ impl Registry {
     }
 
     /// All tools that are offered.
-    pub(crate) fn offered(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    pub(crate) fn offered(&self) -> impl Iterator<Item = &Arc<RegisteredTool>> {
         self.entries.iter().filter(|entry| self.is_allowed(entry.tool.name()))
     }
 
@@ -144,24 +144,24 @@ impl Registry {
         self.entries.iter().map(|entry| entry.tool.name().to_owned()).collect()
     }
 
-    fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
+    fn entry(&self, name: &str) -> Option<&Arc<RegisteredTool>> {
         let key = self.key(name);
         let at =
             self.by_name.get(&*key).or_else(|| self.by_name.get(&*self.key(self.aliases.get(&*key)?)))?;
         self.entries.get(*at)
     }
 
-    /// The tool for a call, or what to tell the caller instead.
-    pub(crate) fn find(&self, name: &str) -> Result<Arc<Entry>, ToolError> {
+    /// The tool for a call, or the error for the caller.
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<RegisteredTool>, ToolError> {
         let offered =
             || self.entries.iter().map(|entry| entry.tool.name()).filter(|name| self.is_allowed(name));
         let Some(entry) = self.entry(name) else {
             let near = close_names(name, offered());
             let hint = match near.as_slice() {
-                [] => format!("there are: {}", offered().collect::<Vec<_>>().join(", ")),
-                near => format!("did you mean {}?", near.join(" or ")),
+                [] => format!("The tools are: {}", offered().collect::<Vec<_>>().join(", ")),
+                near => format!("Did you mean {}?", near.join(" or ")),
             };
-            return Err(ToolError::new(ErrorKind::NotFound, format!("Unknown tool {name:?}; {hint}")));
+            return Err(ToolError::new(ErrorKind::NotFound, format!("Unknown tool {name:?}. {hint}")));
         };
         if !self.is_allowed(entry.tool.name()) {
             return Err(ToolError::denied(format!("The tool {} is disabled here", entry.tool.name())));

@@ -1,30 +1,30 @@
-//! The runtime: the one way in.
+//! The runtime of one session: its tools, policy and ledger.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use crate::world::Ground;
+use crate::world::SessionEnv;
 use haft_ledger::{Ledger, LedgerHandle};
 use haft_net::http::HttpService;
 use haft_policy::Policy;
 use haft_sandbox::Life;
-use haft_tool::{AnyTool, Call, Definition, ErrorKind, Host, Receipt, SideEffect, ToolError};
+use haft_tool::{AnyTool, Call, Definition, ErrorKind, Host, Receipt, ToolError};
 
 use crate::history::History;
-use crate::registry::{Entry, Source};
+use crate::registry::{RegisteredTool, ToolSource};
 use crate::steps::ask::Asker;
-use crate::tasks::News;
+use crate::tasks::TaskEndQueue;
 use crate::write_order::WriteOrder;
 use crate::{Builder, Registry};
 
 pub(crate) struct RuntimeInner {
     pub(crate) registry: Registry,
-    pub(crate) sources: Vec<Arc<dyn Source>>,
+    pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) policy: Policy,
-    pub(crate) ground: Arc<Ground>,
-    pub(crate) news: Arc<News>,
+    pub(crate) env: Arc<SessionEnv>,
+    pub(crate) task_ends: Arc<TaskEndQueue>,
     pub(crate) asker: Arc<dyn Asker>,
     pub(crate) host: Arc<dyn Host>,
     /// Held while the user is asked: one question at a time.
@@ -33,8 +33,8 @@ pub(crate) struct RuntimeInner {
     pub(crate) ledger: Arc<LedgerHandle>,
     pub(crate) history: Arc<History>,
     pub(crate) calls: AtomicU64,
-    /// The servers that live beside the session.
-    pub(crate) companions: Mutex<Vec<Weak<Life>>>,
+    /// The running server processes of the session.
+    pub(crate) servers: Mutex<Vec<Weak<Life>>>,
 }
 
 impl RuntimeInner {
@@ -46,45 +46,45 @@ impl RuntimeInner {
         Receipt {
             call_id: call.id.clone(),
             tool: call.tool.clone(),
-            workspace: self.ground.planning.workspace.clone(),
+            workspace: self.env.planning.workspace.clone(),
             started_at,
             ..Receipt::default()
         }
     }
 
-    /// The tool for a call, or what to tell the caller instead. The runtime's own come first: nobody takes their names.
-    pub(crate) fn find(&self, name: &str) -> Result<Arc<Entry>, ToolError> {
+    /// The tool for a call, or the error for the caller. The runtime's own tools take precedence over those of sources.
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<RegisteredTool>, ToolError> {
         let own = self.registry.find(name);
         if own.is_ok() || self.registry.get(name).is_some() || !self.offers(name) {
             return own;
         }
         let found = self.sources.iter().find_map(|source| source.find(name));
         match found {
-            Some(tool) => Ok(Arc::new(Entry::of(tool))),
-            None => own.map_err(|unknown| self.absent(name).unwrap_or(unknown)),
+            Some(tool) => Ok(Arc::new(RegisteredTool::of(tool))),
+            None => own.map_err(|unknown| self.why_missing(name).unwrap_or(unknown)),
         }
     }
 
-    /// Why a tool of somebody else's is not there.
-    fn absent(&self, name: &str) -> Option<ToolError> {
-        self.sources.iter().find_map(|source| source.absent(name))
+    /// Why the tool of a source is not available.
+    fn why_missing(&self, name: &str) -> Option<ToolError> {
+        self.sources.iter().find_map(|source| source.why_missing(name))
     }
 
-    /// Who may have a tool that nobody knows yet.
-    pub(crate) fn undiscovered_sources(&self, tool: &str) -> Vec<Arc<dyn Source>> {
+    /// The sources that may have an unknown tool once they are connected.
+    pub(crate) fn undiscovered_sources(&self, tool: &str) -> Vec<Arc<dyn ToolSource>> {
         if self.sources.is_empty() || self.find(tool).is_ok() {
             return Vec::new();
         }
         self.sources.iter().filter(|source| source.may_have(tool)).map(Arc::clone).collect()
     }
 
-    /// The tools that come from elsewhere and are offered.
-    fn foreign(&self) -> impl Iterator<Item = Arc<dyn AnyTool>> {
+    /// The tools of sources that are offered.
+    fn source_tools(&self) -> impl Iterator<Item = Arc<dyn AnyTool>> {
         let all = self.sources.iter().flat_map(|source| source.tools());
         all.filter(|tool| self.offers(tool.name()))
     }
 
-    /// Whether a tool that comes from elsewhere is offered.
+    /// Whether a source's tool of this name is offered.
     fn offers(&self, name: &str) -> bool {
         self.registry.get(name).is_none()
             && self.registry.is_allowed(name)
@@ -94,8 +94,8 @@ impl RuntimeInner {
 
 impl Drop for RuntimeInner {
     fn drop(&mut self) {
-        self.end_companions();
-        self.ground.tasks.end_all();
+        self.end_servers();
+        self.env.tasks.end_all();
     }
 }
 
@@ -105,12 +105,12 @@ pub struct Runtime {
     pub(crate) inner: Arc<RuntimeInner>,
 }
 
-/// A runtime that somebody else holds.
+/// A reference to a runtime that does not keep it alive.
 #[derive(Clone)]
 pub struct WeakRuntime(Weak<RuntimeInner>);
 
 impl WeakRuntime {
-    /// The runtime, if anybody still holds it.
+    /// The runtime, if it still exists.
     pub fn upgrade(&self) -> Option<Runtime> {
         self.0.upgrade().map(|inner| Runtime { inner })
     }
@@ -119,7 +119,7 @@ impl WeakRuntime {
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Runtime")
-            .field("workspace", &self.inner.ground.planning.workspace)
+            .field("workspace", &self.inner.env.planning.workspace)
             .finish_non_exhaustive()
     }
 }
@@ -136,38 +136,31 @@ impl Runtime {
 
     /// The tools that are offered, as callers see them.
     pub fn definitions(&self) -> Vec<Definition> {
-        let foreign = self.inner.foreign().map(|tool| tool.definition());
+        let foreign = self.inner.source_tools().map(|tool| tool.definition());
         self.inner.registry.definitions().into_iter().chain(foreign).collect()
     }
 
-    /// The names of the tools that are offered, and what kind of thing each does. Much cheaper than their definitions.
-    pub fn kinds(&self) -> Vec<(String, SideEffect)> {
-        let own = self.inner.registry.offered().map(|entry| Arc::clone(&entry.tool));
-        let all = own.chain(self.inner.foreign());
-        all.map(|tool| (tool.name().to_owned(), tool.side_effect())).collect()
-    }
-
-    /// Waits for the servers that nobody has met yet, so long at most. Blocks.
-    pub fn meet(&self, limit: Duration) {
+    /// Connects the sources that are not connected yet, for at most `limit`. Blocks.
+    pub fn connect_all(&self, limit: Duration) {
         for source in &self.inner.sources {
-            source.meet(limit);
+            source.connect_all(limit);
         }
     }
 
-    /// Has `told` called whenever the tools are others.
-    pub fn on_tools_change(&self, told: impl Fn() + Send + Sync + 'static) {
-        let told: Arc<dyn Fn() + Send + Sync> = Arc::new(told);
+    /// Calls `listener` whenever the list of tools has changed.
+    pub fn on_tools_change(&self, listener: impl Fn() + Send + Sync + 'static) {
+        let listener: Arc<dyn Fn() + Send + Sync> = Arc::new(listener);
         for source in &self.inner.sources {
-            let told = Arc::clone(&told);
-            source.on_change(Box::new(move || told()));
+            let listener = Arc::clone(&listener);
+            source.on_change(Box::new(move || listener()));
         }
     }
 
-    /// Whether there is a tool of that name, or somebody who may have one, or who has one and may not be used.
-    pub fn knows(&self, tool: &str) -> bool {
+    /// Whether there is a tool of that name, or a source that may have one or has one that may not be used.
+    pub fn may_have_tool(&self, tool: &str) -> bool {
         self.inner.find(tool).is_ok()
             || !self.inner.undiscovered_sources(tool).is_empty()
-            || self.inner.absent(tool).is_some_and(|why| why.kind != ErrorKind::NotFound)
+            || self.inner.why_missing(tool).is_some_and(|why| why.kind != ErrorKind::NotFound)
     }
 
     /// The tools.
@@ -175,19 +168,19 @@ impl Runtime {
         &self.inner.registry
     }
 
-    /// The same runtime, not held.
+    /// A reference that does not keep the runtime alive.
     pub fn downgrade(&self) -> WeakRuntime {
         WeakRuntime(Arc::downgrade(&self.inner))
     }
 
-    /// The network of the session.
+    /// The HTTP service of the session.
     pub fn http_service(&self) -> &Arc<HttpService> {
-        &self.inner.ground.http
+        &self.inner.env.http
     }
 
     /// The folder the calls work in.
     pub fn workspace(&self) -> &std::path::Path {
-        &self.inner.ground.planning.workspace
+        &self.inner.env.planning.workspace
     }
 
     /// The ledger that the calls are recorded in.
@@ -200,22 +193,22 @@ impl Runtime {
         self.inner.ledger.session().map(str::to_owned)
     }
 
-    /// Removes what commands left in the session's own directories. Those that still run lose them.
-    pub fn tidy(&self) {
-        self.inner.ground.enclosure.tidy();
+    /// Removes what commands left in the session's own directories, also those of commands that still run.
+    pub fn clear_session_directories(&self) {
+        self.inner.env.enclosure.tidy();
     }
 
-    /// Ends every task, and removes what commands left in the session's own directories.
+    /// Ends every server and task, and removes what commands left in the session's own directories.
     pub fn end(&self) {
         for source in &self.inner.sources {
             source.close();
         }
-        self.inner.end_companions();
-        self.inner.ground.tasks.end_all();
-        self.inner.ground.enclosure.tidy();
+        self.inner.end_servers();
+        self.inner.env.tasks.end_all();
+        self.inner.env.enclosure.tidy();
     }
 
-    /// Waits until every call that was made has ended, then ends every task and server.
+    /// Waits until every call has ended, then ends every task and server.
     pub async fn shutdown(self) {
         let (send, ended) = tokio::sync::oneshot::channel();
         std::thread::spawn(move || {

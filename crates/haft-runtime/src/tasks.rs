@@ -1,4 +1,4 @@
-//! The tasks of a session, and the news of their ends.
+//! The background tasks of a session, and the queue of those that have ended.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -9,28 +9,28 @@ use tokio::sync::Notify;
 
 use crate::Runtime;
 
-/// How many ends are remembered for somebody who has not asked yet.
-const MOST_NEWS: usize = 256;
+/// How many ended tasks are queued; the oldest are dropped.
+const MAX_QUEUED_COUNT: usize = 256;
 
-/// The ends that nobody has heard of yet.
+/// Tasks that have ended and have not been returned by [`Runtime::task_ended`] yet.
 #[derive(Default)]
-pub(crate) struct News {
+pub(crate) struct TaskEndQueue {
     ended: Mutex<VecDeque<TaskInfo>>,
     more: Notify,
 }
 
-impl News {
-    /// What tells of an end.
-    pub(crate) fn teller(self: &Arc<Self>) -> OnTaskEnd {
-        let news = Arc::clone(self);
+impl TaskEndQueue {
+    /// A callback that adds to the queue.
+    pub(crate) fn sender(self: &Arc<Self>) -> OnTaskEnd {
+        let queue = Arc::clone(self);
         Arc::new(move |info| {
-            let mut ended = lock(&news.ended);
-            if ended.len() == MOST_NEWS {
+            let mut ended = lock(&queue.ended);
+            if ended.len() == MAX_QUEUED_COUNT {
                 ended.pop_front();
             }
             ended.push_back(info);
             drop(ended);
-            news.more.notify_one();
+            queue.more.notify_one();
         })
     }
 
@@ -46,13 +46,13 @@ impl News {
 }
 
 impl Runtime {
-    /// Waits until a task has ended, and tells which. Each end is told once, also if it came before this was asked.
+    /// Waits until a task has ended and returns it. Each task is returned once, also if it ended before this call.
     pub async fn task_ended(&self) -> TaskInfo {
-        self.inner.news.next().await
+        self.inner.task_ends.next().await
     }
 
     /// The session's tasks, the oldest first.
     pub fn tasks(&self) -> Vec<TaskInfo> {
-        self.inner.ground.tasks.list()
+        self.inner.env.tasks.list()
     }
 }

@@ -13,7 +13,7 @@ use crate::undo_tools::Undo;
 /// Which calls to undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Target {
+pub enum UndoTarget {
     /// The last one in this workspace that changed anything and has not been undone.
     Last,
     /// The same of one session.
@@ -68,7 +68,7 @@ impl UndoPreview {
 
 impl Runtime {
     /// What undoing `target` would change. Changes nothing.
-    pub fn undo_preview(&self, target: &Target) -> Result<UndoPreview, ToolError> {
+    pub fn undo_preview(&self, target: &UndoTarget) -> Result<UndoPreview, ToolError> {
         self.inner.history.preview(target)
     }
 

@@ -16,7 +16,7 @@ use haft_tool::{
 use serde::Deserialize;
 
 use crate::history::History;
-use crate::undo::{Target, UndoPreview};
+use crate::undo::{UndoPreview, UndoTarget};
 
 /// An undo of more paths declares the workspace as a whole.
 const MAX_PATH_EFFECTS: usize = 100;
@@ -84,8 +84,8 @@ impl Tool for HaftUndo {
 
     fn plan(&self, input: HaftUndoInput, at: &Planning) -> Result<Planned<Vec<UndoStep>>, ToolError> {
         let target = match input.call {
-            None => Target::LastOfSession(self.history.session()?.to_owned()),
-            Some(id) if self.history.ledger()?.receipt(id)?.workspace == at.workspace => Target::Call(id),
+            None => UndoTarget::LastOfSession(self.history.session()?.to_owned()),
+            Some(id) if self.history.ledger()?.receipt(id)?.workspace == at.workspace => UndoTarget::Call(id),
             Some(id) => {
                 let why = format!("call {id} belongs to another workspace; undo it there");
                 return Err(ToolError::new(ErrorKind::TargetNotFound, why));

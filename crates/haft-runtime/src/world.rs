@@ -11,35 +11,35 @@ use haft_files::{LocalFiles, Root};
 use haft_net::http::{HttpClient, HttpService};
 use haft_sandbox::{Desk, Enclosure, Environment, LocalProcesses, TaskRoom};
 
-use crate::live_output::Live;
+use crate::live_output::OutputReporter;
 
-/// Who hears how far a call has come.
-pub(crate) type Watcher = Arc<dyn Fn(Progress) + Send + Sync>;
+/// Receives the progress of a call.
+pub(crate) type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// The calls of a session read its tasks as one.
+/// The calls of a session share one read position per task.
 const SESSION: &str = "session";
 
 /// What the Worlds of a session share.
-pub(crate) struct Ground {
-    /// Where its calls stand.
+pub(crate) struct SessionEnv {
+    /// The workspace.
     pub(crate) planning: Planning,
-    /// The roots of its scope, held open.
+    /// The roots of its scope, as open directory handles.
     pub(crate) roots: Arc<[Arc<Root>]>,
-    /// What its commands see.
+    /// The environment variables of its commands.
     pub(crate) environment: Arc<Environment>,
-    /// What holds them.
+    /// The sandbox of its commands.
     pub(crate) enclosure: Arc<Enclosure>,
-    /// Where they live on.
+    /// The background tasks.
     pub(crate) tasks: Arc<TaskRoom>,
-    /// The network, as its tools reach it.
+    /// HTTP for its tools.
     pub(crate) http: Arc<HttpService>,
 }
 
 /// The World of one call on this machine.
 ///
-/// What most calls do without is made when it is first asked for.
+/// Parts that most calls do not use are made on first use.
 pub(crate) struct LocalWorld {
-    ground: Arc<Ground>,
+    env: Arc<SessionEnv>,
     scope: Arc<Scope>,
     files: LocalFiles,
     processes: OnceLock<ScopedProcesses>,
@@ -48,23 +48,23 @@ pub(crate) struct LocalWorld {
     host: Arc<dyn Host>,
     record: Arc<dyn Record>,
     cancel: Cancel,
-    watcher: Option<Watcher>,
+    progress_sink: Option<ProgressSink>,
 }
 
 impl LocalWorld {
-    /// The World that `scope` describes, on the session's ground; what it changes goes to `record`, and `host` runs its tools.
+    /// The World for `scope`; its changes go to `record`.
     pub(crate) fn new(
-        ground: &Arc<Ground>,
+        env: &Arc<SessionEnv>,
         scope: Arc<Scope>,
         record: Arc<dyn Record>,
         host: Arc<dyn Host>,
         cancel: Cancel,
-        watcher: Option<Watcher>,
+        progress_sink: Option<ProgressSink>,
     ) -> Self {
-        let roots = Arc::clone(&ground.roots);
+        let roots = Arc::clone(&env.roots);
         let files = LocalFiles::new(Arc::clone(&scope), roots, Arc::clone(&record), cancel.clone());
         Self {
-            ground: Arc::clone(ground),
+            env: Arc::clone(env),
             scope,
             files,
             processes: OnceLock::new(),
@@ -73,24 +73,24 @@ impl LocalWorld {
             host,
             record,
             cancel,
-            watcher,
+            progress_sink,
         }
     }
 
     fn local_processes(&self) -> LocalProcesses {
-        let environment = Arc::clone(&self.ground.environment);
+        let environment = Arc::clone(&self.env.environment);
         let local = LocalProcesses::new(self.scope.workspace.clone(), environment, self.cancel.clone());
         if self.scope.sandbox == Sandbox::Off {
             return local;
         }
-        let enclosure = Arc::clone(&self.ground.enclosure);
+        let enclosure = Arc::clone(&self.env.enclosure);
         local.held(enclosure, Arc::clone(&self.scope), Arc::clone(&self.record))
     }
 }
 
 impl World for LocalWorld {
     fn planning(&self) -> &Planning {
-        &self.ground.planning
+        &self.env.planning
     }
 
     fn files(&self) -> &dyn Files {
@@ -101,14 +101,14 @@ impl World for LocalWorld {
         self.processes.get_or_init(|| ScopedProcesses {
             runs: self.scope.runs,
             local: self.local_processes(),
-            unwatched: (self.scope.sandbox == Sandbox::Off).then(|| Arc::clone(&self.record)),
-            watcher: self.watcher.clone(),
+            unsandboxed: (self.scope.sandbox == Sandbox::Off).then(|| Arc::clone(&self.record)),
+            progress_sink: self.progress_sink.clone(),
         })
     }
 
     fn tasks(&self) -> &dyn Tasks {
         self.tasks.get_or_init(|| Desk {
-            room: Arc::clone(&self.ground.tasks),
+            room: Arc::clone(&self.env.tasks),
             record: Arc::clone(&self.record),
             processes: self.scope.runs.then(|| self.local_processes()),
             reader: SESSION.to_owned(),
@@ -118,7 +118,7 @@ impl World for LocalWorld {
 
     fn http(&self) -> &dyn Http {
         self.http.get_or_init(|| {
-            HttpClient::new(Arc::clone(&self.ground.http), self.scope.reach.clone(), self.cancel.clone())
+            HttpClient::new(Arc::clone(&self.env.http), self.scope.reach.clone(), self.cancel.clone())
         })
     }
 
@@ -135,8 +135,8 @@ impl World for LocalWorld {
     }
 
     fn progress(&self, progress: Progress) {
-        if let Some(watcher) = &self.watcher {
-            watcher(progress);
+        if let Some(progress_sink) = &self.progress_sink {
+            progress_sink(progress);
         }
     }
 
@@ -145,32 +145,32 @@ impl World for LocalWorld {
     }
 }
 
-/// Processes for calls that declared that they would run one.
+/// Processes, refused unless the call declared that it would run one.
 struct ScopedProcesses {
     runs: bool,
     local: LocalProcesses,
-    /// Who is told of commands that nobody watches.
-    unwatched: Option<Arc<dyn Record>>,
-    /// Who sees what a command writes while it runs.
-    watcher: Option<Watcher>,
+    /// The record of a call whose commands run without the sandbox.
+    unsandboxed: Option<Arc<dyn Record>>,
+    /// Receives the output of a command while it runs.
+    progress_sink: Option<ProgressSink>,
 }
 
 impl Processes for ScopedProcesses {
     fn run(&self, request: &RunRequest) -> Result<Finished, ToolError> {
         if self.runs {
-            if let Some(journal) = &self.unwatched {
-                journal.enforced("off: nobody held the command to its scope".to_owned());
-                journal.not_reversible("what the command changed was not watched".to_owned());
+            if let Some(record) = &self.unsandboxed {
+                record.enforced("off: the command ran without the sandbox".to_owned());
+                record.not_reversible("the changes of the command were not recorded".to_owned());
             }
-            match &self.watcher {
-                Some(watcher) if !request.inherit => {
-                    let live = Live::to(watcher);
-                    self.local.run_heard(request, &|bytes| live.hear(bytes))
+            match &self.progress_sink {
+                Some(progress_sink) if !request.inherit => {
+                    let reporter = OutputReporter::new(progress_sink);
+                    self.local.run_heard(request, &|bytes| reporter.push(bytes))
                 }
                 _ => self.local.run(request),
             }
         } else {
-            Err(ToolError::denied("this call may not start processes"))
+            Err(ToolError::denied("This call may not start processes, because it declared none"))
         }
     }
 }

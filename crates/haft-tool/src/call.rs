@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// The arguments as they came in.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Arguments {
-    /// JSON text that nobody has parsed yet; a bad one is told to the caller, never taken for `{}`.
+    /// JSON text that is not parsed yet. Invalid JSON is an error, never `{}`.
     Raw(String),
     /// A parsed value.
     Json(Value),

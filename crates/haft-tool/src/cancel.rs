@@ -1,4 +1,4 @@
-//! A cancellation that a blocking loop, a poll loop and a future can all wait for.
+//! Cancellation of a call, for blocking loops, poll loops and futures.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -9,25 +9,25 @@ use std::time::{Duration, Instant};
 
 use crate::lock;
 
-type Listener = Box<dyn Fn() + Send>;
+type CancelListener = Box<dyn Fn() + Send>;
 
 #[derive(Default)]
-struct Inner {
+struct CancelInner {
     cancelled: AtomicBool,
-    listeners: Mutex<(u64, BTreeMap<u64, Listener>)>,
+    listeners: Mutex<(u64, BTreeMap<u64, CancelListener>)>,
 }
 
-/// Says that a call's result is no longer wanted. Clones share one state.
+/// The cancellation of a call. Clones share one state.
 #[derive(Clone, Default)]
-pub struct Cancel(Arc<Inner>);
+pub struct Cancel(Arc<CancelInner>);
 
 impl Cancel {
-    /// A cancellation nobody has asked for yet.
+    /// A cancellation that has not been requested.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks every holder to stop. Idempotent.
+    /// Requests cancellation. Idempotent.
     pub fn cancel(&self) {
         if self.0.cancelled.swap(true, Ordering::SeqCst) {
             return;
@@ -41,7 +41,7 @@ impl Cancel {
         }
     }
 
-    /// Whether somebody asked to stop.
+    /// Whether cancellation was requested.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::SeqCst)
     }
@@ -51,12 +51,12 @@ impl Cancel {
         CancelGuard { cancel: self.clone(), key: self.listen(Box::new(listener)) }
     }
 
-    /// Runs `listener` once on cancellation, however long that takes.
+    /// Runs `listener` once on cancellation, without a guard.
     pub fn then(&self, listener: impl Fn() + Send + 'static) {
         self.listen(Box::new(listener));
     }
 
-    fn listen(&self, listener: Listener) -> u64 {
+    fn listen(&self, listener: CancelListener) -> u64 {
         let key = {
             let mut held = lock(&self.0.listeners);
             held.0 += 1;
@@ -73,7 +73,7 @@ impl Cancel {
         key
     }
 
-    /// Blocks for `time`, or until somebody asks to stop; whether somebody did.
+    /// Blocks for `time` or until cancellation; returns whether it was cancelled.
     pub fn wait(&self, time: Duration) -> bool {
         let waiting = std::thread::current();
         let _guard = self.on_cancel(move || waiting.unpark());
@@ -87,7 +87,7 @@ impl Cancel {
         self.is_cancelled()
     }
 
-    /// Waits until somebody asks to stop.
+    /// Waits for cancellation.
     pub async fn cancelled(&self) {
         let mut guard = None;
         poll_fn(|cx| {
@@ -108,7 +108,7 @@ impl std::fmt::Debug for Cancel {
     }
 }
 
-/// Keeps a listener registered; dropping it forgets the listener.
+/// Keeps a listener registered until it is dropped.
 #[derive(Debug)]
 pub struct CancelGuard {
     cancel: Cancel,
@@ -127,31 +127,31 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     #[test]
-    fn a_listener_hears_once_early_or_late_and_not_after_its_guard_is_gone() {
-        let heard = Arc::new(AtomicUsize::new(0));
-        let hear = |heard: &Arc<AtomicUsize>| {
-            let heard = Arc::clone(heard);
+    fn listener_runs_once_and_not_after_its_guard_is_dropped() {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counting = |count: &Arc<AtomicUsize>| {
+            let count = Arc::clone(count);
             move || {
-                heard.fetch_add(1, Ordering::SeqCst);
+                count.fetch_add(1, Ordering::SeqCst);
             }
         };
         let cancel = Cancel::new();
-        let _early = cancel.on_cancel(hear(&heard));
-        drop(cancel.on_cancel(hear(&heard)));
+        let _early = cancel.on_cancel(counting(&count));
+        drop(cancel.on_cancel(counting(&count)));
         cancel.cancel();
         cancel.cancel();
-        assert_eq!(heard.load(Ordering::SeqCst), 1);
-        let _late = cancel.on_cancel(hear(&heard));
-        assert_eq!(heard.load(Ordering::SeqCst), 2);
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+        let _late = cancel.on_cancel(counting(&count));
+        assert_eq!(count.load(Ordering::SeqCst), 2);
     }
 
     #[test]
-    fn a_blocking_wait_ends_with_its_time_or_with_the_cancellation() {
+    fn wait_ends_with_its_time_or_with_the_cancellation() {
         let cancel = Cancel::new();
         assert!(!cancel.wait(Duration::from_millis(1)));
         let other = cancel.clone();
-        let asker = std::thread::spawn(move || other.cancel());
+        let canceller = std::thread::spawn(move || other.cancel());
         assert!(cancel.wait(Duration::from_hours(1)));
-        asker.join().unwrap();
+        canceller.join().unwrap();
     }
 }

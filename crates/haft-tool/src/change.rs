@@ -99,12 +99,12 @@ pub struct Change {
     /// The absolute path.
     #[serde(with = "crate::path_text")]
     pub path: PathBuf,
-    /// What stood there before.
+    /// Its state before the call.
     pub before: Node,
-    /// What the call left there.
+    /// Its state after the call.
     pub after: Node,
-    /// Where a directory that stood here was moved to, with everything in it. Changes before this one name paths as
-    /// they were before the move, changes behind it as they were afterwards.
+    /// Where the directory at this path was moved to, with everything in it. Earlier changes in the list use the paths before
+    /// the move, later ones the paths after it.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::path_text::optional")]
     pub moved_to: Option<PathBuf>,
 }
@@ -116,7 +116,7 @@ impl Change {
     }
 }
 
-/// Whether a call can be taken back.
+/// Whether a call can be undone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Reversible {
@@ -125,7 +125,7 @@ pub enum Reversible {
     Yes,
     /// All but what `why` names.
     Partly {
-        /// What will not come back.
+        /// What cannot be restored.
         why: String,
     },
     /// Not at all.

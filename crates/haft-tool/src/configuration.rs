@@ -1,4 +1,4 @@
-//! What the user has set, as far as tools may see and change it.
+//! The user's settings, as far as tools may read and change them.
 
 use std::path::Path;
 
@@ -7,21 +7,21 @@ use serde_json::Value;
 
 use crate::ToolError;
 
-/// One setting, as it stands.
+/// One setting and its value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
     /// Its name, with dots between tables and keys.
     pub name: String,
-    /// Its value; null if nothing is set. What is secret is not told.
+    /// Its value; null if nothing is set. Secrets are replaced.
     pub value: Value,
-    /// Where the value comes from: a file and its line, a variable, a flag, or that nobody has set it.
+    /// Where the value comes from: a file and line, a variable, a flag, or the default.
     pub origin: String,
 }
 
-/// The settings of whoever runs the tools.
+/// The user's settings.
 ///
-/// Nothing here writes: a change is the new text of the file, which the tool hands to the World, so that it is recorded
-/// and can be taken back like any other.
+/// Nothing here writes: a change is the new text of the file, which the tool passes to the World, so that it is recorded
+/// and can be undone.
 pub trait Configuration: Send + Sync {
     /// The file that changes go to.
     fn file(&self) -> &Path;

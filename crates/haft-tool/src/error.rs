@@ -8,7 +8,7 @@ use serde_json::Value;
 /// One row per kind, so that a new kind cannot miss a column.
 macro_rules! kinds {
     ($( $(#[$doc:meta])* $variant:ident: $name:literal, loom $loom:literal, clawft $clawft:literal, retry $retry:literal, $advice:literal; )*) => {
-        /// What went wrong, in the words of every dialect.
+        /// The kind of a failure, with its name in every dialect.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum ErrorKind { $( $(#[$doc])* $variant, )* }
@@ -52,7 +52,7 @@ kinds! {
     Timeout: "timeout", loom "Timeout", clawft "Timeout", retry true, "Allow more time or do less at once.";
     /// The text or cell to act on is not in the file, or not there only once.
     TargetNotFound: "target_not_found", loom "TargetNotFound", clawft "InvalidArgs", retry false, "Read the file again and use its exact text.";
-    /// Somebody else changed the same thing meanwhile.
+    /// Another program or call changed the same thing meanwhile.
     Conflict: "conflict", loom "Io", clawft "ExecutionFailed", retry true, "Read the current state and try again.";
     /// The operating system reported a failure.
     Io: "io", loom "Io", clawft "ExecutionFailed", retry true, "";

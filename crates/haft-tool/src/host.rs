@@ -13,14 +13,14 @@ pub struct UserQuestion {
     /// A word or two to show above it.
     pub header: String,
     /// The answers offered; the user may always give one of their own.
-    pub choices: Vec<Choice>,
+    pub choices: Vec<AnswerOption>,
     /// Whether several may be chosen.
     pub several: bool,
 }
 
 /// One answer offered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choice {
+pub struct AnswerOption {
     /// The answer.
     pub label: String,
     /// What choosing it means.
@@ -29,7 +29,7 @@ pub struct Choice {
 
 /// An agent to start for a task of its own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct AgentOrder {
+pub struct AgentRequest {
     /// The task in a few words.
     pub description: String,
     /// The task.
@@ -103,7 +103,7 @@ pub enum ModelRole {
 
 /// A question to a model, without tools.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Completion {
+pub struct ModelRequest {
     /// Which model.
     pub role: ModelRole,
     /// How it should answer.
@@ -141,17 +141,17 @@ pub trait Host: Send + Sync {
         match self.fallback() {
             Some(host) => host.ask(questions, cancel),
             None => unavailable(
-                "nobody is here to answer questions; go on with your best judgement and say what you assumed",
+                "No one can answer questions here. Continue with your best judgement and say what you assumed.",
             ),
         }
     }
 
     /// Runs an agent to its end, or starts it in the background.
-    fn agent(&self, order: &AgentOrder, cancel: &Cancel) -> Result<AgentReport, ToolError> {
+    fn agent(&self, order: &AgentRequest, cancel: &Cancel) -> Result<AgentReport, ToolError> {
         match self.fallback() {
             Some(host) => host.agent(order, cancel),
             None => unavailable(
-                "agents cannot be started here: calls come in without a model; do the task with the other tools",
+                "Agents cannot be started here, because no model is connected. Do the task with the other tools.",
             ),
         }
     }
@@ -160,7 +160,7 @@ pub trait Host: Send + Sync {
     fn plan_ready(&self, plan: &PlanReady, cancel: &Cancel) -> Result<String, ToolError> {
         match self.fallback() {
             Some(host) => host.plan_ready(plan, cancel),
-            None => unavailable("there is no plan mode to leave here"),
+            None => unavailable("There is no plan mode here. Continue with the task."),
         }
     }
 
@@ -168,7 +168,7 @@ pub trait Host: Send + Sync {
     fn resources(&self, server: Option<&str>) -> Result<Vec<Resource>, ToolError> {
         match self.fallback() {
             Some(host) => host.resources(server),
-            None => unavailable("no MCP servers are connected here"),
+            None => unavailable("No MCP servers are connected here."),
         }
     }
 
@@ -176,7 +176,7 @@ pub trait Host: Send + Sync {
     fn resource(&self, server: &str, uri: &str) -> Result<Output, ToolError> {
         match self.fallback() {
             Some(host) => host.resource(server, uri),
-            None => unavailable("no MCP servers are connected here"),
+            None => unavailable("No MCP servers are connected here."),
         }
     }
 
@@ -186,10 +186,10 @@ pub trait Host: Send + Sync {
     }
 
     /// Asks a model and returns its text.
-    fn complete(&self, completion: &Completion, cancel: &Cancel) -> Result<String, ToolError> {
+    fn complete(&self, completion: &ModelRequest, cancel: &Cancel) -> Result<String, ToolError> {
         match self.fallback() {
             Some(host) => host.complete(completion, cancel),
-            None => unavailable("no model is set for this"),
+            None => unavailable("No model is configured for this."),
         }
     }
 
@@ -197,7 +197,7 @@ pub trait Host: Send + Sync {
     fn send(&self, message: &Message) -> Result<(), ToolError> {
         match self.fallback() {
             Some(host) => host.send(message),
-            None => unavailable("no channels are set up here; name one in haft.toml under [channels]"),
+            None => unavailable("No channels are configured here. Add one to haft.toml under [channels]."),
         }
     }
 

@@ -1,11 +1,9 @@
 //! The contract between Haft and a tool.
 //!
-//! Everything a tool author needs lives here: [`Tool`], the [`Effect`]s it declares, the [`World`] it acts
-//! through, the [`Output`] it gives back and the one [`ToolError`]. The values that travel between the other
-//! rooms ([`Call`], [`Scope`], [`Receipt`], [`Change`]) are defined here too, once, so that wire, ledger and
-//! core never hold three copies of one idea.
+//! For tool authors: [`Tool`], the [`Effect`]s it declares, the [`World`] it uses, its [`Output`] and [`ToolError`]. The types
+//! that the other crates exchange ([`Call`], [`Scope`], [`Receipt`], [`Change`]) are defined here too, once.
 //!
-//! What must never live here: I/O of any kind, knowledge of a particular tool, dialect or provider.
+//! Never here: I/O, and knowledge of a particular tool, dialect or provider.
 
 mod bound;
 mod call;
@@ -52,15 +50,15 @@ pub use files::{
     Written,
 };
 pub use host::{
-    AgentOrder, AgentReport, Choice, Completion, Host, Message, ModelRole, NoHost, PlanReady, Resource,
-    UserQuestion,
+    AgentReport, AgentRequest, AnswerOption, Host, Message, ModelRequest, ModelRole, NoHost, PlanReady,
+    Resource, UserQuestion,
 };
 pub use http::{Http, HttpRequest, HttpResponse, NoHttp, Redirects};
 pub use http_stream::{HttpBody, HttpStream, HttpStreams, StreamRequest};
 pub use lock::lock;
 pub use output::{Content, Output, Text};
 pub use path_text::{path_from_text, path_to_text};
-pub use receipt::{Decision, Receipt, State, Verdict};
+pub use receipt::{Decision, Receipt, ReceiptState, Verdict};
 pub use record::{CallEnd, FileContent, Intent, ReadOnlyRecord, Record};
 pub use retry::{Pause, RETRY_STATUSES, Retry, retry_after, seconds};
 pub use schema::{result_schema_of, schema_of};

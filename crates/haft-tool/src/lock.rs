@@ -1,8 +1,8 @@
-//! Locks that nobody can poison.
+//! Locking a mutex without poisoning.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What the mutex guards. Whoever broke down while holding it left it whole: nothing in Haft is changed in two steps.
+/// Locks the mutex, also after a panic of its holder: no value behind a mutex in Haft is ever left half changed.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

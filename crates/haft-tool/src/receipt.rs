@@ -11,7 +11,7 @@ use crate::{Change, Denial, Effect, ErrorKind, Reversible};
 /// How a call ended, or that it has not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum ReceiptState {
     /// Being performed.
     #[default]
     Running,
@@ -25,7 +25,7 @@ pub enum State {
     Interrupted,
 }
 
-impl State {
+impl ReceiptState {
     /// The word in the ledger and on the screen.
     pub const fn word(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl State {
 pub enum Verdict {
     /// Run it.
     Allow,
-    /// Somebody has to be asked.
+    /// Ask the user.
     Ask,
     /// Do not run it.
     Deny,
@@ -57,12 +57,12 @@ pub struct Decision {
     pub verdict: Verdict,
     /// Why, in one sentence.
     pub reason: String,
-    /// The rule behind it and where it stands, if a rule it was.
+    /// The rule that decided, and where it is defined, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
 }
 
-/// What a call did: the decision, the timing, the outcome and every change with its before-image.
+/// What a call did: the decision, the timing, the outcome and every change with the previous state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
     /// The number of the call in this ledger; 0 until the ledger has given one.
@@ -84,7 +84,7 @@ pub struct Receipt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
     /// How it ended.
-    pub state: State,
+    pub state: ReceiptState,
     /// The error's kind, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_kind: Option<ErrorKind>,
@@ -98,21 +98,21 @@ pub struct Receipt {
     /// What it changed.
     #[serde(default)]
     pub changes: Vec<Change>,
-    /// Whether it can be taken back.
+    /// Whether it can be undone.
     pub reversible: Reversible,
-    /// The calls this one took back, if it is an undo.
+    /// The calls that this one undid, if it is an undo.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undoes: Vec<i64>,
     /// The hash of the text that `bound` cut, if it cut any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_output: Option<String>,
-    /// How the kernel held the call to its scope.
+    /// How the scope was enforced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<String>,
     /// What the scope refused to its commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denials: Vec<Denial>,
-    /// What it noted for the later calls of its session.
+    /// Values for the later calls of its session.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub notes: Map<String, Value>,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{Change, Denial, ErrorKind, Exit, Finished, Node, State, ToolError};
+use crate::{Change, Denial, ErrorKind, Exit, Finished, Node, ReceiptState, ToolError};
 
 /// The bytes of a file, on their way into the ledger.
 pub enum FileContent<'a> {
@@ -50,7 +50,7 @@ pub struct Intent<'a> {
 #[derive(Debug, Clone, Default)]
 pub struct CallEnd {
     /// The final state; never `Running`.
-    pub state: State,
+    pub state: ReceiptState,
     /// The error's kind, if it failed.
     pub error_kind: Option<ErrorKind>,
     /// The error's message, if it failed.
@@ -65,14 +65,18 @@ impl CallEnd {
     /// The end of a process that has a receipt of its own; an error says why it did not start.
     pub fn of_process(ran: Result<&Finished, &ToolError>) -> Self {
         let failed = |kind, message: String| Self {
-            state: if kind == ErrorKind::Interrupted { State::Interrupted } else { State::Failed },
+            state: if kind == ErrorKind::Interrupted {
+                ReceiptState::Interrupted
+            } else {
+                ReceiptState::Failed
+            },
             error_kind: Some(kind),
             error: Some(message),
             ..Self::default()
         };
         match ran.map(|finished| finished.exit) {
-            Err(error) => Self { state: State::Failed, ..failed(error.kind, error.message.clone()) },
-            Ok(Exit::Code(0)) => Self { state: State::Completed, ..Self::default() },
+            Err(error) => Self { state: ReceiptState::Failed, ..failed(error.kind, error.message.clone()) },
+            Ok(Exit::Code(0)) => Self { state: ReceiptState::Completed, ..Self::default() },
             Ok(Exit::Code(code)) => failed(ErrorKind::ExecutionFailed, format!("Exit code {code}")),
             Ok(Exit::Signal(signal)) => {
                 failed(ErrorKind::ExecutionFailed, format!("Ended by signal {signal}"))

@@ -216,7 +216,7 @@ mod tests {
         let (result, pauses) = send(vec![Ok(answer(404, &[]))]);
         assert_eq!((result.unwrap().status, pauses.len()), (404, 0));
         let (result, pauses) = send(vec![Ok(answer(429, &[("retry-after", "3600")]))]);
-        assert_eq!((result.unwrap().status, pauses.len()), (429, 0), "nobody waits for an hour");
+        assert_eq!((result.unwrap().status, pauses.len()), (429, 0), "an hour is too long to wait");
         let (result, pauses) = send(vec![Err(ToolError::denied("no"))]);
         assert_eq!((result.unwrap_err().kind, pauses.len()), (ErrorKind::PermissionDenied, 0));
     }

@@ -15,7 +15,7 @@ pub fn result_schema_of<T: JsonSchema>() -> Value {
     made::<T>(SchemaSettings::draft2020_12().for_serialize(), with_cut_lists)
 }
 
-fn made<T: JsonSchema>(settings: SchemaSettings, change: Change) -> Value {
+fn made<T: JsonSchema>(settings: SchemaSettings, change: SchemaEdit) -> Value {
     let settings = settings.with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
@@ -28,8 +28,8 @@ fn made<T: JsonSchema>(settings: SchemaSettings, change: Change) -> Value {
     schema
 }
 
-/// What is done to each schema inside a schema.
-type Change = fn(&mut Map<String, Value>);
+/// A change to each schema inside a schema.
+type SchemaEdit = fn(&mut Map<String, Value>);
 
 fn without_nulls(object: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = object.get_mut("type") {
@@ -66,7 +66,7 @@ fn with_cut_lists(object: &mut Map<String, Value>) {
 }
 
 /// Drops what providers refuse or the model need not pay for, and makes the `change` everywhere.
-fn plain(schema: &mut Value, change: Change) {
+fn plain(schema: &mut Value, change: SchemaEdit) {
     match schema {
         Value::Bool(true) => *schema = Value::Object(Map::new()),
         Value::Object(object) => {

@@ -48,7 +48,7 @@ pub enum Sandbox {
     /// The kernel; a command that it cannot hold is not started.
     #[default]
     On,
-    /// Nobody: the user turned the sandbox off by name.
+    /// Nothing: the user turned the sandbox off by name.
     Off,
 }
 

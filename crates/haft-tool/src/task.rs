@@ -32,7 +32,7 @@ pub enum TaskState {
     Completed,
     /// It ended by itself, and not well; or it never started.
     Failed,
-    /// Somebody ended it: the caller, or the end of the session.
+    /// Ended by the caller, or with the session.
     Stopped,
     /// Its time was up.
     TimedOut,

@@ -8,7 +8,7 @@ use crate::mcp_form;
 
 /// Whose envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ProviderFormat {
     /// Haft's own.
     Haft,
     /// `OpenAI`'s chat completions; also `OpenRouter` and `LiteLLM`.
@@ -23,12 +23,12 @@ pub enum Format {
     Mcp,
 }
 
-impl Format {
+impl ProviderFormat {
     /// The names of all formats, as `--format` takes them.
     pub const NAMES: [&str; 6] = ["haft", "openai", "anthropic", "gemini", "ollama", "mcp"];
 }
 
-impl FromStr for Format {
+impl FromStr for ProviderFormat {
     type Err = ToolError;
 
     fn from_str(name: &str) -> Result<Self, ToolError> {
@@ -50,28 +50,28 @@ impl FromStr for Format {
 }
 
 /// The definitions in that envelope.
-pub fn definitions(format: Format, definitions: &[Definition]) -> Value {
+pub fn definitions(format: ProviderFormat, definitions: &[Definition]) -> Value {
     let each = |wrap: fn(&Definition) -> Value| Value::Array(definitions.iter().map(wrap).collect());
     match format {
-        Format::Haft => each(|tool| json!(tool)),
-        Format::Openai | Format::Ollama => each(|tool| {
+        ProviderFormat::Haft => each(|tool| json!(tool)),
+        ProviderFormat::Openai | ProviderFormat::Ollama => each(|tool| {
             json!({"type": "function", "function": {
                 "name": tool.name, "description": tool.description, "parameters": tool.input_schema,
             }})
         }),
-        Format::Anthropic => each(
+        ProviderFormat::Anthropic => each(
             |tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}),
         ),
-        Format::Gemini => json!([{"functionDeclarations": each(|tool| {
+        ProviderFormat::Gemini => json!([{"functionDeclarations": each(|tool| {
             json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.input_schema})
         })}]),
-        Format::Mcp => json!({"tools": each(mcp_form::definition)}),
+        ProviderFormat::Mcp => json!({"tools": each(mcp_form::definition)}),
     }
 }
 
 /// One result as it goes back to a model, in that provider's message or block. Where a wire knows no failure, the text
 /// begins with `Error: `.
-pub fn result(format: Format, call_id: &str, tool: &str, output: &Output) -> Value {
+pub fn result(format: ProviderFormat, call_id: &str, tool: &str, output: &Output) -> Value {
     let text = output.as_text();
     let flagged = if output.is_error() && !text.starts_with("Error: ") {
         format!("Error: {text}")
@@ -79,12 +79,12 @@ pub fn result(format: Format, call_id: &str, tool: &str, output: &Output) -> Val
         text.clone()
     };
     match format {
-        Format::Haft => json!(output),
-        Format::Openai => json!({"role": "tool", "tool_call_id": call_id, "content": flagged}),
-        Format::Ollama => {
+        ProviderFormat::Haft => json!(output),
+        ProviderFormat::Openai => json!({"role": "tool", "tool_call_id": call_id, "content": flagged}),
+        ProviderFormat::Ollama => {
             json!({"role": "tool", "tool_call_id": call_id, "tool_name": tool, "content": flagged})
         }
-        Format::Anthropic => {
+        ProviderFormat::Anthropic => {
             let block = |piece: &Content| match piece {
                 Content::Text { text } => {
                     json!({"type": "text", "text": format!("{}{}", text.head, text.tail)})
@@ -97,10 +97,10 @@ pub fn result(format: Format, call_id: &str, tool: &str, output: &Output) -> Val
             let content: Vec<Value> = output.content.iter().map(block).collect();
             json!({"type": "tool_result", "tool_use_id": call_id, "content": content, "is_error": output.is_error()})
         }
-        Format::Gemini => {
+        ProviderFormat::Gemini => {
             let key = if output.is_error() { "error" } else { "output" };
             json!({"functionResponse": {"id": call_id, "name": tool, "response": {key: text}}})
         }
-        Format::Mcp => mcp_form::McpResult::new(output.clone(), false).into_value(),
+        ProviderFormat::Mcp => mcp_form::McpResult::new(output.clone(), false).into_value(),
     }
 }

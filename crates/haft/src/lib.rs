@@ -7,7 +7,7 @@
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let home = tempfile::tempdir().unwrap();
 //! # std::fs::write(folder.path().join("hello.txt"), "hello\n").unwrap();
-//! use haft::{Runtime, Target, json};
+//! use haft::{Runtime, UndoTarget, json};
 //!
 //! let runtime = Runtime::builder().workspace(folder.path()).home(home.path()).dialect(haft::claude()).build()?;
 //! let file = runtime.workspace().join("hello.txt");
@@ -17,7 +17,7 @@
 //! assert!(!result.output.is_error());
 //! assert_eq!(result.receipt.changes.len(), 1);
 //!
-//! let preview = runtime.undo_preview(&Target::Call(result.receipt.id))?;
+//! let preview = runtime.undo_preview(&UndoTarget::Call(result.receipt.id))?;
 //! runtime.undo(&preview, false, Default::default()).await?;
 //! # assert_eq!(std::fs::read_to_string(file).unwrap(), "hello\n");
 //! runtime.shutdown().await;
@@ -25,15 +25,15 @@
 //! # }).unwrap();
 //! ```
 
-pub mod choice;
 pub mod formats;
 pub mod mcp_form;
+pub mod selection;
 
 pub use haft_ledger::{Ledger, ReceiptQuery};
 pub use haft_policy::{BLOCKLIST, Behavior, Mode, Preset};
 pub use haft_runtime::{
-    Answer, Asker, Builder, CallOptions, CallResult, DenyAll, Question, Registry, Runtime, Target,
-    UndoPreview, Watch,
+    Answer, Asker, Builder, CallOptions, CallResult, DenyAll, Question, Registry, Runtime, UndoPreview,
+    UndoTarget, Watch,
 };
 pub use haft_sandbox::Environment;
 pub use haft_tool::*;

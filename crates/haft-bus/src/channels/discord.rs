@@ -19,7 +19,7 @@ const MAX_MESSAGE_UTF16_UNITS: usize = 2_000;
 const USER_AGENT: &str =
     concat!("DiscordBot (https://crates.io/crates/haft, ", env!("CARGO_PKG_VERSION"), ")");
 /// The message flag `SUPPRESS_EMBEDS`. An embed would make Discord fetch the URLs in the text.
-const SUPPRESS_EMBEDS: u32 = 1 << 2;
+const SUPPRESS_EMBEDS_FLAG: u32 = 1 << 2;
 
 enum DiscordAuth {
     /// `chat_id` is the number of a channel.
@@ -57,7 +57,7 @@ impl Discord {
     fn send(&self, chat: &str, text: &str, wait: &mut WaitToRetry<'_>) -> Result<(), ToolError> {
         // A text may mention single users, but not roles or everyone.
         let mut body =
-            json!({"content": text, "flags": SUPPRESS_EMBEDS, "allowed_mentions": {"parse": ["users"]}});
+            json!({"content": text, "flags": SUPPRESS_EMBEDS_FLAG, "allowed_mentions": {"parse": ["users"]}});
         let mut headers = vec![("User-Agent", USER_AGENT.to_owned())];
         let url = match &self.auth {
             DiscordAuth::Bot { token, base_url } => {

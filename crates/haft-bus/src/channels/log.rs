@@ -7,18 +7,18 @@ use crate::{Channel, WaitToRetry};
 type MessageFn = dyn Fn(&Message) -> Result<(), ToolError> + Send + Sync;
 
 /// Passes each message to a function, for example one that prints it.
-pub struct Log {
+pub struct LogChannel {
     receive: Box<MessageFn>,
 }
 
-impl Log {
+impl LogChannel {
     /// Creates a channel that calls `receive` for each message.
     pub fn new(receive: impl Fn(&Message) -> Result<(), ToolError> + Send + Sync + 'static) -> Self {
         Self { receive: Box::new(receive) }
     }
 }
 
-impl Channel for Log {
+impl Channel for LogChannel {
     fn deliver(&self, message: &Message, _wait: &mut WaitToRetry<'_>) -> Result<(), ToolError> {
         (self.receive)(message)
     }

@@ -7,7 +7,7 @@ pub(crate) mod telegram;
 mod webhook;
 
 pub use discord::Discord;
-pub use log::Log;
+pub use log::LogChannel;
 pub use slack::Slack;
 pub use telegram::Telegram;
 pub use webhook::Webhook;

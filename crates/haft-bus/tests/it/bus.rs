@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use haft_bus::{Bus, Channel, Log, WaitToRetry};
+use haft_bus::{Bus, Channel, LogChannel, WaitToRetry};
 use haft_tool::{ErrorKind, Message, Pause, ToolError};
 
 fn message(channel: &str, content: &str) -> Message {
@@ -57,7 +57,7 @@ fn full_queue_is_an_error_for_the_sender() {
 
 #[test]
 fn unknown_channel_is_an_error_with_the_known_ones() {
-    let bus = Bus::builder().channel("slack", Log::new(|_| Ok(()))).build().unwrap();
+    let bus = Bus::builder().channel("slack", LogChannel::new(|_| Ok(()))).build().unwrap();
     let error = bus.send(&message("slak", "hi")).unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidArguments);
     assert_eq!(error.message, "channel: \"slak\" is unknown; did you mean \"slack\"? (configured: slack)");
@@ -69,7 +69,7 @@ fn unknown_channel_is_an_error_with_the_known_ones() {
 fn closed_bus_delivers_its_queue_and_accepts_no_more() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let received = Arc::clone(&seen);
-    let log = Log::new(move |message| {
+    let log = LogChannel::new(move |message| {
         received.lock().unwrap().push(message.content.clone());
         Ok(())
     });
@@ -110,11 +110,11 @@ fn waiting_or_panicking_channel_delays_no_other() {
     let (gate, started, permit) = GatedChannel::new();
     let (sender, logged) = channel();
     let sender = Mutex::new(sender);
-    let log = Log::new(move |message| {
+    let log = LogChannel::new(move |message| {
         sender.lock().unwrap().send(message.content.clone()).unwrap();
         Ok(())
     });
-    let broken = Log::new(|_| panic!("on purpose"));
+    let broken = LogChannel::new(|_| panic!("on purpose"));
     let bus =
         Bus::builder().channel("slow", gate).channel("log", log).channel("broken", broken).build().unwrap();
     bus.send(&message("slow", "1")).unwrap();

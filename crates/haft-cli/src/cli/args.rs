@@ -6,7 +6,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
 use haft_policy::{Mode, Preset};
 
-use haft::formats::Format;
+use haft::formats::ProviderFormat;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Yellow.on_default().bold())
@@ -91,7 +91,7 @@ pub(super) struct Call {
     pub(super) json: bool,
     /// Print the result as it goes back to a model of this provider.
     #[arg(value_parser = formats(), long, conflicts_with = "json")]
-    pub(super) format: Option<Format>,
+    pub(super) format: Option<ProviderFormat>,
     /// Continue an earlier session instead of starting a new one.
     #[arg(long, value_name = "ID")]
     pub(super) session: Option<String>,
@@ -148,7 +148,7 @@ pub(super) struct Scope {
 pub(super) struct Tools {
     /// Print the definitions as JSON in this provider's format.
     #[arg(value_parser = formats(), long, )]
-    pub(super) format: Option<Format>,
+    pub(super) format: Option<ProviderFormat>,
     /// Only this tool, with its parameters.
     pub(super) tool: Option<String>,
     #[command(flatten)]
@@ -356,7 +356,8 @@ pub(super) struct Rules {
 }
 
 /// Accepts the names of the provider formats.
-fn formats() -> impl clap::builder::TypedValueParser<Value = Format> {
+fn formats() -> impl clap::builder::TypedValueParser<Value = ProviderFormat> {
     use clap::builder::TypedValueParser as _;
-    clap::builder::PossibleValuesParser::new(Format::NAMES).try_map(|name| name.parse::<Format>())
+    clap::builder::PossibleValuesParser::new(ProviderFormat::NAMES)
+        .try_map(|name| name.parse::<ProviderFormat>())
 }

@@ -13,7 +13,7 @@ use super::exit::{Exit, code};
 use super::screen::{self, BAD, FAINT, painted};
 use super::setup::Setup;
 use super::{Done, terminal};
-use haft::formats::{self, Format};
+use haft::formats::{self, ProviderFormat};
 
 /// The most bytes that arguments may have; a call that needs more wants a file, not an argument.
 const MOST_ARGUMENT_BYTES: u64 = 64 << 20;
@@ -50,9 +50,9 @@ pub(super) fn run(args: args::Call) -> Done {
     let result = terminal::wait(&cancel, runtime.run(call, options))?;
     drop(waiting);
     servers.close();
-    runtime.tidy();
+    runtime.clear_session_directories();
     match args.format {
-        Some(Format::Haft) => screen::result(&as_json(&result).to_string()),
+        Some(ProviderFormat::Haft) => screen::result(&as_json(&result).to_string()),
         Some(format) => {
             let Receipt { call_id, tool, .. } = &result.receipt;
             screen::result(&formats::result(format, call_id, tool, &result.output).to_string());

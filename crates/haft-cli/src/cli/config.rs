@@ -11,7 +11,7 @@ use super::screen::{self, FAINT, NAME, painted};
 use super::setup::Setup;
 use super::{Done, terminal};
 use crate::config::user_file;
-use haft::choice::Choice;
+use haft::selection::ToolSelection;
 
 /// The tool that changes settings, so that there is one way to change them.
 const TOOL: &str = "Config";
@@ -60,7 +60,7 @@ fn shown(all: &[Setting]) -> String {
 
 fn set(args: &args::Config, key: &str, value: &str) -> Done {
     let setup = Setup::load(&args.workspace)?;
-    let choice = Choice::new("claude", Some(&[TOOL.to_owned()]), &setup.config.values.tools)?;
+    let choice = ToolSelection::new("claude", Some(&[TOOL.to_owned()]), &setup.config.values.tools)?;
     let builder = choice.into_builder(setup.builder()).allow(format!("{TOOL}({key})"), "haft config set");
     let runtime = ManuallyDrop::new(builder.build()?);
     let cancel = Cancel::new();

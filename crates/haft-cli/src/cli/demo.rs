@@ -1,6 +1,6 @@
 //! `haft demo`: what Haft does, on a sample project, in a few seconds.
 
-use haft_runtime::{CallOptions, CallResult, Runtime, Target};
+use haft_runtime::{CallOptions, CallResult, Runtime, UndoTarget};
 use haft_tool::{Cancel, ToolError, Value, clip_chars, json};
 
 use super::exit::Exit;
@@ -44,7 +44,7 @@ async fn show(runtime: &Runtime) -> Result<(), ToolError> {
     }
     screen::out(&painted(BOLD, "\nNow take it back, newest first, without git:\n\n"));
     for _ in 0..2 {
-        let preview = runtime.undo_preview(&Target::Last)?;
+        let preview = runtime.undo_preview(&UndoTarget::Last)?;
         say("undo", &json!(format!("call {}", preview.receipts[0].id)));
         result(&runtime.undo(&preview, false, CallOptions::default()).await?);
     }

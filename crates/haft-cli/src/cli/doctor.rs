@@ -82,7 +82,7 @@ fn files() -> Check {
             if result.output.is_error() {
                 return Err(ToolError::failed(result.output.as_text()));
             }
-            let preview = runtime.undo_preview(&haft_runtime::Target::Last)?;
+            let preview = runtime.undo_preview(&haft_runtime::UndoTarget::Last)?;
             let undone = runtime.undo(&preview, false, haft_runtime::CallOptions::default()).await?;
             if undone.output.is_error() { Err(ToolError::failed(undone.output.as_text())) } else { Ok(()) }
         })??;
@@ -99,7 +99,7 @@ fn commands() -> Check {
         let cancel = Cancel::new();
         let command = "echo $BASH_VERSION; echo kept > kept; echo x 2>/dev/null > /etc/haft-doctor && rm /etc/haft-doctor";
         let result = terminal::wait(&cancel, runtime.call("Bash", json!({"command": command})))?;
-        runtime.tidy();
+        runtime.clear_session_directories();
         let structured = result.output.structured.clone().unwrap_or_default();
         if structured["exitCode"].is_null() {
             return Err(ToolError::failed(result.output.as_text()));

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use haft_ledger::{ReceiptQuery, ReceiptSummary};
-use haft_tool::{Effect, Receipt, State, clip_chars, json};
+use haft_tool::{Effect, Receipt, ReceiptState, clip_chars, json};
 
 use super::exit::Exit;
 use super::screen::{self, BAD, FAINT, GOOD, NAME, NOTE, painted};
@@ -63,13 +63,13 @@ fn line(summary: &ReceiptSummary, with_place: bool) -> String {
 }
 
 /// A mark for how a call ended.
-pub(super) fn state(state: State) -> String {
+pub(super) fn state(state: ReceiptState) -> String {
     match state {
-        State::Completed => painted(GOOD, "done       "),
-        State::Running => painted(NOTE, "running    "),
-        State::Failed => painted(BAD, "failed     "),
-        State::Denied => painted(BAD, "denied     "),
-        State::Interrupted => painted(NOTE, "interrupted"),
+        ReceiptState::Completed => painted(GOOD, "done       "),
+        ReceiptState::Running => painted(NOTE, "running    "),
+        ReceiptState::Failed => painted(BAD, "failed     "),
+        ReceiptState::Denied => painted(BAD, "denied     "),
+        ReceiptState::Interrupted => painted(NOTE, "interrupted"),
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn run(args: &args::Sandbox) -> Done {
     let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
     terminal::listen(&cancel, terminal::is_there())?;
     let result = runtime.run_blocking(call, options);
-    runtime.tidy();
+    runtime.clear_session_directories();
 
     let structured = result.output.structured.as_ref();
     for line in structured.and_then(|all| all["facts"].as_array()).into_iter().flatten() {

@@ -15,7 +15,7 @@ use super::screen::{self, NOTE, painted};
 use super::terminal;
 use crate::config::{self, Config, DialectName, NetworkWords, user_file};
 use crate::host::CommandLine;
-use haft::choice::Choice;
+use haft::selection::ToolSelection;
 
 /// The settings that count here, and who runs the tools.
 pub(super) struct Setup {
@@ -130,11 +130,11 @@ impl Setup {
     }
 
     /// The tools that are offered.
-    pub(super) fn choice(&self, flags: &Dialect) -> Result<Choice, ToolError> {
+    pub(super) fn choice(&self, flags: &Dialect) -> Result<ToolSelection, ToolError> {
         let (values, dialect) = (&self.config.values, self.dialect(flags));
         // Tools that were chosen for another dialect are not meant when this one is named.
         let offer = values.offer.as_deref().filter(|_| flags.dialect.is_none());
-        Choice::new(dialect, flags.tools.as_deref().or(offer), &values.tools)
+        ToolSelection::new(dialect, flags.tools.as_deref().or(offer), &values.tools)
     }
 }
 

@@ -38,7 +38,7 @@ impl Asker for Person {
         let words = format!("{}: {}. Run it?", question.tool, screen::harmless(&question.reason));
         match at_the_terminal(cancel, move || Ok(confirm(&words))) {
             Ok(true) => Answer::Allow { by: "the person at the terminal".to_owned() },
-            _ => Answer::Deny { why: "the person at the terminal said no".to_owned() },
+            _ => Answer::Deny { why: "The person at the terminal said no".to_owned() },
         }
     }
 }

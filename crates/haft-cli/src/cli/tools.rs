@@ -54,7 +54,7 @@ fn with_servers(
     let builder = setup.choice(&args.dialect)?.into_builder(setup.builder());
     let (builder, servers) = setup.holding(entries, &args.dialect, builder)?;
     let runtime = builder.build()?;
-    servers.meet(CONNECT_TIMEOUT);
+    servers.connect_all(CONNECT_TIMEOUT);
     let definitions = runtime.definitions();
     runtime.end();
     Ok(definitions)

@@ -6,8 +6,8 @@ use std::path::Path;
 use haft_files::read_named;
 use haft_ledger::undo::{UndoConflict, UndoStep};
 use haft_ledger::{Ledger, ReceiptQuery};
-use haft_runtime::{CallOptions, Runtime, Target, UndoPreview};
-use haft_tool::{Cancel, Node, Reversible, State, ToolError};
+use haft_runtime::{CallOptions, Runtime, UndoPreview, UndoTarget};
+use haft_tool::{Cancel, Node, ReceiptState, Reversible, ToolError};
 
 use super::args::{self, How};
 use super::diff::{Deed, Sides, diff, summary};
@@ -20,12 +20,12 @@ pub(super) fn undo(args: &args::Undo) -> Done {
     let ledger = Ledger::open(Ledger::home_from_env()?)?;
     // A call or a session knows its own workspace.
     let (target, workspace) = match (&args.id, &args.session) {
-        (Some(id), _) => (Target::Call(*id), Some(ledger.receipt(*id)?.workspace)),
+        (Some(id), _) => (UndoTarget::Call(*id), Some(ledger.receipt(*id)?.workspace)),
         (None, Some(id)) => {
             let session = ledger.session(id)?;
-            (Target::Session(session.id), Some(session.workspace))
+            (UndoTarget::Session(session.id), Some(session.workspace))
         }
-        (None, None) => (Target::Last, None),
+        (None, None) => (UndoTarget::Last, None),
     };
     let builder = args.how.workspace.builder()?;
     let runtime = match workspace {
@@ -36,10 +36,10 @@ pub(super) fn undo(args: &args::Undo) -> Done {
 }
 
 pub(super) fn redo(args: &args::Redo) -> Done {
-    take_back(&args.how.workspace.builder()?.build()?, &Target::LastUndo, &args.how, "Redo")
+    take_back(&args.how.workspace.builder()?.build()?, &UndoTarget::LastUndo, &args.how, "Redo")
 }
 
-fn take_back(runtime: &Runtime, target: &Target, how: &How, word: &str) -> Done {
+fn take_back(runtime: &Runtime, target: &UndoTarget, how: &How, word: &str) -> Done {
     runtime.recover()?;
     let preview = runtime.undo_preview(target)?;
     if !preview.blocked.is_empty() && preview.steps.is_empty() {
@@ -48,7 +48,7 @@ fn take_back(runtime: &Runtime, target: &Target, how: &How, word: &str) -> Done 
         return Ok(Exit::Failed);
     }
     show(runtime, &preview, how.force)?;
-    if *target == Target::Last {
+    if *target == UndoTarget::Last {
         tell_what_stays(runtime, &preview)?;
     }
     if !preview.conflicts.is_empty() && !how.force {
@@ -98,7 +98,9 @@ fn tell_what_stays(runtime: &Runtime, preview: &UndoPreview) -> Result<(), ToolE
     let query = ReceiptQuery { workspace: Some(runtime.workspace().to_owned()), ..ReceiptQuery::default() };
     let entries = runtime.ledger()?.summaries(&query)?;
     for later in entries.iter().map(|entry| &entry.receipt).take_while(|receipt| receipt.id > last) {
-        if let (Reversible::No { why }, State::Completed | State::Failed) = (&later.reversible, later.state) {
+        if let (Reversible::No { why }, ReceiptState::Completed | ReceiptState::Failed) =
+            (&later.reversible, later.state)
+        {
             screen::note(&format!(
                 "{}: call {} ({}) came later and stays: {why}",
                 painted(NOTE, "note"),

@@ -109,10 +109,10 @@ fn line() -> Result<String, ToolError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use haft_tool::Choice;
+    use haft_tool::AnswerOption;
 
     fn question(several: bool) -> UserQuestion {
-        let choice = |label: &str| Choice { label: label.to_owned(), description: String::new() };
+        let choice = |label: &str| AnswerOption { label: label.to_owned(), description: String::new() };
         UserQuestion {
             question: "Which?".to_owned(),
             header: "Which".to_owned(),

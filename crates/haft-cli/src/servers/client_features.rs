@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_tool::{Cancel, Choice, Completion, ModelRole, UserQuestion};
+use haft_tool::{AnswerOption, Cancel, ModelRequest, ModelRole, UserQuestion};
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -82,7 +82,7 @@ impl ServerRequestHandler for ClientFeatures {
         };
         let messages = params.get("messages").and_then(Value::as_array).into_iter().flatten();
         let most = params.get("maxTokens").and_then(Value::as_u64).and_then(|most| u32::try_from(most).ok());
-        let completion = Completion {
+        let completion = ModelRequest {
             role: ModelRole::Small,
             system: params.get("systemPrompt").and_then(Value::as_str).map(str::to_owned),
             prompt: messages.filter_map(said).collect::<Vec<_>>().join("\n\n"),
@@ -107,8 +107,8 @@ impl ServerRequestHandler for ClientFeatures {
 }
 
 /// The choices of a field; empty for free text.
-fn choices(field: &Value) -> Vec<Choice> {
-    let choice = |label: &str| Choice { label: label.to_owned(), description: String::new() };
+fn choices(field: &Value) -> Vec<AnswerOption> {
+    let choice = |label: &str| AnswerOption { label: label.to_owned(), description: String::new() };
     if field.get("type").and_then(Value::as_str) == Some("boolean") {
         return vec![choice("yes"), choice("no")];
     }

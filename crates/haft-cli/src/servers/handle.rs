@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use haft_runtime::Order;
+use haft_runtime::ServerLaunch;
 use haft_tool::{ErrorKind, Secret, ToolError, lock};
 use serde_json::{Value, json};
 
@@ -170,17 +170,17 @@ impl ServerHandle {
         let transport = match &self.entry.location {
             ServerLocation::Process { argv, environment, cwd } => {
                 let grants = known.grants(&self.entry);
-                let order = Order {
+                let launch = ServerLaunch {
                     name: name.clone(),
                     argv: argv.clone(),
                     cwd: cwd.clone(),
                     environment: environment.clone(),
                     writes: grants.writes,
                     network: grants.network.clone(),
-                    unheld: grants.unsandboxed,
+                    unsandboxed: grants.unsandboxed,
                     origin: origin.to_string(),
                 };
-                ServerTransport::Stdio(pipes(runtime.accompany(&order)?))
+                ServerTransport::Stdio(pipes(runtime.start_server(&launch)?))
             }
             ServerLocation::Http { url, headers, .. } => ServerTransport::Http(HttpEndpoint {
                 url: url.clone(),

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use haft_runtime::{Source, WeakRuntime};
+use haft_runtime::{ToolSource, WeakRuntime};
 use haft_tool::{AnyTool, Cancel, ErrorKind, Host, Output, Resource, ToolError, lock};
 use serde_json::{Value, json};
 
@@ -94,13 +94,13 @@ impl Servers {
 
     /// Connects in parallel to every trusted server whose tools are unknown, waiting at most `limit`. Slower servers finish
     /// in the background and announce a changed tool list.
-    pub fn meet(&self, limit: Duration) {
+    pub fn connect_all(&self, limit: Duration) {
         self.0.warn(self.0.handle.iter().filter_map(|handle| handle.untrusted()).map(|why| why.message));
         self.connect_where(|_| true, true, limit);
     }
 
     /// The same for the servers that may have a tool of that name.
-    fn meet_for(&self, name: &str, limit: Duration) {
+    fn connect_for_tool(&self, name: &str, limit: Duration) {
         // The result of the call says why the tool is missing, so no warning is needed.
         self.connect_where(|handle| self.0.may_belong_to(handle, name) != Some(false), false, limit);
     }
@@ -350,8 +350,8 @@ impl ServersInner {
     }
 }
 
-impl Source for Servers {
-    fn join(&self, runtime: WeakRuntime) {
+impl ToolSource for Servers {
+    fn attach(&self, runtime: WeakRuntime) {
         if let Some(handle) = runtime.upgrade() {
             *lock(&self.0.taken) = handle.registry().names().into_iter().collect();
         }
@@ -375,17 +375,17 @@ impl Source for Servers {
         self.0.may_be_undiscovered(name)
     }
 
-    fn absent(&self, name: &str) -> Option<ToolError> {
+    fn why_missing(&self, name: &str) -> Option<ToolError> {
         let handle = self.0.handle.iter().find(|handle| self.0.may_belong_to(handle, name) == Some(true))?;
         Some(handle.missing_tool_error(|tool| self.0.name_if_alone(handle, tool).as_deref() == Some(name)))
     }
 
-    fn meet(&self, limit: Duration) {
-        Self::meet(self, limit);
+    fn connect_all(&self, limit: Duration) {
+        Self::connect_all(self, limit);
     }
 
-    fn meet_for(&self, name: &str, limit: Duration) {
-        Self::meet_for(self, name, limit);
+    fn connect_for_tool(&self, name: &str, limit: Duration) {
+        Self::connect_for_tool(self, name, limit);
     }
 
     fn on_change(&self, callback: OnChange) {

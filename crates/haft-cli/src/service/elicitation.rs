@@ -31,7 +31,7 @@ impl Asker for ClientAsker {
             Ok(Some(content)) if content.get("run").and_then(Value::as_bool) == Some(true) => {
                 Answer::Allow { by: "the client's user".to_owned() }
             }
-            Ok(_) => Answer::Deny { why: "the client's user declined".to_owned() },
+            Ok(_) => Answer::Deny { why: "The client's user declined".to_owned() },
             Err(why) => Answer::Deny { why: unanswered(&why) },
         }
     }
@@ -116,11 +116,11 @@ fn form(
 
 fn unanswered(why: &ClientRequestError) -> String {
     match why {
-        ClientRequestError::Unsupported(what) => format!("the client cannot do this: {what}"),
-        ClientRequestError::Cancelled => "the client disconnected or cancelled the call".to_owned(),
-        ClientRequestError::TimedOut => "the user took too long to answer".to_owned(),
+        ClientRequestError::Unsupported(what) => format!("The client cannot do this: {what}"),
+        ClientRequestError::Cancelled => "The client disconnected or cancelled the call".to_owned(),
+        ClientRequestError::TimedOut => "The user took too long to answer".to_owned(),
         ClientRequestError::Rejected(error) => {
-            format!("the client could not ask its user: {}", error.message)
+            format!("The client could not ask its user: {}", error.message)
         }
     }
 }

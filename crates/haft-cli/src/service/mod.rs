@@ -90,7 +90,7 @@ impl McpService for RuntimeService {
     fn list_tools(&self, cursor: Option<&str>, context: &Arc<RequestContext>) -> Result<ListPage, RpcError> {
         let runtime = self.runtime(context)?;
         // Slower servers announce a changed list later.
-        runtime.meet(CONNECT_TIMEOUT);
+        runtime.connect_all(CONNECT_TIMEOUT);
         let tools = runtime.definitions().iter().map(definition).collect();
         ListPage::new(tools, cursor, PAGE_SIZE, TOOLS_CACHE)
     }
@@ -102,7 +102,7 @@ impl McpService for RuntimeService {
         context: &Arc<RequestContext>,
     ) -> Result<Value, RpcError> {
         let runtime = self.runtime(context)?;
-        if !runtime.knows(name) {
+        if !runtime.may_have_tool(name) {
             return Err(RpcError::invalid_params(format!(
                 "Unknown tool: {name:?}. tools/list has the available ones."
             )));

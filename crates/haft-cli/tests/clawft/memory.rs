@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use haft::{ErrorKind, Mode, Settings, Target, json};
+use haft::{ErrorKind, Mode, Settings, UndoTarget, json};
 use tempfile::TempDir;
 
 use crate::house::House;
@@ -67,7 +67,7 @@ async fn a_write_to_memory_is_recorded_and_taken_back_like_any_other() {
     assert_eq!(json!(result.receipt.effects), json!([{"effect": "write", "path": path}]));
     let changed: Vec<&Path> = result.receipt.changes.iter().map(|change| change.path.as_path()).collect();
     assert_eq!(changed, [Path::new(&path)]);
-    let preview = clawft.haft.undo_preview(&Target::Call(result.receipt.id)).unwrap();
+    let preview = clawft.haft.undo_preview(&UndoTarget::Call(result.receipt.id)).unwrap();
     clawft.haft.undo(&preview, false, haft::CallOptions::default()).await.unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
 }

@@ -9,7 +9,7 @@ mod program;
 use std::sync::{Arc, Mutex};
 
 use haft::{
-    AgentOrder, AgentReport, Call, CallOptions, CallResult, Cancel, ErrorKind, Execution, Host, Output,
+    AgentReport, AgentRequest, Call, CallOptions, CallResult, Cancel, ErrorKind, Execution, Host, Output,
     PlanReady, Resource, Runtime, ToolError, UserQuestion, Value, json,
 };
 use tempfile::TempDir;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 #[derive(Default)]
 struct Double {
     asked: Mutex<Vec<UserQuestion>>,
-    ordered: Mutex<Vec<AgentOrder>>,
+    ordered: Mutex<Vec<AgentRequest>>,
     plans: Mutex<Vec<PlanReady>>,
     told: Mutex<Vec<(String, Value)>>,
 }
@@ -33,7 +33,7 @@ impl Host for Double {
         Ok(questions.iter().map(answer).collect())
     }
 
-    fn agent(&self, order: &AgentOrder, _: &Cancel) -> Result<AgentReport, ToolError> {
+    fn agent(&self, order: &AgentRequest, _: &Cancel) -> Result<AgentReport, ToolError> {
         self.ordered.lock().unwrap().push(order.clone());
         let said = (!order.background).then(|| format!("did {}", order.prompt));
         Ok(AgentReport { id: "agent_7".into(), said, turns: 3, tokens: 99 })
@@ -160,7 +160,7 @@ async fn an_agent_gets_its_whole_order_and_its_report_comes_back() {
     let structured = result.output.structured.unwrap();
     assert_eq!((&structured["status"], &structured["agentId"]), (&json!("completed"), &json!("agent_7")));
     let some = |text: &str| Some(text.to_owned());
-    let expected = AgentOrder {
+    let expected = AgentRequest {
         description: "count".into(),
         prompt: "count files".into(),
         kind: "Explore".into(),
@@ -222,7 +222,7 @@ async fn without_a_host_each_tool_says_so() {
     let runtime = builder.dialect(haft::claude()).build().unwrap();
     let agent = json!({"description": "d", "prompt": "p", "subagent_type": "s"});
     for (tool, arguments, words) in [
-        ("AskUserQuestion", json!({"questions": [question("a", false)]}), "nobody is here to answer"),
+        ("AskUserQuestion", json!({"questions": [question("a", false)]}), "No one can answer"),
         ("Agent", agent, "agents cannot be started here"),
         ("ExitPlanMode", json!({}), "no plan mode"),
         ("ListMcpResources", json!({}), "no MCP servers"),

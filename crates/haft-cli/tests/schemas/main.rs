@@ -8,7 +8,7 @@ mod published;
 mod shape;
 mod typescript;
 
-use haft::formats::{Format, definitions};
+use haft::formats::{ProviderFormat, definitions};
 use haft::{Definition, Runtime, Settings, Value, dialects};
 
 /// The tools of each dialect, in the order of its document.
@@ -66,7 +66,7 @@ fn defined(dialect: &str) -> Vec<Definition> {
 
 /// How many bytes a provider is sent in the commonest format.
 fn as_sent(dialect: &str) -> usize {
-    definitions(Format::Openai, &defined(dialect)).to_string().len()
+    definitions(ProviderFormat::Openai, &defined(dialect)).to_string().len()
 }
 
 #[test]
@@ -106,8 +106,13 @@ fn tools_whose_result_is_one_value_declare_its_schema_and_only_mcp_is_sent_it() 
             assert_eq!(tool.output_schema.is_some(), whole, "{dialect} {}", tool.name);
         }
         let sent = |format| definitions(format, &tools).to_string();
-        assert_eq!(sent(Format::Mcp).contains("outputSchema"), whole, "{dialect}");
-        for format in [Format::Openai, Format::Anthropic, Format::Gemini, Format::Ollama] {
+        assert_eq!(sent(ProviderFormat::Mcp).contains("outputSchema"), whole, "{dialect}");
+        for format in [
+            ProviderFormat::Openai,
+            ProviderFormat::Anthropic,
+            ProviderFormat::Gemini,
+            ProviderFormat::Ollama,
+        ] {
             assert!(!sent(format).contains("original_count"), "{dialect} {format:?}");
         }
     }

@@ -1,6 +1,6 @@
 //! What each provider refuses in a tool definition, checked on the envelopes as they are sent.
 
-use haft::formats::{Format, definitions};
+use haft::formats::{ProviderFormat, definitions};
 use haft::{Value, dialects};
 
 use crate::defined;
@@ -22,7 +22,12 @@ fn each(place: &str, schema: &Value, look: &mut dyn FnMut(&str, &Value)) {
 }
 
 /// Runs a check on each definition of each dialect: its place, its envelope, its schema.
-fn each_sent(format: Format, at: fn(&Value) -> &Value, schema: &str, check: &dyn Fn(&str, &Value, &Value)) {
+fn each_sent(
+    format: ProviderFormat,
+    at: fn(&Value) -> &Value,
+    schema: &str,
+    check: &dyn Fn(&str, &Value, &Value),
+) {
     for dialect in dialects::NAMES {
         let sent = definitions(format, &defined(dialect));
         let list = at(&sent).as_array().unwrap_or_else(|| panic!("{dialect}: no list in {sent}"));
@@ -42,7 +47,7 @@ fn is_plain(text: &str, most: usize, more: &str) -> bool {
 
 #[test]
 fn openai_takes_every_definition() {
-    each_sent(Format::Openai, |sent| sent, "parameters", &|place, tool, schema| {
+    each_sent(ProviderFormat::Openai, |sent| sent, "parameters", &|place, tool, schema| {
         assert!(is_plain(tool["name"].as_str().unwrap(), 64, "_-"), "{place}");
         assert!((1..=1_024).contains(&tool["description"].as_str().unwrap().chars().count()), "{place}");
         assert_eq!(schema["type"], "object", "{place}");
@@ -66,7 +71,7 @@ fn openai_takes_every_definition() {
 
 #[test]
 fn strict_mode_is_not_claimed_where_a_parameter_is_optional() {
-    each_sent(Format::Openai, |sent| sent, "parameters", &|place, tool, schema| {
+    each_sent(ProviderFormat::Openai, |sent| sent, "parameters", &|place, tool, schema| {
         let fields = schema["properties"].as_object().map_or(0, serde_json::Map::len);
         let required = schema["required"].as_array().map_or(0, Vec::len);
         assert!(fields == required || tool["strict"] != true, "{place}");
@@ -75,7 +80,7 @@ fn strict_mode_is_not_claimed_where_a_parameter_is_optional() {
 
 #[test]
 fn anthropic_takes_every_definition() {
-    each_sent(Format::Anthropic, |sent| sent, "input_schema", &|place, tool, schema| {
+    each_sent(ProviderFormat::Anthropic, |sent| sent, "input_schema", &|place, tool, schema| {
         assert!(is_plain(tool["name"].as_str().unwrap(), 64, "_-"), "{place}");
         assert_eq!(schema["type"], "object", "{place}");
         for refused in ["anyOf", "oneOf", "allOf"] {
@@ -112,7 +117,7 @@ const GEMINI: &[&str] = &[
 #[test]
 fn gemini_takes_every_definition() {
     each_sent(
-        Format::Gemini,
+        ProviderFormat::Gemini,
         |sent| &sent[0]["functionDeclarations"],
         "parametersJsonSchema",
         &|place, tool, schema| {
@@ -143,7 +148,7 @@ fn gemini_takes_every_definition() {
 
 #[test]
 fn ollama_loses_nothing_that_a_call_needs() {
-    each_sent(Format::Ollama, |sent| sent, "parameters", &|place, _, schema| {
+    each_sent(ProviderFormat::Ollama, |sent| sent, "parameters", &|place, _, schema| {
         // What it does not know it drops without a word: a schema must not say by such a keyword what kind of value it wants.
         each(place, schema, &mut |place, schema| {
             for refused in ["oneOf", "allOf", "$ref", "const", "not", "if"] {
@@ -155,7 +160,7 @@ fn ollama_loses_nothing_that_a_call_needs() {
 
 #[test]
 fn mcp_takes_every_definition() {
-    each_sent(Format::Mcp, |sent| &sent["tools"], "inputSchema", &|place, tool, schema| {
+    each_sent(ProviderFormat::Mcp, |sent| &sent["tools"], "inputSchema", &|place, tool, schema| {
         assert!(is_plain(tool["name"].as_str().unwrap(), 128, "_-."), "{place}");
         assert_eq!(schema["type"], "object", "{place}");
         assert!(tool["annotations"]["readOnlyHint"].is_boolean(), "{place}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use haft::{CallOptions, ErrorKind, State, Target, json};
+use haft::{CallOptions, ErrorKind, ReceiptState, UndoTarget, json};
 
 use crate::house::terminal::Terminal;
 use crate::house::{self, House};
@@ -51,7 +51,7 @@ async fn tasks_end_with_their_session() {
             drop(stage.haft);
         }
         assert_eq!(processes(stage.house.root()), Vec::<PathBuf>::new());
-        assert_eq!(ledger.receipt(number).unwrap().state, State::Interrupted);
+        assert_eq!(ledger.receipt(number).unwrap().state, ReceiptState::Interrupted);
         if let Some(haft) = kept {
             let late = haft.call("Bash", json!({"command": "true", "run_in_background": true})).await;
             let said = late.output.as_text();
@@ -105,9 +105,11 @@ async fn nothing_of_a_task_outlives_a_killed_session_and_its_changes_are_taken_b
     let receipts = ledger.receipts(&haft::ReceiptQuery::default()).unwrap();
     let tasks: Vec<_> = receipts.iter().filter(|receipt| receipt.call_id.ends_with("/task")).collect();
     assert_eq!(tasks.len(), 3);
-    assert!(tasks.iter().all(|receipt| receipt.state == State::Interrupted && !receipt.changes.is_empty()));
+    assert!(
+        tasks.iter().all(|receipt| receipt.state == ReceiptState::Interrupted && !receipt.changes.is_empty())
+    );
     for receipt in tasks {
-        let preview = haft.undo_preview(&Target::Call(receipt.id)).unwrap();
+        let preview = haft.undo_preview(&UndoTarget::Call(receipt.id)).unwrap();
         haft.undo(&preview, false, CallOptions::default()).await.unwrap();
     }
     assert_eq!(fs::read_to_string(work.join("file0")).unwrap(), "old");

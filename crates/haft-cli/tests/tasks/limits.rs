@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use haft::{ErrorKind, Output, State, TaskClass, World, json};
+use haft::{ErrorKind, Output, ReceiptState, TaskClass, World, json};
 
 use crate::house::House;
 use crate::stage::{Made, Stage, builder, id, processes, request, structured};
@@ -19,7 +19,7 @@ async fn a_task_has_no_time_limit_but_the_one_it_is_given() {
     assert_eq!(structured(&ended)["task"]["status"], "timed_out");
     let receipt = structured(&ended)["receipt"].as_i64().unwrap();
     let receipt = stage.haft.ledger().unwrap().receipt(receipt).unwrap();
-    assert_eq!((receipt.state, receipt.error_kind), (State::Failed, Some(ErrorKind::Timeout)));
+    assert_eq!((receipt.state, receipt.error_kind), (ReceiptState::Failed, Some(ErrorKind::Timeout)));
 }
 
 #[tokio::test]

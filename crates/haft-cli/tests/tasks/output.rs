@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft::{Call, CallOptions, Cancel, ErrorKind, Execution, State, TaskState, json};
+use haft::{Call, CallOptions, Cancel, ErrorKind, Execution, ReceiptState, TaskState, json};
 
 use crate::stage::{Stage, id, structured};
 
@@ -130,7 +130,7 @@ async fn the_end_of_a_task_wakes_whoever_waits_for_one() {
     stage.house.write("go", "");
     let ended = waiting.await.unwrap();
     assert_eq!((&ended.id, ended.state), (&id, TaskState::Failed));
-    assert_eq!(stage.haft.ledger().unwrap().receipt(ended.receipt).unwrap().state, State::Failed);
+    assert_eq!(stage.haft.ledger().unwrap().receipt(ended.receipt).unwrap().state, ReceiptState::Failed);
     let notice = haft::dialects::claude::notice(&ended);
     assert!(notice.contains(&format!("<task-id>{id}</task-id>\n<status>failed</status>")), "{notice}");
     assert!(notice.contains("Exit code 7"), "{notice}");

@@ -1,6 +1,6 @@
 //! A task in the ledger: its own receipt, its changes, what it was refused.
 
-use haft::{CallOptions, Reversible, State, Target, json};
+use haft::{CallOptions, ReceiptState, Reversible, UndoTarget, json};
 
 use crate::stage::{Stage, id, structured};
 
@@ -15,16 +15,19 @@ async fn a_task_has_a_receipt_of_its_own_and_its_changes_are_taken_back() {
 
     let ledger = stage.haft.ledger().unwrap();
     let own = ledger.receipt(started.receipt.id).unwrap();
-    assert_eq!((own.state, own.changes.len(), &own.reversible), (State::Completed, 0, &Reversible::Yes));
+    assert_eq!(
+        (own.state, own.changes.len(), &own.reversible),
+        (ReceiptState::Completed, 0, &Reversible::Yes)
+    );
     let receipt = ledger.receipt(number).unwrap();
     assert_eq!(receipt.call_id, format!("{}/task", own.call_id));
-    assert_eq!((receipt.tool.as_str(), receipt.state), ("Bash", State::Completed));
+    assert_eq!((receipt.tool.as_str(), receipt.state), ("Bash", ReceiptState::Completed));
     assert_eq!((receipt.changes.len(), &receipt.reversible), (3, &Reversible::Yes), "{:?}", receipt.changes);
     assert!(receipt.enforcement.unwrap().contains("witness"));
     assert_eq!(receipt.decision, own.decision);
     assert_eq!(ledger.blob(&receipt.full_output.unwrap()).unwrap(), b"said\n", "what it said stays readable");
 
-    let preview = stage.haft.undo_preview(&Target::Last).unwrap();
+    let preview = stage.haft.undo_preview(&UndoTarget::Last).unwrap();
     assert_eq!(preview.receipts.first().unwrap().id, number);
     stage.haft.undo(&preview, false, CallOptions::default()).await.unwrap();
     assert_eq!(stage.house.read("old"), "old");
@@ -37,12 +40,12 @@ async fn a_running_task_is_running_in_the_ledger_and_is_not_taken_back_yet() {
     let started = stage.started("echo x > made; echo up; wait_for go").await;
     let (id, number) = (id(&started), structured(&started)["receipt"].as_i64().unwrap());
     stage.until(&id, 3).await;
-    assert_eq!(stage.haft.ledger().unwrap().receipt(number).unwrap().state, State::Running);
-    let preview = stage.haft.undo_preview(&Target::Call(number)).unwrap();
+    assert_eq!(stage.haft.ledger().unwrap().receipt(number).unwrap().state, ReceiptState::Running);
+    let preview = stage.haft.undo_preview(&UndoTarget::Call(number)).unwrap();
     assert_eq!(preview.blocked, [(number, "it is still running".to_owned())]);
     stage.haft.call("TaskStop", json!({"task_id": id})).await;
     let receipt = stage.haft.ledger().unwrap().receipt(number).unwrap();
-    assert_eq!((receipt.state, receipt.changes.len()), (State::Interrupted, 1));
+    assert_eq!((receipt.state, receipt.changes.len()), (ReceiptState::Interrupted, 1));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use haft::{Cancel, Completion, Content, Host, ModelRole, Network, Runtime, ToolError};
+use haft::{Cancel, Content, Host, ModelRequest, ModelRole, Network, Runtime, ToolError};
 use serde_json::{Value, json};
 
 use crate::house::House;
@@ -115,7 +115,7 @@ fn a_page_of_five_megabytes_takes_no_memory_to_speak_of() {
 }
 
 struct Small {
-    asked: Mutex<Vec<Completion>>,
+    asked: Mutex<Vec<ModelRequest>>,
 }
 
 impl Host for Small {
@@ -123,7 +123,7 @@ impl Host for Small {
         role == ModelRole::Small
     }
 
-    fn complete(&self, completion: &Completion, _: &Cancel) -> Result<String, ToolError> {
+    fn complete(&self, completion: &ModelRequest, _: &Cancel) -> Result<String, ToolError> {
         self.asked.lock().unwrap().push(completion.clone());
         Ok("It is about cats.".to_owned())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use haft_ledger::{CallRecord, GcPolicy, Ledger, ReceiptQuery};
-use haft_tool::{CallEnd, Change, Node, Record, State};
+use haft_tool::{CallEnd, Change, Node, ReceiptState, Record};
 
 use crate::fixture::{Fixture, blank_receipt, ended, file, finish, handle, hash_of, intent};
 
@@ -74,7 +74,7 @@ fn gc_never_removes_what_a_running_call_needs() {
                 assert_eq!(ledger.blob(hash_of(&change.before)).unwrap(), bytes, "round {n}");
                 record.changed(change);
                 let full_output = Some(String::from_utf8(bytes).unwrap());
-                record.finish(&CallEnd { full_output, ..ended(State::Completed) }).unwrap();
+                record.finish(&CallEnd { full_output, ..ended(ReceiptState::Completed) }).unwrap();
             }
         });
         while !writing.is_finished() {

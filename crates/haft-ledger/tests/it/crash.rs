@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use haft_ledger::{CallRecord, Ledger};
-use haft_tool::{Change, ErrorKind, Intent, Node, Record, State};
+use haft_tool::{Change, ErrorKind, Intent, Node, ReceiptState, Record};
 
 use crate::fixture::{EmptyView, Fixture, blank_receipt, file, finish, handle, hash_of, intent};
 
@@ -102,10 +102,14 @@ fn acknowledged_calls_survive_a_kill_and_the_rest_is_interrupted() {
             }
         }
         for id in &finished {
-            assert_eq!(ledger.receipt(*id).unwrap().state, State::Completed, "round {round}, call {id}");
+            assert_eq!(
+                ledger.receipt(*id).unwrap().state,
+                ReceiptState::Completed,
+                "round {round}, call {id}"
+            );
         }
         for (receipt, temps) in &recovered {
-            assert_eq!(receipt.state, State::Interrupted);
+            assert_eq!(receipt.state, ReceiptState::Interrupted);
             assert!(!finished.contains(&receipt.id));
             assert_eq!(temps.len(), receipt.changes.len());
             assert_eq!(&ledger.receipt(receipt.id).unwrap(), receipt);
@@ -126,7 +130,10 @@ fn interrupted_call_can_be_undone_and_names_its_temporary_files() {
     fixture.kill_running();
     let recovered = fixture.ledger.recover(&mut EmptyView).unwrap();
     let [(receipt, temps)] = &recovered[..] else { panic!("{recovered:?}") };
-    assert_eq!((receipt.state, receipt.error_kind), (State::Interrupted, Some(ErrorKind::Interrupted)));
+    assert_eq!(
+        (receipt.state, receipt.error_kind),
+        (ReceiptState::Interrupted, Some(ErrorKind::Interrupted))
+    );
     assert_eq!(temps, &[temp]);
     assert_eq!(fixture.ledger.next_to_undo(Path::new("/w")).unwrap().as_ref(), Some(receipt));
     assert_eq!(fixture.ledger.blob(hash_of(&change.before)).unwrap(), b"before");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use haft_ledger::{CallRecord, Ledger, LedgerHandle, NewSession, WorkspaceView};
 use haft_tool::{
-    CallEnd, Change, FileContent, FileId, FileNode, Intent, Node, Receipt, Record, Reversible, State,
+    CallEnd, Change, FileContent, FileId, FileNode, Intent, Node, Receipt, ReceiptState, Record, Reversible,
     ToolError, json, now_ms,
 };
 use tempfile::TempDir;
@@ -98,12 +98,12 @@ pub(crate) fn handle(home: &Path) -> Arc<LedgerHandle> {
     Arc::new(LedgerHandle::new(home.to_owned(), new, None))
 }
 
-pub(crate) fn ended(state: State) -> CallEnd {
+pub(crate) fn ended(state: ReceiptState) -> CallEnd {
     CallEnd { state, ..CallEnd::default() }
 }
 
 pub(crate) fn finish(record: &CallRecord) -> Receipt {
-    record.finish(&ended(State::Completed)).unwrap()
+    record.finish(&ended(ReceiptState::Completed)).unwrap()
 }
 
 pub(crate) fn intent<'a>(change: &Change, previous: &'a [u8]) -> Intent<'a> {
@@ -116,7 +116,7 @@ pub(crate) fn blank_receipt() -> Receipt {
         tool: "Read".into(),
         workspace: "/w".into(),
         input: json!({ "file_path": "/w/a.txt" }),
-        state: State::Completed,
+        state: ReceiptState::Completed,
         started_at: now_ms(),
         reversible: Reversible::Yes,
         ..Receipt::default()

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_ledger::{EventLog, Expected, GcPolicy, Ledger, ReceiptQuery};
-use haft_tool::{CallEnd, Change, Node, Record, State, json};
+use haft_tool::{CallEnd, Change, Node, ReceiptState, Record, json};
 
 use crate::fixture::{EmptyView, Fixture, ended, file, intent, large};
 
@@ -83,7 +83,7 @@ fn any_edit_of_any_column_is_survived() {
     for (table, columns) in columns {
         for column in columns {
             let fixture = Fixture::new();
-            let long = CallEnd { result: Some("x".repeat(50_000)), ..ended(State::Completed) };
+            let long = CallEnd { result: Some("x".repeat(50_000)), ..ended(ReceiptState::Completed) };
             fixture.record().finish(&long).unwrap();
             let wrote = fixture.write("a", &large(1), b"1");
             fixture.undo(&[&wrote]);
@@ -96,7 +96,7 @@ fn any_edit_of_any_column_is_survived() {
                 let sql = format!("UPDATE OR IGNORE {table} SET {column} = {value}");
                 drop(rusqlite::Connection::open(fixture.database()).unwrap().execute(&sql, []));
                 read_everything(&fixture.ledger, &fixture.session);
-                drop(fixture.record().finish(&ended(State::Completed)));
+                drop(fixture.record().finish(&ended(ReceiptState::Completed)));
             }
         }
     }

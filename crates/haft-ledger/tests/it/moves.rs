@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use haft_ledger::WorkspaceView;
 use haft_ledger::undo::UndoStep;
-use haft_tool::{Change, FileContent, FileId, Node, Receipt, Record, State, ToolError};
+use haft_tool::{Change, FileContent, FileId, Node, Receipt, ReceiptState, Record, ToolError};
 use proptest::prelude::*;
 
 use crate::fixture::{Fixture, blank_receipt, file};
@@ -163,7 +163,7 @@ fn assert_recovered_and_undone(start: &[Operation], operations: &[Operation]) {
     let recovered = fixture.ledger.recover(&mut Model(&now)).unwrap();
     assert_eq!(recovered.len(), 1);
     let receipt = fixture.ledger.receipt(id).unwrap();
-    assert_eq!(receipt.state, State::Interrupted);
+    assert_eq!(receipt.state, ReceiptState::Interrupted);
     let plan = planned(&[receipt], &now);
     assert!(plan.conflicts.is_empty(), "{:?}", plan.conflicts);
     let mut tree = now.clone();

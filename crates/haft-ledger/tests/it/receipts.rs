@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use haft_ledger::{CallRecord, GcPolicy, Ledger, ReceiptQuery};
 use haft_tool::{
-    CallEnd, Change, Effect, ErrorKind, FileContent, Intent, Node, Receipt, Record, State, json,
+    CallEnd, Change, Effect, ErrorKind, FileContent, Intent, Node, Receipt, ReceiptState, Record, json,
 };
 
 use crate::fixture::{EmptyView, Fixture, blank_receipt, ended, file, finish, hash_of, intent};
@@ -28,9 +28,9 @@ fn running_call_is_visible_to_others_until_it_is_finished() {
     let other = Ledger::open(fixture.home()).unwrap();
     let (record, id) = fixture.running();
     assert_eq!(record.begin().unwrap(), id, "it begins once");
-    assert_eq!(other.receipt(id).unwrap().state, State::Running);
+    assert_eq!(other.receipt(id).unwrap().state, ReceiptState::Running);
     assert!(other.recover(&mut EmptyView).unwrap().is_empty(), "its process lives");
-    let failed = CallEnd { error_kind: Some(ErrorKind::Timeout), ..ended(State::Failed) };
+    let failed = CallEnd { error_kind: Some(ErrorKind::Timeout), ..ended(ReceiptState::Failed) };
     let receipt = record.finish(&failed).unwrap();
     assert_eq!((receipt.id, receipt.error_kind), (id, Some(ErrorKind::Timeout)));
     assert_eq!(other.receipt(id).unwrap(), receipt);
@@ -45,7 +45,7 @@ fn intent_and_previous_content_are_stored_before_the_change() {
         let (record, change) = (fixture.record(), Change::new("/w/a", file(&before), file(b"new")));
         record.intend(&mut [intent(&change, &before)]).unwrap();
         let seen = other.receipt(record.receipt_id()).unwrap();
-        assert_eq!((seen.state, &seen.changes[..]), (State::Running, std::slice::from_ref(&change)));
+        assert_eq!((seen.state, &seen.changes[..]), (ReceiptState::Running, std::slice::from_ref(&change)));
         assert_eq!(other.blob(hash_of(&change.before)).unwrap(), before);
     }
 }
@@ -90,15 +90,15 @@ fn ended_call_changes_nothing_and_has_one_receipt() {
     let change = Change::new("/w/a", Node::Absent, Node::Dir { mode: 0o755 });
     let late = record.intend(&mut [Intent { change, previous: FileContent::None, temp: None }]);
     assert_eq!(late.unwrap_err().kind, ErrorKind::Interrupted);
-    assert!(record.finish(&ended(State::Completed)).is_err());
-    assert!(record.abandon(&ended(State::Interrupted)).is_none());
+    assert!(record.finish(&ended(ReceiptState::Completed)).is_err());
+    assert!(record.abandon(&ended(ReceiptState::Interrupted)).is_none());
     assert_eq!(fixture.ledger.stats().unwrap().receipts, 1);
 }
 
 #[test]
 fn call_cannot_end_as_running() {
     let fixture = Fixture::new();
-    assert!(fixture.record().finish(&ended(State::Running)).is_err());
+    assert!(fixture.record().finish(&ended(ReceiptState::Running)).is_err());
     assert_eq!(fixture.ledger.stats().unwrap().receipts, 0);
 }
 
@@ -208,7 +208,7 @@ fn only_a_completed_undo_counts() {
     let fixture = Fixture::new();
     let wrote = fixture.write("a", b"0", b"1");
     let failed = fixture.record_of(Receipt { undoes: vec![wrote.id, 99], ..blank_receipt() });
-    failed.finish(&ended(State::Failed)).unwrap();
+    failed.finish(&ended(ReceiptState::Failed)).unwrap();
     assert_eq!(fixture.ledger.undone_by(wrote.id).unwrap(), None);
     assert_eq!(fixture.ledger.next_to_undo(Path::new("/w")).unwrap().unwrap().id, wrote.id);
     assert!(fixture.ledger.next_to_redo(Path::new("/w")).unwrap().is_none());
@@ -217,16 +217,16 @@ fn only_a_completed_undo_counts() {
 #[test]
 fn session_has_the_newest_note_of_a_completed_call() {
     let fixture = Fixture::new();
-    let set = |state: State, note: &str| {
+    let set = |state: ReceiptState, note: &str| {
         let record = fixture.record();
         record.set_note("todos", json!(note));
         assert_eq!(record.note("todos").unwrap(), Some(json!(note)), "the call itself sees it at once");
         record.finish(&ended(state)).unwrap();
     };
     assert_eq!(fixture.record().note("todos").unwrap(), None);
-    set(State::Completed, "one");
-    set(State::Completed, "two");
-    set(State::Failed, "three");
+    set(ReceiptState::Completed, "one");
+    set(ReceiptState::Completed, "two");
+    set(ReceiptState::Failed, "three");
     fixture.read();
     assert_eq!(fixture.record().note("todos").unwrap(), Some(json!("two")));
     let other = CallRecord::new(fixture.other_session(), blank_receipt());
@@ -239,13 +239,14 @@ fn task_has_a_running_receipt_of_its_own() {
     let call = fixture.record();
     let task = call.open_task().unwrap();
     let receipt = fixture.ledger.receipt(task.receipt_id()).unwrap();
-    assert_eq!((receipt.state, receipt.call_id.as_str()), (State::Running, "call-1/task"));
+    assert_eq!((receipt.state, receipt.call_id.as_str()), (ReceiptState::Running, "call-1/task"));
     let started = finish(&call);
     assert_ne!(started.id, receipt.id);
     task.witnessed(vec![Change::new("/w/a", Node::Absent, file(b"a"))]);
-    task.finish_task(CallEnd { full_output: Some("printed".into()), ..ended(State::Completed) }).unwrap();
+    task.finish_task(CallEnd { full_output: Some("printed".into()), ..ended(ReceiptState::Completed) })
+        .unwrap();
     let receipt = fixture.ledger.receipt(receipt.id).unwrap();
-    assert_eq!((receipt.state, receipt.changes.len()), (State::Completed, 1));
+    assert_eq!((receipt.state, receipt.changes.len()), (ReceiptState::Completed, 1));
     assert_eq!(fixture.ledger.blob(&receipt.full_output.unwrap()).unwrap(), b"printed");
     assert!(call.open_task().is_err(), "the call has ended");
 }

@@ -1,12 +1,12 @@
 //! The result of every call is stored.
 
 use haft_ledger::GcPolicy;
-use haft_tool::{CallEnd, ErrorKind, State};
+use haft_tool::{CallEnd, ErrorKind, ReceiptState};
 
 use crate::fixture::{Fixture, ended};
 
 fn with_result(fixture: &Fixture, result: &str) -> i64 {
-    let end = CallEnd { result: Some(result.to_owned()), ..ended(State::Completed) };
+    let end = CallEnd { result: Some(result.to_owned()), ..ended(ReceiptState::Completed) };
     fixture.record().finish(&end).unwrap().id
 }
 
@@ -33,7 +33,7 @@ fn result_of_a_call_that_was_running_is_stored() {
     let fixture = Fixture::new();
     let (record, id) = fixture.running();
     assert_eq!(fixture.ledger.result(id).unwrap(), None);
-    let end = CallEnd { result: Some("shown".to_owned()), ..ended(State::Failed) };
+    let end = CallEnd { result: Some("shown".to_owned()), ..ended(ReceiptState::Failed) };
     record.finish(&end).unwrap();
     assert_eq!(fixture.ledger.result(id).unwrap().as_deref(), Some("shown"));
 }
@@ -45,7 +45,7 @@ fn full_output_is_stored_beside_the_result() {
         let end = CallEnd {
             result: Some("a part".to_owned()),
             full_output: Some(full.clone()),
-            ..ended(State::Completed)
+            ..ended(ReceiptState::Completed)
         };
         let receipt = fixture.record().finish(&end).unwrap();
         assert_eq!(fixture.ledger.blob(receipt.full_output.as_ref().unwrap()).unwrap(), full.as_bytes());

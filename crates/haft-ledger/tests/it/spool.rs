@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use haft_ledger::GcPolicy;
-use haft_tool::{CallEnd, Change, FileContent, Node, Record, Reversible, State};
+use haft_tool::{CallEnd, Change, FileContent, Node, ReceiptState, Record, Reversible};
 
 use crate::fixture::{EmptyView, Fixture, ended, file, finish, hash_of, large};
 
@@ -118,7 +118,7 @@ fn dead_call_keeps_its_contents_and_is_recovered_once() {
     fixture.kill_running();
     let recovered = fixture.ledger.recover(&mut EmptyView).unwrap();
     let [(receipt, _)] = &recovered[..] else { panic!("{recovered:?}") };
-    assert_eq!((receipt.state, &receipt.reversible), (State::Interrupted, &Reversible::Yes));
+    assert_eq!((receipt.state, &receipt.reversible), (ReceiptState::Interrupted, &Reversible::Yes));
     assert_eq!(
         receipt.changes,
         [Change::new("/w/a", file(b"old"), Node::Absent), Change::new("/w/b", file(&large(1)), Node::Absent)]
@@ -152,8 +152,8 @@ fn abandoned_command_is_left_to_the_next_recovery() {
     let fixture = Fixture::new();
     let (record, _) = fixture.running();
     witness(&record, "/w/a", b"old");
-    let end = CallEnd { error: Some("given up".into()), ..ended(State::Interrupted) };
-    assert_eq!(record.abandon(&end).unwrap().state, State::Interrupted);
+    let end = CallEnd { error: Some("given up".into()), ..ended(ReceiptState::Interrupted) };
+    assert_eq!(record.abandon(&end).unwrap().state, ReceiptState::Interrupted);
     let recovered = fixture.ledger.recover(&mut EmptyView).unwrap();
     assert_eq!(recovered[0].0.error.as_deref(), Some("given up"));
     assert_eq!(recovered[0].0.changes.len(), 1);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use haft_ledger::undo::{UndoPlan, UndoStep, plan};
-use haft_tool::{Change, Node, Receipt, Reversible, State};
+use haft_tool::{Change, Node, Receipt, ReceiptState, Reversible};
 use proptest::prelude::*;
 
 use crate::fixture::{blank_receipt, file};
@@ -185,7 +185,7 @@ proptest! {
         let start = operations[..half].iter().fold(Tree::new(), |tree, operation| applied(&tree, operation));
         let mut call = blank_receipt();
         call.id = 1;
-        call.state = State::Interrupted;
+        call.state = ReceiptState::Interrupted;
         let mut tree = start.clone();
         for operation in &operations[half..] {
             let after = applied(&tree, operation);
@@ -258,7 +258,7 @@ fn restored_path_needs_no_step_and_is_no_conflict() {
 #[test]
 fn interrupted_call_may_or_may_not_have_made_its_change() {
     let mut receipts = calls(&[(1, file(b"0"), file(b"1")), (2, file(b"1"), file(b"2"))]);
-    receipts[1].state = State::Interrupted;
+    receipts[1].state = ReceiptState::Interrupted;
     for (now, conflicts) in [(b"1", 0), (b"2", 0), (b"3", 1)] {
         let plan = planned(&receipts, &tree_with(file(now)));
         assert_eq!(plan.conflicts.len(), conflicts);
@@ -273,7 +273,7 @@ fn interrupted_call_may_or_may_not_have_made_its_change() {
 fn calls_that_cannot_be_undone_are_listed_with_the_reason() {
     let mut receipts = calls(&[(1, file(b"0"), file(b"1")), (2, file(b"1"), file(b"2"))]);
     receipts[0].reversible = Reversible::No { why: "it sent mail".into() };
-    receipts[1].state = State::Running;
+    receipts[1].state = ReceiptState::Running;
     let mut fifo = blank_receipt();
     fifo.id = 3;
     fifo.changes = vec![Change::new("/w/fifo", Node::Special, Node::Absent)];

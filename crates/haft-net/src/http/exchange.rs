@@ -36,7 +36,7 @@ const RESERVED_HEADERS: [&str; 9] = [
 ];
 
 /// A request ready to be sent.
-pub(super) struct OutgoingRequest {
+pub(super) struct CheckedRequest {
     pub(super) method: Method,
     pub(super) target: HttpTarget,
     pub(super) headers: HeaderMap,
@@ -97,7 +97,7 @@ pub(super) fn response_headers(headers: &HeaderMap) -> Vec<(String, String)> {
 pub(super) async fn send(
     service: &HttpService,
     check: &ReachCheck,
-    request: &OutgoingRequest,
+    request: &CheckedRequest,
 ) -> Result<IncomingResponse, ToolError> {
     let client = PinnedClient::connect(service, check, &request.target, 0).await?;
     let response = client.send(request).await?;
@@ -152,8 +152,8 @@ impl PinnedClient {
         Ok(Self { client, proxy })
     }
 
-    pub(super) async fn send(&self, request: &OutgoingRequest) -> Result<reqwest::Response, ToolError> {
-        let OutgoingRequest { method, target, headers, body } = request;
+    pub(super) async fn send(&self, request: &CheckedRequest) -> Result<reqwest::Response, ToolError> {
+        let CheckedRequest { method, target, headers, body } = request;
         let mut builder = self.client.request(method.clone(), target.url.clone()).headers(headers.clone());
         if let Some(body) = body {
             builder = builder.body(body.clone());

@@ -6,7 +6,7 @@ use reqwest::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, Hea
 
 use super::cache::CachedResponse;
 use super::error;
-use super::exchange::{OutgoingRequest, method, request_headers, send};
+use super::exchange::{CheckedRequest, method, request_headers, send};
 use super::reach::ReachCheck;
 use super::service::HttpService;
 use super::target::HttpTarget;
@@ -22,7 +22,7 @@ pub(super) async fn fetch_following(
 ) -> Result<CachedResponse, ToolError> {
     let method = method(&request.method.to_ascii_uppercase())?;
     let (headers, body) = (request_headers(&request.headers)?, request.body.clone());
-    let mut current = OutgoingRequest { method, target, headers, body };
+    let mut current = CheckedRequest { method, target, headers, body };
     let mut visited = Vec::new();
     loop {
         let response = send(service, check, &current).await?;
@@ -62,8 +62,8 @@ fn follows(redirects: Redirects, check: &ReachCheck, from: &HttpTarget, to: &Htt
 }
 
 /// The request that a redirect leads to.
-fn redirected(request: OutgoingRequest, next: HttpTarget, status: u16) -> OutgoingRequest {
-    let OutgoingRequest { mut method, target, mut headers, mut body } = request;
+fn redirected(request: CheckedRequest, next: HttpTarget, status: u16) -> CheckedRequest {
+    let CheckedRequest { mut method, target, mut headers, mut body } = request;
     let becomes_get = status == 303 || matches!(status, 301 | 302) && method == Method::POST;
     if becomes_get && method != Method::HEAD {
         method = Method::GET;
@@ -77,5 +77,5 @@ fn redirected(request: OutgoingRequest, next: HttpTarget, status: u16) -> Outgoi
         let kept = headers.iter().filter(|(name, _)| harmless.contains(name));
         headers = kept.map(|(name, value)| (name.clone(), value.clone())).collect::<HeaderMap>();
     }
-    OutgoingRequest { method, target: next, headers, body }
+    CheckedRequest { method, target: next, headers, body }
 }

@@ -13,7 +13,7 @@ use haft_tool::{
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::error;
-use super::exchange::{OutgoingRequest, PinnedClient, method, request_headers, response_headers};
+use super::exchange::{CheckedRequest, PinnedClient, method, request_headers, response_headers};
 use super::reach::ReachCheck;
 use super::runtime::{HttpTask, RuntimeThread, WaitError, wait_for};
 use super::service::HttpService;
@@ -52,7 +52,7 @@ impl HttpStreams for StreamClient {
         let authority = target.authority().to_string();
         let headers = request_headers(&request.headers)?;
         let outgoing =
-            OutgoingRequest { method: method(request.method)?, target, headers, body: request.body };
+            CheckedRequest { method: method(request.method)?, target, headers, body: request.body };
         let runtime = self.runtime.get_or_init(RuntimeThread::start).as_ref().map_err(Clone::clone)?;
         let (sender, events) = channel(MAX_QUEUED_CHUNKS);
         let task = runtime.spawn(run_request(Arc::clone(&self.clients), check, outgoing, sender));
@@ -116,7 +116,7 @@ impl HttpBody for StreamBody {
 async fn run_request(
     clients: Arc<ClientPool>,
     check: ReachCheck,
-    request: OutgoingRequest,
+    request: CheckedRequest,
     events: Sender<Result<BodyEvent, ToolError>>,
 ) {
     let result = async {

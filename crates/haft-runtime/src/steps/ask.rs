@@ -1,53 +1,53 @@
-//! ask: somebody answers what policy left open.
+//! ask: the user, or a program in their place, answers what policy left open.
 
 use haft_tool::net::Authority;
 use haft_tool::{Cancel, Decision, Effect, Verdict};
 
-/// What somebody is asked.
+/// A call that needs an answer before it may run.
 #[derive(Debug, Clone)]
 pub struct Question {
     /// The tool's name.
     pub tool: String,
     /// What it will touch.
     pub effects: Vec<Effect>,
-    /// Why policy leaves it to somebody.
+    /// Why policy asks.
     pub reason: String,
 }
 
-/// What somebody answers.
+/// The answer to a [`Question`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Run it.
     Allow {
-        /// Who said so, for the receipt.
+        /// The origin of the answer, for the receipt.
         by: String,
     },
     /// Do not run it.
     Deny {
-        /// Why, and how it could be allowed.
+        /// Why, and how to allow it; whole sentences.
         why: String,
     },
 }
 
-/// Answers questions: a person at a terminal, a program over a wire.
+/// Answers questions: a person at a terminal, an MCP client.
 pub trait Asker: Send + Sync {
     /// Answers one question. Blocks, but returns soon after `cancel` fires. Questions of a session come one after the other.
     fn ask(&self, question: &Question, cancel: &Cancel) -> Answer;
 }
 
-/// Answers every question with no, and with the rule that would allow the call.
+/// Denies every call and names the rule that would allow it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DenyAll;
 
 impl Asker for DenyAll {
     fn ask(&self, question: &Question, _cancel: &Cancel) -> Answer {
-        Answer::Deny { why: format!("nobody is here to be asked; {}", how_to_allow(question)) }
+        Answer::Deny { why: format!("No one can be asked here. {}", how_to_allow(question)) }
     }
 }
 
-/// How the user could allow this without being asked.
+/// How the user can allow the call without being asked.
 pub(crate) fn how_to_allow(question: &Question) -> String {
-    // What a later effect asks for is more than the tool's name, which an earlier one may be content with.
+    // For an earlier effect the tool's name may be enough; a later one may need more than that.
     let rule = question.effects.iter().rev().find_map(|effect| match effect {
         Effect::Configure { setting } => Some(format!("{}({setting})", question.tool)),
         Effect::Unsandboxed => Some(format!("{}(unsandboxed)", question.tool)),
@@ -60,10 +60,10 @@ pub(crate) fn how_to_allow(question: &Question) -> String {
         _ => None,
     });
     let rule = rule.unwrap_or_else(|| question.tool.clone());
-    format!("allow it beforehand with the rule {rule:?} (--allowedTools)")
+    format!("To allow it: --allowedTools '{rule}'")
 }
 
-/// The decision after somebody answered.
+/// The decision after the answer.
 pub(crate) fn answered(asked: Decision, answer: Answer) -> Decision {
     match answer {
         Answer::Allow { by } => Decision {
@@ -72,7 +72,7 @@ pub(crate) fn answered(asked: Decision, answer: Answer) -> Decision {
             rule: asked.rule,
         },
         Answer::Deny { why } => {
-            Decision { verdict: Verdict::Deny, reason: format!("{}; {why}", asked.reason), rule: asked.rule }
+            Decision { verdict: Verdict::Deny, reason: format!("{}. {why}", asked.reason), rule: asked.rule }
         }
     }
 }

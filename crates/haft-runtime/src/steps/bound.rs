@@ -1,10 +1,10 @@
-//! bound: the caller sees a part of a long result, and is told what it does not see.
+//! bound: a long result is cut, with a notice that says what is missing.
 
 use haft_tool::{Bound, Content, Output, SideEffect};
 
-/// The text to keep in the ledger because `bound` will cut it and nobody could get it again.
+/// The text to keep in the ledger because `bound` will cut it and the call cannot be repeated.
 pub(crate) fn worth_keeping(output: &Output, bound: Bound, side_effect: SideEffect) -> Option<String> {
-    // What only looks can look again, from any place it likes.
+    // A call that only reads can be repeated, with another offset.
     if matches!(side_effect, SideEffect::None | SideEffect::ReadOnly) {
         return None;
     }

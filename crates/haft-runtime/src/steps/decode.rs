@@ -3,17 +3,17 @@
 use haft_tool::{Arguments, Definition, ToolError, Value, clip_chars, close_names};
 use serde_json::Map;
 
-/// More problems than these are not told; the first ones usually explain the rest.
-const MOST_PROBLEMS: usize = 5;
+/// More problems are not reported; the first ones usually explain the rest.
+const MAX_REPORTED_COUNT: usize = 5;
 
-/// Arguments that fit, and what was taken for something else than it was sent as.
+/// Arguments that fit the schema, and which of them were converted.
 #[derive(Debug)]
-pub(crate) struct Decoded {
+pub(crate) struct CheckedArguments {
     pub(crate) arguments: Value,
     pub(crate) coerced: Vec<String>,
 }
 
-/// Parses arguments that came as text. What cannot be parsed is never taken for `{}`.
+/// Parses arguments that came as text. Invalid JSON is an error, never `{}`.
 pub(crate) fn parse(arguments: Arguments) -> Result<Value, ToolError> {
     let value = match arguments {
         Arguments::Json(value) => value,
@@ -29,39 +29,39 @@ pub(crate) fn parse(arguments: Arguments) -> Result<Value, ToolError> {
     }
 }
 
-/// Takes the arguments as they are, for a tool whose owner holds them to a schema that may say anything.
-pub(crate) fn unchecked(name: &str, arguments: Value) -> Result<Decoded, ToolError> {
+/// Accepts the arguments unchecked, for a tool whose server checks them.
+pub(crate) fn unchecked(name: &str, arguments: Value) -> Result<CheckedArguments, ToolError> {
     if arguments.is_object() {
-        return Ok(Decoded { arguments, coerced: Vec::new() });
+        return Ok(CheckedArguments { arguments, coerced: Vec::new() });
     }
     Err(ToolError::invalid_arguments(format!("{name}: expected an object")))
 }
 
-/// Holds the arguments to the schema; numbers out of range are brought into it if the tool `clamps`.
+/// Checks the arguments against the schema; numbers out of range are clamped if the tool `clamps`.
 pub(crate) fn check(
     definition: &Definition,
     mut arguments: Value,
     clamps: bool,
-) -> Result<Decoded, ToolError> {
-    let mut check = Check { problems: Vec::new(), coerced: Vec::new(), clamps };
+) -> Result<CheckedArguments, ToolError> {
+    let mut check = ArgumentCheck { problems: Vec::new(), coerced: Vec::new(), clamps };
     check.value(&definition.input_schema, &mut arguments, "");
     if check.problems.is_empty() {
-        return Ok(Decoded { arguments, coerced: check.coerced });
+        return Ok(CheckedArguments { arguments, coerced: check.coerced });
     }
-    check.problems.truncate(MOST_PROBLEMS);
+    check.problems.truncate(MAX_REPORTED_COUNT);
     Err(ToolError::invalid_arguments(format!("{}: {}", definition.name, check.problems.join("; ")))
         .with_details(serde_json::json!({"problems": check.problems})))
 }
 
-/// What a schema says. Its words are gone through once: to look each of them up takes longer than all the rest.
+/// The keywords of a schema, collected in one pass because looking up each of them is slower.
 #[derive(Default)]
-struct Rules<'a> {
+struct SchemaRules<'a> {
     any: Option<&'a [Value]>,
     kind: Option<&'a str>,
     options: Option<&'a [Value]>,
     minimum: Option<&'a Value>,
     maximum: Option<&'a Value>,
-    /// The least and the most characters or items.
+    /// The minimum and maximum number of characters or items.
     size: (Option<u64>, Option<u64>),
     items: Option<&'a Value>,
     properties: Option<&'a Map<String, Value>>,
@@ -69,7 +69,7 @@ struct Rules<'a> {
     others: Option<&'a Value>,
 }
 
-impl<'a> Rules<'a> {
+impl<'a> SchemaRules<'a> {
     fn of(schema: &'a Map<String, Value>) -> Self {
         let list = |value: &'a Value| value.as_array().map(Vec::as_slice);
         let mut rules = Self::default();
@@ -93,22 +93,22 @@ impl<'a> Rules<'a> {
     }
 }
 
-struct Check {
+struct ArgumentCheck {
     problems: Vec<String>,
     coerced: Vec<String>,
     clamps: bool,
 }
 
-impl Check {
+impl ArgumentCheck {
     fn problem(&mut self, field: &str, what: &str) {
-        if self.problems.len() < MOST_PROBLEMS {
+        if self.problems.len() < MAX_REPORTED_COUNT {
             self.problems.push(if field.is_empty() { what.to_owned() } else { format!("{field}: {what}") });
         }
     }
 
     fn value(&mut self, schema: &Value, value: &mut Value, field: &str) {
         let Value::Object(schema) = schema else { return };
-        let rules = Rules::of(schema);
+        let rules = SchemaRules::of(schema);
         if let Some(options) = rules.any {
             return self.any(options, value, field);
         }
@@ -151,7 +151,7 @@ impl Check {
         }
     }
 
-    fn members(&mut self, rules: &Rules<'_>, members: &mut Map<String, Value>, field: &str) {
+    fn members(&mut self, rules: &SchemaRules<'_>, members: &mut Map<String, Value>, field: &str) {
         let none = Map::new();
         let (known, required) = (rules.properties.unwrap_or(&none), rules.required);
         let place = |name: &str| if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") };
@@ -205,7 +205,7 @@ impl Check {
         self.problem(field, &format!("expected {}, got {}", kinds.join(" or "), described(value)));
     }
 
-    fn range(&mut self, rules: &Rules<'_>, value: &mut Value, field: &str) {
+    fn range(&mut self, rules: &SchemaRules<'_>, value: &mut Value, field: &str) {
         let Some(number) = value.as_f64() else { return };
         for (limit, least) in [(rules.minimum, true), (rules.maximum, false)] {
             let Some(limit) = limit else { continue };
@@ -222,7 +222,7 @@ impl Check {
         }
     }
 
-    fn size(&mut self, rules: &Rules<'_>, size: u64, what: &str, field: &str) {
+    fn size(&mut self, rules: &SchemaRules<'_>, size: u64, what: &str, field: &str) {
         let (least, most) = rules.size;
         if let Some(least) = least.filter(|least| size < *least) {
             self.problem(field, &format!("expected at least {least} {what}, got {size}"));

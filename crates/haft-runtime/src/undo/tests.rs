@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use haft_ledger::CallRecord;
 use haft_tool::{
-    CallEnd, Change, ErrorKind, FileContent, FileNode, Node, Receipt, Record, Reversible, State, now_ms,
+    CallEnd, Change, ErrorKind, FileContent, FileNode, Node, Receipt, ReceiptState, Record, Reversible,
+    now_ms,
 };
 
-use crate::{CallOptions, Runtime, Target};
+use crate::{CallOptions, Runtime, UndoTarget};
 
 /// A workspace with a ledger, and the record of a running command.
 struct Fixture {
@@ -83,7 +84,7 @@ impl Fixture {
         fs::read_dir(spool).map_or(0, Iterator::count)
     }
 
-    async fn undo(&self, target: &Target) {
+    async fn undo(&self, target: &UndoTarget) {
         let preview = self.runtime.undo_preview(target).unwrap();
         assert_eq!((preview.conflicts.len(), preview.blocked.len()), (0, 0), "{preview:?}");
         let done = self.runtime.undo(&preview, false, CallOptions::default()).await.unwrap();
@@ -91,7 +92,7 @@ impl Fixture {
     }
 }
 
-fn ended(state: State) -> CallEnd {
+fn ended(state: ReceiptState) -> CallEnd {
     CallEnd { state, ..CallEnd::default() }
 }
 
@@ -131,14 +132,14 @@ async fn witnessed_command_with_moves_can_be_undone_and_redone() {
     let after = fixture.tree();
     fixture.record.witnessed(changes);
     fixture.record.enforced("landlock, seccomp".into());
-    let receipt = fixture.record.finish(&ended(State::Completed)).unwrap();
+    let receipt = fixture.record.finish(&ended(ReceiptState::Completed)).unwrap();
     assert_eq!((&receipt.reversible, fixture.spooled()), (&Reversible::Yes, 0));
     assert_eq!(receipt.enforcement.as_deref(), Some("landlock, seccomp"));
-    fixture.undo(&Target::Last).await;
+    fixture.undo(&UndoTarget::Last).await;
     assert_eq!(fixture.tree(), before);
-    fixture.undo(&Target::LastUndo).await;
+    fixture.undo(&UndoTarget::LastUndo).await;
     assert_eq!(fixture.tree(), after);
-    fixture.undo(&Target::Last).await;
+    fixture.undo(&UndoTarget::Last).await;
     assert_eq!(fixture.tree(), before);
 }
 
@@ -148,14 +149,14 @@ async fn abandoned_command_is_recovered_and_can_be_undone() {
     fixture.put("a/f", b"old");
     let before = fixture.tree();
     work(&fixture, &mut Vec::new());
-    let given_up = fixture.record.abandon(&ended(State::Interrupted)).unwrap();
-    assert_eq!(given_up.state, State::Interrupted);
+    let given_up = fixture.record.abandon(&ended(ReceiptState::Interrupted)).unwrap();
+    assert_eq!(given_up.state, ReceiptState::Interrupted);
     let late = fixture.record.witness_move(Path::new("/x"), Path::new("/y"));
     assert_eq!(late.unwrap_err().kind, ErrorKind::Interrupted, "and touches nothing more");
     let recovered = fixture.runtime.recover().unwrap();
     assert_eq!((recovered.len(), recovered[0].id, fixture.spooled()), (1, given_up.id, 0));
     assert_eq!(recovered[0].reversible, Reversible::Yes);
-    fixture.undo(&Target::Call(given_up.id)).await;
+    fixture.undo(&UndoTarget::Call(given_up.id)).await;
     assert_eq!(fixture.tree(), before);
 }
 
@@ -171,9 +172,9 @@ async fn missing_content_is_reported_and_the_rest_is_restored() {
     fixture.record.witness(&huge, &node, FileContent::None).unwrap();
     let small = Change::new(fixture.root.join("small"), Fixture::file(b"old"), Fixture::file(b"new"));
     fixture.record.witnessed(vec![small, Change::new(&huge, node, Fixture::file(b"changed"))]);
-    let receipt = fixture.record.finish(&ended(State::Completed)).unwrap();
+    let receipt = fixture.record.finish(&ended(ReceiptState::Completed)).unwrap();
     assert_eq!(receipt.reversible.word(), "partly");
-    let preview = fixture.runtime.undo_preview(&Target::Last).unwrap();
+    let preview = fixture.runtime.undo_preview(&UndoTarget::Last).unwrap();
     assert_eq!((preview.steps.len(), preview.blocked.len()), (1, 1));
     fixture.runtime.undo(&preview, false, CallOptions::default()).await.unwrap();
     assert_eq!(fs::read(fixture.root.join("small")).unwrap(), b"old");

@@ -8,18 +8,18 @@ use crate::ToolError;
 /// Hosts that may be reached, some of them only at some ports.
 #[derive(Debug, Clone, Default)]
 pub struct Domains {
-    entries: Vec<Entry>,
+    entries: Vec<DomainEntry>,
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
-    target: Target,
+struct DomainEntry {
+    pattern: HostPattern,
     /// None for [`USUAL_PORTS`].
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone)]
-enum Target {
+enum HostPattern {
     Name(String),
     /// Everything below this name, but not the name itself.
     Below(String),
@@ -32,7 +32,7 @@ pub(super) const USUAL_PORTS: [u16; 2] = [80, 443];
 impl Domains {
     /// Reads entries such as `example.com`, `*.example.com`, `example.com:8080`, `10.0.0.5:5432` and `[::1]:80`.
     pub fn parse(list: &[String]) -> Result<Self, ToolError> {
-        let entries = list.iter().map(|text| Entry::parse(text)).collect::<Result<_, _>>()?;
+        let entries = list.iter().map(|text| DomainEntry::parse(text)).collect::<Result<_, _>>()?;
         Ok(Self { entries })
     }
 
@@ -47,7 +47,7 @@ impl Domains {
         if host.is_localhost() {
             return Err("this machine is not reached by name");
         }
-        let mut named = self.entries.iter().filter(|entry| entry.target.covers(host)).peekable();
+        let mut named = self.entries.iter().filter(|entry| entry.pattern.covers(host)).peekable();
         if named.peek().is_none() {
             return Err(match host {
                 Peer::Name(_) => "it is not in the list of domains",
@@ -62,7 +62,7 @@ impl Domains {
 
     /// Whether `host` is listed, whatever the port.
     pub fn names(&self, host: &Peer) -> bool {
-        self.entries.iter().any(|entry| entry.target.covers(host))
+        self.entries.iter().any(|entry| entry.pattern.covers(host))
     }
 
     /// Whether `address` itself is listed, so that also a name may lead there.
@@ -79,7 +79,7 @@ pub fn entry_for(host: &Peer, port: u16) -> String {
     if host.is_localhost() { format!("127.0.0.1:{port}") } else { format!("{host}:{port}") }
 }
 
-impl Entry {
+impl DomainEntry {
     fn parse(text: &str) -> Result<Self, ToolError> {
         let wrong = |why: &str| {
             let text = text.escape_debug();
@@ -89,7 +89,10 @@ impl Entry {
             ))
         };
         if let Ok(address) = text.parse::<Ipv6Addr>() {
-            return Ok(Self { target: Target::Address(IpAddr::V6(address).to_canonical()), port: None });
+            return Ok(Self {
+                pattern: HostPattern::Address(IpAddr::V6(address).to_canonical()),
+                port: None,
+            });
         }
         let (below, rest) = match text.strip_prefix("*.") {
             Some(rest) => (true, rest),
@@ -97,17 +100,17 @@ impl Entry {
         };
         let (host, port) =
             split_port(rest.as_bytes()).ok_or_else(|| wrong("what follows its colon is no port"))?;
-        let target = match Peer::parse(host).map_err(wrong)? {
-            Peer::Name(name) if below => Target::Below(name),
-            Peer::Name(name) => Target::Name(name),
+        let pattern = match Peer::parse(host).map_err(wrong)? {
+            Peer::Name(name) if below => HostPattern::Below(name),
+            Peer::Name(name) => HostPattern::Name(name),
             Peer::Address(_) if below => return Err(wrong("nothing is below an address")),
             // Only the plain spelling: `010.0.0.1` would be another address than most people read in it.
             Peer::Address(IpAddr::V4(address)) if !is_plain(host, address) => {
                 return Err(wrong("the address is not in its plain spelling"));
             }
-            Peer::Address(address) => Target::Address(address),
+            Peer::Address(address) => HostPattern::Address(address),
         };
-        Ok(Self { target, port })
+        Ok(Self { pattern, port })
     }
 
     fn opens(&self, port: u16) -> bool {
@@ -122,7 +125,7 @@ fn is_plain(host: &[u8], address: Ipv4Addr) -> bool {
     host.starts_with(b"[") || host == address.to_string().as_bytes()
 }
 
-impl Target {
+impl HostPattern {
     fn covers(&self, host: &Peer) -> bool {
         match (self, host) {
             (Self::Name(listed), Peer::Name(name)) => listed == name,

@@ -1,4 +1,4 @@
-//! What somebody names as a target, read into the only form that is checked, resolved and connected to.
+//! A host name or address, parsed into the form that is checked, resolved and connected to.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,9 +13,9 @@ pub enum Peer {
 }
 
 /// The longest name that DNS can carry.
-const LONGEST_NAME: usize = 253;
+const MAX_NAME_BYTES: usize = 253;
 /// The longest label of a name.
-const LONGEST_LABEL: usize = 63;
+const MAX_LABEL_BYTES: usize = 63;
 
 impl Peer {
     /// Reads a name, an IPv4 address in any spelling that a C library takes, or an IPv6 address in brackets.
@@ -29,7 +29,7 @@ impl Peer {
         if text.is_empty() {
             return Err("it is empty");
         }
-        if text.len() > LONGEST_NAME {
+        if text.len() > MAX_NAME_BYTES {
             return Err("it is longer than a name can be");
         }
         // A list of what is allowed: a byte that some resolver treats in its own way need not be known here.
@@ -37,7 +37,7 @@ impl Peer {
         let name = text.iter().all(usual).then(|| text.to_ascii_lowercase());
         let name = name.and_then(|name| String::from_utf8(name).ok());
         let name = name.ok_or("it holds a character that no host name has")?;
-        if name.split('.').any(|label| label.is_empty() || label.len() > LONGEST_LABEL) {
+        if name.split('.').any(|label| label.is_empty() || label.len() > MAX_LABEL_BYTES) {
             return Err("a part of it is empty or too long");
         }
         if ends_in_number(&name) {

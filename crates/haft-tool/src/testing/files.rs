@@ -17,7 +17,7 @@ use crate::{
 };
 
 const FILE_MODE: u32 = 0o644;
-const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
+const NANOS_PER_MS: u64 = 1_000_000;
 
 /// Files in a map. Every file can be read; only files in the workspace can be written. Links are stored, not followed, and
 /// ignore files have no effect on walks.
@@ -63,7 +63,7 @@ impl MemoryFiles {
     }
 
     fn insert(&self, path: PathBuf, node: Node, content: Vec<u8>) {
-        let now_ns = self.now_ms.load(Ordering::SeqCst).saturating_mul(NANOSECONDS_PER_MILLISECOND);
+        let now_ns = self.now_ms.load(Ordering::SeqCst).saturating_mul(NANOS_PER_MS);
         let modified_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
         lock(&self.entries).insert(path, MemoryEntry { node, content, modified_ns });
     }

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use encoding_rs::{Encoding, UTF_8};
 use haft_policy::not_public_host;
 use haft_tool::net::{Authority, Peer};
-use haft_tool::{Cancel, Completion, Effect, HttpResponse, ModelRole, ToolError};
+use haft_tool::{Cancel, Effect, HttpResponse, ModelRequest, ModelRole, ToolError};
 use url::Url;
 
 use super::api::host_of;
@@ -121,10 +121,10 @@ pub(crate) fn page_text(response: &HttpResponse, text: &str) -> String {
 }
 
 /// A request to the small model about a page.
-pub(crate) fn page_question(prompt: &str, url: &str, text: &str) -> Completion {
+pub(crate) fn page_question(prompt: &str, url: &str, text: &str) -> ModelRequest {
     let end = text.char_indices().nth(MAX_QUESTION_CHARS).map_or(text.len(), |(at, _)| at);
     let cut = if end < text.len() { "\n(the page is longer)" } else { "" };
-    Completion {
+    ModelRequest {
         role: ModelRole::Small,
         system: Some(QUESTION_SYSTEM_PROMPT.to_owned()),
         prompt: format!(

@@ -24,7 +24,7 @@ const MAX_DOCUMENT_BYTES: u64 = 128 << 20;
 const CHUNK_BYTES: usize = 256 * 1024;
 
 /// The content of a file.
-pub(crate) enum FileContent {
+pub(crate) enum DecodedFile {
     Text(Lines),
     Image { media_type: &'static str, data: String, bytes: u64 },
     Pdf { pages: PdfPages, lines: Lines, bytes: u64 },
@@ -68,7 +68,7 @@ impl Lines {
 }
 
 /// Reads a part of the file at `path`.
-pub(crate) fn read(world: &dyn World, path: &Path, range: ReadRange<'_>) -> Result<FileContent, ToolError> {
+pub(crate) fn read(world: &dyn World, path: &Path, range: ReadRange<'_>) -> Result<DecodedFile, ToolError> {
     let ReadRange { first, limit, pages } = range;
     let OpenFile { reader: mut file, size, .. } = world.files().open(path)?;
     let failed = |error: &std::io::Error| ToolError::io(format!("read {}", path.display()), error);
@@ -81,7 +81,7 @@ pub(crate) fn read(world: &dyn World, path: &Path, range: ReadRange<'_>) -> Resu
             )));
         }
         file.take(MAX_IMAGE_BYTES).read_to_end(&mut start).map_err(|error| failed(&error))?;
-        return Ok(FileContent::Image {
+        return Ok(DecodedFile::Image {
             media_type,
             bytes: start.len() as u64,
             data: STANDARD.encode(&start),
@@ -91,7 +91,7 @@ pub(crate) fn read(world: &dyn World, path: &Path, range: ReadRange<'_>) -> Resu
         let bytes = read_document(start, file, size, path)?;
         let pages = pdf::read(&bytes, pages, &path.display().to_string(), world.cancelled())?;
         let lines = select_lines(&pages.text, first, limit);
-        return Ok(FileContent::Pdf { pages, lines, bytes: bytes.len() as u64 });
+        return Ok(DecodedFile::Pdf { pages, lines, bytes: bytes.len() as u64 });
     }
     if pages.is_some() {
         return Err(ToolError::invalid_arguments(format!("pages: {} is not a PDF", path.display())));
@@ -100,7 +100,7 @@ pub(crate) fn read(world: &dyn World, path: &Path, range: ReadRange<'_>) -> Resu
         let bytes = read_document(start, file, size, path)?;
         if let Some(notebook) = notebook::read(&bytes) {
             let lines = select_lines(&notebook.text, first, limit);
-            return Ok(FileContent::Notebook { notebook, lines });
+            return Ok(DecodedFile::Notebook { notebook, lines });
         }
         // A broken notebook is shown as text, so that it can be repaired.
         return decode_lines(&bytes, path, first, limit);
@@ -113,7 +113,7 @@ pub(crate) fn read(world: &dyn World, path: &Path, range: ReadRange<'_>) -> Resu
             let message = format!("reading {} was cancelled", path.display());
             return Err(ToolError::new(ErrorKind::Interrupted, message));
         }
-        return Ok(FileContent::Text(selector.finish()));
+        return Ok(DecodedFile::Text(selector.finish()));
     }
     rest.take(MAX_UNSIZED_BYTES).read_to_end(&mut start).map_err(|error| failed(&error))?;
     decode_lines(&start, path, first, limit)
@@ -177,7 +177,7 @@ fn select_lines(text: &str, first: u64, limit: u64) -> Lines {
     selector.finish()
 }
 
-fn decode_lines(bytes: &[u8], path: &Path, first: u64, limit: u64) -> Result<FileContent, ToolError> {
+fn decode_lines(bytes: &[u8], path: &Path, first: u64, limit: u64) -> Result<DecodedFile, ToolError> {
     let Some(decoded) = decode(bytes) else {
         return Err(ToolError::failed(format!(
             "{} is a binary file ({} bytes), not text",
@@ -188,7 +188,7 @@ fn decode_lines(bytes: &[u8], path: &Path, first: u64, limit: u64) -> Result<Fil
     let mut lines = select_lines(&decoded.text, first, limit);
     let plain = decoded.charset == Charset::Utf8 && !decoded.bom;
     lines.charset = (!plain).then(|| decoded.charset.name());
-    Ok(FileContent::Text(lines))
+    Ok(DecodedFile::Text(lines))
 }
 
 /// Whether the start of a file is UTF-8 without a byte-order mark, so that the rest can be streamed.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use haft_tool::testing::MemoryWorld;
 use haft_tool::{
-    Cancel, Completion, ErrorKind, Host, HttpResponse, Message, ModelRole, Output, ToolError, Value, json,
+    Cancel, ErrorKind, Host, HttpResponse, Message, ModelRequest, ModelRole, Output, ToolError, Value, json,
 };
 
 use crate::fixture::{
@@ -93,7 +93,7 @@ impl Host for TestHost {
     fn has_model(&self, role: ModelRole) -> bool {
         role == ModelRole::Oracle
     }
-    fn complete(&self, completion: &Completion, _cancel: &Cancel) -> Result<String, ToolError> {
+    fn complete(&self, completion: &ModelRequest, _cancel: &Cancel) -> Result<String, ToolError> {
         Ok(format!("{} within {}", completion.prompt, completion.max_tokens))
     }
     fn send(&self, message: &Message) -> Result<(), ToolError> {

@@ -1,7 +1,7 @@
 //! `Agent`: runs another agent.
 
 use haft_tool::{
-    AgentOrder, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json,
+    AgentRequest, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json,
 };
 use serde::{Deserialize, Serialize};
 
@@ -53,16 +53,16 @@ impl Tool for Agent {
     const NAME: &'static str = "Agent";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Spawn];
     type Input = Input;
-    type Plan = AgentOrder;
+    type Plan = AgentRequest;
 
-    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<AgentOrder>, ToolError> {
+    fn plan(&self, input: Input, _at: &Planning) -> Result<Planned<AgentRequest>, ToolError> {
         for (field, text) in [("prompt", &input.prompt), ("subagent_type", &input.subagent_type)] {
             if text.trim().is_empty() {
                 return Err(ToolError::invalid_arguments(format!("{field}: it is empty")));
             }
         }
         let effect = Effect::Spawn { agent: input.subagent_type.clone() };
-        let order = AgentOrder {
+        let order = AgentRequest {
             description: input.description,
             prompt: input.prompt,
             kind: input.subagent_type,
@@ -77,7 +77,7 @@ impl Tool for Agent {
         Ok(Planned::new([effect], order))
     }
 
-    fn perform(&self, order: AgentOrder, world: &dyn World) -> Result<Output, ToolError> {
+    fn perform(&self, order: AgentRequest, world: &dyn World) -> Result<Output, ToolError> {
         let report = world.host().agent(&order, world.cancelled())?;
         let (status, text) = match &report.said {
             Some(answer) if answer.is_empty() => {

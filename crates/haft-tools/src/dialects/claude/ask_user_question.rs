@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use haft_tool::{
-    Choice, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, UserQuestion, Value,
-    World, close_names, json,
+    AnswerOption, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, UserQuestion,
+    Value, World, close_names, json,
 };
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     #[schemars(length(min = 1, max = 4))]
-    questions: Vec<Question>,
+    questions: Vec<AskedQuestion>,
     /// Answers that are known already, by question.
     #[serde(default)]
     answers: Option<BTreeMap<String, String>>,
@@ -22,7 +22,7 @@ pub(super) struct Input {
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
-struct Question {
+struct AskedQuestion {
     question: String,
     /// One or two words.
     #[schemars(length(max = 12))]
@@ -50,7 +50,7 @@ struct Metadata {
 pub(super) struct AskUserQuestion;
 
 impl Input {
-    fn known_answer(&self, question: &Question) -> Option<&String> {
+    fn known_answer(&self, question: &AskedQuestion) -> Option<&String> {
         self.answers.as_ref()?.get(&question.question)
     }
 
@@ -58,7 +58,7 @@ impl Input {
     fn check(&self) -> Result<(), ToolError> {
         let invalid = |message: String| Err(ToolError::invalid_arguments(message));
         let mut questions = BTreeSet::new();
-        for (at, Question { question, options, .. }) in self.questions.iter().enumerate() {
+        for (at, AskedQuestion { question, options, .. }) in self.questions.iter().enumerate() {
             let labels: BTreeSet<_> = options.iter().map(|option| &option.label).collect();
             if question.trim().is_empty() {
                 return invalid(format!("questions[{at}].question: it is empty"));
@@ -79,9 +79,9 @@ impl Input {
     }
 }
 
-impl Question {
+impl AskedQuestion {
     fn for_user(&self) -> UserQuestion {
-        let choice = |QuestionOption { label, description }| Choice { label, description };
+        let choice = |QuestionOption { label, description }| AnswerOption { label, description };
         UserQuestion {
             question: self.question.clone(),
             header: self.header.clone(),
@@ -105,7 +105,7 @@ impl Tool for AskUserQuestion {
 
     fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let open = input.questions.iter().filter(|question| input.known_answer(question).is_none());
-        let open: Vec<UserQuestion> = open.map(Question::for_user).collect();
+        let open: Vec<UserQuestion> = open.map(AskedQuestion::for_user).collect();
         let chosen = if open.is_empty() { Vec::new() } else { world.host().ask(&open, world.cancelled())? };
         if chosen.len() != open.len() {
             return Err(ToolError::internal("the host did not answer every question"));

@@ -9,7 +9,7 @@ use haft_tool::{
 use serde::Deserialize;
 
 use crate::ops::numbered::numbered_lines;
-use crate::ops::read::{FileContent, ReadRange, explain_missing, read};
+use crate::ops::read::{DecodedFile, ReadRange, explain_missing, read};
 
 const DEFAULT_LINES: u64 = 2_000;
 const MAX_CHARS: usize = 100_000;
@@ -72,27 +72,27 @@ impl Tool for Read {
             read(world, &path, range).map_err(|error| explain_missing(error, &path, "Glob", world))?;
         let path = path_to_text(&path);
         let (lines, kind, file, images) = match content {
-            FileContent::Image { media_type, data, bytes } => {
+            DecodedFile::Image { media_type, data, bytes } => {
                 let file = json!({"filePath": path, "originalSize": bytes, "type": media_type});
                 let image = Content::Image { media_type: media_type.to_owned(), data };
                 let structured = Some(json!({"type": "image", "file": file}));
                 return Ok(Output { content: vec![image], structured, ..Output::default() });
             }
-            FileContent::Text(lines) => {
+            DecodedFile::Text(lines) => {
                 let file = json!({
                     "filePath": path, "numLines": lines.len(), "startLine": first, "totalLines": lines.total,
                     "encoding": lines.charset.unwrap_or("UTF-8"),
                 });
                 (lines, "text", file, Vec::new())
             }
-            FileContent::Pdf { pages, lines, bytes } => {
+            DecodedFile::Pdf { pages, lines, bytes } => {
                 let file = json!({
                     "filePath": path, "originalSize": bytes, "pages": pages.numbers, "totalPages": pages.total,
                     "numLines": lines.len(), "startLine": first, "totalLines": lines.total,
                 });
                 (lines, "pdf", file, pages.scans)
             }
-            FileContent::Notebook { notebook, lines } => {
+            DecodedFile::Notebook { notebook, lines } => {
                 let file = json!({"filePath": path, "cells": notebook.cells});
                 (lines, "notebook", file, notebook.images)
             }

@@ -1,8 +1,8 @@
 //! `oracle`: a question to another model.
 
 use haft_tool::{
-    Bound, Completion, Effect, EffectKind, JsonSchema, ModelRole, Output, Planned, Planning, Tool, ToolError,
-    Value, World, json, result_schema_of,
+    Bound, Effect, EffectKind, JsonSchema, ModelRequest, ModelRole, Output, Planned, Planning, Tool,
+    ToolError, Value, World, json, result_schema_of,
 };
 use serde::Deserialize;
 
@@ -57,7 +57,7 @@ impl Tool for Oracle {
         let system_prompt = system_prompt.as_deref().unwrap_or(SYSTEM_PROMPT);
         // A model of the host is preferred to a server that the user did not name.
         let answer = if self.server.server_url.is_none() && world.host().has_model(ModelRole::Oracle) {
-            let completion = Completion {
+            let completion = ModelRequest {
                 role: ModelRole::Oracle,
                 system: Some(system_prompt.to_owned()),
                 prompt: input.query,

@@ -89,7 +89,7 @@ impl GrepQuery {
     pub(crate) fn run(&self, world: &dyn World) -> Result<GrepOutput, ToolError> {
         let matcher = self.matcher()?;
         let one_file = world.files().kind(&self.walk.root)? != FileKind::Dir;
-        let collector = Mutex::new(Collector::default());
+        let collector = Mutex::new(MatchCollector::default());
         world.files().walk(&self.walk, &mut || {
             let mut searcher = FileSearcher::new(self, &matcher, one_file);
             let collector = &collector;
@@ -198,7 +198,7 @@ impl Write for CappedBuffer {
 
 /// The output of all threads, in order. Above [`MAX_KEPT_BYTES`] the last files are dropped.
 #[derive(Default)]
-struct Collector {
+struct MatchCollector {
     files: u64,
     first_error: Option<ToolError>,
     kept_bytes: usize,
@@ -207,7 +207,7 @@ struct Collector {
     outputs: BTreeMap<(Reverse<i64>, PathBuf), Vec<u8>>,
 }
 
-impl Collector {
+impl MatchCollector {
     fn add(&mut self, modified: i64, path: &Path, output: CappedBuffer) {
         self.files += 1;
         self.kept_bytes += output.bytes.len();

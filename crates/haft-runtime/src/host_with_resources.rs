@@ -1,17 +1,17 @@
-//! The host of calls where servers have tools: their resources come from them, everything else from the host.
+//! A host whose MCP resources come from the tool sources.
 
 use std::sync::Arc;
 
 use haft_tool::{Host, Output, Resource, ToolError};
 
-use crate::Source;
+use crate::ToolSource;
 
-pub(crate) struct Sourced {
+pub(crate) struct HostWithResources {
     pub(crate) host: Arc<dyn Host>,
-    pub(crate) sources: Vec<Arc<dyn Source>>,
+    pub(crate) sources: Vec<Arc<dyn ToolSource>>,
 }
 
-impl Host for Sourced {
+impl Host for HostWithResources {
     fn fallback(&self) -> Option<&dyn Host> {
         Some(self.host.as_ref())
     }

@@ -6,12 +6,12 @@ use haft_tools::{Settings, dialects};
 
 /// The tools that were chosen.
 #[derive(Debug, Clone)]
-pub struct Choice {
+pub struct ToolSelection {
     base: Dialect,
     others: Vec<Dialect>,
 }
 
-impl Choice {
+impl ToolSelection {
     /// The tools of `dialect`, or only those that `names` name: `Read`, `loom:bash` for one of another dialect, `loom:*`
     /// for all of it. Each tool keeps the ways of its own dialect.
     pub fn new(dialect: &str, names: Option<&[String]>, settings: &Settings) -> Result<Self, ToolError> {

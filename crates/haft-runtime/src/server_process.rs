@@ -1,0 +1,108 @@
+//! Server processes of a session, each with a scope and a receipt of its own.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use haft_ledger::CallRecord;
+use haft_policy::Preset;
+use haft_sandbox::{Companion, Environment, LocalProcesses, accompany};
+use haft_tool::{
+    Call, Decision, Effect, Network, Record, RunRequest, Sandbox, Scope, ToolError, Value, Verdict, json,
+    lock, now_ms,
+};
+
+use crate::Runtime;
+
+/// A server process to start.
+#[derive(Debug, Clone, Default)]
+pub struct ServerLaunch {
+    /// The server's name.
+    pub name: String,
+    /// The program and its arguments, without a shell.
+    pub argv: Vec<String>,
+    /// Its working directory; the workspace by default.
+    pub cwd: Option<PathBuf>,
+    /// Variables in addition to those of every command.
+    pub environment: Vec<(String, String)>,
+    /// Whether it may write the workspace; its temporary files it may write in any case.
+    pub writes: bool,
+    /// What it may reach over the network.
+    pub network: Network,
+    /// Whether it runs without the sandbox, by the user's settings.
+    pub unsandboxed: bool,
+    /// Where it is configured, for the receipt.
+    pub origin: String,
+}
+
+impl Runtime {
+    /// Starts a server with the scope that `launch` grants. It ends with the session.
+    pub fn start_server(&self, launch: &ServerLaunch) -> Result<Companion, ToolError> {
+        let inner = &self.inner;
+        let mut scope = Scope {
+            writes: launch.writes,
+            runs: true,
+            network: launch.network.clone(),
+            ..(*inner.policy.scope).clone()
+        };
+        if !launch.writes {
+            scope = Preset::ReadOnly.apply(scope);
+        }
+        if launch.unsandboxed {
+            scope.sandbox = Sandbox::Off;
+        }
+        let call = Call::new(format!("server_{}", launch.name), "server", Value::Null);
+        let mut receipt = inner.blank_receipt(&call, now_ms());
+        receipt.effects = vec![Effect::Run { command: launch.argv.join(" ") }];
+        receipt.input = json!({"server": launch.name, "command": launch.argv});
+        receipt.decision = Some(Decision {
+            verdict: Verdict::Allow,
+            reason: format!("{} configures this server", launch.origin),
+            rule: None,
+        });
+        let record = CallRecord::new(inner.ledger(), receipt).open_task()?;
+        let mut environment: Environment = (*inner.env.environment).clone();
+        for (name, value) in &launch.environment {
+            environment = environment.with(name, value);
+        }
+        let mut processes =
+            LocalProcesses::new(scope.workspace.clone(), environment, haft_tool::Cancel::new());
+        if scope.sandbox == Sandbox::On {
+            processes =
+                processes.held(Arc::clone(&inner.env.enclosure), Arc::new(scope), Arc::clone(&record));
+        } else {
+            record.enforced("off: the server ran without the sandbox".to_owned());
+            record.not_reversible("the changes of the server were not recorded".to_owned());
+        }
+        let request = RunRequest {
+            argv: launch.argv.clone(),
+            cwd: launch.cwd.clone(),
+            timeout: Duration::MAX,
+            merge: false,
+            inherit: false,
+            keep_bytes: 0,
+        };
+        let companion = accompany(&processes, request, record)?;
+        let mut servers = lock(&inner.servers);
+        servers.retain(|life| life.strong_count() > 0);
+        servers.push(Arc::downgrade(&companion.life));
+        Ok(companion)
+    }
+}
+
+impl crate::runtime::RuntimeInner {
+    /// Ends every server, and waits until they are gone.
+    pub(crate) fn end_servers(&self) {
+        let lives = std::mem::take(&mut *lock(&self.servers));
+        let lives: Vec<_> = lives.iter().filter_map(Weak::upgrade).collect();
+        for life in &lives {
+            life.end();
+        }
+        for life in lives {
+            life.wait(EXIT_TIMEOUT);
+        }
+    }
+}
+
+/// How long to wait for servers to end; the reaper kills them long before.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
