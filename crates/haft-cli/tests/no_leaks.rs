@@ -1,4 +1,5 @@
-//! A thousand sandboxed commands, eight at a time, leave nothing behind.
+//! A thousand sandboxed commands, eight at a time, leave nothing behind. Its own binary, because it counts the descriptors
+//! and children of its process, which other tests would change.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test that cannot go on has failed")]
 #![cfg(target_os = "linux")]
 

@@ -1,0 +1,65 @@
+//! A bound on processes around a whole run, so that a bomb that Haft does not hold leaves a machine that still answers.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Twice what Haft itself allows a command.
+const MOST: &str = "4000";
+/// How often those that are left are told to end.
+const ROUNDS: usize = 10_000;
+
+/// A control group of its own, where one can be had: only root can make one.
+pub(crate) struct PidsLimit {
+    folder: Option<PathBuf>,
+}
+
+impl PidsLimit {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("haft-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let folder = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].iter().find_map(|base| {
+            let folder = Path::new(base).join(&name);
+            fs::create_dir(&folder).ok()?;
+            let bounded = fs::write(folder.join("pids.max"), MOST).is_ok();
+            if !bounded {
+                let _ = fs::remove_dir(&folder);
+            }
+            bounded.then_some(folder)
+        });
+        Self { folder }
+    }
+
+    /// Starts the command inside the control group.
+    #[expect(unsafe_code, reason = "a process is put into a control group between fork and exec")]
+    pub(crate) fn hold(&self, command: &mut Command) {
+        let Some(folder) = &self.folder else { return };
+        // It is opened here, by root: the child may already be somebody else when it writes.
+        let mut door = OpenOptions::new().write(true).open(folder.join("cgroup.procs")).unwrap();
+        // SAFETY: between fork and exec nothing happens but one write to an open file.
+        unsafe { command.pre_exec(move || door.write_all(b"0")) };
+    }
+}
+
+impl Drop for PidsLimit {
+    fn drop(&mut self) {
+        let Some(folder) = &self.folder else { return };
+        for _ in 0..ROUNDS {
+            if fs::remove_dir(folder).is_ok() {
+                return;
+            }
+            let left = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+            if !left.trim().is_empty() {
+                let _ = Command::new("kill")
+                    .arg("-KILL")
+                    .args(left.split_whitespace())
+                    .stderr(Stdio::null())
+                    .status();
+            }
+            std::thread::yield_now();
+        }
+    }
+}

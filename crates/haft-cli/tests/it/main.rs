@@ -1,0 +1,46 @@
+//! The `haft` program and the library, tested through their public interfaces. One module per topic; what they share is in
+//! `fixture`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test stops at the first surprise, and looks at the machine itself"
+)]
+
+mod byte_fidelity;
+mod clawft;
+mod cli;
+mod cli_ledger;
+mod config;
+mod crash_recovery;
+mod dialect_choice;
+mod documents;
+#[cfg(target_os = "linux")]
+mod escapes;
+mod fixture;
+mod host;
+mod large_directory;
+mod library;
+mod library_undo;
+mod loom;
+mod mcp_clients;
+mod mcp_manage;
+mod mcp_results;
+mod mcp_servers;
+#[cfg(target_os = "linux")]
+mod no_witness;
+mod omega;
+mod pdf_notebook;
+mod ripgrep_agreement;
+mod schemas;
+mod seed_003;
+mod statements;
+#[cfg(target_os = "linux")]
+mod tasks;
+#[cfg(target_os = "linux")]
+mod undo_commands;
+mod undo_tool;
+mod web;
+mod web_search;
+#[cfg(target_os = "linux")]
+mod workloads;

@@ -1,0 +1,40 @@
+//! Where no witness can run, a command is held all the same, and its changes are found by comparing. Inside another
+//! sandbox of Haft's there can be no second witness.
+
+use std::fs;
+use std::process::Command;
+
+#[test]
+fn changes_are_found_by_comparing_and_the_receipt_says_so() {
+    let (folder, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = |name: &str| folder.path().join(name);
+    for name in ["old", "gone", "kept"] {
+        fs::write(file(name), "1\n").unwrap();
+    }
+    // A copy in the workspace, because the sandbox hides a build below /tmp.
+    let (haft, inner) = (env!("CARGO_BIN_EXE_haft"), file("haft"));
+    fs::copy(haft, &inner).unwrap();
+    let inner = inner.display();
+    let script = format!(
+        "export HAFT_HOME=$TMPDIR/inner
+        {inner} sandbox -- sh -c 'echo a > new; echo b >> old; rm gone; mkdir d; echo c > d/c; ! echo x > /etc/haft-zz'
+        {inner} show 1; {inner} undo 1 --yes"
+    );
+    let done = Command::new(haft)
+        .args(["sandbox", "--workspace", folder.path().to_str().unwrap(), "--", "bash", "-c", &script])
+        .current_dir(folder.path())
+        .env("HAFT_HOME", home.path().join("haft"))
+        .env("HAFT_CACHE", home.path().join("cache"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&done.stdout);
+    let all = format!("{text}\n{}", String::from_utf8_lossy(&done.stderr));
+    assert!(text.contains("no witness: guarded names are not held"), "{all}");
+    assert!(text.contains("reversible  partly: no witness could run here"), "{all}");
+    assert!(text.contains("the old bytes of 2 file(s)"), "{all}");
+    assert!(!fs::exists("/etc/haft-zz").unwrap(), "{all}");
+    // What was made is taken back; what was overwritten stays and is said to.
+    assert!(!file("new").exists() && !file("d").exists(), "{all}");
+    assert_eq!(fs::read_to_string(file("old")).unwrap(), "1\nb\n", "{all}");
+    assert_eq!(fs::read_to_string(file("kept")).unwrap(), "1\n", "{all}");
+}

@@ -1,0 +1,119 @@
+//! What the scope refuses is told: what, where, which rule, and how to allow it.
+
+use std::os::unix::fs::MetadataExt as _;
+
+use crate::fixture::sandbox::{SandboxFixture, User};
+
+struct Refusal {
+    script: &'static str,
+    /// Words that the line of refusal must have.
+    says: &'static [&'static str],
+}
+
+const TABLE: &[Refusal] = &[
+    Refusal { script: "echo x > ../outside/new", says: &["Refused: write", "outside/new"] },
+    Refusal { script: "rm ../outside/there", says: &["Refused:", "outside/there"] },
+    Refusal { script: "mkdir ../outside/dir", says: &["Refused:", "outside/dir"] },
+    Refusal { script: "mv mine ../outside/moved", says: &["Refused:", "outside/moved"] },
+    Refusal { script: "chmod 777 ../outside/there", says: &["Refused:", "outside/there"] },
+    Refusal { script: "echo x > .mcp.json", says: &["Refused: write", ".mcp.json", "protected"] },
+    Refusal {
+        script: "mkdir .vscode && echo x > .vscode/tasks.json",
+        says: &["Refused:", ".vscode", "protected"],
+    },
+    Refusal { script: "cat .env", says: &["Refused: read", ".env"] },
+    Refusal { script: "kill -9 $PPID", says: &["Refused: signal"] },
+    Refusal { script: "exec 3<>/dev/tcp/127.0.0.1/9", says: &["Refused: connect", "127.0.0.1"] },
+    Refusal {
+        script: "git init -q; git config core.fsmonitor ./x",
+        says: &["Refused:", "config", "fsmonitor"],
+    },
+];
+
+#[test]
+fn each_refusal_is_told() {
+    let mut failures = String::new();
+    for user in User::all() {
+        for refusal in TABLE {
+            let fixture = SandboxFixture::new(*user);
+            fixture.file("outside/there", "x");
+            fixture.file("work/mine", "x");
+            fixture.file("work/.env", "x");
+            let ran = fixture.inside(refusal.script);
+            let told = ran.stderr.lines().any(|line| refusal.says.iter().all(|word| line.contains(word)));
+            if !told || ran.code == 0 {
+                let Refusal { script, says } = refusal;
+                failures.push_str(&format!(
+                    "{} `{script}` (exit {}) says {:?}, not {says:?}\n",
+                    user.word(),
+                    ran.code,
+                    ran.stderr
+                ));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+/// What is refused again and again is told once.
+#[test]
+fn a_thousand_refusals_are_few_lines() {
+    let fixture = SandboxFixture::new(User::Current);
+    let ran = fixture.inside("for i in $(seq 1000); do echo x > ../outside/new; done 2>/dev/null; true");
+    let lines = ran.stderr.lines().filter(|line| line.contains("Refused")).count();
+    assert!((1..=20).contains(&lines), "{lines} lines: {}", ran.stderr);
+}
+
+/// Exit codes, both streams and standard input pass.
+#[test]
+fn the_command_looks_as_if_it_ran_alone() {
+    for user in User::all() {
+        let fixture = SandboxFixture::new(*user);
+        for code in [0, 1, 2, 3, 42, 124, 126, 127, 255] {
+            assert_eq!(fixture.inside(&format!("exit {code}")).code, code, "{}", user.word());
+        }
+        let ran = fixture.inside("echo out; echo err >&2; exit 3");
+        assert_eq!((ran.code, ran.stdout.as_str()), (3, "out\n"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("err\n"), "{}", ran.stderr);
+        let mut command = fixture.sandboxed(&[], "cat; wc -c < /dev/null");
+        fixture.file("outside/input", "from outside\n");
+        command.stdin(std::fs::File::open(fixture.path("outside/input")).unwrap());
+        assert_eq!(fixture.run(&mut command).stdout, "from outside\n0\n");
+        assert_eq!(fixture.inside("kill -TERM $$").code, 143);
+        let mut command = fixture.command(&fixture.program());
+        assert_eq!(fixture.run(command.args(["sandbox", "--", "/nonexistent/program"])).code, 127);
+    }
+}
+
+/// In the common folder for temporary files a command makes what it likes and leaves alone what is there.
+#[test]
+fn what_others_have_in_the_temporary_folder_stays() {
+    for user in User::all() {
+        let fixture = SandboxFixture::new(*user);
+        let (old, new) = (format!("/tmp/{}-old", fixture.mark()), format!("/tmp/{}-new", fixture.mark()));
+        assert_eq!(fixture.unsandboxed(&format!("echo old > {old}")).code, 0);
+        let ran = fixture.inside(&format!(
+            "echo x > {old}; echo x >> {old}; rm -f {old}; mv {old} {new}; chmod 777 {old}; echo new > {new} && cat {new}"
+        ));
+        let (kept, mode) = (std::fs::read_to_string(&old).unwrap(), std::fs::metadata(&old).unwrap().mode());
+        for path in [&old, &new] {
+            let _ = std::fs::remove_file(path);
+        }
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "new\n"), "{}: {}", user.word(), ran.stderr);
+        assert_eq!((kept.as_str(), mode & 0o777), ("old\n", 0o644), "{}", user.word());
+        assert!(ran.stderr.contains(&format!("Refused: write {old}")), "{}: {}", user.word(), ran.stderr);
+    }
+}
+
+/// A sandbox inside of a sandbox has no witness of its own; both scopes hold.
+#[test]
+fn a_sandbox_in_a_sandbox_holds_twice() {
+    for user in User::all() {
+        let fixture = SandboxFixture::new(*user);
+        let haft = fixture.program();
+        let ran = fixture.inside(&format!("{haft} sandbox -- sh -c 'touch ran; ! touch /etc/haft-inner'"));
+        assert_eq!(ran.code, 0, "{}: {}{}", user.word(), ran.stdout, ran.stderr);
+        assert!(fixture.path("work/ran").exists(), "{}: {}", user.word(), ran.stderr);
+        assert!(!std::path::Path::new("/etc/haft-inner").exists(), "{}", user.word());
+    }
+}
