@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use haft_files::{Root, real_named};
 use haft_ledger::{Ledger, LedgerHandle, NewSession};
 use haft_policy::{Behavior, Policy, Rule, Rules, default_secrets};
-use haft_sandbox::{Enclosure, Environment, TaskRoom};
+use haft_sandbox::{Environment, SessionSandbox, TaskTable};
 use haft_tool::net::Authority;
 use haft_tool::{Dialect, ErrorKind, Host, NoHost, Planning, Reads, Sandbox, Scope, ToolError};
 
@@ -60,11 +60,12 @@ impl Builder {
         let rules = self.rules(&planning.workspace)?;
         let registry = self.registry(&rules, &history)?;
         let task_ends = Arc::<TaskEndQueue>::default();
-        let tasks = TaskRoom::new(&home, self.task_bytes.unwrap_or(DEFAULT_TASK_BYTES), task_ends.sender());
+        let tasks = TaskTable::new(&home, self.task_bytes.unwrap_or(DEFAULT_TASK_BYTES), task_ends.sender());
         if let Some(why) = self.no_tasks {
             tasks.close(why);
         }
-        let commands_reversible = scope.sandbox == Sandbox::On && cfg!(target_os = "linux");
+        // On macOS by comparing the workspace before and after.
+        let commands_reversible = scope.sandbox == Sandbox::On;
         let runtime = Runtime {
             inner: Arc::new(RuntimeInner {
                 registry,
@@ -74,7 +75,7 @@ impl Builder {
                     planning,
                     roots,
                     environment: Arc::new(self.environment.unwrap_or_else(Environment::inherited)),
-                    enclosure: Arc::new(Enclosure::new(self.cache.or_else(cache_from_env))),
+                    sandbox: Arc::new(SessionSandbox::new(self.cache.or_else(cache_from_env), &home)),
                     tasks: Arc::new(tasks),
                     http: Arc::default(),
                 }),

@@ -9,7 +9,7 @@ use crate::world::SessionEnv;
 use haft_ledger::{Ledger, LedgerHandle};
 use haft_net::http::HttpService;
 use haft_policy::Policy;
-use haft_sandbox::Life;
+use haft_sandbox::ServerControl;
 use haft_tool::{AnyTool, Call, Definition, ErrorKind, Host, Receipt, ToolError};
 
 use crate::history::History;
@@ -34,7 +34,7 @@ pub(crate) struct RuntimeInner {
     pub(crate) history: Arc<History>,
     pub(crate) calls: AtomicU64,
     /// The running server processes of the session.
-    pub(crate) servers: Mutex<Vec<Weak<Life>>>,
+    pub(crate) servers: Mutex<Vec<Weak<ServerControl>>>,
 }
 
 impl RuntimeInner {
@@ -195,7 +195,7 @@ impl Runtime {
 
     /// Removes what commands left in the session's own directories, also those of commands that still run.
     pub fn clear_session_directories(&self) {
-        self.inner.env.enclosure.tidy();
+        self.inner.env.sandbox.tidy();
     }
 
     /// Ends every server and task, and removes what commands left in the session's own directories.
@@ -205,7 +205,7 @@ impl Runtime {
         }
         self.inner.end_servers();
         self.inner.env.tasks.end_all();
-        self.inner.env.enclosure.tidy();
+        self.inner.env.sandbox.tidy();
     }
 
     /// Waits until every call has ended, then ends every task and server.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haft_ledger::CallRecord;
 use haft_policy::Preset;
-use haft_sandbox::{Companion, Environment, LocalProcesses, accompany};
+use haft_sandbox::{Environment, LocalProcesses, ServerProcess, start_server_process};
 use haft_tool::{
     Call, Decision, Effect, Network, Record, RunRequest, Sandbox, Scope, ToolError, Value, Verdict, json,
     lock, now_ms,
@@ -37,7 +37,7 @@ pub struct ServerLaunch {
 
 impl Runtime {
     /// Starts a server with the scope that `launch` grants. It ends with the session.
-    pub fn start_server(&self, launch: &ServerLaunch) -> Result<Companion, ToolError> {
+    pub fn start_server(&self, launch: &ServerLaunch) -> Result<ServerProcess, ToolError> {
         let inner = &self.inner;
         let mut scope = Scope {
             writes: launch.writes,
@@ -69,7 +69,7 @@ impl Runtime {
             LocalProcesses::new(scope.workspace.clone(), environment, haft_tool::Cancel::new());
         if scope.sandbox == Sandbox::On {
             processes =
-                processes.held(Arc::clone(&inner.env.enclosure), Arc::new(scope), Arc::clone(&record));
+                processes.sandboxed(Arc::clone(&inner.env.sandbox), Arc::new(scope), Arc::clone(&record));
         } else {
             record.enforced("off: the server ran without the sandbox".to_owned());
             record.not_reversible("the changes of the server were not recorded".to_owned());
@@ -82,24 +82,24 @@ impl Runtime {
             inherit: false,
             keep_bytes: 0,
         };
-        let companion = accompany(&processes, request, record)?;
+        let process = start_server_process(&processes, request, record)?;
         let mut servers = lock(&inner.servers);
-        servers.retain(|life| life.strong_count() > 0);
-        servers.push(Arc::downgrade(&companion.life));
-        Ok(companion)
+        servers.retain(|server| server.strong_count() > 0);
+        servers.push(Arc::downgrade(&process.control));
+        Ok(process)
     }
 }
 
 impl crate::runtime::RuntimeInner {
     /// Ends every server, and waits until they are gone.
     pub(crate) fn end_servers(&self) {
-        let lives = std::mem::take(&mut *lock(&self.servers));
-        let lives: Vec<_> = lives.iter().filter_map(Weak::upgrade).collect();
-        for life in &lives {
-            life.end();
+        let servers = std::mem::take(&mut *lock(&self.servers));
+        let servers: Vec<_> = servers.iter().filter_map(Weak::upgrade).collect();
+        for server in &servers {
+            server.stop();
         }
-        for life in lives {
-            life.wait(EXIT_TIMEOUT);
+        for server in servers {
+            server.wait(EXIT_TIMEOUT);
         }
     }
 }

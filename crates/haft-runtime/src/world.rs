@@ -9,15 +9,12 @@ use haft_tool::{
 
 use haft_files::{LocalFiles, Root};
 use haft_net::http::{HttpClient, HttpService};
-use haft_sandbox::{Desk, Enclosure, Environment, LocalProcesses, TaskRoom};
+use haft_sandbox::{CallTasks, Environment, LocalProcesses, SessionSandbox, TaskTable};
 
 use crate::live_output::OutputReporter;
 
 /// Receives the progress of a call.
 pub(crate) type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
-
-/// The calls of a session share one read position per task.
-const SESSION: &str = "session";
 
 /// What the Worlds of a session share.
 pub(crate) struct SessionEnv {
@@ -28,9 +25,9 @@ pub(crate) struct SessionEnv {
     /// The environment variables of its commands.
     pub(crate) environment: Arc<Environment>,
     /// The sandbox of its commands.
-    pub(crate) enclosure: Arc<Enclosure>,
+    pub(crate) sandbox: Arc<SessionSandbox>,
     /// The background tasks.
-    pub(crate) tasks: Arc<TaskRoom>,
+    pub(crate) tasks: Arc<TaskTable>,
     /// HTTP for its tools.
     pub(crate) http: Arc<HttpService>,
 }
@@ -43,7 +40,7 @@ pub(crate) struct LocalWorld {
     scope: Arc<Scope>,
     files: LocalFiles,
     processes: OnceLock<ScopedProcesses>,
-    tasks: OnceLock<Desk>,
+    tasks: OnceLock<CallTasks>,
     http: OnceLock<HttpClient>,
     host: Arc<dyn Host>,
     record: Arc<dyn Record>,
@@ -83,8 +80,8 @@ impl LocalWorld {
         if self.scope.sandbox == Sandbox::Off {
             return local;
         }
-        let enclosure = Arc::clone(&self.env.enclosure);
-        local.held(enclosure, Arc::clone(&self.scope), Arc::clone(&self.record))
+        let sandbox = Arc::clone(&self.env.sandbox);
+        local.sandboxed(sandbox, Arc::clone(&self.scope), Arc::clone(&self.record))
     }
 }
 
@@ -107,11 +104,10 @@ impl World for LocalWorld {
     }
 
     fn tasks(&self) -> &dyn Tasks {
-        self.tasks.get_or_init(|| Desk {
-            room: Arc::clone(&self.env.tasks),
+        self.tasks.get_or_init(|| CallTasks {
+            table: Arc::clone(&self.env.tasks),
             record: Arc::clone(&self.record),
             processes: self.scope.runs.then(|| self.local_processes()),
-            reader: SESSION.to_owned(),
             cancel: self.cancel.clone(),
         })
     }
@@ -165,7 +161,7 @@ impl Processes for ScopedProcesses {
             match &self.progress_sink {
                 Some(progress_sink) if !request.inherit => {
                     let reporter = OutputReporter::new(progress_sink);
-                    self.local.run_heard(request, &|bytes| reporter.push(bytes))
+                    self.local.run_with_output(request, &|bytes| reporter.push(bytes))
                 }
                 _ => self.local.run(request),
             }

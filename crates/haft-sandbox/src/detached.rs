@@ -1,39 +1,41 @@
-//! A program that goes on when whoever started it, and the terminal, are gone.
+//! Starts a program that outlives its parent and the terminal.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, OpenOptions};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use haft_tool::{ToolError, now_ms};
+use haft_tool::now_ms;
 
-/// A process that goes on by itself.
+/// A detached process.
 #[derive(Debug)]
-pub struct Detached {
-    /// Its number.
-    pub process: u32,
-    /// What it writes.
+pub struct DetachedProcess {
+    /// Its pid.
+    pub pid: u32,
+    /// The file that receives its output.
     pub output: PathBuf,
 }
 
-/// Starts this very program anew with these arguments, and leaves it to itself. It hears nobody, has a
-/// session without a terminal, and what it says goes to a file in `folder` that only its user may read.
-pub fn detach(arguments: impl IntoIterator<Item = OsString>, folder: &Path) -> Result<Detached, ToolError> {
-    let failed = |error: std::io::Error| ToolError::io("leave a command to itself", &error);
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-    let output = folder.join(format!("{}-{}.txt", now_ms(), std::process::id()));
-    let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&output).map_err(failed)?;
-    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-    command.args(arguments).stdin(Stdio::null());
-    command.stdout(file.try_clone().map_err(failed)?).stderr(file);
-    let leave_session = || rustix::process::setsid().map(drop).map_err(Into::into);
-    #[expect(unsafe_code, reason = "only a new process can leave before the terminal goes away")]
-    // SAFETY: one system call, which a process between fork and exec may make.
+/// Starts this program again with other arguments, in a session of its own without a terminal or input. Its output goes
+/// to a new file in `directory` that only its user can read.
+pub fn spawn_detached(
+    arguments: impl IntoIterator<Item = OsString>,
+    directory: &Path,
+) -> io::Result<DetachedProcess> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let output = directory.join(format!("{}-{}.txt", now_ms(), std::process::id()));
+    let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&output)?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(arguments).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+    let new_session = || rustix::process::setsid().map(drop).map_err(Into::into);
+    #[expect(unsafe_code, reason = "setsid must be called by the child")]
+    // SAFETY: one system call, which is allowed between fork and exec.
     unsafe {
-        command.pre_exec(leave_session)
+        command.pre_exec(new_session)
     };
-    let child = command.spawn().map_err(failed)?;
-    Ok(Detached { process: child.id(), output })
+    let child = command.spawn()?;
+    Ok(DetachedProcess { pid: child.id(), output })
 }

@@ -1,30 +1,47 @@
 //! Sandboxed processes: the `Processes` and `Tasks` parts of the World on this machine.
 //!
-//! `process` starts and ends process trees, `sandbox` confines them, `witness` records and performs their mutating system
-//! calls, `enclosure` holds what the commands of a session share, `tasks` keeps background commands.
+//! `process` starts process trees and ends them, `session` prepares the sandbox of a session's commands, `linux` and
+//! `macos` confine them, `linux::witness` and `snapshot` record what they change, `tasks` keeps background commands.
 //!
-//! What must never live here: decisions (haft-policy), knowledge of a tool or a dialect, the ledger's format.
+//! What must never be here: decisions (haft-policy), knowledge of a tool or a dialect, the ledger's format.
 #![expect(
     clippy::disallowed_methods,
     reason = "this crate starts processes and acts on files on their behalf"
 )]
 
-mod companion;
-mod detached;
-mod enclosure;
-mod process;
-mod sandbox;
-mod signals;
-mod sweep;
-mod tasks;
-mod witness;
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+compile_error!("Haft runs on Linux and macOS; on Windows use it in WSL");
 
-pub use companion::{Companion, Life, Parting, accompany};
-pub use detached::{Detached, detach};
-pub use enclosure::Enclosure;
-pub use process::{Environment, LocalProcesses};
+mod denials;
+mod detached;
+mod environment;
+mod git_audit;
+mod git_config;
+mod limits;
 #[cfg(target_os = "linux")]
-pub use sandbox::probe;
-pub use sandbox::{Layer, Level, Status, profile as seatbelt_profile};
+mod linux;
+#[cfg(any(target_os = "macos", test))]
+mod macos;
+mod process;
+mod secrets;
+mod server_process;
+mod session;
+mod signals;
+mod snapshot;
+mod status;
+mod tasks;
+
+#[cfg(target_os = "linux")]
+use linux as platform;
+#[cfg(target_os = "macos")]
+use macos as platform;
+
+pub use detached::{DetachedProcess, spawn_detached};
+pub use environment::Environment;
+pub use platform::probe;
+pub use process::LocalProcesses;
+pub use server_process::{ServerControl, ServerExit, ServerProcess, start_server_process};
+pub use session::SessionSandbox;
 pub use signals::{TerminationSignal, on_termination_signal};
-pub use tasks::{Desk, OnTaskEnd, TaskRoom};
+pub use status::{Layer, LayerLevel, SandboxStatus};
+pub use tasks::{CallTasks, OnTaskEnd, TaskTable};

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use haft_ledger::Ledger;
 use haft_runtime::Runtime;
-#[cfg(target_os = "linux")]
-use haft_sandbox::Layer;
+use haft_sandbox::{Layer, LayerLevel};
 use haft_tool::{Cancel, ToolError, json};
 use serde::Serialize;
 
@@ -119,21 +118,15 @@ fn commands() -> Check {
     check("commands", tried(), "install bash; the layers below tell what the kernel lacks")
 }
 
-/// What the kernel has to hold commands with, each tried for real.
-#[cfg(target_os = "linux")]
+/// The layers of the sandbox on this system, each tried.
 fn layers() -> Vec<Check> {
     let status = haft_sandbox::probe();
-    let layers = status.layers().into_iter().map(|layer| {
-        let ok = !matches!(layer.level, haft_sandbox::Level::None { .. });
+    let layers = status.layers.into_iter().map(|layer| {
+        let ok = !matches!(layer.level, LayerLevel::None { .. });
         let detail = Layer { remedy: None, ..layer.clone() }.to_string();
         Check { name: "kernel", ok, detail, remedy: layer.remedy.clone() }
     });
     layers.collect()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn layers() -> Vec<Check> {
-    Vec::new()
 }
 
 fn sample_runtime(folder: &std::path::Path, home: &std::path::Path) -> Result<Runtime, ToolError> {

@@ -77,8 +77,9 @@ fn leave_running(args: &args::Sandbox) -> Done {
     let home = Ledger::home_from_env()?;
     // The same goes for a ledger that cannot be opened.
     Ledger::open(&home)?;
-    let left = haft_sandbox::detach(arguments, &home.join(DETACHED))?;
-    let (process, output) = (left.process, left.output.display());
+    let left = haft_sandbox::spawn_detached(arguments, &home.join(DETACHED))
+        .map_err(|error| ToolError::io("The command cannot be started in the background", &error))?;
+    let (process, output) = (left.pid, left.output.display());
     screen::result(&format!("process {process} goes on and writes to {output}; end it with: kill {process}"));
     Ok(Exit::Done)
 }

@@ -1,51 +1,41 @@
-//! The only place in Haft that starts processes.
+//! Starts processes and ends process trees.
 //!
-//! Between Haft and a command stands a keeper: a fork of Haft that never executes anything. It adopts whatever
-//! the command leaves behind, so that the whole tree ends with the call: at the command's end, when its time is
-//! up, when the call is cancelled, and when Haft itself is killed.
+//! Between Haft and a command is a reaper: a fork of Haft that executes nothing. It adopts the command's orphans, so
+//! that the whole tree ends with the call: when the command ends, at its deadline, when the call is cancelled, and when
+//! Haft itself is killed.
 //!
-//! On Linux no child gets away by `setsid`, a double fork or by ignoring SIGTERM. Other systems have no
-//! subreaper: there the keeper ends the command's process group, and a child that leaves the group escapes.
-//!
-//! What runs where: `launch` gets everything ready, `spawn` forks, `keeper` guards the tree, `watch` drains the
-//! pipes. `spawn::prepare` is the one function between fork and exec where a command is confined.
+//! On Linux no descendant escapes by `setsid`, a double fork or by ignoring SIGTERM. macOS has no subreaper: there the
+//! reaper ends the command's process group, and a descendant that leaves the group escapes.
 
-mod capture;
-mod child_stack;
-mod confine;
-mod environment;
-mod keeper;
-mod launch;
+mod command;
+mod drain;
+mod head_tail;
+mod orphans;
+mod reaper;
+mod recording;
 mod report;
 mod spawn;
-mod stray;
 mod sys;
-mod watch;
 
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use haft_tool::{
-    Cancel, Capture, Denial, Exit, Finished, Processes, RunRequest, Scope, ToolError, json, lock,
-};
+use haft_tool::{Cancel, Capture, Exit, Finished, Processes, Record, RunRequest, Scope, ToolError, json};
 
-pub(crate) use confine::Confinement;
-pub use environment::Environment;
-use launch::Launch;
-use report::{Ended, Report, Step};
-use spawn::{Running, Streams};
-pub(crate) use sys::pipe;
-use watch::{Bell, Hear, Watched};
+use command::PreparedCommand;
+use drain::{Drained, OutputSink, Waker, drain};
+use recording::{Recording, RecordingSetup};
+use report::{ReaperReport, StopReason, TreeEnd};
+pub(crate) use report::{StartError, StartStep};
+use spawn::{CommandStreams, RunningCommand};
+pub(crate) use sys::{last_error, pipe};
 
-use crate::enclosure::{Enclosure, Held};
-use crate::sweep::Sweep;
-use crate::witness::{self, Seen, Setting, Witness};
-use haft_tool::Record;
+use crate::session::{CommandSandbox, SessionSandbox};
+use crate::{Environment, platform};
 
 /// Commands on this machine, each of which ends with everything it started.
 #[derive(Clone)]
@@ -53,76 +43,78 @@ pub struct LocalProcesses {
     workspace: PathBuf,
     environment: Arc<Environment>,
     cancel: Cancel,
-    holder: Option<Holder>,
+    sandbox: Option<SandboxSettings>,
 }
 
-/// What holds commands to a scope, and who writes down what they change.
+/// What restricts commands, and where their changes are recorded.
 #[derive(Clone)]
-struct Holder {
-    enclosure: Arc<Enclosure>,
+struct SandboxSettings {
+    session: Arc<SessionSandbox>,
     scope: Arc<Scope>,
-    journal: Arc<dyn Record>,
+    record: Arc<dyn Record>,
 }
 
 impl LocalProcesses {
-    /// Processes that start in `workspace`, see `environment` and nothing else of Haft's, and stop on `cancel`.
-    ///
-    /// Nobody holds them to anything; see [`LocalProcesses::held`].
+    /// Processes that start in `workspace` with `environment` and end on `cancel`. They are not sandboxed; see
+    /// [`LocalProcesses::sandboxed`].
     pub fn new(
         workspace: impl Into<PathBuf>,
         environment: impl Into<Arc<Environment>>,
         cancel: Cancel,
     ) -> Self {
-        Self { workspace: workspace.into(), environment: environment.into(), cancel, holder: None }
+        Self { workspace: workspace.into(), environment: environment.into(), cancel, sandbox: None }
     }
 
-    /// The same, held to `scope` by the kernel, every change told to `journal`.
+    /// The same processes, restricted to `scope` by the kernel; every change is reported to `record`.
     #[must_use]
-    pub fn held(self, enclosure: Arc<Enclosure>, scope: Arc<Scope>, journal: Arc<dyn Record>) -> Self {
-        Self { holder: Some(Holder { enclosure, scope, journal }), ..self }
+    pub fn sandboxed(self, session: Arc<SessionSandbox>, scope: Arc<Scope>, record: Arc<dyn Record>) -> Self {
+        Self { sandbox: Some(SandboxSettings { session, scope, record }), ..self }
     }
 
-    /// The same for a command that lives on: it tells its own journal and has its own end.
-    pub(crate) fn for_task(&self, journal: Arc<dyn Record>, cancel: Cancel) -> Self {
-        let holder = self.holder.clone().map(|holder| Holder { journal, ..holder });
-        Self { cancel, holder, ..self.clone() }
+    /// The same processes for a background task: with its own record and its own end.
+    pub(crate) fn for_task(&self, record: Arc<dyn Record>, cancel: Cancel) -> Self {
+        let sandbox = self.sandbox.clone().map(|sandbox| SandboxSettings { record, ..sandbox });
+        Self { cancel, sandbox, ..self.clone() }
     }
 
-    /// Runs a command to its end; `hear` gets what it writes, as it comes.
-    pub fn run_heard(&self, request: &RunRequest, hear: Hear<'_>) -> Result<Finished, ToolError> {
-        self.run_and(request, streams(request), Some(hear))
+    /// Runs a command to its end; `sink` receives its output as it is written.
+    pub fn run_with_output(&self, request: &RunRequest, sink: &dyn Fn(&[u8])) -> Result<Finished, ToolError> {
+        self.run_command(request, streams(request), Some(sink))
     }
 
-    /// Runs a command to its end; its input, output and errors are these.
-    pub(crate) fn run_between(
+    /// Runs a command to its end with these descriptors as its input, output and errors.
+    pub(crate) fn run_with_streams(
         &self,
         request: &RunRequest,
-        ends: &[OwnedFd; 3],
+        streams: &[OwnedFd; 3],
     ) -> Result<Finished, ToolError> {
-        self.run_and(request, Streams::Given(ends.each_ref().map(AsRawFd::as_raw_fd)), None)
+        let streams = CommandStreams::Given(streams.each_ref().map(AsRawFd::as_raw_fd));
+        self.run_command(request, streams, None)
     }
 
-    fn run_and(
+    fn run_command(
         &self,
         request: &RunRequest,
-        streams: Streams,
-        hear: Option<Hear<'_>>,
+        streams: CommandStreams,
+        sink: Option<OutputSink<'_>>,
     ) -> Result<Finished, ToolError> {
-        match self.attempt(request, streams, hear, true)? {
-            Some(done) => Ok(done),
-            // The kernel, or a container around Haft, reports no calls: what changed is found by comparing.
-            None => self
-                .attempt(request, streams, hear, false)?
-                .ok_or_else(|| ToolError::internal("a command without a witness cannot miss one")),
+        if platform::HAS_WITNESS
+            && let Some(finished) = self.try_run(request, streams, sink, true)?
+        {
+            return Ok(finished);
         }
+        // The kernel, or a container around Haft, refuses seccomp notifications: compare before and after instead.
+        let finished = self.try_run(request, streams, sink, false)?;
+        finished
+            .ok_or_else(|| ToolError::internal("a command without a witness did not start for lack of one"))
     }
 
-    /// Runs the command; nothing if a witness was asked for that cannot be had.
-    fn attempt(
+    /// Runs the command; `None` if `witness` was requested but is unavailable.
+    fn try_run(
         &self,
         request: &RunRequest,
-        streams: Streams,
-        hear: Option<Hear<'_>>,
+        streams: CommandStreams,
+        sink: Option<OutputSink<'_>>,
         witness: bool,
     ) -> Result<Option<Finished>, ToolError> {
         let started = Instant::now();
@@ -130,145 +122,104 @@ impl LocalProcesses {
             let nothing = Capture::default();
             return Ok(Some(finished(Exit::Cancelled, nothing.clone(), nothing, Duration::ZERO, 0)));
         }
-        let cwd = match &request.cwd {
-            Some(cwd) => self.workspace.join(cwd),
-            None => self.workspace.clone(),
-        };
-        let held = match &self.holder {
-            Some(holder) => Some((holder, holder.hold(&self.environment, request.inherit, witness)?)),
-            None => None,
-        };
-        let environment = held.as_ref().map_or(&*self.environment, |(_, held)| &held.environment);
-        let launch = Launch::new(&request.argv, &cwd, environment)?;
-        let bell = Arc::new(Bell::new()?);
-        let ringer = Arc::clone(&bell);
-        let _listening = self.cancel.on_cancel(move || ringer.ring());
+        let cwd = request.cwd.as_ref().map_or_else(|| self.workspace.clone(), |cwd| self.workspace.join(cwd));
+        let settings = self.sandbox.as_ref();
+        let sandbox = settings.map(|settings| self.prepare_sandbox(settings, request.inherit, witness));
+        let mut sandbox = sandbox.transpose()?;
+        let environment = sandbox.as_ref().map_or(&*self.environment, |sandbox| &sandbox.environment);
+        #[cfg_attr(not(target_os = "macos"), expect(unused_mut, reason = "only macOS wraps commands"))]
+        let mut command = PreparedCommand::new(&request.argv, &cwd, environment)?;
+        let confinement = sandbox.as_mut().and_then(|sandbox| sandbox.confinement.take());
+        #[cfg(target_os = "macos")]
+        if let Some(confinement) = &confinement {
+            command.wrap(confinement.wrapper()).map_err(|error| command.start_error(error))?;
+        }
+        let waker = Waker::new().map_err(|error| {
+            ToolError::io("No command can be started: too many files are open", &error.into())
+        })?;
+        let waker = Arc::new(waker);
+        let cancel_waker = Arc::clone(&waker);
+        let _listener = self.cancel.on_cancel(move || cancel_waker.wake());
 
-        let confinement = held.as_ref().map(|(_, held)| held.confinement.clone());
-        let sweep = match &held {
-            Some((holder, _)) if !witness => Some(Sweep::of(&holder.scope.roots)),
+        let snapshot = match settings {
+            Some(settings) if !witness => Some(settings.session.snapshot(&settings.scope)?),
             _ => None,
         };
-        let mut running = Running::start(launch, streams, confinement)?;
-        let watching = match held {
-            Some((holder, held)) => Some(holder.watch(held, &mut running, &bell, request.inherit, sweep)?),
+        let running = RunningCommand::start(&command, streams, confinement.as_ref());
+        let mut running = running.map_err(|error| command.start_error(error))?;
+        // Closes the parent's copies of the command's descriptors.
+        drop(confinement);
+        let recording = match settings.zip(sandbox) {
+            Some((settings, sandbox)) => Some(Recording::start(RecordingSetup {
+                sandbox,
+                snapshot,
+                scope: Arc::clone(&settings.scope),
+                record: Arc::clone(&settings.record),
+                reaper: running.reaper().as_raw_nonzero().get(),
+                waker: Arc::clone(&waker),
+                inherits_streams: request.inherit,
+            })?),
             None => None,
         };
         let deadline = started.checked_add(request.timeout);
-        let watched = watch::until_the_end(&mut running, &bell, deadline, request.keep_bytes, hear);
-        let seen = watching.map(Watching::finish).transpose()?;
-        let Watched { report, stdout, stderr, asked } = watched;
-        let mut done = match report {
-            Some(Report::NotStarted { step: Step::Filter, .. }) if witness => return Ok(None),
-            Some(Report::NotStarted { step, error }) => return Err(running.not_started(step, error)),
-            Some(Report::Ended(ended)) if ended.survivors > 0 => {
-                return Err(not_ended(&ended, stdout, stderr));
+        let drained = drain(&mut running, &waker, deadline, request.keep_bytes, sink);
+        let observed = recording.map(Recording::finish).transpose()?;
+        let Drained { report, stdout, stderr, stopped } = drained;
+        let mut finished = match report {
+            Some(ReaperReport::NotStarted(error)) if witness && error.step == StartStep::Filter => {
+                return Ok(None);
             }
-            Some(Report::Ended(ended)) => {
-                finished(ended.exit(), stdout, stderr, started.elapsed(), ended.left_behind)
+            Some(ReaperReport::NotStarted(error)) => return Err(command.start_error(error)),
+            Some(ReaperReport::Ended(end)) if end.survivors > 0 => {
+                return Err(not_ended(&end, stdout, stderr));
+            }
+            Some(ReaperReport::Ended(end)) => {
+                finished(end.exit(), stdout, stderr, started.elapsed(), end.left_behind)
             }
             None => {
-                let swept = stray::sweep(running.keeper());
-                // The kernel kills the command when its keeper dies, so this is what has happened to it.
-                let exit = asked.map_or(Exit::Signal(libc::SIGKILL), report::Ask::exit);
-                finished(exit, stdout, stderr, started.elapsed(), swept)
+                let killed = orphans::kill_session(running.reaper());
+                // The kernel kills the command when its reaper dies.
+                let exit = stopped.map_or(Exit::Signal(libc::SIGKILL), StopReason::exit);
+                finished(exit, stdout, stderr, started.elapsed(), killed)
             }
         };
-        if let Some((denials, exhausted)) = seen {
-            done.denials = denials;
-            if exhausted.is_some() && done.exit == Exit::Cancelled {
-                done.exit = Exit::Signal(libc::SIGKILL);
+        if let Some(observed) = observed {
+            finished.denials = observed.denials;
+            if observed.limit_exceeded.is_some() && finished.exit == Exit::Cancelled {
+                finished.exit = Exit::Signal(libc::SIGKILL);
             }
-            done.exhausted = exhausted;
+            finished.exhausted = observed.limit_exceeded;
         }
-        Ok(Some(done))
+        Ok(Some(finished))
+    }
+
+    fn prepare_sandbox(
+        &self,
+        settings: &SandboxSettings,
+        inherit: bool,
+        witness: bool,
+    ) -> Result<CommandSandbox, ToolError> {
+        let terminal = inherit.then(|| rustix::termios::ttyname(rustix::stdio::stdin(), Vec::new()).ok());
+        let terminal = terminal.flatten().map(|name| PathBuf::from(OsString::from_vec(name.into_bytes())));
+        settings.session.prepare(&settings.scope, &self.environment, terminal.as_deref(), witness)
     }
 }
 
 impl Processes for LocalProcesses {
     fn run(&self, request: &RunRequest) -> Result<Finished, ToolError> {
-        self.run_and(request, streams(request), None)
+        self.run_command(request, streams(request), None)
     }
 }
 
-fn streams(request: &RunRequest) -> Streams {
+fn streams(request: &RunRequest) -> CommandStreams {
     if request.inherit {
-        Streams::Inherited { terminal: is_foreground() }
+        CommandStreams::Inherited { terminal: is_foreground() }
     } else {
-        Streams::Captured { merge: request.merge }
+        CommandStreams::Captured { merge: request.merge }
     }
 }
 
-impl Holder {
-    fn hold(&self, environment: &Environment, inherit: bool, witness: bool) -> Result<Held, ToolError> {
-        let terminal =
-            if inherit { rustix::termios::ttyname(rustix::stdio::stdin(), Vec::new()).ok() } else { None };
-        let terminal = terminal.map(|name| PathBuf::from(OsString::from_vec(name.into_bytes())));
-        self.enclosure.hold(&self.scope, environment, terminal.as_deref(), witness)
-    }
-
-    /// Puts the witness to work.
-    fn watch(
-        &self,
-        held: Held,
-        running: &mut Running,
-        bell: &Arc<Bell>,
-        inherits: bool,
-        sweep: Option<Sweep>,
-    ) -> Result<Watching, ToolError> {
-        let verdict = witness::Verdict::default();
-        let ringer = Arc::clone(bell);
-        let stop = Arc::new(AtomicBool::new(false));
-        let socket = running.witness.take();
-        self.journal.enforced(held.how.clone());
-        let setting = Setting {
-            places: held.places.clone(),
-            reach: held.reach,
-            journal: Arc::clone(&self.journal),
-            keeper: running.keeper().as_raw_nonzero().get(),
-            verdict: Arc::clone(&verdict),
-            end: Box::new(move || ringer.ring()),
-            inherits,
-            stop: Arc::clone(&stop),
-        };
-        let listener = move || socket.as_ref().and_then(confine::receive);
-        let witness = Witness::start(listener, setting)?;
-        Ok(Watching { witness, sweep, verdict, stop, held, journal: Arc::clone(&self.journal) })
-    }
-}
-
-/// A command with its witness.
-struct Watching {
-    witness: Witness,
-    /// What is compared where there is no witness.
-    sweep: Option<Sweep>,
-    verdict: witness::Verdict,
-    stop: Arc<AtomicBool>,
-    held: Held,
-    journal: Arc<dyn Record>,
-}
-
-impl Watching {
-    /// Writes down what the command changed; gives what it was refused and why it was ended, if Haft did.
-    fn finish(self) -> Result<(Vec<Denial>, Option<String>), ToolError> {
-        self.stop.store(true, Ordering::SeqCst);
-        let Seen { mut changes, mut losses, mut denials } = self.witness.finish()?;
-        if let Some(sweep) = self.sweep {
-            (changes, losses) = sweep.finish();
-        }
-        self.journal.witnessed(changes);
-        for loss in losses {
-            self.journal.not_reversible(loss);
-        }
-        let refused = std::mem::take(&mut *lock(&self.held.refused));
-        denials.extend(refused.into_list());
-        self.journal.refused(&denials);
-        let verdict = lock(&self.verdict).take();
-        Ok((denials, verdict))
-    }
-}
-
-/// Whether Haft has a terminal to give away.
+/// Whether Haft's process group is the foreground group of its terminal.
 fn is_foreground() -> bool {
     rustix::termios::tcgetpgrp(rustix::stdio::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
@@ -277,14 +228,14 @@ fn finished(exit: Exit, stdout: Capture, stderr: Capture, elapsed: Duration, lef
     Finished { exit, stdout, stderr, elapsed, left_behind, denials: Vec::new(), exhausted: None }
 }
 
-fn not_ended(ended: &Ended, stdout: Capture, stderr: Capture) -> ToolError {
+fn not_ended(end: &TreeEnd, stdout: Capture, stderr: Capture) -> ToolError {
+    let processes = if end.survivors == 1 { "1 process" } else { &format!("{} processes", end.survivors) };
     ToolError::failed(format!(
-        "{} processes of the command could not be ended, because they run as another user or hang in the kernel; \
-         end them by hand and do not start such commands here",
-        ended.survivors
+        "{processes} of the command could not be ended: they run as another user or are blocked in the kernel. \
+         End them by hand"
     ))
     .with_details(json!({
-        "survivors": ended.survivors,
+        "survivors": end.survivors,
         "stdout": stdout.into_text(),
         "stderr": stderr.into_text(),
     }))

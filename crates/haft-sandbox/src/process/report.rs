@@ -1,4 +1,4 @@
-//! What Haft and the keeper say to each other: one byte down, a few numbers up.
+//! The protocol between Haft and the reaper: one byte down, a few numbers up.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -6,34 +6,32 @@ use std::process::ExitStatus;
 use haft_tool::Exit;
 use rustix::io::Errno;
 
-/// Why Haft asks the keeper to end the tree.
+/// Why Haft asks the reaper to end the process tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ask {
-    /// The time is up.
+pub(super) enum StopReason {
     Timeout = 1,
-    /// The call was cancelled.
-    Cancel = 2,
+    Cancelled = 2,
 }
 
-impl Ask {
+impl StopReason {
     pub(super) fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Timeout, Self::Cancel].into_iter().find(|ask| *ask as u8 == byte)
+        [Self::Timeout, Self::Cancelled].into_iter().find(|reason| *reason as u8 == byte)
     }
 
     pub(super) fn exit(self) -> Exit {
         match self {
             Self::Timeout => Exit::TimedOut,
-            Self::Cancel => Exit::Cancelled,
+            Self::Cancelled => Exit::Cancelled,
         }
     }
 }
 
-/// What was being done when a command could not be started.
+/// A step of starting a command that can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum StartStep {
     Pipes = 1,
     Fork = 2,
-    Keeper = 3,
+    Reaper = 3,
     Directory = 4,
     Program = 5,
     Limits = 6,
@@ -42,46 +40,61 @@ pub(super) enum Step {
     Filter = 9,
 }
 
-impl Step {
+impl StartStep {
     fn from_number(number: i32) -> Option<Self> {
-        use Step::{Directory, Filter, Fork, Keeper, Landlock, Limits, Pipes, Privileges, Program};
-        [Pipes, Fork, Keeper, Directory, Program, Limits, Privileges, Landlock, Filter]
+        use StartStep::{Directory, Filter, Fork, Landlock, Limits, Pipes, Privileges, Program, Reaper};
+        [Pipes, Fork, Reaper, Directory, Program, Limits, Privileges, Landlock, Filter]
             .into_iter()
             .find(|step| *step as i32 == number)
     }
 
-    pub(super) fn doing(self) -> &'static str {
+    /// What was being done, for error messages.
+    pub(crate) fn description(self) -> &'static str {
         match self {
-            Self::Pipes => "laying its pipes",
-            Self::Fork => "making a process for it",
-            Self::Keeper => "setting up the process that ends it with the call",
+            Self::Pipes => "creating its pipes",
+            Self::Fork => "creating its process",
+            Self::Reaper => "setting up the process that ends it with the call",
             Self::Directory => "entering its working directory",
             Self::Program => "executing it",
-            Self::Limits => "setting its limits",
-            Self::Privileges => "taking its privileges away",
-            Self::Landlock => "putting it under Landlock",
-            Self::Filter => "putting it under a seccomp filter that Haft hears from",
+            Self::Limits => "setting its resource limits",
+            Self::Privileges => "dropping its privileges",
+            Self::Landlock => "restricting it with Landlock",
+            Self::Filter => "installing its seccomp filter",
         }
     }
 }
 
-/// How a tree ended.
+/// A command could not be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ended {
+pub(crate) struct StartError {
+    pub(crate) step: StartStep,
+    pub(crate) error: Errno,
+}
+
+impl StartStep {
+    /// For `map_err`.
+    pub(crate) fn failed(self) -> impl Fn(Errno) -> StartError {
+        move |error| StartError { step: self, error }
+    }
+}
+
+/// How a process tree ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TreeEnd {
     /// The command's raw wait status.
     pub(super) status: i32,
-    /// What Haft had asked for while the command still ran.
-    pub(super) asked: Option<Ask>,
-    /// How many processes had to be ended after the command was gone.
+    /// What Haft had asked for while the command was still running.
+    pub(super) stopped: Option<StopReason>,
+    /// How many processes were ended after the command itself had ended.
     pub(super) left_behind: u32,
-    /// How many could not be ended.
+    /// How many processes could not be ended.
     pub(super) survivors: u32,
 }
 
-impl Ended {
+impl TreeEnd {
     pub(super) fn exit(&self) -> Exit {
-        if let Some(ask) = self.asked {
-            return ask.exit();
+        if let Some(reason) = self.stopped {
+            return reason.exit();
         }
         let status = ExitStatus::from_raw(self.status);
         match (status.code(), status.signal()) {
@@ -91,45 +104,49 @@ impl Ended {
     }
 }
 
-/// What comes up the report pipe; the first one counts.
+/// A message in the report pipe; the first one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Report {
-    NotStarted { step: Step, error: Errno },
-    Ended(Ended),
+pub(super) enum ReaperReport {
+    NotStarted(StartError),
+    Ended(TreeEnd),
 }
 
-/// Less than `PIPE_BUF`, so a report is written whole or not at all.
-const SIZE: usize = 20;
+/// Less than `PIPE_BUF`, so that a report is written atomically.
+const REPORT_BYTES: usize = 20;
 
-impl Report {
-    /// For the pipe, without allocating: this runs between fork and exec.
-    pub(super) fn to_bytes(self) -> [u8; SIZE] {
+impl ReaperReport {
+    /// The encoded report. Does not allocate, because it runs between fork and exec.
+    pub(super) fn to_bytes(self) -> [u8; REPORT_BYTES] {
         let numbers = match self {
-            Self::NotStarted { step, error } => [0, step as i32, error.raw_os_error(), 0, 0],
-            Self::Ended(Ended { status, asked, left_behind, survivors }) => [
+            Self::NotStarted(StartError { step, error }) => [0, step as i32, error.raw_os_error(), 0, 0],
+            Self::Ended(TreeEnd { status, stopped, left_behind, survivors }) => [
                 1,
                 status,
-                asked.map_or(0, |ask| ask as i32),
+                stopped.map_or(0, |reason| reason as i32),
                 left_behind.cast_signed(),
                 survivors.cast_signed(),
             ],
         };
-        let mut bytes = [0; SIZE];
+        let mut bytes = [0; REPORT_BYTES];
         for (place, number) in bytes.chunks_exact_mut(4).zip(numbers) {
             place.copy_from_slice(&number.to_ne_bytes());
         }
         bytes
     }
 
-    /// The first whole report in `bytes`, if there is one.
+    /// The first complete report in `bytes`.
     pub(super) fn first(bytes: &[u8]) -> Option<Self> {
-        let mut numbers = bytes.get(..SIZE)?.as_chunks::<4>().0.iter().map(|four| i32::from_ne_bytes(*four));
+        let mut numbers =
+            bytes.get(..REPORT_BYTES)?.as_chunks::<4>().0.iter().map(|four| i32::from_ne_bytes(*four));
         let [tag, a, b, c, d] = std::array::from_fn(|_| numbers.next().unwrap_or_default());
         match tag {
-            0 => Some(Self::NotStarted { step: Step::from_number(a)?, error: Errno::from_raw_os_error(b) }),
-            1 => Some(Self::Ended(Ended {
+            0 => {
+                let step = StartStep::from_number(a)?;
+                Some(Self::NotStarted(StartError { step, error: Errno::from_raw_os_error(b) }))
+            }
+            1 => Some(Self::Ended(TreeEnd {
                 status: a,
-                asked: u8::try_from(b).ok().and_then(Ask::from_byte),
+                stopped: u8::try_from(b).ok().and_then(StopReason::from_byte),
                 left_behind: c.cast_unsigned(),
                 survivors: d.cast_unsigned(),
             })),
@@ -143,25 +160,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_comes_out_of_the_pipe_as_it_went_in() {
+    fn reports_survive_encoding() {
+        let not_started = |step, error| ReaperReport::NotStarted(StartError { step, error });
+        let cancelled = Some(StopReason::Cancelled);
         for report in [
-            Report::NotStarted { step: Step::Program, error: Errno::NOENT },
-            Report::Ended(Ended { status: 256, asked: None, left_behind: 3, survivors: 0 }),
-            Report::Ended(Ended { status: 9, asked: Some(Ask::Cancel), left_behind: 0, survivors: u32::MAX }),
+            not_started(StartStep::Program, Errno::NOENT),
+            ReaperReport::Ended(TreeEnd { status: 256, stopped: None, left_behind: 3, survivors: 0 }),
+            ReaperReport::Ended(TreeEnd {
+                status: 9,
+                stopped: cancelled,
+                left_behind: 0,
+                survivors: u32::MAX,
+            }),
         ] {
             let mut bytes = report.to_bytes().to_vec();
-            assert_eq!(Report::first(&bytes[1..]), None);
-            bytes.extend(Report::NotStarted { step: Step::Fork, error: Errno::AGAIN }.to_bytes());
-            assert_eq!(Report::first(&bytes), Some(report));
+            assert_eq!(ReaperReport::first(&bytes[1..]), None);
+            bytes.extend(not_started(StartStep::Fork, Errno::AGAIN).to_bytes());
+            assert_eq!(ReaperReport::first(&bytes), Some(report));
         }
     }
 
     #[test]
-    fn what_haft_asked_for_says_more_than_the_status() {
-        let ended = |status, asked| Ended { status, asked, left_behind: 0, survivors: 0 }.exit();
-        assert_eq!(ended(3 << 8, None), Exit::Code(3));
-        assert_eq!(ended(15, None), Exit::Signal(15));
-        assert_eq!(ended(15, Some(Ask::Timeout)), Exit::TimedOut);
-        assert_eq!(ended(0, Some(Ask::Cancel)), Exit::Cancelled);
+    fn stop_reason_overrides_exit_status() {
+        let exit = |status, stopped| TreeEnd { status, stopped, left_behind: 0, survivors: 0 }.exit();
+        assert_eq!(exit(3 << 8, None), Exit::Code(3));
+        assert_eq!(exit(15, None), Exit::Signal(15));
+        assert_eq!(exit(15, Some(StopReason::Timeout)), Exit::TimedOut);
+        assert_eq!(exit(0, Some(StopReason::Cancelled)), Exit::Cancelled);
     }
 }

@@ -1,165 +1,144 @@
-//! Haft forks a keeper, the keeper forks the command.
+//! Haft forks the reaper, the reaper starts the command.
 //!
-//! Everything from [`become_keeper`] on runs in a fork of a process with several threads: no allocation, no lock, no
+//! Everything from [`run_reaper`] on runs in a fork of a process with several threads: no allocation, no lock, no
 //! panic, only system calls.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use haft_tool::ToolError;
 use rustix::fs::{Access, Mode, OFlags};
 use rustix::io::{Errno, FdFlags};
 use rustix::process::{Pid, Signal, WaitOptions};
 
-use super::confine::{Confinement, confine};
-use super::launch::Launch;
-use super::report::{Ask, Report, Step};
-use super::{child_stack, keeper, sys};
+use super::command::PreparedCommand;
+use super::report::{ReaperReport, StartError, StartStep, StopReason};
+use super::{reaper, sys};
+use crate::platform::Confinement;
 
-/// Where the keeper finds the pipe that Haft asks through.
-const CONTROL: RawFd = 3;
-/// Where keeper and command find the pipe that they report through.
-const REPORT: RawFd = 4;
-/// Where the command finds the socket over which it sends the witness its listener.
-const WITNESS: RawFd = 5;
-/// Where the command finds the rules it is put under.
-const RULES: RawFd = 6;
+/// Descriptor of the reaper: stop requests from Haft.
+const CONTROL_FD: RawFd = 3;
+/// Descriptor of the reaper and the command: reports to Haft.
+const REPORT_FD: RawFd = 4;
+/// First of the two descriptors that the confinement brings along.
+const CONFINEMENT_FD: RawFd = 5;
+/// Exit code of a process that could not execute the command; the report says why.
+const NOT_STARTED_EXIT_CODE: i32 = 127;
 
-/// What a command's streams are connected to.
+/// What the standard streams of a command are connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Streams {
-    /// Pipes to Haft: two, or one for both.
+pub(super) enum CommandStreams {
+    /// Pipes to Haft: two, or one for both outputs.
     Captured { merge: bool },
-    /// What Haft's own are; a terminal goes to the command until it ends.
+    /// Haft's own streams. A terminal belongs to the command until it ends.
     Inherited { terminal: bool },
-    /// Pipes that somebody else holds the other ends of: input, output, errors.
+    /// These descriptors: input, output, errors.
     Given([RawFd; 3]),
 }
 
-impl Streams {
-    fn captured(self) -> bool {
+impl CommandStreams {
+    fn are_captured(self) -> bool {
         matches!(self, Self::Captured { .. })
     }
 
-    fn terminal(self) -> bool {
+    fn have_terminal(self) -> bool {
         self == Self::Inherited { terminal: true }
     }
 }
 
-/// A command that was started, and its keeper. Dropping it ends the tree.
-pub(super) struct Running {
-    keeper: Pid,
-    launch: Launch,
-    terminal: bool,
-    /// Closing it tells the keeper to end everything at once.
+/// A command that was started, and its reaper. Dropping it ends the process tree.
+pub(super) struct RunningCommand {
+    reaper: Pid,
+    has_terminal: bool,
+    /// Closing it makes the reaper kill the tree.
     control: Option<OwnedFd>,
-    /// Held open so that asking a dead keeper is no SIGPIPE.
-    _control_far_end: OwnedFd,
+    /// Kept open so that writing to a dead reaper causes no SIGPIPE.
+    _control_read_end: OwnedFd,
     pub(super) report: OwnedFd,
-    /// Where the witness's listener comes from.
-    pub(super) witness: Option<OwnedFd>,
-    /// None if the stream is not captured.
+    /// `None` if the stream is not captured.
     pub(super) stdout: Option<OwnedFd>,
-    /// None, too, if both streams go into one pipe.
+    /// `None` also if both streams share one pipe.
     pub(super) stderr: Option<OwnedFd>,
 }
 
-impl Running {
-    /// Starts the command. Whether it could be executed is told by the first report.
+impl RunningCommand {
+    /// Starts the command. The first report says whether it could be executed.
     #[expect(unsafe_code, reason = "fork has no safe wrapper")]
-    #[expect(clippy::needless_pass_by_value, reason = "the descriptors must be closed here after the fork")]
     pub(super) fn start(
-        launch: Launch,
-        streams: Streams,
-        confinement: Option<Confinement>,
-    ) -> Result<Self, ToolError> {
-        let pipe = || sys::pipe().map_err(|error| launch.not_started(Step::Pipes, error));
-        let captured = streams.captured();
-        let merge = streams == Streams::Captured { merge: true };
-        let (stdout, stdout_far_end) = if captured { Some(pipe()?) } else { None }.unzip();
-        let (stderr, stderr_far_end) = if !captured || merge { None } else { Some(pipe()?) }.unzip();
-        let (witness, witness_far_end) = match &confinement {
-            Some(_) => {
-                Some(sys::socket_pair().map_err(|error| launch.not_started(Step::Pipes, error))?).unzip()
-            }
-            None => (None, None),
-        };
-        let (control_far_end, control) = pipe()?;
-        let (report, report_far_end) = pipe()?;
-        for read in [stdout.as_ref(), stderr.as_ref(), Some(&report)].into_iter().flatten() {
-            rustix::io::ioctl_fionbio(read, true).map_err(|error| launch.not_started(Step::Pipes, error))?;
+        command: &PreparedCommand,
+        streams: CommandStreams,
+        confinement: Option<&Confinement>,
+    ) -> Result<Self, StartError> {
+        let pipe = || sys::pipe().map_err(StartStep::Pipes.failed());
+        let captured = streams.are_captured();
+        let merge = streams == CommandStreams::Captured { merge: true };
+        let (stdout, stdout_write_end) = if captured { Some(pipe()?) } else { None }.unzip();
+        let (stderr, stderr_write_end) = if captured && !merge { Some(pipe()?) } else { None }.unzip();
+        let (control_read_end, control) = pipe()?;
+        let (report, report_write_end) = pipe()?;
+        for read_end in [stdout.as_ref(), stderr.as_ref(), Some(&report)].into_iter().flatten() {
+            rustix::io::ioctl_fionbio(read_end, true).map_err(StartStep::Pipes.failed())?;
         }
         let [_, out, err] = match streams {
-            Streams::Given(given) => given,
+            CommandStreams::Given(given) => given,
             _ => [0, 1, 2],
         };
-        let ends = FarEnds {
+        let ends = ChildEnds {
             streams,
-            stdout: stdout_far_end.as_ref().map_or(out, AsRawFd::as_raw_fd),
-            stderr: stderr_far_end.as_ref().or(stdout_far_end.as_ref()).map_or(err, AsRawFd::as_raw_fd),
-            control: control_far_end.as_raw_fd(),
-            report: report_far_end.as_raw_fd(),
-            witness: witness_far_end.as_ref().map(AsRawFd::as_raw_fd),
+            stdout: stdout_write_end.as_ref().map_or(out, AsRawFd::as_raw_fd),
+            stderr: stderr_write_end.as_ref().or(stdout_write_end.as_ref()).map_or(err, AsRawFd::as_raw_fd),
+            control: control_read_end.as_raw_fd(),
+            report: report_write_end.as_raw_fd(),
         };
-
         let mask = sys::block_signals();
-        // SAFETY: the child makes nothing but system calls.
+        // SAFETY: the child only makes system calls.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            become_keeper(&launch, &ends, confinement.as_ref());
+            run_reaper(command, &ends, confinement);
         }
         let forked =
             if child < 0 { Err(sys::last_error()) } else { Pid::from_raw(child).ok_or(Errno::CHILD) };
         sys::restore_signals(&mask);
-        let keeper = forked.map_err(|error| launch.not_started(Step::Fork, error))?;
         Ok(Self {
-            keeper,
-            launch,
-            terminal: streams.terminal(),
+            reaper: forked.map_err(StartStep::Fork.failed())?,
+            has_terminal: streams.have_terminal(),
             control: Some(control),
-            _control_far_end: control_far_end,
+            _control_read_end: control_read_end,
             report,
-            witness,
             stdout,
             stderr,
         })
     }
 
-    /// Why the command was not started, for the caller.
-    pub(super) fn not_started(&self, step: Step, error: Errno) -> ToolError {
-        self.launch.not_started(step, error)
+    /// The reaper's pid, which is also the id of the session that the command runs in.
+    pub(super) fn reaper(&self) -> Pid {
+        self.reaper
     }
 
-    /// The keeper's process, which is also the session its command runs in.
-    pub(super) fn keeper(&self) -> Pid {
-        self.keeper
-    }
-
-    /// Asks the keeper to end the tree.
-    pub(super) fn ask(&self, ask: Ask) {
+    /// Asks the reaper to end the tree.
+    pub(super) fn stop(&self, reason: StopReason) {
         if let Some(control) = &self.control {
-            // A full pipe holds enough questions; a keeper that is gone shows in the report pipe.
-            let _ = rustix::io::write(control, &[ask as u8]);
+            // A full pipe already holds a request; a dead reaper shows in the report pipe.
+            let _ = rustix::io::write(control, &[reason as u8]);
         }
-        self.wake();
+        self.continue_reaper();
     }
 
-    /// Ends the keeper itself, when it does not answer; the kernel then ends the command.
-    pub(super) fn give_up(&self) {
-        let _ = rustix::process::kill_process(self.keeper, Signal::KILL);
+    /// Kills a reaper that does not answer; the kernel then kills the command.
+    pub(super) fn kill_reaper(&self) {
+        let _ = rustix::process::kill_process(self.reaper, Signal::KILL);
     }
 
-    /// A command may have stopped its keeper; nobody else has a reason to.
-    fn wake(&self) {
-        let _ = rustix::process::kill_process(self.keeper, Signal::CONT);
+    /// The command may have stopped its reaper.
+    fn continue_reaper(&self) {
+        let _ = rustix::process::kill_process(self.reaper, Signal::CONT);
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         drop(self.control.take());
-        self.wake();
-        while let Err(Errno::INTR) = rustix::process::waitpid(Some(self.keeper), WaitOptions::empty()) {}
-        if self.terminal {
+        self.continue_reaper();
+        while let Err(Errno::INTR) = rustix::process::waitpid(Some(self.reaper), WaitOptions::empty()) {}
+        if self.has_terminal {
             let mask = sys::block_signals();
             let _ = rustix::termios::tcsetpgrp(rustix::stdio::stdin(), rustix::process::getpgrp());
             sys::restore_signals(&mask);
@@ -167,123 +146,127 @@ impl Drop for Running {
     }
 }
 
-/// The ends of the pipes that are not Haft's.
-struct FarEnds {
-    streams: Streams,
+/// The children's ends of the pipes.
+struct ChildEnds {
+    streams: CommandStreams,
     stdout: RawFd,
     stderr: RawFd,
     control: RawFd,
     report: RawFd,
-    witness: Option<RawFd>,
 }
 
-/// What the first process does.
+/// The first child process.
 #[expect(unsafe_code, reason = "descriptors are moved by number, and fork has no safe wrapper")]
-fn become_keeper(launch: &Launch, ends: &FarEnds, confinement: Option<&Confinement>) -> ! {
+fn run_reaper(command: &PreparedCommand, ends: &ChildEnds, confinement: Option<&Confinement>) -> ! {
     let null = match rustix::fs::open(c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
         Ok(null) => null,
-        Err(error) => fail(ends.report, Step::Pipes, error),
+        Err(error) => fail(ends.report, StartError { step: StartStep::Pipes, error }),
     };
+    let null = null.as_raw_fd();
     let stdin = match ends.streams {
-        Streams::Captured { .. } => null.as_raw_fd(),
-        Streams::Inherited { .. } => 0,
-        Streams::Given([input, ..]) => input,
+        CommandStreams::Captured { .. } => null,
+        CommandStreams::Inherited { .. } => 0,
+        CommandStreams::Given([input, ..]) => input,
     };
-    let witness = ends.witness.unwrap_or(null.as_raw_fd());
-    let rules = confinement.map_or(null.as_raw_fd(), |confinement| confinement.ruleset);
-    // SAFETY: this is a fresh fork, and what it uses from here on is among the seven.
+    let [first, second] =
+        confinement.map_or([None; 2], Confinement::descriptors).map(|fd| fd.unwrap_or(null));
+    // SAFETY: this is a fresh fork, and everything it uses from here on is among the seven.
     let placed = unsafe {
-        sys::only_descriptors([stdin, ends.stdout, ends.stderr, ends.control, ends.report, witness, rules])
+        sys::keep_only([stdin, ends.stdout, ends.stderr, ends.control, ends.report, first, second])
     };
     if let Err(error) = placed {
-        fail(ends.report, Step::Pipes, error);
+        fail(ends.report, StartError { step: StartStep::Pipes, error });
     }
-    if let Err(error) = stand_apart(ends.streams) {
-        fail(REPORT, Step::Keeper, error);
+    if let Err(error) = set_up_reaper(ends.streams) {
+        fail(REPORT_FD, StartError { step: StartStep::Reaper, error });
     }
-    let keeper = rustix::process::getpid();
-    // SAFETY: this process has one thread, which waits until the command is executed.
-    let started = unsafe { child_stack::start(|| become_command(launch, ends.streams, confinement, keeper)) };
-    let command = match started {
-        Ok(command) => command,
-        Err(error) => fail(REPORT, Step::Fork, error),
+    let reaper = rustix::process::getpid();
+    let run = || run_command(command, ends.streams, confinement, reaper);
+    // SAFETY: this process has a single thread; the command's process only makes system calls until it is executed.
+    let pid = match unsafe { crate::platform::start_child(run) } {
+        Ok(pid) => pid,
+        Err(error) => fail(REPORT_FD, StartError { step: StartStep::Fork, error }),
     };
-    // SAFETY: the keeper has no use for the command's streams, and must not hold them open.
-    unsafe { sys::close([0, 1, 2, WITNESS, RULES]) };
-    keeper::keep(command, sys::placed(CONTROL), sys::placed(REPORT), ends.streams.terminal())
+    // SAFETY: the reaper does not use the command's descriptors and must not keep them open.
+    unsafe { sys::close([0, 1, 2, CONFINEMENT_FD, CONFINEMENT_FD + 1]) };
+    reaper::run(pid, sys::placed(CONTROL_FD), sys::placed(REPORT_FD), ends.streams.have_terminal())
 }
 
-/// Makes this process a keeper: in a session of its own, heir of every orphan below it.
-fn stand_apart(streams: Streams) -> Result<(), Errno> {
-    for fd in [CONTROL, REPORT, WITNESS, RULES] {
+/// Puts this process into a session of its own and, on Linux, makes it the subreaper of its descendants.
+fn set_up_reaper(streams: CommandStreams) -> Result<(), Errno> {
+    for fd in CONTROL_FD..=CONFINEMENT_FD + 1 {
         rustix::io::fcntl_setfd(sys::placed(fd), FdFlags::CLOEXEC)?;
     }
-    // A program that talks to a person stays with its terminal.
-    if !streams.terminal() {
+    // A command with a terminal stays in the terminal's session.
+    if !streams.have_terminal() {
         rustix::process::setsid()?;
     }
-    sys::notice_children();
+    sys::catch_sigchld();
     #[cfg(target_os = "linux")]
     {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        // Not Haft's name: whoever ends all of Haft by name would let the command go.
-        rustix::thread::set_name(c"keeper")?;
+        // Another name than Haft's, so that `pkill haft` does not also kill the reaper, which ends the command.
+        rustix::thread::set_name(c"reaper")?;
     }
     Ok(())
 }
 
-/// What the second process does.
-fn become_command(launch: &Launch, streams: Streams, confinement: Option<&Confinement>, keeper: Pid) -> ! {
-    if let Err((step, error)) = prepare(launch, streams, confinement, keeper) {
-        fail(REPORT, step, error);
+/// The second child process.
+fn run_command(
+    command: &PreparedCommand,
+    streams: CommandStreams,
+    confinement: Option<&Confinement>,
+    reaper: Pid,
+) -> ! {
+    if let Err(error) = prepare_process(command, streams, confinement, reaper) {
+        fail(REPORT_FD, error);
     }
-    let mut answer = Errno::NOENT;
-    for program in launch.programs() {
-        match sys::execute(program, launch.argv(), launch.environment()) {
+    let mut result = Errno::NOENT;
+    for program in command.programs() {
+        match sys::execute(program, command.argv(), command.environment()) {
             Errno::NOENT | Errno::NOTDIR => {}
-            // A directory of PATH that may not be searched says nothing about the program.
+            // A directory of PATH without search permission says nothing about the program.
             Errno::ACCESS if rustix::fs::access(program, Access::EXISTS).is_err() => {}
-            Errno::ACCESS => answer = Errno::ACCESS,
+            Errno::ACCESS => result = Errno::ACCESS,
             error => {
-                answer = error;
+                result = error;
                 break;
             }
         }
     }
-    fail(REPORT, Step::Program, answer)
+    fail(REPORT_FD, StartError { step: StartStep::Program, error: result })
 }
 
-/// The seam between fork and exec: all that confines a command is done here, in its own process.
-fn prepare(
-    launch: &Launch,
-    streams: Streams,
+/// Everything between fork and exec: the process group, the directory, the confinement, the signals.
+fn prepare_process(
+    command: &PreparedCommand,
+    streams: CommandStreams,
     confinement: Option<&Confinement>,
-    keeper: Pid,
-) -> Result<(), (Step, Errno)> {
-    let keeping = |error| (Step::Keeper, error);
-    rustix::process::setpgid(None, None).map_err(keeping)?;
-    if streams.terminal() {
-        // Signals are still held back, so this does not stop a process in the background.
+    reaper: Pid,
+) -> Result<(), StartError> {
+    let failed = StartStep::Reaper.failed();
+    rustix::process::setpgid(None, None).map_err(&failed)?;
+    if streams.have_terminal() {
+        // Signals are still blocked, so SIGTTOU does not stop this background process.
         let _ = rustix::termios::tcsetpgrp(sys::placed(0), rustix::process::getpid());
     }
     #[cfg(target_os = "linux")]
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(keeping)?;
-    if rustix::process::getppid() != Some(keeper) {
-        // The keeper died before the kernel knew whom to tell.
-        return Err(keeping(Errno::SRCH));
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(&failed)?;
+    if rustix::process::getppid() != Some(reaper) {
+        // The reaper died before the death signal was set.
+        return Err(failed(Errno::SRCH));
     }
-    rustix::process::chdir(launch.cwd()).map_err(|error| (Step::Directory, error))?;
-    #[cfg(target_os = "linux")]
+    rustix::process::chdir(command.cwd()).map_err(StartStep::Directory.failed())?;
     if let Some(confinement) = confinement {
-        confine(confinement, RULES, WITNESS)?;
+        confinement.apply([CONFINEMENT_FD, CONFINEMENT_FD + 1])?;
     }
-    sys::default_signals();
+    sys::reset_signals();
     Ok(())
 }
 
 /// Reports why the command was not started, and ends this process.
-fn fail(report: RawFd, step: Step, error: Errno) -> ! {
-    // If nobody reads it, nobody is left to tell.
-    let _ = rustix::io::write(sys::placed(report), &Report::NotStarted { step, error }.to_bytes());
-    sys::exit(127)
+fn fail(report: RawFd, error: StartError) -> ! {
+    // Fails only if Haft is gone.
+    let _ = rustix::io::write(sys::placed(report), &ReaperReport::NotStarted(error).to_bytes());
+    sys::exit(NOT_STARTED_EXIT_CODE)
 }

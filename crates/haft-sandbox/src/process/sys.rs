@@ -1,5 +1,5 @@
-//! The few system calls that have no safe wrapper. Nothing here allocates, locks or panics, so all of it may
-//! be called between fork and exec.
+//! System calls without a safe wrapper. Nothing here allocates, locks or panics, so all of it may be called between
+//! fork and exec.
 
 use std::ffi::CStr;
 use std::mem;
@@ -9,39 +9,50 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::launch::CStrings;
+use super::command::CStringArray;
 
-/// The calling thread's signal mask, to be put back.
-pub(super) struct Mask(libc::sigset_t);
+/// The highest signal number of any supported platform.
+const MAX_SIGNAL: i32 = 64;
+/// Where `close_range` is missing, descriptors above this number are not closed one by one.
+const MAX_CLOSED_FD: RawFd = 1 << 20;
 
-/// Holds back every signal of this thread; what was held back before is returned.
+/// The `errno` of the system call that has just failed in this thread.
+pub(crate) fn last_error() -> Errno {
+    let code = std::io::Error::last_os_error().raw_os_error().filter(|code| *code != 0);
+    code.map_or(Errno::IO, Errno::from_raw_os_error)
+}
+
+/// A saved signal mask of the calling thread.
+pub(super) struct SignalMask(libc::sigset_t);
+
+/// Blocks every signal in this thread and returns the previous mask.
 ///
-/// A child forked in this state never runs a handler of Haft's, whose pipes it would share.
+/// A child forked in this state never runs a signal handler of Haft, whose pipes it would share.
 #[expect(unsafe_code, reason = "signal masks have no safe wrapper")]
-pub(super) fn block_signals() -> Mask {
+pub(super) fn block_signals() -> SignalMask {
     // SAFETY: a sigset_t is plain data, and both calls only read and write the two local ones.
     unsafe {
         let mut all = mem::zeroed();
-        let mut before = mem::zeroed();
+        let mut previous = mem::zeroed();
         libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        Mask(before)
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut previous);
+        SignalMask(previous)
     }
 }
 
-/// Puts the mask back that [`block_signals`] returned.
+/// Restores the mask that [`block_signals`] returned.
 #[expect(unsafe_code, reason = "signal masks have no safe wrapper")]
-pub(super) fn restore_signals(mask: &Mask) {
+pub(super) fn restore_signals(mask: &SignalMask) {
     // SAFETY: the mask was filled by the system.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask.0, ptr::null_mut()) };
 }
 
-/// Lets every signal through and gives each its default meaning, whatever Haft made of it.
+/// Sets every signal to its default action and unblocks all.
 #[expect(unsafe_code, reason = "signal dispositions have no safe wrapper")]
-pub(super) fn default_signals() {
+pub(super) fn reset_signals() {
     // SAFETY: SIG_DFL is always valid; numbers that cannot be set are refused. The set is plain local data.
     unsafe {
-        for signal in 1..=64 {
+        for signal in 1..=MAX_SIGNAL {
             libc::signal(signal, libc::SIG_DFL);
         }
         let mut none = mem::zeroed();
@@ -50,30 +61,31 @@ pub(super) fn default_signals() {
     }
 }
 
-/// Lets a child's end interrupt [`wait`], also if Haft ignores SIGCHLD, which would make ends unseen.
+/// Installs a SIGCHLD handler, so that the end of a child interrupts [`wait_for_child_or_input`] even if Haft ignores
+/// SIGCHLD.
 #[expect(unsafe_code, reason = "signal dispositions have no safe wrapper")]
 #[expect(clippy::fn_to_numeric_cast_any, reason = "sigaction takes a handler as a number")]
-pub(super) fn notice_children() {
-    extern "C" fn noticed(_: libc::c_int) {}
+pub(super) fn catch_sigchld() {
+    extern "C" fn ignore(_: libc::c_int) {}
     // SAFETY: a zeroed sigaction is a valid one; the handler does nothing.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
-        action.sa_sigaction = noticed as *const () as libc::sighandler_t;
+        action.sa_sigaction = ignore as *const () as libc::sighandler_t;
         action.sa_flags = 0;
         libc::sigaction(libc::SIGCHLD, &raw const action, ptr::null_mut());
     }
 }
 
-/// Waits until a child ends, `control` can be read or the time is up; true if it can be read.
+/// Waits until a child ends, `input` can be read or the timeout expires; true if `input` can be read.
 ///
-/// All signals must be held back: SIGCHLD gets through here only, so no end is missed.
+/// All signals must be blocked: SIGCHLD is unblocked only inside of this call, so no end of a child is missed.
 #[expect(unsafe_code, reason = "pselect has no safe wrapper")]
-pub(super) fn wait(control: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -> bool {
+pub(super) fn wait_for_child_or_input(input: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -> bool {
     let timeout = timeout.map(|timeout| libc::timespec {
         tv_sec: timeout.as_secs().try_into().unwrap_or(i32::MAX.into()),
         tv_nsec: timeout.subsec_nanos().into(),
     });
-    // SAFETY: sets are plain local data; the keeper's control pipe is at 3, far below FD_SETSIZE.
+    // SAFETY: the sets are plain local data; the reaper's control pipe is descriptor 3, below FD_SETSIZE.
     unsafe {
         let mut mask = mem::zeroed();
         libc::sigfillset(&raw mut mask);
@@ -81,57 +93,50 @@ pub(super) fn wait(control: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -
         let mut readable = mem::zeroed();
         libc::FD_ZERO(&raw mut readable);
         let mut count = 0;
-        if let Some(control) = control {
-            libc::FD_SET(control.as_raw_fd(), &raw mut readable);
-            count = control.as_raw_fd() + 1;
+        if let Some(input) = input {
+            libc::FD_SET(input.as_raw_fd(), &raw mut readable);
+            count = input.as_raw_fd() + 1;
         }
         let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
-        let ready = libc::pselect(
-            count,
-            &raw mut readable,
-            ptr::null_mut(),
-            ptr::null_mut(),
-            timeout,
-            &raw const mask,
-        );
-        ready > 0
+        let none = ptr::null_mut();
+        libc::pselect(count, &raw mut readable, none, none, timeout, &raw const mask) > 0
     }
 }
 
-/// Executes `program` in place of this process; returns only why that was not possible.
+/// Replaces this process with `program`; returns only if that fails.
 #[expect(unsafe_code, reason = "execve has no safe wrapper")]
-pub(super) fn execute(program: &CStr, argv: &CStrings, environment: &CStrings) -> Errno {
+pub(super) fn execute(program: &CStr, argv: &CStringArray, environment: &CStringArray) -> Errno {
     // SAFETY: both arrays end with a null and point to C strings that live as long as they do.
     unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
     last_error()
 }
 
-/// Ends this process at once, without anything that Haft wanted done at its own end.
+/// Ends this process without running exit handlers of Haft.
 #[expect(unsafe_code, reason = "_exit has no safe wrapper")]
 pub(super) fn exit(code: i32) -> ! {
     // SAFETY: always sound.
     unsafe { libc::_exit(code) }
 }
 
-/// Makes `fds` this process's descriptors 0, 1, 2, … and closes all others.
+/// Makes `fds` the descriptors 0, 1, 2, … of this process and closes all others.
 ///
 /// # Safety
-/// Nothing in this process may go on using any other descriptor: call it in a fresh fork only.
+/// Nothing in this process may use any other descriptor afterwards: call it in a fresh fork only.
 #[expect(unsafe_code, reason = "descriptors are moved by number")]
-pub(super) unsafe fn only_descriptors<const N: usize>(fds: [RawFd; N]) -> Result<(), Errno> {
+pub(super) unsafe fn keep_only<const N: usize>(fds: [RawFd; N]) -> Result<(), Errno> {
     let count = RawFd::try_from(N).map_err(|_| Errno::MFILE)?;
-    let mut aside = [0; N];
-    for (place, fd) in aside.iter_mut().zip(fds) {
-        // Out of the way first: a source may have the number of another's target.
+    let mut copies = [0; N];
+    for (copy, fd) in copies.iter_mut().zip(fds) {
+        // Copied above the targets first: a source may have the number of another one's target.
         // SAFETY: duplicating a descriptor touches no memory.
-        *place = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, count) };
-        if *place < 0 {
+        *copy = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, count) };
+        if *copy < 0 {
             return Err(last_error());
         }
     }
-    for (target, fd) in (0..count).zip(aside) {
+    for (target, copy) in (0..count).zip(copies) {
         // SAFETY: the caller gave up whatever was at `target`.
-        if unsafe { libc::dup2(fd, target) } < 0 {
+        if unsafe { libc::dup2(copy, target) } < 0 {
             return Err(last_error());
         }
     }
@@ -150,24 +155,24 @@ fn close_from(first: RawFd) {
         }
     }
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let limit = limit.and_then(|limit| RawFd::try_from(limit).ok()).unwrap_or(RawFd::MAX).min(1 << 20);
+    let limit = limit.and_then(|limit| RawFd::try_from(limit).ok()).unwrap_or(RawFd::MAX).min(MAX_CLOSED_FD);
     for fd in first..limit {
         // SAFETY: as above.
         unsafe { libc::close(fd) };
     }
 }
 
-/// The descriptor `fd`, which [`only_descriptors`] has put there and which stays for the life of the process.
+/// The descriptor `fd`, which [`keep_only`] has placed and which stays open for the life of the process.
 #[expect(unsafe_code, reason = "descriptors are named by number")]
 pub(super) fn placed(fd: RawFd) -> BorrowedFd<'static> {
-    // SAFETY: only asked for what was placed, in a process where nothing closes it.
+    // SAFETY: only used for placed descriptors, in a process where nothing closes them.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
 /// Closes descriptors by number.
 ///
 /// # Safety
-/// Nothing in this process may go on using them.
+/// Nothing in this process may use them afterwards.
 #[expect(unsafe_code, reason = "descriptors are closed by number")]
 pub(super) unsafe fn close<const N: usize>(fds: [RawFd; N]) {
     for fd in fds {
@@ -176,13 +181,7 @@ pub(super) unsafe fn close<const N: usize>(fds: [RawFd; N]) {
     }
 }
 
-/// Two ends of a socket that no executed program inherits.
-pub(super) fn socket_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType};
-    rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-}
-
-/// A pipe that no executed program inherits: where to read, where to write.
+/// A close-on-exec pipe: its read end and its write end.
 pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     #[cfg(target_os = "linux")]
     return rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
@@ -193,8 +192,4 @@ pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
         rustix::io::fcntl_setfd(&ends.1, rustix::io::FdFlags::CLOEXEC)?;
         Ok(ends)
     }
-}
-
-pub(super) fn last_error() -> Errno {
-    Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or_default())
 }

@@ -1,6 +1,5 @@
-//! One task: its stream, where it stands, and those who read it.
+//! One background task: its output, its state, and the position of the reader.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,42 +7,41 @@ use haft_tool::{
     Cancel, ErrorKind, Exit, Finished, TaskClass, TaskInfo, TaskRead, TaskState, Text, ToolError, lock,
 };
 
-use super::log::Log;
+use super::log::TaskLog;
 
-/// A command that lives on.
-pub(super) struct Task {
+/// A background command.
+pub(super) struct BackgroundTask {
     pub(super) id: String,
     pub(super) class: TaskClass,
-    pub(super) description: String,
-    pub(super) command: String,
-    pub(super) receipt: i64,
+    description: String,
+    command: String,
+    receipt: i64,
     /// Ends it.
     pub(super) cancel: Cancel,
-    now: Mutex<Now>,
+    progress: Mutex<TaskProgress>,
     changed: Condvar,
 }
 
-/// What changes while it runs.
-struct Now {
-    log: Log,
+struct TaskProgress {
+    log: TaskLog,
     state: TaskState,
     finished: Option<Finished>,
     error: Option<ToolError>,
-    /// How far each reader has come.
-    readers: BTreeMap<String, u64>,
+    /// How many bytes of the output were read.
+    read_position: u64,
 }
 
-impl Task {
+impl BackgroundTask {
     pub(super) fn new(
         id: String,
         class: TaskClass,
         description: &str,
         command: String,
         receipt: i64,
-        log: Log,
+        log: TaskLog,
     ) -> Self {
-        let readers = BTreeMap::new();
-        let now = Now { log, state: TaskState::Running, finished: None, error: None, readers };
+        let state = TaskState::Running;
+        let progress = TaskProgress { log, state, finished: None, error: None, read_position: 0 };
         Self {
             id,
             class,
@@ -51,125 +49,125 @@ impl Task {
             command,
             receipt,
             cancel: Cancel::new(),
-            now: Mutex::new(now),
+            progress: Mutex::new(progress),
             changed: Condvar::new(),
         }
     }
 
-    /// Takes what the command has written.
-    pub(super) fn hear(&self, bytes: &[u8]) {
-        self.now().log.push(bytes);
+    /// Appends output.
+    pub(super) fn write(&self, bytes: &[u8]) {
+        self.progress().log.push(bytes);
     }
 
-    /// What it has written, its beginning and its end.
-    pub(super) fn text(&self, most: usize) -> Result<Text, ToolError> {
-        self.now().log.text(most)
+    /// The beginning and the end of the output, at most `max_bytes`.
+    pub(super) fn text(&self, max_bytes: usize) -> std::io::Result<Text> {
+        self.progress().log.text(max_bytes)
     }
 
-    /// Says how it ended, to everybody who waits.
+    /// Marks the task as ended and wakes all waiting calls.
     pub(super) fn end(&self, finished: Option<Finished>, error: Option<ToolError>) -> TaskInfo {
-        let mut now = self.now();
-        now.state = state(finished.as_ref(), error.as_ref());
-        (now.finished, now.error) = (finished, error);
+        let mut progress = self.progress();
+        progress.state = end_state(finished.as_ref(), error.as_ref());
+        (progress.finished, progress.error) = (finished, error);
         self.changed.notify_all();
-        self.read_small_file(&now)
+        self.describe(&progress)
     }
 
     pub(super) fn info(&self) -> TaskInfo {
-        self.read_small_file(&self.now())
+        self.describe(&self.progress())
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.now().state.is_over()
+        self.progress().state.is_over()
     }
 
-    /// Whether somebody has read it to its end.
+    /// Whether it has ended and all its output was read.
     pub(super) fn is_read(&self) -> bool {
-        let now = self.now();
-        now.state.is_over() && now.readers.values().any(|at| *at >= now.log.total())
+        let progress = self.progress();
+        progress.state.is_over() && progress.read_position >= progress.log.total()
     }
 
-    /// What `reader` has not seen yet, after the task's end or after `wait`.
+    /// The output that was not read yet. With `wait` first waits for the task's end, for at most this time.
     pub(super) fn read(
         self: &Arc<Self>,
-        reader: &str,
         wait: Option<Duration>,
-        most: usize,
+        max_bytes: usize,
         cancel: &Cancel,
     ) -> Result<TaskRead, ToolError> {
-        let mut now = match wait {
-            Some(wait) => self.until_the_end(Instant::now().checked_add(wait), cancel)?,
-            None => self.now(),
+        let mut progress = match wait {
+            Some(wait) => self.wait_for_end(Instant::now().checked_add(wait), cancel)?,
+            None => self.progress(),
         };
-        let from = now.readers.get(reader).copied().unwrap_or_default();
-        let part = now.log.read(from, most, !now.state.is_over())?;
-        now.readers.insert(reader.to_owned(), part.next);
+        let is_running = !progress.state.is_over();
+        let part = progress.log.read(progress.read_position, max_bytes, is_running);
+        let part = part.map_err(|error| ToolError::io("The output of a task cannot be read", &error))?;
+        progress.read_position = part.next;
         Ok(TaskRead {
-            info: self.read_small_file(&now),
+            info: self.describe(&progress),
             output: part.bytes,
             skipped: part.skipped,
             more: part.more,
-            total: now.log.total(),
-            dropped: now.log.dropped(),
-            finished: now.finished.clone(),
-            error: now.error.clone(),
+            total: progress.log.total(),
+            dropped: progress.log.dropped(),
+            finished: progress.finished.clone(),
+            error: progress.error.clone(),
         })
     }
 
-    /// Ends it, and waits until it has ended.
+    /// Ends the task, and returns when it has ended.
     pub(super) fn stop(self: &Arc<Self>, cancel: &Cancel) -> Result<TaskInfo, ToolError> {
         self.cancel.cancel();
-        let now = self.until_the_end(None, cancel)?;
-        Ok(self.read_small_file(&now))
+        let progress = self.wait_for_end(None, cancel)?;
+        Ok(self.describe(&progress))
     }
 
-    /// Waits for the end, no longer than until `limit`, and not at all for a call that nobody wants any more.
-    fn until_the_end(
+    /// Waits until the task has ended, or `deadline`, or the call is cancelled.
+    fn wait_for_end(
         self: &Arc<Self>,
-        limit: Option<Instant>,
+        deadline: Option<Instant>,
         cancel: &Cancel,
-    ) -> Result<MutexGuard<'_, Now>, ToolError> {
+    ) -> Result<MutexGuard<'_, TaskProgress>, ToolError> {
         let waiting = Arc::clone(self);
-        let _listening = cancel.on_cancel(move || {
-            // Taken so that it cannot fall between somebody's look and wait.
-            let _now = waiting.now();
+        let _listener = cancel.on_cancel(move || {
+            // The lock prevents a wake-up between the check and the wait.
+            let _progress = waiting.progress();
             waiting.changed.notify_all();
         });
-        let mut now = self.now();
-        while !now.state.is_over() {
+        let mut progress = self.progress();
+        while !progress.state.is_over() {
             if cancel.is_cancelled() {
                 return Err(ToolError::new(ErrorKind::Interrupted, "The call was cancelled while it waited"));
             }
-            now = match limit.map(|limit| limit.saturating_duration_since(Instant::now())) {
+            progress = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
                 Some(Duration::ZERO) => break,
                 Some(left) => {
-                    let woken = self.changed.wait_timeout(now, left);
+                    let woken = self.changed.wait_timeout(progress, left);
                     woken.unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => self.changed.wait(now).unwrap_or_else(PoisonError::into_inner),
+                None => self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner),
             };
         }
-        Ok(now)
+        Ok(progress)
     }
 
-    fn read_small_file(&self, now: &Now) -> TaskInfo {
+    fn describe(&self, progress: &TaskProgress) -> TaskInfo {
         TaskInfo {
             id: self.id.clone(),
             description: self.description.clone(),
             command: self.command.clone(),
-            state: now.state,
-            exit: now.finished.as_ref().map(|finished| finished.exit),
+            state: progress.state,
+            exit: progress.finished.as_ref().map(|finished| finished.exit),
             receipt: self.receipt,
         }
     }
 
-    fn now(&self) -> MutexGuard<'_, Now> {
-        lock(&self.now)
+    fn progress(&self) -> MutexGuard<'_, TaskProgress> {
+        lock(&self.progress)
     }
 }
 
-/// Where a task stands that has ended.
-fn state(finished: Option<&Finished>, error: Option<&ToolError>) -> TaskState {
+/// The state of a task that has ended.
+fn end_state(finished: Option<&Finished>, error: Option<&ToolError>) -> TaskState {
     match finished.map(|finished| finished.exit) {
         _ if error.is_some() => TaskState::Failed,
         Some(Exit::Code(0)) => TaskState::Completed,

@@ -1,0 +1,134 @@
+//! The witness: performs the mutating system calls of a sandboxed process tree, and records what they change.
+//!
+//! A sandboxed program has no right to write (Landlock). Its calls are reported to the witness, which reads the
+//! arguments once, resolves and checks the path, stores the previous state, performs the call and replies with the
+//! result. The descriptor that was checked is the one that is used, so no other thread of the program can interfere.
+
+mod caller;
+mod capabilities;
+mod hard_links;
+mod new_tree;
+mod notifications;
+mod paths;
+mod proc_paths;
+mod recorder;
+mod resource_limits;
+mod supervisor;
+mod syscalls;
+mod write_policy;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use haft_tool::{Change, Denial, Record, ToolError};
+use rustix::fs::Stat;
+
+use super::confine::receive_listener;
+use crate::denials::DenialList;
+use crate::git_audit::remove_unsafe_git_files;
+use crate::session::NetworkReach;
+use caller::UmaskCache;
+use capabilities::WitnessCapabilities;
+use notifications::NotifyListener;
+use paths::PathLookup;
+use recorder::ChangeRecorder;
+use resource_limits::ResourceMonitor;
+use supervisor::Supervisor;
+pub(super) use write_policy::{SessionResources, WritePolicy};
+
+const STACK_BYTES: usize = 512 * 1024;
+
+/// What a witness enforces.
+pub(crate) struct WitnessConfig {
+    pub(super) policy: WritePolicy,
+    pub(super) network: NetworkReach,
+    /// Where the command's process sends its listener.
+    pub(super) socket: OwnedFd,
+}
+
+/// What a witness saw.
+#[derive(Default)]
+pub(crate) struct Witnessed {
+    pub(crate) changes: Vec<Change>,
+    /// What undo will not restore.
+    pub(crate) losses: Vec<String>,
+    pub(crate) denials: Vec<Denial>,
+    /// Why the command was ended, if it used too many resources.
+    pub(crate) limit_exceeded: Option<String>,
+}
+
+/// The running witness of one command.
+pub(crate) struct Witness {
+    thread: JoinHandle<Result<Witnessed, ToolError>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Witness {
+    /// Starts the witness. `reaper` is the ancestor of all processes of the command, `end` ends the command.
+    pub(crate) fn start(
+        config: WitnessConfig,
+        record: Arc<dyn Record>,
+        reaper: i32,
+        end: Box<dyn Fn() + Send>,
+        inherits_streams: bool,
+    ) -> io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let its_stop = Arc::clone(&stop);
+        let work = move || {
+            let Some(listener) = receive_listener(&config.socket) else { return Ok(Witnessed::default()) };
+            let WitnessConfig { policy, network, .. } = config;
+            // The thread sets its umask for each call; this makes it independent of the process's umask.
+            unshare_fs();
+            let supervisor = Supervisor {
+                listener: Arc::new(NotifyListener::new(listener)),
+                policy,
+                recorder: ChangeRecorder::new(record),
+                denials: DenialList::default(),
+                paths: PathLookup::default(),
+                umasks: UmaskCache::default(),
+                umask: None,
+                capabilities: WitnessCapabilities::current(),
+                monitor: ResourceMonitor::new(reaper, end),
+                network,
+                ports: Vec::new(),
+                terminals: Vec::new(),
+                inherits_streams,
+                stop: its_stop,
+            };
+            supervise(supervisor)
+        };
+        let thread = std::thread::Builder::new().name("haft-witness".to_owned()).stack_size(STACK_BYTES);
+        Ok(Self { thread: thread.spawn(work)?, stop })
+    }
+
+    /// What was seen. All processes of the command must have ended.
+    pub(crate) fn finish(self) -> Result<Witnessed, ToolError> {
+        self.stop.store(true, Ordering::SeqCst);
+        self.thread.join().unwrap_or_else(|_| Err(ToolError::internal("the witness panicked")))
+    }
+}
+
+fn supervise(mut supervisor: Supervisor) -> Result<Witnessed, ToolError> {
+    supervisor.run();
+    let Supervisor { recorder, mut denials, policy, monitor, ports, .. } = supervisor;
+    policy.resources.remove_ports(&ports);
+    let (mut changes, losses) = recorder.finish(&policy.scope.roots)?;
+    remove_unsafe_git_files(&mut changes, &policy.scope, &mut denials);
+    Ok(Witnessed { changes, losses, denials: denials.into_list(), limit_exceeded: monitor.exceeded })
+}
+
+/// Gives this thread a umask and a working directory of its own.
+#[expect(unsafe_code, reason = "unshare has no safe wrapper")]
+fn unshare_fs() {
+    // SAFETY: only affects this thread; Haft does not rely on the working directory.
+    unsafe { libc::unshare(libc::CLONE_FS) };
+}
+
+/// The number of hard links; the type of the field depends on the architecture.
+#[allow(clippy::allow_attributes, clippy::useless_conversion, reason = "st_nlink is u32 on aarch64")]
+fn link_count(stat: &Stat) -> u64 {
+    u64::from(stat.st_nlink)
+}

@@ -1,0 +1,325 @@
+//! Resolves the paths of a program to an open directory and a name in it.
+//!
+//! The program's arguments are read once. The directory is opened as the program would reach it, and its real path is
+//! read back; from then on only the descriptor is used. All changes of sandboxed programs go through the witness one
+//! after another, so nothing moves between the check and the action.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+
+use super::caller::{Caller, open_proc};
+use super::proc_paths::{is_fd_directory, is_own, resolve_own_proc};
+use super::write_policy::WriteArea;
+
+/// The kernel's limit.
+pub(super) const MAX_LINKS: u32 = 40;
+/// How long a resolved directory is reused: programs outside of the sandbox may move it.
+const CACHE_LIFETIME: Duration = Duration::from_millis(100);
+const MAX_CACHED: usize = 256;
+
+/// An open directory.
+#[derive(Debug)]
+pub(super) struct OpenDir {
+    pub(super) fd: OwnedFd,
+    pub(super) path: PathBuf,
+    pub(super) area: WriteArea,
+    /// Whether all its entries are in the same area as itself.
+    pub(super) is_uniform: bool,
+    /// Whether it did not exist before the command, or before the last move of a directory.
+    pub(super) is_new: bool,
+    /// Whether the command created it where nothing had been before.
+    pub(super) is_created: bool,
+}
+
+/// A name in a directory, existing or not.
+#[derive(Debug, Clone)]
+pub(super) struct DirectoryEntry {
+    pub(super) dir: Rc<OpenDir>,
+    pub(super) name: OsString,
+    /// Whether the program's path ended with a slash, which only a directory matches.
+    pub(super) has_slash: bool,
+    /// The length of `.` or `..` if the program's path ended so.
+    pub(super) dots: usize,
+    path: PathBuf,
+}
+
+impl DirectoryEntry {
+    fn new(dir: Rc<OpenDir>, name: &OsStr) -> Self {
+        let path = dir.path.join(name);
+        Self { dir, name: name.to_owned(), has_slash: false, dots: 0, path }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name, with the program's trailing slash.
+    pub(super) fn name_as_written(&self) -> Cow<'_, OsStr> {
+        if !self.has_slash {
+            return Cow::Borrowed(&self.name);
+        }
+        let mut name = self.name.clone();
+        name.push("/");
+        Cow::Owned(name)
+    }
+
+    pub(super) fn stat(&self) -> Result<Stat, Errno> {
+        rustix::fs::statat(&self.dir.fd, &self.name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    pub(super) fn file_type(&self) -> Result<FileType, Errno> {
+        Ok(FileType::from_raw_mode(self.stat()?.st_mode))
+    }
+
+    /// Whether the program's path requires a directory, and the entry is none.
+    pub(super) fn is_not_a_directory(&self) -> bool {
+        self.has_slash && self.file_type().is_ok_and(|kind| kind != FileType::Directory)
+    }
+
+    pub(super) fn exists(&self) -> bool {
+        self.stat().is_ok()
+    }
+}
+
+/// What a path leads to.
+pub(super) enum ResolvedTarget {
+    Entry(DirectoryEntry),
+    /// A descriptor of the program itself, named through `/proc`.
+    Fd(OwnedFd),
+}
+
+/// Where a path starts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum PathBase {
+    Root,
+    Directory(u64, u64),
+}
+
+/// Classifies directories.
+pub(super) trait DirClassifier {
+    fn area(&self, path: &Path) -> WriteArea;
+    fn is_uniform(&self, path: &Path) -> bool;
+    fn is_new(&self, path: &Path) -> bool;
+    fn is_created(&self, path: &Path) -> bool;
+}
+
+/// Resolves paths; recently resolved directories are cached.
+#[derive(Debug, Default)]
+pub(super) struct PathLookup {
+    dirs: HashMap<(PathBase, Vec<u8>), (Rc<OpenDir>, Instant)>,
+    /// Open `/proc/TID` directories.
+    threads: HashMap<i32, OwnedFd>,
+}
+
+impl PathLookup {
+    /// Must be called when a directory or a link is moved or removed.
+    pub(super) fn clear(&mut self) {
+        self.dirs.clear();
+    }
+
+    /// Resolves `path`, without following a link at its end.
+    pub(super) fn resolve(
+        &mut self,
+        caller: Caller,
+        base: i32,
+        path: &[u8],
+        classifier: &dyn DirClassifier,
+    ) -> Result<ResolvedTarget, Errno> {
+        if path.is_empty() {
+            return Err(Errno::NOENT);
+        }
+        let own = resolve_own_proc(path, caller);
+        let path = own.as_deref().unwrap_or(path);
+        let (parent, name, has_slash) = split(path);
+        if matches!(name, b"" | b"." | b"..") {
+            let dir = self.directory(caller, base, path, classifier)?;
+            return self.entry_of(&dir, name.len(), classifier).map(ResolvedTarget::Entry);
+        }
+        let dir = self.directory(caller, base, parent, classifier)?;
+        if is_fd_directory(&dir.path) {
+            if !is_own(&dir.path, caller) {
+                return Err(Errno::ACCESS);
+            }
+            let flags = OFlags::PATH | OFlags::CLOEXEC;
+            let fd = rustix::fs::openat(&dir.fd, name, flags, Mode::empty())?;
+            return Ok(ResolvedTarget::Fd(fd));
+        }
+        let entry = DirectoryEntry::new(dir, OsStr::from_bytes(name));
+        Ok(ResolvedTarget::Entry(DirectoryEntry { has_slash, ..entry }))
+    }
+
+    /// Follows links at the end of a path. The target of a dangling link is an entry that does not exist.
+    pub(super) fn follow(
+        &mut self,
+        target: ResolvedTarget,
+        caller: Caller,
+        classifier: &dyn DirClassifier,
+    ) -> Result<ResolvedTarget, Errno> {
+        let mut target = target;
+        for _ in 0..MAX_LINKS {
+            let ResolvedTarget::Entry(entry) = &target else { return Ok(target) };
+            if entry.file_type() != Ok(FileType::Symlink) {
+                return Ok(target);
+            }
+            let link = rustix::fs::readlinkat(&entry.dir.fd, &entry.name, Vec::new())?.into_bytes();
+            target = if link.first() == Some(&b'/') {
+                self.resolve(caller, libc::AT_FDCWD, &link, classifier)?
+            } else {
+                let mut path = entry.dir.path.as_os_str().as_bytes().to_vec();
+                path.push(b'/');
+                path.extend_from_slice(&link);
+                self.resolve(caller, libc::AT_FDCWD, &path, classifier)?
+            };
+        }
+        Err(Errno::LOOP)
+    }
+
+    /// The entry of an open file, if it still has its name.
+    pub(super) fn entry_of_fd(
+        &mut self,
+        fd: &OwnedFd,
+        classifier: &dyn DirClassifier,
+    ) -> Result<DirectoryEntry, Errno> {
+        let path = real_path(fd)?;
+        let dir = self.canonical(path.parent().ok_or(Errno::NOENT)?, classifier)?;
+        let entry = DirectoryEntry::new(dir, path.file_name().ok_or(Errno::NOENT)?);
+        let (named, open) = (entry.stat()?, rustix::fs::fstat(fd)?);
+        if (named.st_dev, named.st_ino) == (open.st_dev, open.st_ino) { Ok(entry) } else { Err(Errno::NOENT) }
+    }
+
+    /// A directory as an entry of its parent.
+    fn entry_of(
+        &mut self,
+        dir: &OpenDir,
+        dots: usize,
+        classifier: &dyn DirClassifier,
+    ) -> Result<DirectoryEntry, Errno> {
+        let (parent, name) = dir.path.parent().zip(dir.path.file_name()).ok_or(Errno::BUSY)?;
+        Ok(DirectoryEntry { dots, ..DirectoryEntry::new(self.canonical(parent, classifier)?, name) })
+    }
+
+    fn canonical(&mut self, path: &Path, classifier: &dyn DirClassifier) -> Result<Rc<OpenDir>, Errno> {
+        self.cached_or_open(PathBase::Root, path.as_os_str().as_bytes(), classifier, |path| {
+            open_dir(CWD, path)
+        })
+    }
+
+    fn directory(
+        &mut self,
+        caller: Caller,
+        base: i32,
+        path: &[u8],
+        classifier: &dyn DirClassifier,
+    ) -> Result<Rc<OpenDir>, Errno> {
+        if path.first() == Some(&b'/') {
+            return self.cached_or_open(PathBase::Root, path, classifier, |path| open_dir(CWD, path));
+        }
+        let stat = self.stat_base(caller, base).map_err(|error| match error {
+            Errno::NOENT => Errno::BADF,
+            error => error,
+        })?;
+        let base_id = PathBase::Directory(stat.st_dev, stat.st_ino);
+        self.cached_or_open(base_id, path, classifier, |path| {
+            let start = open_proc(&caller.base_path(base))?;
+            open_dir(&start, if path.is_empty() { b"." } else { path })
+        })
+    }
+
+    /// The metadata of the directory that relative paths start from.
+    fn stat_base(&mut self, caller: Caller, base: i32) -> Result<Stat, Errno> {
+        let name = if base == libc::AT_FDCWD { "cwd".into() } else { format!("fd/{base}") };
+        let stat = |thread: &OwnedFd| rustix::fs::statat(thread, &name, AtFlags::empty());
+        if let Some(stat) = self.threads.get(&caller.thread()).and_then(|thread| stat(thread).ok()) {
+            return Ok(stat);
+        }
+        // The thread id may have been reused.
+        let thread = open_proc(&format!("/proc/{}", caller.thread()))?;
+        let result = stat(&thread)?;
+        if self.threads.len() >= MAX_CACHED {
+            self.threads.clear();
+        }
+        self.threads.insert(caller.thread(), thread);
+        Ok(result)
+    }
+
+    fn cached_or_open(
+        &mut self,
+        base: PathBase,
+        path: &[u8],
+        classifier: &dyn DirClassifier,
+        open: impl FnOnce(&[u8]) -> Result<OwnedFd, Errno>,
+    ) -> Result<Rc<OpenDir>, Errno> {
+        let key = (base, path.to_vec());
+        let now = Instant::now();
+        if let Some((dir, since)) = self.dirs.get(&key)
+            && now.duration_since(*since) < CACHE_LIFETIME
+        {
+            return Ok(Rc::clone(dir));
+        }
+        let fd = open(path)?;
+        let path = real_path(&fd)?;
+        let dir = Rc::new(OpenDir {
+            area: classifier.area(&path),
+            is_uniform: classifier.is_uniform(&path),
+            is_new: classifier.is_new(&path),
+            is_created: classifier.is_created(&path),
+            fd,
+            path,
+        });
+        if self.dirs.len() >= MAX_CACHED {
+            self.dirs.clear();
+        }
+        self.dirs.insert(key, (Rc::clone(&dir), now));
+        Ok(dir)
+    }
+}
+
+fn open_dir(base: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat2(base, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)
+}
+
+/// The current path of an open file; an error if it has no name any more.
+pub(super) fn real_path(fd: &OwnedFd) -> Result<PathBuf, Errno> {
+    let link = rustix::fs::readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new())?.into_bytes();
+    if link.first() != Some(&b'/') || link.ends_with(b" (deleted)") {
+        return Err(Errno::NOENT);
+    }
+    Ok(PathBuf::from(OsString::from_vec(link)))
+}
+
+/// The directory part of a path, its last name, and whether it ends with a slash.
+fn split(path: &[u8]) -> (&[u8], &[u8], bool) {
+    let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    let trimmed = &path[..end];
+    let has_slash = end < path.len() && end > 0;
+    match trimmed.iter().rposition(|&byte| byte == b'/') {
+        Some(at) => (&trimmed[..=at], &trimmed[at + 1..], has_slash),
+        None if trimmed.is_empty() && !path.is_empty() => (b"/", b"", has_slash),
+        None => (b"", trimmed, has_slash),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_split_as_by_the_kernel() {
+        assert_eq!(split(b"a"), (&b""[..], &b"a"[..], false));
+        assert_eq!(split(b"/a"), (&b"/"[..], &b"a"[..], false));
+        assert_eq!(split(b"a/b//"), (&b"a/"[..], &b"b"[..], true));
+        assert_eq!(split(b"/"), (&b"/"[..], &b""[..], false));
+        assert_eq!(split(b"//"), (&b"/"[..], &b""[..], false));
+        assert_eq!(split(b"../.."), (&b"../"[..], &b".."[..], false));
+    }
+}

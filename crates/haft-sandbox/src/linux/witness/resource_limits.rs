@@ -1,0 +1,200 @@
+//! Ends a command that uses too many processes, too much memory or too much of the disk.
+//!
+//! Needs no privileges and no control groups: the reaper adopts every orphan, so all processes of the command are its
+//! descendants.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use haft_files::read_small_file;
+use rustix::process::{Pid, Signal};
+
+use crate::limits::ProcessLimits;
+
+/// Processes and threads of a command.
+const MAX_PROCESSES: usize = 2_000;
+/// How often the number of processes and the free disk space are checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(40);
+/// How often memory is summed up, which takes longer.
+const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+/// How often a fork bomb's processes are listed and killed.
+const MAX_KILL_ROUNDS: usize = 100;
+/// A command may not leave less free disk space, unless there was little from the start.
+const MIN_FREE_BYTES: u64 = 512 << 20;
+/// Ends the search for ancestors if the process tree changes meanwhile.
+const MAX_ANCESTORS: usize = 10_000;
+/// The unit of `/proc/PID/statm`.
+const PAGE_BYTES: u64 = 4096;
+
+/// Checks the resources of one command.
+pub(super) struct ResourceMonitor {
+    reaper: i32,
+    next_check: Instant,
+    next_memory_check: Instant,
+    /// Processes and threads of the machine when the command started.
+    initial_processes: usize,
+    initial_free_bytes: Option<u64>,
+    max_memory_bytes: u64,
+    /// Ends the command.
+    end: Box<dyn Fn() + Send>,
+    /// Why the command was ended.
+    pub(super) exceeded: Option<String>,
+}
+
+impl ResourceMonitor {
+    /// A monitor for the descendants of `reaper`; calls `end` when a limit is exceeded.
+    pub(super) fn new(reaper: i32, end: Box<dyn Fn() + Send>) -> Self {
+        let now = Instant::now();
+        Self {
+            reaper,
+            next_check: now + CHECK_INTERVAL,
+            next_memory_check: now + MEMORY_CHECK_INTERVAL,
+            initial_processes: count_all_processes(),
+            initial_free_bytes: None,
+            max_memory_bytes: ProcessLimits::default().memory_bytes,
+            end,
+            exceeded: None,
+        }
+    }
+
+    /// Whether `process` belongs to the command.
+    pub(super) fn is_descendant(&self, process: i32) -> bool {
+        let mut ancestor = process;
+        for _ in 0..MAX_ANCESTORS {
+            if ancestor == self.reaper {
+                return process != self.reaper;
+            }
+            match parent_of(ancestor) {
+                Some(parent) if parent > 1 => ancestor = parent,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// Whether the process group contains a process of the command.
+    pub(super) fn has_group(&self, group: i32) -> bool {
+        let Some(pid) = Pid::from_raw(group) else { return false };
+        self.is_descendant(group)
+            || self.descendants().iter().any(|process| {
+                rustix::process::getpgid(Pid::from_raw(*process)).is_ok_and(|group| group == pid)
+            })
+    }
+
+    /// Checks the limits that are due, and ends the command if it exceeds one.
+    pub(super) fn check(&mut self, workspace: &Path) {
+        let now = Instant::now();
+        if now >= self.next_check {
+            self.next_check = now + CHECK_INTERVAL;
+            self.check_processes();
+            self.check_disk(workspace);
+        }
+        if now >= self.next_memory_check {
+            self.next_memory_check = now + MEMORY_CHECK_INTERVAL;
+            let used: u64 = self.descendants().iter().map(|process| private_memory(*process)).sum();
+            if used > self.max_memory_bytes {
+                self.exceed(format!("it used more than {} MiB of memory", self.max_memory_bytes >> 20));
+            }
+        }
+    }
+
+    fn check_disk(&mut self, workspace: &Path) {
+        let Ok(stat) = rustix::fs::statvfs(workspace) else { return };
+        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+        let initial = *self.initial_free_bytes.get_or_insert(free);
+        if free < MIN_FREE_BYTES && free < initial / 2 {
+            self.exceed(format!("it left only {} MiB free on the disk", free >> 20));
+        }
+    }
+
+    /// Kills a fork bomb at once: asking the reaper to end it would take too long.
+    fn check_processes(&mut self) {
+        // Counting descendants is slow when there are many, so the machine's total is checked first.
+        if count_all_processes() < self.initial_processes + MAX_PROCESSES {
+            return;
+        }
+        let count: usize = self.descendants().iter().map(|process| count_threads(*process)).sum();
+        if count < MAX_PROCESSES {
+            return;
+        }
+        self.exceed(format!("it had {count} processes and threads; {MAX_PROCESSES} are allowed"));
+        let own = rustix::process::getpgrp();
+        for _ in 0..MAX_KILL_ROUNDS {
+            let groups: HashSet<_> = self
+                .descendants()
+                .into_iter()
+                .filter_map(|process| rustix::process::getpgid(Pid::from_raw(process)).ok())
+                .filter(|group| *group != own)
+                .collect();
+            if groups.is_empty() {
+                return;
+            }
+            for group in groups {
+                let _ = rustix::process::kill_process_group(group, Signal::KILL);
+            }
+        }
+    }
+
+    fn exceed(&mut self, reason: String) {
+        self.exceeded.get_or_insert(reason);
+        (self.end)();
+    }
+
+    /// Every descendant of the reaper, up to a bound.
+    fn descendants(&self) -> Vec<i32> {
+        let mut found = Vec::new();
+        let mut todo = vec![self.reaper];
+        while let Some(process) = todo.pop() {
+            for child in children_of(process) {
+                found.push(child);
+                todo.push(child);
+            }
+            if found.len() > 2 * MAX_PROCESSES {
+                break;
+            }
+        }
+        found
+    }
+}
+
+fn children_of(process: i32) -> Vec<i32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    let mut children = Vec::new();
+    for thread in threads.flatten() {
+        let Ok(list) = fs::read_to_string(thread.path().join("children")) else { continue };
+        children.extend(list.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()));
+    }
+    children
+}
+
+fn count_threads(process: i32) -> usize {
+    fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count)
+}
+
+/// Processes and threads of the whole machine.
+fn count_all_processes() -> usize {
+    /// Index of the total in `0.20 0.18 0.12 1/80 11206`, split at spaces and slashes.
+    const TOTAL_OFFSET: usize = 4;
+    let mut buffer = [0; 128];
+    let load = read_small_file("/proc/loadavg", &mut buffer).and_then(|load| std::str::from_utf8(load).ok());
+    load.unwrap_or_default()
+        .split([' ', '/'])
+        .nth(TOTAL_OFFSET)
+        .and_then(|total| total.parse().ok())
+        .unwrap_or(0)
+}
+
+fn parent_of(process: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
+/// Resident memory that is not shared.
+fn private_memory(process: i32) -> u64 {
+    let Ok(statm) = fs::read_to_string(format!("/proc/{process}/statm")) else { return 0 };
+    let mut pages = statm.split_ascii_whitespace().skip(1).map(|pages| pages.parse::<u64>().unwrap_or(0));
+    let (resident, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
+    resident.saturating_sub(shared) * PAGE_BYTES
+}

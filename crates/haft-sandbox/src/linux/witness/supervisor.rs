@@ -1,0 +1,222 @@
+//! The thread that performs the reported calls of one command.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use haft_policy::Guard;
+use haft_tool::lock;
+use rustix::fs::Mode;
+use rustix::io::Errno;
+
+use super::caller::{Caller, UmaskCache};
+use super::capabilities::WitnessCapabilities;
+use super::notifications::{NotifyListener, ReceivedCall, Syscall};
+use super::paths::{DirClassifier, DirectoryEntry, PathLookup, ResolvedTarget};
+use super::recorder::ChangeRecorder;
+use super::resource_limits::ResourceMonitor;
+use super::write_policy::{WriteArea, WritePolicy};
+use crate::denials::DenialList;
+use crate::session::NetworkReach;
+
+/// How long to wait for a call before the resource limits are checked again.
+const POLL_INTERVAL: Duration = Duration::from_millis(40);
+
+/// The commands of one process take turns: one may move a directory that another is about to write to.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The reply to a call.
+pub(super) enum Reply {
+    /// The kernel performs the call, restricted by Landlock.
+    Continue,
+    /// The witness has performed the call, with this result.
+    Value(i64),
+    /// The call fails.
+    Error(Errno),
+    /// The program gets this descriptor.
+    Fd { fd: OwnedFd, close_on_exec: bool },
+    /// Another thread replies, because the call may block.
+    Deferred,
+}
+
+impl From<Errno> for Reply {
+    fn from(error: Errno) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Result<(), Errno>> for Reply {
+    fn from(result: Result<(), Errno>) -> Self {
+        match result {
+            Ok(()) => Self::Value(0),
+            Err(error) => Self::Error(error),
+        }
+    }
+}
+
+/// The state of one command's witness.
+pub(super) struct Supervisor {
+    pub(super) listener: Arc<NotifyListener>,
+    pub(super) policy: WritePolicy,
+    pub(super) recorder: ChangeRecorder,
+    pub(super) denials: DenialList,
+    pub(super) paths: PathLookup,
+    pub(super) umasks: UmaskCache,
+    /// The current umask of this thread.
+    pub(super) umask: Option<Mode>,
+    pub(super) monitor: ResourceMonitor,
+    pub(super) capabilities: WitnessCapabilities,
+    pub(super) network: NetworkReach,
+    /// TCP ports that this command listens on.
+    pub(super) ports: Vec<u16>,
+    /// Numbers of the pseudo-terminals that this command created.
+    pub(super) terminals: Vec<u32>,
+    /// Whether the command has Haft's own streams.
+    pub(super) inherits_streams: bool,
+    /// Set when the command has ended and remaining calls need no reply.
+    pub(super) stop: Arc<AtomicBool>,
+}
+
+struct Classifier<'a>(&'a WritePolicy, &'a ChangeRecorder);
+
+impl DirClassifier for Classifier<'_> {
+    fn area(&self, path: &Path) -> WriteArea {
+        self.0.area(path)
+    }
+
+    fn is_uniform(&self, path: &Path) -> bool {
+        self.0.is_uniform(path)
+    }
+
+    fn is_new(&self, path: &Path) -> bool {
+        self.1.is_new(path)
+    }
+
+    fn is_created(&self, path: &Path) -> bool {
+        self.1.is_created(path)
+    }
+}
+
+impl Supervisor {
+    /// Performs calls until no process of the command is left.
+    pub(super) fn run(&mut self) {
+        loop {
+            match self.listener.next(POLL_INTERVAL) {
+                ReceivedCall::Syscall(call) => self.handle(&call),
+                ReceivedCall::Timeout if self.stop.load(Ordering::SeqCst) => return,
+                ReceivedCall::Timeout => {}
+                ReceivedCall::Closed => return,
+            }
+            self.monitor.check(&self.policy.scope.workspace);
+        }
+    }
+
+    fn handle(&mut self, call: &Syscall) {
+        let reply = {
+            let _turn = lock(&TURN);
+            self.perform(call).unwrap_or_else(Reply::Error)
+        };
+        match reply {
+            Reply::Continue => self.listener.continue_call(call.id),
+            Reply::Value(value) => self.listener.reply(call.id, Ok(value)),
+            Reply::Error(error) => self.listener.reply(call.id, Err(error)),
+            Reply::Fd { fd, close_on_exec } => self.listener.reply_with_fd(call.id, fd, close_on_exec),
+            Reply::Deferred => {}
+        }
+    }
+
+    /// Resolves a path of the program, without following a link at its end.
+    pub(super) fn resolve(
+        &mut self,
+        call: &Syscall,
+        base: i32,
+        path: &[u8],
+    ) -> Result<ResolvedTarget, Errno> {
+        let classifier = Classifier(&self.policy, &self.recorder);
+        let target = self.paths.resolve(Caller::of(call), base, path, &classifier)?;
+        // If the caller is gone, the memory may have been another process's.
+        if self.listener.is_valid(call.id) { Ok(target) } else { Err(Errno::SRCH) }
+    }
+
+    /// Resolves a path of the program and follows links at its end.
+    pub(super) fn resolve_followed(
+        &mut self,
+        call: &Syscall,
+        base: i32,
+        path: &[u8],
+    ) -> Result<ResolvedTarget, Errno> {
+        let target = self.resolve(call, base, path)?;
+        self.follow(call, target)
+    }
+
+    pub(super) fn follow(&mut self, call: &Syscall, target: ResolvedTarget) -> Result<ResolvedTarget, Errno> {
+        self.paths.follow(target, Caller::of(call), &Classifier(&self.policy, &self.recorder))
+    }
+
+    /// The entry of an open file.
+    pub(super) fn entry_of_fd(&mut self, fd: &OwnedFd) -> Result<DirectoryEntry, Errno> {
+        self.paths.entry_of_fd(fd, &Classifier(&self.policy, &self.recorder))
+    }
+
+    /// Whether the scope allows a change of the entry, guards aside. A refusal is added to the denials.
+    pub(super) fn may_change(&mut self, what: &str, entry: &DirectoryEntry) -> bool {
+        let path = entry.path();
+        let area = if entry.dir.is_uniform { entry.dir.area } else { self.policy.area(path) };
+        let allowed = match area {
+            WriteArea::Workspace | WriteArea::Private => true,
+            WriteArea::SharedTemp => self.policy.may_change_temp(path),
+            WriteArea::Outside => false,
+        };
+        if !allowed {
+            let (rule, allow) = self.policy.explain_outside(path);
+            self.denials.add(what, path.display().to_string(), rule, allow);
+        }
+        allowed
+    }
+
+    /// Refuses a guarded entry.
+    pub(super) fn refuse_guarded(&mut self, what: &str, path: &Path, guard: Guard, detail: &str) -> Errno {
+        let rule = if detail.is_empty() {
+            guard.reason().to_owned()
+        } else {
+            format!("{} ({detail})", guard.reason())
+        };
+        let allow = Some(format!("--allow-write {}", path.display()));
+        self.denials.add(what, path.display().to_string(), rule, allow);
+        Errno::ACCESS
+    }
+
+    /// Refuses to read a secret.
+    pub(super) fn refuse_read(&mut self, path: &Path) -> Errno {
+        let path = path.display().to_string();
+        self.denials.add("read", path, "it may hold secrets", Some("--allow-read PATH".to_owned()));
+        Errno::ACCESS
+    }
+
+    /// Sets the umask of this thread to the caller's.
+    pub(super) fn use_umask_of(&mut self, call: &Syscall) {
+        let umask = self.umasks.get(Caller::of(call));
+        if self.umask != Some(umask) {
+            rustix::process::umask(umask);
+            self.umask = Some(umask);
+        }
+    }
+
+    /// Stores the state of an entry, where changes are recorded.
+    pub(super) fn before_change(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
+        match entry.dir.area {
+            WriteArea::Workspace => self.recorder.before_change(entry),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same for an entry that does not exist.
+    pub(super) fn before_creation(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
+        match entry.dir.area {
+            WriteArea::Workspace => self.recorder.before_creation(entry),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Changes modes, owners, times and extended attributes. Landlock does not restrict them, so each call is performed here
+//! or refused.
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use haft_policy::Guard;
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::{CWD_FD, SYS_FCHMODAT2};
+use crate::linux::witness::caller::Caller;
+use crate::linux::witness::notifications::Syscall;
+use crate::linux::witness::paths::{DirectoryEntry, ResolvedTarget};
+use crate::linux::witness::supervisor::{Reply, Supervisor};
+use crate::linux::witness::write_policy::WriteArea;
+use crate::process::last_error;
+
+/// The kernel's limit.
+const MAX_ATTRIBUTE_BYTES: u64 = 64 * 1024;
+const SETID_BITS: u32 = 0o6000;
+#[cfg(target_arch = "x86_64")]
+const MICROS_PER_SECOND: i64 = 1_000_000;
+
+/// What to change, and the target in the arguments of the call.
+struct MetadataRequest {
+    /// For denials.
+    what: &'static str,
+    target: MetadataTarget,
+    change: MetadataChange,
+}
+
+enum MetadataTarget {
+    Fd(i32),
+    Path {
+        base: i32,
+        /// Index of the argument.
+        path: usize,
+        follow: bool,
+    },
+}
+
+enum MetadataChange {
+    Mode(u32),
+    Owner(u32, u32),
+    Times([libc::timespec; 2]),
+    SetAttribute { name: CString, value: Vec<u8>, flags: i32 },
+    RemoveAttribute(CString),
+}
+
+impl MetadataChange {
+    fn sets_setid(&self) -> bool {
+        matches!(self, Self::Mode(mode) if mode & SETID_BITS != 0)
+    }
+}
+
+impl Supervisor {
+    pub(super) fn change_metadata(&mut self, call: &Syscall) -> Result<Reply, Errno> {
+        let MetadataRequest { what, target, change } = parse(call)?;
+        let (fd, entry) = self.open_target(call, &target)?;
+        let stat = rustix::fs::fstat(&fd)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let entry = match entry {
+            Some(entry) => entry,
+            // Pipes, sockets and files without a name belong to the program.
+            None => match self.entry_of_fd(&fd) {
+                Ok(entry) => entry,
+                Err(_) if kind == FileType::CharacterDevice => return Ok(Reply::Value(0)),
+                // The file may get a name later.
+                Err(_) if change.sets_setid() => return Err(Errno::PERM),
+                Err(_) => return Ok(apply(&fd, kind, &change).into()),
+            },
+        };
+        if !self.may_change(what, &entry) {
+            return Err(Errno::PERM);
+        }
+        if let Some(guard @ (Guard::Settings | Guard::Hook)) = self.guard_of(&entry) {
+            return Err(self.refuse_guarded(what, entry.path(), guard, ""));
+        }
+        if let MetadataChange::SetAttribute { name, .. } | MetadataChange::RemoveAttribute(name) = &change
+            && !name.to_bytes().starts_with(b"user.")
+            && !name.to_bytes().starts_with(b"system.posix_acl_")
+        {
+            // Others can give privileges to whoever runs the file.
+            return Err(Errno::PERM);
+        }
+        if change.sets_setid() && kind != FileType::Directory {
+            self.denials.add(what, entry.path().display().to_string(), "it would run as another user", None);
+            return Err(Errno::PERM);
+        }
+        // Undo does not restore times.
+        if entry.dir.area == WriteArea::Workspace && !matches!(change, MetadataChange::Times(_)) {
+            self.recorder.before_change(&entry)?;
+            self.recorder.add_altered(&stat);
+            if kind == FileType::Directory && matches!(change, MetadataChange::Owner(..)) {
+                self.recorder.add_loss(format!("the owner of the directory {}", entry.path().display()));
+            }
+        }
+        Ok(apply(&fd, kind, &change).into())
+    }
+
+    /// Opens the target, and resolves its entry if the call names a path.
+    fn open_target(
+        &mut self,
+        call: &Syscall,
+        target: &MetadataTarget,
+    ) -> Result<(OwnedFd, Option<DirectoryEntry>), Errno> {
+        let (base, path, follow) = match *target {
+            MetadataTarget::Fd(fd) => return Ok((Caller::of(call).copy_fd(fd)?, None)),
+            MetadataTarget::Path { base, path, follow } => (base, Self::read_path(call, path)?, follow),
+        };
+        let resolved = if path.is_empty() && base != CWD_FD {
+            ResolvedTarget::Fd(Caller::of(call).copy_fd(base)?)
+        } else if follow {
+            self.resolve_followed(call, base, &path)?
+        } else {
+            self.resolve(call, base, &path)?
+        };
+        match resolved {
+            ResolvedTarget::Fd(fd) => Ok((fd, None)),
+            ResolvedTarget::Entry(entry) => {
+                let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let fd = rustix::fs::openat(&entry.dir.fd, entry.name_as_written(), flags, Mode::empty())?;
+                Ok((fd, Some(entry)))
+            }
+        }
+    }
+}
+
+/// Reads the arguments of the call.
+fn parse(call: &Syscall) -> Result<MetadataRequest, Errno> {
+    use MetadataChange::{Mode, Owner, RemoveAttribute, SetAttribute, Times};
+    let caller = Caller::of(call);
+    let int = |index| call.int(index);
+    let uint = |index| call.int(index).cast_unsigned();
+    let follows = |flags: i32| flags & libc::AT_SYMLINK_NOFOLLOW == 0;
+    let on_path = |what, base, path, follow, change| {
+        Ok(MetadataRequest { what, target: MetadataTarget::Path { base, path, follow }, change })
+    };
+    let on_fd = |what, change| Ok(MetadataRequest { what, target: MetadataTarget::Fd(int(0)), change });
+    let attribute_name = || CString::new(caller.read_string(call.arguments[1])?).map_err(|_| Errno::INVAL);
+    let set_attribute = || {
+        let size = call.arguments[3];
+        if size > MAX_ATTRIBUTE_BYTES {
+            return Err(Errno::TOOBIG);
+        }
+        let value = caller.read_bytes(call.arguments[2], usize::try_from(size).unwrap_or(0))?;
+        Ok(SetAttribute { name: attribute_name()?, value, flags: int(4) })
+    };
+    match call.number {
+        libc::SYS_fchmod => on_fd("chmod", Mode(uint(1))),
+        libc::SYS_fchmodat => on_path("chmod", int(0), 1, true, Mode(uint(2))),
+        SYS_FCHMODAT2 => on_path("chmod", int(0), 1, follows(int(3)), Mode(uint(2))),
+        libc::SYS_fchown => on_fd("chown", Owner(uint(1), uint(2))),
+        libc::SYS_fchownat => on_path("chown", int(0), 1, follows(int(4)), Owner(uint(2), uint(3))),
+        libc::SYS_setxattr => on_path("setxattr", CWD_FD, 0, true, set_attribute()?),
+        libc::SYS_lsetxattr => on_path("setxattr", CWD_FD, 0, false, set_attribute()?),
+        libc::SYS_fsetxattr => on_fd("setxattr", set_attribute()?),
+        libc::SYS_removexattr => on_path("removexattr", CWD_FD, 0, true, RemoveAttribute(attribute_name()?)),
+        libc::SYS_lremovexattr => {
+            on_path("removexattr", CWD_FD, 0, false, RemoveAttribute(attribute_name()?))
+        }
+        libc::SYS_fremovexattr => on_fd("removexattr", RemoveAttribute(attribute_name()?)),
+        libc::SYS_utimensat => {
+            let times = Times(timespecs(caller, call.arguments[2])?);
+            match call.arguments[1] {
+                0 => on_fd("touch", times),
+                _ => on_path("touch", int(0), 1, follows(int(3)), times),
+            }
+        }
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chmod => on_path("chmod", CWD_FD, 0, true, Mode(uint(1))),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chown => on_path("chown", CWD_FD, 0, true, Owner(uint(1), uint(2))),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_lchown => on_path("chown", CWD_FD, 0, false, Owner(uint(1), uint(2))),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_utimes => on_path("touch", CWD_FD, 0, true, Times(timevals(caller, call.arguments[1])?)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_futimesat => {
+            let times = Times(timevals(caller, call.arguments[2])?);
+            match call.arguments[1] {
+                0 => on_fd("touch", times),
+                _ => on_path("touch", int(0), 1, true, times),
+            }
+        }
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_utime => {
+            let times = match call.arguments[1] {
+                0 => [now(), now()],
+                address => {
+                    let seconds = read_numbers::<2>(caller, address)?;
+                    seconds.map(|seconds| timespec(seconds, 0))
+                }
+            };
+            on_path("touch", CWD_FD, 0, true, Times(times))
+        }
+        _ => Err(Errno::NOSYS),
+    }
+}
+
+fn timespec(seconds: i64, nanoseconds: i64) -> libc::timespec {
+    libc::timespec { tv_sec: seconds, tv_nsec: nanoseconds }
+}
+
+fn now() -> libc::timespec {
+    timespec(0, libc::UTIME_NOW)
+}
+
+fn timespecs(caller: Caller, address: u64) -> Result<[libc::timespec; 2], Errno> {
+    if address == 0 {
+        return Ok([now(), now()]);
+    }
+    let [a, b, c, d] = read_numbers::<4>(caller, address)?;
+    Ok([timespec(a, b), timespec(c, d)])
+}
+
+#[cfg(target_arch = "x86_64")]
+fn timevals(caller: Caller, address: u64) -> Result<[libc::timespec; 2], Errno> {
+    if address == 0 {
+        return Ok([now(), now()]);
+    }
+    let [a, b, c, d] = read_numbers::<4>(caller, address)?;
+    let valid = 0..MICROS_PER_SECOND;
+    if !valid.contains(&b) || !valid.contains(&d) {
+        return Err(Errno::INVAL);
+    }
+    Ok([timespec(a, b * 1000), timespec(c, d * 1000)])
+}
+
+fn read_numbers<const N: usize>(caller: Caller, address: u64) -> Result<[i64; N], Errno> {
+    let bytes = caller.read_bytes(address, N * size_of::<i64>())?;
+    let mut numbers = [0; N];
+    for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks::<8>().0) {
+        *number = i64::from_ne_bytes(*bytes);
+    }
+    Ok(numbers)
+}
+
+/// Changes the open file through its path in `/proc`, because an `O_PATH` descriptor cannot be used directly.
+#[expect(unsafe_code, reason = "some of these calls have no safe wrapper")]
+fn apply(fd: &OwnedFd, kind: FileType, change: &MetadataChange) -> Result<(), Errno> {
+    let proc_path = CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).map_err(|_| Errno::INVAL)?;
+    let (path, empty) = (proc_path.as_ptr(), c"".as_ptr());
+    let is_link = kind == FileType::Symlink;
+    // SAFETY: every pointer is to a local value that outlives the call.
+    let result = unsafe {
+        match change {
+            MetadataChange::Mode(_) if is_link => return Err(Errno::OPNOTSUPP),
+            MetadataChange::Mode(mode) => libc::chmod(path, mode & 0o7777),
+            MetadataChange::Owner(uid, gid) => {
+                libc::fchownat(fd.as_raw_fd(), empty, *uid, *gid, libc::AT_EMPTY_PATH)
+            }
+            MetadataChange::Times(times) if is_link => {
+                libc::utimensat(fd.as_raw_fd(), empty, times.as_ptr(), libc::AT_EMPTY_PATH)
+            }
+            MetadataChange::Times(times) => libc::utimensat(libc::AT_FDCWD, path, times.as_ptr(), 0),
+            MetadataChange::SetAttribute { .. } | MetadataChange::RemoveAttribute(_) if is_link => {
+                return Err(Errno::PERM);
+            }
+            MetadataChange::SetAttribute { name, value, flags } => {
+                libc::setxattr(path, name.as_ptr(), value.as_ptr().cast(), value.len(), *flags)
+            }
+            MetadataChange::RemoveAttribute(name) => libc::removexattr(path, name.as_ptr()),
+        }
+    };
+    if result < 0 { Err(last_error()) } else { Ok(()) }
+}

@@ -1,0 +1,202 @@
+//! Creates and removes directory entries: directories, links, nodes.
+
+use std::ffi::OsStr;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+
+use haft_policy::Guard;
+use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::io::Errno;
+
+use super::guards::is_git_control_path;
+use super::open::without_setid;
+use crate::linux::witness::caller::Caller;
+use crate::linux::witness::link_count;
+use crate::linux::witness::notifications::Syscall;
+use crate::linux::witness::paths::{DirectoryEntry, ResolvedTarget};
+use crate::linux::witness::supervisor::{Reply, Supervisor};
+use crate::linux::witness::write_policy::WriteArea;
+
+/// Git creates a link with this target to test whether the file system supports links, and removes it.
+const GIT_TEST_TARGET: &[u8] = b"testing";
+
+impl Supervisor {
+    /// The entry that a path names, without following a link at its end.
+    pub(super) fn entry(&mut self, call: &Syscall, base: i32, path: usize) -> Result<DirectoryEntry, Errno> {
+        let path = Self::read_path(call, path)?;
+        match self.resolve(call, base, &path)? {
+            ResolvedTarget::Entry(entry) => Ok(entry),
+            ResolvedTarget::Fd(_) => Err(Errno::ACCESS),
+        }
+    }
+
+    /// An entry that is about to be created.
+    fn new_entry(&mut self, call: &Syscall, base: i32, path: usize) -> Result<DirectoryEntry, Errno> {
+        let entry = self.entry(call, base, path)?;
+        if entry.exists() {
+            return Err(Errno::EXIST);
+        }
+        if !self.may_change("create", &entry) {
+            return Err(Errno::ACCESS);
+        }
+        Ok(entry)
+    }
+
+    pub(super) fn make_directory(
+        &mut self,
+        call: &Syscall,
+        base: i32,
+        path: usize,
+        mode: u64,
+    ) -> Result<Reply, Errno> {
+        let entry = self.new_entry(call, base, path)?;
+        match self.guard_of(&entry) {
+            // `git init` creates a directory for git, and a directory is not a settings file.
+            None | Some(Guard::GitLink | Guard::GitConfig) => {}
+            Some(guard) => return Err(self.refuse_guarded("create", entry.path(), guard, "")),
+        }
+        self.before_change(&entry)?;
+        self.use_umask_of(call);
+        let mode = Mode::from_raw_mode(u32::try_from(mode & 0o7777).unwrap_or_default());
+        Ok(rustix::fs::mkdirat(&entry.dir.fd, entry.name_as_written(), mode & without_setid()).into())
+    }
+
+    pub(super) fn make_node(
+        &mut self,
+        call: &Syscall,
+        base: i32,
+        path: usize,
+        mode: u64,
+    ) -> Result<Reply, Errno> {
+        let mode = u32::try_from(mode & 0o177_777).unwrap_or_default();
+        let kind = match FileType::from_raw_mode(mode) {
+            FileType::Unknown => FileType::RegularFile,
+            kind @ (FileType::RegularFile | FileType::Fifo | FileType::Socket) => kind,
+            FileType::Symlink => return Err(Errno::INVAL),
+            _ => return Err(Errno::PERM),
+        };
+        let entry = self.new_entry(call, base, path)?;
+        self.check_not_guarded("create", &entry)?;
+        self.before_change(&entry)?;
+        self.use_umask_of(call);
+        let mode = Mode::from_raw_mode(mode) & without_setid();
+        Ok(rustix::fs::mknodat(&entry.dir.fd, entry.name_as_written(), kind, mode, 0).into())
+    }
+
+    pub(super) fn make_symlink(
+        &mut self,
+        call: &Syscall,
+        target: usize,
+        base: i32,
+        path: usize,
+    ) -> Result<Reply, Errno> {
+        let target = Self::read_path(call, target)?;
+        let entry = self.new_entry(call, base, path)?;
+        self.check_not_guarded("create", &entry)?;
+        if entry.dir.area == WriteArea::Workspace
+            && target != GIT_TEST_TARGET
+            && is_git_control_path(entry.path())
+        {
+            return Err(self.refuse_guarded("create", entry.path(), Guard::GitLink, "a link"));
+        }
+        self.before_change(&entry)?;
+        self.paths.clear();
+        let target = OsStr::from_bytes(&target);
+        Ok(rustix::fs::symlinkat(target, &entry.dir.fd, entry.name_as_written()).into())
+    }
+
+    /// Creates a hard link. Guarded, secret and outside files get none, because it would give access to them.
+    pub(super) fn make_hard_link(
+        &mut self,
+        call: &Syscall,
+        (old_base, old): (i32, usize),
+        (new_base, new): (i32, usize),
+        flags: i32,
+    ) -> Result<Reply, Errno> {
+        if flags & !(libc::AT_SYMLINK_FOLLOW | libc::AT_EMPTY_PATH) != 0 {
+            return Err(Errno::INVAL);
+        }
+        let path = Self::read_path(call, old)?;
+        let target = if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
+            ResolvedTarget::Fd(Caller::of(call).copy_fd(old_base)?)
+        } else {
+            let target = self.resolve(call, old_base, &path)?;
+            if flags & libc::AT_SYMLINK_FOLLOW != 0 { self.follow(call, target)? } else { target }
+        };
+        let source = match target {
+            ResolvedTarget::Fd(fd) if link_count(&rustix::fs::fstat(&fd)?) == 0 => {
+                // A file without a name was opened by the witness.
+                let entry = self.new_entry(call, new_base, new)?;
+                self.check_not_guarded("create", &entry)?;
+                self.before_change(&entry)?;
+                if entry.dir.area == WriteArea::Workspace {
+                    self.recorder.add_opened(&entry);
+                }
+                let file = format!("/proc/self/fd/{}", fd.as_raw_fd());
+                let (cwd, follow) = (rustix::fs::CWD, AtFlags::SYMLINK_FOLLOW);
+                return Ok(
+                    rustix::fs::linkat(cwd, file, &entry.dir.fd, entry.name_as_written(), follow).into()
+                );
+            }
+            ResolvedTarget::Fd(fd) => self.entry_of_fd(&fd)?,
+            ResolvedTarget::Entry(entry) => entry,
+        };
+        let entry = self.new_entry(call, new_base, new)?;
+        match source.file_type()? {
+            FileType::Directory => return Err(Errno::PERM),
+            FileType::Symlink if source.has_slash => return Err(Errno::PERM),
+            _ if source.has_slash => return Err(Errno::NOTDIR),
+            _ => {}
+        }
+        if !self.may_change("link", &source) {
+            return Err(Errno::ACCESS);
+        }
+        if self.policy.is_secret(source.path()) {
+            return Err(self.refuse_read(source.path()));
+        }
+        self.check_not_guarded("link", &source)?;
+        self.check_not_guarded("create", &entry)?;
+        // A change under the new name is a change under the old one.
+        self.before_change(&source)?;
+        self.before_change(&entry)?;
+        let (from, to) = (&source.dir.fd, &entry.dir.fd);
+        Ok(rustix::fs::linkat(from, &source.name, to, entry.name_as_written(), AtFlags::empty()).into())
+    }
+
+    pub(super) fn remove(
+        &mut self,
+        call: &Syscall,
+        base: i32,
+        path: usize,
+        directory: bool,
+    ) -> Result<Reply, Errno> {
+        let entry = self.entry(call, base, path)?;
+        match (entry.dots, directory) {
+            (0, _) => {}
+            (1, true) => return Err(Errno::INVAL),
+            (_, true) => return Err(Errno::NOTEMPTY),
+            (_, false) => return Err(Errno::ISDIR),
+        }
+        let kind = entry.file_type()?;
+        match (directory, kind) {
+            (true, FileType::Directory) => {}
+            (true, _) => return Err(Errno::NOTDIR),
+            (false, FileType::Directory) => return Err(Errno::ISDIR),
+            (false, _) if entry.has_slash => return Err(Errno::NOTDIR),
+            (false, _) => {}
+        }
+        if !self.may_change("delete", &entry) {
+            return Err(Errno::ACCESS);
+        }
+        if let Some(guard @ Guard::Settings) = self.guard_of(&entry) {
+            return Err(self.refuse_guarded("delete", entry.path(), guard, ""));
+        }
+        self.before_change(&entry)?;
+        let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let removed = rustix::fs::unlinkat(&entry.dir.fd, entry.name_as_written(), flags);
+        if removed.is_ok() && matches!(kind, FileType::Directory | FileType::Symlink) {
+            self.paths.clear();
+        }
+        Ok(removed.into())
+    }
+}

@@ -1,0 +1,286 @@
+//! Opens files for writing, and truncates them by name.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use haft_policy::Guard;
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::linux::witness::notifications::Syscall;
+use crate::linux::witness::paths::{DirectoryEntry, MAX_LINKS, ResolvedTarget};
+use crate::linux::witness::supervisor::{Reply, Supervisor};
+use crate::linux::witness::write_policy::WriteArea;
+
+/// Opens an entry with the program's flags. Links have been followed before.
+pub(super) fn open_entry(entry: &DirectoryEntry, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    // NOCTTY: a terminal must not become Haft's.
+    let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let creates = flags.intersects(OFlags::CREATE) || flags.contains(OFlags::TMPFILE);
+    let mode = if creates { mode & without_setid() } else { Mode::empty() };
+    // Not by O_NOFOLLOW, because the program would see it in the file's flags.
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(&entry.dir.fd, entry.name_as_written(), flags, mode, resolve)
+}
+
+/// A reply with a descriptor that the program asked for with `flags`.
+pub(super) fn reply_with_fd(fd: OwnedFd, flags: OFlags) -> Reply {
+    Reply::Fd { fd, close_on_exec: flags.contains(OFlags::CLOEXEC) }
+}
+
+impl Supervisor {
+    /// Opens a file with the program's umask.
+    pub(super) fn open(
+        &mut self,
+        call: &Syscall,
+        base: i32,
+        path: usize,
+        flags: i32,
+        mode: u64,
+    ) -> Result<Reply, Errno> {
+        let path = Self::read_path(call, path)?;
+        let flags = OFlags::from_bits_retain(flags.cast_unsigned());
+        let mode = Mode::from_raw_mode(u32::try_from(mode & 0o7777).unwrap_or_default());
+        let mut target = match self.resolve(call, base, &path) {
+            Err(Errno::LOOP | Errno::XDEV) => return Ok(self.continue_or_fail(Errno::ACCESS)),
+            target => target?,
+        };
+        for _ in 0..MAX_LINKS {
+            let entry = match target {
+                ResolvedTarget::Entry(entry) => entry,
+                ResolvedTarget::Fd(fd) => return self.reopen(&fd, flags, mode),
+            };
+            let opened = if is_for_writing(flags) {
+                self.open_for_writing(call, &entry, flags, mode)
+            } else {
+                self.open_for_reading(call, &entry, flags)
+            };
+            match opened {
+                Err(Errno::LOOP) if !flags.contains(OFlags::NOFOLLOW) => {
+                    // O_EXCL does not follow links.
+                    if flags.contains(OFlags::CREATE | OFlags::EXCL) {
+                        return Err(Errno::EXIST);
+                    }
+                    target = self.follow(call, ResolvedTarget::Entry(entry))?;
+                }
+                other => return other,
+            }
+        }
+        Err(Errno::LOOP)
+    }
+
+    /// Lets the kernel return the exact error, because the program has no right to write. Not if the witness opens every
+    /// file: then the kernel would allow reading.
+    pub(super) fn continue_or_fail(&self, error: Errno) -> Reply {
+        if self.policy.opens_all { Reply::Error(error) } else { Reply::Continue }
+    }
+
+    fn open_for_writing(
+        &mut self,
+        call: &Syscall,
+        entry: &DirectoryEntry,
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<Reply, Errno> {
+        if entry.has_slash {
+            return Ok(self.continue_or_fail(Errno::ISDIR));
+        }
+        if entry.dir.area == WriteArea::Private && !self.policy.opens_all {
+            return Ok(Reply::Continue);
+        }
+        if entry.dir.path.starts_with("/dev")
+            && let Some(reply) = self.open_device(entry, flags)
+        {
+            return reply;
+        }
+        if entry.dir.is_new && entry.dir.area == WriteArea::Workspace && flags.contains(OFlags::CREATE) {
+            // Most files in new directories are new, too; then there is no previous state.
+            match self.create_new(call, entry, flags, mode) {
+                Err(Errno::EXIST) => {}
+                other => return other,
+            }
+        }
+        let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL) && !flags.contains(OFlags::TMPFILE);
+        // The kernel checks exclusive creation itself.
+        let stat = if exclusive && self.recorder.is_known(entry) { Err(Errno::NOENT) } else { entry.stat() };
+        let kind = stat.as_ref().map(|stat| FileType::from_raw_mode(stat.st_mode)).map_err(|error| *error);
+        match (kind, &stat) {
+            (Ok(FileType::Symlink), _) => return Err(Errno::LOOP),
+            (Ok(FileType::Directory), _) if !flags.contains(OFlags::TMPFILE) => {
+                return Ok(self.continue_or_fail(Errno::ISDIR));
+            }
+            (Ok(_), _) if !flags.contains(OFlags::WRONLY) && self.policy.is_secret(entry.path()) => {
+                return Err(self.refuse_read(entry.path()));
+            }
+            (_, Ok(stat)) => self.recorder.add_altered(stat),
+            (_, Err(error)) if !flags.contains(OFlags::CREATE) => return Err(*error),
+            _ => {}
+        }
+        if flags.contains(OFlags::TMPFILE) {
+            return self.open_unnamed(call, entry, flags, mode);
+        }
+        if !self.may_change("write", entry) {
+            return Ok(self.continue_or_fail(Errno::ACCESS));
+        }
+        self.check_guard_of_open(entry, kind.is_ok())?;
+        match kind.ok() {
+            None | Some(FileType::RegularFile) => {}
+            Some(FileType::Fifo) => return Ok(self.open_fifo(call, entry, flags)),
+            Some(FileType::Socket) => return Err(Errno::NXIO),
+            Some(_) => {
+                self.denials.add("write", entry.path().display().to_string(), "it is a device", None);
+                return Err(Errno::ACCESS);
+            }
+        }
+        if kind == Err(Errno::NOENT) {
+            self.before_creation(entry)?;
+        } else {
+            self.before_change(entry)?;
+        }
+        self.use_umask_of(call);
+        let fd = open_entry(entry, flags, mode)?;
+        if entry.dir.area == WriteArea::Workspace {
+            self.recorder.add_opened(entry);
+        }
+        Ok(reply_with_fd(fd, flags))
+    }
+
+    /// Opens the devices that commands may use; `None` for other files in `/dev`.
+    fn open_device(&mut self, entry: &DirectoryEntry, flags: OFlags) -> Option<Result<Reply, Errno>> {
+        let path = entry.path();
+        if self.policy.is_device(path) {
+            let opened = open_entry(entry, flags, Mode::empty());
+            return Some(opened.map(|fd| reply_with_fd(fd, flags)));
+        }
+        if path == Path::new("/dev/tty") {
+            // Shells open it to find out whether there is a terminal.
+            return Some(Ok(self.continue_or_fail(Errno::NXIO)));
+        }
+        if path.starts_with("/dev/pts") || path == Path::new("/dev/ptmx") {
+            return Some(self.open_terminal(entry, flags));
+        }
+        None
+    }
+
+    /// Creates a file in a new directory.
+    fn create_new(
+        &mut self,
+        call: &Syscall,
+        entry: &DirectoryEntry,
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<Reply, Errno> {
+        self.check_guard_of_open(entry, false)?;
+        self.use_umask_of(call);
+        let fd = open_entry(entry, flags | OFlags::EXCL, mode)?;
+        self.recorder.add_opened(entry);
+        Ok(reply_with_fd(fd, flags))
+    }
+
+    /// Opens a file without a name (`O_TMPFILE`).
+    fn open_unnamed(
+        &mut self,
+        call: &Syscall,
+        entry: &DirectoryEntry,
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<Reply, Errno> {
+        if self.policy.area(entry.path()) == WriteArea::Outside {
+            return Ok(self.continue_or_fail(Errno::ACCESS));
+        }
+        self.use_umask_of(call);
+        Ok(reply_with_fd(open_entry(entry, flags, mode)?, flags))
+    }
+
+    /// Opens a FIFO in another thread, because it may block until the other end is opened.
+    pub(super) fn open_fifo(&mut self, call: &Syscall, entry: &DirectoryEntry, flags: OFlags) -> Reply {
+        let (listener, id, dir) = (Arc::clone(&self.listener), call.id, entry.dir.fd.try_clone());
+        let name = entry.name.clone();
+        std::thread::spawn(move || {
+            let opened = dir.map_err(|_| Errno::MFILE).and_then(|dir| {
+                let flags = (flags - OFlags::CREATE) | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                rustix::fs::openat(&dir, &name, flags, Mode::empty())
+            });
+            match opened {
+                Ok(fd) => listener.reply_with_fd(id, fd, flags.contains(OFlags::CLOEXEC)),
+                Err(error) => listener.reply(id, Err(error)),
+            }
+        });
+        Reply::Deferred
+    }
+
+    /// Opens a pseudo-terminal that the command created; others are refused.
+    pub(super) fn open_terminal(&mut self, entry: &DirectoryEntry, flags: OFlags) -> Result<Reply, Errno> {
+        let number = entry.name.to_str().and_then(|name| name.parse().ok());
+        let is_master = entry.name == "ptmx";
+        if !is_master && !number.is_some_and(|number| self.terminals.contains(&number)) {
+            let path = entry.path().display().to_string();
+            self.denials.add("write", path, "it is the terminal of another program", None);
+            return Err(Errno::ACCESS);
+        }
+        let own_flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let fd = rustix::fs::openat(&entry.dir.fd, &entry.name, own_flags, Mode::empty())?;
+        if is_master && let Some(number) = terminal_number(&fd) {
+            self.terminals.push(number);
+        }
+        Ok(reply_with_fd(fd, flags))
+    }
+
+    /// Performs truncate(2).
+    pub(super) fn truncate(&mut self, call: &Syscall, path: usize, length: u64) -> Result<Reply, Errno> {
+        let path = Self::read_path(call, path)?;
+        let ResolvedTarget::Entry(entry) = self.resolve_followed(call, libc::AT_FDCWD, &path)? else {
+            return Err(Errno::ACCESS);
+        };
+        let stat = entry.stat()?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile if entry.has_slash => return Err(Errno::NOTDIR),
+            FileType::RegularFile => {}
+            FileType::Directory => return Err(Errno::ISDIR),
+            _ => return Err(Errno::INVAL),
+        }
+        if !self.may_change("truncate", &entry) {
+            return Err(Errno::ACCESS);
+        }
+        self.check_guard_of_open(&entry, true)?;
+        self.before_change(&entry)?;
+        self.recorder.add_altered(&stat);
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&entry.dir.fd, &entry.name, flags, Mode::empty())?;
+        Ok(rustix::fs::ftruncate(&fd, length).into())
+    }
+
+    /// Refuses to open a guarded file for writing.
+    pub(super) fn check_guard_of_open(&mut self, entry: &DirectoryEntry, exists: bool) -> Result<(), Errno> {
+        if entry.dir.area != WriteArea::Workspace {
+            return Ok(());
+        }
+        let Some(guard) = self.guard_of(entry) else { return Ok(()) };
+        // Git writes these in place when it creates a repository, a worktree or a submodule. They are audited at the end.
+        let is_created = entry.dir.is_created && matches!(guard, Guard::GitConfig | Guard::GitLink);
+        let is_new_link = guard == Guard::GitLink && !exists && Self::is_in_git_linkage(entry.path());
+        if is_created || is_new_link {
+            return Ok(());
+        }
+        Err(self.refuse_guarded("write", entry.path(), guard, ""))
+    }
+}
+
+/// Whether an open call could change a file.
+pub(super) fn is_for_writing(flags: OFlags) -> bool {
+    flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)
+}
+
+/// All mode bits but setuid and setgid: no program may run as another user because of a command.
+pub(super) fn without_setid() -> Mode {
+    !(Mode::SUID | Mode::SGID)
+}
+
+#[expect(unsafe_code, reason = "the request has no safe wrapper")]
+fn terminal_number(fd: &OwnedFd) -> Option<u32> {
+    let mut number: libc::c_uint = 0;
+    // SAFETY: TIOCGPTN writes one unsigned int.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCGPTN, &raw mut number) };
+    (result == 0).then_some(number)
+}

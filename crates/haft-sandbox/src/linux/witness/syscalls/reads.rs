@@ -1,0 +1,118 @@
+//! Opens files for reading, where secrets are among files that commands create, and reopens descriptors.
+//!
+//! Landlock lets programs be executed there, which includes reading. So every open call is performed by the witness.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::open::{is_for_writing, open_entry, reply_with_fd};
+use crate::linux::witness::notifications::Syscall;
+use crate::linux::witness::paths::DirectoryEntry;
+use crate::linux::witness::proc_paths::{is_private_proc_file, process_of};
+use crate::linux::witness::supervisor::{Reply, Supervisor};
+use crate::linux::witness::write_policy::WriteArea;
+
+impl Supervisor {
+    pub(super) fn open_for_reading(
+        &mut self,
+        call: &Syscall,
+        entry: &DirectoryEntry,
+        flags: OFlags,
+    ) -> Result<Reply, Errno> {
+        let path = entry.path();
+        let kind = entry.file_type()?;
+        if kind == FileType::Symlink {
+            return Err(Errno::LOOP);
+        }
+        if self.policy.is_secret(path) && kind != FileType::Directory {
+            return Err(self.refuse_read(path));
+        }
+        if let Some(process) = process_of(path)
+            && !self.monitor.is_descendant(process)
+            && is_private_proc_file(path)
+        {
+            let rule = "not one of the command's own processes";
+            self.denials.add("read", path.display().to_string(), rule, None);
+            return Err(Errno::ACCESS);
+        }
+        match kind {
+            FileType::RegularFile | FileType::Directory => {}
+            FileType::Fifo => return Ok(self.open_fifo(call, entry, flags)),
+            FileType::Socket => return Err(Errno::NXIO),
+            _ if self.policy.is_device(path) => {}
+            _ if path.starts_with("/dev/pts") || path == Path::new("/dev/ptmx") => {
+                return self.open_terminal(entry, flags);
+            }
+            _ if path == Path::new("/dev/tty") => return Err(Errno::NXIO),
+            _ => {
+                self.denials.add("read", path.display().to_string(), "it is a device", None);
+                return Err(Errno::ACCESS);
+            }
+        }
+        let fd = self.capabilities.without(|| open_entry(entry, flags, Mode::empty()))?;
+        Ok(reply_with_fd(fd, flags))
+    }
+
+    /// Opens a file again that the program has open already.
+    pub(super) fn reopen(&mut self, fd: &OwnedFd, flags: OFlags, mode: Mode) -> Result<Reply, Errno> {
+        let stat = rustix::fs::fstat(fd)?;
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::CharacterDevice => {
+                let own_flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+                return Ok(reply_with_fd(rustix::fs::open(path, own_flags, mode)?, flags));
+            }
+            FileType::Fifo if self.policy.opens_all => return reopen_pipe(&path, flags),
+            // Landlock does not restrict pipes and sockets.
+            _ => return Ok(self.continue_or_fail(Errno::NXIO)),
+        }
+        let entry = self.entry_of_fd(fd).map_err(|_| Errno::ACCESS)?;
+        if is_for_writing(flags) {
+            if self.inherits_streams && is_own_stream(&stat, flags) {
+                // The user gave this file to the command as a standard stream.
+                let own_flags = (flags - OFlags::CREATE) | OFlags::CLOEXEC;
+                return Ok(reply_with_fd(rustix::fs::open(path, own_flags, Mode::empty())?, flags));
+            }
+            if !self.may_change("write", &entry) {
+                return Err(Errno::ACCESS);
+            }
+            self.check_guard_of_open(&entry, true)?;
+            self.before_change(&entry)?;
+            self.recorder.add_altered(&stat);
+            if entry.dir.area == WriteArea::Workspace {
+                self.recorder.add_opened(&entry);
+            }
+        } else if self.policy.is_secret(entry.path()) {
+            return Err(self.refuse_read(entry.path()));
+        }
+        let own_flags = (flags - OFlags::NOFOLLOW - OFlags::CREATE - OFlags::EXCL) | OFlags::CLOEXEC;
+        let open = || rustix::fs::open(path, own_flags, Mode::empty());
+        let fd = if is_for_writing(flags) { open() } else { self.capabilities.without(open) }?;
+        Ok(reply_with_fd(fd, flags))
+    }
+}
+
+/// Whether this is one of Haft's own streams, opened with no more access than it has.
+fn is_own_stream(stat: &Stat, flags: OFlags) -> bool {
+    let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+    streams.iter().any(|stream| {
+        let own = rustix::fs::fstat(stream).map(|own| (own.st_dev, own.st_ino));
+        let access = rustix::fs::fcntl_getfl(stream).map(|own| own & OFlags::ACCMODE);
+        own == Ok((stat.st_dev, stat.st_ino))
+            && access.is_ok_and(|own| own == OFlags::RDWR || own == flags & OFlags::ACCMODE)
+    })
+}
+
+/// Opens a pipe again without blocking: the program has its other end.
+fn reopen_pipe(path: &str, flags: OFlags) -> Result<Reply, Errno> {
+    let own_flags = (flags - OFlags::NOFOLLOW - OFlags::CREATE) | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let fd = rustix::fs::open(path, own_flags, Mode::empty())?;
+    if !flags.contains(OFlags::NONBLOCK) {
+        rustix::fs::fcntl_setfl(&fd, rustix::fs::fcntl_getfl(&fd)? - OFlags::NONBLOCK)?;
+    }
+    Ok(reply_with_fd(fd, flags))
+}

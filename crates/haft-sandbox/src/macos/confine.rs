@@ -1,0 +1,94 @@
+//! Starts commands under a Seatbelt profile with `sandbox-exec`.
+
+use std::ffi::CString;
+use std::os::fd::RawFd;
+
+use haft_tool::ToolError;
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use super::seatbelt::SeatbeltProfile;
+use crate::limits::ProcessLimits;
+use crate::process::{StartError, StartStep, last_error};
+use crate::session::{CommandRequest, NetworkReach};
+
+/// Applies a profile to itself and executes a program. The alternative, `sandbox_init`, cannot be called between fork and
+/// exec, because it allocates.
+pub(super) const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
+const ENFORCEMENT: &str =
+    "Seatbelt, no witness: changes are found by comparing before and after, git configuration is read-only";
+
+/// What the commands of a session share on macOS.
+#[derive(Default)]
+pub(crate) struct SessionState;
+
+/// The sandbox of one command.
+pub(crate) struct PreparedSandbox {
+    pub(crate) confinement: Confinement,
+    pub(crate) enforcement: String,
+}
+
+impl SessionState {
+    /// Makes the Seatbelt profile of a command.
+    pub(crate) fn prepare(&self, request: &CommandRequest<'_>) -> Result<PreparedSandbox, ToolError> {
+        let CommandRequest { scope, setup, network, limits, .. } = *request;
+        let proxy = match network {
+            NetworkReach::Proxy(address) => Some(address.port()),
+            NetworkReach::None | NetworkReach::All => None,
+        };
+        let profile = SeatbeltProfile {
+            scope,
+            secret_paths: &setup.secret_paths,
+            secret_names: setup.secret_names.globs(),
+            private: &[setup.scratch.path().to_owned(), setup.home.clone()],
+            proxy,
+        }
+        .build()?;
+        let wrapper = [SANDBOX_EXEC.to_owned(), "-p".to_owned(), profile].map(CString::new);
+        let wrapper = wrapper.into_iter().collect::<Result<_, _>>();
+        let wrapper = wrapper.map_err(|_| ToolError::internal("a Seatbelt profile has a NUL byte"))?;
+        let confinement = Confinement { wrapper, limits };
+        Ok(PreparedSandbox { confinement, enforcement: ENFORCEMENT.to_owned() })
+    }
+}
+
+/// What restricts a command.
+pub(crate) struct Confinement {
+    wrapper: Vec<CString>,
+    limits: ProcessLimits,
+}
+
+impl Confinement {
+    /// The program that starts the command, and its arguments.
+    pub(crate) fn wrapper(&self) -> &[CString] {
+        &self.wrapper
+    }
+
+    /// The descriptors that [`Confinement::apply`] needs: none.
+    pub(crate) fn descriptors(&self) -> [Option<RawFd>; 2] {
+        [None; 2]
+    }
+
+    /// Applies the resource limits to this process; the profile is applied by the wrapper.
+    pub(crate) fn apply(&self, _fds: [RawFd; 2]) -> Result<(), StartError> {
+        self.limits.apply().map_err(StartStep::Limits.failed())
+    }
+}
+
+/// Starts a process that calls `run`.
+///
+/// # Safety
+/// This process must have a single thread; `run` may only make system calls and must not return.
+#[expect(unsafe_code, reason = "fork has no safe wrapper")]
+pub(crate) unsafe fn start_child<F: FnMut()>(mut run: F) -> Result<Pid, Errno> {
+    // SAFETY: the caller guarantees what a forked child may do.
+    match unsafe { libc::fork() } {
+        -1 => Err(last_error()),
+        0 => {
+            run();
+            // SAFETY: ends the process without exit handlers of Haft.
+            unsafe { libc::_exit(127) }
+        }
+        child => Pid::from_raw(child).ok_or(Errno::CHILD),
+    }
+}

@@ -1,0 +1,88 @@
+//! Records what a sandboxed command changes: by the witness, or by comparing before and after.
+
+use std::sync::Arc;
+
+use haft_tool::{Denial, Record, Scope, ToolError, lock};
+
+use super::drain::Waker;
+use crate::session::CommandSandbox;
+use crate::snapshot::Snapshot;
+
+/// What a recording is made of.
+pub(super) struct RecordingSetup {
+    pub(super) sandbox: CommandSandbox,
+    /// The state before the command, where there is no witness.
+    pub(super) snapshot: Option<Snapshot>,
+    pub(super) scope: Arc<Scope>,
+    pub(super) record: Arc<dyn Record>,
+    pub(super) reaper: i32,
+    pub(super) waker: Arc<Waker>,
+    /// Whether the command has Haft's own streams.
+    pub(super) inherits_streams: bool,
+}
+
+/// What is known of a command when it has ended.
+#[derive(Debug, Default)]
+pub(super) struct Observed {
+    pub(super) denials: Vec<Denial>,
+    /// Why Haft ended the command, if it used too many resources.
+    pub(super) limit_exceeded: Option<String>,
+}
+
+/// The recording of a running command.
+pub(super) struct Recording {
+    setup: RecordingSetup,
+    #[cfg(target_os = "linux")]
+    witness: Option<crate::linux::Witness>,
+}
+
+impl Recording {
+    /// Starts the witness, if there is one.
+    pub(super) fn start(setup: RecordingSetup) -> Result<Self, ToolError> {
+        setup.record.enforced(setup.sandbox.enforcement.clone());
+        #[cfg(target_os = "linux")]
+        return Self::start_witness(setup);
+        #[cfg(not(target_os = "linux"))]
+        Ok(Self { setup })
+    }
+
+    #[cfg(target_os = "linux")]
+    fn start_witness(mut setup: RecordingSetup) -> Result<Self, ToolError> {
+        let (waker, record) = (Arc::clone(&setup.waker), Arc::clone(&setup.record));
+        let (reaper, inherits_streams) = (setup.reaper, setup.inherits_streams);
+        let start = |config| {
+            let end = Box::new(move || waker.wake());
+            crate::linux::Witness::start(config, record, reaper, end, inherits_streams)
+        };
+        let witness = setup.sandbox.witness.take().map(start).transpose();
+        let failed = |error| ToolError::io("The command's witness cannot be started", &error);
+        Ok(Self { witness: witness.map_err(failed)?, setup })
+    }
+
+    /// Reports the command's changes and denials to its record. All its processes must have ended.
+    pub(super) fn finish(self) -> Result<Observed, ToolError> {
+        let RecordingSetup { sandbox, snapshot, scope, record, .. } = self.setup;
+        let mut observed = Observed::default();
+        #[cfg(target_os = "linux")]
+        if let Some(witness) = self.witness {
+            let seen = witness.finish()?;
+            report(&*record, seen.changes, seen.losses);
+            observed = Observed { denials: seen.denials, limit_exceeded: seen.limit_exceeded };
+        }
+        if let Some(snapshot) = snapshot {
+            let difference = snapshot.compare(&scope, &*record)?;
+            report(&*record, difference.changes, difference.losses);
+            observed.denials.extend(difference.denials);
+        }
+        observed.denials.extend(std::mem::take(&mut *lock(&sandbox.refused)).into_list());
+        record.refused(&observed.denials);
+        Ok(observed)
+    }
+}
+
+fn report(record: &dyn Record, changes: Vec<haft_tool::Change>, losses: Vec<String>) {
+    record.witnessed(changes);
+    for loss in losses {
+        record.not_reversible(loss);
+    }
+}

@@ -1,0 +1,123 @@
+//! The home directory of commands: a private one for each workspace, where their caches persist.
+//!
+//! The user's real home stays readable under its own path, but is not written: what a sandboxed program leaves in a
+//! shared cache could run outside of the sandbox later. Tools in the real home are found through their own variables.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use haft_files::hash;
+use haft_tool::{Network, Scope};
+
+use super::scratch::ScratchDir;
+use crate::Environment;
+
+/// Variables of tools that are usually installed in the home, and the place there.
+const TOOLS: &[(&str, &str)] = &[
+    ("RUSTUP_HOME", ".rustup"),
+    ("NVM_DIR", ".nvm"),
+    ("PYENV_ROOT", ".pyenv"),
+    ("RBENV_ROOT", ".rbenv"),
+    ("VOLTA_HOME", ".volta"),
+    ("FNM_DIR", ".local/share/fnm"),
+    ("SDKMAN_DIR", ".sdkman"),
+    ("ASDF_DATA_DIR", ".asdf"),
+    ("MISE_DATA_DIR", ".local/share/mise"),
+    ("BUN_INSTALL", ".bun"),
+    ("DENO_INSTALL", ".deno"),
+    ("PLAYWRIGHT_BROWSERS_PATH", ".cache/ms-playwright"),
+];
+/// Variables that name directories in the real home that are written.
+const REMOVED: &[&str] = &[
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+    "PIP_CACHE_DIR",
+    "UV_CACHE_DIR",
+    "GOCACHE",
+    "GOMODCACHE",
+    "GOPATH",
+    "DENO_DIR",
+    "TEMP",
+    "TMP",
+];
+/// Entries of cargo's home that commands without a network share.
+const CARGO_ENTRIES: &[&str] = &["registry", "git", "config.toml", "config", "bin", "env"];
+/// Length of a workspace's directory name below the cache.
+const NAME_LENGTH: usize = 16;
+
+/// The private home of commands in the scope's workspace, created if necessary.
+pub(super) fn private_home(cache: Option<&Path>, scope: &Scope, scratch: &ScratchDir) -> io::Result<PathBuf> {
+    let name = hash(scope.workspace.as_os_str().as_encoded_bytes());
+    let wanted = cache.map(|cache| cache.join(&name[..NAME_LENGTH]).join("home"));
+    let is_usable = |path: &PathBuf| {
+        let inside = scope.roots.iter().any(|root| path.starts_with(root)) || scope.is_protected(path);
+        !inside && create_directory(path).is_ok()
+    };
+    // Without a usable cache directory commands still work, but their caches do not persist.
+    if let Some(path) = wanted.filter(is_usable).and_then(|path| path.canonicalize().ok()) {
+        return Ok(path);
+    }
+    let path = scratch.path().join(".home");
+    create_directory(&path)?;
+    Ok(path)
+}
+
+/// The environment for commands whose home is `home`: everything that is written is redirected there or to `scratch`.
+pub(super) fn environment(
+    given: &Environment,
+    home: &Path,
+    real_home: Option<&Path>,
+    scratch: &Path,
+    network: &Network,
+) -> Environment {
+    let mut environment = given.clone().with("HOME", home).with("TMPDIR", scratch);
+    for name in REMOVED {
+        environment = environment.without(name);
+    }
+    let Some(real_home) = real_home else { return environment };
+    for (name, place) in TOOLS {
+        let place = real_home.join(place);
+        if environment.get(name).is_none() && place.exists() {
+            environment = environment.with(name, place);
+        }
+    }
+    // Without a network nothing can be downloaded, so the user's downloads are shared.
+    let users = environment.get("CARGO_HOME").map_or_else(|| real_home.join(".cargo"), PathBuf::from);
+    let offline = home.join(".cargo-offline");
+    let is_shared = *network == Network::None && users.is_dir() && link_cargo_home(&users, &offline);
+    environment = environment.with("CARGO_HOME", if is_shared { offline } else { home.join(".cargo") });
+    if environment.get("GIT_CONFIG_GLOBAL").is_none() {
+        let places = [real_home.join(".gitconfig"), real_home.join(".config/git/config")];
+        if let Some(place) = places.into_iter().find(|place| place.exists()) {
+            environment = environment.with("GIT_CONFIG_GLOBAL", place);
+        }
+    }
+    environment
+}
+
+/// Fills `offline` with links to the entries of cargo's home. Cargo locks files in the directory itself, so it must be
+/// writable.
+fn link_cargo_home(users: &Path, offline: &Path) -> bool {
+    if create_directory(offline).is_err() {
+        return false;
+    }
+    for name in CARGO_ENTRIES {
+        let (target, link) = (users.join(name), offline.join(name));
+        if fs::read_link(&link).is_ok_and(|known| known == target) {
+            continue;
+        }
+        if target.exists() && std::os::unix::fs::symlink(&target, &link).is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+fn create_directory(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}

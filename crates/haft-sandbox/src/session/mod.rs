@@ -1,0 +1,258 @@
+//! What the commands of a session share: their directories, the rules made for them, their snapshots.
+
+mod home;
+mod scratch;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use haft_net::proxy::Proxy;
+use haft_tool::net::Domains;
+use haft_tool::{Network, Scope, ToolError, lock};
+
+use crate::denials::DenialList;
+use crate::limits::ProcessLimits;
+use crate::secrets::{PathResolver, SecretNames, locate_secrets};
+use crate::snapshot::{Snapshot, SnapshotStore};
+use crate::{Environment, platform};
+pub(crate) use scratch::ScratchDir;
+
+/// Temporary directories that all programs of the machine share.
+const SHARED_TEMP_DIRS: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
+/// How long the setup of a scope is reused.
+const SETUP_LIFETIME: Duration = Duration::from_secs(2);
+
+/// What the commands of one session share.
+pub struct SessionSandbox {
+    cache: Option<PathBuf>,
+    snapshots: SnapshotStore,
+    limits: ProcessLimits,
+    platform: platform::SessionState,
+    scratch: Mutex<Option<Arc<ScratchDir>>>,
+    last_setup: Mutex<Option<Arc<ScopeSetup>>>,
+}
+
+/// What is the same for all commands of a scope. Computing it takes as long as starting a small program.
+pub(crate) struct ScopeSetup {
+    scope: Scope,
+    given: Environment,
+    created: Instant,
+    /// Paths that are not read.
+    pub(crate) secret_paths: Vec<PathBuf>,
+    /// Names that are not read in any directory.
+    pub(crate) secret_names: SecretNames,
+    pub(crate) temp_dirs: Vec<PathBuf>,
+    /// The home of commands.
+    pub(crate) home: PathBuf,
+    pub(crate) environment: Environment,
+    pub(crate) scratch: Arc<ScratchDir>,
+}
+
+/// What a command may reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NetworkReach {
+    None,
+    /// A proxy on this machine, which passes listed domains.
+    Proxy(SocketAddr),
+    All,
+}
+
+/// A command to be sandboxed.
+pub(crate) struct CommandRequest<'a> {
+    pub(crate) scope: &'a Arc<Scope>,
+    pub(crate) setup: &'a ScopeSetup,
+    /// The terminal that the command may use.
+    pub(crate) terminal: Option<&'a Path>,
+    pub(crate) network: NetworkReach,
+    pub(crate) limits: ProcessLimits,
+    /// Whether a witness records the command.
+    #[cfg(target_os = "linux")]
+    pub(crate) witness: bool,
+}
+
+/// The sandbox of one command.
+pub(crate) struct CommandSandbox {
+    /// Taken when the command is started.
+    pub(crate) confinement: Option<platform::Confinement>,
+    /// Taken when the witness is started.
+    #[cfg(target_os = "linux")]
+    pub(crate) witness: Option<crate::linux::WitnessConfig>,
+    pub(crate) environment: Environment,
+    /// What the proxy refused.
+    pub(crate) refused: Arc<Mutex<DenialList>>,
+    /// How the command is confined, for its receipt.
+    pub(crate) enforcement: String,
+    // Kept while the command runs.
+    _proxy: Option<Proxy>,
+    _scratch: Arc<ScratchDir>,
+}
+
+impl SessionSandbox {
+    /// A sandbox whose commands keep their caches below `cache`. Snapshots are kept below `private`, which no command
+    /// can read.
+    pub fn new(cache: Option<PathBuf>, private: &Path) -> Self {
+        Self {
+            cache,
+            snapshots: SnapshotStore::new(private.join("snapshots")),
+            limits: ProcessLimits::default(),
+            platform: platform::SessionState::default(),
+            scratch: Mutex::default(),
+            last_setup: Mutex::default(),
+        }
+    }
+
+    /// Removes the session's temporary files; the next command gets a new directory.
+    pub fn tidy(&self) {
+        drop(lock(&self.last_setup).take());
+        drop(lock(&self.scratch).take());
+        self.snapshots.clear();
+    }
+
+    /// Prepares everything that restricts a command to `scope`. `terminal` is the terminal that it may use.
+    pub(crate) fn prepare(
+        &self,
+        scope: &Arc<Scope>,
+        environment: &Environment,
+        terminal: Option<&Path>,
+        #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "only Linux has a witness"))]
+        witness: bool,
+    ) -> Result<CommandSandbox, ToolError> {
+        let setup = self.setup(scope, environment)?;
+        let refused = Arc::default();
+        let (proxy, network) = start_proxy(&scope.network, &refused)?;
+        let prepared = self.platform.prepare(&CommandRequest {
+            scope,
+            setup: &setup,
+            terminal,
+            network,
+            limits: self.limits,
+            #[cfg(target_os = "linux")]
+            witness,
+        })?;
+        let mut environment = setup.environment.clone();
+        for (name, value) in proxy.iter().flat_map(Proxy::variables) {
+            environment = environment.with(name, value);
+        }
+        Ok(CommandSandbox {
+            confinement: Some(prepared.confinement),
+            #[cfg(target_os = "linux")]
+            witness: prepared.witness,
+            environment,
+            refused,
+            enforcement: format!("{}; {}", prepared.enforcement, describe(&scope.network)),
+            _proxy: proxy,
+            _scratch: Arc::clone(&setup.scratch),
+        })
+    }
+
+    /// The state of what a command of the scope may write, for commands without a witness.
+    pub(crate) fn snapshot(&self, scope: &Scope) -> Result<Snapshot, ToolError> {
+        let mut roots = writable_roots(scope);
+        if cfg!(target_os = "macos") {
+            // The Seatbelt profile makes them writable, too.
+            roots.extend(scope.grants.iter().cloned());
+        }
+        let taken = self.snapshots.take(&roots, &scope.protected);
+        taken.map_err(|error| ToolError::io("The workspace cannot be copied before the command", &error))
+    }
+
+    fn setup(&self, scope: &Scope, given: &Environment) -> Result<Arc<ScopeSetup>, ToolError> {
+        let scratch = self.scratch()?;
+        let mut last = lock(&self.last_setup);
+        if let Some(setup) = &*last
+            && setup.created.elapsed() < SETUP_LIFETIME
+            && setup.scope == *scope
+            && setup.given == *given
+            && Arc::ptr_eq(&setup.scratch, &scratch)
+        {
+            return Ok(Arc::clone(setup));
+        }
+        let real_home = given.get("HOME").map(PathBuf::from);
+        let (mut secret_paths, names) =
+            locate_secrets(&scope.secrets, real_home.as_deref(), &mut PathResolver::default());
+        secret_paths.extend(scope.protected.iter().cloned());
+        let home = home::private_home(self.cache.as_deref(), scope, &scratch)
+            .map_err(|error| ToolError::io("Commands need a home directory", &error))?;
+        let environment =
+            home::environment(given, &home, real_home.as_deref(), scratch.path(), &scope.network);
+        let setup = Arc::new(ScopeSetup {
+            scope: scope.clone(),
+            given: given.clone(),
+            created: Instant::now(),
+            secret_paths,
+            secret_names: SecretNames::new(names),
+            temp_dirs: SHARED_TEMP_DIRS.iter().filter_map(|dir| Path::new(dir).canonicalize().ok()).collect(),
+            home,
+            environment,
+            scratch,
+        });
+        *last = Some(Arc::clone(&setup));
+        Ok(setup)
+    }
+
+    fn scratch(&self) -> Result<Arc<ScratchDir>, ToolError> {
+        let mut scratch = lock(&self.scratch);
+        // A command may have removed it.
+        if let Some(scratch) = &*scratch
+            && scratch.path().is_dir()
+        {
+            return Ok(Arc::clone(scratch));
+        }
+        let created = ScratchDir::new()
+            .map_err(|error| ToolError::io("Commands need a private temporary directory", &error))?;
+        let created = Arc::new(created);
+        *scratch = Some(Arc::clone(&created));
+        Ok(created)
+    }
+}
+
+/// The roots that a command may write.
+pub(crate) fn writable_roots(scope: &Scope) -> Vec<PathBuf> {
+    let is_blocked = |root: &&PathBuf| scope.blocked.iter().any(|blocked| root.starts_with(blocked));
+    scope.roots.iter().filter(|root| !is_blocked(root)).cloned().collect()
+}
+
+fn start_proxy(
+    network: &Network,
+    refused: &Arc<Mutex<DenialList>>,
+) -> Result<(Option<Proxy>, NetworkReach), ToolError> {
+    let domains = match network {
+        Network::None => return Ok((None, NetworkReach::None)),
+        Network::All => return Ok((None, NetworkReach::All)),
+        Network::Domains(domains) => domains,
+    };
+    let refused = Arc::clone(refused);
+    let proxy = Proxy::start(Domains::parse(domains)?, move |denied| {
+        let allow = denied.allow.map(|entry| format!("--network {entry}"));
+        lock(&refused).add("connect", format!("{}:{}", denied.host, denied.port), denied.why, allow);
+    })?;
+    let reach = NetworkReach::Proxy(proxy.address());
+    Ok((Some(proxy), reach))
+}
+
+/// The network of a scope, for receipts.
+fn describe(network: &Network) -> String {
+    match network {
+        Network::None => "no network".to_owned(),
+        Network::All => "all of the network".to_owned(),
+        Network::Domains(domains) => format!("network: {}", domains.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removed_scratch_directory_is_replaced() {
+        let private = tempfile::tempdir().unwrap();
+        let sandbox = SessionSandbox::new(None, private.path());
+        let first = sandbox.scratch().unwrap();
+        assert!(Arc::ptr_eq(&first, &sandbox.scratch().unwrap()));
+        std::fs::remove_dir(first.path()).unwrap();
+        let second = sandbox.scratch().unwrap();
+        assert!(second.path().is_dir() && second.path() != first.path());
+    }
+}

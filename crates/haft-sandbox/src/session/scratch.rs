@@ -1,0 +1,115 @@
+//! Private directories that are removed when they are no longer used, also if Haft was killed.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::platform::process_start_time;
+
+/// Directories nested deeper than this are not made writable before their removal.
+const MAX_DEPTH: u32 = 200;
+
+/// A private directory. Dropping it removes it.
+#[derive(Debug)]
+pub(crate) struct ScratchDir {
+    path: PathBuf,
+}
+
+impl ScratchDir {
+    /// Creates a directory in the user's directory for temporary files.
+    pub(crate) fn new() -> io::Result<Self> {
+        Self::new_in(&user_directory()?)
+    }
+
+    /// Creates a directory in `parent`, and removes those of processes that were killed.
+    pub(crate) fn new_in(parent: &Path) -> io::Result<Self> {
+        remove_leftovers(parent);
+        let path = parent.join(format!("{}-{:016x}", owner(), random()?));
+        fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self { path })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for ScratchDir {
+    fn drop(&mut self) {
+        remove_tree(&self.path);
+    }
+}
+
+/// The directory that holds those of all sessions of this user; others cannot look into it.
+fn user_directory() -> io::Result<PathBuf> {
+    let temp = std::env::temp_dir();
+    let temp = temp.canonicalize().unwrap_or(temp);
+    let uid = rustix::process::geteuid().as_raw();
+    let path = temp.join(format!("haft-{uid}"));
+    // It usually exists.
+    let _ = fs::DirBuilder::new().mode(0o700).create(&path);
+    let is_private = |meta: fs::Metadata| meta.is_dir() && meta.uid() == uid && meta.mode() & 0o777 == 0o700;
+    if path.symlink_metadata().is_ok_and(is_private) {
+        return Ok(path);
+    }
+    // Another user has taken the name.
+    let path = temp.join(format!("haft-{uid}-{:016x}", random()?));
+    fs::DirBuilder::new().mode(0o700).create(&path)?;
+    Ok(path)
+}
+
+fn random() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// This process by its pid and its start time, because pids are reused.
+fn owner() -> String {
+    let pid = std::process::id();
+    format!("{pid}-{}", process_start_time(pid).unwrap_or_default())
+}
+
+/// Removes the directories of processes that have ended.
+fn remove_leftovers(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    let uid = rustix::process::geteuid().as_raw();
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let mut parts = name.to_str().unwrap_or_default().split('-');
+        let (Some(pid), Some(start_time)) = (
+            parts.next().and_then(|pid| pid.parse::<u32>().ok()),
+            parts.next().and_then(|time| time.parse::<u64>().ok()),
+        ) else {
+            continue;
+        };
+        let is_own = entry.path().symlink_metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == uid);
+        if is_own && process_start_time(pid) != Some(start_time) {
+            remove_tree(&entry.path());
+        }
+    }
+}
+
+/// Removes a tree, also if its directories deny their owner access.
+fn remove_tree(path: &Path) {
+    // Most are empty.
+    if fs::remove_dir(path).is_ok() {
+        return;
+    }
+    if fs::remove_dir_all(path).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        make_writable(path, 0);
+        // What is left then belongs to another user.
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+fn make_writable(path: &Path, depth: u32) {
+    if depth > MAX_DEPTH || !path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+        return;
+    }
+    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        make_writable(&entry.path(), depth + 1);
+    }
+}
