@@ -37,7 +37,8 @@ cargo xtask bench --against PATH
                             measure against another build of haft
 cargo xtask conformance [server|client] [--scenario NAME]
                             MCP's official suite, both sides, every scored scenario of 2025-11-25 and 2026-07-28
-cargo xtask dist [TARGET…]  build the program as it is shipped: fat LTO, glibc 2.28, no local paths
+cargo xtask dist [--run] [TARGET…]
+                            build the program as it is shipped: fat LTO, glibc 2.28, no local paths; --run tries it out
 cargo xtask mutants [ROW…]  break what rows of the statement table say, one at a time; the rows' tests must notice
 cargo xtask peers           install the programs that tests compare with, and print the variables that name them:
                             eval \"$(cargo xtask peers)\" before running one of these tests by hand

@@ -26,6 +26,11 @@ pub(crate) fn mode(bits: u32) -> Mode {
     Mode::from_raw_mode(RawMode::try_from(bits & PERMISSION_BITS).unwrap_or(0))
 }
 
+/// The bits of a mode.
+pub(crate) fn mode_bits(mode: Mode) -> u32 {
+    u32::from(mode.as_raw_mode())
+}
+
 /// The number of hard links.
 pub(crate) fn link_count(stat: &Stat) -> u64 {
     u64::from(stat.st_nlink)

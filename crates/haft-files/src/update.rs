@@ -259,7 +259,7 @@ fn umask() -> u32 {
             // Reading it means setting it.
             let mask = rustix::process::umask(stat::mode(0o022));
             rustix::process::umask(mask);
-            mask.as_raw_mode()
+            stat::mode_bits(mask)
         })
     })
 }

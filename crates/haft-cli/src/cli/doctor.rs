@@ -96,7 +96,10 @@ fn commands() -> Check {
         let home = tempfile::tempdir().map_err(|error| ToolError::io("make a temporary folder", &error))?;
         let runtime = sample_runtime(folder.path(), home.path())?;
         let cancel = Cancel::new();
-        let command = "echo $BASH_VERSION; echo kept > kept; echo x 2>/dev/null > /etc/haft-doctor && rm /etc/haft-doctor";
+        // The user may write there, so that only the sandbox can refuse it.
+        let outside = home.path().join("outside");
+        let command =
+            format!("echo $BASH_VERSION; echo kept > kept; echo x 2>/dev/null > {}", outside.display());
         let result = terminal::wait(&cancel, runtime.call("Bash", json!({"command": command})))?;
         runtime.clear_session_directories();
         let structured = result.output.structured.clone().unwrap_or_default();
@@ -105,15 +108,15 @@ fn commands() -> Check {
         }
         let text = result.output.as_text();
         let bash = text.lines().next().unwrap_or_default().to_owned();
-        let refused = structured["denials"].as_array().is_some_and(|denials| !denials.is_empty());
-        let witnessed = result.receipt.changes.iter().any(|change| change.path.ends_with("kept"));
-        if !refused || !witnessed {
+        let refused = !outside.exists();
+        let recorded = result.receipt.changes.iter().any(|change| change.path.ends_with("kept"));
+        if !refused || !recorded {
             return Err(ToolError::failed(format!(
-                "bash {bash} ran, but was not held to its scope (refused: {refused}, witnessed: {witnessed})"
+                "bash {bash} ran, but was not sandboxed (refused: {refused}, recorded: {recorded})"
             )));
         }
         let how = result.receipt.enforcement.unwrap_or_default();
-        Ok(format!("bash {bash}: held to its scope, witnessed, refused to write /etc ({how})"))
+        Ok(format!("bash {bash}: recorded; writing outside of the scope was refused ({how})"))
     };
     check("commands", tried(), "install bash; the layers below tell what the kernel lacks")
 }
@@ -124,7 +127,7 @@ fn layers() -> Vec<Check> {
     let layers = status.layers.into_iter().map(|layer| {
         let ok = !matches!(layer.level, LayerLevel::None { .. });
         let detail = Layer { remedy: None, ..layer.clone() }.to_string();
-        Check { name: "kernel", ok, detail, remedy: layer.remedy.clone() }
+        Check { name: "sandbox", ok, detail, remedy: layer.remedy.clone() }
     });
     layers.collect()
 }

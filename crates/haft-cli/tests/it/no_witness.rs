@@ -4,6 +4,8 @@
 use std::fs;
 use std::process::Command;
 
+use crate::fixture::haft_program;
+
 #[test]
 fn changes_found_by_comparing_are_undone_and_receipt_names_the_missing_witness() {
     let (folder, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -12,15 +14,15 @@ fn changes_found_by_comparing_are_undone_and_receipt_names_the_missing_witness()
         fs::write(file(name), "1\n").unwrap();
     }
     // A copy in the workspace, because the sandbox hides a build below /tmp.
-    let (haft, inner) = (env!("CARGO_BIN_EXE_haft"), file("haft"));
-    fs::copy(haft, &inner).unwrap();
+    let (haft, inner) = (haft_program(), file("haft"));
+    fs::copy(&haft, &inner).unwrap();
     let inner = inner.display();
     let script = format!(
         "export HAFT_HOME=$TMPDIR/inner
         {inner} sandbox -- sh -c 'echo a > new; echo b >> old; rm gone; mkdir d; echo c > d/c; ! echo x > /etc/haft-zz'
         {inner} show 1; {inner} undo 1 --yes"
     );
-    let done = Command::new(haft)
+    let done = Command::new(&haft)
         .args(["sandbox", "--workspace", folder.path().to_str().unwrap(), "--", "bash", "-c", &script])
         .current_dir(folder.path())
         .env("HAFT_HOME", home.path().join("haft"))

@@ -9,6 +9,7 @@ use crate::session::CommandSandbox;
 use crate::snapshot::Snapshot;
 
 /// What a recording is made of.
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux uses it"))]
 pub(super) struct RecordingSetup {
     pub(super) sandbox: CommandSandbox,
     /// The state before the command, where there is no witness.

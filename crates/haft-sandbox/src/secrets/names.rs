@@ -12,6 +12,7 @@ pub(crate) const PUBLIC_NAMES: &[&str] = &[".env.example", ".env.sample", ".env.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SecretNames {
     globs: Vec<String>,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux uses it"))]
     matcher: Arc<GlobSet>,
 }
 
@@ -43,6 +44,7 @@ impl SecretNames {
     }
 
     /// Whether a file of this name is secret.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux uses it"))]
     pub(crate) fn matches(&self, name: &OsStr) -> bool {
         let is_listed = || self.globs.iter().any(|glob| name == glob.as_str());
         let is_public = PUBLIC_NAMES.iter().any(|public| name == *public);

@@ -43,6 +43,7 @@ pub(crate) struct ScopeSetup {
     pub(crate) secret_paths: Vec<PathBuf>,
     /// Names that are not read in any directory.
     pub(crate) secret_names: SecretNames,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux uses it"))]
     pub(crate) temp_dirs: Vec<PathBuf>,
     /// The home of commands.
     pub(crate) home: PathBuf,
@@ -64,6 +65,7 @@ pub(crate) struct CommandRequest<'a> {
     pub(crate) scope: &'a Arc<Scope>,
     pub(crate) setup: &'a ScopeSetup,
     /// The terminal that the command may use.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux uses it"))]
     pub(crate) terminal: Option<&'a Path>,
     pub(crate) network: NetworkReach,
     pub(crate) limits: ProcessLimits,

@@ -1,8 +1,8 @@
-//! Real commands through the one door that starts processes.
-#![expect(clippy::disallowed_methods, reason = "the test looks at /proc and starts itself anew")]
+//! Real commands without a sandbox: streams, exits and the end of process trees.
+#![expect(clippy::disallowed_methods, reason = "the tests read /proc and start themselves")]
 #![expect(clippy::unwrap_used, reason = "a test stops where something is not as it should be")]
 
-mod place;
+mod fixture;
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -14,33 +14,36 @@ use std::thread;
 use haft_tool::{ErrorKind, Exit};
 use tempfile::TempDir;
 
-use place::{LATER, Place, SOON, again, alone, bash, check, marked, peak_memory, text};
+use fixture::{
+    Fixture, SHORT_TIMEOUT, TIMEOUT, bash, check, marked, peak_memory, rerun_command, run_in_own_process,
+    text,
+};
 
 #[test]
-fn an_exit_code_is_told_as_it_is() {
+fn exit_code_is_reported() {
     for code in [0, 1, 2, 42, 77, 126, 127, 255] {
         assert_eq!(bash(&format!("exit {code}")).exit, Exit::Code(code));
     }
 }
 
 #[test]
-fn a_death_by_signal_is_told_with_the_signal() {
+fn death_by_signal_is_reported_with_the_signal() {
     for (name, number) in [("KILL", 9), ("TERM", 15), ("SEGV", 11), ("PIPE", 13)] {
         assert_eq!(bash(&format!("kill -{name} $$")).exit, Exit::Signal(number));
     }
 }
 
 #[test]
-fn streams_are_kept_apart() {
+fn stdout_and_stderr_are_separate() {
     let done = bash("echo out; echo err >&2");
     assert_eq!((text(&done.stdout.head), text(&done.stderr.head)), ("out\n", "err\n"));
     assert_eq!((done.stdout.total, done.stderr.total, done.left_behind), (4, 4, 0));
 }
 
 #[test]
-fn merged_streams_keep_the_order_they_were_written_in() {
-    let place = Place::with(|request| request.merge = true);
-    let done = place.bash("for i in {1..200}; do echo o$i; echo e$i >&2; done");
+fn merged_streams_keep_their_order() {
+    let fixture = Fixture::with(|request| request.merge = true);
+    let done = fixture.bash("for i in {1..200}; do echo o$i; echo e$i >&2; done");
     let expected: String = (1..=200).flat_map(|i| [format!("o{i}\n"), format!("e{i}\n")]).collect();
     assert_eq!(text(&done.stdout.head), expected);
     assert_eq!(done.stderr.total, 0);
@@ -52,205 +55,205 @@ fn standard_input_is_empty() {
 }
 
 #[test]
-fn arguments_reach_the_program_as_they_are() {
+fn arguments_are_passed_unchanged() {
     let words = ["", " a  b ", "$HOME `x` \"'\\", "*", "ünï\n"];
-    let done = Place::new().run(&[&["printf", "%s|"][..], &words].concat()).unwrap();
+    let done = Fixture::new().run(&[&["printf", "%s|"][..], &words].concat()).unwrap();
     assert_eq!(text(&done.stdout.head), words.join("|") + "|");
 }
 
 #[test]
-fn a_command_runs_in_the_workspace_or_in_the_directory_it_names() {
-    let mut place = Place::new();
-    fs::create_dir(place.path("sub")).unwrap();
-    let here = fs::canonicalize(place.directory.path()).unwrap();
-    let shown = |place: &Place| text(&place.bash("pwd -P; echo $PWD").stdout.head).to_owned();
-    assert!(shown(&place).starts_with(&format!("{}\n", here.display())));
-    place.request.cwd = Some("sub".into());
+fn command_runs_in_the_workspace_or_in_its_cwd() {
+    let mut fixture = Fixture::new();
+    fs::create_dir(fixture.path("sub")).unwrap();
+    let here = fs::canonicalize(fixture.directory.path()).unwrap();
+    let shown = |fixture: &Fixture| text(&fixture.bash("pwd -P; echo $PWD").stdout.head).to_owned();
+    assert!(shown(&fixture).starts_with(&format!("{}\n", here.display())));
+    fixture.request.cwd = Some("sub".into());
     assert_eq!(
-        shown(&place),
-        format!("{0}/sub\n{1}/sub\n", here.display(), place.directory.path().display())
+        shown(&fixture),
+        format!("{0}/sub\n{1}/sub\n", here.display(), fixture.directory.path().display())
     );
-    place.request.cwd = Some("/".into());
-    assert_eq!(shown(&place), "/\n/\n");
+    fixture.request.cwd = Some("/".into());
+    assert_eq!(shown(&fixture), "/\n/\n");
 }
 
 #[test]
-fn only_the_first_and_last_bytes_are_kept_and_all_are_counted() {
-    let place = Place::with(|request| request.keep_bytes = 10);
-    let done = place.bash("printf abcde; for i in {1..1000}; do printf xxxxxxxxxx; done; printf vwxyz");
+fn output_keeps_head_and_tail_and_counts_all_bytes() {
+    let fixture = Fixture::with(|request| request.keep_bytes = 10);
+    let done = fixture.bash("printf abcde; for i in {1..1000}; do printf xxxxxxxxxx; done; printf vwxyz");
     assert_eq!((text(&done.stdout.head), text(&done.stdout.tail)), ("abcde", "vwxyz"));
     assert_eq!(done.stdout.total, 10_010);
 }
 
 #[test]
-fn a_timeout_keeps_what_was_printed_and_leaves_nobody() {
-    let place = Place::with(|request| request.timeout = LATER);
-    let done = place.bash("echo early; echo problem >&2; (setsid sleep 600 &) ; sleep 600; echo late");
+fn timeout_keeps_output_and_ends_the_tree() {
+    let fixture = Fixture::with(|request| request.timeout = TIMEOUT);
+    let done = fixture.bash("echo early; echo problem >&2; (setsid sleep 600 &) ; sleep 600; echo late");
     assert_eq!(done.exit, Exit::TimedOut);
     assert_eq!((text(&done.stdout.head), text(&done.stderr.head)), ("early\n", "problem\n"));
-    place.assert_nobody_is_left();
+    fixture.assert_no_processes_left();
 }
 
 #[test]
-fn a_command_that_cleans_up_on_sigterm_gets_to_do_so_once() {
-    let place = Place::with(|request| request.timeout = LATER);
-    let done = place.bash("trap 'echo cleaned; exit 3' TERM; sleep 600 & wait; echo late");
+fn sigterm_handler_runs_once() {
+    let fixture = Fixture::with(|request| request.timeout = TIMEOUT);
+    let done = fixture.bash("trap 'echo cleaned; exit 3' TERM; sleep 600 & wait; echo late");
     assert_eq!((done.exit, text(&done.stdout.head)), (Exit::TimedOut, "cleaned\n"));
-    place.assert_nobody_is_left();
+    fixture.assert_no_processes_left();
 }
 
 #[test]
-fn whoever_ignores_sigterm_is_killed() {
-    let place = Place::with(|request| request.timeout = SOON);
-    let done = place.bash(
+fn process_that_ignores_sigterm_is_killed() {
+    let fixture = Fixture::with(|request| request.timeout = SHORT_TIMEOUT);
+    let done = fixture.bash(
         "trap '' TERM HUP INT; (trap '' TERM; while :; do sleep 600; done) & while :; do sleep 600; done",
     );
     assert_eq!(done.exit, Exit::TimedOut);
-    place.assert_nobody_is_left();
+    fixture.assert_no_processes_left();
 }
 
 #[test]
-fn a_stopped_process_is_killed_too() {
-    let place = Place::with(|request| request.timeout = SOON);
-    assert_eq!(place.bash("kill -STOP $$").exit, Exit::TimedOut);
-    place.assert_nobody_is_left();
+fn stopped_process_is_killed() {
+    let fixture = Fixture::with(|request| request.timeout = SHORT_TIMEOUT);
+    assert_eq!(fixture.bash("kill -STOP $$").exit, Exit::TimedOut);
+    fixture.assert_no_processes_left();
 }
 
 #[test]
-fn a_double_fork_does_not_get_away() {
-    let place = Place::new();
-    place.fifo("ready");
-    let done = place.bash(
+fn double_fork_is_ended() {
+    let fixture = Fixture::new();
+    fixture.fifo("ready");
+    let done = fixture.bash(
         "(setsid bash -c '(trap \"\" TERM; setsid sleep 600 & echo > ready; exec sleep 600) & exit' &)\n\
          read < ready; exit 5",
     );
     assert_eq!(done.exit, Exit::Code(5));
     assert!(done.left_behind >= 2, "{}", done.left_behind);
-    place.assert_nobody_is_left();
+    fixture.assert_no_processes_left();
 }
 
 #[test]
-fn a_background_child_that_holds_the_pipe_neither_hangs_the_call_nor_survives_it() {
+fn background_child_with_the_pipe_is_ended() {
     for merge in [false, true] {
-        let place = Place::with(|request| request.merge = merge);
-        let done = place.bash("sleep 600 & echo started");
+        let fixture = Fixture::with(|request| request.merge = merge);
+        let done = fixture.bash("sleep 600 & echo started");
         assert_eq!((done.exit, text(&done.stdout.head), done.left_behind), (Exit::Code(0), "started\n", 1));
-        place.assert_nobody_is_left();
+        fixture.assert_no_processes_left();
     }
 }
 
 #[test]
-fn a_process_outside_of_the_tree_that_holds_the_pipe_does_not_hang_the_call() {
-    let place = Place::new();
-    let (ready, go) = (place.fifo("ready"), place.fifo("go"));
+fn outside_process_with_the_pipe_does_not_block_the_call() {
+    let fixture = Fixture::new();
+    let (ready, go) = (fixture.fifo("ready"), fixture.fifo("go"));
     let outsider = thread::spawn(move || {
         let command = fs::read_to_string(ready).unwrap();
         let held = File::options().write(true).open(format!("/proc/{}/fd/1", command.trim())).unwrap();
         fs::write(go, "\n").unwrap();
         held
     });
-    let done = place.bash("echo $$ > ready; read < go; echo done");
+    let done = fixture.bash("echo $$ > ready; read < go; echo done");
     assert_eq!((done.exit, text(&done.stdout.head)), (Exit::Code(0), "done\n"));
     drop(outsider.join().unwrap());
 }
 
 #[test]
-fn what_ends_by_itself_right_after_the_command_may_finish_and_is_not_counted() {
+fn child_that_ends_right_after_the_command_is_not_counted() {
     let done = bash("exec > >(cat); echo through the cat");
     assert_eq!((text(&done.stdout.head), done.left_behind), ("through the cat\n", 0));
 }
 
 #[test]
-fn a_cancellation_from_another_thread_ends_the_tree_and_keeps_the_output() {
-    let place = Place::new();
-    let ready = place.fifo("ready");
-    let cancel = place.cancel.clone();
+fn cancellation_ends_the_tree_and_keeps_output() {
+    let fixture = Fixture::new();
+    let ready = fixture.fifo("ready");
+    let cancel = fixture.cancel.clone();
     let canceller = thread::spawn(move || {
         fs::read(ready).unwrap();
         cancel.cancel();
     });
-    let done = place.bash("echo begun; (setsid sleep 600 &); echo > ready; sleep 600");
+    let done = fixture.bash("echo begun; (setsid sleep 600 &); echo > ready; sleep 600");
     canceller.join().unwrap();
     assert_eq!((done.exit, text(&done.stdout.head)), (Exit::Cancelled, "begun\n"));
-    place.assert_nobody_is_left();
+    fixture.assert_no_processes_left();
 }
 
 #[test]
-fn a_cancelled_call_starts_nothing() {
-    let place = Place::new();
-    place.cancel.cancel();
-    assert_eq!(place.bash("touch started").exit, Exit::Cancelled);
-    assert!(!place.path("started").exists());
+fn cancelled_call_starts_nothing() {
+    let fixture = Fixture::new();
+    fixture.cancel.cancel();
+    assert_eq!(fixture.bash("touch started").exit, Exit::Cancelled);
+    assert!(!fixture.path("started").exists());
 }
 
 #[test]
-fn a_fork_heavy_tree_is_ended_whole() {
-    let place = Place::with(|request| request.timeout = SOON);
-    let done = place.bash(
+fn large_tree_is_ended() {
+    let fixture = Fixture::with(|request| request.timeout = SHORT_TIMEOUT);
+    let done = fixture.bash(
         "grow() { [ $1 -gt 0 ] || exec sleep 600; (grow $(($1 - 1))) & (grow $(($1 - 1))) & setsid sleep 600 & wait; }\n\
          trap '' TERM; grow 5",
     );
     assert_eq!(done.exit, Exit::TimedOut);
-    place.assert_nobody_is_left();
+    fixture.assert_no_processes_left();
 }
 
 #[test]
-fn processes_that_keep_forking_into_new_sessions_are_ended() {
-    let place = Place::with(|request| request.timeout = SOON);
-    let done = place.bash("run() { trap '' TERM; n=$1; while :; do setsid sleep 0.01 & n=$((n + 1)); [ $((n % 50)) -gt 0 ] || wait; done; }; for i in 1 2 3; do run $i & done; wait");
+fn processes_that_fork_into_new_sessions_are_ended() {
+    let fixture = Fixture::with(|request| request.timeout = SHORT_TIMEOUT);
+    let done = fixture.bash("run() { trap '' TERM; n=$1; while :; do setsid sleep 0.01 & n=$((n + 1)); [ $((n % 50)) -gt 0 ] || wait; done; }; for i in 1 2 3; do run $i & done; wait");
     assert_eq!(done.exit, Exit::TimedOut);
-    place.assert_nobody_is_left();
+    fixture.assert_no_processes_left();
 }
 
 #[test]
-fn a_command_that_stops_its_keeper_is_still_ended_in_time() {
-    let place = Place::with(|request| request.timeout = SOON);
-    assert_eq!(place.bash("echo a; kill -STOP $PPID; sleep 600").exit, Exit::TimedOut);
-    place.assert_nobody_is_left();
+fn command_that_stops_its_reaper_is_ended_in_time() {
+    let fixture = Fixture::with(|request| request.timeout = SHORT_TIMEOUT);
+    assert_eq!(fixture.bash("echo a; kill -STOP $PPID; sleep 600").exit, Exit::TimedOut);
+    fixture.assert_no_processes_left();
 }
 
 #[test]
-fn a_command_that_kills_its_keeper_ends_with_it() {
-    let place = Place::new();
-    let done = place.bash("sleep 600 & sleep 600 & echo a; kill -KILL $PPID; sleep 600");
+fn command_that_kills_its_reaper_ends() {
+    let fixture = Fixture::new();
+    let done = fixture.bash("sleep 600 & sleep 600 & echo a; kill -KILL $PPID; sleep 600");
     assert_eq!((done.exit, text(&done.stdout.head)), (Exit::Signal(9), "a\n"));
-    place.assert_nobody_is_left();
+    fixture.assert_no_processes_left();
 }
 
 #[test]
-fn when_haft_is_killed_its_commands_end_too() {
+fn commands_end_when_haft_is_killed() {
     if let Some(directory) = std::env::var_os("ALONE_IN") {
-        let mut place = Place::new();
-        place.mark = std::env::var("ALONE_MARK").unwrap();
-        place.request.cwd = Some(directory.into());
-        place.bash(
+        let mut fixture = Fixture::new();
+        fixture.mark = std::env::var("ALONE_MARK").unwrap();
+        fixture.request.cwd = Some(directory.into());
+        fixture.bash(
             "exec 9> alive; trap '' TERM; (setsid sleep 600 &); (trap '' TERM; sleep 600; sleep 600) & \
              echo > ready; sleep 600",
         );
         return;
     }
-    let place = Place::new();
-    let (alive, ready) = (place.fifo("alive"), place.fifo("ready"));
-    let mut victim = again("when_haft_is_killed_its_commands_end_too")
-        .envs([("ALONE_IN", place.directory.path().as_os_str()), ("ALONE_MARK", place.mark.as_ref())])
+    let fixture = Fixture::new();
+    let (alive, ready) = (fixture.fifo("alive"), fixture.fifo("ready"));
+    let mut victim = rerun_command("commands_end_when_haft_is_killed")
+        .envs([("ALONE_IN", fixture.directory.path().as_os_str()), ("ALONE_MARK", fixture.mark.as_ref())])
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
     let mut alive = File::open(alive).unwrap();
     fs::read(ready).unwrap();
-    assert!(marked(&place.mark).len() >= 3, "the tree is up");
+    assert!(marked(&fixture.mark).len() >= 3, "the tree is up");
     victim.kill().unwrap();
     assert_eq!(victim.wait().unwrap().signal(), Some(9));
     assert_eq!(alive.read(&mut [0]).unwrap(), 0, "everybody who held it open is gone");
-    place.assert_nobody_is_left();
+    fixture.assert_no_processes_left();
 }
 
 #[test]
-fn a_flood_passes_in_bounded_memory_and_is_counted_exactly() {
-    alone("a_flood_passes_in_bounded_memory_and_is_counted_exactly", || {
-        let place = Place::with(|request| request.keep_bytes = 64 * 1024);
-        let done =
-            place.bash("echo head; head -c 2000000000 /dev/zero; echo tail; head -c 500000000 /dev/zero >&2");
+fn large_output_needs_bounded_memory_and_is_counted() {
+    run_in_own_process("large_output_needs_bounded_memory_and_is_counted", || {
+        let fixture = Fixture::with(|request| request.keep_bytes = 64 * 1024);
+        let done = fixture
+            .bash("echo head; head -c 2000000000 /dev/zero; echo tail; head -c 500000000 /dev/zero >&2");
         assert_eq!(
             (done.exit, done.stdout.total, done.stderr.total),
             (Exit::Code(0), 2_000_000_010, 500_000_000)
@@ -262,18 +265,18 @@ fn a_flood_passes_in_bounded_memory_and_is_counted_exactly() {
 }
 
 #[test]
-fn no_descriptor_and_no_zombie_stays_after_two_hundred_runs() {
-    alone("no_descriptor_and_no_zombie_stays_after_two_hundred_runs", || {
+fn two_hundred_runs_leave_no_descriptors_or_zombies() {
+    run_in_own_process("two_hundred_runs_leave_no_descriptors_or_zombies", || {
         let open = || fs::read_dir("/proc/self/fd").unwrap().count();
-        let place = Place::new();
-        let missing = Place::with(|request| request.cwd = Some("/nowhere".into()));
-        place.bash("true");
+        let fixture = Fixture::new();
+        let missing = Fixture::with(|request| request.cwd = Some("/nowhere".into()));
+        fixture.bash("true");
         let before = open();
         for round in 0..200 {
             match round % 4 {
-                0 => drop(place.bash("exit 1")),
-                1 => drop(place.bash("sleep 0.001 & true")),
-                2 => drop(place.run(&["no-such-program-anywhere"]).unwrap_err()),
+                0 => drop(fixture.bash("exit 1")),
+                1 => drop(fixture.bash("sleep 0.001 & true")),
+                2 => drop(fixture.run(&["no-such-program-anywhere"]).unwrap_err()),
                 _ => drop(missing.run(&["true"]).unwrap_err()),
             }
         }
@@ -287,19 +290,19 @@ fn no_descriptor_and_no_zombie_stays_after_two_hundred_runs() {
 }
 
 #[test]
-fn a_command_inherits_three_descriptors_and_no_more() {
-    let place = Place::new();
-    let secret = File::create(place.path("secret")).unwrap();
+fn command_inherits_three_descriptors() {
+    let fixture = Fixture::new();
+    let secret = File::create(fixture.path("secret")).unwrap();
     rustix::io::fcntl_setfd(&secret, rustix::io::FdFlags::empty()).unwrap();
-    let done = place.run(&["ls", "/proc/self/fd"]).unwrap();
+    let done = fixture.run(&["ls", "/proc/self/fd"]).unwrap();
     assert_eq!(text(&done.stdout.head), "0\n1\n2\n3\n", "the last is the directory that ls reads");
 }
 
 #[test]
-fn a_command_starts_with_default_signals() {
+fn command_starts_with_default_signals() {
     /// Signals 32 and 33 belong to the C library, which lets nobody set them.
     const LIBRARY: u64 = 0b11 << 31;
-    let done = Place::new().run(&["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]).unwrap();
+    let done = Fixture::new().run(&["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]).unwrap();
     let sets: Vec<_> = text(&done.stdout.head)
         .lines()
         .map(|line| u64::from_str_radix(line.split_once('\t').unwrap().1, 16).unwrap() & !LIBRARY)
@@ -309,12 +312,14 @@ fn a_command_starts_with_default_signals() {
 }
 
 #[test]
-fn secrets_of_hafts_environment_do_not_reach_a_command() {
+fn secret_variables_are_not_passed_to_commands() {
     if std::env::var_os("ALONE").is_none() {
-        let name = "secrets_of_hafts_environment_do_not_reach_a_command";
-        return check(&again(name).env("OPENAI_API_KEY", "sk-fake").env("LC_TIME", "C").output().unwrap());
+        let name = "secret_variables_are_not_passed_to_commands";
+        return check(
+            &rerun_command(name).env("OPENAI_API_KEY", "sk-fake").env("LC_TIME", "C").output().unwrap(),
+        );
     }
-    let done = Place::new().run(&["env"]).unwrap();
+    let done = Fixture::new().run(&["env"]).unwrap();
     let shown = text(&done.stdout.head);
     assert!(!shown.contains("sk-fake") && !shown.contains("ALONE"), "{shown}");
     for line in ["LC_TIME=C", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"] {
@@ -323,11 +328,11 @@ fn secrets_of_hafts_environment_do_not_reach_a_command() {
 }
 
 #[test]
-fn what_cannot_be_started_is_told_by_kind_and_by_name() {
-    let mut place = Place::new();
-    fs::write(place.path("plain"), "text").unwrap();
-    fs::write(place.path("odd"), "not a program").unwrap();
-    fs::set_permissions(place.path("odd"), fs::Permissions::from_mode(0o755)).unwrap();
+fn start_errors_name_the_program_and_the_reason() {
+    let mut fixture = Fixture::new();
+    fs::write(fixture.path("plain"), "text").unwrap();
+    fs::write(fixture.path("odd"), "not a program").unwrap();
+    fs::set_permissions(fixture.path("odd"), fs::Permissions::from_mode(0o755)).unwrap();
     let long = "x".repeat(3_000_000);
     let long_argv = ["true", &long];
     let hundred_kilobytes = "x".repeat(100_000);
@@ -348,18 +353,18 @@ fn what_cannot_be_started_is_told_by_kind_and_by_name() {
         (&many_argv, ErrorKind::InvalidArguments, "too long for the system"),
     ];
     for (argv, kind, words) in cases {
-        let error = place.run(argv).unwrap_err();
+        let error = fixture.run(argv).unwrap_err();
         assert!(error.kind == kind && error.message.contains(words), "{:?}: {error}", error.kind);
     }
     for (cwd, kind) in [("nowhere", ErrorKind::FileNotFound), ("plain", ErrorKind::InvalidPath)] {
-        place.request.cwd = Some(cwd.into());
-        let error = place.run(&["true"]).unwrap_err();
+        fixture.request.cwd = Some(cwd.into());
+        let error = fixture.run(&["true"]).unwrap_err();
         assert!(error.kind == kind && error.message.contains(cwd), "{:?}: {error}", error.kind);
     }
 }
 
-/// This test again, as a user whom the kernel holds to its limits.
-fn as_nobody(name: &str, body: impl FnOnce()) {
+/// This test rerun_command, as a user whom the kernel holds to its limits.
+fn as_unprivileged_user(name: &str, body: impl FnOnce()) {
     const NOBODY: u32 = 65_534;
     if std::env::var_os("ALONE").is_some() {
         return body();
@@ -377,18 +382,18 @@ fn as_nobody(name: &str, body: impl FnOnce()) {
 }
 
 #[test]
-fn a_full_process_table_is_a_clear_error() {
-    as_nobody("a_full_process_table_is_a_clear_error", || {
+fn full_process_table_is_a_clear_error() {
+    as_unprivileged_user("full_process_table_is_a_clear_error", || {
         let limit = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         rustix::process::setrlimit(rustix::process::Resource::Nproc, limit).unwrap();
-        let error = Place::new().run(&["true"]).unwrap_err();
+        let error = Fixture::new().run(&["true"]).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Io, "{error}");
         assert!(error.message.contains("no room for another process"), "{error}");
     });
 }
 
 #[test]
-fn many_calls_at_once_do_not_get_in_each_others_way() {
+fn concurrent_calls_are_independent() {
     let workers: Vec<_> = (0..16)
         .map(|worker| {
             thread::spawn(move || {

@@ -185,7 +185,7 @@ fn an_entry_starts_haft_by_the_name_that_outlives_an_update() {
     let fixture = SettingsFixture::new();
     let bin = fixture.at_home("bin");
     std::fs::create_dir(&bin).unwrap();
-    symlink(env!("CARGO_BIN_EXE_haft"), bin.join("haft")).unwrap();
+    symlink(crate::fixture::haft_program(), bin.join("haft")).unwrap();
     let mut command = fixture.command(&["mcp", "install", "cursor", "--dry-run"]);
     let ran = command.env("PATH", format!("relative:/nowhere:{}", bin.display())).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stdout).into_owned();

@@ -91,8 +91,8 @@ fn start_threads(
     let failed = |error: &dyn std::fmt::Display| {
         ClientError::unreachable(format!("cannot start the reader of the server's output: {error}"))
     };
-    let (stop, keep_running) =
-        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|error| failed(&error))?;
+    let (stop, keep_running) = std::io::pipe().map_err(|error| failed(&error))?;
+    let (stop, keep_running) = (OwnedFd::from(stop), OwnedFd::from(keep_running));
     let stop_stderr = stop.try_clone().map_err(|error| failed(&error))?;
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
         std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|error| failed(&error))

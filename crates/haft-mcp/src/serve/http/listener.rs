@@ -12,7 +12,7 @@ use haft_tool::ToolError;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustix::net::sockopt::{set_tcp_nodelay, set_tcp_user_timeout};
+use rustix::net::sockopt::set_tcp_nodelay;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -28,6 +28,7 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 /// How long requests in progress may take when the server is stopped.
 const GRACE_PERIOD: Duration = Duration::from_secs(3);
 /// How long sent data may stay unacknowledged.
+#[cfg(target_os = "linux")]
 const TCP_USER_TIMEOUT_MS: u32 = 60_000;
 /// How long accepting pauses after an error, such as too many open files.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -119,9 +120,10 @@ async fn serve(
     state: Arc<HttpState>,
     mut stopped: watch::Receiver<bool>,
 ) {
-    // Neither option is essential.
+    // Neither option is essential; macOS does not have the second.
     let _ = set_tcp_nodelay(&stream, true);
-    let _ = set_tcp_user_timeout(&stream, TCP_USER_TIMEOUT_MS);
+    #[cfg(target_os = "linux")]
+    let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, TCP_USER_TIMEOUT_MS);
     let header_timeout = state.limits.header_timeout;
     let shared_slot = Arc::clone(&slot);
     let service = service_fn(move |request| {

@@ -1,4 +1,4 @@
-//! A workspace for commands, and ways to find again whatever they started.
+//! A workspace for commands, and ways to find rerun_command whatever they started.
 
 use std::collections::BTreeSet;
 use std::fs::{self};
@@ -11,23 +11,23 @@ use haft_sandbox::{Environment, LocalProcesses};
 use haft_tool::{Cancel, Finished, Processes, RunRequest, ToolError};
 use tempfile::TempDir;
 
-/// Long enough that no test ever waits for it.
-pub(crate) const NEVER: Duration = Duration::from_mins(10);
-/// For what must run into its timeout.
-pub(crate) const SOON: Duration = Duration::from_secs(1);
-/// For what must do something before it runs into its timeout, on a busy machine too.
-pub(crate) const LATER: Duration = Duration::from_secs(5);
-pub(crate) const MARK: &str = "HAFT_TEST_MARK";
+/// Never expires.
+pub(crate) const LONG_TIMEOUT: Duration = Duration::from_mins(10);
+/// For commands that time out.
+pub(crate) const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
+/// For commands that do something before they time out.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const MARK_VARIABLE: &str = "HAFT_TEST_MARK";
 
-/// A workspace, and a mark in the environment by which the processes of one test are found again.
-pub(crate) struct Place {
+/// A workspace, and a mark in the environment by which the processes of one test are found rerun_command.
+pub(crate) struct Fixture {
     pub(crate) directory: TempDir,
     pub(crate) mark: String,
     pub(crate) cancel: Cancel,
     pub(crate) request: RunRequest,
 }
 
-impl Place {
+impl Fixture {
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         Self {
@@ -37,7 +37,7 @@ impl Place {
             request: RunRequest {
                 argv: Vec::new(),
                 cwd: None,
-                timeout: NEVER,
+                timeout: LONG_TIMEOUT,
                 merge: false,
                 inherit: false,
                 keep_bytes: 1 << 20,
@@ -46,9 +46,9 @@ impl Place {
     }
 
     pub(crate) fn with(edit: impl FnOnce(&mut RunRequest)) -> Self {
-        let mut place = Self::new();
-        edit(&mut place.request);
-        place
+        let mut fixture = Self::new();
+        edit(&mut fixture.request);
+        fixture
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -56,7 +56,7 @@ impl Place {
     }
 
     pub(crate) fn processes(&self) -> LocalProcesses {
-        let environment = Environment::inherited().with(MARK, &self.mark);
+        let environment = Environment::inherited().with(MARK_VARIABLE, &self.mark);
         LocalProcesses::new(self.directory.path(), environment, self.cancel.clone())
     }
 
@@ -76,13 +76,13 @@ impl Place {
         path
     }
 
-    pub(crate) fn assert_nobody_is_left(&self) {
+    pub(crate) fn assert_no_processes_left(&self) {
         assert_eq!(marked(&self.mark), BTreeSet::new(), "processes are left");
     }
 }
 
 pub(crate) fn bash(script: &str) -> Finished {
-    Place::new().bash(script)
+    Fixture::new().bash(script)
 }
 
 pub(crate) fn text(bytes: &[u8]) -> &str {
@@ -91,7 +91,7 @@ pub(crate) fn text(bytes: &[u8]) -> &str {
 
 /// The processes whose environment holds `mark`.
 pub(crate) fn marked(mark: &str) -> BTreeSet<u32> {
-    let entry = format!("{MARK}={mark}");
+    let entry = format!("{MARK_VARIABLE}={mark}");
     let pids =
         fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
     pids.filter(|pid| {
@@ -101,22 +101,22 @@ pub(crate) fn marked(mark: &str) -> BTreeSet<u32> {
     .collect()
 }
 
-/// This test again, in a process of its own; there `ALONE` holds its name.
-pub(crate) fn again(name: &str) -> Command {
+/// This test rerun_command, in a process of its own; there `ALONE` holds its name.
+pub(crate) fn rerun_command(name: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env("ALONE", name);
     command
 }
 
-/// Runs `body` in a process where no other test runs: what it counts is its own.
-pub(crate) fn alone(name: &str, body: impl FnOnce()) {
+/// Runs `body` in a process where no other test runs.
+pub(crate) fn run_in_own_process(name: &str, body: impl FnOnce()) {
     if std::env::var_os("ALONE").is_some() {
         return body();
     }
-    check(&again(name).output().unwrap());
+    check(&rerun_command(name).output().unwrap());
 }
 
-/// The one test that was started anew must have run, and passed.
+/// Checks that the test ran in the other process and passed.
 pub(crate) fn check(output: &Output) {
     let shown = String::from_utf8_lossy(&output.stdout);
     assert!(
