@@ -13,6 +13,7 @@
 mod bench;
 mod conformance;
 mod dist;
+mod library;
 mod machine;
 mod mutants;
 mod peers;

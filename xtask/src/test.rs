@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::peers::{DENY, NEXTEST};
 use crate::process::{output, run as run_command};
 use crate::workspace::{Workspace, root};
-use crate::{Done, conformance, machine, peers, targets, tidy};
+use crate::{Done, conformance, library, machine, peers, targets, tidy};
 
 /// One check: what is printed, and what is done.
 type Step = (&'static str, fn() -> Done);
@@ -21,6 +21,8 @@ const FULL_STEPS: &[Step] = &[
     ("advisories", advisories),
     ("other targets", targets::test),
     ("documentation tests", documentation),
+    ("features of the library", library::features),
+    ("packages", library::packages),
     ("example", example),
     ("programs to compare with", install_peers),
     ("tests", tests),

@@ -13,7 +13,7 @@ const READ_BUFFER_BYTES: usize = 32 << 10;
 /// The parameters of a filter that are not defaults.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FilterParams {
-    /// How bytes were arranged before compression: 1 not at all, 2 as in TIFF_CODE, from 10 on as in PNG.
+    /// How bytes were arranged before compression: 1 not at all, 2 as in TIFF, from 10 on as in PNG.
     pub(crate) predictor: usize,
     pub(crate) colors: usize,
     pub(crate) bits_per_component: usize,

@@ -77,6 +77,7 @@ impl Builder {
                     environment: Arc::new(self.environment.unwrap_or_else(Environment::inherited)),
                     sandbox: Arc::new(SessionSandbox::new(self.cache.or_else(cache_from_env), &home)),
                     tasks: Arc::new(tasks),
+                    #[cfg(feature = "web")]
                     http: Arc::default(),
                 }),
                 task_ends,

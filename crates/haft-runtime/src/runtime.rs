@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::world::SessionEnv;
 use haft_ledger::{Ledger, LedgerHandle};
+#[cfg(feature = "web")]
 use haft_net::http::HttpService;
 use haft_policy::Policy;
 use haft_sandbox::ServerControl;
@@ -174,6 +175,7 @@ impl Runtime {
     }
 
     /// The HTTP service of the session.
+    #[cfg(feature = "web")]
     pub fn http_service(&self) -> &Arc<HttpService> {
         &self.inner.env.http
     }

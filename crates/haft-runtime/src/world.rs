@@ -3,11 +3,12 @@
 use std::sync::{Arc, OnceLock};
 
 use haft_tool::{
-    Cancel, Files, Finished, Host, Http, Planning, Processes, Progress, Record, RunRequest, Sandbox, Scope,
-    Tasks, ToolError, Value, World,
+    Cancel, Files, Finished, Host, Planning, Processes, Progress, Record, RunRequest, Sandbox, Scope, Tasks,
+    ToolError, Value, World,
 };
 
 use haft_files::{LocalFiles, Root};
+#[cfg(feature = "web")]
 use haft_net::http::{HttpClient, HttpService};
 use haft_sandbox::{CallTasks, Environment, LocalProcesses, SessionSandbox, TaskTable};
 
@@ -29,6 +30,7 @@ pub(crate) struct SessionEnv {
     /// The background tasks.
     pub(crate) tasks: Arc<TaskTable>,
     /// HTTP for its tools.
+    #[cfg(feature = "web")]
     pub(crate) http: Arc<HttpService>,
 }
 
@@ -41,6 +43,7 @@ pub(crate) struct LocalWorld {
     files: LocalFiles,
     processes: OnceLock<ScopedProcesses>,
     tasks: OnceLock<CallTasks>,
+    #[cfg(feature = "web")]
     http: OnceLock<HttpClient>,
     host: Arc<dyn Host>,
     record: Arc<dyn Record>,
@@ -66,6 +69,7 @@ impl LocalWorld {
             files,
             processes: OnceLock::new(),
             tasks: OnceLock::new(),
+            #[cfg(feature = "web")]
             http: OnceLock::new(),
             host,
             record,
@@ -112,7 +116,8 @@ impl World for LocalWorld {
         })
     }
 
-    fn http(&self) -> &dyn Http {
+    #[cfg(feature = "web")]
+    fn http(&self) -> &dyn haft_tool::Http {
         self.http.get_or_init(|| {
             HttpClient::new(Arc::clone(&self.env.http), self.scope.reach.clone(), self.cancel.clone())
         })

@@ -97,6 +97,6 @@ pub struct NoHttp;
 
 impl Http for NoHttp {
     fn fetch(&self, _request: &HttpRequest) -> Result<HttpResponse, ToolError> {
-        Err(ToolError::denied("this call may not reach the network"))
+        Err(ToolError::denied("This call cannot use the network, because there is no HTTP here"))
     }
 }

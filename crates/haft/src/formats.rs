@@ -4,10 +4,12 @@ use std::str::FromStr;
 
 use haft_tool::{Content, Definition, Output, ToolError, Value, json};
 
+#[cfg(feature = "mcp")]
 use crate::mcp_form;
 
 /// Whose envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ProviderFormat {
     /// Haft's own.
     Haft,
@@ -20,12 +22,21 @@ pub enum ProviderFormat {
     /// Ollama's chat.
     Ollama,
     /// MCP's tools/list.
+    #[cfg(feature = "mcp")]
     Mcp,
 }
 
 impl ProviderFormat {
     /// The names of all formats, as `--format` takes them.
-    pub const NAMES: [&str; 6] = ["haft", "openai", "anthropic", "gemini", "ollama", "mcp"];
+    pub const NAMES: &[&str] = &[
+        "haft",
+        "openai",
+        "anthropic",
+        "gemini",
+        "ollama",
+        #[cfg(feature = "mcp")]
+        "mcp",
+    ];
 }
 
 impl FromStr for ProviderFormat {
@@ -38,6 +49,7 @@ impl FromStr for ProviderFormat {
             "anthropic" => Self::Anthropic,
             "gemini" => Self::Gemini,
             "ollama" => Self::Ollama,
+            #[cfg(feature = "mcp")]
             "mcp" => Self::Mcp,
             _ => {
                 let known = Self::NAMES.join(", ");
@@ -65,6 +77,7 @@ pub fn definitions(format: ProviderFormat, definitions: &[Definition]) -> Value 
         ProviderFormat::Gemini => json!([{"functionDeclarations": each(|tool| {
             json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.input_schema})
         })}]),
+        #[cfg(feature = "mcp")]
         ProviderFormat::Mcp => json!({"tools": each(mcp_form::definition)}),
     }
 }
@@ -101,6 +114,7 @@ pub fn result(format: ProviderFormat, call_id: &str, tool: &str, output: &Output
             let key = if output.is_error() { "error" } else { "output" };
             json!({"functionResponse": {"id": call_id, "name": tool, "response": {key: text}}})
         }
+        #[cfg(feature = "mcp")]
         ProviderFormat::Mcp => mcp_form::McpResult::new(output.clone(), false).into_value(),
     }
 }

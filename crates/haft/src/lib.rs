@@ -1,6 +1,12 @@
-//! Haft gives any agent safe hands: every tool call is scoped, recorded and reversible.
+//! A tool runtime for AI agents: every call is scoped, recorded and reversible.
 //!
-//! The library facade: [`Runtime`] takes tools and calls, every call goes through the eight steps and gives one result.
+//! [`Runtime`] has the tools and makes the calls; [`Tool`] is what a tool implements.
+//!
+//! Features, all on by default except `testing`: `web` (HTTP for tools; brings a TLS stack), `pdf` (reading PDF files), `mcp`
+//! (MCP's form of definitions and results), `testing` (an in-memory World for tests of tools). A crate that only defines
+//! tools needs none of them.
+//!
+//! Never here: behaviour of its own. This crate only selects and adapts what the others have.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -26,18 +32,41 @@
 //! ```
 
 pub mod formats;
+#[cfg(feature = "mcp")]
 pub mod mcp_form;
 pub mod selection;
 
+// The contract: what a tool is made of.
+pub use haft_tool::{
+    AnyTool, Bound, Cancel, Content, Definition, Effect, EffectKind, ErrorKind, JsonSchema, Output, Perform,
+    Planned, Planning, Progress, SideEffect, Text, Tool, ToolError, Value, World, json,
+};
+// The parts of a World.
+pub use haft_tool::{
+    Capture, Exit, Files, Finished, Http, HttpRequest, HttpResponse, Processes, RunRequest, TaskClass,
+    TaskInfo, TaskState, Tasks,
+};
+// The runtime, its calls and their receipts.
 pub use haft_ledger::{Ledger, ReceiptQuery};
-pub use haft_policy::{BLOCKLIST, Behavior, Mode, Preset};
 pub use haft_runtime::{
     Answer, Asker, Builder, CallOptions, CallResult, DenyAll, Question, Registry, Runtime, UndoPreview,
     UndoTarget, Watch,
 };
 pub use haft_sandbox::Environment;
-pub use haft_tool::*;
+pub use haft_tool::{
+    Arguments, Call, Change, Decision, Execution, Node, Outcome, Receipt, ReceiptState, Reversible, Verdict,
+};
+// What calls may do.
+pub use haft_policy::{BLOCKLIST, Behavior, Mode, Preset};
+pub use haft_tool::{Dialect, Network};
 pub use haft_tools::{Settings, dialects};
+// What an application provides to tools.
+#[cfg(feature = "testing")]
+pub use haft_tool::testing;
+pub use haft_tool::{
+    AgentReport, AgentRequest, AnswerOption, Configuration, Host, Message, ModelRequest, ModelRole, NoHost,
+    PlanReady, Resource, Setting, UserQuestion,
+};
 
 /// The `claude` dialect: the tools of Claude Code, under its names.
 pub fn claude() -> Dialect {

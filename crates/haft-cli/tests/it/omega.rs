@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use haft::formats::{ProviderFormat, definitions};
-use haft::{BLOCKLIST, ErrorKind, Mode, Preset, Registry, Scope, Text, Value, json};
+use haft::{BLOCKLIST, ErrorKind, Mode, Preset, Registry, Text, Value, json};
+use haft_tool::Scope;
 
 use crate::fixture::runtime::{RuntimeFixture, fields};
 

@@ -17,6 +17,7 @@ pub(crate) mod near_miss;
 pub(crate) mod notebook;
 pub(crate) mod numbered;
 pub(crate) mod oracle;
+#[cfg_attr(not(feature = "pdf"), path = "no_pdf.rs")]
 pub(crate) mod pdf;
 pub(crate) mod prefix;
 pub(crate) mod read;

@@ -7,21 +7,13 @@ use base64::engine::general_purpose::STANDARD;
 use haft_pdf::{Pdf, PdfError, PdfOptions, PdfPage};
 use haft_tool::{Cancel, Content, ErrorKind, ToolError};
 
+use super::read::PdfPages;
+
 /// How many pages one call reads.
 const MAX_PAGES: usize = 20;
 /// How many scanned pages are shown as images.
 const MAX_SCANS: usize = 5;
 const MAX_SCAN_BYTES: usize = 5 << 20;
-
-/// Some pages of a document.
-#[derive(Debug)]
-pub(crate) struct PdfPages {
-    pub(crate) text: String,
-    /// Images of pages that consist of one image.
-    pub(crate) scans: Vec<Content>,
-    pub(crate) numbers: Vec<usize>,
-    pub(crate) total: usize,
-}
 
 /// Reads the pages of `range` (`"3"`, `"1-5"`, `"2,4-6"`), else the first ones. `name` is the document's name in messages.
 pub(crate) fn read(

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use haft_tool::{Cancel, ErrorKind, FileKind, OpenFile, ToolError, World, close_names};
+use haft_tool::{Cancel, Content, ErrorKind, FileKind, OpenFile, ToolError, World, close_names};
 
 use super::charset::{Charset, decode};
 use super::notebook::{self, NotebookText};
-use super::pdf::{self, PdfPages};
+use super::pdf;
 
 /// How much of a line is kept; callers show less.
 const MAX_LINE_BYTES: usize = 64 * 1024;
@@ -29,6 +29,16 @@ pub(crate) enum DecodedFile {
     Image { media_type: &'static str, data: String, bytes: u64 },
     Pdf { pages: PdfPages, lines: Lines, bytes: u64 },
     Notebook { notebook: NotebookText, lines: Lines },
+}
+
+/// Some pages of a PDF.
+#[derive(Debug)]
+pub(crate) struct PdfPages {
+    pub(crate) text: String,
+    /// Images of pages that consist of one image.
+    pub(crate) scans: Vec<Content>,
+    pub(crate) numbers: Vec<usize>,
+    pub(crate) total: usize,
 }
 
 /// The part of a file to read.

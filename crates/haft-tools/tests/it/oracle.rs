@@ -136,7 +136,7 @@ fn message_is_passed_to_the_host() {
         json!({"channel": "slack", "chat_id": "C1", "content": "hi"}),
     )
     .unwrap_err();
-    assert!(error.message.contains("no channels are set up"), "{error}");
+    assert!(error.message.contains("No channels are configured"), "{error}");
     let error = call(
         &fixture_world([]),
         &clawft(json!({})),

@@ -221,10 +221,10 @@ async fn without_a_host_each_tool_says_so() {
     let agent = json!({"description": "d", "prompt": "p", "subagent_type": "s"});
     for (tool, arguments, words) in [
         ("AskUserQuestion", json!({"questions": [question("a", false)]}), "No one can answer"),
-        ("Agent", agent, "agents cannot be started here"),
+        ("Agent", agent, "Agents cannot be started here"),
         ("ExitPlanMode", json!({}), "no plan mode"),
-        ("ListMcpResources", json!({}), "no MCP servers"),
-        ("ReadMcpResource", json!({"server": "s", "uri": "u"}), "no MCP servers"),
+        ("ListMcpResources", json!({}), "No MCP servers"),
+        ("ReadMcpResource", json!({"server": "s", "uri": "u"}), "No MCP servers"),
         ("Config", json!({"setting": "dialect"}), "no settings here"),
     ] {
         let output = runtime.call(tool, arguments).await.output;
