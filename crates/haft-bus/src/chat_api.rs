@@ -48,9 +48,9 @@ impl ChatApi {
         };
         request.headers.push(("Content-Type".to_owned(), "application/json; charset=utf-8".to_owned()));
         request.headers.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-        RETRY.send(self.http.as_ref(), &request, &self.retry_delay, wait).map_err(|error| ToolError {
-            message: self.redact(&format!("{}: {}", self.name, error.message)),
-            ..error
+        RETRY.send(self.http.as_ref(), &request, &self.retry_delay, wait).map_err(|error| {
+            let message = self.redact(&format!("{}: {}", self.name, error.message));
+            error.with_message(message)
         })
     }
 

@@ -57,10 +57,9 @@ impl Bus {
     ) -> Result<Self, ToolError> {
         let mut builder = Self::builder();
         for (name, settings) in channels {
-            builder = settings.add_to(builder, name, http, log.clone(), var).map_err(|error| ToolError {
-                message: format!("channels.{name}: {}", error.message),
-                ..error
-            })?;
+            builder = settings
+                .add_to(builder, name, http, log.clone(), var)
+                .map_err(|error| error.context(format_args!("channels.{name}")))?;
         }
         builder.build()
     }

@@ -16,7 +16,7 @@ pub(crate) fn send_parts(
             0 => error,
             sent => {
                 let message = format!("{} (sent {sent} of {} parts)", error.message, parts.len());
-                ToolError { message, ..error }
+                error.with_message(message)
             }
         })?;
     }

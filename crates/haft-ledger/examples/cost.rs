@@ -28,7 +28,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let fill = Instant::now();
     for n in 0..history {
         let workspace = format!("{WORKSPACE}-{}", n % 7).into();
-        CallRecord::new(Arc::clone(&handle), Receipt { workspace, ..receipt() }).finish(&end())?;
+        let mut receipt = receipt();
+        receipt.workspace = workspace;
+        CallRecord::new(Arc::clone(&handle), receipt).finish(&end())?;
     }
     println!(
         "\n{history} receipts written: {:.1} µs each, checkpoints included",
@@ -53,15 +55,10 @@ fn handle(home: &Path) -> Arc<LedgerHandle> {
 
 fn receipt() -> Receipt {
     let path = format!("{WORKSPACE}/src/main.rs");
-    Receipt {
-        call_id: "toolu_01A09q90qw90lq917835lq9".into(),
-        tool: "Read".into(),
-        workspace: WORKSPACE.into(),
-        input: json!({ "file_path": path, "limit": 2000 }),
-        effects: vec![Effect::Read { path: path.into() }],
-        started_at: now_ms(),
-        ..Receipt::default()
-    }
+    let mut receipt = Receipt::new("toolu_01A09q90qw90lq917835lq9", "Read", WORKSPACE, now_ms());
+    receipt.input = json!({ "file_path": path, "limit": 2000 });
+    receipt.effects = vec![Effect::Read { path: path.into() }];
+    receipt
 }
 
 fn end() -> CallEnd {

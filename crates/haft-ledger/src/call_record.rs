@@ -198,16 +198,14 @@ impl Record for CallRecord {
     fn open_task(&self) -> Result<Arc<dyn Record>, ToolError> {
         let mut state = self.open()?;
         let started = &state.receipt;
-        let receipt = Receipt {
-            id: 0,
-            call_id: format!("{}/task", started.call_id),
-            started_at: now_ms(),
-            state: ReceiptState::Running,
-            changes: Vec::new(),
-            denials: Vec::new(),
-            notes: serde_json::Map::new(),
-            ..started.clone()
-        };
+        let mut receipt = started.clone();
+        receipt.id = 0;
+        receipt.call_id.push_str("/task");
+        receipt.started_at = now_ms();
+        receipt.state = ReceiptState::Running;
+        receipt.changes.clear();
+        receipt.denials.clear();
+        receipt.notes.clear();
         let task = Self::new(Arc::clone(&self.handle), receipt);
         task.begin()?;
         // The task's changes are on its own receipt, so the call itself has nothing irreversible.

@@ -157,7 +157,8 @@ mod tests {
             let read = |conn: &rusqlite::Connection| Ok(conn.query_row("PRAGMA synchronous", [], level)?);
             ledger.db.without_transaction(read).unwrap() == 2
         };
-        let mut receipt = Receipt { session: "s".into(), workspace: "/w".into(), ..Receipt::default() };
+        let mut receipt = Receipt::new("c", "Write", "/w", 0);
+        receipt.session = "s".into();
         let change = Change::new("/w/d", Node::Absent, Node::Dir { mode: 0o755 });
         ledger.begin(&mut receipt).unwrap();
         assert!(!waited());

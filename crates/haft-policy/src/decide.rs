@@ -257,5 +257,5 @@ fn deny(reason: String, rule: Option<&Rule>) -> Decided {
 }
 
 fn decision(verdict: Verdict, reason: String, rule: Option<&Rule>) -> Decision {
-    Decision { verdict, reason, rule: rule.map(Rule::cite) }
+    Decision::new(verdict, reason, rule.map(Rule::cite))
 }

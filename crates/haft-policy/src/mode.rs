@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 /// How much runs without a question. All but `Scoped` mean what Claude's modes of that name mean.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum Mode {
     /// What lies inside the scope and is reversible runs; anything else asks.
     #[default]

@@ -10,6 +10,7 @@ use crate::tables::BLOCKLIST;
 
 /// What commands and tools may write, in one word.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Preset {
     /// The workspace, the added directories and the session's own temporary files.
     #[default]

@@ -10,6 +10,7 @@ use crate::command;
 
 /// What a rule says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Behavior {
     /// Run it.
     Allow,

@@ -37,6 +37,7 @@ pub struct CallOptions {
 
 /// The one result of a call.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct CallResult {
     /// The caller's id for the call.
     pub call_id: String,

@@ -89,8 +89,9 @@ impl CallState {
     /// The result of a call whose receipt could not be written. It is not given out as if it had been recorded.
     pub(crate) fn unrecorded(&self, error: &ToolError) -> CallResult {
         let message = format!("The call could not be recorded, so its result is withheld: {}", error.message);
-        let receipt =
-            Receipt { state: ReceiptState::Failed, error: Some(message.clone()), ..self.request.clone() };
+        let mut receipt = self.request.clone();
+        receipt.state = ReceiptState::Failed;
+        receipt.error = Some(message.clone());
         let output = Output::from(ToolError::new(error.kind, message));
         CallResult { call_id: receipt.call_id.clone(), output, receipt }
     }

@@ -3,11 +3,8 @@
 use std::sync::Arc;
 
 use haft_ledger::{ReceiptQuery, ReceiptSummary};
-use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, ReceiptState, Tool, ToolError, Value,
-    World, json, result_schema_of,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::ReceiptState;
+use haft_tool::prelude::*;
 
 use crate::history::History;
 

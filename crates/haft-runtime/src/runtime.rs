@@ -44,13 +44,7 @@ impl RuntimeInner {
     }
 
     pub(crate) fn blank_receipt(&self, call: &Call, started_at: u64) -> Receipt {
-        Receipt {
-            call_id: call.id.clone(),
-            tool: call.tool.clone(),
-            workspace: self.env.planning.workspace.clone(),
-            started_at,
-            ..Receipt::default()
-        }
+        Receipt::new(&call.id, &call.tool, &self.env.planning.workspace, started_at)
     }
 
     /// The tool for a call, or the error for the caller. The runtime's own tools take precedence over those of sources.

@@ -55,11 +55,8 @@ impl Runtime {
         let mut receipt = inner.blank_receipt(&call, now_ms());
         receipt.effects = vec![Effect::Run { command: launch.argv.join(" ") }];
         receipt.input = json!({"server": launch.name, "command": launch.argv});
-        receipt.decision = Some(Decision {
-            verdict: Verdict::Allow,
-            reason: format!("{} configures this server", launch.origin),
-            rule: None,
-        });
+        receipt.decision =
+            Some(Decision::new(Verdict::Allow, format!("{} configures this server", launch.origin), None));
         let record = CallRecord::new(inner.ledger(), receipt).open_task()?;
         let mut environment: Environment = (*inner.env.environment).clone();
         for (name, value) in &launch.environment {

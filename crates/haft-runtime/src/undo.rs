@@ -28,6 +28,7 @@ pub enum UndoTarget {
 
 /// What an undo would change.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct UndoPreview {
     /// The calls that would be undone, newest first.
     pub receipts: Vec<Receipt>,

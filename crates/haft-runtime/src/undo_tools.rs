@@ -9,11 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_ledger::undo::UndoStep;
-use haft_tool::{
-    Effect, EffectKind, ErrorKind, JsonSchema, Output, Planned, Planning, Restore, Tool, ToolError, World,
-    json,
-};
-use serde::Deserialize;
+use haft_tool::prelude::*;
+use haft_tool::{ErrorKind, Restore};
 
 use crate::history::History;
 use crate::undo::{UndoPreview, UndoTarget};

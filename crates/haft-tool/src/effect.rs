@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 /// One thing a call will touch.
+///
+/// Exhaustive on purpose: policy decides on each effect in a `match` without a wildcard, so that a new effect does not
+/// compile before the decision on it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "snake_case")]
 pub enum Effect {
@@ -82,7 +85,7 @@ pub enum Effect {
     Unsandboxed,
 }
 
-/// The kind of an [`Effect`], without what it touches.
+/// The kind of an [`Effect`], without what it touches. Exhaustive for the same reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each kind is documented at the effect of the same name")]
@@ -134,6 +137,7 @@ impl Effect {
 /// The class of a tool's side effects, as callers see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SideEffect {
     /// Touches nothing.
     None,

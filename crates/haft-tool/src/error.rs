@@ -11,6 +11,7 @@ macro_rules! kinds {
         /// The kind of a failure, with its name in every dialect.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
+        #[non_exhaustive]
         pub enum ErrorKind { $( $(#[$doc])* $variant, )* }
 
         impl ErrorKind {
@@ -72,6 +73,7 @@ impl fmt::Display for ErrorKind {
 
 /// Why a call did not do what was asked: a kind for programs, a sentence for the reader.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolError {
     /// Which kind of failure this is.
     pub kind: ErrorKind,
@@ -93,6 +95,20 @@ impl ToolError {
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = Some(details);
         self
+    }
+
+    /// The same error with another message.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    /// The same error with `context: ` before its message.
+    #[must_use]
+    pub fn context(self, context: impl fmt::Display) -> Self {
+        let message = format!("{context}: {}", self.message);
+        self.with_message(message)
     }
 
     /// [`ErrorKind::InvalidArguments`].

@@ -44,6 +44,7 @@ impl Progress {
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Outcome {
     /// The tool gave a result.
     Success {
@@ -60,6 +61,7 @@ pub enum Outcome {
 /// Where a call stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Execution {
     /// Requested; not started.
     Pending {

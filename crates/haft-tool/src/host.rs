@@ -94,6 +94,7 @@ pub struct Resource {
 /// Which of the host's models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ModelRole {
     /// A small and fast one, for a summary.
     Small,

@@ -23,6 +23,7 @@ mod lock;
 pub mod net;
 mod output;
 mod path_text;
+pub mod prelude;
 mod receipt;
 mod record;
 mod retry;

@@ -72,43 +72,44 @@ impl From<&str> for Text {
     }
 }
 
-/// One piece of a result.
+/// One piece of a result. Exhaustive, so that no provider format can leave out a new kind of piece.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Content {
-    /// Words for the model.
+    /// Text for the model.
     Text {
-        /// The words.
+        /// The text.
         text: Text,
     },
-    /// A picture for the model.
+    /// An image for the model.
     Image {
         /// For example `image/png`.
         media_type: String,
-        /// The picture's bytes in base64, as every wire wants them.
+        /// The image's bytes in base64.
         data: String,
     },
-    /// A piece that only some wires know: sound, a resource, a link to one.
+    /// A piece that only MCP has: audio, a resource, a link to one.
     Block {
-        /// What the other wires show instead.
+        /// The text for other formats.
         instead: String,
-        /// The piece, as MCP has it.
+        /// The piece in MCP's form.
         block: Value,
     },
 }
 
 /// What the caller sees of a result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Output {
     /// The pieces, in order.
     pub content: Vec<Content>,
-    /// The same for programs.
+    /// The result for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
-    /// Whether `structured` is all of the result, not facts beside the content. The runtime says so.
+    /// Whether `structured` is the whole result instead of an addition to the content. Set by the runtime.
     #[serde(skip)]
     pub whole: bool,
-    /// What went wrong, if the call failed in the caller's eyes.
+    /// The kind of failure, if the call failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_kind: Option<ErrorKind>,
 }
@@ -117,6 +118,11 @@ impl Output {
     /// A result of one text.
     pub fn text(text: impl Into<Text>) -> Self {
         Self { content: vec![Content::Text { text: text.into() }], ..Self::default() }
+    }
+
+    /// A result of these pieces.
+    pub fn pieces(content: Vec<Content>) -> Self {
+        Self { content, ..Self::default() }
     }
 
     /// A result of one JSON value: its compact text for the model, the value for programs.
@@ -138,12 +144,12 @@ impl Output {
         self
     }
 
-    /// Whether the call failed in the caller's eyes.
+    /// Whether the call failed.
     pub fn is_error(&self) -> bool {
         self.error_kind.is_some()
     }
 
-    /// All text pieces in one string, for wires and people that take only text.
+    /// All pieces as one text, for formats that have only text.
     pub fn as_text(&self) -> String {
         let mut all = String::new();
         for piece in &self.content {
@@ -162,7 +168,7 @@ impl Output {
         all
     }
 
-    /// Whether the result is nothing but text.
+    /// Whether all pieces are text.
     pub fn is_text(&self) -> bool {
         self.content.iter().all(|piece| matches!(piece, Content::Text { .. }))
     }

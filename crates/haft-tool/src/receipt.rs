@@ -11,6 +11,7 @@ use crate::{Change, Denial, Effect, ErrorKind, Reversible};
 /// How a call ended, or that it has not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ReceiptState {
     /// Being performed.
     #[default]
@@ -52,6 +53,7 @@ pub enum Verdict {
 
 /// A verdict that explains itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Decision {
     /// What was said.
     pub verdict: Verdict,
@@ -62,8 +64,16 @@ pub struct Decision {
     pub rule: Option<String>,
 }
 
+impl Decision {
+    /// A decision, with the rule that made it.
+    pub fn new(verdict: Verdict, reason: impl Into<String>, rule: Option<String>) -> Self {
+        Self { verdict, reason: reason.into(), rule }
+    }
+}
+
 /// What a call did: the decision, the timing, the outcome and every change with the previous state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Receipt {
     /// The number of the call in this ledger; 0 until the ledger has given one.
     pub id: i64,
@@ -115,4 +125,17 @@ pub struct Receipt {
     /// Values for the later calls of its session.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub notes: Map<String, Value>,
+}
+
+impl Receipt {
+    /// The receipt of a call that has not done anything yet.
+    pub fn new(
+        call_id: impl Into<String>,
+        tool: impl Into<String>,
+        workspace: impl Into<PathBuf>,
+        started_at: u64,
+    ) -> Self {
+        let (call_id, tool, workspace) = (call_id.into(), tool.into(), workspace.into());
+        Self { call_id, tool, workspace, started_at, ..Self::default() }
+    }
 }

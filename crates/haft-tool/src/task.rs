@@ -25,6 +25,7 @@ impl TaskClass {
 /// Where a task stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum TaskState {
     /// Its command runs.
     Running,

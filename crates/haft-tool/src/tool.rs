@@ -68,6 +68,7 @@ pub type Perform = Box<dyn FnOnce(&dyn World) -> Result<Output, ToolError> + Sen
 
 /// A tool as callers see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Definition {
     /// The name to call.
     pub name: String,
@@ -83,6 +84,17 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// A definition without an output schema, for a tool that implements [`AnyTool`].
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        input_schema: Value,
+        side_effect: SideEffect,
+    ) -> Self {
+        let (name, description) = (name.into(), description.into());
+        Self { name, description, input_schema, output_schema: None, side_effect }
+    }
+
     /// The definition of a tool with the input type `Input`.
     pub fn of<Input: JsonSchema>(name: &str, effects: &[EffectKind]) -> Self {
         let mut input_schema = schema_of::<Input>();
@@ -91,13 +103,7 @@ impl Definition {
                 Some(Value::String(description)) => description,
                 _ => String::new(),
             };
-        Self {
-            name: name.to_owned(),
-            description,
-            input_schema,
-            output_schema: None,
-            side_effect: SideEffect::of(effects),
-        }
+        Self::new(name, description, input_schema, SideEffect::of(effects))
     }
 }
 

@@ -4,10 +4,8 @@
 
 use std::path::PathBuf;
 
-use haft::{
-    Effect, EffectKind, JsonSchema, Output, Planned, Planning, Runtime, Tool, ToolError, World, json,
-};
-use serde::Deserialize;
+use haft::Runtime;
+use haft::prelude::*;
 
 /// Append a line to the notes of this project.
 #[derive(Deserialize, JsonSchema)]

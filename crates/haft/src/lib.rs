@@ -61,6 +61,8 @@ pub use haft_policy::{BLOCKLIST, Behavior, Mode, Preset};
 pub use haft_tool::{Dialect, Network};
 pub use haft_tools::{Settings, dialects};
 // What an application provides to tools.
+/// What almost every tool uses, for a glob import.
+pub use haft_tool::prelude;
 #[cfg(feature = "testing")]
 pub use haft_tool::testing;
 pub use haft_tool::{

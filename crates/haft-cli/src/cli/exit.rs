@@ -40,12 +40,6 @@ pub(super) fn code(kind: ErrorKind) -> Exit {
         ErrorKind::NotFound => Exit::Unknown,
         ErrorKind::Timeout => Exit::Timeout,
         ErrorKind::Interrupted => Exit::Interrupted,
-        ErrorKind::ExecutionFailed
-        | ErrorKind::FileNotFound
-        | ErrorKind::InvalidPath
-        | ErrorKind::TargetNotFound
-        | ErrorKind::Conflict
-        | ErrorKind::Io
-        | ErrorKind::Internal => Exit::Failed,
+        _ => Exit::Failed,
     }
 }

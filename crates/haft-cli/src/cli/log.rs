@@ -70,6 +70,7 @@ pub(super) fn state(state: ReceiptState) -> String {
         ReceiptState::Failed => painted(BAD, "failed     "),
         ReceiptState::Denied => painted(BAD, "denied     "),
         ReceiptState::Interrupted => painted(NOTE, "interrupted"),
+        other => painted(NOTE, &format!("{:11}", other.word())),
     }
 }
 

@@ -97,7 +97,7 @@ impl Waiting {
                     }
                 }
                 // A question to the user takes precedence over the status line.
-                Execution::Pending { .. } | Execution::Completed { .. } => *seen = Seen::default(),
+                _ => *seen = Seen::default(),
             }
         }))
     }

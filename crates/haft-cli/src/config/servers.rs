@@ -137,8 +137,7 @@ fn from_flag(flag: &str) -> Result<serde_json::Map<String, Value>, ToolError> {
     let (bytes, place) = if flag.trim_start().starts_with('{') {
         (flag.as_bytes().to_vec(), "--mcp-config".to_owned())
     } else {
-        let bytes = read_named(Path::new(flag), MOST_BYTES)
-            .map_err(|error| ToolError { message: format!("--mcp-config: {}", error.message), ..error })?;
+        let bytes = read_named(Path::new(flag), MOST_BYTES).map_err(|error| error.context("--mcp-config"))?;
         (bytes, format!("--mcp-config: {flag}"))
     };
     let all = mcp_json(&bytes, &place).map_err(ToolError::invalid_arguments)?;

@@ -224,7 +224,7 @@ impl Servers {
             client.read_resource(uri, &Cancel::new()).map_err(|error| handle.tool_error(&error))?;
         let part = |part: &Value| content_block(json!({"type": "resource", "resource": part}));
         let content = contents.as_array().into_iter().flatten().map(part).collect();
-        Ok(Output { content, ..Output::default() })
+        Ok(Output::pieces(content))
     }
 
     /// Closes every connection and ends every server process.

@@ -77,14 +77,9 @@ impl AnyTool for RemoteTool {
     }
 
     fn definition(&self) -> Definition {
-        Definition {
-            name: self.name.clone(),
-            description: self.tool.description.clone(),
-            input_schema: self.tool.input_schema.clone(),
-            // Results are not checked against the server's output schema, so it is not passed on.
-            output_schema: None,
-            side_effect: self.side_effect(),
-        }
+        // Results are not checked against the server's output schema, so it is not passed on.
+        let (description, input_schema) = (self.tool.description.clone(), self.tool.input_schema.clone());
+        Definition::new(&self.name, description, input_schema, self.side_effect())
     }
 
     fn bound(&self) -> Bound {

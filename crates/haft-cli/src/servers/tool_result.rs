@@ -12,7 +12,8 @@ pub(super) fn output(mut result: Value) -> Output {
         _ => Vec::new(),
     };
     let structured = result.get_mut("structuredContent").map(Value::take).filter(|value| !value.is_null());
-    let mut output = Output { content, structured, ..Output::default() };
+    let mut output = Output::pieces(content);
+    output.structured = structured;
     if output.content.is_empty() {
         // Clients that read only text get the structured value as text.
         let text = output.structured.as_ref().map(ToString::to_string).unwrap_or_default();

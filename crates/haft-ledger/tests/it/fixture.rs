@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use haft_ledger::{CallRecord, Ledger, LedgerHandle, NewSession, WorkspaceView};
 use haft_tool::{
-    CallEnd, Change, FileContent, FileId, FileNode, Intent, Node, Receipt, ReceiptState, Record, Reversible,
-    ToolError, json, now_ms,
+    CallEnd, Change, FileContent, FileId, FileNode, Intent, Node, Receipt, ReceiptState, Record, ToolError,
+    json, now_ms,
 };
 use tempfile::TempDir;
 
@@ -84,7 +84,9 @@ impl Fixture {
     /// A call that undoes others.
     pub(crate) fn undo(&self, targets: &[&Receipt]) -> Receipt {
         let undoes = targets.iter().map(|target| target.id).collect();
-        finish(&self.record_of(Receipt { undoes, ..blank_receipt() }))
+        let mut receipt = blank_receipt();
+        receipt.undoes = undoes;
+        finish(&self.record_of(receipt))
     }
 
     /// The number of files in the spool.
@@ -111,16 +113,10 @@ pub(crate) fn intent<'a>(change: &Change, previous: &'a [u8]) -> Intent<'a> {
 }
 
 pub(crate) fn blank_receipt() -> Receipt {
-    Receipt {
-        call_id: "call-1".into(),
-        tool: "Read".into(),
-        workspace: "/w".into(),
-        input: json!({ "file_path": "/w/a.txt" }),
-        state: ReceiptState::Completed,
-        started_at: now_ms(),
-        reversible: Reversible::Yes,
-        ..Receipt::default()
-    }
+    let mut receipt = Receipt::new("call-1", "Read", "/w", now_ms());
+    receipt.input = json!({ "file_path": "/w/a.txt" });
+    receipt.state = ReceiptState::Completed;
+    receipt
 }
 
 pub(crate) fn file(bytes: &[u8]) -> Node {

@@ -110,7 +110,8 @@ fn lists_are_newest_first_and_can_be_filtered_and_continued() {
         if n % 2 == 0 {
             fixture.write("a", b"old", b"new");
         } else {
-            let receipt = Receipt { workspace: "/v".into(), ..blank_receipt() };
+            let mut receipt = blank_receipt();
+            receipt.workspace = "/v".into();
             finish(&CallRecord::new(Arc::clone(&other), receipt));
         }
     }
@@ -152,11 +153,10 @@ fn long_list_of_changes_is_read_whole_but_left_out_of_summaries() {
 fn paths_that_are_not_utf8_are_read_back_unchanged() {
     let fixture = Fixture::new();
     let path = |name: &[u8]| PathBuf::from(OsStr::from_bytes(name));
-    let record = fixture.record_of(Receipt {
-        workspace: path(b"/w-\xff\xfe"),
-        effects: vec![Effect::Write { path: path(b"/w-\xff/\x80a") }],
-        ..blank_receipt()
-    });
+    let mut receipt = blank_receipt();
+    receipt.workspace = path(b"/w-\xff\xfe");
+    receipt.effects = vec![Effect::Write { path: path(b"/w-\xff/\x80a") }];
+    let record = fixture.record_of(receipt);
     let change =
         Change::new(path(b"/w-\xff\xfe/caf\xe9"), Node::Link { target: path(b"\xc3") }, Node::Absent);
     let temp = Some(path(b"/w-\xff\xfe/.\xe9"));
@@ -207,7 +207,9 @@ fn undo_goes_back_call_by_call_and_redo_forward_again() {
 fn only_a_completed_undo_counts() {
     let fixture = Fixture::new();
     let wrote = fixture.write("a", b"0", b"1");
-    let failed = fixture.record_of(Receipt { undoes: vec![wrote.id, 99], ..blank_receipt() });
+    let mut receipt = blank_receipt();
+    receipt.undoes = vec![wrote.id, 99];
+    let failed = fixture.record_of(receipt);
     failed.finish(&ended(ReceiptState::Failed)).unwrap();
     assert_eq!(fixture.ledger.undone_by(wrote.id).unwrap(), None);
     assert_eq!(fixture.ledger.next_to_undo(Path::new("/w")).unwrap().unwrap().id, wrote.id);

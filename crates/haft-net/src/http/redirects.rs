@@ -41,10 +41,7 @@ pub(super) async fn fetch_following(
             Ok(Some(next)) => Some(next.url.to_string()),
             Err(error) if request.redirects == Redirects::Follow => {
                 let authority = current.target.authority();
-                return Err(ToolError {
-                    message: format!("{authority} redirects: {}", error.message),
-                    ..error
-                });
+                return Err(error.context(format_args!("{authority} redirects")));
             }
             Err(_) => location,
         };

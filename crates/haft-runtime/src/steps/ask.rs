@@ -5,6 +5,7 @@ use haft_tool::{Cancel, Decision, Effect, Verdict};
 
 /// A call that needs an answer before it may run.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Question {
     /// The tool's name.
     pub tool: String,
@@ -16,6 +17,7 @@ pub struct Question {
 
 /// The answer to a [`Question`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Answer {
     /// Run it.
     Allow {
@@ -66,13 +68,9 @@ pub(crate) fn how_to_allow(question: &Question) -> String {
 /// The decision after the answer.
 pub(crate) fn answered(asked: Decision, answer: Answer) -> Decision {
     match answer {
-        Answer::Allow { by } => Decision {
-            verdict: Verdict::Allow,
-            reason: format!("{}; allowed by {by}", asked.reason),
-            rule: asked.rule,
-        },
-        Answer::Deny { why } => {
-            Decision { verdict: Verdict::Deny, reason: format!("{}. {why}", asked.reason), rule: asked.rule }
+        Answer::Allow { by } => {
+            Decision::new(Verdict::Allow, format!("{}; allowed by {by}", asked.reason), asked.rule)
         }
+        Answer::Deny { why } => Decision::new(Verdict::Deny, format!("{}. {why}", asked.reason), asked.rule),
     }
 }

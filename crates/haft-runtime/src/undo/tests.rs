@@ -27,14 +27,8 @@ fn fixture() -> Fixture {
     let root = base.join("ws");
     fs::create_dir(&root).unwrap();
     let runtime = Runtime::builder().workspace(&root).home(base.join("home")).build().unwrap();
-    let receipt = Receipt {
-        call_id: "c".into(),
-        tool: "Bash".into(),
-        workspace: root.clone(),
-        started_at: now_ms(),
-        reversible: Reversible::No { why: "not watched".into() },
-        ..Receipt::default()
-    };
+    let mut receipt = Receipt::new("c", "Bash", &root, now_ms());
+    receipt.reversible = Reversible::No { why: "not recorded".into() };
     let record = CallRecord::new(runtime.inner.ledger(), receipt);
     Fixture { _dir: held, root, runtime, record }
 }

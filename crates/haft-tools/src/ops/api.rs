@@ -40,9 +40,9 @@ impl JsonApi<'_> {
             }
             Ok(())
         });
-        let response = response.map_err(|error| ToolError {
-            message: self.redact(&format!("{}: {}", self.name, error.message)),
-            ..error
+        let response = response.map_err(|error| {
+            let message = self.redact(&format!("{}: {}", self.name, error.message));
+            error.with_message(message)
         })?;
         if !(200..300).contains(&response.status) {
             return Err(self.status_error(&response));

@@ -1,9 +1,7 @@
 //! `Agent`: runs another agent.
 
-use haft_tool::{
-    AgentRequest, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::AgentRequest;
+use haft_tool::prelude::*;
 
 /// Have another agent do a task and report back. It sees nothing of this conversation, so the prompt must say everything.
 #[derive(Deserialize, JsonSchema)]

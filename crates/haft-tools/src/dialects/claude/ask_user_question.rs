@@ -2,11 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use haft_tool::{
-    AnswerOption, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, UserQuestion,
-    Value, World, close_names, json,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::prelude::*;
+use haft_tool::{AnswerOption, UserQuestion, close_names};
 
 /// Ask the user to choose where you cannot find out or decide yourself. They can always answer in their own words.
 #[derive(Deserialize, JsonSchema)]

@@ -3,11 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use haft_tool::{
-    Effect, EffectKind, ErrorKind, Exit, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json,
-    path_to_text,
-};
-use serde::Deserialize;
+use haft_tool::prelude::*;
+use haft_tool::{ErrorKind, Exit, path_to_text};
 
 use crate::ops::shell::{self, shell_argv};
 use crate::ops::write::write;

@@ -1,10 +1,7 @@
 //! `Config`: gets, sets or lists the user's settings.
 
-use haft_tool::{
-    Configuration, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Setting, Tool, ToolError,
-    Value, World, json,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::prelude::*;
+use haft_tool::{Configuration, Setting};
 
 /// Lists all settings, as an empty name does.
 const LIST: &str = "list";

@@ -2,11 +2,8 @@
 
 use std::path::PathBuf;
 
-use haft_tool::{
-    Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
-    path_to_text,
-};
-use serde::Deserialize;
+use haft_tool::path_to_text;
+use haft_tool::prelude::*;
 
 use crate::ops::edit::{Occurrence, Replacement, edit_file};
 use crate::ops::hunks::{Hunk, hunks};

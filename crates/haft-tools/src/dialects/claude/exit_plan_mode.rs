@@ -1,9 +1,7 @@
 //! `ExitPlanMode`: asks the user to approve a plan.
 
-use haft_tool::{
-    Effect, EffectKind, JsonSchema, Output, PlanReady, Planned, Planning, Tool, ToolError, World, json,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::PlanReady;
+use haft_tool::prelude::*;
 
 /// In plan mode: say that your plan is ready and ask the user to approve it. Not for questions; use `AskUserQuestion`.
 #[derive(Deserialize, JsonSchema)]

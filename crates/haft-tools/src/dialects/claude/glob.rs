@@ -1,9 +1,6 @@
 //! `Glob`: files by a pattern of their path.
 
-use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json,
-};
-use serde::Deserialize;
+use haft_tool::prelude::*;
 
 use crate::ops::glob::{GlobQuery, path_lines};
 

@@ -1,10 +1,7 @@
 //! `Grep`: file contents by regular expression, with ripgrep's flags.
 
-use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, WalkRequest, World,
-    json,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::WalkRequest;
+use haft_tool::prelude::*;
 
 use crate::ops::grep::{GrepMode, GrepQuery, GrepReport, PageRange, split_globs};
 

@@ -1,9 +1,7 @@
 //! `ListMcpResources`: the resources of connected MCP servers.
 
-use haft_tool::{
-    Effect, EffectKind, JsonSchema, Output, Planned, Planning, Resource, Tool, ToolError, World, json,
-};
-use serde::Deserialize;
+use haft_tool::Resource;
+use haft_tool::prelude::*;
 
 /// List the resources of connected MCP servers.
 #[derive(Deserialize, JsonSchema)]

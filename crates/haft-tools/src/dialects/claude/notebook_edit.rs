@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use haft_tool::{
-    Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json, path_to_text,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::path_to_text;
+use haft_tool::prelude::*;
 
 use crate::ops::edit::update_existing;
 use crate::ops::notebook::{CellChange, CellType, EditedNotebook, edit};

@@ -2,11 +2,8 @@
 
 use std::path::PathBuf;
 
-use haft_tool::{
-    Bound, Content, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json,
-    path_to_text,
-};
-use serde::Deserialize;
+use haft_tool::prelude::*;
+use haft_tool::{Content, path_to_text};
 
 use crate::ops::numbered::numbered_lines;
 use crate::ops::read::{DecodedFile, ReadRange, explain_missing, read};
@@ -75,8 +72,8 @@ impl Tool for Read {
             DecodedFile::Image { media_type, data, bytes } => {
                 let file = json!({"filePath": path, "originalSize": bytes, "type": media_type});
                 let image = Content::Image { media_type: media_type.to_owned(), data };
-                let structured = Some(json!({"type": "image", "file": file}));
-                return Ok(Output { content: vec![image], structured, ..Output::default() });
+                let structured = json!({"type": "image", "file": file});
+                return Ok(Output::pieces(vec![image]).with_structured(structured));
             }
             DecodedFile::Text(lines) => {
                 let file = json!({

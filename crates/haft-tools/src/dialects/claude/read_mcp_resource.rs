@@ -1,7 +1,6 @@
 //! `ReadMcpResource`: a resource of a connected MCP server.
 
-use haft_tool::{Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World};
-use serde::Deserialize;
+use haft_tool::prelude::*;
 
 /// Read a resource of a connected MCP server.
 #[derive(Deserialize, JsonSchema)]

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use haft_tool::{
-    Effect, EffectKind, Exit, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json,
-};
-use serde::Deserialize;
+use haft_tool::Exit;
+use haft_tool::prelude::*;
 
 use crate::ops::shell::exit_code;
 use crate::ops::tasks::task_text;

@@ -1,9 +1,7 @@
 //! `TaskStop`: ends a background task.
 
-use haft_tool::{
-    Effect, EffectKind, JsonSchema, Output, Planned, Planning, TaskState, Tool, ToolError, World, json,
-};
-use serde::Deserialize;
+use haft_tool::TaskState;
+use haft_tool::prelude::*;
 
 /// Stop a background task with everything it has started.
 #[derive(Deserialize, JsonSchema)]

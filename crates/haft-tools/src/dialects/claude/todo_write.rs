@@ -1,7 +1,6 @@
 //! `TodoWrite`: the session's list of todos.
 
-use haft_tool::{Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json};
-use serde::{Deserialize, Serialize};
+use haft_tool::prelude::*;
 
 /// The session's note that holds the list.
 const TODOS: &str = "todos";

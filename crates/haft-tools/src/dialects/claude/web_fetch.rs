@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use haft_tool::{
-    Bound, Content, EffectKind, ErrorKind, HttpRequest, HttpResponse, JsonSchema, ModelRole, Output, Planned,
-    Planning, Redirects, Tool, ToolError, World, json,
-};
-use serde::Deserialize;
+use haft_tool::prelude::*;
+use haft_tool::{Content, ErrorKind, HttpRequest, HttpResponse, ModelRole, Redirects};
 use url::Url;
 
 use crate::ops::fetch::{WebPage, effect, page_question, page_text, parse_url, prefer_https, read_page};
@@ -79,7 +76,7 @@ impl Tool for WebFetch {
             match read_page(&response, world.cancelled())? {
                 WebPage::Image { media_type, data } => {
                     let image = Content::Image { media_type: media_type.to_owned(), data };
-                    Output { content: vec![image], ..Output::default() }
+                    Output::pieces(vec![image])
                 }
                 WebPage::Text(text) => {
                     let text = text.char_indices().nth(plan.offset).map_or("", |(at, _)| &text[at..]);

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use haft_tool::{EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World, json};
-use serde::Deserialize;
+use haft_tool::prelude::*;
 
 use crate::Settings;
 use crate::ops::web_search::{SearchEngine, SearchQuery, SiteFilter, configured, results_text};

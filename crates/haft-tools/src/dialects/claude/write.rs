@@ -2,11 +2,8 @@
 
 use std::path::PathBuf;
 
-use haft_tool::{
-    Effect, EffectKind, JsonSchema, Node, Output, Planned, Planning, Tool, ToolError, World, json,
-    path_to_text,
-};
-use serde::Deserialize;
+use haft_tool::prelude::*;
+use haft_tool::{Node, path_to_text};
 
 use crate::ops::write::write;
 

@@ -2,11 +2,8 @@
 
 use std::path::PathBuf;
 
-use haft_tool::{
-    Bound, Effect, EffectKind, ErrorKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value,
-    World, json, result_schema_of,
-};
-use serde::Deserialize;
+use haft_tool::ErrorKind;
+use haft_tool::prelude::*;
 
 use super::write_file::Confirmation;
 use crate::ops::edit::{Occurrence, Replacement, edit_file};
@@ -47,7 +44,7 @@ impl Tool for ClawftEditFile {
         let replacement = Replacement { old, new, occurrence: Occurrence::Unique, field: "old_text" };
         edit_file(world, &path, "write_file", &replacement).map_err(|error| match error.kind {
             // clawft reports a text that does not occur once as invalid arguments.
-            ErrorKind::TargetNotFound => ToolError { kind: ErrorKind::InvalidArguments, ..error },
+            ErrorKind::TargetNotFound => ToolError::invalid_arguments(error.message),
             _ => error,
         })?;
         Ok(Output::json(json!(Confirmation { message: format!("Successfully edited {}", input.path) })))

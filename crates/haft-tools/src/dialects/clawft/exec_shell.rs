@@ -1,10 +1,6 @@
 //! `exec_shell`: a shell command with separate streams.
 
-use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
-    result_schema_of,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::prelude::*;
 
 use crate::ops::denylist::denied;
 use crate::ops::shell::{self, StreamTexts, shell_argv};

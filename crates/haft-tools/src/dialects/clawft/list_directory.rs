@@ -2,11 +2,7 @@
 
 use std::path::PathBuf;
 
-use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
-    result_schema_of,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::prelude::*;
 
 use crate::ops::list::list;
 

@@ -1,10 +1,6 @@
 //! `memory_read`: the memory, or the paragraphs that match.
 
-use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
-    result_schema_of,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::prelude::*;
 
 use crate::ops::memory::{Memory, paragraphs};
 

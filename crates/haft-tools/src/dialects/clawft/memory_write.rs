@@ -1,10 +1,7 @@
 //! `memory_write`: appends to the memory or replaces it.
 
-use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
-    path_to_text, result_schema_of,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::path_to_text;
+use haft_tool::prelude::*;
 
 use crate::ops::memory::Memory;
 

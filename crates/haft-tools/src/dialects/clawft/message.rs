@@ -1,10 +1,7 @@
 //! `message`: a message to a chat.
 
-use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, Message, Output, Planned, Planning, Tool, ToolError, Value, World,
-    json, result_schema_of,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::Message;
+use haft_tool::prelude::*;
 
 /// Send a message to a chat, for example on Telegram, Slack or Discord. The answer says that it is on its way, not that it arrived.
 #[derive(Deserialize, JsonSchema)]

@@ -2,11 +2,8 @@
 
 use std::path::PathBuf;
 
-use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World,
-    cut_string, json, result_schema_of,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::cut_string;
+use haft_tool::prelude::*;
 
 use crate::ops::prefix::read_prefix;
 

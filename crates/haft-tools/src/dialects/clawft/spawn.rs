@@ -1,10 +1,6 @@
 //! `spawn`: a program with its arguments, without a shell.
 
-use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
-    result_schema_of,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::prelude::*;
 
 use crate::ops::shell::{self, StreamTexts};
 use crate::ops::spawn::{SpawnSlots, quote};

@@ -3,11 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use haft_tool::{
-    Bound, EffectKind, HttpRequest, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World,
-    json, result_schema_of,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::HttpRequest;
+use haft_tool::prelude::*;
 
 use crate::ops::fetch::{body_text, effect, parse_url};
 

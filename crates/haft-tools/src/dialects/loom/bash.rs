@@ -3,11 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use haft_tool::{
-    Bound, Effect, EffectKind, ErrorKind, Exit, JsonBound, JsonSchema, Output, Planned, Planning, Tool,
-    ToolError, Value, World, json, result_schema_of,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::prelude::*;
+use haft_tool::{ErrorKind, Exit, JsonBound};
 
 use crate::ops::shell::{self, StreamTexts, shell_argv};
 

@@ -2,11 +2,8 @@
 
 use std::path::PathBuf;
 
-use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
-    path_to_text, result_schema_of,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::path_to_text;
+use haft_tool::prelude::*;
 
 use crate::ops::list::list;
 

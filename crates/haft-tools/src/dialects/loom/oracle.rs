@@ -1,10 +1,7 @@
 //! `oracle`: a question to another model.
 
-use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, ModelRequest, ModelRole, Output, Planned, Planning, Tool,
-    ToolError, Value, World, json, result_schema_of,
-};
-use serde::Deserialize;
+use haft_tool::prelude::*;
+use haft_tool::{ModelRequest, ModelRole};
 
 use crate::ops::api::host_of;
 use crate::ops::oracle::{OracleAnswer, OracleQuestion, SYSTEM_PROMPT, ask};

@@ -1,10 +1,6 @@
 //! `web_search`: pages for a query, through the Loom server.
 
-use haft_tool::{
-    Bound, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, Value, World, json,
-    result_schema_of,
-};
-use serde::{Deserialize, Serialize};
+use haft_tool::prelude::*;
 
 use crate::Settings;
 use crate::ops::web_search::{SearchEngine, SearchHit, SearchQuery, SiteFilter, configured, loom};

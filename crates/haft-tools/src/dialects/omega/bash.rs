@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use haft_tool::{
-    Bound, Effect, EffectKind, ErrorKind, Exit, Finished, JsonSchema, Output, Planned, Planning, Text, Tool,
-    ToolError, World, json,
-};
-use serde::Deserialize;
+use haft_tool::prelude::*;
+use haft_tool::{ErrorKind, Exit, Finished, Text};
 
 use crate::ops::shell::{self, shell_argv};
 

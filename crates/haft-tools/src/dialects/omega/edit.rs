@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use haft_tool::{Effect, EffectKind, JsonSchema, Output, Planned, Planning, Tool, ToolError, World};
-use serde::Deserialize;
+use haft_tool::prelude::*;
 
 use crate::ops::edit::{Occurrence, Replacement, edit_file};
 

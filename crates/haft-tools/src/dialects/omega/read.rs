@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use haft_tool::{
-    Bound, Effect, EffectKind, JsonSchema, Output, Planned, Planning, Text, Tool, ToolError, World,
-};
-use serde::Deserialize;
+use haft_tool::Text;
+use haft_tool::prelude::*;
 
 use crate::ops::prefix::read_prefix;
 

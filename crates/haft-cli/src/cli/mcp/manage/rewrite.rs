@@ -83,7 +83,8 @@ impl Rewrite {
         let new = (self.splice)(text).map_err(|error| {
             // What the file itself is to blame for has to be put right in it.
             let next = if error.kind == ErrorKind::ExecutionFailed { "; put that right first" } else { "" };
-            ToolError { message: format!("{place}: {}{next}; nothing was changed", error.message), ..error }
+            let message = format!("{place}: {}{next}; nothing was changed", error.message);
+            error.with_message(message)
         })?;
         Ok(new.filter(|new| Some(new.as_str()) != text).map(String::into_bytes))
     }
