@@ -97,6 +97,10 @@ impl Files for LocalFiles {
         self.kind_of(path)
     }
 
+    fn real_path(&self, path: &Path) -> Result<PathBuf, ToolError> {
+        self.real_path_of(path)
+    }
+
     fn open(&self, path: &Path) -> Result<OpenFile, ToolError> {
         self.open_regular(path)
     }

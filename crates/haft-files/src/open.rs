@@ -37,6 +37,12 @@ impl LocalFiles {
         Ok(file_kind(stat::file_type(&self.stat_of(path)?)))
     }
 
+    /// The path that the kernel reports for `path`, links followed.
+    pub(crate) fn real_path_of(&self, path: &Path) -> Result<PathBuf, ToolError> {
+        let (fd, _) = self.open_any(path, os::METADATA_FLAGS)?;
+        Ok(os::path_of(&fd).unwrap_or_else(|| path.to_owned()))
+    }
+
     /// The metadata of `path`, links followed.
     pub(crate) fn stat_of(&self, path: &Path) -> Result<Stat, ToolError> {
         self.open_any(path, os::METADATA_FLAGS).map(|(_, stat)| stat)

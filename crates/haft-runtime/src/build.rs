@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use haft_files::{Root, real_named};
 use haft_ledger::{Ledger, LedgerHandle, NewSession};
-use haft_policy::{Behavior, Policy, Rule, Rules, default_secrets};
+use haft_policy::{Behavior, Policy, Preset, Rule, Rules, default_secrets};
 use haft_sandbox::{Environment, SessionSandbox, TaskTable};
 use haft_tool::net::Authority;
 use haft_tool::{Dialect, ErrorKind, Host, NoHost, Planning, Reads, Sandbox, Scope, ToolError};
@@ -121,6 +121,13 @@ impl Builder {
         });
         if self.any_workspace {
             scope.blocked.push("/".into());
+        }
+        let writes = self.dialects().flat_map(|dialect| dialect.writes);
+        for directory in writes.filter(|_| self.sandbox != Preset::ReadOnly) {
+            let directory = resolved(Path::new(directory))?;
+            if scope.root_of(&directory).is_none() {
+                scope.roots.push(directory);
+            }
         }
         scope.blocked.extend(self.dialects().flat_map(|dialect| dialect.blocked).map(PathBuf::from));
         for root in &scope.roots {

@@ -286,7 +286,7 @@ impl CallDriver {
     /// if it has none.
     fn bound(&self, output: Output, limits: Bound, rest_is_kept: bool) -> Result<Output, ToolError> {
         let call = if rest_is_kept { Some(self.state.record.begin()?) } else { None };
-        Ok(bound::bound(output, limits, call))
+        Ok(bound::bound(output, limits, self.inner.registry.error_form(), call))
     }
 
     fn report(&self, status: impl FnOnce(String, String) -> Execution) {

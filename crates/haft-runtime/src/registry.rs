@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::runtime::WeakRuntime;
-use haft_tool::{AnyTool, Definition, Dialect, ErrorKind, Output, Reads, Resource, ToolError, close_names};
+use haft_tool::{
+    AnyTool, Definition, Dialect, ErrorForm, ErrorKind, Output, Reads, Resource, ToolError, close_names,
+};
 
 /// A tool and its definition, which is made on first use.
 pub(crate) struct RegisteredTool {
@@ -59,6 +61,8 @@ pub struct Registry {
     by_name: HashMap<String, usize>,
     aliases: HashMap<String, String>,
     any_case: bool,
+    errors: ErrorForm,
+    listed_last: &'static [&'static str],
     allowed: Option<HashSet<String>>,
     disabled: HashSet<String>,
 }
@@ -66,7 +70,12 @@ pub struct Registry {
 impl Registry {
     /// A registry of a dialect's tools, under its names and aliases.
     pub fn of(dialect: &Dialect) -> Self {
-        let mut registry = Self { any_case: dialect.any_case, ..Self::default() };
+        let mut registry = Self {
+            any_case: dialect.any_case,
+            errors: dialect.errors,
+            listed_last: dialect.listed_last,
+            ..Self::default()
+        };
         for tool in &dialect.tools {
             registry.register(Arc::clone(tool));
         }
@@ -137,6 +146,16 @@ impl Registry {
     /// All tools that are offered.
     pub(crate) fn offered(&self) -> impl Iterator<Item = &Arc<RegisteredTool>> {
         self.entries.iter().filter(|entry| self.is_allowed(entry.tool.name()))
+    }
+
+    /// Whether the tool is listed after those of servers.
+    pub(crate) fn is_listed_last(&self, name: &str) -> bool {
+        self.listed_last.contains(&name)
+    }
+
+    /// How errors are written for the model.
+    pub(crate) fn error_form(&self) -> ErrorForm {
+        self.errors
     }
 
     /// The names of all tools, offered or not.

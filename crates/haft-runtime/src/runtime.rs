@@ -131,8 +131,13 @@ impl Runtime {
 
     /// The tools that are offered, as callers see them.
     pub fn definitions(&self) -> Vec<Definition> {
-        let foreign = self.inner.source_tools().map(|tool| tool.definition());
-        self.inner.registry.definitions().into_iter().chain(foreign).collect()
+        let registry = &self.inner.registry;
+        let mut definitions = registry.definitions();
+        let last: Vec<_> =
+            definitions.extract_if(.., |definition| registry.is_listed_last(&definition.name)).collect();
+        definitions.extend(self.inner.source_tools().map(|tool| tool.definition()));
+        definitions.extend(last);
+        definitions
     }
 
     /// Connects the sources that are not connected yet, for at most `limit`. Blocks.

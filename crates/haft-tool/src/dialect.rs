@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{AnyTool, ErrorKind, Reads, ToolError, close_names};
+use crate::{AnyTool, ErrorForm, ErrorKind, Reads, ToolError, close_names};
 
 /// A named set of tools in a vocabulary that models know.
 #[derive(Clone)]
@@ -18,8 +18,14 @@ pub struct Dialect {
     pub any_case: bool,
     /// Where its tools may read.
     pub reads: Reads,
+    /// Directories outside the workspace that its tools and commands may write.
+    pub writes: &'static [&'static str],
     /// Paths that its tools never write, whatever the scope says.
     pub blocked: &'static [&'static str],
+    /// How its errors are written for the model.
+    pub errors: ErrorForm,
+    /// Tools that are listed after those of MCP servers.
+    pub listed_last: &'static [&'static str],
     /// Files outside the workspace that a tool may touch because the user's settings name them.
     pub keeps: Vec<(&'static str, PathBuf)>,
     /// Hosts that a tool reaches by default, as `host` or `host:port`.

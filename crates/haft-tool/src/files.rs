@@ -110,6 +110,8 @@ pub type OpenContent<'a> = dyn Fn(&FileNode) -> Result<Box<dyn Read + Send>, Too
 pub trait Files: Send + Sync {
     /// The type of `path`, links followed.
     fn kind(&self, path: &Path) -> Result<FileKind, ToolError>;
+    /// The path with all links resolved.
+    fn real_path(&self, path: &Path) -> Result<PathBuf, ToolError>;
     /// Opens a regular file for reading. Anything else is an error and never blocks.
     fn open(&self, path: &Path) -> Result<OpenFile, ToolError>;
     /// The first `limit` entries of a directory by name, and how many it has in all.

@@ -14,6 +14,7 @@ mod configuration;
 mod dialect;
 mod effect;
 mod error;
+mod error_form;
 mod execution;
 mod files;
 mod host;
@@ -45,6 +46,7 @@ pub use configuration::{Configuration, Setting};
 pub use dialect::Dialect;
 pub use effect::{Effect, EffectKind, SideEffect};
 pub use error::{ErrorKind, ToolError};
+pub use error_form::ErrorForm;
 pub use execution::{Execution, Outcome, Progress, now_ms};
 pub use files::{
     DirEntry, EditFn, FileKind, FileVisitor, Files, OpenContent, OpenFile, Restore, WalkRequest, WalkedFile,

@@ -64,12 +64,21 @@ fn test_truncate_output_long() {
 
 #[tokio::test]
 async fn test_is_write_blocked_allows_workspace() {
+    let temporary = tempfile::tempdir_in("/tmp").unwrap();
     for preset in [Preset::Workspace, Preset::Sandbox, Preset::Rx, Preset::Rwx] {
         let omega = RuntimeFixture::with(|builder| builder.dialect(haft::omega()).sandbox(preset));
         omega.text("write", json!({"file_path": omega.path("a.txt"), "content": "x"})).await;
         omega.text("bash", json!({"command": "echo y >> a.txt"})).await;
         assert_eq!(omega.read("a.txt"), "xy\n", "{preset}");
+        let path = temporary.path().join(preset.to_string());
+        omega.text("write", json!({"file_path": path, "content": "x"})).await;
+        omega.text("bash", json!({"command": format!("echo y >> {}", path.display())})).await;
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "xy\n", "{preset}");
     }
+    let read_only = RuntimeFixture::with(|builder| builder.dialect(haft::omega()).sandbox(Preset::ReadOnly));
+    let path = temporary.path().join("read-only");
+    let output = read_only.call("write", json!({"file_path": path, "content": "x"})).await.output;
+    assert!(output.is_error() && !path.exists(), "{}", output.as_text());
     for path in
         ["/home/u/.omega/workspace/a", "/home/u/.omega/skills/b", "/tmp/c", "/usr/local/d", "/binaries"]
     {
@@ -235,7 +244,7 @@ async fn the_blocklist_holds_in_every_mode_and_through_links() {
 
 #[tokio::test]
 async fn rwx_writes_anywhere_off_the_blocklist_and_the_others_do_not() {
-    let elsewhere = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir_in("/var/tmp").unwrap();
     let path = elsewhere.path().join("new/a.txt");
     for (preset, works) in [(Preset::Sandbox, false), (Preset::Rx, false), (Preset::Rwx, true)] {
         let omega = RuntimeFixture::with(|builder| builder.dialect(haft::omega()).sandbox(preset));

@@ -1,6 +1,6 @@
 //! bound: a long result is cut, with a notice that says what is missing.
 
-use haft_tool::{Bound, Content, Output, SideEffect};
+use haft_tool::{Bound, Content, ErrorForm, Output, SideEffect};
 
 /// The text to keep in the ledger because `bound` will cut it and the call cannot be repeated.
 pub(crate) fn worth_keeping(output: &Output, bound: Bound, side_effect: SideEffect) -> Option<String> {
@@ -24,7 +24,7 @@ pub(crate) fn worth_keeping(output: &Output, bound: Bound, side_effect: SideEffe
 
 /// Cuts each text of the output once, or the one JSON value that it is. `kept_in` is the call under which the ledger has
 /// the whole text.
-pub(crate) fn bound(mut output: Output, bound: Bound, kept_in: Option<i64>) -> Output {
+pub(crate) fn bound(mut output: Output, bound: Bound, errors: ErrorForm, kept_in: Option<i64>) -> Output {
     let failed = output.is_error();
     if let (Some(json), Some(value)) = (bound.json, &mut output.structured) {
         let cut = json.apply(value);
@@ -40,6 +40,13 @@ pub(crate) fn bound(mut output: Output, bound: Bound, kept_in: Option<i64>) -> O
             let rest = kept_in.map(|call| format!("the rest: haft show {call} --output"));
             let (shown, _) = bound.apply(std::mem::take(text), rest);
             *text = shown.into();
+        }
+    }
+    match (output.error_kind, errors) {
+        (None, _) | (_, ErrorForm::Message) => {}
+        (Some(kind), errors) => {
+            let text = errors.write(kind, output.as_text(), output.structured.as_ref()).into();
+            output.content = vec![Content::Text { text }];
         }
     }
     output

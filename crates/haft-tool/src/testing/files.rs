@@ -111,6 +111,10 @@ impl Files for MemoryFiles {
         }
     }
 
+    fn real_path(&self, path: &Path) -> Result<PathBuf, ToolError> {
+        self.kind(path).map(|_| path.to_owned())
+    }
+
     fn open(&self, path: &Path) -> Result<OpenFile, ToolError> {
         match self.node(path) {
             Node::Absent => Err(not_found(path)),

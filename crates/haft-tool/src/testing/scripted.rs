@@ -55,14 +55,19 @@ impl Processes for ScriptedProcesses {
 /// HTTP whose responses are scripted.
 #[derive(Debug, Default)]
 pub struct ScriptedHttp {
-    responses: Mutex<VecDeque<HttpResponse>>,
+    responses: Mutex<VecDeque<Result<HttpResponse, ToolError>>>,
     requests: Mutex<Vec<HttpRequest>>,
 }
 
 impl ScriptedHttp {
     /// Adds the response to the next request. Its `url` is replaced by that of the request.
     pub fn push(&self, response: HttpResponse) {
-        lock(&self.responses).push_back(response);
+        lock(&self.responses).push_back(Ok(response));
+    }
+
+    /// Adds an error instead of a response, such as a timeout.
+    pub fn push_error(&self, error: ToolError) {
+        lock(&self.responses).push_back(Err(error));
     }
 
     /// Adds a response with a body.
@@ -91,7 +96,7 @@ impl Http for ScriptedHttp {
         lock(&self.requests).push(request.clone());
         let response = lock(&self.responses).pop_front();
         let response = response
-            .ok_or_else(|| ToolError::failed(format!("no response is scripted for {}", request.url)))?;
+            .ok_or_else(|| ToolError::failed(format!("no response is scripted for {}", request.url)))??;
         Ok(HttpResponse { url: request.url.clone(), ..response })
     }
 }

@@ -12,6 +12,8 @@ pub(crate) struct FilePrefix {
     pub(crate) bytes: Vec<u8>,
     /// How many bytes of the file follow.
     pub(crate) missing_bytes: u64,
+    /// Whether the limit was inside a character, which was left out.
+    pub(crate) split_character: bool,
 }
 
 impl FilePrefix {
@@ -39,13 +41,14 @@ pub(crate) fn read_prefix(world: &dyn World, path: &Path, max_bytes: u64) -> Res
         .map_err(|error| ToolError::io(format!("read {}", path.display()), &error))?;
     let read = bytes.len() as u64;
     if read <= max_bytes {
-        return Ok(FilePrefix { bytes, missing_bytes: 0 });
+        return Ok(FilePrefix { bytes, missing_bytes: 0, split_character: false });
     }
     bytes.pop();
     let end = last_boundary(&bytes);
+    let split_character = end < bytes.len();
     bytes.truncate(end);
     let missing_bytes = size.max(read) - bytes.len() as u64;
-    Ok(FilePrefix { bytes, missing_bytes })
+    Ok(FilePrefix { bytes, missing_bytes, split_character })
 }
 
 /// The end of the last whole character.

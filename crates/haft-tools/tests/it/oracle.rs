@@ -61,6 +61,12 @@ fn oracle_retries_temporary_errors_only() {
         );
         assert!(result.is_ok() && world.http.requests().len() == 2, "{status}");
     }
+    let world = fixture_world([]);
+    world.http.push_error(ToolError::new(ErrorKind::Timeout, "no response in time"));
+    world.http.push(reply(200, ANSWER));
+    let dialect = loom(json!({"loom": {"server_url": SERVER}}));
+    let result = call(&world, &dialect, "oracle", json!({"query": "q"}));
+    assert!(result.is_ok() && world.http.requests().len() == 2, "{result:?}");
     for (status, kind) in [
         (400, ErrorKind::ExecutionFailed),
         (500, ErrorKind::ExecutionFailed),

@@ -1,6 +1,6 @@
 //! `exec_shell` and `spawn`.
 
-use haft::{Call, CallOptions, ErrorKind, json};
+use haft::{Call, CallOptions, ErrorKind, Value, json};
 
 use crate::clawft::clawft;
 use crate::fixture::runtime::fields;
@@ -24,12 +24,13 @@ async fn exec_shell_ends_with_its_time_and_keeps_what_was_written() {
     let output =
         clawft.call("exec_shell", json!({"command": "echo kept; sleep 600", "timeout": 5.5})).await.output;
     assert_eq!(output.error_kind, Some(ErrorKind::Timeout));
-    assert!(output.as_text().starts_with("Timed out after 5.5 seconds"), "{}", output.as_text());
-    assert_eq!(output.structured.unwrap()["stdout"], "kept\n");
+    let error: Value = serde_json::from_str(&output.as_text()).unwrap();
+    assert!(error["error"].as_str().unwrap().starts_with("Timed out after 5.5 seconds"), "{error}");
+    assert_eq!((&error["kind"], &error["stdout"]), (&json!("Timeout"), &json!("kept\n")));
     let long = clawft.value("exec_shell", json!({"command": "echo x", "timeout": 100_000})).await;
     assert_eq!(long["stdout"], "x\n", "too much is taken as the most");
     let none = clawft.fails("exec_shell", json!({"command": "sleep 600", "timeout": -1})).await;
-    assert_eq!((none.0, &none.1[..25]), (ErrorKind::Timeout, "Timed out after 0 seconds"));
+    assert!(none.0 == ErrorKind::Timeout && none.1.contains("Timed out after 0 seconds"), "{none:?}");
 }
 
 #[tokio::test]
@@ -41,7 +42,7 @@ async fn exec_shell_refuses_what_is_on_the_denylist_and_nothing_else() {
     {
         let (kind, said) = clawft.fails("exec_shell", json!({"command": command})).await;
         assert_eq!(kind, ErrorKind::PermissionDenied, "{command}");
-        assert!(said.ends_with("which is on the denylist"), "{said}");
+        assert!(said.contains("which is on the denylist"), "{said}");
     }
     for command in ["rm -rf /tmp/haft-no-such-thing", "grep shutdown log", "echo 'rm -rf /'"] {
         assert_eq!(

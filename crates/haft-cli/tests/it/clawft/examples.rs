@@ -37,6 +37,18 @@ fn clawfts_examples_give_the_documented_shape() {
         "exit_code": 0, "stdout": "test --release\n", "stderr": "", "command": "echo", "description": "Run tests",
     });
     assert_eq!(call("spawn", spawned), expected);
+
+    for (tool, arguments, kind) in [
+        ("read_file", json!({"path": "missing"}), "FileNotFound"),
+        ("read_file", json!({}), "InvalidArgs"),
+        ("write_file", json!({"path": "../x", "content": ""}), "InvalidPath"),
+        ("exec_shell", json!({"command": "echo a; sleep 60", "timeout": 1}), "Timeout"),
+        ("no_such_tool", json!({}), "NotFound"),
+    ] {
+        let ran = cli.haft(&["call", "--dialect", "clawft", tool, &arguments.to_string()]);
+        let error: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!((&fields(&error)[..2], &error["kind"]), (&["error", "kind"][..], &json!(kind)), "{tool}");
+    }
 }
 
 #[test]

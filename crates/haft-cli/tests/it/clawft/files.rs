@@ -35,7 +35,7 @@ async fn edit_file_needs_exactly_one_occurrence() {
     assert_eq!(clawft.read("a.rs"), "1 two two");
     let (kind, said) = clawft.fails("edit_file", edit("two", "2")).await;
     assert_eq!(kind.clawft_name(), "InvalidArgs");
-    assert!(said.starts_with("old_text was found 2 times in") && !said.contains("replace_all"), "{said}");
+    assert!(said.contains("old_text was found 2 times in") && !said.contains("replace_all"), "{said}");
     for old in ["three", ""] {
         assert_eq!(clawft.fails("edit_file", edit(old, "3")).await.0, ErrorKind::InvalidArguments, "{old}");
     }

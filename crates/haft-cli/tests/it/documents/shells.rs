@@ -77,5 +77,5 @@ async fn where_no_process_can_be_started_clawfts_spawn_fails() {
     recorder.refuse("processes cannot be started on this platform");
     let (kind, said) = clawft.fails("spawn", json!({"command": "true"})).await;
     assert_eq!(kind.clawft_name(), "ExecutionFailed");
-    assert_eq!(said, "processes cannot be started on this platform");
+    assert!(said.contains("processes cannot be started on this platform"), "{said}");
 }

@@ -47,7 +47,7 @@ async fn one_failing_edit_leaves_the_file_untouched() {
     loom.file("a.txt", "one two");
     let (kind, said) = loom.fails("edit_file", edits("a.txt", &[("one", "1"), ("three", "3")])).await;
     assert_eq!(kind, ErrorKind::TargetNotFound);
-    assert!(said.starts_with("edits[1]: old_str was not found in"), "{said}");
+    assert!(said.starts_with("TargetNotFound: edits[1]: old_str was not found in"), "{said}");
     assert_eq!(loom.read("a.txt"), "one two");
     assert_eq!(loom.fails("edit_file", edits("none", &[("a", "b")])).await.0, ErrorKind::TargetNotFound);
     assert!(!loom.root().join("none").exists());

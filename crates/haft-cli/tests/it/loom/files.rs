@@ -9,7 +9,9 @@ use crate::loom::loom;
 async fn read_file_gives_path_contents_and_whether_it_is_all() {
     let loom = loom();
     let path = loom.file("src/a.txt", "grüße\n");
-    for spelled in ["src/a.txt", "./src/../src/a.txt", &path] {
+    std::os::unix::fs::symlink("src", loom.root().join("link")).unwrap();
+    std::os::unix::fs::symlink("src/a.txt", loom.root().join("file")).unwrap();
+    for spelled in ["src/a.txt", "./src/../src/a.txt", &path, "link/a.txt", "file"] {
         let read = loom.value("read_file", json!({"path": spelled})).await;
         assert_eq!(read, json!({"path": path, "contents": "grüße\n", "truncated": false}));
         assert_eq!(fields(&read), ["path", "contents", "truncated"]);
@@ -36,7 +38,9 @@ async fn read_file_reads_one_mebibyte_unless_told_otherwise() {
 async fn read_file_cuts_between_characters_and_shows_what_is_no_text() {
     let loom = loom();
     loom.file("a", "ab日本");
-    for (most, contents) in [(1, "a"), (2, "ab"), (3, "ab"), (4, "ab"), (5, "ab日"), (0, ""), (-7, "")] {
+    for (most, contents) in
+        [(1, "a"), (2, "ab"), (3, "ab\u{fffd}"), (4, "ab\u{fffd}"), (5, "ab日"), (0, ""), (-7, "")]
+    {
         let read = loom.value("read_file", json!({"path": "a", "max_bytes": most})).await;
         assert_eq!((read["contents"].as_str(), &read["truncated"]), (Some(contents), &json!(true)), "{most}");
     }
@@ -50,7 +54,11 @@ async fn read_file_and_list_files_fail_with_the_documented_kinds() {
     let loom = loom();
     std::os::unix::fs::symlink("/etc", loom.root().join("link")).unwrap();
     loom.file("file", "");
-    let kind = async |tool: &str, arguments: Value| loom.fails(tool, arguments).await.0;
+    let kind = async |tool: &str, arguments: Value| {
+        let (kind, text) = loom.fails(tool, arguments).await;
+        assert!(text.starts_with(&format!("{}: ", kind.loom_name())), "{text}");
+        kind
+    };
     assert_eq!(kind("read_file", json!({"path": "none"})).await, ErrorKind::FileNotFound);
     assert_eq!(kind("list_files", json!({"root": "none"})).await, ErrorKind::FileNotFound);
     for path in ["/etc/passwd", "../../../etc/passwd", "link/passwd"] {

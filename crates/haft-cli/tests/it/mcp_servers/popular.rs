@@ -58,6 +58,7 @@ fn their_tools_are_named_after_them_and_come_behind_the_built_in_ones() {
     assert!(fixture.tools(&["--dialect", "omega"]).contains(&"mcp__good__echo".to_owned()));
     let clawft = fixture.tools(&["--dialect", "clawft"]);
     assert!(clawft.contains(&"good__echo".to_owned()), "{clawft:?}");
+    assert_eq!(clawft.last().unwrap(), "message", "registered after the tools of servers");
     assert!(!clawft.iter().any(|name| name.starts_with("mcp__")), "{clawft:?}");
 
     let shown = fixture.json(&["tools", "mcp__good__structured", "--format", "anthropic"]);

@@ -22,7 +22,7 @@ mod write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haft_tool::{Dialect, Planning, Reads, ToolError};
+use haft_tool::{Dialect, ErrorForm, Planning, Reads, ToolError};
 
 use crate::Settings;
 
@@ -55,7 +55,10 @@ pub fn dialect(settings: &Settings) -> Dialect {
         aliases: &[("FileRead", "Read"), ("FileWrite", "Write"), ("FileEdit", "Edit"), ("Task", "Agent")],
         any_case: false,
         reads: Reads::Everywhere,
+        writes: &[],
         blocked: &[],
+        errors: ErrorForm::Message,
+        listed_last: &[],
         keeps: Vec::new(),
         asks: Vec::new(),
     }

@@ -14,7 +14,7 @@ mod write_file;
 
 use std::sync::Arc;
 
-use haft_tool::{Bound, Dialect, ErrorKind, Exit, Output, Reads, Tool, ToolError, Value};
+use haft_tool::{Bound, Dialect, ErrorForm, ErrorKind, Exit, Output, Reads, Tool, ToolError, Value};
 
 use crate::Settings;
 use crate::ops::memory::Memory;
@@ -48,7 +48,10 @@ pub fn dialect(settings: &Settings) -> Dialect {
         aliases: &[],
         any_case: false,
         reads: Reads::Roots,
+        writes: &[],
         blocked: &[],
+        errors: ErrorForm::Json(ErrorKind::clawft_name),
+        listed_last: &[message::SendMessage::NAME],
         keeps,
         asks: Vec::new(),
     }
@@ -61,6 +64,6 @@ fn run_output(exit: Exit, timeout_secs: f64, result: Value) -> Result<Output, To
         Exit::TimedOut => (ErrorKind::Timeout, format!("Timed out after {timeout_secs} seconds")),
         Exit::Cancelled => (ErrorKind::Interrupted, "Cancelled".to_owned()),
     };
-    let ended = "the command and all it had started were ended; what it had written is in the details";
+    let ended = "the command and all processes it started were killed";
     Err(ToolError::new(kind, format!("{reason}; {ended}")).with_details(result))
 }

@@ -52,6 +52,7 @@ impl Tool for ListFiles {
     }
 
     fn perform(&self, (root, max_entries): (PathBuf, usize), world: &dyn World) -> Result<Output, ToolError> {
+        let root = world.files().real_path(&root)?;
         let entries = list(world, &root, max_entries, false, |entry, is_dir| {
             json!(LoomEntry { path: path_to_text(&root.join(&entry.name)).into_owned(), is_dir })
         })?;

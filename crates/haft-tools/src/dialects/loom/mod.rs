@@ -9,7 +9,7 @@ mod web_search;
 
 use std::sync::Arc;
 
-use haft_tool::{Bound, Dialect, Reads};
+use haft_tool::{Bound, Dialect, ErrorForm, ErrorKind, Reads};
 
 use crate::Settings;
 use crate::settings::LoomSettings;
@@ -34,7 +34,10 @@ pub fn dialect(settings: &Settings) -> Dialect {
         aliases: &[],
         any_case: false,
         reads: Reads::Roots,
+        writes: &[],
         blocked: &[],
+        errors: ErrorForm::Named(ErrorKind::loom_name),
+        listed_last: &[],
         keeps: Vec::new(),
         asks: vec![("oracle", LoomSettings::DEFAULT_HOST), ("web_search", LoomSettings::DEFAULT_HOST)],
     }

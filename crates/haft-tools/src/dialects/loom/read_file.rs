@@ -49,8 +49,12 @@ impl Tool for LoomReadFile {
 
     fn perform(&self, (path, max_bytes): (PathBuf, u64), world: &dyn World) -> Result<Output, ToolError> {
         let prefix = read_prefix(world, &path, max_bytes)?;
-        let contents = prefix.text().unwrap_or_else(|| String::from_utf8_lossy(&prefix.bytes).into_owned());
-        let (path, truncated) = (path_to_text(&path).into_owned(), prefix.missing_bytes > 0);
-        Ok(Output::json(json!(LoomFile { path, contents, truncated })))
+        let mut contents =
+            prefix.text().unwrap_or_else(|| String::from_utf8_lossy(&prefix.bytes).into_owned());
+        if prefix.split_character {
+            contents.push(char::REPLACEMENT_CHARACTER);
+        }
+        let path = path_to_text(&world.files().real_path(&path)?).into_owned();
+        Ok(Output::json(json!(LoomFile { path, contents, truncated: prefix.missing_bytes > 0 })))
     }
 }

@@ -8,7 +8,7 @@ mod write;
 use std::sync::Arc;
 
 use haft_policy::BLOCKLIST;
-use haft_tool::{Bound, Cut, Dialect, Keep, Reads};
+use haft_tool::{Bound, Cut, Dialect, ErrorForm, Keep, Reads};
 
 use crate::Settings;
 
@@ -25,7 +25,10 @@ pub fn dialect(_settings: &Settings) -> Dialect {
         aliases: &[],
         any_case: true,
         reads: Reads::Everywhere,
+        writes: &["/tmp"],
         blocked: BLOCKLIST,
+        errors: ErrorForm::Message,
+        listed_last: &[],
         keeps: Vec::new(),
         asks: Vec::new(),
     }
