@@ -56,7 +56,7 @@ async fn tasks_end_with_their_session() {
         if let Some(haft) = kept {
             let late = haft.call("Bash", json!({"command": "true", "run_in_background": true})).await;
             let said = late.output.as_text();
-            assert_eq!(said, "NoInput can be left running: the session has ended");
+            assert_eq!(said, "Nothing can be left running: the session has ended");
         }
     }
 }
@@ -88,7 +88,7 @@ async fn nothing_of_a_task_outlives_a_killed_session_and_its_changes_are_taken_b
     fs::create_dir(&work).unwrap();
     fs::write(work.join("file0"), "old").unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "ends::victim"])
+        .args(["--exact", "tasks::ends::victim"])
         .env("HAFT_TEST_VICTIM", folder.path())
         .stdout(Stdio::null())
         .spawn()
@@ -97,7 +97,7 @@ async fn nothing_of_a_task_outlives_a_killed_session_and_its_changes_are_taken_b
     assert!(processes(&work).len() >= 3);
     child.kill().unwrap();
     child.wait().unwrap();
-    // The keepers end them; that takes a moment, but nothing stays.
+    // The reapers end them, which is not immediate.
     wait_until(|| processes(&work).is_empty());
 
     let haft = builder(&work, &folder.path().join("home")).build().unwrap();
@@ -124,7 +124,7 @@ fn the_command_line_says_that_nothing_can_live_on_after_its_one_call() {
     let ran = cli.call("Bash", &json!({"command": "sleep 9999", "run_in_background": true}));
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     assert!(
-        ran.stdout.starts_with("NoInput can be left running: `haft call` ends with its one call"),
+        ran.stdout.starts_with("Nothing can be left running: `haft call` ends with its one call"),
         "{}",
         ran.stdout
     );
