@@ -1,4 +1,4 @@
-//! The command line's shape and its help texts.
+//! The arguments of the commands, and their help.
 
 use std::path::PathBuf;
 
@@ -17,11 +17,9 @@ const STYLES: Styles = Styles::styled()
 /// A tool runtime for AI agents: every tool call is scoped, recorded and reversible.
 #[derive(Debug, Parser)]
 #[command(name = "haft", version, styles = STYLES, max_term_width = 100, arg_required_else_help = true)]
-#[command(
-    after_help = "Exit codes: 0 done; 1 the tool or run failed; 2 usage or invalid arguments; 3 denied; \
+#[command(after_help = "Exit codes: 0 success; 1 the call failed; 2 invalid arguments; 3 denied; \
 4 unknown tool or session; 124 timeout; 130 interrupted.\n\
-The ledger is in $HAFT_HOME, else in the user's state directory."
-)]
+The ledger is in $HAFT_HOME, else in the user's state directory.")]
 pub(super) struct Haft {
     #[command(subcommand)]
     pub(super) command: Command,
@@ -31,46 +29,46 @@ pub(super) struct Haft {
 // Only the flags of the typed command are built; building all of them would slow down every start.
 #[command(defer = true)]
 pub(super) enum Command {
-    /// Make one tool call, without a model.
+    /// Call one tool, without a model.
     ///
     /// The result goes to standard output, everything else to standard error. Naming a tool here allows it, as
     /// --allowedTools would. It does not widen the scope: paths outside the workspace still need a rule
     /// (`--allowedTools 'Write(//etc/hosts)'`), a directory (`--add-dir`), or your approval on a terminal.
-    Call(Call),
-    /// Serve Haft's tools over MCP, on standard input and output or over HTTP; or manage the MCP servers that Haft itself uses.
+    Call(CallArgs),
+    /// Serve Haft's tools over MCP, or manage the MCP servers that Haft uses.
     ///
-    /// Every call is scoped, recorded and reversible. A call that needs approval asks the client's user if the client supports
-    /// elicitation; otherwise it is denied with a message that says how to allow it.
-    Mcp(super::mcp::Mcp),
-    /// Run any command in the sandbox: confined by the kernel, recorded, reversible.
+    /// Without a subcommand, serves over standard input and output, or over HTTP with --http. A call that needs approval asks
+    /// the client's user if the client supports elicitation; otherwise it is denied with a message that says how to allow it.
+    Mcp(super::mcp::McpArgs),
+    /// Run a command in the sandbox: confined by the kernel, recorded, reversible.
     ///
     /// It may write the workspace and its own temporary files, read everything except secrets, and has no network unless you
     /// allow it. Streams, terminal and exit code pass through. `haft undo` reverts what it changed.
-    Sandbox(Sandbox),
-    /// Print the tools and their definitions.
-    Tools(Tools),
-    /// List what was done, newest first.
-    Log(Log),
-    /// Show one call: what it was, why it was allowed, what it changed, what its caller saw.
-    Show(Show),
-    /// Undo the last call, a chosen call or a whole session.
+    Sandbox(SandboxArgs),
+    /// List the tools and their parameters, or print their definitions.
+    Tools(ToolsArgs),
+    /// List calls, newest first.
+    Log(LogArgs),
+    /// Show one call: input, decision, changes and result.
+    Show(ShowArgs),
+    /// Undo the last call, a given call or a whole session.
     ///
-    /// Shows what will change and asks. Refuses if a file has changed since. An undo is a call with its own receipt:
+    /// Shows what will change and asks. Refuses if a file has changed since the call. An undo is a call with its own receipt:
     /// `haft redo` or `haft undo ID` reverts it.
-    Undo(Undo),
+    Undo(UndoArgs),
     /// Undo the last undo.
-    Redo(Redo),
-    /// Shrink the ledger: delete the oldest calls and the previous contents they kept.
-    Gc(Gc),
-    /// Show and change settings, with their origin.
-    Config(Config),
-    /// Check what Haft needs on this machine and say how to fix what is missing.
-    Doctor(Doctor),
-    /// Run real calls on a sample project, then undo them. Needs no key and no network.
+    Redo(RedoArgs),
+    /// Delete the oldest calls from the ledger, with the file contents that only they need.
+    Gc(GcArgs),
+    /// Show or change settings.
+    Config(ConfigArgs),
+    /// Check that this machine has what Haft needs.
+    Doctor(DoctorArgs),
+    /// Run a few calls on a sample project and undo them. Needs no API key and no network.
     Demo,
-    /// Print a completion script for your shell.
-    Completion(Completion),
-    /// Print the manual page, for `haft man | man -l -`.
+    /// Print a shell completion script.
+    Completion(CompletionArgs),
+    /// Print the manual page; view it with `haft man | man -l -`.
     Man,
 }
 
@@ -80,27 +78,27 @@ haft call Read '{\"file_path\": \"/etc/hostname\"}'\n  \
 haft call Grep '{\"pattern\": \"fn main\", \"output_mode\": \"content\"}'\n  \
 haft call Write @arguments.json\n  \
 echo '{\"command\": \"ls\"}' | haft call Bash -")]
-pub(super) struct Call {
-    /// The tool's name; `haft tools` lists them.
+pub(super) struct CallArgs {
+    /// Name of the tool; `haft tools` lists them.
     pub(super) tool: String,
-    /// The arguments: a JSON object, @FILE, or - for standard input.
+    /// Arguments of the tool: a JSON object, @FILE, or - for standard input.
     #[arg(value_name = "JSON|@FILE|-", default_value = "{}", allow_hyphen_values = true)]
     pub(super) arguments: String,
-    /// Print the whole result as JSON: content, `is_error`, `error_kind`, structured, receipt.
+    /// Print the result as JSON, with the receipt.
     #[arg(long)]
     pub(super) json: bool,
-    /// Print the result as it goes back to a model of this provider.
+    /// Print the result in the format of this provider.
     #[arg(value_parser = formats(), long, conflicts_with = "json")]
     pub(super) format: Option<ProviderFormat>,
     /// Continue an earlier session instead of starting a new one.
     #[arg(long, value_name = "ID")]
     pub(super) session: Option<String>,
     #[command(flatten)]
-    pub(super) at: At,
+    pub(super) at: SessionArgs,
     #[command(flatten)]
-    pub(super) rules: Rules,
+    pub(super) rules: RuleArgs,
     #[command(flatten)]
-    pub(super) servers: Servers,
+    pub(super) servers: ServerArgs,
 }
 
 #[derive(Debug, Args)]
@@ -108,63 +106,63 @@ pub(super) struct Call {
 haft sandbox -- npm install\n  \
 haft sandbox --network crates.io,static.crates.io,index.crates.io -- cargo fetch\n  \
 haft sandbox --sandbox read-only -- ./suspicious.sh")]
-pub(super) struct Sandbox {
-    /// The program and its arguments.
+pub(super) struct SandboxArgs {
+    /// Program and arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(super) command: Vec<String>,
     /// Timeout in milliseconds.
     #[arg(long, value_name = "MS")]
     pub(super) timeout: Option<u64>,
-    /// Return at once and keep the command running, also when the terminal is closed; its output goes to a file.
+    /// Run the command in the background; its output goes to a file and it survives the terminal.
     #[arg(long)]
     pub(super) detach: bool,
     #[command(flatten)]
-    pub(super) workspace: Workspace,
+    pub(super) workspace: WorkspaceArgs,
     #[command(flatten)]
-    pub(super) scope: Scope,
+    pub(super) scope: ScopeArgs,
 }
 
 // No doc comment, because clap would show it instead of the command's own help.
 #[derive(Debug, Default, Args)]
-pub(super) struct Scope {
-    /// An additional directory that may be changed; repeatable.
+pub(super) struct ScopeArgs {
+    /// Additional directory that may be changed; repeatable.
     #[arg(long = "add-dir", value_name = "DIR")]
     pub(super) directories: Vec<PathBuf>,
-    /// What may be written: workspace, read-only, sandbox, rx, rwx, or off for no sandbox at all [default: workspace].
+    /// What may be written: workspace, read-only, sandbox, rx, rwx, or off for no sandbox [default: workspace].
     #[arg(long, value_name = "PRESET")]
     pub(super) sandbox: Option<Preset>,
-    /// What may be reached: none, all, or domains, for example `crates.io,*.npmjs.org` [default: none].
+    /// Network access: none, all, or domains such as `crates.io,*.npmjs.org` [default: none].
     #[arg(long, value_name = "DOMAINS", value_delimiter = ',')]
     pub(super) network: Option<Vec<String>>,
-    /// A path that may be written although it is guarded or outside the scope; repeatable.
+    /// Path that may be written although it is guarded or outside the scope; repeatable.
     #[arg(long, value_name = "PATH")]
     pub(super) allow_write: Vec<PathBuf>,
-    /// An entry of the list of secrets that commands may read, for example .env; repeatable.
+    /// Secret that commands may read, as named in the list of secrets, for example .env; repeatable.
     #[arg(long, value_name = "SECRET")]
     pub(super) allow_read: Vec<String>,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Tools {
-    /// Print the definitions as JSON in this provider's format.
-    #[arg(value_parser = formats(), long, )]
+pub(super) struct ToolsArgs {
+    /// Print JSON definitions in the format of this provider.
+    #[arg(value_parser = formats(), long)]
     pub(super) format: Option<ProviderFormat>,
-    /// Only this tool, with its parameters.
+    /// Only this tool.
     pub(super) tool: Option<String>,
     #[command(flatten)]
-    pub(super) dialect: Dialect,
+    pub(super) dialect: DialectArgs,
     #[command(flatten)]
-    pub(super) workspace: Workspace,
+    pub(super) workspace: WorkspaceArgs,
     #[command(flatten)]
-    pub(super) servers: Servers,
+    pub(super) servers: ServerArgs,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Log {
-    /// The number of calls to list.
+pub(super) struct LogArgs {
+    /// Number of calls to list.
     #[arg(short = 'n', long, default_value_t = 20)]
     pub(super) limit: usize,
-    /// In every workspace, not only this one.
+    /// List the calls of every workspace.
     #[arg(long)]
     pub(super) all: bool,
     /// Only calls of this session.
@@ -173,21 +171,21 @@ pub(super) struct Log {
     /// Only calls that changed something.
     #[arg(long)]
     pub(super) changes: bool,
-    /// One receipt per line, as JSON.
+    /// Print one JSON receipt per line.
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
-    pub(super) workspace: Workspace,
+    pub(super) workspace: WorkspaceArgs,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Show {
-    /// The call's number, from `haft log`.
+pub(super) struct ShowArgs {
+    /// Number of the call, from `haft log`.
     pub(super) id: i64,
-    /// Print only the full output, also where the caller saw a part of it.
+    /// Print only the full output, even if the caller saw a truncated one.
     #[arg(long)]
     pub(super) output: bool,
-    /// List every change, however many there are.
+    /// List every change.
     #[arg(long)]
     pub(super) all: bool,
     /// Print the receipt as JSON.
@@ -196,40 +194,40 @@ pub(super) struct Show {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Undo {
-    /// The call's number, from `haft log`; the last one that changed something if left out.
+pub(super) struct UndoArgs {
+    /// Number of the call, from `haft log` [default: the last call that changed something].
     pub(super) id: Option<i64>,
-    /// All calls of this session.
+    /// Undo all calls of this session.
     #[arg(long, value_name = "ID", conflicts_with = "id")]
     pub(super) session: Option<String>,
     #[command(flatten)]
-    pub(super) how: How,
+    pub(super) how: UndoFlags,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Redo {
+pub(super) struct RedoArgs {
     #[command(flatten)]
-    pub(super) how: How,
+    pub(super) how: UndoFlags,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct How {
-    /// Do not ask.
+pub(super) struct UndoFlags {
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(super) yes: bool,
     /// Only show what would change.
     #[arg(long, conflicts_with = "yes")]
     pub(super) dry_run: bool,
-    /// Overwrite files that have changed since.
+    /// Overwrite files that have changed since the call.
     #[arg(long)]
     pub(super) force: bool,
     #[command(flatten)]
-    pub(super) workspace: Workspace,
+    pub(super) workspace: WorkspaceArgs,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Gc {
-    /// The largest size of the ledger, for example 500M or 2G.
+pub(super) struct GcArgs {
+    /// Largest size of the ledger, for example 500M or 2G.
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = super::gc::size)]
     pub(super) max_size: u64,
     /// Delete calls older than this, for example 30d or 12h.
@@ -242,102 +240,103 @@ pub(super) struct Gc {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Your own file is $HAFT_CONFIG, else haft/haft.toml in $XDG_CONFIG_HOME or ~/.config. A project may \
-have a haft.toml too; it chooses what yours leaves open (dialect, offer) and may ask and deny more (permissions.ask, \
-permissions.deny), and nothing else.\n\
-Variables count more than files: HAFT_DIALECT, HAFT_OFFER, HAFT_PERMISSION_MODE, HAFT_SANDBOX, HAFT_NETWORK. Flags count \
-most."
+    after_help = "Your settings are in $HAFT_CONFIG, else in haft/haft.toml below $XDG_CONFIG_HOME or ~/.config. A project's \
+haft.toml may set dialect and offer where yours does not, and may add rules to permissions.ask and permissions.deny; \
+everything else in it is ignored.\n\
+Environment variables override both files: HAFT_DIALECT, HAFT_OFFER, HAFT_PERMISSION_MODE, HAFT_SANDBOX, HAFT_NETWORK. \
+Flags override everything."
 )]
-pub(super) struct Config {
+pub(super) struct ConfigArgs {
     #[command(subcommand)]
-    pub(super) action: ConfigAction,
+    pub(super) action: ConfigCommand,
     #[command(flatten)]
-    pub(super) workspace: Workspace,
+    pub(super) workspace: WorkspaceArgs,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum ConfigAction {
-    /// Print every setting, or those below KEY, with value and origin.
+pub(super) enum ConfigCommand {
+    /// Print all settings, or those below KEY, with their origin.
     Show {
-        /// A setting or a table, for example `tools.web_search`.
+        /// Setting or table, for example `tools.web_search`.
         key: Option<String>,
-        /// Print them as JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Print one value.
+    /// Print the value of one setting.
     Get {
-        /// The setting.
+        /// Name of the setting.
         key: String,
     },
-    /// Set one value in your own file. The change is recorded; `haft undo` reverts it.
+    /// Change one setting in your file. `haft undo` reverts it.
     Set {
-        /// The setting.
+        /// Name of the setting.
         key: String,
-        /// The value: a word, a number, true, false, or a list with commas.
+        /// Value: a word, a number, true, false, or a comma-separated list.
         #[arg(allow_hyphen_values = true)]
         value: String,
     },
-    /// Print the path of your own file.
+    /// Print the path of your file.
     Path,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Doctor {
-    /// Print the checks as JSON.
+pub(super) struct DoctorArgs {
+    /// Print JSON.
     #[arg(long)]
     pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Completion {
+pub(super) struct CompletionArgs {
+    /// Name of the shell.
     pub(super) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Clone, Args)]
-pub(super) struct Workspace {
-    /// The directory that calls work in [default: the current one].
+pub(super) struct WorkspaceArgs {
+    /// Directory that calls work in [default: the current directory].
     #[arg(long, value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Dialect {
-    /// The vocabulary of the tools [default: claude].
-    #[arg(long, value_name = "D", value_parser = clap::builder::PossibleValuesParser::new(haft_tools::dialects::NAMES.iter().copied()))]
+pub(super) struct DialectArgs {
+    /// Set of tools to offer [default: claude].
+    #[arg(long, value_name = "DIALECT", value_parser = clap::builder::PossibleValuesParser::new(haft_tools::dialects::NAMES.iter().copied()))]
     pub(super) dialect: Option<String>,
-    /// Only these tools, also of other dialects: `Read,loom:bash,omega:*`.
+    /// Offer only these tools; other dialects by prefix: `Read,loom:bash,omega:*`.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(super) tools: Option<Vec<String>>,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct At {
+pub(super) struct SessionArgs {
     #[command(flatten)]
-    pub(super) workspace: Workspace,
+    pub(super) workspace: WorkspaceArgs,
     #[command(flatten)]
-    pub(super) scope: Scope,
+    pub(super) scope: ScopeArgs,
     #[command(flatten)]
-    pub(super) dialect: Dialect,
+    pub(super) dialect: DialectArgs,
 }
 
 // Additional MCP servers.
 #[derive(Debug, Default, Args)]
-pub(super) struct Servers {
-    /// Additional MCP servers: a file like .mcp.json, or its JSON; repeatable.
+pub(super) struct ServerArgs {
+    /// Additional MCP servers: a file like .mcp.json, or its content; repeatable.
     #[arg(long, value_name = "FILE|JSON")]
     pub(super) mcp_config: Vec<String>,
-    /// Only the servers of --mcp-config, none of haft.toml and .mcp.json.
+    /// Use only the servers of --mcp-config.
     #[arg(long)]
     pub(super) strict_mcp_config: bool,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Rules {
-    /// What runs without asking: scoped (the default), default, acceptEdits, plan, dontAsk, bypassPermissions.
+pub(super) struct RuleArgs {
+    /// Which calls ask: scoped (the default), default, acceptEdits, plan, dontAsk or bypassPermissions.
     #[arg(long, value_name = "MODE")]
     pub(super) permission_mode: Option<Mode>,
-    /// Allow rules, for example 'Bash(git *)' or 'Write(//etc/hosts)'; repeatable.
+    /// Allow calls that match, for example 'Bash(git *)' or 'Write(//etc/hosts)'; repeatable.
     #[arg(
         long = "allowedTools",
         visible_alias = "allowed-tools",
@@ -345,7 +344,7 @@ pub(super) struct Rules {
         value_delimiter = ','
     )]
     pub(super) allowed: Vec<String>,
-    /// Deny rules; they win over everything else.
+    /// Deny calls that match; overrides every other rule; repeatable.
     #[arg(
         long = "disallowedTools",
         visible_alias = "disallowed-tools",

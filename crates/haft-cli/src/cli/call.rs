@@ -10,22 +10,22 @@ use haft_tool::{Arguments, Call, Cancel, Content, Message, Receipt, SideEffect, 
 
 use super::args;
 use super::exit::{Exit, code};
-use super::screen::{self, BAD, FAINT, painted};
+use super::screen::{self, BAD, FAINT, styled};
 use super::setup::Setup;
-use super::{Done, terminal};
+use super::{CommandResult, terminal};
 use haft::formats::{self, ProviderFormat};
 
-/// The most bytes that arguments may have; a call that needs more wants a file, not an argument.
-const MOST_ARGUMENT_BYTES: u64 = 64 << 20;
+/// Largest arguments. A call that needs more should name a file.
+const MAX_ARGUMENT_BYTES: u64 = 64 << 20;
 
-pub(super) fn run(args: args::Call) -> Done {
+pub(super) fn run(args: args::CallArgs) -> CommandResult {
     let arguments = read_arguments(&args.arguments)?;
     let setup = Setup::load(&args.at.workspace)?;
     let entries = setup.entries(&args.servers)?;
-    let choice = setup.choice(&args.at.dialect)?;
+    let choice = setup.tool_selection(&args.at.dialect)?;
     let named = choice.registry()?.get(&args.tool).map(|tool| (tool.name().to_owned(), tool.side_effect()));
     let (builder, servers) =
-        setup.holding(entries, &args.at.dialect, choice.into_builder(setup.builder()))?;
+        setup.add_servers(entries, &args.at.dialect, choice.into_builder(setup.builder()))?;
     let mut builder = setup.rules(&args.rules, setup.scope(&args.at.scope, builder)?);
     if let Some(session) = args.session {
         builder = builder.session(session);
@@ -35,20 +35,22 @@ pub(super) fn run(args: args::Call) -> Done {
         builder = builder.allow(named_tool, "named on the command line");
     }
     let builder = builder.asker(terminal::asker()).no_tasks(
-        "`haft call` ends with its one call, and everything it has started with it; run the command in the \
-         foreground, or make the call from a program that stays, through the library",
+        "`haft call` exits after one call, so it cannot run a command in the background. Run it in the foreground, or use \
+         `haft sandbox --detach`",
     );
-    // This process ends with the call, and the kernel takes everything down faster than we could.
+    // The process exits after the call; the kernel frees everything faster.
     let runtime = ManuallyDrop::new(builder.build()?);
 
     let cancel = Cancel::new();
     let call = Call::new("call_1", &args.tool, arguments);
-    // A tool that waits for the person has the terminal to itself.
+    // A tool that waits for the user has the terminal to itself.
     let blocks = named.is_some_and(|(_, side_effect)| side_effect == SideEffect::Blocking);
-    let waiting = if blocks { terminal::Waiting::silent() } else { terminal::Waiting::on(&args.tool) };
-    let options = CallOptions { cancel: cancel.clone(), watch: waiting.watch(), ..CallOptions::default() };
+    let status_line =
+        if blocks { terminal::StatusLine::silent() } else { terminal::StatusLine::on(&args.tool) };
+    let options =
+        CallOptions { cancel: cancel.clone(), watch: status_line.watch(), ..CallOptions::default() };
     let result = terminal::wait(&cancel, runtime.run(call, options))?;
-    drop(waiting);
+    drop(status_line);
     servers.close();
     runtime.clear_session_directories();
     match args.format {
@@ -63,7 +65,10 @@ pub(super) fn run(args: args::Call) -> Done {
     let lost = setup.host.close();
     for lost in &lost {
         let Message { channel, chat_id, .. } = &lost.message;
-        screen::error(&format!("the message to {channel} {chat_id} did not arrive: {}", lost.error.message));
+        screen::error(&format!(
+            "the message to {channel} {chat_id} was not delivered: {}",
+            lost.error.message
+        ));
     }
     let done = if lost.is_empty() { Exit::Done } else { Exit::Failed };
     Ok(result.output.error_kind.map_or(done, code))
@@ -71,12 +76,14 @@ pub(super) fn run(args: args::Call) -> Done {
 
 fn read_arguments(given: &str) -> Result<Arguments, ToolError> {
     let bytes = match given.strip_prefix('@') {
-        _ if given == "-" => read_bounded(std::io::stdin().lock(), MOST_ARGUMENT_BYTES).map_err(|error| ToolError::io("read standard input", &error))?.ok_or_else(|| {
-            ToolError::invalid_arguments(format!(
-                "the arguments on standard input have more than {MOST_ARGUMENT_BYTES} bytes, which is the limit"
-            ))
-        })?,
-        Some(path) => read_named(Path::new(path), MOST_ARGUMENT_BYTES)
+        _ if given == "-" => read_bounded(std::io::stdin().lock(), MAX_ARGUMENT_BYTES)
+            .map_err(|error| ToolError::io("read standard input", &error))?
+            .ok_or_else(|| {
+                ToolError::invalid_arguments(format!(
+                    "the arguments on standard input exceed the limit of {MAX_ARGUMENT_BYTES} bytes"
+                ))
+            })?,
+        Some(path) => read_named(Path::new(path), MAX_ARGUMENT_BYTES)
             .map_err(|error| ToolError::invalid_arguments(format!("the arguments: {}", error.message)))?,
         None => return Ok(Arguments::from(given)),
     };
@@ -89,9 +96,9 @@ fn show(result: &CallResult) {
     screen::result(&result.output.as_text());
     let receipt = &result.receipt;
     if let Some(kind) = result.output.error_kind {
-        screen::note(&format!("{}: {} (call {})", painted(BAD, &receipt.tool), kind, receipt.id));
+        screen::note(&format!("{}: {} (call {})", styled(BAD, &receipt.tool), kind, receipt.id));
     } else if !receipt.changes.is_empty() && std::io::stderr().is_terminal() {
-        screen::note(&painted(FAINT, &format!("call {0}; take it back with: haft undo {0}", receipt.id)));
+        screen::note(&styled(FAINT, &format!("call {0}; to undo it: haft undo {0}", receipt.id)));
     }
 }
 

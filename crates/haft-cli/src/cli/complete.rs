@@ -1,20 +1,20 @@
-//! `haft completion` and `haft man`: made from the one definition of the command line.
+//! `haft completion` and `haft man`: generated from the definition of the command line.
 
 use clap::{Command, CommandFactory};
 use haft_tool::ToolError;
 
-use super::args::{Completion, Haft};
+use super::args::{CompletionArgs, Haft};
 use super::exit::Exit;
-use super::{Done, screen};
+use super::{CommandResult, screen};
 
-pub(super) fn completion(args: &Completion) -> Exit {
+pub(super) fn completion(args: &CompletionArgs) -> Exit {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut whole(), "haft", &mut script);
     screen::result(&String::from_utf8_lossy(&script));
     Exit::Done
 }
 
-pub(super) fn man() -> Done {
+pub(super) fn man() -> CommandResult {
     let mut page = Vec::new();
     let failed = |error: std::io::Error| ToolError::io("write the manual page", &error);
     let mut command = whole();
@@ -27,7 +27,7 @@ pub(super) fn man() -> Done {
     Ok(Exit::Done)
 }
 
-/// The command line with the flags of every command, which are otherwise made only for the one that was typed.
+/// The command line with the flags of every command; normally only those of the typed command are built.
 fn whole() -> Command {
     Haft::command().mut_subcommands(|command| {
         let name = command.get_name().to_owned();

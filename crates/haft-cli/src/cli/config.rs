@@ -1,33 +1,30 @@
-//! `haft config`: what is set, where it comes from, and how to change it.
+//! `haft config`: shows and changes settings.
 
 use std::mem::ManuallyDrop;
 
 use haft_runtime::CallOptions;
-use haft_tool::{Call, Cancel, Setting, ToolError, Value, json};
+use haft_tool::{Call, Cancel, Setting, Value, json};
 
-use super::args::{self, ConfigAction};
+use super::args::{self, ConfigCommand};
 use super::exit::{Exit, code};
-use super::screen::{self, FAINT, NAME, painted};
+use super::screen::{self, FAINT, NAME, styled};
 use super::setup::Setup;
-use super::{Done, terminal};
-use crate::config::user_file;
+use super::{CommandResult, terminal};
+use crate::config::required_user_file;
 use haft::selection::ToolSelection;
 
-/// The tool that changes settings, so that there is one way to change them.
+/// Settings are changed through the tool, so that the change is recorded.
 const TOOL: &str = "Config";
 
-pub(super) fn run(args: &args::Config) -> Done {
+pub(super) fn run(args: &args::ConfigArgs) -> CommandResult {
     match &args.action {
-        ConfigAction::Path => {
-            let path = user_file()?.ok_or_else(|| {
-                ToolError::failed("there is no place for a haft.toml: neither HOME nor HAFT_CONFIG is set")
-            })?;
-            screen::result(&path.display().to_string());
+        ConfigCommand::Path => {
+            screen::result(&required_user_file()?.display().to_string());
         }
-        ConfigAction::Show { key, json } => {
+        ConfigCommand::Show { key, json } => {
             let config = Setup::load(&args.workspace)?.config;
             let all = match key {
-                Some(key) => config.chosen(key)?,
+                Some(key) => config.matching(key)?,
                 None => config.settings()?,
             };
             if *json {
@@ -36,7 +33,7 @@ pub(super) fn run(args: &args::Config) -> Done {
                 screen::out(&shown(&all));
             }
         }
-        ConfigAction::Get { key } => {
+        ConfigCommand::Get { key } => {
             let setting = Setup::load(&args.workspace)?.config.setting(key)?;
             match setting.value {
                 Value::Null => {}
@@ -44,7 +41,7 @@ pub(super) fn run(args: &args::Config) -> Done {
                 value => screen::result(&value.to_string()),
             }
         }
-        ConfigAction::Set { key, value } => return set(args, key, value),
+        ConfigCommand::Set { key, value } => return set(args, key, value),
     }
     Ok(Exit::Done)
 }
@@ -52,13 +49,13 @@ pub(super) fn run(args: &args::Config) -> Done {
 fn shown(all: &[Setting]) -> String {
     let line = |setting: &Setting| {
         let value = if setting.value.is_null() { "-".to_owned() } else { setting.value.to_string() };
-        let origin = painted(FAINT, &format!("# {}", screen::harmless(&setting.origin)));
-        format!("{} = {}  {origin}\n", painted(NAME, &setting.name), screen::harmless(&value))
+        let origin = styled(FAINT, &format!("# {}", screen::sanitize(&setting.origin)));
+        format!("{} = {}  {origin}\n", styled(NAME, &setting.name), screen::sanitize(&value))
     };
     all.iter().map(line).collect()
 }
 
-fn set(args: &args::Config, key: &str, value: &str) -> Done {
+fn set(args: &args::ConfigArgs, key: &str, value: &str) -> CommandResult {
     let setup = Setup::load(&args.workspace)?;
     let choice = ToolSelection::new("claude", Some(&[TOOL.to_owned()]), &setup.config.values.tools)?;
     let builder = choice.into_builder(setup.builder()).allow(format!("{TOOL}({key})"), "haft config set");
@@ -70,7 +67,7 @@ fn set(args: &args::Config, key: &str, value: &str) -> Done {
     let text = result.output.as_text();
     match result.output.error_kind {
         None => {
-            screen::note(&screen::harmless(&text));
+            screen::note(&screen::sanitize(&text));
             Ok(Exit::Done)
         }
         Some(kind) => {

@@ -1,17 +1,18 @@
-//! `haft demo`: what Haft does, on a sample project, in a few seconds.
+//! `haft demo`: a few calls on a sample project, and their undo.
 
 use haft_runtime::{CallOptions, CallResult, Runtime, UndoTarget};
 use haft_tool::{Cancel, ToolError, Value, clip_chars, json};
 
 use super::exit::Exit;
-use super::screen::{self, BAD, BOLD, FAINT, GOOD, NAME, painted};
-use super::{Done, terminal};
+use super::screen::{self, BAD, BOLD, FAINT, GOOD, NAME, styled};
+use super::{CommandResult, terminal};
 
 const SAMPLE: &str = "fn main() {\n    let name = \"wrold\";\n    println!(\"Hello, {name}!\");\n}\n";
 
-pub(super) fn run() -> Done {
-    let folder = tempfile::tempdir().map_err(|error| ToolError::io("make a temporary folder", &error))?;
-    let home = tempfile::tempdir().map_err(|error| ToolError::io("make a temporary folder", &error))?;
+pub(super) fn run() -> CommandResult {
+    let folder =
+        tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error))?;
+    let home = tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error))?;
     let runtime = Runtime::builder()
         .workspace(folder.path())
         .home(home.path())
@@ -26,7 +27,7 @@ pub(super) fn run() -> Done {
 
 async fn show(runtime: &Runtime) -> Result<(), ToolError> {
     let main = runtime.workspace().join("src/main.rs");
-    screen::out(&painted(
+    screen::out(&styled(
         BOLD,
         "An agent works in a sample project. Every call is scoped, recorded and reversible.\n\n",
     ));
@@ -42,7 +43,7 @@ async fn show(runtime: &Runtime) -> Result<(), ToolError> {
         say(tool, &arguments);
         result(&runtime.call(tool, arguments).await);
     }
-    screen::out(&painted(BOLD, "\nNow take it back, newest first, without git:\n\n"));
+    screen::out(&styled(BOLD, "\nNow undo the changes, newest first, without git:\n\n"));
     for _ in 0..2 {
         let preview = runtime.undo_preview(&UndoTarget::Last)?;
         say("undo", &json!(format!("call {}", preview.receipts[0].id)));
@@ -53,24 +54,24 @@ async fn show(runtime: &Runtime) -> Result<(), ToolError> {
     screen::out(&format!(
         "\n{}\n{}\n",
         if empty {
-            painted(GOOD, "The project is as it was: empty.")
+            styled(GOOD, "The project is empty again.")
         } else {
-            painted(BAD, "Something was left behind.")
+            styled(BAD, "Undo left files behind.")
         },
-        painted(FAINT, "Try it on a real one: haft call Edit …, haft log, haft show ID, haft undo"),
+        styled(FAINT, "Try it in a real project: haft call Edit …, haft log, haft show ID, haft undo"),
     ));
-    if empty { Ok(()) } else { Err(ToolError::internal("undo left something behind")) }
+    if empty { Ok(()) } else { Err(ToolError::internal("undo left files behind")) }
 }
 
 fn say(tool: &str, arguments: &Value) {
     let arguments = arguments.to_string();
-    screen::out(&format!("{} {}\n", painted(NAME, &format!("› {tool}")), clip_chars(&arguments, 110, 0)));
+    screen::out(&format!("{} {}\n", styled(NAME, &format!("› {tool}")), clip_chars(&arguments, 110, 0)));
 }
 
 fn result(result: &CallResult) {
     let text = result.output.as_text();
     let style = if result.output.is_error() { BAD } else { FAINT };
     for line in text.lines().take(12) {
-        screen::out(&format!("    {}\n", painted(style, &screen::harmless(line))));
+        screen::out(&format!("    {}\n", styled(style, &screen::sanitize(line))));
     }
 }

@@ -1,4 +1,4 @@
-//! What a change looks like: a unified diff, coloured on a terminal.
+//! A change as a unified diff, coloured on a terminal.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,14 +7,14 @@ use std::path::Path;
 use haft_tool::{Change, Node};
 use similar::{ChangeTag, TextDiff};
 
-use super::screen::{self, BAD, FAINT, GOOD, NAME, NOTE, painted};
+use super::screen::{self, BAD, FAINT, GOOD, NAME, NOTE, styled};
 
-/// Beyond this many bytes two files are told apart by size only.
-const MOST_COMPARED: usize = 1 << 20;
+/// Larger files are compared by size only.
+const MAX_COMPARED_BYTES: usize = 1 << 20;
 
-/// What was done to a path, in a word.
+/// What happened to a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum ChangeKind {
     Created,
     Modified,
     Deleted,
@@ -22,7 +22,7 @@ pub(super) enum Deed {
     Moved(String),
 }
 
-impl Deed {
+impl ChangeKind {
     pub(super) fn of(change: &Change) -> Self {
         match &change.moved_to {
             Some(to) => Self::Moved(to.display().to_string()),
@@ -54,58 +54,58 @@ impl Deed {
 }
 
 /// One line for one path.
-pub(super) fn line(path: &Path, deed: &Deed) -> String {
-    let style = match deed {
-        Deed::Created => GOOD,
-        Deed::Deleted => BAD,
+pub(super) fn line(path: &Path, kind: &ChangeKind) -> String {
+    let style = match kind {
+        ChangeKind::Created => GOOD,
+        ChangeKind::Deleted => BAD,
         _ => NOTE,
     };
-    let more = match deed {
-        Deed::Mode(from, to) => format!(" {from:o} to {to:o}"),
-        Deed::Moved(to) => format!(" to {to}"),
+    let more = match kind {
+        ChangeKind::Mode(from, to) => format!(" {from:o} to {to:o}"),
+        ChangeKind::Moved(to) => format!(" to {to}"),
         _ => String::new(),
     };
     let path = path.display().to_string();
-    let word = painted(style, &format!("{:<8}", deed.word()));
-    format!("{word} {}{}\n", painted(NAME, &screen::harmless(&path)), screen::harmless(&more))
+    let word = styled(style, &format!("{:<8}", kind.word()));
+    format!("{word} {}{}\n", styled(NAME, &screen::sanitize(&path)), screen::sanitize(&more))
 }
 
-/// How often what was done, by the first directory of the paths.
-pub(super) fn summary<'a>(deeds: impl Iterator<Item = (&'a Path, Deed)>) -> String {
+/// Counts of changes by top-level directory.
+pub(super) fn summary<'a>(changes: impl Iterator<Item = (&'a Path, ChangeKind)>) -> String {
     let mut folders: BTreeMap<String, BTreeMap<&'static str, usize>> = BTreeMap::new();
-    for (path, deed) in deeds {
+    for (path, kind) in changes {
         let mut names = path.components();
         let first = names.next().map(|name| name.as_os_str().to_string_lossy().into_owned());
-        // What lies outside is told by its directory, what lies in the workspace itself by a dot.
+        // Paths outside the workspace are counted by directory, files in its root by a dot.
         let folder = match (path.is_absolute(), names.next()) {
             (true, _) => path.parent().unwrap_or(path).display().to_string(),
             (false, Some(_)) => first.unwrap_or_default() + "/",
             (false, None) => "./".to_owned(),
         };
-        *folders.entry(folder).or_default().entry(deed.word()).or_default() += 1;
+        *folders.entry(folder).or_default().entry(kind.word()).or_default() += 1;
     }
     let mut text = String::new();
     for (folder, words) in folders {
         let counts: Vec<_> = words.iter().map(|(word, count)| format!("{count} {word}")).collect();
-        let _ = writeln!(text, "{}  {}", painted(NAME, &screen::harmless(&folder)), counts.join(", "));
+        let _ = writeln!(text, "{}  {}", styled(NAME, &screen::sanitize(&folder)), counts.join(", "));
     }
     text
 }
 
-/// One path on its way from one state to another; bytes where they are known.
-pub(super) struct Sides<'a> {
+/// A path with its old and new state; content where it is known.
+pub(super) struct FileDiff<'a> {
     pub(super) path: &'a str,
     pub(super) from: (&'a Node, Option<&'a [u8]>),
     pub(super) to: (&'a Node, Option<&'a [u8]>),
 }
 
-/// The change in words and, for text, line by line.
-pub(super) fn diff(sides: &Sides<'_>) -> String {
+/// A heading and, for text files, a unified diff.
+pub(super) fn diff(sides: &FileDiff<'_>) -> String {
     let (from, to) = (sides.from.0, sides.to.0);
     let mut text = match (from, to) {
-        (Node::Absent, _) => format!("{} {}", painted(GOOD, "create"), painted(NAME, sides.path)),
-        (_, Node::Absent) => format!("{} {}", painted(BAD, "remove"), painted(NAME, sides.path)),
-        _ => format!("{} {}", painted(NOTE, "change"), painted(NAME, sides.path)),
+        (Node::Absent, _) => format!("{} {}", styled(GOOD, "create"), styled(NAME, sides.path)),
+        (_, Node::Absent) => format!("{} {}", styled(BAD, "remove"), styled(NAME, sides.path)),
+        _ => format!("{} {}", styled(NOTE, "change"), styled(NAME, sides.path)),
     };
     match (from, to) {
         (Node::File(a), Node::File(b)) if a.mode != b.mode => {
@@ -127,7 +127,7 @@ pub(super) fn diff(sides: &Sides<'_>) -> String {
     text
 }
 
-fn lines(sides: &Sides<'_>) -> String {
+fn lines(sides: &FileDiff<'_>) -> String {
     let bytes = |node: &Node, bytes: Option<&[u8]>| match node {
         Node::File(_) => bytes.map(<[u8]>::to_vec),
         _ => Some(Vec::new()),
@@ -135,34 +135,34 @@ fn lines(sides: &Sides<'_>) -> String {
     let size = |node: &Node| node.as_file().map_or(0, |file| file.size);
     let sizes = || {
         let (a, b) = (screen::bytes(size(sides.from.0)), screen::bytes(size(sides.to.0)));
-        painted(FAINT, &format!("  {a} to {b}\n"))
+        styled(FAINT, &format!("  {a} to {b}\n"))
     };
     let (Some(a), Some(b)) = (bytes(sides.from.0, sides.from.1), bytes(sides.to.0, sides.to.1)) else {
         return sizes();
     };
     let (Ok(a), Ok(b)) = (std::str::from_utf8(&a), std::str::from_utf8(&b)) else { return sizes() };
-    if a.len().max(b.len()) > MOST_COMPARED || a.contains('\0') || b.contains('\0') {
+    if a.len().max(b.len()) > MAX_COMPARED_BYTES || a.contains('\0') || b.contains('\0') {
         return sizes();
     }
     texts(a, b)
 }
 
-/// What differs between two texts, line by line.
+/// A unified diff of two texts.
 pub(super) fn texts(a: &str, b: &str) -> String {
     let diff = TextDiff::from_lines(a, b);
-    // Line ends of the other kind are only worth a sign where they change.
+    // Carriage returns are shown only where the line endings change.
     let returns = |text: &str| text.contains("\r\n");
     let end: &[char] =
         if a.is_empty() || b.is_empty() || returns(a) == returns(b) { &['\n', '\r'] } else { &['\n'] };
     let mut text = String::new();
     for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
-        let _ = writeln!(text, "{}", painted(FAINT, &hunk.header().to_string()));
+        let _ = writeln!(text, "{}", styled(FAINT, &hunk.header().to_string()));
         for change in hunk.iter_changes() {
-            let line = screen::harmless(change.value().trim_end_matches(end)).into_owned();
+            let line = screen::sanitize(change.value().trim_end_matches(end)).into_owned();
             let line = match change.tag() {
                 ChangeTag::Equal => format!(" {line}"),
-                ChangeTag::Delete => painted(BAD, &format!("-{line}")),
-                ChangeTag::Insert => painted(GOOD, &format!("+{line}")),
+                ChangeTag::Delete => styled(BAD, &format!("-{line}")),
+                ChangeTag::Insert => styled(GOOD, &format!("+{line}")),
             };
             let _ = writeln!(text, "{line}");
         }

@@ -1,4 +1,4 @@
-//! `haft doctor`: what Haft needs on this machine, tried for real.
+//! `haft doctor`: checks what Haft needs on this machine by using it.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use haft_tool::{Cancel, ToolError, json};
 use serde::Serialize;
 
 use super::exit::Exit;
-use super::screen::{self, BAD, FAINT, GOOD, painted};
-use super::{Done, args, terminal};
+use super::screen::{self, BAD, FAINT, GOOD, styled};
+use super::{CommandResult, args, terminal};
 
 #[derive(Debug, Serialize)]
 struct Check {
@@ -21,7 +21,7 @@ struct Check {
     remedy: Option<String>,
 }
 
-pub(super) fn run(args: &args::Doctor) -> Done {
+pub(super) fn run(args: &args::DoctorArgs) -> CommandResult {
     let mut checks = vec![version(), ledger(), files(), commands()];
     checks.extend(layers());
     let ok = checks.iter().all(|check| check.ok);
@@ -29,10 +29,10 @@ pub(super) fn run(args: &args::Doctor) -> Done {
         screen::result(&serde_json::to_string_pretty(&json!({"ok": ok, "checks": checks}))?);
     } else {
         for check in &checks {
-            let mark = if check.ok { painted(GOOD, "ok     ") } else { painted(BAD, "missing") };
+            let mark = if check.ok { styled(GOOD, "ok     ") } else { styled(BAD, "missing") };
             screen::out(&format!("{mark} {:<9} {}\n", check.name, check.detail));
             if let Some(remedy) = &check.remedy {
-                screen::out(&format!("        {}\n", painted(FAINT, remedy)));
+                screen::out(&format!("        {}\n", styled(FAINT, remedy)));
             }
         }
     }
@@ -65,14 +65,16 @@ fn ledger() -> Check {
             screen::bytes(stats.bytes)
         ))
     };
-    check("ledger", tried(), "set HAFT_HOME to a private directory on a disk with room, or run haft gc")
+    check("ledger", tried(), "set HAFT_HOME to a private directory with free disk space, or run `haft gc`")
 }
 
-/// Writes, reads, edits and undoes a file in a private folder, through the same door as any call.
+/// Writes a file in a private directory and undoes the write, through the pipeline.
 fn files() -> Check {
     let tried = || {
-        let folder = tempfile::tempdir().map_err(|error| ToolError::io("make a temporary folder", &error))?;
-        let home = tempfile::tempdir().map_err(|error| ToolError::io("make a temporary folder", &error))?;
+        let folder =
+            tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error))?;
+        let home =
+            tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error))?;
         let runtime = sample_runtime(folder.path(), home.path())?;
         let file = runtime.workspace().join("check.txt");
         let cancel = Cancel::new();
@@ -92,8 +94,10 @@ fn files() -> Check {
 
 fn commands() -> Check {
     let tried = || {
-        let folder = tempfile::tempdir().map_err(|error| ToolError::io("make a temporary folder", &error))?;
-        let home = tempfile::tempdir().map_err(|error| ToolError::io("make a temporary folder", &error))?;
+        let folder =
+            tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error))?;
+        let home =
+            tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error))?;
         let runtime = sample_runtime(folder.path(), home.path())?;
         let cancel = Cancel::new();
         // The user may write there, so that only the sandbox can refuse it.
@@ -112,16 +116,16 @@ fn commands() -> Check {
         let recorded = result.receipt.changes.iter().any(|change| change.path.ends_with("kept"));
         if !refused || !recorded {
             return Err(ToolError::failed(format!(
-                "bash {bash} ran, but was not sandboxed (refused: {refused}, recorded: {recorded})"
+                "bash {bash} runs, but is not sandboxed (write refused: {refused}, change recorded: {recorded})"
             )));
         }
         let how = result.receipt.enforcement.unwrap_or_default();
-        Ok(format!("bash {bash}: recorded; writing outside of the scope was refused ({how})"))
+        Ok(format!("bash {bash}: changes recorded, write outside the scope refused ({how})"))
     };
-    check("commands", tried(), "install bash; the layers below tell what the kernel lacks")
+    check("commands", tried(), "install bash; the kernel checks below say what is missing")
 }
 
-/// The layers of the sandbox on this system, each tried.
+/// The kernel features that confine commands.
 fn layers() -> Vec<Check> {
     let status = haft_sandbox::probe();
     let layers = status.layers.into_iter().map(|layer| {

@@ -12,7 +12,7 @@ pub(super) enum Exit {
     Unknown,
     Timeout,
     Interrupted,
-    /// What a command inside the sandbox ended with.
+    /// The exit code of a command in the sandbox.
     Other(u8),
 }
 

@@ -1,23 +1,23 @@
-//! `haft gc`: a smaller ledger.
+//! `haft gc`: shrinks the ledger.
 
 use haft_ledger::{GcPolicy, Ledger};
 
 use super::exit::Exit;
 use super::screen;
-use super::{Done, args};
+use super::{CommandResult, args};
 
-pub(super) fn run(args: &args::Gc) -> Done {
+pub(super) fn run(args: &args::GcArgs) -> CommandResult {
     let ledger = Ledger::open(Ledger::home_from_env()?)?;
     let report = ledger.gc(&GcPolicy {
         max_bytes: Some(args.max_size),
         older_than_ms: args.older_than,
         dry_run: args.dry_run,
     })?;
-    let verb = if args.dry_run { "would forget" } else { "forgot" };
+    let verb = if args.dry_run { "Would delete" } else { "Deleted" };
     screen::out(&format!(
-        "{verb} {} calls and {} before-images; the ledger takes {} (before: {})\n",
-        report.receipts_removed,
-        report.blobs_removed,
+        "{verb} {} and {}. The ledger uses {} (before: {}).\n",
+        screen::count(report.receipts_removed, "call"),
+        screen::count(report.blobs_removed, "previous file content"),
         screen::bytes(report.bytes_after),
         screen::bytes(report.bytes_before),
     ));
@@ -26,6 +26,7 @@ pub(super) fn run(args: &args::Gc) -> Done {
 
 /// Reads a size such as `500M`.
 pub(super) fn size(text: &str) -> Result<u64, String> {
+    let invalid = || format!("{text:?} is not a size. Examples: 500M, 2G");
     let (number, unit) = split(text);
     let factor: u64 = match unit.to_ascii_uppercase().trim_end_matches("IB").trim_end_matches('B') {
         "" => 1,
@@ -33,16 +34,15 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
         "M" => 1 << 20,
         "G" => 1 << 30,
         "T" => 1 << 40,
-        _ => return Err(format!("{text:?} is no size; write for example 500M or 2G")),
+        _ => return Err(invalid()),
     };
-    let number: u64 =
-        number.parse().map_err(|_| format!("{text:?} is no size; write for example 500M or 2G"))?;
+    let number: u64 = number.parse().map_err(|_| invalid())?;
     number.checked_mul(factor).ok_or_else(|| format!("{text:?} is too large"))
 }
 
 /// Reads an age such as `30d`, in milliseconds.
 pub(super) fn age(text: &str) -> Result<u64, String> {
-    let bad = || format!("{text:?} is no age; write for example 30d, 12h or 45m");
+    let invalid = || format!("{text:?} is not an age. Examples: 30d, 12h, 45m");
     let (number, unit) = split(text);
     let factor: u64 = match unit {
         "s" => 1_000,
@@ -50,10 +50,10 @@ pub(super) fn age(text: &str) -> Result<u64, String> {
         "h" => 3_600_000,
         "d" => 86_400_000,
         "w" => 604_800_000,
-        _ => return Err(bad()),
+        _ => return Err(invalid()),
     };
-    let number: u64 = number.parse().map_err(|_| bad())?;
-    number.checked_mul(factor).ok_or_else(bad)
+    let number: u64 = number.parse().map_err(|_| invalid())?;
+    number.checked_mul(factor).ok_or_else(invalid)
 }
 
 fn split(text: &str) -> (&str, &str) {

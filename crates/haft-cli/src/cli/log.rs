@@ -1,4 +1,4 @@
-//! `haft log`: what was done, newest first.
+//! `haft log`: the calls, newest first.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use haft_ledger::{ReceiptQuery, ReceiptSummary};
 use haft_tool::{Effect, Receipt, ReceiptState, clip_chars, json};
 
 use super::exit::Exit;
-use super::screen::{self, BAD, FAINT, GOOD, NAME, NOTE, painted};
-use super::{Done, args};
+use super::screen::{self, BAD, FAINT, GOOD, NAME, NOTE, styled};
+use super::{CommandResult, args};
 
-pub(super) fn run(args: &args::Log) -> Done {
+pub(super) fn run(args: &args::LogArgs) -> CommandResult {
     let runtime = args.workspace.builder()?.build()?;
     runtime.recover()?;
     let ledger = runtime.ledger()?;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &args::Log) -> Done {
     }
     if entries.is_empty() {
         let place = if here { format!(" in {}", runtime.workspace().display()) } else { String::new() };
-        screen::note(&format!("nothing has been done{place} yet"));
+        screen::note(&format!("no calls are recorded{place}"));
     }
     screen::out(&text);
     Ok(Exit::Done)
@@ -47,34 +47,34 @@ fn line(summary: &ReceiptSummary, with_place: bool) -> String {
         receipt.id,
         screen::ago(receipt.started_at),
         state(receipt.state),
-        painted(NAME, &format!("{:<6}", receipt.tool)),
-        clip_chars(&screen::harmless(&about(receipt)), 80, 0),
+        styled(NAME, &format!("{:<6}", receipt.tool)),
+        clip_chars(&screen::sanitize(&about(receipt)), 80, 0),
     );
     if *change_count > 0 {
-        let _ = write!(line, "  {}", painted(FAINT, &format!("{change_count} changed")));
+        let _ = write!(line, "  {}", styled(FAINT, &format!("{change_count} changed")));
     }
     if let Some(by) = undone_by {
-        let _ = write!(line, "  {}", painted(NOTE, &format!("undone by {by}")));
+        let _ = write!(line, "  {}", styled(NOTE, &format!("undone by {by}")));
     }
     if with_place {
-        let _ = write!(line, "  {}", painted(FAINT, &receipt.workspace.display().to_string()));
+        let _ = write!(line, "  {}", styled(FAINT, &receipt.workspace.display().to_string()));
     }
     line
 }
 
-/// A mark for how a call ended.
+/// How a call ended, in one coloured word.
 pub(super) fn state(state: ReceiptState) -> String {
     match state {
-        ReceiptState::Completed => painted(GOOD, "done       "),
-        ReceiptState::Running => painted(NOTE, "running    "),
-        ReceiptState::Failed => painted(BAD, "failed     "),
-        ReceiptState::Denied => painted(BAD, "denied     "),
-        ReceiptState::Interrupted => painted(NOTE, "interrupted"),
-        other => painted(NOTE, &format!("{:11}", other.word())),
+        ReceiptState::Completed => styled(GOOD, "done       "),
+        ReceiptState::Running => styled(NOTE, "running    "),
+        ReceiptState::Failed => styled(BAD, "failed     "),
+        ReceiptState::Denied => styled(BAD, "denied     "),
+        ReceiptState::Interrupted => styled(NOTE, "interrupted"),
+        other => styled(NOTE, &format!("{:11}", other.word())),
     }
 }
 
-/// What the call was about, in one line.
+/// The target of the call, in one line.
 pub(super) fn about(receipt: &Receipt) -> String {
     let target = match receipt.effects.first() {
         Some(Effect::Read { path } | Effect::Write { path }) => {

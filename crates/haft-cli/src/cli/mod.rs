@@ -1,4 +1,4 @@
-//! The command line: what the user types, and what comes back. One file per command.
+//! The command line, one file per command.
 
 mod args;
 mod call;
@@ -15,11 +15,11 @@ mod sandbox;
 pub(crate) mod screen;
 mod setup;
 mod show;
+mod status_line;
 pub(crate) mod terminal;
 mod tools;
 mod tracing_log;
 mod undo;
-mod waiting;
 
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ use haft_tool::ToolError;
 use args::{Command, Haft};
 use exit::{Exit, code};
 
-/// Reads the command line, does what it says and gives the exit code.
+/// Runs the command that the arguments name and returns its exit code.
 pub fn main() -> ExitCode {
     tracing_log::init();
     let haft = match Haft::try_parse() {
@@ -56,14 +56,14 @@ pub fn main() -> ExitCode {
         Command::Completion(args) => Ok(complete::completion(&args)),
         Command::Man => complete::man(),
     };
-    ExitCode::from(done.unwrap_or_else(|error| complain(&error)).number())
+    ExitCode::from(done.unwrap_or_else(|error| report_error(&error)).number())
 }
 
-/// What every command gives back.
-type Done = Result<Exit, ToolError>;
+/// The result of a command.
+type CommandResult = Result<Exit, ToolError>;
 
-/// Says what went wrong and gives the exit code for it.
-fn complain(error: &ToolError) -> Exit {
+/// Prints the error and returns its exit code.
+fn report_error(error: &ToolError) -> Exit {
     screen::error(&error.message);
     code(error.kind)
 }

@@ -12,9 +12,9 @@ use haft_tool::{
 use serde::Deserialize;
 
 use super::exit::{Exit, code};
-use super::screen::{self, FAINT, NOTE, painted};
+use super::screen::{self, FAINT, NOTE, styled};
 use super::setup::Setup;
-use super::{Done, args, terminal};
+use super::{CommandResult, args, terminal};
 
 /// What a shell says of a program that a signal ended.
 const SIGNALLED: i32 = 128;
@@ -22,7 +22,7 @@ const SIGNALLED: i32 = 128;
 /// Where what detached commands write goes, in Haft's home.
 const DETACHED: &str = "detached";
 
-pub(super) fn run(args: &args::Sandbox) -> Done {
+pub(super) fn run(args: &args::SandboxArgs) -> CommandResult {
     if args.detach {
         return leave_running(args);
     }
@@ -35,18 +35,18 @@ pub(super) fn run(args: &args::Sandbox) -> Done {
     let arguments = json!({"command": args.command, "timeout_ms": args.timeout});
     let call = Call::new("call_1", Command::NAME, arguments);
     let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
-    terminal::listen(&cancel, terminal::is_there())?;
+    terminal::cancel_on_signal(&cancel, terminal::is_interactive())?;
     let result = runtime.run_blocking(call, options);
     runtime.clear_session_directories();
 
     let structured = result.output.structured.as_ref();
     for line in structured.and_then(|all| all["facts"].as_array()).into_iter().flatten() {
-        screen::note(&painted(NOTE, &screen::harmless(line.as_str().unwrap_or_default())));
+        screen::note(&styled(NOTE, &screen::sanitize(line.as_str().unwrap_or_default())));
     }
     let receipt = &result.receipt;
-    if !receipt.changes.is_empty() && terminal::is_there() {
+    if !receipt.changes.is_empty() && terminal::is_interactive() {
         let (id, count) = (receipt.id, receipt.changes.len());
-        screen::note(&painted(
+        screen::note(&styled(
             FAINT,
             &format!("call {id}: {count} changes; take them back with: haft undo {id}"),
         ));
@@ -66,7 +66,7 @@ pub(super) fn run(args: &args::Sandbox) -> Done {
 }
 
 /// Has another Haft run the command, and leaves both to themselves.
-fn leave_running(args: &args::Sandbox) -> Done {
+fn leave_running(args: &args::SandboxArgs) -> CommandResult {
     // What is wrong with the flags or the settings is told here and not in a file.
     let setup = Setup::load(&args.workspace)?;
     setup.scope(&args.scope, setup.builder())?.build()?;

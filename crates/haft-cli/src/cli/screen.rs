@@ -1,4 +1,4 @@
-//! Words on the screen: colours only on a terminal, no control characters from files or commands.
+//! Text for the terminal: colours only on a terminal, no control characters from files or commands.
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
@@ -13,16 +13,16 @@ pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
 pub(crate) const FAINT: Style = Style::new().dimmed();
 pub(crate) const BOLD: Style = Style::new().bold();
 
-/// Writes to standard output; a reader that has gone away is not an error.
+/// Writes to standard output; a closed pipe is not an error.
 pub(crate) fn out(text: &str) {
     let mut out = anstream::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Writes a result to standard output as it is, or without control characters if a person is looking.
+/// Writes a result to standard output as it is, or without control characters on a terminal.
 pub(crate) fn result(text: &str) {
     let mut out = std::io::stdout().lock();
-    let text = if std::io::stdout().is_terminal() { harmless(text) } else { Cow::Borrowed(text) };
+    let text = if std::io::stdout().is_terminal() { sanitize(text) } else { Cow::Borrowed(text) };
     let end = if text.ends_with('\n') { "" } else { "\n" };
     let _ = write!(out, "{text}{end}").and_then(|()| out.flush());
 }
@@ -33,18 +33,25 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(err, "{text}");
 }
 
+/// Writes warnings to standard error, one line each.
+pub(crate) fn warnings(warnings: &[String]) {
+    for warning in warnings {
+        note(&format!("{}: {}", styled(NOTE, "note"), escape(warning)));
+    }
+}
+
 /// Writes an error to standard error.
 pub(crate) fn error(text: &str) {
-    note(&format!("{}: {}", painted(BAD, "error"), harmless(text)));
+    note(&format!("{}: {}", styled(BAD, "error"), sanitize(text)));
 }
 
 /// `text` in a colour.
-pub(crate) fn painted(style: Style, text: &str) -> String {
+pub(crate) fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Text that cannot move the cursor, set a title or fill a clipboard.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+/// Replaces control characters, which could move the cursor, set a title or fill the clipboard.
+pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
     let bad = |c: char| c.is_control() && c != '\n' && c != '\t';
     if text.contains(bad) {
         return Cow::Owned(text.chars().map(|c| if bad(c) { '\u{fffd}' } else { c }).collect());
@@ -52,8 +59,8 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
-/// Foreign words for a line of their own: whatever could hide, move or break it is written out.
-pub(crate) fn visible(text: &str) -> String {
+/// Untrusted text on one line: characters that could hide, reorder or break it are escaped.
+pub(crate) fn escape(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -66,13 +73,18 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// Characters that take no room or turn the direction of others: soft hyphens, marks, joiners, tags, variation selectors.
+/// Characters without width or that change the direction of others: soft hyphens, marks, joiners, tags, variation selectors.
 fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
         | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}'
         | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// A count with its noun: `1 call`, `3 calls`.
+pub(crate) fn count(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Bytes in the unit that reads best.

@@ -1,4 +1,4 @@
-//! What every command that makes calls starts from: the settings, the host, and the flags above them.
+//! The settings, the host and the flags of every command that makes calls.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use haft_runtime::{Builder, Runtime};
 use haft_tool::ToolError;
 use url::Url;
 
-use super::args::{Dialect, Rules, Scope, Servers, Workspace};
-use super::screen::{self, NOTE, painted};
+use super::args::{DialectArgs, RuleArgs, ScopeArgs, ServerArgs, WorkspaceArgs};
+use super::screen::{self, NOTE, styled};
 use super::terminal;
 use crate::config::{self, Config, DialectName, NetworkWords, user_file};
 use crate::host::CommandLine;
 use haft::selection::ToolSelection;
 
-/// The settings that count here, and who runs the tools.
+/// The settings in effect and the host of the tools.
 pub(super) struct Setup {
     pub(super) config: Config,
     pub(super) host: Arc<CommandLine>,
@@ -25,20 +25,18 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    /// Reads the settings and says what is strange in them.
-    pub(super) fn load(at: &Workspace) -> Result<Self, ToolError> {
+    /// Reads the settings and prints their warnings.
+    pub(super) fn load(at: &WorkspaceArgs) -> Result<Self, ToolError> {
         let workspace = at.folder()?;
         let config = Config::load(&workspace)?;
-        for warning in &config.warnings {
-            screen::note(&format!("{}: {}", painted(NOTE, "note"), screen::harmless(warning)));
-        }
-        let host = Arc::new(CommandLine::new(&config, &workspace, terminal::is_there()));
+        screen::warnings(&config.warnings);
+        let host = Arc::new(CommandLine::new(&config, &workspace, terminal::is_interactive()));
         Ok(Self { config, host, workspace })
     }
 
-    /// A runtime's beginnings: the workspace, the host, the rules of the settings and what they let tools reach.
+    /// A builder with the workspace, the host, and the rules and endpoints of the settings.
     pub(super) fn builder(&self) -> Builder {
-        let mut builder = beginning().workspace(&self.workspace).host(Arc::clone(&self.host) as _);
+        let mut builder = base_builder().workspace(&self.workspace).host(Arc::clone(&self.host) as _);
         for (behavior, rule, origin) in self.config.rules() {
             builder = builder.rule(behavior, rule, origin);
         }
@@ -49,7 +47,7 @@ impl Setup {
     }
 
     /// The builder with this scope.
-    pub(super) fn scope(&self, flags: &Scope, mut builder: Builder) -> Result<Builder, ToolError> {
+    pub(super) fn scope(&self, flags: &ScopeArgs, mut builder: Builder) -> Result<Builder, ToolError> {
         for directory in &flags.directories {
             builder = builder.add_directory(directory);
         }
@@ -67,7 +65,7 @@ impl Setup {
     }
 
     /// The builder with these rules.
-    pub(super) fn rules(&self, flags: &Rules, mut builder: Builder) -> Builder {
+    pub(super) fn rules(&self, flags: &RuleArgs, mut builder: Builder) -> Builder {
         for rule in &flags.allowed {
             builder = builder.allow(rule, "--allowedTools");
         }
@@ -78,33 +76,25 @@ impl Setup {
         builder.permission_mode(mode.unwrap_or_default())
     }
 
-    /// The MCP servers that may be used here, and what is wrong with the others. Whether they are trusted is not looked up.
-    pub(super) fn servers(&self, flags: &Servers) -> Result<(Vec<ServerEntry>, Vec<String>), ToolError> {
+    /// The valid MCP servers, trusted or not; prints warnings about the others.
+    pub(super) fn entries(&self, flags: &ServerArgs) -> Result<Vec<ServerEntry>, ToolError> {
         let mut found = self.configured(flags)?;
         let mut entries = Vec::with_capacity(found.all.len());
-        for one in &found.all {
-            match one.entry() {
+        for server in &found.all {
+            match server.entry() {
                 Ok(entry) => entries.extend(entry),
                 Err(why) => found.warnings.push(why),
             }
         }
-        Ok((entries, found.warnings))
-    }
-
-    /// The same, what is wrong with the others said.
-    pub(super) fn entries(&self, flags: &Servers) -> Result<Vec<ServerEntry>, ToolError> {
-        let (entries, warnings) = self.servers(flags)?;
-        for warning in &warnings {
-            screen::note(&format!("{}: {}", painted(NOTE, "note"), screen::harmless(warning)));
-        }
+        screen::warnings(&found.warnings);
         Ok(entries)
     }
 
-    /// The builder with the tools of these servers, named as the dialect has it; and the servers.
-    pub(super) fn holding(
+    /// Adds the tools of these servers, named as the dialect names them.
+    pub(super) fn add_servers(
         &self,
         entries: Vec<ServerEntry>,
-        dialect: &Dialect,
+        dialect: &DialectArgs,
         builder: Builder,
     ) -> Result<(Builder, servers::Servers), ToolError> {
         let naming: servers::Naming = match self.dialect(dialect) {
@@ -125,22 +115,20 @@ impl Setup {
     }
 
     /// Every configured MCP server, valid or not.
-    pub(super) fn configured(&self, flags: &Servers) -> Result<config::Servers, ToolError> {
+    pub(super) fn configured(&self, flags: &ServerArgs) -> Result<config::ConfiguredServers, ToolError> {
         self.config.servers(&self.workspace, &flags.mcp_config, flags.strict_mcp_config)
     }
 
     /// The tools that are offered.
-    pub(super) fn choice(&self, flags: &Dialect) -> Result<ToolSelection, ToolError> {
+    pub(super) fn tool_selection(&self, flags: &DialectArgs) -> Result<ToolSelection, ToolError> {
         let (values, dialect) = (&self.config.values, self.dialect(flags));
-        // Tools that were chosen for another dialect are not meant when this one is named.
+        // The selection of the settings is for their own dialect.
         let offer = values.offer.as_deref().filter(|_| flags.dialect.is_none());
         ToolSelection::new(dialect, flags.tools.as_deref().or(offer), &values.tools)
     }
-}
 
-impl Setup {
-    /// The dialect that counts.
-    fn dialect<'a>(&'a self, flags: &'a Dialect) -> &'a str {
+    /// The dialect: the flag, else the setting, else the default.
+    fn dialect<'a>(&'a self, flags: &'a DialectArgs) -> &'a str {
         let set = self.config.values.dialect.as_ref().map(DialectName::as_str);
         flags.dialect.as_deref().or(set).unwrap_or(haft_tools::dialects::NAMES[0])
     }
@@ -151,19 +139,19 @@ struct Browser;
 
 impl BrowserOpener for Browser {
     fn open(&self, url: &Url) -> Result<(), ToolError> {
-        if !terminal::is_there() {
+        if !terminal::is_interactive() {
             return Err(ToolError::denied(format!(
-                "{} wants you to log in, and nobody is here to do so: run `haft mcp login NAME` in a terminal",
+                "{} requires a login. Run `haft mcp login NAME` in a terminal",
                 url.host_str().unwrap_or_default()
             )));
         }
-        screen::note(&format!("{}: log in at {url}", painted(NOTE, "note")));
+        screen::note(&format!("{}: log in at {url}", styled(NOTE, "note")));
         Ok(())
     }
 }
 
-impl Workspace {
-    /// The folder that was named, or the current one.
+impl WorkspaceArgs {
+    /// The given directory, else the current one.
     pub(super) fn folder(&self) -> Result<PathBuf, ToolError> {
         let here =
             || std::env::current_dir().map_err(|error| ToolError::io("find the current directory", &error));
@@ -174,15 +162,15 @@ impl Workspace {
         }
     }
 
-    /// A runtime's beginnings for commands that make no calls of their own: the settings are protected, not read, and the
-    /// folder may be any, the user's home too.
+    /// A builder for commands that make no calls: it protects the settings without reading them and accepts any directory,
+    /// the user's home too.
     pub(super) fn builder(&self) -> Result<Builder, ToolError> {
         let workspace = self.folder()?;
         let host = CommandLine::settings_only(user_file()?.as_deref(), &workspace);
-        Ok(beginning().workspace(workspace).host(Arc::new(host)).any_workspace())
+        Ok(base_builder().workspace(workspace).host(Arc::new(host)).any_workspace())
     }
 }
 
-fn beginning() -> Builder {
+fn base_builder() -> Builder {
     Runtime::builder().entry_point("cli")
 }

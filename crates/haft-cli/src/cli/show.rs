@@ -1,4 +1,4 @@
-//! `haft show`: one call, whole.
+//! `haft show`: one call in full.
 
 use std::fmt::Write;
 
@@ -6,23 +6,23 @@ use haft_files::{hash, read_named};
 use haft_ledger::Ledger;
 use haft_tool::{ErrorKind, FileNode, Node, Receipt, ToolError, clip_chars, json};
 
-use super::diff::{Deed, Sides, diff, line, summary};
+use super::diff::{ChangeKind, FileDiff, diff, line, summary};
 use super::exit::Exit;
-use super::screen::{self, BOLD, FAINT, NAME, painted};
-use super::{Done, args, log};
+use super::screen::{self, BOLD, FAINT, NAME, styled};
+use super::{CommandResult, args, log};
 
 /// Files larger than this are not read to show a diff.
-pub(super) const MOST_SHOWN_BYTES: u64 = 16 << 20;
-/// More changes than this are told in one line each.
-pub(super) const MOST_DIFFS: usize = 10;
-/// More changes than this are only counted.
-pub(super) const MOST_LINES: usize = 50;
+pub(super) const MAX_DIFF_FILE_BYTES: u64 = 16 << 20;
+/// More changed files than this get one line each instead of a diff.
+pub(super) const MAX_DIFF_FILES: usize = 10;
+/// More changed files than this are counted per directory.
+pub(super) const MAX_LISTED_FILES: usize = 50;
 /// More lines of a result than this are counted, not printed.
 const MAX_RESULT_LINES: usize = 50;
 /// More refusals than this are counted, not listed.
-const MOST_DENIALS: usize = 10;
+const MAX_DENIAL_LINES: usize = 10;
 
-pub(super) fn run(args: &args::Show) -> Done {
+pub(super) fn run(args: &args::ShowArgs) -> CommandResult {
     let ledger = Ledger::open(Ledger::home_from_env()?)?;
     let receipt = ledger.receipt(args.id)?;
     if args.output {
@@ -61,7 +61,7 @@ fn output(ledger: &Ledger, receipt: &Receipt) -> Result<String, ToolError> {
 fn result(id: i64, text: &str) {
     let lines = text.lines().count();
     let first: String = text.split_inclusive('\n').take(MAX_RESULT_LINES).collect();
-    screen::out(&format!("{}\n", painted(FAINT, "result")));
+    screen::out(&format!("{}\n", styled(FAINT, "result")));
     screen::result(&first);
     if lines > MAX_RESULT_LINES {
         screen::note(&format!("{lines} lines; haft show {id} --output prints them all"));
@@ -71,29 +71,29 @@ fn result(id: i64, text: &str) {
 /// Prints what the call changed.
 fn changes(ledger: &Ledger, receipt: &Receipt, all: bool) {
     let count = receipt.changes.len();
-    if count > MOST_DIFFS || all {
+    if count > MAX_DIFF_FILES || all {
         let lines = receipt.changes.iter().map(|change| {
             let path = change.path.strip_prefix(&receipt.workspace).unwrap_or(&change.path);
-            (path, Deed::of(change))
+            (path, ChangeKind::of(change))
         });
-        if count > MOST_LINES && !all {
+        if count > MAX_LISTED_FILES && !all {
             screen::out(&summary(lines));
             screen::note(&format!("{count} changes; haft show {} --all lists them", receipt.id));
         } else {
-            screen::out(&lines.map(|(path, deed)| line(path, &deed)).collect::<String>());
+            screen::out(&lines.map(|(path, kind)| line(path, &kind)).collect::<String>());
         }
         return;
     }
     for change in &receipt.changes {
         if change.moved_to.is_some() {
-            screen::out(&line(&change.path, &Deed::of(change)));
+            screen::out(&line(&change.path, &ChangeKind::of(change)));
             continue;
         }
-        // What is not kept, or is too large to be shown, is told by its size.
-        let small = |file: &&FileNode| file.size <= MOST_SHOWN_BYTES;
+        // A file whose content is not stored or is too large is shown by its size.
+        let small = |file: &&FileNode| file.size <= MAX_DIFF_FILE_BYTES;
         let before = change.before.as_file().filter(small).and_then(|file| ledger.blob(&file.hash).ok());
         let after = current(&change.path.display().to_string(), &change.after);
-        screen::out(&diff(&Sides {
+        screen::out(&diff(&FileDiff {
             path: &change.path.display().to_string(),
             from: (&change.before, before.as_deref()),
             to: (&change.after, after.as_deref()),
@@ -101,24 +101,24 @@ fn changes(ledger: &Ledger, receipt: &Receipt, all: bool) {
     }
 }
 
-/// The bytes at `path` as far as they can be shown; they are only shown if they still are what `node` says.
+/// The content of `path`, if it is small enough and still the one of `node`.
 pub(super) fn current(path: &str, node: &Node) -> Option<Vec<u8>> {
     let file = node.as_file()?;
-    let bytes = read_named(path.as_ref(), MOST_SHOWN_BYTES).ok()?;
+    let bytes = read_named(path.as_ref(), MAX_DIFF_FILE_BYTES).ok()?;
     (hash(&bytes) == file.hash).then_some(bytes)
 }
 
 fn head(receipt: &Receipt, undone: Option<i64>) -> String {
     let mut text = format!(
         "{} {}  {} {}, took {}\n",
-        painted(BOLD, &format!("call {}", receipt.id)),
-        painted(NAME, &receipt.tool),
+        styled(BOLD, &format!("call {}", receipt.id)),
+        styled(NAME, &receipt.tool),
         log::state(receipt.state).trim_end(),
         screen::ago(receipt.started_at),
         screen::took(receipt.duration_us),
     );
     let mut row = |name: &str, value: &str| {
-        let _ = writeln!(text, "{} {}", painted(FAINT, &format!("{name:<11}")), screen::harmless(value));
+        let _ = writeln!(text, "{} {}", styled(FAINT, &format!("{name:<11}")), screen::sanitize(value));
     };
     row("session", &receipt.session);
     row("workspace", &receipt.workspace.display().to_string());
@@ -138,14 +138,14 @@ fn head(receipt: &Receipt, undone: Option<i64>) -> String {
     if let Some(how) = &receipt.enforcement {
         row("enforcement", how);
     }
-    for denial in receipt.denials.iter().take(MOST_DENIALS) {
+    for denial in receipt.denials.iter().take(MAX_DENIAL_LINES) {
         row("refused", denial.line().trim_start_matches("Refused: "));
     }
-    if receipt.denials.len() > MOST_DENIALS {
-        row("refused", &format!("{} more; see --json", receipt.denials.len() - MOST_DENIALS));
+    if receipt.denials.len() > MAX_DENIAL_LINES {
+        row("refused", &format!("{} more; see --json", receipt.denials.len() - MAX_DENIAL_LINES));
     }
     if !receipt.undoes.is_empty() {
-        row("takes back", &receipt.undoes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+        row("undoes", &receipt.undoes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
     }
     if let Some(by) = undone {
         row("undone by", &by.to_string());

@@ -1,4 +1,4 @@
-//! The person at the terminal: answers questions, presses Ctrl-C, waits.
+//! The user at the terminal: questions, Ctrl-C, and waiting for a call.
 
 use std::future::Future;
 use std::io::{BufRead, IsTerminal, Write};
@@ -9,42 +9,55 @@ use haft_sandbox::{TerminationSignal, on_termination_signal};
 use haft_tool::{Cancel, ErrorKind, ToolError};
 
 use super::exit::Exit;
-use super::screen::{self, NOTE, painted};
-pub(super) use super::waiting::Waiting;
+use super::screen::{self, NOTE, styled};
+pub(super) use super::status_line::StatusLine;
 
-/// Whether a person can be asked.
-pub(super) fn is_there() -> bool {
+/// Whether the user can be asked: standard input and standard error are a terminal.
+pub(super) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks a person yes or no; anything but yes is no.
+/// Asks the user yes or no; anything but yes is no.
 pub(super) fn confirm(question: &str) -> bool {
     let mut err = anstream::stderr().lock();
-    let _ = write!(err, "{} [y/N] ", painted(NOTE, question)).and_then(|()| err.flush());
+    let _ = write!(err, "{} [y/N] ", styled(NOTE, question)).and_then(|()| err.flush());
     drop(err);
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
 }
 
-/// The person at the terminal, if there is one.
-pub(super) fn asker() -> Arc<dyn Asker> {
-    if is_there() { Arc::new(Person) } else { Arc::new(DenyAll) }
+/// Asks for a change on the terminal; prints why there is no consent. Without a terminal the answer is no.
+pub(super) fn confirm_change(question: &str) -> bool {
+    if !is_interactive() {
+        screen::error(&format!("{question} There is no terminal to ask on. To confirm: --yes"));
+        return false;
+    }
+    let confirmed = confirm(question);
+    if !confirmed {
+        screen::note("nothing was changed");
+    }
+    confirmed
 }
 
-struct Person;
+/// Asks the user at the terminal, or denies where there is no terminal.
+pub(super) fn asker() -> Arc<dyn Asker> {
+    if is_interactive() { Arc::new(TerminalAsker) } else { Arc::new(DenyAll) }
+}
 
-impl Asker for Person {
+struct TerminalAsker;
+
+impl Asker for TerminalAsker {
     fn ask(&self, question: &Question, cancel: &Cancel) -> Answer {
-        let words = format!("{}: {}. Run it?", question.tool, screen::harmless(&question.reason));
-        match at_the_terminal(cancel, move || Ok(confirm(&words))) {
-            Ok(true) => Answer::Allow { by: "the person at the terminal".to_owned() },
-            _ => Answer::Deny { why: "The person at the terminal said no".to_owned() },
+        let prompt = format!("{}: {}. Run it?", question.tool, screen::sanitize(&question.reason));
+        match read_terminal(cancel, move || Ok(confirm(&prompt))) {
+            Ok(true) => Answer::Allow { by: "the user at the terminal".to_owned() },
+            _ => Answer::Deny { why: "The user at the terminal said no".to_owned() },
         }
     }
 }
 
 /// Reads the terminal on a thread of its own, because a blocked read cannot be cancelled.
-pub(crate) fn at_the_terminal<T: Send + 'static>(
+pub(crate) fn read_terminal<T: Send + 'static>(
     cancel: &Cancel,
     read: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
@@ -58,25 +71,28 @@ pub(crate) fn at_the_terminal<T: Send + 'static>(
     answer.recv().unwrap_or_else(|_| Err(ToolError::internal("the terminal could not be read")))
 }
 
-/// Runs `work` to its end. The first Ctrl-C (or TERM) cancels, the second leaves at once.
+/// Runs `work` to its end. The first Ctrl-C (or TERM) cancels, the second exits at once.
 pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, ToolError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|error| ToolError::io("start the runtime", &error))?;
-    listen(cancel, false)?;
+    cancel_on_signal(cancel, false)?;
     let done = runtime.block_on(work);
     runtime.shutdown_background();
     Ok(done)
 }
 
-/// The first TERM from now on cancels, the second leaves at once. So does Ctrl-C, unless a program has the terminal: then
-/// the first ones are the program's.
-pub(super) fn listen(cancel: &Cancel, program: bool) -> Result<(), ToolError> {
+/// From now on the first TERM cancels and the second exits at once. So does Ctrl-C, unless a program has the terminal: then
+/// the first one is the program's.
+pub(super) fn cancel_on_signal(cancel: &Cancel, program: bool) -> Result<(), ToolError> {
     let cancel = cancel.clone();
     let mut asked = false;
     let listener = move |signal| {
         if asked {
-            #[expect(clippy::exit, reason = "the person has asked twice; the ledger is safe against this")]
+            #[expect(
+                clippy::exit,
+                reason = "the second signal means at once; the ledger is safe against it"
+            )]
             std::process::exit(Exit::Interrupted.number().into());
         }
         if !(program && signal == TerminationSignal::Interrupt) {

@@ -8,37 +8,41 @@ use crate::servers::ServerEntry;
 use haft_tool::{Definition, ErrorKind, ToolError, Value};
 
 use super::exit::Exit;
-use super::screen::{self, BOLD, FAINT, NAME, painted};
+use super::screen::{self, BOLD, FAINT, NAME, styled};
 use super::setup::Setup;
-use super::{Done, args};
+use super::{CommandResult, args};
 use haft::formats;
 
-pub(super) fn run(args: &args::Tools) -> Done {
+pub(super) fn run(args: &args::ToolsArgs) -> CommandResult {
     let setup = Setup::load(&args.workspace)?;
     let entries = setup.entries(&args.servers)?;
     let mut definitions = if entries.is_empty() {
-        setup.choice(&args.dialect)?.registry()?.definitions()
+        setup.tool_selection(&args.dialect)?.registry()?.definitions()
     } else {
         with_servers(&setup, entries, args)?
     };
     if let Some(name) = &args.tool {
-        let known = setup.choice(&args.dialect)?.registry()?;
+        let known = setup.tool_selection(&args.dialect)?.registry()?;
         let wire = known.get(name).map_or(name.as_str(), |tool| tool.name()).to_owned();
         let all: Vec<String> = definitions.iter().map(|tool| tool.name.clone()).collect();
         definitions.retain(|definition| definition.name == wire);
         if definitions.is_empty() {
             return Err(ToolError::new(
                 ErrorKind::NotFound,
-                format!("there is no tool {name:?}; there are: {}", all.join(", ")),
+                format!("there is no tool {name:?}. Tools: {}", all.join(", ")),
             ));
         }
     }
     match args.format {
         Some(format) => {
             let value = formats::definitions(format, &definitions);
-            // A person reads it; a program gets it as it is sent, byte for byte.
-            let people = std::io::stdout().is_terminal();
-            screen::result(&if people { serde_json::to_string_pretty(&value)? } else { value.to_string() });
+            // Indented on a terminal; otherwise the bytes that a provider receives.
+            let is_terminal = std::io::stdout().is_terminal();
+            screen::result(&if is_terminal {
+                serde_json::to_string_pretty(&value)?
+            } else {
+                value.to_string()
+            });
         }
         None => screen::out(&listed(&definitions)),
     }
@@ -49,10 +53,10 @@ pub(super) fn run(args: &args::Tools) -> Done {
 fn with_servers(
     setup: &Setup,
     entries: Vec<ServerEntry>,
-    args: &args::Tools,
+    args: &args::ToolsArgs,
 ) -> Result<Vec<Definition>, ToolError> {
-    let builder = setup.choice(&args.dialect)?.into_builder(setup.builder());
-    let (builder, servers) = setup.holding(entries, &args.dialect, builder)?;
+    let builder = setup.tool_selection(&args.dialect)?.into_builder(setup.builder());
+    let (builder, servers) = setup.add_servers(entries, &args.dialect, builder)?;
     let runtime = builder.build()?;
     servers.connect_all(CONNECT_TIMEOUT);
     let definitions = runtime.definitions();
@@ -66,7 +70,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 fn listed(definitions: &[Definition]) -> String {
     let mut text = String::new();
     for tool in definitions {
-        let _ = writeln!(text, "{}  {}", painted(BOLD, &tool.name), tool.description);
+        let _ = writeln!(text, "{}  {}", styled(BOLD, &tool.name), tool.description);
         let required: Vec<&str> = tool.input_schema["required"]
             .as_array()
             .map(|names| names.iter().filter_map(Value::as_str).collect())
@@ -82,9 +86,9 @@ fn listed(definitions: &[Definition]) -> String {
             let _ = writeln!(
                 text,
                 "    {}{} {} {about}",
-                painted(NAME, name),
+                styled(NAME, name),
                 " ".repeat(14_usize.saturating_sub(name.len())),
-                painted(FAINT, &format!("({kind}{choices}{need})")),
+                styled(FAINT, &format!("({kind}{choices}{need})")),
             );
         }
         text.push('\n');

@@ -1,4 +1,4 @@
-//! `haft undo` and `haft redo`: show what will change, ask, put it back.
+//! `haft undo` and `haft redo`: shows what will change, asks, restores it.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,16 +9,16 @@ use haft_ledger::{Ledger, ReceiptQuery};
 use haft_runtime::{CallOptions, Runtime, UndoPreview, UndoTarget};
 use haft_tool::{Cancel, Node, ReceiptState, Reversible, ToolError};
 
-use super::args::{self, How};
-use super::diff::{Deed, Sides, diff, summary};
+use super::args::{self, UndoFlags};
+use super::diff::{ChangeKind, FileDiff, diff, summary};
 use super::exit::{Exit, code};
-use super::screen::{self, BAD, GOOD, NAME, NOTE, painted};
-use super::show::{MOST_LINES, MOST_SHOWN_BYTES};
-use super::{Done, terminal};
+use super::screen::{self, BAD, GOOD, NAME, NOTE, styled};
+use super::show::{MAX_DIFF_FILE_BYTES, MAX_LISTED_FILES};
+use super::{CommandResult, terminal};
 
-pub(super) fn undo(args: &args::Undo) -> Done {
+pub(super) fn undo(args: &args::UndoArgs) -> CommandResult {
     let ledger = Ledger::open(Ledger::home_from_env()?)?;
-    // A call or a session knows its own workspace.
+    // A call and a session name their workspace.
     let (target, workspace) = match (&args.id, &args.session) {
         (Some(id), _) => (UndoTarget::Call(*id), Some(ledger.receipt(*id)?.workspace)),
         (None, Some(id)) => {
@@ -32,31 +32,31 @@ pub(super) fn undo(args: &args::Undo) -> Done {
         Some(workspace) => builder.workspace(workspace).build()?,
         None => builder.build()?,
     };
-    take_back(&runtime, &target, &args.how, "Undo")
+    apply(&runtime, &target, &args.how, "Undo")
 }
 
-pub(super) fn redo(args: &args::Redo) -> Done {
-    take_back(&args.how.workspace.builder()?.build()?, &UndoTarget::LastUndo, &args.how, "Redo")
+pub(super) fn redo(args: &args::RedoArgs) -> CommandResult {
+    apply(&args.how.workspace.builder()?.build()?, &UndoTarget::LastUndo, &args.how, "Redo")
 }
 
-fn take_back(runtime: &Runtime, target: &UndoTarget, how: &How, word: &str) -> Done {
+fn apply(runtime: &Runtime, target: &UndoTarget, how: &UndoFlags, word: &str) -> CommandResult {
     runtime.recover()?;
     let preview = runtime.undo_preview(target)?;
     if !preview.blocked.is_empty() && preview.steps.is_empty() {
         let (id, why) = &preview.blocked[0];
-        screen::error(&format!("call {id} cannot be taken back: {why}"));
+        screen::error(&format!("call {id} cannot be undone: {why}"));
         return Ok(Exit::Failed);
     }
     show(runtime, &preview, how.force)?;
     if *target == UndoTarget::Last {
-        tell_what_stays(runtime, &preview)?;
+        note_irreversible_later_calls(runtime, &preview)?;
     }
     if !preview.conflicts.is_empty() && !how.force {
-        screen::error("something else has changed since, so nothing was taken back; --force overwrites it");
+        screen::error("files have changed since, so nothing was undone. To overwrite them: --force");
         return Ok(Exit::Failed);
     }
     if preview.steps.is_empty() {
-        screen::note("everything already is as it was before; nothing to do");
+        screen::note("nothing to do: everything is already as it was before");
         return Ok(Exit::Done);
     }
     if how.dry_run {
@@ -64,12 +64,7 @@ fn take_back(runtime: &Runtime, target: &UndoTarget, how: &How, word: &str) -> D
     }
     let calls: Vec<String> = preview.receipts.iter().map(|receipt| receipt.id.to_string()).collect();
     let question = format!("{word} call {}?", calls.join(", "));
-    if !how.yes && !terminal::is_there() {
-        screen::error(&format!("{question} Nobody is here to be asked; --yes says yes"));
-        return Ok(Exit::Denied);
-    }
-    if !how.yes && !terminal::confirm(&question) {
-        screen::note("nothing was changed");
+    if !how.yes && !terminal::confirm_change(&question) {
         return Ok(Exit::Denied);
     }
     let cancel = Cancel::new();
@@ -78,11 +73,11 @@ fn take_back(runtime: &Runtime, target: &UndoTarget, how: &How, word: &str) -> D
     match result.output.error_kind {
         None => {
             let said = format!(
-                "{} (call {id}; haft undo {id} takes this back)",
+                "{} (call {id}; to undo it: haft undo {id})",
                 result.output.as_text(),
                 id = result.receipt.id
             );
-            screen::note(&painted(GOOD, &said));
+            screen::note(&styled(GOOD, &said));
             Ok(Exit::Done)
         }
         Some(kind) => {
@@ -92,8 +87,8 @@ fn take_back(runtime: &Runtime, target: &UndoTarget, how: &How, word: &str) -> D
     }
 }
 
-/// Says which later calls here may have changed something that no undo knows of.
-fn tell_what_stays(runtime: &Runtime, preview: &UndoPreview) -> Result<(), ToolError> {
+/// Prints which later calls in this workspace cannot be undone.
+fn note_irreversible_later_calls(runtime: &Runtime, preview: &UndoPreview) -> Result<(), ToolError> {
     let last = preview.receipts.first().map_or(0, |receipt| receipt.id);
     let query = ReceiptQuery { workspace: Some(runtime.workspace().to_owned()), ..ReceiptQuery::default() };
     let entries = runtime.ledger()?.summaries(&query)?;
@@ -102,8 +97,8 @@ fn tell_what_stays(runtime: &Runtime, preview: &UndoPreview) -> Result<(), ToolE
             (&later.reversible, later.state)
         {
             screen::note(&format!(
-                "{}: call {} ({}) came later and stays: {why}",
-                painted(NOTE, "note"),
+                "{}: call {} ({}) ran later and is not undone: {why}",
+                styled(NOTE, "note"),
                 later.id,
                 later.tool
             ));
@@ -116,45 +111,45 @@ fn show(runtime: &Runtime, preview: &UndoPreview, force: bool) -> Result<(), Too
     let ledger = runtime.ledger()?;
     let short = |path: &Path| path.strip_prefix(runtime.workspace()).unwrap_or(path).display().to_string();
     let one = |path: &Path, from: &Node, to: &Node| -> Result<String, ToolError> {
-        let now = from.as_file().and_then(|_| read_named(path, MOST_SHOWN_BYTES).ok());
-        let then = to.as_file().filter(|file| file.size <= MOST_SHOWN_BYTES);
+        let now = from.as_file().and_then(|_| read_named(path, MAX_DIFF_FILE_BYTES).ok());
+        let then = to.as_file().filter(|file| file.size <= MAX_DIFF_FILE_BYTES);
         let then = then.map(|file| ledger.blob(&file.hash)).transpose()?;
         let path = short(path);
-        Ok(diff(&Sides { path: &path, from: (from, now.as_deref()), to: (to, then.as_deref()) }))
+        Ok(diff(&FileDiff { path: &path, from: (from, now.as_deref()), to: (to, then.as_deref()) }))
     };
     let conflicts: HashMap<&Path, &UndoConflict> =
         preview.conflicts.iter().map(|conflict| (conflict.path.as_path(), conflict)).collect();
-    let many = preview.steps.len() > MOST_LINES;
+    let many = preview.steps.len() > MAX_LISTED_FILES;
     for step in &preview.steps {
         if let Some(conflict) = conflicts.get(step.path()) {
-            let mark = if force { painted(NOTE, "overwrites") } else { painted(BAD, "conflict") };
+            let mark = if force { styled(NOTE, "overwrites") } else { styled(BAD, "conflict") };
             let (left, found) = (conflict.expected.noun(), conflict.found.noun());
             let place = if many { format!("{}: ", short(step.path())) } else { String::new() };
             screen::out(&format!(
-                "{mark}: {place}the call left {left}, and since then it was changed ({found})\n"
+                "{mark}: {place}changed since the call (it left {left}, now there is {found})\n"
             ));
         }
         match step {
             UndoStep::MoveBack { from, to } => {
-                let (from, to) = (painted(NAME, &short(from)), painted(NAME, &short(to)));
-                screen::out(&format!("{} {from} to {to}\n", painted(NOTE, "move back")));
+                let (from, to) = (styled(NAME, &short(from)), styled(NAME, &short(to)));
+                screen::out(&format!("{} {from} to {to}\n", styled(NOTE, "move back")));
             }
             UndoStep::Restore { .. } if many => {}
             UndoStep::Restore { path, expect, to } => screen::out(&one(path, expect, to)?),
         }
     }
     if many {
-        let deeds = preview.steps.iter().filter_map(|step| match step {
+        let changes = preview.steps.iter().filter_map(|step| match step {
             UndoStep::Restore { path, expect, to } => {
                 let path = path.strip_prefix(runtime.workspace()).unwrap_or(path);
-                Some((path, Deed::between(expect, to)))
+                Some((path, ChangeKind::between(expect, to)))
             }
             UndoStep::MoveBack { .. } => None,
         });
-        screen::out(&summary(deeds));
+        screen::out(&summary(changes));
     }
     for (id, why) in &preview.blocked {
-        screen::note(&format!("{}: call {id} cannot be taken back: {why}", painted(NOTE, "note")));
+        screen::note(&format!("{}: call {id} cannot be undone: {why}", styled(NOTE, "note")));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Changing one setting in the text of a file, everything else left as it was.
+//! Changes one setting in the text of a file and keeps the rest.
 
 use std::path::Path;
 
@@ -8,25 +8,20 @@ use toml_edit::{Array, DocumentMut, Item, TableLike};
 use super::file::parse;
 use super::sections::words;
 
-/// Why a setting cannot be changed so.
-pub(super) enum Problem {
+/// Why a setting cannot be changed.
+pub(super) enum EditError {
     /// There is no such setting.
-    Unknown,
+    UnknownSetting,
     /// The file or the value is wrong.
-    Bad(String),
+    Invalid(String),
 }
 
-/// The file's new bytes, with `name` set to `value`. A text that does not fit is tried as TOML, and as a list with commas.
-pub(super) fn changed(
-    path: &Path,
-    old: Option<&[u8]>,
-    name: &str,
-    value: &Value,
-) -> Result<Vec<u8>, Problem> {
+/// Returns the file with `name` set to `value`. A string that does not fit is tried as TOML, then as a comma-separated list.
+pub(super) fn set(path: &Path, old: Option<&[u8]>, name: &str, value: &Value) -> Result<Vec<u8>, EditError> {
     let old = std::str::from_utf8(old.unwrap_or_default())
-        .map_err(|_| Problem::Bad(format!("{} is not UTF-8", path.display())))?;
+        .map_err(|_| EditError::Invalid(format!("{} is not UTF-8", path.display())))?;
     let document: DocumentMut = old.parse().map_err(|error: toml_edit::TomlError| {
-        Problem::Bad(format!("{} has to be put right first: {}", path.display(), error.message()))
+        EditError::Invalid(format!("fix {} first: {}", path.display(), error.message()))
     })?;
     let mut first = None;
     for candidate in candidates(value) {
@@ -35,23 +30,23 @@ pub(super) fn changed(
         let text = document.to_string();
         match parse(&text) {
             Ok((_, ignored)) if ignored.iter().any(|ignored| touches(ignored, name)) => {
-                return Err(Problem::Unknown);
+                return Err(EditError::UnknownSetting);
             }
             Ok(_) => return Ok(text.into_bytes()),
-            Err(fault) => drop(first.get_or_insert(fault.why)),
+            Err(error) => drop(first.get_or_insert(error.why)),
         }
     }
-    Err(Problem::Bad(first.unwrap_or_else(|| format!("{value} is no value for a setting"))))
+    Err(EditError::Invalid(first.unwrap_or_else(|| format!("{value} is not a valid value"))))
 }
 
 fn touches(ignored: &str, name: &str) -> bool {
     ignored == name || name.strip_prefix(ignored).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// What the value could mean, the most likely first.
+/// The interpretations of the value, the most likely first.
 fn candidates(value: &Value) -> Vec<toml_edit::Value> {
     match value {
-        Value::Bool(truth) => vec![(*truth).into()],
+        Value::Bool(flag) => vec![(*flag).into()],
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => vec![whole.into()],
             (None, Some(part)) => vec![part.into()],
@@ -66,20 +61,22 @@ fn candidates(value: &Value) -> Vec<toml_edit::Value> {
     }
 }
 
-/// Puts a value at a dotted name, making tables on the way; a comment behind the old value stays.
-fn put(document: &mut DocumentMut, name: &str, mut value: toml_edit::Value) -> Result<(), Problem> {
+/// Sets the value of a dotted name and creates missing tables; a comment after the old value stays.
+fn put(document: &mut DocumentMut, name: &str, mut value: toml_edit::Value) -> Result<(), EditError> {
     let mut names: Vec<&str> = name.split('.').collect();
-    let Some(last) = names.pop().filter(|last| !last.is_empty()) else { return Err(Problem::Unknown) };
+    let Some(last) = names.pop().filter(|last| !last.is_empty()) else {
+        return Err(EditError::UnknownSetting);
+    };
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for part in names {
-        let fresh = || {
-            let mut fresh = toml_edit::Table::new();
-            // A table that only holds tables needs no heading of its own.
-            fresh.set_implicit(true);
-            Item::Table(fresh)
+        let implicit = || {
+            let mut table = toml_edit::Table::new();
+            // A table that only contains tables needs no header.
+            table.set_implicit(true);
+            Item::Table(table)
         };
-        let entry = table.entry(part).or_insert_with(fresh);
-        table = entry.as_table_like_mut().ok_or(Problem::Unknown)?;
+        let entry = table.entry(part).or_insert_with(implicit);
+        table = entry.as_table_like_mut().ok_or(EditError::UnknownSetting)?;
     }
     match table.get_mut(last) {
         Some(Item::Value(old)) => {
@@ -87,7 +84,7 @@ fn put(document: &mut DocumentMut, name: &str, mut value: toml_edit::Value) -> R
             *old = value;
         }
         Some(item) if !item.is_none() => {
-            return Err(Problem::Bad("it is a table; name one of the settings in it".to_owned()));
+            return Err(EditError::Invalid("it is a table. Name one of its settings".to_owned()));
         }
         _ => drop(table.insert(last, Item::Value(value))),
     }

@@ -1,4 +1,4 @@
-//! One `haft.toml`: what it says, and where it says it.
+//! One `haft.toml`: its settings, and the lines they are on.
 
 use std::path::{Path, PathBuf};
 
@@ -9,31 +9,31 @@ use toml_edit::{Document, Item};
 
 use super::Sections;
 
-/// No settings are longer than this.
-const MOST_BYTES: u64 = 1 << 20;
+/// Largest settings file.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// A file that was there.
+/// A parsed file.
 #[derive(Debug, Clone)]
-pub(super) struct File {
+pub(super) struct SettingsFile {
     pub(super) path: PathBuf,
     pub(super) sections: Sections,
     /// Each key with a value, and its line.
     pub(super) lines: Vec<(String, usize)>,
-    /// Keys that mean nothing, and their lines.
+    /// Unknown keys with their lines.
     pub(super) unknown: Vec<(usize, String)>,
 }
 
-impl File {
-    /// Reads the file, if there is one. One that cannot be understood is an error that says where.
+impl SettingsFile {
+    /// Reads the file; `None` if it does not exist. A syntax error names line and column.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, ToolError> {
-        let bytes = match read_named(path, MOST_BYTES) {
+        let bytes = match read_named(path, MAX_FILE_BYTES) {
             Err(error) if error.kind == ErrorKind::FileNotFound => return Ok(None),
             other => other?,
         };
         let bad = |why: &str| ToolError::invalid_arguments(format!("{}: {why}", path.display()));
         let text = String::from_utf8(bytes).map_err(|_| bad("it is not UTF-8"))?;
-        let (sections, ignored) = parse(&text).map_err(|Fault { at, why }| {
-            let (line, column) = place(&text, at);
+        let (sections, ignored) = parse(&text).map_err(|SettingsSyntaxError { at, why }| {
+            let (line, column) = line_and_column(&text, at);
             ToolError::invalid_arguments(format!("{}:{line}:{column}: {why}", path.display()))
         })?;
         let mut lines = Vec::new();
@@ -56,27 +56,27 @@ fn find(lines: &[(String, usize)], name: &str) -> Option<usize> {
     lines.iter().find(|(key, _)| is(key)).map(|(_, line)| *line)
 }
 
-/// What is wrong, and at which byte.
-pub(super) struct Fault {
+/// A syntax error at a byte offset.
+pub(super) struct SettingsSyntaxError {
     at: usize,
     pub(super) why: String,
 }
 
-/// What the text says, and the keys that mean nothing.
-pub(super) fn parse(text: &str) -> Result<(Sections, Vec<String>), Fault> {
-    let fault = |error: &toml_edit::de::Error| Fault {
+/// The settings of the text and its unknown keys.
+pub(super) fn parse(text: &str) -> Result<(Sections, Vec<String>), SettingsSyntaxError> {
+    let syntax_error = |error: &toml_edit::de::Error| SettingsSyntaxError {
         at: error.span().map_or(0, |span| span.start),
         why: error.message().trim().replace('\n', ", "),
     };
-    let from = toml_edit::de::Deserializer::parse(text).map_err(|error| fault(&error))?;
+    let from = toml_edit::de::Deserializer::parse(text).map_err(|error| syntax_error(&error))?;
     let mut ignored = Vec::new();
-    let mut hear = |path: serde_ignored::Path<'_>| ignored.push(path.to_string().replace(".?", ""));
-    let sections = Sections::deserialize(serde_ignored::Deserializer::new(from, &mut hear));
-    Ok((sections.map_err(|error| fault(&error))?, ignored))
+    let mut on_ignored = |path: serde_ignored::Path<'_>| ignored.push(path.to_string().replace(".?", ""));
+    let sections = Sections::deserialize(serde_ignored::Deserializer::new(from, &mut on_ignored));
+    Ok((sections.map_err(|error| syntax_error(&error))?, ignored))
 }
 
 /// The line and column of a byte, both from 1.
-fn place(text: &str, at: usize) -> (usize, usize) {
+fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
@@ -90,7 +90,7 @@ fn keys(item: &Item, above: &str, text: &str, lines: &mut Vec<(String, usize)>) 
         if item.is_table_like() {
             keys(item, &name, text, lines);
         } else if let Some(span) = item.span() {
-            lines.push((name, place(text, span.start).0));
+            lines.push((name, line_and_column(text, span.start).0));
         }
     }
 }

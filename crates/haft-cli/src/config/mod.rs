@@ -1,8 +1,7 @@
-//! What the user has set: `haft.toml`, the environment, and where each value comes from.
+//! The settings: `haft.toml` of the user and of the project, environment variables, and the origin of each value.
 //!
-//! Two files are read, if they are there: the user's own and the project's. What counts, from most to least: flags, the
-//! environment, the user's file, the project's file. A project's file comes with the project, so it may only choose what
-//! the user has left open ([`PROJECT_KEYS`]) and ask or deny more; it cannot widen what calls may touch.
+//! Precedence: flags, environment, the user's file, the project's file. A project's file is untrusted: it may only set
+//! [`PROJECT_KEYS`], and cannot widen the scope.
 
 mod edit;
 mod file;
@@ -20,15 +19,15 @@ use haft_tool::{Configuration, ErrorKind, Setting, ToolError, Value, close_names
 use haft_tools::Settings;
 use serde_json::Map;
 
-use file::File;
-pub(crate) use places::user_file;
+use file::SettingsFile;
+pub(crate) use places::{required_user_file, user_file};
 pub(crate) use sections::{DialectName, NetworkWords, Permissions, Sections};
-pub(crate) use servers::{Configured, PROJECT_SERVERS, Servers};
+pub(crate) use servers::{ConfiguredServer, ConfiguredServers, PROJECT_SERVERS};
 
-/// What a project's file may set. All else is only read from the user's own.
+/// The settings that a project's file may set.
 pub(crate) const PROJECT_KEYS: &[&str] = &["dialect", "offer", "permissions.ask", "permissions.deny"];
 
-/// The variables that stand above the files, and the setting each of them sets.
+/// The variables that override the files, with their settings.
 pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("HAFT_DIALECT", "dialect"),
     ("HAFT_OFFER", "offer"),
@@ -38,19 +37,19 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
 ];
 
 /// Looks up a variable of the environment.
-type Var<'a> = &'a dyn Fn(&str) -> Option<String>;
+type VariableLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What counts here, and what it was made of.
+/// The settings in effect and their sources.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Config {
-    /// What counts.
+    /// The values in effect.
     pub values: Sections,
     /// Warnings about the files.
     pub warnings: Vec<String>,
     path: Option<PathBuf>,
     project_path: PathBuf,
-    user: Option<File>,
-    project: Option<File>,
+    user: Option<SettingsFile>,
+    project: Option<SettingsFile>,
     variables: Vec<(&'static str, &'static str)>,
     tools_from_env: Vec<String>,
 }
@@ -62,37 +61,41 @@ impl Config {
     }
 
     /// Reads these files and variables.
-    pub(crate) fn read(path: Option<PathBuf>, workspace: &Path, var: Var<'_>) -> Result<Self, ToolError> {
+    pub(crate) fn read(
+        path: Option<PathBuf>,
+        workspace: &Path,
+        var: VariableLookup<'_>,
+    ) -> Result<Self, ToolError> {
         let project_path = workspace.join(places::NAME);
         let mut config = Self { path, project_path, ..Self::default() };
-        config.user = config.path.as_deref().map(File::open).transpose()?.flatten();
+        config.user = config.path.as_deref().map(SettingsFile::open).transpose()?.flatten();
         if config.path.as_ref() != Some(&config.project_path) {
-            config.project = File::open(&config.project_path)?;
+            config.project = SettingsFile::open(&config.project_path)?;
         }
         config.values = config.user.as_ref().map(|file| file.sections.clone()).unwrap_or_default();
-        config.take_project();
-        config.take_environment(var)?;
-        let unknown = config.unknown()?;
-        config.warnings.extend(unknown);
+        config.apply_project();
+        config.apply_environment(var)?;
+        let warnings = config.unknown_key_warnings()?;
+        config.warnings.extend(warnings);
         Ok(config)
     }
 
-    /// What to say of keys that mean nothing.
-    fn unknown(&self) -> Result<Vec<String>, ToolError> {
-        let mut said = Vec::new();
+    /// Warnings about unknown keys.
+    fn unknown_key_warnings(&self) -> Result<Vec<String>, ToolError> {
+        let mut warnings = Vec::new();
         for file in self.user.iter().chain(&self.project) {
             for (line, name) in &file.unknown {
                 let known = self.settings()?;
                 let near = close_names(name, known.iter().map(|setting| setting.name.as_str()));
-                let hint = near.first().map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-                said.push(format!("{}:{line}: there is no setting {name}{hint}", file.path.display()));
+                let hint = near.first().map(|near| format!(". Did you mean {near}?")).unwrap_or_default();
+                warnings.push(format!("{}:{line}: there is no setting {name}{hint}", file.path.display()));
             }
         }
-        Ok(said)
+        Ok(warnings)
     }
 
-    /// The project's file speaks where the user's is silent, and may ask and deny more.
-    fn take_project(&mut self) {
+    /// Applies the project's file where the user's sets nothing, and adds its `ask` and `deny` rules.
+    fn apply_project(&mut self) {
         let Some(project) = &self.project else { return };
         let Sections { dialect, offer, permissions, .. } = project.sections.clone();
         self.values.dialect = self.values.dialect.take().or(dialect);
@@ -100,20 +103,20 @@ impl Config {
         self.values.permissions.ask.extend(permissions.ask);
         self.values.permissions.deny.extend(permissions.deny);
         let own = self.path.as_ref().map(|path| path.display().to_string());
-        let own = own.unwrap_or_else(|| "your own haft.toml".to_owned());
+        let own = own.unwrap_or_else(|| "your haft.toml".to_owned());
         for (name, line) in &project.lines {
             if !PROJECT_KEYS.contains(&name.as_str())
                 && !project.unknown.iter().any(|(_, known)| known == name)
             {
                 self.warnings.push(format!(
-                    "{}:{line}: {name} is not read from a project's file; it belongs into {own}",
+                    "{}:{line}: {name} is ignored in a project's file. Set it in {own}",
                     project.path.display()
                 ));
             }
         }
     }
 
-    fn take_environment(&mut self, var: Var<'_>) -> Result<(), ToolError> {
+    fn apply_environment(&mut self, var: VariableLookup<'_>) -> Result<(), ToolError> {
         for (variable, name) in VARIABLES {
             let Some(text) = var(variable).filter(|text| !text.is_empty()) else { continue };
             self.values
@@ -132,7 +135,7 @@ impl Config {
         Ok(())
     }
 
-    /// The rules, each with where it stands.
+    /// The rules with their origin.
     pub(crate) fn rules(&self) -> Vec<(Behavior, String, String)> {
         let mut rules = Vec::new();
         for (file, own) in [(&self.user, true), (&self.project, false)] {
@@ -152,12 +155,12 @@ impl Config {
         rules
     }
 
-    /// The user's own file, whether it is there or not.
+    /// The path of the user's file, which may not exist.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Every setting that counts, in the order of the sections. What is secret is covered.
+    /// Every setting, in the order of the sections. Secrets are masked.
     pub(crate) fn settings(&self) -> Result<Vec<Setting>, ToolError> {
         let mut all = serde_json::to_value(&self.values)?;
         let defaults = Sections::defaults();
@@ -169,7 +172,7 @@ impl Config {
         let named = leaves(&all).into_iter();
         Ok(named
             .map(|(name, value)| {
-                let (origin, value) = (self.origin(&name, &value), covered(&name, value));
+                let (origin, value) = (self.origin(&name, &value), masked(&name, value));
                 Setting { name, value, origin }
             })
             .collect())
@@ -192,7 +195,7 @@ impl Config {
                 _ => {}
             }
         }
-        // Only rules add up; of the others the first counts.
+        // Rules of both files apply; of other settings the first.
         places.truncate(if name.starts_with("permissions.") { 2 } else { 1 });
         match places.as_slice() {
             [] if value.is_null() => "not set".to_owned(),
@@ -201,7 +204,7 @@ impl Config {
         }
     }
 
-    /// The setting of that name, or what to tell instead.
+    /// The setting of that name; for a table, all settings in it.
     pub(crate) fn setting(&self, name: &str) -> Result<Setting, ToolError> {
         let mut all = self.settings()?;
         if let Some(at) = all.iter().position(|setting| setting.name == name) {
@@ -219,8 +222,8 @@ impl Config {
         })
     }
 
-    /// What `name` names: one setting, or all of a table.
-    pub(crate) fn chosen(&self, name: &str) -> Result<Vec<Setting>, ToolError> {
+    /// The settings that `name` names: one, or all of a table.
+    pub(crate) fn matching(&self, name: &str) -> Result<Vec<Setting>, ToolError> {
         let all = self.settings()?;
         let chosen: Vec<_> = all
             .iter()
@@ -238,19 +241,19 @@ fn is_below(name: &str, table: &str) -> bool {
 fn unknown(name: &str, all: &[Setting]) -> ToolError {
     let near = close_names(name, all.iter().map(|setting| setting.name.as_str()));
     let hint = match near.as_slice() {
-        [] => "`haft config show` lists them".to_owned(),
-        near => format!("did you mean {}?", near.join(" or ")),
+        [] => "See `haft config show`".to_owned(),
+        near => format!("Did you mean {}?", near.join(" or ")),
     };
-    ToolError::new(ErrorKind::TargetNotFound, format!("there is no setting {name:?}; {hint}"))
+    ToolError::new(ErrorKind::TargetNotFound, format!("there is no setting {name:?}. {hint}"))
 }
 
-/// What servers are given often holds keys, and has no type of its own that would cover them.
-fn covered(name: &str, value: Value) -> Value {
+/// Masks variables and headers of servers, which often are secrets.
+fn masked(name: &str, value: Value) -> Value {
     let given = |part: &str| name.starts_with("tools.mcp_servers.") && name.contains(part);
     if given(".env.") || given(".headers.") { Value::from("***") } else { value }
 }
 
-/// Every value with the names that lead to it; an empty table is one too.
+/// Every value with its dotted name; an empty table counts as a value.
 fn leaves(value: &Value) -> Vec<(String, Value)> {
     let Value::Object(members) = value else { return Vec::new() };
     let mut all = Vec::new();
@@ -265,44 +268,44 @@ fn leaves(value: &Value) -> Vec<(String, Value)> {
     all
 }
 
-/// The settings as a tool sees them. Each look reads the files again, so that a change is seen at once.
+/// The settings for tools. Every access reads the files again.
 #[derive(Debug, Clone)]
-pub(crate) struct Live {
+pub(crate) struct LiveSettings {
     path: PathBuf,
     workspace: PathBuf,
 }
 
-impl Live {
-    /// The settings whose changes go to `path`, or to where it leads if it is a link.
+impl LiveSettings {
+    /// Settings whose changes are written to `path`, or to its target if it is a link.
     pub(crate) fn new(path: PathBuf, workspace: PathBuf) -> Self {
         Self { path: real_named(&path).unwrap_or(path), workspace }
     }
 
-    fn now(&self) -> Result<Config, ToolError> {
+    fn current(&self) -> Result<Config, ToolError> {
         Config::read(Some(self.path.clone()), &self.workspace, &|name| std::env::var(name).ok())
     }
 }
 
-impl Configuration for Live {
+impl Configuration for LiveSettings {
     fn file(&self) -> &Path {
         &self.path
     }
 
     fn list(&self) -> Result<Vec<Setting>, ToolError> {
-        self.now()?.settings()
+        self.current()?.settings()
     }
 
     fn get(&self, name: &str) -> Result<Setting, ToolError> {
-        self.now()?.setting(name)
+        self.current()?.setting(name)
     }
 
     fn changed(&self, file: Option<&[u8]>, name: &str, value: &Value) -> Result<Vec<u8>, ToolError> {
-        edit::changed(&self.path, file, name, value).map_err(|problem| match problem {
-            edit::Problem::Unknown => match self.list() {
+        edit::set(&self.path, file, name, value).map_err(|problem| match problem {
+            edit::EditError::UnknownSetting => match self.list() {
                 Ok(all) => unknown(name, &all),
                 Err(error) => error,
             },
-            edit::Problem::Bad(why) => ToolError::invalid_arguments(format!("{name}: {why}")),
+            edit::EditError::Invalid(why) => ToolError::invalid_arguments(format!("{name}: {why}")),
         })
     }
 }

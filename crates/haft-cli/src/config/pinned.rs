@@ -1,13 +1,13 @@
-//! Whether the program of a server is always the same one, or whatever a registry gives out on the day.
+//! Whether a server that runs from a package registry names a version.
 
 use haft_tool::Value;
 
-/// The program and the package that an entry runs in whatever version there is; nothing if it names one, or runs no package.
+/// The program and the package of an entry that names no version; `None` if it names one or runs no package.
 pub(super) fn unpinned(written: &Value) -> Option<(&str, &str)> {
     let command = written["command"].as_str()?;
     let program = command.rsplit(['/', '\\']).next().unwrap_or(command);
     let args: Vec<&str> = written["args"].as_array()?.iter().filter_map(Value::as_str).collect();
-    let (package, held) = match program {
+    let (package, is_pinned) = match program {
         "npx" | "bunx" | "pnpx" => {
             let package = package(&args, &["-p", "--package"], &[])?;
             (package, npm_version(package))
@@ -19,10 +19,10 @@ pub(super) fn unpinned(written: &Value) -> Option<(&str, &str)> {
         }
         _ => return None,
     };
-    (!held && !is_path(package)).then_some((program, package))
+    (!is_pinned && !is_path(package)).then_some((program, package))
 }
 
-/// The argument that names the package: behind one of `naming`, else the first that is no flag.
+/// The argument that names the package: after one of `naming`, else the first that is not a flag.
 fn package<'a>(args: &[&'a str], naming: &[&str], valued: &[&str]) -> Option<&'a str> {
     let mut args = args.iter();
     while let Some(arg) = args.next() {

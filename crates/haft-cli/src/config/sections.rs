@@ -1,4 +1,4 @@
-//! The sections of `haft.toml`, typed.
+//! The settings as types.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,44 +6,45 @@ use std::str::FromStr;
 
 use haft_bus::ChannelSettings;
 use haft_policy::{Mode, Preset};
+use haft_tool::net::Domains;
 use haft_tool::{Network, ToolError, close_names};
 use haft_tools::{Settings, dialects};
 use serde::{Deserialize, Serialize};
 
-/// Everything that can be set. What is left out is as if the file were not there.
+/// All settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Sections {
-    /// The vocabulary of the tools.
+    /// The set of tools.
     #[serde(with = "by_name")]
     pub dialect: Option<DialectName>,
-    /// Which tools are offered, as `--tools` has them; all of the dialect's if left out.
+    /// The tools that are offered, as for `--tools`; all of the dialect's by default.
     pub offer: Option<Vec<String>>,
-    /// How much runs without a question.
+    /// Which calls ask.
     #[serde(with = "by_name")]
     pub permission_mode: Option<Mode>,
-    /// What may be written, in one word.
+    /// What may be written.
     #[serde(with = "by_name")]
     pub sandbox: Option<Preset>,
-    /// What may be reached: `none`, `all`, or a list of domains.
+    /// Network access: `none`, `all`, or a list of domains.
     pub network: Option<NetworkWords>,
-    /// Rules.
+    /// Rules for calls.
     pub permissions: Permissions,
-    /// What the tools themselves need.
+    /// Settings of the tools.
     pub tools: Settings,
-    /// Where messages go, by name.
+    /// The channels for messages, by name.
     pub channels: BTreeMap<String, ChannelSettings>,
 }
 
-/// Rules, as `--allowedTools` has them.
+/// Rules, as for `--allowedTools`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Permissions {
-    /// What runs without a question.
+    /// Calls that run without asking.
     pub allow: Vec<String>,
-    /// What asks first.
+    /// Calls that ask.
     pub ask: Vec<String>,
-    /// What never runs.
+    /// Calls that are denied.
     pub deny: Vec<String>,
 }
 
@@ -72,12 +73,12 @@ impl Sections {
     }
 }
 
-/// Words with commas between them.
+/// Splits a comma-separated list.
 pub(super) fn words(text: &str) -> Vec<String> {
     text.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
 }
 
-/// The name of a dialect that there is.
+/// The name of an existing dialect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DialectName(String);
 
@@ -96,8 +97,8 @@ impl FromStr for DialectName {
             return Ok(Self(name.to_owned()));
         }
         let near = close_names(name, dialects::NAMES.iter().copied());
-        let near = near.first().map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-        Err(format!("there is no dialect {name:?}; one of {}{near}", dialects::NAMES.join(", ")))
+        let near = near.first().map(|near| format!(". Did you mean {near}?")).unwrap_or_default();
+        Err(format!("there is no dialect {name:?} (dialects: {}){near}", dialects::NAMES.join(", ")))
     }
 }
 
@@ -107,7 +108,7 @@ impl fmt::Display for DialectName {
     }
 }
 
-/// What commands and tools may reach, in the user's words.
+/// Network access as the user writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "OneOrMany", into = "OneOrMany")]
 pub(crate) struct NetworkWords(pub Vec<String>);
@@ -138,23 +139,26 @@ impl From<NetworkWords> for OneOrMany {
 }
 
 impl NetworkWords {
-    /// What the words mean.
+    /// The network access that the words mean. Invalid domains are an error.
     pub(crate) fn network(&self) -> Result<Network, ToolError> {
         let words: Vec<&str> = self.0.iter().map(|word| word.trim()).collect();
         match words.as_slice() {
             ["none"] | [] => Ok(Network::None),
             ["all"] => Ok(Network::All),
-            list if list.iter().any(|word| matches!(*word, "none" | "all" | "")) => {
-                Err(ToolError::invalid_arguments(
-                    "network: none and all stand alone; or name domains, with commas between them",
-                ))
+            list if list.iter().any(|word| matches!(*word, "none" | "all" | "")) => Err(
+                ToolError::invalid_arguments("network: use none, all, or a comma-separated list of domains"),
+            ),
+            list => {
+                let list: Vec<String> = list.iter().map(|word| (*word).to_owned()).collect();
+                Domains::parse(&list)
+                    .map_err(|error| error.context("network"))?;
+                Ok(Network::Domains(list))
             }
-            list => Ok(Network::Domains(list.iter().map(|word| (*word).to_owned()).collect())),
         }
     }
 }
 
-/// Values that have names of their own, which the command line uses too.
+/// Serializes a value by its name on the command line.
 mod by_name {
     use std::fmt::Display;
     use std::str::FromStr;

@@ -1,6 +1,6 @@
 //! The MCP servers that are configured for a workspace: by flags, in the user's file, in the project's `.mcp.json`, by skills.
 //!
-//! Who is named first counts: flags before the user before the project. Nobody is asked and nothing is started here.
+//! Of two servers with one name the first counts: flags, then the user's file, then the project's. Nothing is started here.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use haft_tool::{ErrorKind, ToolError, Value, close_names};
 use super::pinned::unpinned;
 use super::{Config, skills};
 
-/// What a project's servers are called in its workspace.
+/// The project's file of servers.
 pub(crate) const PROJECT_SERVERS: &str = ".mcp.json";
-/// No list of servers is longer than this.
-const MOST_BYTES: u64 = 4 << 20;
-/// What an entry of the user's own file may hold.
+/// Largest file of servers.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+/// The keys of an entry in haft.toml.
 const KEYS: &[&str] = &[
     "args",
     "command",
@@ -36,29 +36,29 @@ const KEYS: &[&str] = &[
     "writes",
 ];
 
-/// A server as it stands in a file or a flag; whether it can be used is not yet known.
+/// A server as written in a file or a flag, not yet validated.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Configured {
-    /// What it is called.
+pub(crate) struct ConfiguredServer {
+    /// Its name.
     pub name: String,
-    /// What was written.
+    /// The entry as written.
     pub written: Value,
-    /// Who configured it.
+    /// Where it was configured.
     pub origin: ServerOrigin,
 }
 
-impl Configured {
-    /// The entry; nothing if it is switched off, and why if it cannot be used.
+impl ConfiguredServer {
+    /// The entry; `None` if it is disabled, an error if it is invalid.
     pub(crate) fn entry(&self) -> Result<Option<ServerEntry>, String> {
         ServerEntry::read(&self.name, &self.written, self.origin.clone(), &|name| std::env::var(name).ok())
     }
 }
 
-/// All that are configured, and what is strange about it.
+/// The configured servers and warnings about them.
 #[derive(Debug, Default)]
-pub(crate) struct Servers {
-    /// Those that count.
-    pub all: Vec<Configured>,
+pub(crate) struct ConfiguredServers {
+    /// One server per name.
+    pub all: Vec<ConfiguredServer>,
     /// Warnings about invalid entries.
     pub warnings: Vec<String>,
 }
@@ -71,8 +71,8 @@ impl Config {
         workspace: &Path,
         flags: &[String],
         strict: bool,
-    ) -> Result<Servers, ToolError> {
-        let mut servers = Servers::default();
+    ) -> Result<ConfiguredServers, ToolError> {
+        let mut servers = ConfiguredServers::default();
         for flag in flags {
             servers.add_all(&ServerOrigin::Flag, from_flag(flag)?);
         }
@@ -102,34 +102,34 @@ impl Config {
     }
 }
 
-impl Servers {
+impl ConfiguredServers {
     fn add_all(&mut self, origin: &ServerOrigin, all: serde_json::Map<String, Value>) {
         for (name, written) in all {
             if let Some(first) = self.all.iter().find(|first| first.name == name) {
-                // Who is switched off by name is meant to be.
-                if is_on(&first.written) {
+                // A disabled entry is meant to hide others of its name.
+                if is_enabled(&first.written) {
                     self.warnings.push(format!(
-                        "the server {name:?} of {origin} is not used: one of that name is in {}",
+                        "the server {name:?} of {origin} is ignored: {} has one of that name",
                         first.origin
                     ));
                 }
                 continue;
             }
-            if matches!(origin, ServerOrigin::Project(_)) && is_on(&written) {
+            if matches!(origin, ServerOrigin::Project(_)) && is_enabled(&written) {
                 self.warnings.extend(unpinned(&written).map(|(program, package)| {
                     format!(
-                        "the server {name:?} of {origin} runs whatever {program} finds as {package:?} on the day; a \
-                         version behind the name would hold it"
+                        "the server {name:?} of {origin} runs the newest {package:?} that {program} finds. Name a version to \
+                         pin it"
                     )
                 }));
             }
-            self.all.push(Configured { name, written, origin: origin.clone() });
+            self.all.push(ConfiguredServer { name, written, origin: origin.clone() });
         }
     }
 }
 
-/// Whether an entry is not switched off.
-fn is_on(written: &Value) -> bool {
+/// Whether an entry is enabled.
+fn is_enabled(written: &Value) -> bool {
     written["disabled"] != true && written["enabled"] != false
 }
 
@@ -137,7 +137,8 @@ fn from_flag(flag: &str) -> Result<serde_json::Map<String, Value>, ToolError> {
     let (bytes, place) = if flag.trim_start().starts_with('{') {
         (flag.as_bytes().to_vec(), "--mcp-config".to_owned())
     } else {
-        let bytes = read_named(Path::new(flag), MOST_BYTES).map_err(|error| error.context("--mcp-config"))?;
+        let bytes =
+            read_named(Path::new(flag), MAX_FILE_BYTES).map_err(|error| error.context("--mcp-config"))?;
         (bytes, format!("--mcp-config: {flag}"))
     };
     let all = mcp_json(&bytes, &place).map_err(ToolError::invalid_arguments)?;
@@ -150,11 +151,11 @@ fn from_flag(flag: &str) -> Result<serde_json::Map<String, Value>, ToolError> {
 }
 
 fn project_servers(path: &Path) -> Result<serde_json::Map<String, Value>, String> {
-    match read_named(path, MOST_BYTES) {
+    match read_named(path, MAX_FILE_BYTES) {
         Ok(bytes) => mcp_json(&bytes, &path.display().to_string())
-            .map_err(|why| format!("{why}; its servers are left out")),
+            .map_err(|why| format!("{why}; its servers are ignored")),
         Err(error) if error.kind == ErrorKind::FileNotFound => Ok(serde_json::Map::new()),
-        Err(error) => Err(format!("{}; its servers are left out", error.message)),
+        Err(error) => Err(format!("{}; its servers are ignored", error.message)),
     }
 }
 
@@ -163,7 +164,7 @@ fn unknown_keys(path: &Path, name: &str, written: &Value) -> Vec<String> {
     keys.filter(|key| !KEYS.contains(&key.as_str()))
         .map(|key| {
             let near = close_names(key, KEYS.iter().copied());
-            let hint = near.first().map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            let hint = near.first().map(|near| format!(". Did you mean {near}?")).unwrap_or_default();
             format!("{}: the server {name:?} has no setting {key}{hint}", path.display())
         })
         .collect()
@@ -175,12 +176,12 @@ mod tests {
 
     use super::*;
 
-    struct Stage {
+    struct Fixture {
         folder: tempfile::TempDir,
     }
 
     #[expect(clippy::disallowed_methods, reason = "the test lays out files for the code to read")]
-    impl Stage {
+    impl Fixture {
         fn new(own: &str, project: &str) -> Self {
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join("own.toml"), own).unwrap();
@@ -191,7 +192,7 @@ mod tests {
             Self { folder }
         }
 
-        fn servers(&self, flags: &[&str], strict: bool) -> Result<Servers, ToolError> {
+        fn servers(&self, flags: &[&str], strict: bool) -> Result<ConfiguredServers, ToolError> {
             let workspace = self.folder.path().join("w");
             let config = Config::read(Some(self.folder.path().join("own.toml")), &workspace, &|_| None)?;
             let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
@@ -199,7 +200,7 @@ mod tests {
         }
     }
 
-    fn commands(servers: &Servers) -> Vec<(&str, &str)> {
+    fn commands(servers: &ConfiguredServers) -> Vec<(&str, &str)> {
         servers
             .all
             .iter()
@@ -214,42 +215,42 @@ mod tests {
         let project = json!({"mcpServers": {
             "a": {"command": "project"}, "b": {"command": "project"}, "off": {"command": "project"},
         }});
-        let stage = Stage::new(OWN, &project.to_string());
+        let fixture = Fixture::new(OWN, &project.to_string());
         let flag = r#"{"mcpServers": {"b": {"command": "flag"}}}"#;
-        let servers = stage.servers(&[flag], false).unwrap();
+        let servers = fixture.servers(&[flag], false).unwrap();
         assert_eq!(commands(&servers), [("b", "flag"), ("a", "own"), ("off", "-")]);
-        let told: Vec<_> = servers.warnings.iter().map(|said| said.contains("is not used")).collect();
+        let ignored: Vec<_> = servers.warnings.iter().map(|said| said.contains("is ignored")).collect();
         assert_eq!(
-            told,
+            ignored,
             [true, true],
-            "what the user has switched off needs no word: {:?}",
+            "a disabled entry hides others without a warning: {:?}",
             servers.warnings
         );
         assert!(servers.all[2].entry().unwrap().is_none());
-        assert_eq!(commands(&stage.servers(&[flag], true).unwrap()), [("b", "flag")]);
-        assert!(stage.servers(&[], true).unwrap().all.is_empty());
+        assert_eq!(commands(&fixture.servers(&[flag], true).unwrap()), [("b", "flag")]);
+        assert!(fixture.servers(&[], true).unwrap().all.is_empty());
     }
 
     #[test]
     fn a_bad_file_is_a_warning_and_a_bad_flag_an_error() {
         for bad in ["{", "[]", "{\"mcpServers\": 1}", &"[".repeat(200_000)] {
-            let servers = Stage::new(OWN, bad).servers(&[], false).unwrap();
+            let servers = Fixture::new(OWN, bad).servers(&[], false).unwrap();
             assert_eq!((servers.all.len(), servers.warnings.len()), (2, 1), "{:?}", servers.warnings);
-            assert!(servers.warnings[0].contains(".mcp.json") && servers.warnings[0].contains("left out"));
+            assert!(servers.warnings[0].contains(".mcp.json") && servers.warnings[0].contains("ignored"));
         }
-        let stage = Stage::new("", "");
+        let fixture = Fixture::new("", "");
         for bad in ["{", "{}", "/nowhere/x.json", "", "{\"mcpServers\": {}}"] {
-            let error = stage.servers(&[bad], false).unwrap_err();
+            let error = fixture.servers(&[bad], false).unwrap_err();
             assert!(error.message.starts_with("--mcp-config"), "{error}");
         }
-        let none = stage.servers(&[], false).unwrap();
+        let none = fixture.servers(&[], false).unwrap();
         assert!(none.all.is_empty() && none.warnings.is_empty());
     }
 
     #[test]
-    fn a_misspelt_key_is_told() {
-        let stage = Stage::new("[tools.mcp_servers.a]\ncommand = \"x\"\nnetwrok = \"all\"\n", "");
-        let said = stage.servers(&[], false).unwrap().warnings.concat();
-        assert!(said.contains("\"a\" has no setting netwrok; did you mean network?"), "{said}");
+    fn misspelt_key_is_reported() {
+        let fixture = Fixture::new("[tools.mcp_servers.a]\ncommand = \"x\"\nnetwrok = \"all\"\n", "");
+        let said = fixture.servers(&[], false).unwrap().warnings.concat();
+        assert!(said.contains("\"a\" has no setting netwrok. Did you mean network?"), "{said}");
     }
 }

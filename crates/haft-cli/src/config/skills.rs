@@ -1,4 +1,4 @@
-//! The MCP servers that skills declare: in the front matter of a `SKILL.md`, as Omega's skills have them.
+//! The MCP servers that skills declare in the front matter of their `SKILL.md`, as in Omega.
 //!
 //! `[mcp.NAME]` with `command` and `args` where the front matter is TOML; `mcp-NAME: command arguments` where it is not.
 
@@ -10,19 +10,19 @@ use haft_tool::{Value, json};
 use serde_json::Map;
 use toml_edit::DocumentMut;
 
-/// The most skills that are looked at in one folder.
-const MOST: usize = 500;
-/// No skill is longer than this.
-const MOST_BYTES: u64 = 1 << 20;
+/// Largest number of skills read from one directory.
+const MAX_SKILLS: usize = 500;
+/// Largest skill file.
+const MAX_SKILL_BYTES: u64 = 1 << 20;
 
-/// The skills below `base` that declare servers: each one's file, and what it declares.
+/// The skills below `base` that declare servers: their files and entries.
 pub(super) fn declared(base: &Path) -> Vec<(PathBuf, Map<String, Value>)> {
     let mut all = Vec::new();
     for folder in SKILL_FOLDERS.iter().map(|folder| base.join(folder)) {
-        for name in names_in(&folder, MOST) {
+        for name in names_in(&folder, MAX_SKILLS) {
             let path = folder.join(name).join("SKILL.md");
-            // A folder without a skill in it, or one that cannot be read, declares nothing.
-            let Ok(bytes) = read_named(&path, MOST_BYTES) else { continue };
+            // A directory without a readable skill declares nothing.
+            let Ok(bytes) = read_named(&path, MAX_SKILL_BYTES) else { continue };
             let servers = servers(&String::from_utf8_lossy(&bytes));
             if !servers.is_empty() {
                 all.push((path, servers));
@@ -32,7 +32,7 @@ pub(super) fn declared(base: &Path) -> Vec<(PathBuf, Map<String, Value>)> {
     all
 }
 
-/// What a skill declares.
+/// The entries that a skill declares.
 fn servers(text: &str) -> Map<String, Value> {
     let Some((front, _)) = front_matter(text) else { return Map::new() };
     if let Ok(document) = front.parse::<DocumentMut>()

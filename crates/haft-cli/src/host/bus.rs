@@ -11,8 +11,8 @@ use haft_tool::{Cancel, Message, ToolError};
 
 use crate::cli::screen;
 
-/// How long a program that is done waits for slow servers.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// How long to wait at exit for messages that are being delivered.
+const DELIVERY_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(super) struct Channels {
     settings: BTreeMap<String, ChannelSettings>,
@@ -40,7 +40,7 @@ impl Channels {
         let http = Arc::new(HttpService::default()).client_for(hosts, Cancel::new());
         let log = |message: &Message| {
             let Message { channel, chat_id, content } = message;
-            screen::note(&screen::harmless(&format!("{channel} {chat_id}: {content}")));
+            screen::note(&screen::sanitize(&format!("{channel} {chat_id}: {content}")));
             Ok(())
         };
         Bus::open(&self.settings, &http, log, &var)
@@ -48,7 +48,7 @@ impl Channels {
 
     pub(super) fn close(&self) -> Vec<Undelivered> {
         let Some(Ok(bus)) = self.bus.get() else { return Vec::new() };
-        bus.close(PATIENCE);
+        bus.close(DELIVERY_TIMEOUT);
         bus.undelivered().0
     }
 }

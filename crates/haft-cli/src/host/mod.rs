@@ -1,4 +1,4 @@
-//! The command line as a host: a person who answers, the user's settings, and channels for messages.
+//! The command line as a host: questions at the terminal, the user's settings, and channels for messages.
 
 mod bus;
 mod terminal;
@@ -12,41 +12,41 @@ use haft_tool::{
     Cancel, Configuration, Host, Message, NoHost, PlanReady, ToolError, UserQuestion, Value, lock,
 };
 
-use crate::cli::screen::{self, NOTE, painted};
-use crate::cli::terminal::at_the_terminal;
-use crate::config::{Config, Live};
+use crate::cli::screen;
+use crate::cli::terminal::read_terminal;
+use crate::config::{Config, LiveSettings};
 use bus::Channels;
 
 /// The host of the commands that make calls.
 pub(crate) struct CommandLine {
-    settings: Option<Live>,
+    settings: Option<LiveSettings>,
     /// Whether a user can be asked at the terminal.
-    person: bool,
+    is_interactive: bool,
     channels: Channels,
     /// Warnings about servers that were shown already.
-    said: Mutex<BTreeSet<String>>,
+    shown: Mutex<BTreeSet<String>>,
 }
 
 impl CommandLine {
-    /// A host with the settings and channels of `config`; `person` says whether a user can be asked.
-    pub(crate) fn new(config: &Config, workspace: &Path, person: bool) -> Self {
-        let settings = config.path().map(|path| Live::new(path.to_owned(), workspace.to_owned()));
+    /// A host with the settings and channels of `config`; `is_interactive` says whether the user can be asked.
+    pub(crate) fn new(config: &Config, workspace: &Path, is_interactive: bool) -> Self {
+        let settings = config.path().map(|path| LiveSettings::new(path.to_owned(), workspace.to_owned()));
         Self {
             settings,
-            person,
+            is_interactive,
             channels: Channels::new(config.values.channels.clone()),
-            said: Mutex::default(),
+            shown: Mutex::default(),
         }
     }
 
-    /// A host that only knows where the settings are, so that they are protected and can be restored.
+    /// A host with only the path of the settings, so that they are protected and can be restored.
     pub(crate) fn settings_only(path: Option<&Path>, workspace: &Path) -> Self {
-        let settings = path.map(|path| Live::new(path.to_owned(), workspace.to_owned()));
+        let settings = path.map(|path| LiveSettings::new(path.to_owned(), workspace.to_owned()));
         let channels = Channels::new(BTreeMap::<String, ChannelSettings>::new());
-        Self { settings, person: false, channels, said: Mutex::default() }
+        Self { settings, is_interactive: false, channels, shown: Mutex::default() }
     }
 
-    /// Waits until every message has been delivered, and tells of those that were not.
+    /// Waits for the delivery of messages; returns those that were not delivered.
     pub(crate) fn close(&self) -> Vec<Undelivered> {
         self.channels.close()
     }
@@ -54,19 +54,19 @@ impl CommandLine {
 
 impl Host for CommandLine {
     fn ask(&self, questions: &[UserQuestion], cancel: &Cancel) -> Result<Vec<Vec<String>>, ToolError> {
-        if !self.person {
+        if !self.is_interactive {
             return NoHost.ask(questions, cancel);
         }
         let questions = questions.to_vec();
-        at_the_terminal(cancel, move || terminal::ask(&questions))
+        read_terminal(cancel, move || terminal::ask(&questions))
     }
 
     fn plan_ready(&self, plan: &PlanReady, cancel: &Cancel) -> Result<String, ToolError> {
-        if !self.person {
+        if !self.is_interactive {
             return NoHost.plan_ready(plan, cancel);
         }
         let plan = plan.clone();
-        at_the_terminal(cancel, move || terminal::approve(&plan))
+        read_terminal(cancel, move || terminal::approve(&plan))
     }
 
     fn send(&self, message: &Message) -> Result<(), ToolError> {
@@ -83,9 +83,8 @@ impl Host for CommandLine {
     fn notify(&self, topic: &str, facts: &Value) {
         let warning = facts.get("warning").and_then(Value::as_str).filter(|_| topic == "server");
         let Some(warning) = warning else { return };
-        let mut said = lock(&self.said);
-        if said.insert(warning.to_owned()) {
-            screen::note(&format!("{}: {}", painted(NOTE, "note"), screen::harmless(warning)));
+        if lock(&self.shown).insert(warning.to_owned()) {
+            screen::warnings(&[warning.to_owned()]);
         }
     }
 }

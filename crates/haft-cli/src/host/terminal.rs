@@ -1,10 +1,10 @@
-//! Questions to the person at the terminal: numbered choices, or words of their own.
+//! Questions at the terminal: numbered choices, or a free answer.
 
 use std::io::{BufRead, Write};
 
 use haft_tool::{ErrorKind, PlanReady, ToolError, UserQuestion};
 
-use crate::cli::screen::{BOLD, FAINT, NAME, NOTE, harmless, painted};
+use crate::cli::screen::{BOLD, FAINT, NAME, NOTE, sanitize, styled};
 
 /// Asks each question until it has an answer.
 pub(super) fn ask(questions: &[UserQuestion]) -> Result<Vec<Vec<String>>, ToolError> {
@@ -13,32 +13,32 @@ pub(super) fn ask(questions: &[UserQuestion]) -> Result<Vec<Vec<String>>, ToolEr
 
 fn one(question: &UserQuestion) -> Result<Vec<String>, ToolError> {
     let UserQuestion { question: words, header, choices, several } = question;
-    let mut text = format!("\n{} {}\n", painted(BOLD, &format!("[{}]", harmless(header))), harmless(words));
+    let mut text = format!("\n{} {}\n", styled(BOLD, &format!("[{}]", sanitize(header))), sanitize(words));
     for (number, choice) in (1..).zip(choices) {
-        let (label, about) = (harmless(&choice.label), harmless(&choice.description));
+        let (label, about) = (sanitize(&choice.label), sanitize(&choice.description));
         text.push_str(&format!(
             "  {} {label}  {}\n",
-            painted(NAME, &format!("{number})")),
-            painted(FAINT, &about)
+            styled(NAME, &format!("{number})")),
+            styled(FAINT, &about)
         ));
     }
-    let how = if *several { "Some of them, with commas" } else { "One of them" };
-    let prompt = format!("{how} (1-{}), or your own words: ", choices.len());
+    let how = if *several { "Numbers separated by commas" } else { "A number" };
+    let prompt = format!("{how} (1-{}), or your own answer: ", choices.len());
     say(&text);
     loop {
-        say(&painted(NOTE, &prompt));
-        match understood(question, &line()?) {
+        say(&styled(NOTE, &prompt));
+        match parse_answer(question, &line()?) {
             Ok(answer) => return Ok(answer),
             Err(why) => say(&format!("{why}\n")),
         }
     }
 }
 
-/// What a line means: numbers and labels choose, anything else is an answer as it is.
-fn understood(question: &UserQuestion, line: &str) -> Result<Vec<String>, String> {
+/// Interprets a line: numbers and labels choose, anything else is a free answer.
+fn parse_answer(question: &UserQuestion, line: &str) -> Result<Vec<String>, String> {
     let line = line.trim();
     if line.is_empty() {
-        return Err("An answer is needed; Ctrl-C gives up.".to_owned());
+        return Err("Type an answer, or press Ctrl-C to cancel.".to_owned());
     }
     let choices = &question.choices;
     let label = |word: &str| {
@@ -52,7 +52,7 @@ fn understood(question: &UserQuestion, line: &str) -> Result<Vec<String>, String
     let words: Vec<&str> = line.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
     let are_numbers = words.iter().all(|word| word.chars().all(|c| c.is_ascii_digit()));
     if words.len() > 1 && !question.several && are_numbers {
-        return Err("Only one can be chosen.".to_owned());
+        return Err("Choose only one.".to_owned());
     }
     let chosen: Option<Vec<String>> = words.iter().map(|word| label(word)).collect();
     match chosen {
@@ -66,28 +66,28 @@ fn understood(question: &UserQuestion, line: &str) -> Result<Vec<String>, String
             });
             Ok(chosen)
         }
-        _ if are_numbers => Err(format!("There are only the numbers 1 to {}.", choices.len())),
+        _ if are_numbers => Err(format!("Choose a number from 1 to {}.", choices.len())),
         _ => Ok(vec![line.to_owned()]),
     }
 }
 
-/// Shows a plan and asks whether the work may begin.
+/// Shows a plan and asks for approval.
 pub(super) fn approve(plan: &PlanReady) -> Result<String, ToolError> {
-    let mut text = format!("\n{}\n", painted(BOLD, "The plan is ready."));
+    let mut text = format!("\n{}\n", styled(BOLD, "The plan is ready."));
     if let Some(plan) = &plan.plan {
-        text.push_str(&format!("{}\n", harmless(plan)));
+        text.push_str(&format!("{}\n", sanitize(plan)));
     }
     for (tool, prompt) in &plan.allow {
-        text.push_str(&format!("  it would like to use {}: {}\n", harmless(tool), harmless(prompt)));
+        text.push_str(&format!("  requests {}: {}\n", sanitize(tool), sanitize(prompt)));
     }
     say(&text);
-    say(&painted(NOTE, "Begin with it? [y/N] "));
+    say(&styled(NOTE, "Start with it? [y/N] "));
     match line()?.trim() {
-        "y" | "Y" | "yes" => Ok("The user has approved the plan. Begin with it.".to_owned()),
+        "y" | "Y" | "yes" => Ok("The user has approved the plan. Start with it.".to_owned()),
         "" | "n" | "N" | "no" => {
-            Err(ToolError::denied("The user does not approve the plan; ask what to change"))
+            Err(ToolError::denied("The user does not approve the plan. Ask what to change"))
         }
-        words => Err(ToolError::denied(format!("The user does not approve the plan, and says: {words}"))),
+        words => Err(ToolError::denied(format!("The user does not approve the plan: {words}"))),
     }
 }
 
@@ -96,11 +96,11 @@ fn say(text: &str) {
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
 }
 
-/// What the person types; that they leave is an end too.
+/// Reads a line; EOF means that the user gave no answer.
 fn line() -> Result<String, ToolError> {
     let mut line = String::new();
     match std::io::stdin().lock().read_line(&mut line) {
-        Ok(0) => Err(ToolError::new(ErrorKind::Interrupted, "The person at the terminal gave no answer")),
+        Ok(0) => Err(ToolError::new(ErrorKind::Interrupted, "The user at the terminal gave no answer")),
         Ok(_) => Ok(line),
         Err(error) => Err(ToolError::io("read the answer", &error)),
     }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn numbers_and_labels_choose_and_other_words_are_the_answer() {
-        let one = |line| understood(&question(false), line);
+        let one = |line| parse_answer(&question(false), line);
         assert_eq!(one("2\n"), Ok(vec!["Green".to_owned()]));
         assert_eq!(one("blue"), Ok(vec!["Blue".to_owned()]));
         assert_eq!(one("rather pink, please"), Ok(vec!["rather pink, please".to_owned()]));
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn several_are_chosen_with_commas_once_each() {
-        let some = |line| understood(&question(true), line);
+        let some = |line| parse_answer(&question(true), line);
         assert_eq!(some("3, 1,3"), Ok(vec!["Blue".to_owned(), "Red".to_owned()]));
         assert_eq!(some("red,2"), Ok(vec!["Red".to_owned(), "Green".to_owned()]));
         assert_eq!(some("red and pink"), Ok(vec!["red and pink".to_owned()]));

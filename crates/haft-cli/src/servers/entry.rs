@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use haft_tool::Network;
-use haft_tool::net::{Authority, Domains};
+use haft_tool::net::Authority;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use url::Url;
 
 use super::expand::expand;
+use crate::config::NetworkWords;
 
 /// Where a server was configured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,12 +79,12 @@ impl ServerGrants {
 impl fmt::Display for ServerGrants {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.unsandboxed {
-            return f.write_str("no sandbox at all");
+            return f.write_str("runs without a sandbox");
         }
-        let files = if self.writes { "writes the workspace" } else { "only reads the workspace" };
+        let files = if self.writes { "writes the workspace" } else { "reads the workspace" };
         match &self.network {
             Network::None => write!(f, "{files}, no network"),
-            Network::All => write!(f, "{files}, all of the network"),
+            Network::All => write!(f, "{files}, full network access"),
             Network::Domains(list) => write!(f, "{files}, reaches {}", list.join(", ")),
         }
     }
@@ -141,42 +142,13 @@ struct RawServerEntry {
     #[serde(default)]
     writes: bool,
     #[serde(default)]
-    network: Option<NetworkSetting>,
+    network: Option<NetworkWords>,
     #[serde(default)]
     sandbox: Option<String>,
     #[serde(default)]
     offers: Vec<String>,
     #[serde(default)]
     oauth: Value,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum NetworkSetting {
-    One(String),
-    Many(Vec<String>),
-}
-
-impl NetworkSetting {
-    fn network(self) -> Result<Network, String> {
-        let words: Vec<String> = match self {
-            Self::One(text) => text.split(',').map(|word| word.trim().to_owned()).collect(),
-            Self::Many(words) => words,
-        };
-        let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        match words.as_slice() {
-            [] => Ok(Network::None),
-            [one] if one == "none" => Ok(Network::None),
-            [one] if one == "all" => Ok(Network::All),
-            list if list.iter().any(|word| word == "none" || word == "all") => {
-                Err("network: none and all stand alone; or name domains".to_owned())
-            }
-            list => match Domains::parse(list) {
-                Ok(_) => Ok(Network::Domains(words)),
-                Err(error) => Err(format!("network: {}", error.message)),
-            },
-        }
-    }
 }
 
 impl ServerEntry {
@@ -192,9 +164,9 @@ impl ServerEntry {
         if raw.disabled || raw.enabled == Some(false) {
             return Ok(None);
         }
-        let bad = |why: &str| format!("the server {name:?} of {origin} is left out: {why}");
+        let bad = |why: &str| format!("the server {name:?} of {origin} is ignored: {why}");
         if name.is_empty() || name.len() > 64 || name.chars().any(char::is_control) {
-            return Err(bad("its name must have 1 to 64 characters, none of them a control character"));
+            return Err(bad("its name must have 1 to 64 characters and no control characters"));
         }
         let fill = |text: &str| expand(text, var).map_err(|why| bad(&why));
         let pairs = |map: &Map<String, Value>| {
@@ -230,10 +202,10 @@ impl ServerEntry {
             ServerOrigin::Project(_) => ServerGrants::default(),
             _ => ServerGrants {
                 writes: raw.writes,
-                network: raw
-                    .network
-                    .map_or(Ok(Network::None), NetworkSetting::network)
-                    .map_err(|why| bad(&why))?,
+                network: match &raw.network {
+                    Some(words) => words.network().map_err(|error| bad(&error.message))?,
+                    None => Network::None,
+                },
                 unsandboxed: match raw.sandbox.as_deref() {
                     None | Some("on") => false,
                     Some("off") => true,
@@ -283,13 +255,13 @@ impl ServerEntry {
 
 /// The host and port of a URL.
 fn authority(url: &str) -> Result<Authority, String> {
-    let url = Url::parse(url).map_err(|error| format!("is no address: {error}"))?;
+    let url = Url::parse(url).map_err(|error| format!("is not a URL: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err("is no http address".to_owned());
+        return Err("is not an http URL".to_owned());
     }
     let host = url.host_str().unwrap_or_default();
     let named = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-    Authority::parse(&named).map_err(|why| format!("names no host: {why}"))
+    Authority::parse(&named).map_err(|why| format!("has no valid host: {why}"))
 }
 
 /// Parses all entries of a table; returns the valid ones and the errors of the others.

@@ -26,13 +26,13 @@ const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(500), Duration
 pub(super) struct ServerHandle {
     pub(super) entry: ServerEntry,
     pub(super) context: Arc<ServerContext>,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
     /// Locked while one caller connects; the others wait for its result.
     connecting: Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct ConnectionState {
     client: Option<Arc<McpClient>>,
     /// The tools that the user has accepted, adapted to every provider.
     tools: Option<Arc<[PortableTool]>>,
@@ -299,7 +299,7 @@ impl ServerHandle {
         ToolError::new(kind, format!("the server {}: {}", self.entry.name, error.message))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ConnectionState> {
         lock(&self.state)
     }
 }

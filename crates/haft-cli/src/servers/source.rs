@@ -51,7 +51,7 @@ pub struct ServersSetup {
 pub struct Servers(Arc<ServersInner>);
 
 pub(super) struct ServersInner {
-    handle: Vec<Arc<ServerHandle>>,
+    handles: Vec<Arc<ServerHandle>>,
     naming: Naming,
     context: Arc<ServerContext>,
     /// The names of the runtime's own tools, which servers cannot take.
@@ -71,12 +71,12 @@ impl Servers {
     pub fn new(setup: ServersSetup) -> Self {
         let ServersSetup { entries, naming, home, host, opener } = setup;
         let context = Arc::new(ServerContext::new(home, host, opener));
-        let handle = entries
+        let handles = entries
             .into_iter()
             .map(|entry| Arc::new(ServerHandle::new(entry, Arc::clone(&context))))
             .collect();
         let inner = Arc::new(ServersInner {
-            handle,
+            handles,
             naming,
             context,
             taken: Mutex::default(),
@@ -89,13 +89,13 @@ impl Servers {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.handle.is_empty()
+        self.0.handles.is_empty()
     }
 
     /// Connects in parallel to every trusted server whose tools are unknown, waiting at most `limit`. Slower servers finish
     /// in the background and announce a changed tool list.
     pub fn connect_all(&self, limit: Duration) {
-        self.0.warn(self.0.handle.iter().filter_map(|handle| handle.untrusted()).map(|why| why.message));
+        self.0.warn(self.0.handles.iter().filter_map(|handle| handle.untrusted()).map(|why| why.message));
         self.connect_where(|_| true, true, limit);
     }
 
@@ -106,7 +106,7 @@ impl Servers {
     }
 
     fn connect_where(&self, matches: impl Fn(&ServerHandle) -> bool, warn: bool, limit: Duration) {
-        let undiscovered = self.0.handle.iter().filter(|handle| handle.is_undiscovered() && matches(handle));
+        let undiscovered = self.0.handles.iter().filter(|handle| handle.is_undiscovered() && matches(handle));
         let undiscovered: Vec<_> = undiscovered.map(Arc::clone).collect();
         let (done, finished) = channel();
         let count = undiscovered.len();
@@ -168,7 +168,7 @@ impl Servers {
         let runtime = self.0.context.runtime()?;
         match self.0.context.authorizer(&handle.entry, &runtime)? {
             Some(authorizer) => authorizer.login(&Cancel::new()).map_err(|error| handle.tool_error(&error)),
-            None => Err(ToolError::invalid_arguments(format!("The server {name} takes no tokens from Haft"))),
+            None => Err(ToolError::invalid_arguments(format!("The server {name} uses no OAuth tokens"))),
         }
     }
 
@@ -191,7 +191,7 @@ impl Servers {
     pub fn resources(&self, server: Option<&str>) -> Result<Vec<Resource>, ToolError> {
         let chosen = match server {
             Some(name) => vec![self.0.find(name)?],
-            None => self.0.handle.iter().map(Arc::clone).collect(),
+            None => self.0.handles.iter().map(Arc::clone).collect(),
         };
         let mut all = Vec::new();
         let listed = in_parallel(&chosen, |handle| {
@@ -229,15 +229,15 @@ impl Servers {
 
     /// Closes every connection and ends every server process.
     pub fn close(&self) {
-        let open: Vec<_> = self.0.handle.iter().filter(|handle| handle.is_open()).map(Arc::clone).collect();
+        let open: Vec<_> = self.0.handles.iter().filter(|handle| handle.is_open()).map(Arc::clone).collect();
         in_parallel(&open, ServerHandle::close);
     }
 }
 
 /// Runs `work` for each server in parallel and waits for all.
-fn in_parallel<T: Send>(handle: &[Arc<ServerHandle>], work: impl Fn(&ServerHandle) -> T + Sync) -> Vec<T> {
+fn in_parallel<T: Send>(handles: &[Arc<ServerHandle>], work: impl Fn(&ServerHandle) -> T + Sync) -> Vec<T> {
     let work = &work;
-    match handle {
+    match handles {
         [one] => vec![work(one)],
         many => std::thread::scope(|scope| {
             let started: Vec<_> = many.iter().map(|handle| scope.spawn(move || work(handle))).collect();
@@ -270,9 +270,9 @@ pub struct ServerReport {
 
 impl ServersInner {
     fn find(&self, name: &str) -> Result<Arc<ServerHandle>, ToolError> {
-        let found = self.handle.iter().find(|handle| handle.entry.name == name);
+        let found = self.handles.iter().find(|handle| handle.entry.name == name);
         found.map(Arc::clone).ok_or_else(|| {
-            let known: Vec<&str> = self.handle.iter().map(|handle| handle.entry.name.as_str()).collect();
+            let known: Vec<&str> = self.handles.iter().map(|handle| handle.entry.name.as_str()).collect();
             let hint = match known.as_slice() {
                 [] => "None is configured; add one with `haft mcp add`.".to_owned(),
                 known => format!("The configured servers are: {}", known.join(", ")),
@@ -304,7 +304,8 @@ impl ServersInner {
         if let Some(catalog) = &*catalog {
             return Arc::clone(catalog);
         }
-        let known: Vec<_> = self.handle.iter().filter_map(|handle| Some((handle, handle.tools()?))).collect();
+        let known: Vec<_> =
+            self.handles.iter().filter_map(|handle| Some((handle, handle.tools()?))).collect();
         let pairs = known.iter().flat_map(|(handle, tools)| {
             tools.iter().map(|tool| (handle.entry.name.as_str(), tool.name.as_str()))
         });
@@ -324,7 +325,7 @@ impl ServersInner {
 
     /// Whether an undiscovered server may have a tool of this name.
     fn may_be_undiscovered(&self, name: &str) -> bool {
-        self.handle
+        self.handles
             .iter()
             .filter(|handle| handle.is_undiscovered())
             .any(|handle| self.may_belong_to(handle, name) != Some(false))
@@ -363,7 +364,7 @@ impl ToolSource for Servers {
     }
 
     fn find(&self, name: &str) -> Option<Arc<dyn AnyTool>> {
-        if self.0.handle.is_empty() {
+        if self.0.handles.is_empty() {
             return None;
         }
         let catalog = self.0.catalog();
@@ -376,7 +377,7 @@ impl ToolSource for Servers {
     }
 
     fn why_missing(&self, name: &str) -> Option<ToolError> {
-        let handle = self.0.handle.iter().find(|handle| self.0.may_belong_to(handle, name) == Some(true))?;
+        let handle = self.0.handles.iter().find(|handle| self.0.may_belong_to(handle, name) == Some(true))?;
         Some(handle.missing_tool_error(|tool| self.0.name_if_alone(handle, tool).as_deref() == Some(name)))
     }
 

@@ -4,7 +4,7 @@ use crate::fixture::cli::CliFixture;
 use serde_json::{Value, json};
 
 #[test]
-fn undo_previews_asks_takes_back_and_can_be_taken_back() {
+fn undo_previews_asks_restores_and_can_be_undone() {
     let cli = CliFixture::new();
     cli.write("a.txt", "one\ntwo\n");
     cli.call("Edit", &json!({"file_path": cli.path("a.txt"), "old_string": "two", "new_string": "2"}));
@@ -29,15 +29,15 @@ fn undo_refuses_on_a_conflict_unless_forced() {
     let cli = CliFixture::new();
     cli.write("a.txt", "old\n");
     cli.call("Write", &json!({"file_path": cli.path("a.txt"), "content": "new\n"}));
-    cli.write("a.txt", "somebody else's\n");
+    cli.write("a.txt", "another version\n");
     let refused = cli.haft(&["undo", "--yes"]);
     assert_eq!(refused.code, 1);
     assert!(refused.stdout.contains("conflict"), "{}", refused.stdout);
-    assert_eq!(cli.read("a.txt"), "somebody else's\n");
+    assert_eq!(cli.read("a.txt"), "another version\n");
     assert_eq!(cli.haft(&["undo", "--yes", "--force"]).code, 0);
     assert_eq!(cli.read("a.txt"), "old\n");
-    assert_eq!(cli.haft(&["redo", "--yes"]).code, 0, "even a forced undo can be taken back");
-    assert_eq!(cli.read("a.txt"), "somebody else's\n");
+    assert_eq!(cli.haft(&["redo", "--yes"]).code, 0, "even a forced undo can be undone");
+    assert_eq!(cli.read("a.txt"), "another version\n");
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_command_that_was_not_watched_is_not_pretended_to_be_undone() {
     let ran = cli.haft(&["undo", "1", "--yes"]);
     assert_eq!(ran.code, 1);
     assert!(
-        ran.stderr.contains("call 1 cannot be taken back: the changes of the command were not recorded"),
+        ran.stderr.contains("call 1 cannot be undone: the changes of the command were not recorded"),
         "{}",
         ran.stderr
     );
@@ -60,7 +60,7 @@ fn undo_says_which_later_commands_stay() {
     cli.haft(&["call", "Bash", r#"{"command": "echo x > made-by-bash"}"#, "--sandbox", "off"]);
     let ran = cli.haft(&["undo", "--yes"]);
     assert_eq!(ran.code, 0);
-    assert!(ran.stderr.contains("note: call 2 (Bash) came later and stays"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("note: call 2 (Bash) ran later and is not undone"), "{}", ran.stderr);
     assert!(!cli.path("a").exists() && cli.path("made-by-bash").exists());
 }
 

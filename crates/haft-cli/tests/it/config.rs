@@ -47,7 +47,7 @@ fn every_value_is_shown_with_its_origin() {
         "{below}"
     );
     let ran = cli.haft(&["config", "get", "dialekt"]);
-    assert!(ran.code != 0 && ran.stderr.contains("did you mean dialect"), "{}", ran.stderr);
+    assert!(ran.code != 0 && ran.stderr.contains("Did you mean dialect"), "{}", ran.stderr);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn unknown_keys_are_told_with_the_close_name_and_nothing_else_changes() {
     let own = cli.config();
     assert!(
         ran.stderr
-            .contains(&format!("{}:1: there is no setting dialekt; did you mean dialect?", own.display())),
+            .contains(&format!("{}:1: there is no setting dialekt. Did you mean dialect?", own.display())),
         "{}",
         ran.stderr
     );
@@ -86,7 +86,7 @@ fn a_broken_file_is_an_error_with_line_and_column() {
     for (text, place, why) in [
         ("dialect = \"loom\"\nsandbox = \n", ":2:11: ", ""),
         ("\n  sandbox = \"of\"\n", ":2:13: ", "there is no sandbox \"of\"; one of workspace"),
-        ("dialect = \"claud\"\n", ":1:11: ", "did you mean claude?"),
+        ("dialect = \"claud\"\n", ":1:11: ", "Did you mean claude?"),
         ("permission_mode = 5\n", ":1:19: ", "expected a string"),
         ("[permissions]\nallow = \"Bash\"\n", ":2:9: ", "expected a sequence"),
         ("a = 1\na = 2\n", ":2:1: ", "duplicate key"),
@@ -111,7 +111,7 @@ fn a_project_cannot_widen_what_calls_may_touch() {
     assert_eq!((ran.code, outside.exists()), (3, false), "{}", ran.stdout);
     for key in ["permission_mode", "sandbox", "network", "permissions.allow", "tools.loom.server_url"] {
         assert!(
-            ran.stderr.contains(&format!("{key} is not read from a project's file")),
+            ran.stderr.contains(&format!("{key} is ignored in a project's file")),
             "{key}: {}",
             ran.stderr
         );
@@ -169,7 +169,7 @@ fn config_gets_sets_and_lists_typed_and_keeps_comments() {
     let bad = call(json!({"setting": "sandbox", "value": true}), "Config(sandbox)");
     assert_eq!(json_of(&bad)["error_kind"], "invalid_arguments", "{}", bad.stdout);
     let bad = call(json!({"setting": "sandbax", "value": "off"}), "Config(sandbax)");
-    assert!(bad.stdout.contains("did you mean sandbox"), "{}", bad.stdout);
+    assert!(bad.stdout.contains("Did you mean sandbox"), "{}", bad.stdout);
     assert_eq!(cli.settings(), text);
     for all in ["", "list"] {
         let list = json_of(&call(json!({"setting": all}), "Config"));

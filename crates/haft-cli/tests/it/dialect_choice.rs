@@ -23,7 +23,7 @@ fn a_set_may_mix_dialects_in_the_order_named() {
     );
     assert_eq!(names(&cli, &["--tools", "omega:*"]), ["bash", "read", "write", "edit"]);
     for (tools, code, words) in [
-        ("loom:read_file,clawft:read_file", 2, "two tools called \"read_file\""),
+        ("loom:read_file,clawft:read_file", 2, "Two tools are called \"read_file\""),
         ("loom:bahs", 4, "the dialect loom has no tool \"bahs\"; did you mean bash?"),
         ("klingon:bash", 4, "there is no dialect \"klingon\""),
     ] {

@@ -237,7 +237,7 @@ async fn disabled_tools_are_neither_offered_nor_run() {
 }
 
 #[tokio::test]
-async fn somebody_is_asked_once_about_what_policy_leaves_open() {
+async fn user_is_asked_once_about_what_policy_leaves_open() {
     struct Says(bool, AtomicUsize);
     impl Asker for Says {
         fn ask(&self, question: &Question, _: &Cancel) -> Answer {

@@ -1,5 +1,4 @@
-//! What a sandboxed command changed is shown and taken back: moves, hard links, thousands of files, and also when Haft
-//! was killed in the middle of it.
+//! Undo of what a sandboxed command changed: moves, hard links, thousands of files, and after Haft was killed.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -1,9 +1,9 @@
-//! The shape of `haft mcp`.
+//! The arguments of `haft mcp` and its subcommands, and their help.
 
 use clap::{Args, Parser, Subcommand};
 
-use super::super::args::{At, Rules, Servers, Workspace};
-use super::http::Http;
+use super::super::args::{RuleArgs, ServerArgs, SessionArgs, WorkspaceArgs};
+use super::http::HttpArgs;
 use super::manage;
 
 #[derive(Debug, Args)]
@@ -13,207 +13,207 @@ haft mcp install claude\n  \
 claude mcp add haft -- haft mcp\n  \
 haft mcp --workspace ~/project --permission-mode plan\n  \
 haft mcp add files -- npx -y @modelcontextprotocol/server-filesystem@2026.8.31 .")]
-pub(in super::super) struct Mcp {
+pub(in super::super) struct McpArgs {
     #[command(subcommand)]
-    pub(super) action: Option<Action>,
+    pub(super) action: Option<McpCommand>,
     #[command(flatten)]
-    pub(super) serve: Serve,
+    pub(super) serve: ServeArgs,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Serve {
+pub(super) struct ServeArgs {
     #[command(flatten)]
-    pub(super) at: At,
+    pub(super) at: SessionArgs,
     #[command(flatten)]
-    pub(super) rules: Rules,
+    pub(super) rules: RuleArgs,
     #[command(flatten)]
-    pub(super) http: Http,
+    pub(super) http: HttpArgs,
     #[command(flatten)]
-    pub(super) servers: Servers,
-    /// Offer `haft_log` and `haft_undo` too, so that the client's model can list and undo its calls.
+    pub(super) servers: ServerArgs,
+    /// Also offer `haft_log` and `haft_undo`, so that the client's model can list and undo its calls.
     #[arg(long)]
     pub(super) ledger_tools: bool,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Action {
-    List(List),
-    Get(Get),
-    Add(Box<Add>),
-    AddJson(AddJson),
-    Remove(Remove),
-    Trust(Trust),
-    Untrust(Untrust),
-    Test(Test),
-    Call(Box<CallTool>),
-    /// Log in to an MCP server that wants you to, and keep its tokens for you alone.
-    Login(Login),
-    /// Forget the tokens for an MCP server.
-    Logout(Login),
-    Install(Install),
-    Uninstall(Uninstall),
+pub(super) enum McpCommand {
+    List(ListArgs),
+    Get(GetArgs),
+    Add(Box<AddArgs>),
+    AddJson(AddJsonArgs),
+    Remove(RemoveArgs),
+    Trust(TrustArgs),
+    Untrust(UntrustArgs),
+    Test(TestArgs),
+    Call(Box<CallToolArgs>),
+    /// Log in to an MCP server with OAuth and store its tokens.
+    Login(LoginArgs),
+    /// Delete the stored tokens of an MCP server.
+    Logout(LoginArgs),
+    Install(InstallArgs),
+    Uninstall(UninstallArgs),
 }
 
-/// List the MCP servers that Haft may use here, and whether you trust them. None is started.
+/// List the configured MCP servers and whether they are trusted. Starts none of them.
 #[derive(Debug, Args)]
-pub(super) struct List {
-    /// Print them as JSON.
+pub(super) struct ListArgs {
+    /// Print JSON.
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
-    pub(super) workspace: Workspace,
+    pub(super) workspace: WorkspaceArgs,
     #[command(flatten)]
-    pub(super) servers: Servers,
+    pub(super) servers: ServerArgs,
 }
 
-/// Show one MCP server: how it is reached, what it may do, its tools when they were last seen.
+/// Show one MCP server: its command or address, its permissions, and the tools it last offered.
 #[derive(Debug, Args)]
-pub(super) struct Get {
-    /// The server's name, from `haft mcp list`.
+pub(super) struct GetArgs {
+    /// Name of the server, from `haft mcp list`.
     pub(super) name: String,
-    /// Print it as JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
-    pub(super) workspace: Workspace,
+    pub(super) workspace: WorkspaceArgs,
     #[command(flatten)]
-    pub(super) servers: Servers,
+    pub(super) servers: ServerArgs,
 }
 
-/// Connect to an MCP server and say what it is: its era, what it offers, its tools, what is wrong with them, how fast it is.
+/// Connect to an MCP server and report its protocol version, capabilities, tools and latency.
 #[derive(Debug, Args)]
-pub(super) struct Test {
-    /// The server's name, from `haft mcp list`.
+pub(super) struct TestArgs {
+    /// Name of the server, from `haft mcp list`.
     pub(super) name: String,
-    /// Print it as JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
-    pub(super) workspace: Workspace,
+    pub(super) workspace: WorkspaceArgs,
     #[command(flatten)]
-    pub(super) servers: Servers,
+    pub(super) servers: ServerArgs,
 }
 
-/// Call one tool of an MCP server, by its own name there.
+/// Call one tool of an MCP server.
 #[derive(Debug, Args)]
-pub(super) struct CallTool {
-    /// The server's name, from `haft mcp list`.
+pub(super) struct CallToolArgs {
+    /// Name of the server, from `haft mcp list`.
     pub(super) server: String,
-    /// The tool's name, from `haft mcp get`.
+    /// Name of the tool on the server, from `haft mcp get`.
     pub(super) tool: String,
-    /// The arguments: a JSON object, @FILE, or - for standard input.
+    /// Arguments of the tool: a JSON object, @FILE, or - for standard input.
     #[arg(value_name = "JSON|@FILE|-", default_value = "{}", allow_hyphen_values = true)]
     pub(super) arguments: String,
-    /// Print the whole result as JSON: content, `is_error`, `error_kind`, structured, receipt.
+    /// Print the result as JSON, with the receipt.
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
-    pub(super) at: At,
+    pub(super) at: SessionArgs,
     #[command(flatten)]
-    pub(super) rules: Rules,
+    pub(super) rules: RuleArgs,
     #[command(flatten)]
-    pub(super) servers: Servers,
+    pub(super) servers: ServerArgs,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct Login {
-    /// The server's name, from `haft mcp list`.
+pub(super) struct LoginArgs {
+    /// Name of the server, from `haft mcp list`.
     pub(super) name: String,
     #[command(flatten)]
-    pub(super) workspace: Workspace,
+    pub(super) workspace: WorkspaceArgs,
     #[command(flatten)]
-    pub(super) servers: Servers,
+    pub(super) servers: ServerArgs,
 }
 
-/// Configure an MCP server, in your own haft.toml.
+/// Add an MCP server to your haft.toml.
 ///
-/// A server runs in the sandbox: it reads the workspace, changes nothing and reaches no network, unless you grant it more
-/// here. `haft undo` takes the change back.
+/// The server runs in the sandbox. It can read the workspace, but not change it or use the network unless you allow it here.
+/// `haft undo` reverts the change.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
 haft mcp add git -- uvx mcp-server-git==2026.10.19\n  \
 haft mcp add notes --writes --env LEVEL=debug -- node server.js\n  \
 haft mcp add docs https://docs.example.org/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'")]
-pub(super) struct Add {
-    /// What it is to be called.
+pub(super) struct AddArgs {
+    /// Name of the server.
     pub(super) name: String,
-    /// Its address, or the program and its arguments.
-    #[arg(required = true, trailing_var_arg = true, value_name = "URL | CMD")]
+    /// URL of the server, or a command and its arguments.
+    #[arg(required = true, trailing_var_arg = true, value_name = "URL|CMD")]
     pub(super) target: Vec<String>,
-    /// A variable that it gets; may be given several times. `${NAME}` in the value is looked up when it starts.
-    #[arg(short, long, value_name = "K=V", value_parser = manage::variable)]
+    /// Environment variable for the server; `${NAME}` is expanded at start; repeatable.
+    #[arg(short, long, value_name = "NAME=VALUE", value_parser = manage::variable)]
     pub(super) env: Vec<(String, String)>,
-    /// A header that goes with every request; may be given several times.
-    #[arg(short = 'H', long, value_name = "K: V", value_parser = manage::header)]
+    /// HTTP header for every request; repeatable.
+    #[arg(short = 'H', long, value_name = "NAME: VALUE", value_parser = manage::header)]
     pub(super) header: Vec<(String, String)>,
-    /// How it is reached; found out if left out.
-    #[arg(short, long, value_name = "HOW")]
-    pub(super) transport: Option<Transport>,
-    /// Milliseconds that one of its answers may take.
+    /// Transport of the server [default: http for a URL, else stdio].
+    #[arg(short, long, value_name = "TRANSPORT")]
+    pub(super) transport: Option<TransportName>,
+    /// Timeout of a response in milliseconds.
     #[arg(long, value_name = "MS")]
     pub(super) timeout: Option<u64>,
-    /// Offer only this tool of it; may be given several times.
+    /// Offer only this tool of the server; repeatable.
     #[arg(long, value_name = "NAME")]
     pub(super) tool: Vec<String>,
     #[command(flatten)]
-    pub(super) grants: GrantFlags,
+    pub(super) grants: GrantArgs,
     #[command(flatten)]
-    pub(super) place: Place,
+    pub(super) place: TargetFileArgs,
 }
 
-/// The same, read on its own.
+/// Parses the flags after a URL.
 #[derive(Debug, Parser)]
-pub(super) struct AddAgain {
+pub(super) struct AddFlagsParser {
     #[command(flatten)]
-    pub(super) add: Add,
+    pub(super) add: AddArgs,
 }
 
-/// The ways to a server.
+/// The transports that `--transport` names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Transport {
+pub(super) enum TransportName {
     Stdio,
     Http,
     Sse,
 }
 
-/// Configure an MCP server from its JSON, as .mcp.json has it.
+/// Add an MCP server, given as the JSON of a .mcp.json entry.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  \
 haft mcp add-json time '{\"command\": \"uvx\", \"args\": [\"mcp-server-time==2026.10.19\"]}'")]
-pub(super) struct AddJson {
-    /// What it is to be called.
+pub(super) struct AddJsonArgs {
+    /// Name of the server.
     pub(super) name: String,
-    /// The entry.
+    /// JSON object of the entry.
     pub(super) json: String,
     #[command(flatten)]
-    pub(super) place: Place,
+    pub(super) place: TargetFileArgs,
 }
 
-/// Take an MCP server out of the file that configures it.
+/// Remove an MCP server from the file that configures it.
 #[derive(Debug, Args)]
-pub(super) struct Remove {
-    /// The server's name.
+pub(super) struct RemoveArgs {
+    /// Name of the server.
     pub(super) name: String,
     #[command(flatten)]
-    pub(super) place: Place,
+    pub(super) place: TargetFileArgs,
 }
 
-/// Which file is changed, and how.
+/// Which file is changed.
 #[derive(Debug, Args)]
-pub(super) struct Place {
-    /// In the project's .mcp.json, not in your own haft.toml.
+pub(super) struct TargetFileArgs {
+    /// Change .mcp.json of the project instead of your haft.toml.
     #[arg(long)]
     pub(super) project: bool,
     #[command(flatten)]
-    pub(super) how: Change,
+    pub(super) how: ConfirmArgs,
     #[command(flatten)]
-    pub(super) workspace: Workspace,
+    pub(super) workspace: WorkspaceArgs,
 }
 
-/// How a file is changed.
+/// Whether a change is confirmed.
 #[derive(Debug, Clone, Copy, Args)]
-pub(super) struct Change {
-    /// Do not ask.
+pub(super) struct ConfirmArgs {
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(super) yes: bool,
     /// Only show what would change.
@@ -221,81 +221,81 @@ pub(super) struct Change {
     pub(super) dry_run: bool,
 }
 
-/// What a server may do beyond reading the workspace.
+/// Permissions of a server beyond reading the workspace.
 #[derive(Debug, Args)]
-pub(super) struct GrantFlags {
-    /// It may change the workspace.
+pub(super) struct GrantArgs {
+    /// Let the server change the workspace.
     #[arg(long)]
     pub(super) writes: bool,
-    /// What it may reach: all, or domains, for example `api.github.com,*.example.org`.
+    /// Let the server use the network: all, or domains such as `api.github.com,*.example.org`.
     #[arg(long, value_name = "DOMAINS", value_delimiter = ',')]
     pub(super) network: Vec<String>,
 }
 
-/// Say yes to an MCP server that came with a project, or to what has changed in a server's tools.
+/// Trust an MCP server of the project, or changed tools of a server.
 ///
-/// Shows what it is and asks. The yes holds for exactly this command, these arguments and variables; the flags say what it may
-/// do beyond reading the workspace.
+/// Shows the server and asks. Trust holds for exactly this command, these arguments and these variables; a change needs it
+/// again.
 #[derive(Debug, Args)]
-pub(super) struct Trust {
-    /// The server's name, from `haft mcp list`.
+pub(super) struct TrustArgs {
+    /// Name of the server, from `haft mcp list`.
     pub(super) name: String,
     #[command(flatten)]
-    pub(super) grants: GrantFlags,
-    /// Do not ask.
+    pub(super) grants: GrantArgs,
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     pub(super) yes: bool,
     #[command(flatten)]
-    pub(super) workspace: Workspace,
+    pub(super) workspace: WorkspaceArgs,
 }
 
-/// Take back your yes to an MCP server, and forget what its tools looked like.
+/// Stop trusting an MCP server and forget its tools.
 #[derive(Debug, Args)]
-pub(super) struct Untrust {
-    /// The server's name.
+pub(super) struct UntrustArgs {
+    /// Name of the server.
     pub(super) name: String,
     #[command(flatten)]
-    pub(super) workspace: Workspace,
+    pub(super) workspace: WorkspaceArgs,
 }
 
-/// Write Haft's own entry into the settings of another program, so that its agent has Haft's tools.
+/// Add Haft to the MCP servers of another program.
 ///
-/// Shows what will change, and asks. Everything else in the file stays as it is; `haft undo` takes the change back.
+/// Shows the change of its settings file and asks. The rest of the file stays as it is; `haft undo` reverts the change.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
 haft mcp install claude\n  \
 haft mcp install zed --dry-run\n  \
 haft mcp install codex -- --permission-mode plan")]
-pub(super) struct Install {
-    /// The program.
+pub(super) struct InstallArgs {
+    /// Program to add Haft to.
     pub(super) client: manage::Client,
-    /// `haft mcp` flags that the entry starts it with.
+    /// Flags for `haft mcp`.
     #[arg(last = true, value_name = "FLAGS")]
     pub(super) flags: Vec<String>,
     #[command(flatten)]
-    pub(super) entry: EntryAt,
+    pub(super) entry: EntryArgs,
 }
 
-/// Take Haft's own entry out of the settings of another program.
+/// Remove Haft from the MCP servers of another program.
 #[derive(Debug, Args)]
-pub(super) struct Uninstall {
-    /// The program.
+pub(super) struct UninstallArgs {
+    /// Program to remove Haft from.
     pub(super) client: manage::Client,
     #[command(flatten)]
-    pub(super) entry: EntryAt,
+    pub(super) entry: EntryArgs,
 }
 
-/// Haft's entry in another program's file.
+/// Haft's entry in another program's settings.
 #[derive(Debug, Args)]
-pub(super) struct EntryAt {
-    /// What the entry is called.
+pub(super) struct EntryArgs {
+    /// Name of the entry.
     #[arg(long, default_value = "haft")]
     pub(super) name: String,
-    /// In the project's file, not in your own.
+    /// Change the settings of the project instead of yours.
     #[arg(long)]
     pub(super) project: bool,
     #[command(flatten)]
-    pub(super) how: Change,
+    pub(super) how: ConfirmArgs,
     #[command(flatten)]
-    pub(super) workspace: Workspace,
+    pub(super) workspace: WorkspaceArgs,
 }

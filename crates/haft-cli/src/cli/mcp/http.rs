@@ -1,4 +1,4 @@
-//! Serving over HTTP: where, and for whom.
+//! `haft mcp --http`: address, tokens and allowed clients.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use super::super::screen;
 use super::super::terminal;
 
 #[derive(Debug, Args)]
-pub(super) struct Http {
-    /// Serve over HTTP at this address instead: a port, or ADDRESS:PORT. Without an address only this machine can reach it.
+pub(super) struct HttpArgs {
+    /// Serve over HTTP: a port on localhost, or ADDRESS:PORT.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(super) http: Option<SocketAddr>,
-    /// What clients must send as their bearer token; may be given several times [default: $`HAFT_MCP_TOKEN`, else a new one].
+    /// Bearer token that clients must send; repeatable [default: $`HAFT_MCP_TOKEN`, else a new one].
     #[arg(long, value_name = "TOKEN", requires = "http")]
     token: Vec<String>,
-    /// Let everybody on this machine in, without a token.
+    /// Accept every client on this machine without a token.
     #[arg(long, requires = "http", conflicts_with = "token")]
     no_token: bool,
-    /// Another name that clients may reach this server by, as their `Host` header has it; may be given several times.
+    /// Additional `Host` header to accept; repeatable.
     #[arg(long, value_name = "HOST", requires = "http")]
     allow_host: Vec<String>,
-    /// A page that may send requests, as its `Origin` header has it; may be given several times.
+    /// `Origin` header of a web page that may send requests; repeatable.
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
-    /// Tell clients that this authorization server gives out tokens; may be given several times.
+    /// Authorization server to announce in the resource metadata; repeatable.
     #[arg(long, value_name = "URL", requires = "resource")]
     authorization_server: Vec<String>,
-    /// The address that clients know this server by, for the metadata of a protected resource.
+    /// Public URL of this server, for the resource metadata.
     #[arg(long, value_name = "URL", requires = "authorization_server")]
     resource: Option<String>,
 }
@@ -45,8 +45,8 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "expected a port, or ADDRESS:PORT".to_owned())
 }
 
-impl Http {
-    /// Serves until the process is ended.
+impl HttpArgs {
+    /// Serves until a signal arrives.
     pub(super) fn serve(&self, server: &Arc<McpServer>, at: SocketAddr) -> Result<(), ToolError> {
         let mut options = HttpServerOptions::new(at, self.tokens()?);
         options.hosts.clone_from(&self.allow_host);
@@ -56,7 +56,7 @@ impl Http {
             authorization_servers: self.authorization_server.clone(),
             scopes: Vec::new(),
         });
-        let made = self.token.is_empty() && std::env::var_os(TOKEN).is_none() && !self.no_token;
+        let made = self.token.is_empty() && std::env::var_os(TOKEN_VARIABLE).is_none() && !self.no_token;
         let shown = options.tokens.first().filter(|_| made).map(|token| token.secret.clone());
         let running = serve_http(Arc::clone(server), options)?;
         screen::note(&format!("listening on {}", running.url()));
@@ -76,7 +76,7 @@ impl Http {
         }
         let mut secrets = self.token.clone();
         if secrets.is_empty() {
-            secrets.extend(std::env::var(TOKEN).ok().filter(|token| !token.is_empty()));
+            secrets.extend(std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty()));
         }
         if secrets.is_empty() {
             let mut bytes = [0; 24];
@@ -93,5 +93,5 @@ impl Http {
     }
 }
 
-/// The variable that a token can come from, so that it need not stand on the command line.
-const TOKEN: &str = "HAFT_MCP_TOKEN";
+/// Variable with the token, so that it need not be on the command line.
+const TOKEN_VARIABLE: &str = "HAFT_MCP_TOKEN";

@@ -1,30 +1,30 @@
-//! `haft mcp`: Haft's tools for any client, and any server's tools for Haft.
+//! `haft mcp`: serves Haft's tools, and manages the servers that Haft uses.
 
 mod args;
 mod http;
 mod manage;
 mod serve;
-mod try_out;
+mod single_server;
 
-use super::Done;
-use args::Action;
-pub(super) use args::Mcp;
+use super::CommandResult;
+pub(super) use args::McpArgs;
+use args::McpCommand;
 
-pub(super) fn run(args: Mcp) -> Done {
+pub(super) fn run(args: McpArgs) -> CommandResult {
     match args.action {
         None => serve::run(args.serve),
-        Some(Action::List(args)) => manage::list(&args),
-        Some(Action::Get(args)) => manage::get(&args),
-        Some(Action::Add(args)) => manage::add(*args),
-        Some(Action::AddJson(args)) => manage::add_json(&args),
-        Some(Action::Remove(args)) => manage::remove(&args),
-        Some(Action::Trust(args)) => manage::trust(&args),
-        Some(Action::Untrust(args)) => manage::untrust(&args),
-        Some(Action::Test(args)) => try_out::test(&args),
-        Some(Action::Call(args)) => try_out::call(*args),
-        Some(Action::Login(args)) => try_out::login(&args),
-        Some(Action::Logout(args)) => try_out::logout(&args),
-        Some(Action::Install(args)) => manage::install(&args),
-        Some(Action::Uninstall(args)) => manage::uninstall(&args),
+        Some(McpCommand::List(args)) => manage::list(&args),
+        Some(McpCommand::Get(args)) => manage::get(&args),
+        Some(McpCommand::Add(args)) => manage::add(*args),
+        Some(McpCommand::AddJson(args)) => manage::add_json(&args),
+        Some(McpCommand::Remove(args)) => manage::remove(&args),
+        Some(McpCommand::Trust(args)) => manage::trust(&args),
+        Some(McpCommand::Untrust(args)) => manage::untrust(&args),
+        Some(McpCommand::Test(args)) => single_server::test(&args),
+        Some(McpCommand::Call(args)) => single_server::call(*args),
+        Some(McpCommand::Login(args)) => single_server::login(&args),
+        Some(McpCommand::Logout(args)) => single_server::logout(&args),
+        Some(McpCommand::Install(args)) => manage::install(&args),
+        Some(McpCommand::Uninstall(args)) => manage::uninstall(&args),
     }
 }

@@ -6,29 +6,30 @@ use crate::service::RuntimeService;
 use haft_mcp::serve::{McpServer, serve_stdio, stdio};
 use haft_tool::Host;
 
-use super::super::Done;
+use super::super::CommandResult;
 use super::super::exit::Exit;
 use super::super::setup::Setup;
-use super::args::Serve;
+use super::args::ServeArgs;
 
 /// The server's instructions for the model.
 const INSTRUCTIONS: &str = "Calls are confined to the workspace by the kernel; each is recorded and can be undone with \
 `haft undo`. A refusal names the rule and says how the user can allow the call.";
 
-pub(super) fn run(args: Serve) -> Done {
-    let Serve { at, rules, http, servers, ledger_tools } = args;
+pub(super) fn run(args: ServeArgs) -> CommandResult {
+    let ServeArgs { at, rules, http, servers, ledger_tools } = args;
     let setup = Arc::new(Setup::load(&at.workspace)?);
     let entries = setup.entries(&servers)?;
     let host: Arc<dyn Host> = Arc::clone(&setup.host) as _;
     let create = {
         let setup = Arc::clone(&setup);
         move || {
-            let mut builder = setup.choice(&at.dialect)?.into_builder(setup.builder()).entry_point("mcp");
+            let mut builder =
+                setup.tool_selection(&at.dialect)?.into_builder(setup.builder()).entry_point("mcp");
             if ledger_tools {
                 builder = builder.ledger_tools();
             }
             let builder = setup.rules(&rules, setup.scope(&at.scope, builder)?);
-            setup.holding(entries.clone(), &at.dialect, builder)?.0.build()
+            setup.add_servers(entries.clone(), &at.dialect, builder)?.0.build()
         }
     };
     // Errors in the settings are reported now, not at the first call.

@@ -47,7 +47,7 @@ pub(crate) const TABLE: &[Escape] = &[
     sh("programs with another's rights", "for p in /usr/bin/passwd /bin/su /usr/bin/newgrp /bin/mount; do test -u $p && cp -p $p . 2>/dev/null; done; find . -perm -4000 -user 0 | grep -q . && echo ESCAPED; true").untried(),
     sh("rights given to a file", "cp /bin/true t; chmod u+s t; setcap cap_sys_admin+ep t 2>/dev/null && echo ESCAPED; python3 -c \"import os; os.setxattr('t', 'security.capability', bytes(20)); print('ESCAPED')\" 2>/dev/null; true").untried(),
     sh("capabilities", "grep -E 'Cap(Eff|Prm|Bnd|Amb)' /proc/self/status | grep -v 0000000000000000 | grep -v CapBnd && echo ESCAPED; grep -q 'NoNewPrivs:.1' /proc/self/status || echo ESCAPED").as_root(),
-    py("privileges taken back", "libc.prctl(38, 0, 0, 0, 0)\n\
+    py("privileges restored", "libc.prctl(38, 0, 0, 0, 0)\n\
         head = struct.pack('II', 0x20080522, 0); data = struct.pack('IIIIII', *([0xffffffff]*6))\n\
         print('ESCAPED' if libc.capset(head, data) == 0 else 'capset refused')").untried(),
     py("another user's identity", "for act in (os.setuid, os.setgid):\n  \

@@ -1,4 +1,4 @@
-//! A bound on processes around a whole run, so that a bomb that Haft does not hold leaves a machine that still answers.
+//! A limit on the processes of a whole run, so that a fork bomb that Haft fails to stop does not take the machine down.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -8,11 +8,11 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Twice what Haft itself allows a command.
-const MOST: &str = "4000";
-/// How often those that are left are told to end.
-const ROUNDS: usize = 10_000;
+const MAX_PIDS: &str = "4000";
+/// How often the remaining processes are killed.
+const KILL_ROUNDS: usize = 10_000;
 
-/// A control group of its own, where one can be had: only root can make one.
+/// A control group, if one can be created; only root can.
 pub(crate) struct PidsLimit {
     folder: Option<PathBuf>,
 }
@@ -24,7 +24,7 @@ impl PidsLimit {
         let folder = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].iter().find_map(|base| {
             let folder = Path::new(base).join(&name);
             fs::create_dir(&folder).ok()?;
-            let bounded = fs::write(folder.join("pids.max"), MOST).is_ok();
+            let bounded = fs::write(folder.join("pids.max"), MAX_PIDS).is_ok();
             if !bounded {
                 let _ = fs::remove_dir(&folder);
             }
@@ -37,17 +37,17 @@ impl PidsLimit {
     #[expect(unsafe_code, reason = "a process is put into a control group between fork and exec")]
     pub(crate) fn hold(&self, command: &mut Command) {
         let Some(folder) = &self.folder else { return };
-        // It is opened here, by root: the child may already be somebody else when it writes.
-        let mut door = OpenOptions::new().write(true).open(folder.join("cgroup.procs")).unwrap();
+        // Opened here, by root: the child may run as another user when it writes.
+        let mut procs = OpenOptions::new().write(true).open(folder.join("cgroup.procs")).unwrap();
         // SAFETY: between fork and exec nothing happens but one write to an open file.
-        unsafe { command.pre_exec(move || door.write_all(b"0")) };
+        unsafe { command.pre_exec(move || procs.write_all(b"0")) };
     }
 }
 
 impl Drop for PidsLimit {
     fn drop(&mut self) {
         let Some(folder) = &self.folder else { return };
-        for _ in 0..ROUNDS {
+        for _ in 0..KILL_ROUNDS {
             if fs::remove_dir(folder).is_ok() {
                 return;
             }

@@ -1,4 +1,4 @@
-//! Looks for what an attempt has planted in the workspace, and lets real programs stumble over it.
+//! Finds what an attempt has planted in the workspace, also by running real programs there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ fn read(path: &Path) -> String {
 /// Whether anything below `dir` could be a planted program.
 fn look(dir: &Path, found: &mut Vec<String>, repositories: &mut Vec<PathBuf>) -> bool {
     let mut suspicious = false;
-    // What the command itself made, where nothing ever was, is nobody's yet.
+    // A directory that the command created is its own.
     let own = dir.ancestors().any(|part| part.ends_with("work/made"));
     if dir.join(".git").symlink_metadata().is_ok()
         || (dir.join("HEAD").is_file() && dir.join("objects").is_dir())

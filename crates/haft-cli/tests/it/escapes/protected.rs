@@ -69,7 +69,7 @@ fn no_settings_are_planted() {
     nothing_escapes("protected", TABLE);
 }
 
-/// A folder that the command itself made, where nothing ever was, is nobody's yet: a clone may bring its settings along.
+/// A directory that the command created is its own: a clone may contain settings.
 #[test]
 fn a_folder_of_ones_own_may_have_settings() {
     for user in User::all() {

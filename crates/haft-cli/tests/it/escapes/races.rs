@@ -51,7 +51,7 @@ fn no_race_is_won() {
 
 #[test]
 fn no_race_is_won_by_an_ordinary_user() {
-    // Without root there is nobody else, and the other test has shown it.
+    // Without root there is no second user, and the other test covers the first.
     if User::is_root() {
         nothing_escapes_from(User::Unprivileged, "races", TABLE);
     }

@@ -2,7 +2,7 @@
 
 use crate::escapes::attempt::{Escape, nothing_escapes, py, sh, they_are_real};
 
-// Signals that everybody gets are of a kind that nobody but the process outside takes notice of; without a sandbox they
+// Signals to every process are of a kind that only the process outside reacts to; without a sandbox they
 // are not sent, because those outside of other tests would notice them, too.
 pub(crate) const TABLE: &[Escape] = &[
     sh("kill another", "$BIN/calls kill $VICTIM 9"),

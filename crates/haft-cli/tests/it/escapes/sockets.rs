@@ -1,4 +1,4 @@
-//! Attempts to talk to somebody outside.
+//! Attempts to communicate with processes outside.
 
 use crate::escapes::attempt::{Escape, nothing_escapes, py, sh, they_are_real};
 
@@ -86,7 +86,7 @@ pub(crate) const TABLE: &[Escape] = &[
 ];
 
 #[test]
-fn nobody_outside_is_contacted() {
+fn nothing_outside_is_contacted() {
     nothing_escapes("sockets", TABLE);
 }
 

@@ -76,7 +76,7 @@ fn nothing_lives_on_when_haft_is_killed() {
             assert_eq!(log.code, 0, "{}: the ledger still answers: {}", user.word(), log.stderr);
             let undo = fixture.haft(&["undo", "--yes"]);
             assert_eq!(undo.code, 0, "{} {script}: {}{}", user.word(), undo.stdout, undo.stderr);
-            assert!(!ready.exists(), "{} {script}: what the command made is taken back", user.word());
+            assert!(!ready.exists(), "{} {script}: what the command created is undone", user.word());
         }
     }
 }

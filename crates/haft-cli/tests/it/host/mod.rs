@@ -1,4 +1,4 @@
-//! What tools need beyond a machine: somebody who answers, agents, servers, channels, and what a session remembers.
+//! What tools need from the host: answers of the user, agents, servers, channels, and notes of a session.
 
 mod program;
 

@@ -32,14 +32,14 @@ fn a_person_at_the_terminal_answers_by_number_by_several_or_in_their_own_words()
     let mut terminal = Terminal::run(cli.command(&["call", "AskUserQuestion", &arguments]));
     terminal.sees("[Colour] Which?");
     terminal.sees("2) Blue  it is Blue");
-    terminal.sees("One of them (1-2), or your own words: ");
+    terminal.sees("A number (1-2), or your own answer: ");
     terminal.types("7");
-    terminal.sees("There are only the numbers 1 to 2.");
+    terminal.sees("Choose a number from 1 to 2.");
     terminal.types("2");
-    terminal.sees("Some of them, with commas (1-2), or your own words: ");
+    terminal.sees("Numbers separated by commas (1-2), or your own answer: ");
     terminal.types("1,2");
     terminal.sees("Else?");
-    terminal.sees("your own words: ");
+    terminal.sees("your own answer: ");
     terminal.types("rather green");
     terminal.sees("rather green");
     let (code, said) = terminal.ends();
@@ -53,7 +53,7 @@ fn ctrl_c_ends_a_question_and_the_end_of_input_too() {
     let arguments = json!({"questions": [question("Which?", false)]}).to_string();
     for key in ["\u{3}", "\u{4}"] {
         let mut terminal = Terminal::run(cli.command(&["call", "AskUserQuestion", &arguments]));
-        terminal.sees("your own words: ");
+        terminal.sees("your own answer: ");
         terminal.press(key);
         assert_eq!(terminal.ends().0, 130, "{key:?}");
     }
@@ -81,7 +81,7 @@ fn leaving_the_sandbox_needs_a_rule_or_the_persons_yes() {
     let value: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert!(!value["receipt"]["enforcement"].as_str().unwrap().starts_with("off"), "{}", value["receipt"]);
     let mut terminal = Terminal::run(cli.command(&["call", "Bash", &arguments]));
-    terminal.sees("nobody would hold the command to the scope");
+    terminal.sees("the command would run without the sandbox");
     terminal.types("n");
     assert_eq!(terminal.ends().0, 3);
 }
@@ -133,7 +133,7 @@ fn messages_go_out_by_the_channels_of_the_file() {
     assert_eq!(ran.code, 2, "{}{}", ran.stdout, ran.stderr);
     let ran = send("ops");
     assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stderr.contains("the message to ops 42 did not arrive"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the message to ops 42 was not delivered"), "{}", ran.stderr);
     assert!(heard.join().unwrap().iter().all(|body| body.contains("it is done")));
 }
 

@@ -1,4 +1,4 @@
-//! A call tells what it writes while it runs; taken back by its client, it ends with every process that it has started.
+//! A call reports its output while it runs; cancelled by its client, it ends with every process that it has started.
 
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,14 +14,14 @@ use crate::mcp_clients::every_client;
 every_client!(stops);
 
 /// Numbers that no other process sleeps for.
-fn nobody_elses() -> String {
+fn unique_mark() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("9{:07}{:02}", std::process::id() % 10_000_000, COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 fn stops(client: PeerClient, transport: Transport) {
     let fixture = McpFixture::new();
-    let long = nobody_elses();
+    let long = unique_mark();
     let marks = [format!("sleep\0{long}.25"), format!("sleep\0{long}.5"), format!("sleep\0{long}.75")];
     let tree = format!(
         "(setsid sleep {long}.25 &) ; sleep {long}.5 & echo under way; while [ ! -e stop ]; do :; done; echo enough; sleep {long}.75"

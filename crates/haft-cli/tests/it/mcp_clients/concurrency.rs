@@ -33,7 +33,7 @@ fn both(visitors: [PeerClient; 2]) {
     let first = receipts[0]["changes"][0]["path"].as_str().unwrap();
     fixture.haft(&["undo", "--session", session(0), "--yes"]);
     let (gone, stays) = if first.ends_with("one") { ("one", "two") } else { ("two", "one") };
-    assert!(!fixture.has(gone) && fixture.has(stays), "what one has done is taken back without the other's");
+    assert!(!fixture.has(gone) && fixture.has(stays), "one client's change is undone without the other's");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn asks(client: PeerClient, transport: Transport) {
         fixture.receipts().iter().map(|receipt| receipt["decision"]["verdict"].clone()).collect();
     assert_eq!(verdicts[..4], [json!("allow"), json!("deny"), json!("deny"), json!("deny")], "{verdicts:?}");
 
-    nobody_can_be_asked(client, transport);
+    no_user_can_be_asked(client, transport);
 }
 
 fn shows_what_it_is_about(run: &ClientRun) {
@@ -73,7 +73,7 @@ fn shows_what_it_is_about(run: &ClientRun) {
     assert_eq!(field["enum"], json!(["Red", "Blue"]), "{field}");
 }
 
-fn nobody_can_be_asked(client: PeerClient, transport: Transport) {
+fn no_user_can_be_asked(client: PeerClient, transport: Transport) {
     let fixture = McpFixture::new();
     let run = client.run(&fixture, transport, ASKING, None, &json!([run("x.txt"), question()]));
     let (denied, silent) = (&run.steps[0], &run.steps[1]);

@@ -1,5 +1,5 @@
 //! What everybody does with Haft: look at its tools, call them, read what they changed and what was too long to show. All of
-//! it is in the ledger, and can be taken back.
+//! it is in the ledger, and can be undone.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn furnished() -> McpFixture {
         fixture.cli.write(&format!("many/{at:03}.txt"), "");
     }
     std::fs::create_dir_all(fixture.path(".claude/skills/greet")).unwrap();
-    let skill = "---\nname: greet\ndescription: Greets somebody.\n---\nSay hello to $ARGUMENTS.\n";
+    let skill = "---\nname: greet\ndescription: Greets a person.\n---\nSay hello to $ARGUMENTS.\n";
     fixture.cli.write(".claude/skills/greet/SKILL.md", skill);
     fixture
 }
@@ -116,7 +116,7 @@ fn resources(fixture: &McpFixture, client: PeerClient, run: &ClientRun) {
 fn prompts(run: &ClientRun) {
     let [listed, said, missing] = [&run.steps[10], &run.steps[11], &run.steps[12]];
     assert_eq!(listed["items"][0]["name"], "greet", "{listed}");
-    assert_eq!(listed["items"][0]["description"], "Greets somebody.", "{listed}");
+    assert_eq!(listed["items"][0]["description"], "Greets a person.", "{listed}");
     assert_eq!(said["messages"][0]["content"]["text"], "Say hello to Ann.", "{said}");
     assert_eq!(missing["error"]["code"], -32602, "{missing}");
 }

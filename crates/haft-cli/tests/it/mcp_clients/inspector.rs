@@ -8,13 +8,13 @@ use crate::fixture::mcp::McpFixture;
 use crate::fixture::peers;
 
 /// What came of one run.
-struct Seen {
+struct InspectorRun {
     code: i32,
     result: Value,
     complaints: String,
 }
 
-fn inspect(fixture: &McpFixture, target: &[&str], args: &[&str]) -> Seen {
+fn inspect(fixture: &McpFixture, target: &[&str], args: &[&str]) -> InspectorRun {
     let mut command = fixture.alone(Command::new(peers::node()));
     command.arg(peers::script("inspector", "clients/launcher/build/index.js")).arg("--cli").args(target);
     command.args(args).args(["--format", "json"]);
@@ -28,12 +28,12 @@ fn inspect(fixture: &McpFixture, target: &[&str], args: &[&str]) -> Seen {
     let said = String::from_utf8_lossy(&ran.stdout);
     let complaints = String::from_utf8_lossy(&ran.stderr).into_owned();
     let mut all: Value = serde_json::from_str(&said).unwrap_or_default();
-    Seen { code: ran.status.code().unwrap_or(-1), result: all["result"].take(), complaints }
+    InspectorRun { code: ran.status.code().unwrap_or(-1), result: all["result"].take(), complaints }
 }
 
 /// The same, and it must go well.
 fn done(fixture: &McpFixture, target: &[&str], args: &[&str]) -> Value {
-    let Seen { code, result, complaints } = inspect(fixture, target, args);
+    let InspectorRun { code, result, complaints } = inspect(fixture, target, args);
     assert_eq!(code, 0, "{args:?}: {complaints}");
     result
 }

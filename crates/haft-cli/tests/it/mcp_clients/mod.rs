@@ -1,5 +1,5 @@
-//! `haft mcp` as clients of other makers meet it: the SDKs of Python and TypeScript and the Inspector, over stdio and HTTP, in
-//! both eras.
+//! `haft mcp` with other clients: the Python and TypeScript SDKs and the Inspector, over stdio and HTTP, in both protocol
+//! families.
 
 mod cancellation;
 mod concurrency;
@@ -8,7 +8,7 @@ mod features;
 mod inspector;
 mod ledger_tools;
 
-/// One test for each client, era and way that there is.
+/// One test per client, protocol family and transport.
 macro_rules! every_client {
     ($check:path) => {
         use crate::fixture::peer_client::{PYTHON, STATELESS, TYPESCRIPT_1, TYPESCRIPT_2, Transport};

@@ -46,25 +46,25 @@ fn what_cannot_be_meant_is_refused_and_nothing_changes() {
     let before = fixture.settings();
     for (args, code, words) in [
         (&["add", "there", "x"][..], 1, "already"),
-        (&["add", "a b", "x"], 2, "is no name"),
-        (&["add", "../x", "x"], 2, "is no name"),
-        (&["add", &"x".repeat(65), "x"], 2, "is no name"),
+        (&["add", "a b", "x"], 2, "is not a valid server name"),
+        (&["add", "../x", "x"], 2, "is not a valid server name"),
+        (&["add", &"x".repeat(65), "x"], 2, "is not a valid server name"),
         (&["add", "x"], 2, "required"),
         (&["add", "x", "-e", "A", "--", "x"], 2, "NAME=VALUE"),
         (&["add", "x", "-H", "A\nB: c", "--", "x"], 2, "NAME: VALUE"),
         (&["add", "x", "-H", "A: b", "--", "x"], 2, "--header"),
         (&["add", "x", "-e", "A=b", "https://x.org"], 2, "--env"),
-        (&["add", "x", "-t", "http", "--", "npx"], 2, "address"),
+        (&["add", "x", "-t", "http", "--", "npx"], 2, "URL"),
         (&["add", "x", "https://x.org", "more"], 2, "\"more\""),
         (&["add", "x", "https://x.org", "--nonsense"], 2, "--nonsense"),
-        (&["add", "x", "https://"], 2, "address"),
-        (&["add", "x", "--network", "all,a.org", "x"], 2, "stand alone"),
+        (&["add", "x", "https://"], 2, "URL"),
+        (&["add", "x", "--network", "all,a.org", "x"], 2, "use none, all"),
         (&["add", "x", "--network", "http://a/b", "x"], 2, "a/b"),
         (&["add", "x", "--project", "--writes", "x"], 2, "haft mcp trust"),
         (&["add-json", "x", "[]"], 2, "object"),
         (&["add-json", "x", "{"], 2, "JSON"),
         (&["add-json", "x", "{}"], 2, "neither"),
-        (&["remove", "nobody"], 4, "no MCP server"),
+        (&["remove", "missing"], 4, "no MCP server"),
         (&["remove", "there", "--project"], 4, "no server"),
     ] {
         let ran = fixture.haft(&[&["mcp"][..], args].concat());
@@ -77,7 +77,7 @@ fn what_cannot_be_meant_is_refused_and_nothing_changes() {
     fixture.set("[tools.mcp_servers]\nx = \n");
     let ran = fixture.haft(&["mcp", "add", "y", "x"]);
     assert_eq!((ran.code, fixture.settings().as_str()), (1, "[tools.mcp_servers]\nx = \n"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("line 2") && ran.stderr.contains("put that right first"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("line 2") && ran.stderr.contains("Fix it first"), "{}", ran.stderr);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_project_s_file_is_asked_about_and_keeps_its_layout() {
     let new = fixture.cli.read(".mcp.json");
     insta::assert_snapshot!(new);
     let said = fixture.said(&["mcp", "list"]);
-    assert!(said.contains("a  needs your yes"), "what a user adds to the project is the project's: {said}");
+    assert!(said.contains("a  untrusted"), "what a user adds to the project is the project's: {said}");
     fixture.done(&["mcp", "remove", "a", "--yes"]);
     assert_eq!(fixture.cli.read(".mcp.json"), old);
     fixture.done(&["undo", "--yes"]);

@@ -1,5 +1,4 @@
-//! `haft mcp list|get|add|remove|trust|install` as a user meets them: what is said, what is changed, and that all of it can be
-//! taken back.
+//! `haft mcp list|get|add|remove|trust|install`: their output, the files they change, and the undo.
 
 mod add;
 mod install;

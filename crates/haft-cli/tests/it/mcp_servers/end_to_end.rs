@@ -1,4 +1,4 @@
-//! A server's tools through Haft: whoever has Haft has them too, and everything that Haft makes of a call is made of these.
+//! A server's tools through Haft: offered to Haft's clients, scoped and recorded.
 
 use serde_json::{Value, json};
 

@@ -66,7 +66,7 @@ fn a_server_with_neither_command_nor_address_is_left_out_with_a_warning() {
 }
 
 #[test]
-fn a_server_that_says_nothing_keeps_nobody_waiting_who_wants_another() {
+fn silent_server_does_not_delay_another() {
     let fixture =
         ServerFixture::with(&[("silent", hostile("silent-always", "-")), ("good", hostile("good", "-"))]);
     assert_eq!(fixture.call("mcp__good__echo", &echo())["content"], "hi");
@@ -134,7 +134,7 @@ fn a_server_that_dies_in_a_call_fails_that_call_and_is_asked_nothing_twice() {
     assert_eq!(failed["error_kind"], "execution_failed", "{failed}");
     assert!(failed["content"].as_str().unwrap().contains("exit status 3"), "{failed}");
     let starts = fixture.mcp.cli.read("state/starts");
-    assert_eq!(starts.lines().count(), 1, "whoever was asked once is not asked again");
+    assert_eq!(starts.lines().count(), 1, "a server is connected once");
 }
 
 /// `haft mcp` as a process of ours, with one request on its way; the caller ends it.

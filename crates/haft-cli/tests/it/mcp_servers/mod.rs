@@ -1,5 +1,4 @@
-//! Servers that people have, and servers that mean no good, held by the built program: what they may do, who trusts them, how
-//! they come and go.
+//! MCP servers, popular and hostile, used by the built program: permissions, trust and lifecycle.
 
 mod end_to_end;
 mod lifecycle;

@@ -44,7 +44,7 @@ fn each_is_tried_out_and_says_what_it_is() {
     }
     assert_eq!((&told[0].2["resources"], &told[0].2["prompts"]), (&json!(7), &json!(4)));
     let said = fixture.done(&["mcp", "list"]);
-    assert!(said.contains("13 tools") && !said.contains("not seen yet"), "{said}");
+    assert!(said.contains("13 tools") && !said.contains("not listed yet"), "{said}");
 }
 
 #[test]
@@ -135,8 +135,8 @@ fn their_resources_are_listed_and_read() {
     assert_eq!(one.lines().count(), 7, "{one}");
     let read = json!({"server": "everything", "uri": address}).to_string();
     assert!(fixture.done(&["call", "ReadMcpResource", &read]).contains("# Everything Server"));
-    let nobody = fixture.call("ListMcpResources", &json!({"server": "nobody"}));
-    assert!(nobody["content"].as_str().unwrap().contains("servers are: everything, good"), "{nobody}");
+    let missing = fixture.call("ListMcpResources", &json!({"server": "missing"}));
+    assert!(missing["content"].as_str().unwrap().contains("servers are: everything, good"), "{missing}");
     let missing = fixture.call("ReadMcpResource", &json!({"server": "everything", "uri": "demo://nothing"}));
     assert_eq!(missing["is_error"], true, "{missing}");
 }

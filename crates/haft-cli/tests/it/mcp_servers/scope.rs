@@ -1,4 +1,4 @@
-//! What a server may do: look at the workspace, and what its entry grants beyond. Nobody's keys come along.
+//! What a server may do: read the workspace, and what its entry grants. It gets no keys.
 
 use std::net::TcpListener;
 
@@ -55,7 +55,7 @@ fn a_servers_own_file_is_where_it_may_write() {
 }
 
 #[test]
-fn nobodys_keys_come_along_but_what_the_entry_names() {
+fn server_gets_only_the_keys_that_its_entry_names() {
     let fixture = ServerFixture::with(&[]);
     let variables = json!({"LEVEL": "${TEST_LEVEL}", "TOKEN": "${TEST_TOKEN:-none}"});
     fixture.own(&[("everything", and(everything(), &[("env", variables)]))]);
@@ -94,7 +94,7 @@ fn a_server_reaches_nothing_and_reads_no_secrets_unless_it_may() {
     fixture.mcp.cli.write("letter.txt", "Dear Ann,\n");
     fixture.own(&[("snoop", hostile("snoop", "-"))]);
     let seen = looks_around(&fixture, port);
-    assert_eq!(seen["connected"], seen["listened"], "it reaches itself and nobody else: {seen}");
+    assert_eq!(seen["connected"], seen["listened"], "it reaches only itself: {seen}");
     assert_eq!(seen["wrote"], json!([]), "{seen}");
     assert_eq!(seen["read"], json!([fixture.mcp.path("letter.txt")]), "{seen}");
     let own = seen["listened"].as_array().unwrap().len() + 1;

@@ -1,4 +1,4 @@
-//! Whom the user trusts, and with what: servers that come with a project, tools that change, names that are somebody else's.
+//! Trust: servers of a project, changed tools, and names that imitate others.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn a_projects_server_is_not_even_started_before_its_user_has_said_yes() {
     assert!(!tools.stdout.contains("mcp__tests"));
     assert_eq!(fixture.call("ListMcpResources", &json!({}))["is_error"], false);
     let started = fixture.mcp.receipts().iter().any(|receipt| receipt["tool"] == "server");
-    assert!(!started, "nobody was started");
+    assert!(!started, "no server was started");
 
     fixture.done(&["mcp", "trust", "tests", "--yes"]);
     assert_eq!(said(&fixture.call("mcp__tests__echo", &echo())), "hi");
@@ -156,7 +156,7 @@ fn a_schema_that_wants_a_secret_is_withheld_and_told() {
 }
 
 #[test]
-fn no_server_takes_a_name_that_is_somebody_elses() {
+fn no_server_takes_a_name_of_another() {
     let fixture = ServerFixture::with(&[
         ("shadow", hostile("shadow-builtins", "-")),
         ("other", hostile("shadow-servers", "-")),

@@ -1,9 +1,9 @@
-//! The tests that there are, found in the sources.
+//! The names of all tests, read from the sources.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The name of every test of every crate: `crate::statements::module::function`, a `mod tests` inside a file left out.
+/// The name of every test of every crate: `crate::module::function`, a `mod tests` inside a file left out.
 pub(crate) fn tests() -> BTreeSet<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut found = BTreeSet::new();

@@ -32,8 +32,8 @@ async fn a_stopped_task_is_gone_with_everything_it_had_started() {
         again.output.as_text().starts_with("Stopped"),
         "the old name is known, and a second time does no harm"
     );
-    let nobody = fixture.haft.call("TaskStop", json!({})).await;
-    assert_eq!(nobody.output.error_kind, Some(ErrorKind::InvalidArguments));
+    let unnamed = fixture.haft.call("TaskStop", json!({})).await;
+    assert_eq!(unnamed.output.error_kind, Some(ErrorKind::InvalidArguments));
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn nothing_of_a_task_outlives_a_killed_session_and_its_changes_are_taken_b
     assert!(processes(&work).len() >= 3);
     child.kill().unwrap();
     child.wait().unwrap();
-    // The reapers end them, which is not immediate.
+    // The reapers end them.
     wait_until(|| processes(&work).is_empty());
 
     let haft = builder(&work, &folder.path().join("home")).build().unwrap();
@@ -124,14 +124,14 @@ fn the_command_line_says_that_nothing_can_live_on_after_its_one_call() {
     let ran = cli.call("Bash", &json!({"command": "sleep 9999", "run_in_background": true}));
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     assert!(
-        ran.stdout.starts_with("Nothing can be left running: `haft call` ends with its one call"),
+        ran.stdout.starts_with("Nothing can be left running: `haft call` exits after one call"),
         "{}",
         ran.stdout
     );
     assert_eq!(processes(cli.root()), Vec::<PathBuf>::new());
 }
 
-/// Starts a command detached, which waits for somebody to write to `go`; gives its process. The terminal it is started at
+/// Starts a command detached, which waits for a write to `go`; gives its process. The terminal it is started at
 /// is gone as soon as Haft is.
 fn detached(cli: &CliFixture, command: &str) -> (u32, PathBuf) {
     assert!(Command::new("mkfifo").arg(cli.path("go")).status().unwrap().success());
@@ -149,7 +149,7 @@ fn field_of(process: u32, at: usize) -> Option<String> {
     stat.rsplit_once(") ")?.1.split(' ').nth(at).map(str::to_owned)
 }
 
-/// Whether it has ended; whoever adopted it may not have noticed yet.
+/// Whether it has ended; its adoptive parent may not have reaped it yet.
 fn is_gone(process: u32) -> bool {
     field_of(process, 0).is_none_or(|state| state == "Z")
 }
@@ -159,7 +159,7 @@ fn what_is_detached_on_purpose_goes_on_without_whoever_started_it_and_is_recorde
     let cli = CliFixture::new();
     let (process, output) = detached(&cli, "echo began; cat go > heard; echo ended");
     assert_eq!(field_of(process, 3).unwrap(), process.to_string(), "a session of its own");
-    // Somebody reads from here on.
+    // From here on there is a reader.
     let go = fs::OpenOptions::new().write(true).open(cli.path("go")).unwrap();
     fs::write(cli.path("go"), "now\n").unwrap();
     drop(go);

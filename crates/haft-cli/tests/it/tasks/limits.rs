@@ -87,7 +87,7 @@ async fn of_a_flood_the_beginning_and_the_end_are_kept_and_the_rest_is_counted()
     });
     let haft = builder(cli.root(), cli.home()).tool(tool).allow("TestTool", "test").build().unwrap();
     assert_eq!(haft.call("TestTool", json!({})).await.output.as_text(), "seen");
-    // The output lies in no file that anybody could find.
+    // The output is in no file that a name leads to.
     let big = |path: &Path| fs::metadata(path).is_ok_and(|meta| meta.len() > HALF);
     assert!(!fs::read_dir(cli.home()).unwrap().flatten().any(|entry| big(&entry.path())));
 }

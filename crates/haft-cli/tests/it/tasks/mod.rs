@@ -1,5 +1,4 @@
-//! Commands that live on after their call: read while they run and after, stopped, bounded, recorded, taken back, and
-//! never longer alive than their session.
+//! Background tasks: their output, limits, receipts and undo, and that they end with their session.
 
 mod ends;
 mod limits;

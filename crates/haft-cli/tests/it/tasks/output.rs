@@ -135,7 +135,7 @@ async fn the_end_of_a_task_wakes_whoever_waits_for_one() {
     let notice = haft::dialects::claude::notice(&ended);
     assert!(notice.contains(&format!("<task-id>{id}</task-id>\n<status>failed</status>")), "{notice}");
     assert!(notice.contains("Exit code 7"), "{notice}");
-    // An end that came before anybody asked is told all the same.
+    // An end before the first request is reported too.
     let id = fixture.start("true").await;
     fixture.end(&id).await;
     assert_eq!(fixture.haft.task_ended().await.id, id);

@@ -1,4 +1,4 @@
-//! Work that nobody thought of: scripts of random steps on few names, taken back, done again and taken back again.
+//! Scripts of random steps on few names: undone, redone and undone again.
 
 use crate::fixture::sandbox::{SandboxFixture, User};
 use crate::fixture::tree::{Tree, differences, timeless};
@@ -60,7 +60,7 @@ impl TestRng {
 
 /// Which names are one file is brought back, but not in every tangle of moves done again.
 fn apart(mut tree: Tree) -> Tree {
-    tree.values_mut().for_each(crate::fixture::tree::Seen::forget_names);
+    tree.values_mut().for_each(crate::fixture::tree::TreeEntry::forget_names);
     tree
 }
 

@@ -270,7 +270,7 @@ fn undo_brings_back_the_very_same_tree_and_redo_the_other() {
 
 #[test]
 fn so_it_does_for_an_ordinary_user() {
-    // Without root there is nobody else, and the other test has shown it.
+    // Without root there is no second user, and the other test covers the first.
     if User::is_root() {
         back_and_forth(User::Unprivileged);
     }
@@ -316,7 +316,7 @@ fn back_and_forth(user: User) {
     assert!(failures.is_empty(), "\n{failures}");
 }
 
-/// Several commands one after another are taken back one by one.
+/// Several commands are undone one by one.
 #[test]
 fn a_row_of_commands_is_taken_back_one_by_one() {
     for user in User::all() {
@@ -348,7 +348,7 @@ fn a_row_of_commands_is_taken_back_one_by_one() {
     }
 }
 
-/// A command that was ended by its time or by a kill of Haft can be taken back too.
+/// A command that timed out, or whose Haft was killed, can be undone too.
 #[test]
 fn an_interrupted_command_is_taken_back() {
     for user in User::all() {

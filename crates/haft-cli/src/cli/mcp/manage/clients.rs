@@ -1,4 +1,4 @@
-//! The programs that can hold Haft's tools: where each keeps its servers, and how it writes them.
+//! The programs that `haft mcp install` supports: their settings files and the entry for Haft.
 
 use std::path::{Path, PathBuf};
 
@@ -22,32 +22,32 @@ pub(in super::super) enum Client {
     Windsurf,
 }
 
-/// How a file is written.
+/// The format of a settings file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
-    /// With comments and trailing commas, where the program takes them.
+enum FileFormat {
+    /// With comments and trailing commas where the program accepts them.
     Json,
     Toml,
     Yaml,
 }
 
-/// Where a client's settings are, by the user's environment.
-pub(super) struct Places<'a> {
+/// The directories of settings, from the environment.
+pub(super) struct SettingsDirs<'a> {
     /// Looks up a variable.
     pub(super) var: &'a dyn Fn(&str) -> Option<PathBuf>,
     pub(super) mac: bool,
 }
 
-impl Places<'_> {
+impl SettingsDirs<'_> {
     fn home(&self) -> Result<PathBuf, ToolError> {
-        self.absolute("HOME").ok_or_else(|| ToolError::failed("HOME is not set, so no settings can be found"))
+        self.absolute("HOME").ok_or_else(|| ToolError::failed("cannot locate the settings: set HOME"))
     }
 
     fn absolute(&self, name: &str) -> Option<PathBuf> {
         (self.var)(name).filter(|path| path.is_absolute())
     }
 
-    /// Where programs keep their settings.
+    /// The directory of settings.
     fn config(&self) -> Result<PathBuf, ToolError> {
         match self.absolute("XDG_CONFIG_HOME") {
             Some(config) => Ok(config),
@@ -55,42 +55,42 @@ impl Places<'_> {
         }
     }
 
-    /// Where programs with windows keep theirs.
+    /// The directory of settings of desktop programs.
     fn application(&self) -> Result<PathBuf, ToolError> {
         if self.mac { Ok(self.home()?.join("Library/Application Support")) } else { self.config() }
     }
 }
 
 impl Client {
-    fn format(self) -> Format {
+    fn file_format(self) -> FileFormat {
         match self {
-            Self::Codex => Format::Toml,
-            Self::Goose => Format::Yaml,
-            _ => Format::Json,
+            Self::Codex => FileFormat::Toml,
+            Self::Goose => FileFormat::Yaml,
+            _ => FileFormat::Json,
         }
     }
 
-    /// The user's own file.
-    pub(super) fn file(self, places: &Places<'_>) -> Result<PathBuf, ToolError> {
-        let or_home = |name: &str, folder: &str| match places.absolute(name) {
+    /// The user's settings file.
+    pub(super) fn file(self, dirs: &SettingsDirs<'_>) -> Result<PathBuf, ToolError> {
+        let or_home = |name: &str, folder: &str| match dirs.absolute(name) {
             Some(named) => Ok::<_, ToolError>(named),
-            None => Ok(places.home()?.join(folder)),
+            None => Ok(dirs.home()?.join(folder)),
         };
         Ok(match self {
             Self::Claude => or_home("CLAUDE_CONFIG_DIR", "")?.join(".claude.json"),
-            Self::ClaudeDesktop => places.application()?.join("Claude/claude_desktop_config.json"),
+            Self::ClaudeDesktop => dirs.application()?.join("Claude/claude_desktop_config.json"),
             Self::Codex => or_home("CODEX_HOME", ".codex")?.join("config.toml"),
-            Self::Cursor => places.home()?.join(".cursor/mcp.json"),
-            Self::Vscode => places.application()?.join("Code/User/mcp.json"),
-            Self::Zed => places.config()?.join("zed/settings.json"),
-            Self::Gemini => places.home()?.join(".gemini/settings.json"),
-            Self::Opencode => opencode(&places.config()?.join("opencode")),
-            Self::Goose => places.config()?.join("goose/config.yaml"),
-            Self::Windsurf => places.home()?.join(".codeium/windsurf/mcp_config.json"),
+            Self::Cursor => dirs.home()?.join(".cursor/mcp.json"),
+            Self::Vscode => dirs.application()?.join("Code/User/mcp.json"),
+            Self::Zed => dirs.config()?.join("zed/settings.json"),
+            Self::Gemini => dirs.home()?.join(".gemini/settings.json"),
+            Self::Opencode => opencode(&dirs.config()?.join("opencode")),
+            Self::Goose => dirs.config()?.join("goose/config.yaml"),
+            Self::Windsurf => dirs.home()?.join(".codeium/windsurf/mcp_config.json"),
         })
     }
 
-    /// The project's file, in its workspace.
+    /// The project's settings file, relative to the workspace.
     pub(super) fn project_file(self, workspace: &Path) -> Result<String, ToolError> {
         let name = match self {
             Self::Claude => ".mcp.json",
@@ -105,7 +105,7 @@ impl Client {
             },
             Self::ClaudeDesktop | Self::Goose | Self::Windsurf => {
                 return Err(ToolError::invalid_arguments(
-                    "this program has no file for a project; leave --project out",
+                    "this program has no project settings. Leave out --project",
                 ));
             }
         };
@@ -121,12 +121,12 @@ impl Client {
         args: &[String],
     ) -> Result<String, String> {
         let entry = self.entry(name, program, args);
-        match self.format() {
-            Format::Json => jsonc::put(old, &self.path(old, name), &entry),
-            Format::Toml => {
+        match self.file_format() {
+            FileFormat::Json => jsonc::put(old, &self.path(old, name), &entry),
+            FileFormat::Toml => {
                 toml::put(old, &self.path(old, name), entry.as_object().unwrap_or(&serde_json::Map::new()))
             }
-            Format::Yaml => {
+            FileFormat::Yaml => {
                 yaml::put(old, "extensions", name, entry.as_object().unwrap_or(&serde_json::Map::new()))
             }
         }
@@ -134,10 +134,10 @@ impl Client {
 
     /// The file's new text, without the entry; nothing if it is not there.
     pub(super) fn uninstalled(self, old: &str, name: &str) -> Result<Option<String>, String> {
-        match self.format() {
-            Format::Json => jsonc::remove(old, &self.path(old, name)),
-            Format::Toml => toml::remove(old, &self.path(old, name)),
-            Format::Yaml => yaml::remove(old, "extensions", name),
+        match self.file_format() {
+            FileFormat::Json => jsonc::remove(old, &self.path(old, name)),
+            FileFormat::Toml => toml::remove(old, &self.path(old, name)),
+            FileFormat::Yaml => yaml::remove(old, "extensions", name),
         }
     }
 
@@ -147,7 +147,7 @@ impl Client {
             Self::Vscode => &["servers"],
             Self::Zed => &["context_servers"],
             Self::Codex => &["mcp_servers"],
-            // Its newer files keep the servers one table deeper.
+            // Newer versions keep the servers one table deeper.
             Self::Opencode => match jsonc::read(old) {
                 Ok(Some(all))
                     if all["mcp"]["servers"].is_object() && !all["mcp"]["servers"]["type"].is_string() =>
@@ -178,7 +178,7 @@ impl Client {
     }
 }
 
-/// The one of its two names that is there.
+/// The existing one of the two file names.
 fn opencode(folder: &Path) -> PathBuf {
     let commented = folder.join("opencode.jsonc");
     match read_named(&commented, 0) {
@@ -200,7 +200,7 @@ mod tests {
                 let found = set.iter().find(|(known, _)| *known == name);
                 found.map(|(_, value)| PathBuf::from(value))
             };
-            client.file(&Places { var: &var, mac }).map(|path| path.display().to_string())
+            client.file(&SettingsDirs { var: &var, mac }).map(|path| path.display().to_string())
         };
         let home = [("HOME", "/h")];
         let shown: Vec<String> = Client::value_variants()

@@ -1,78 +1,68 @@
-//! `haft mcp get`: one server, whole.
+//! `haft mcp get`: one server in full.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use haft_tool::{Value, clip_chars, json};
 
-use super::super::super::Done;
+use super::super::super::CommandResult;
 use super::super::super::diff;
 use super::super::super::exit::Exit;
-use super::super::super::screen::{self, BOLD, FAINT, NAME, painted, visible};
+use super::super::super::screen::{self, BOLD, FAINT, NAME, escape, styled};
 use super::super::super::setup::Setup;
 use super::super::args;
 use super::list::{summary, tools};
-use super::server::{COVERED, Server, State};
+use super::server::{MASK, ServerState, ServerStatus};
 
-/// The most characters of a tool's description in a list.
-const MOST_WORDS: usize = 80;
+/// How much of a tool's description is shown.
+const MAX_DESCRIPTION_CHARS: usize = 80;
 
-pub(in super::super) fn get(args: &args::Get) -> Done {
+pub(in super::super) fn get(args: &args::GetArgs) -> CommandResult {
     let setup = Setup::load(&args.workspace)?;
-    let server = Server::find(&setup, &args.servers, &args.name)?;
+    let server = ServerStatus::find(&setup, &args.servers, &args.name)?;
     if args.json {
         screen::result(&serde_json::to_string_pretty(&whole(&server))?);
         return Ok(Exit::Done);
     }
-    let mut text = head(&server, Values::Covered);
+    let mut text = head(&server);
     for (name, tool) in &server.known.tools {
         let words = tool["description"].as_str().unwrap_or_default().lines().next().unwrap_or_default();
-        let words = visible(&clip_chars(words, MOST_WORDS, 0));
-        let _ = writeln!(text, "  {}  {}", painted(NAME, &visible(name)), painted(FAINT, &words));
+        let words = escape(&clip_chars(words, MAX_DESCRIPTION_CHARS, 0));
+        let _ = writeln!(text, "  {}  {}", styled(NAME, &escape(name)), styled(FAINT, &words));
     }
     text.push_str(&changes(&server));
     screen::out(&text);
     match &server.state {
-        State::Asks | State::Changed => {
-            screen::note(&format!("to say yes: haft mcp trust {}", visible(&args.name)));
+        ServerState::Untrusted | ServerState::Changed => {
+            screen::note(&format!("to trust it: haft mcp trust {}", escape(&args.name)));
         }
-        State::Broken(why) => screen::note(&visible(why)),
-        State::Trusted | State::Off => {}
+        ServerState::Broken(why) => screen::note(&escape(why)),
+        ServerState::Trusted | ServerState::Off => {}
     }
     Ok(Exit::Done)
 }
 
-/// Whether the names of what a server is given stand alone.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Values {
-    Covered,
-    Named,
-}
-
-/// What a server is, row by row.
-pub(super) fn head(server: &Server, values: Values) -> String {
+/// The facts about a server, one row each.
+pub(super) fn head(server: &ServerStatus) -> String {
     let written = server.written();
     let mut text = format!(
         "{}  {}\n",
-        painted(BOLD, &visible(&server.configured.name)),
-        painted(server.state.style(), server.state.word())
+        styled(BOLD, &escape(&server.configured.name)),
+        styled(server.state.style(), server.state.word())
     );
     let mut row = |name: &str, value: &str| {
-        let _ = writeln!(text, "{} {value}", painted(FAINT, &format!("{name:<10}")));
+        let _ = writeln!(text, "{} {value}", styled(FAINT, &format!("{name:<10}")));
     };
-    row("from", &visible(&server.configured.origin.to_string()));
+    row("from", &escape(&server.configured.origin.to_string()));
     row(if server.transport() == "stdio" { "command" } else { "address" }, &server.line());
     if let Some(folder) = written["cwd"].as_str() {
-        row("folder", &visible(folder));
+        row("directory", &escape(folder));
     }
     for (what, label, sign) in [("env", "variables", "="), ("headers", "headers", ": ")] {
         let given = server.given(what);
         if !given.is_empty() {
-            let one = |name: &&str| match values {
-                Values::Covered => format!("{}{sign}{COVERED}", visible(name)),
-                Values::Named => visible(name),
-            };
-            row(label, &given.iter().map(one).collect::<Vec<_>>().join(", "));
+            let masked = |name: &&str| format!("{}{sign}{MASK}", escape(name));
+            row(label, &given.iter().map(masked).collect::<Vec<_>>().join(", "));
         }
     }
     if let Some(timeout) = written["timeout"].as_u64() {
@@ -82,19 +72,19 @@ pub(super) fn head(server: &Server, values: Values) -> String {
         if let Some(only) = &entry.only {
             row(
                 "offers",
-                &format!("only {}", only.iter().map(|name| visible(name)).collect::<Vec<_>>().join(", ")),
+                &format!("only {}", only.iter().map(|name| escape(name)).collect::<Vec<_>>().join(", ")),
             );
         }
-        row("may do", &server.may_do());
+        row("access", &server.permissions());
         if let Some(at) = server.known.consent {
-            row("your yes", &screen::ago(at));
+            row("trusted", &screen::ago(at));
         }
-        row("tools", &if server.known.seen { tools(server) } else { "not seen yet".to_owned() });
+        row("tools", &if server.known.seen { tools(server) } else { "not listed yet".to_owned() });
     }
     text
 }
 
-/// The names of the tools that are not as the user has seen them.
+/// The tools that differ from the trusted ones.
 struct Differences<'a> {
     added: Vec<&'a str>,
     changed: Vec<&'a str>,
@@ -112,8 +102,8 @@ fn differences<'a>(seen: &'a BTreeMap<String, Value>, now: &'a BTreeMap<String, 
     }
 }
 
-/// What differs from what was approved, tool by tool.
-pub(super) fn changes(server: &Server) -> String {
+/// A diff of the tools against the trusted ones.
+pub(super) fn changes(server: &ServerStatus) -> String {
     let (seen, Some(now)) = (&server.known.tools, &server.known.pending) else { return String::new() };
     let all: BTreeSet<&String> = seen.keys().chain(now.keys()).collect();
     let mut text = String::new();
@@ -127,24 +117,24 @@ pub(super) fn changes(server: &Server) -> String {
             (_, None) => "gone",
             _ => "changed",
         };
-        let _ = writeln!(text, "{word} {}", painted(NAME, &visible(name)));
-        text.push_str(&diff::texts(&words_of(old), &words_of(new)));
+        let _ = writeln!(text, "{word} {}", styled(NAME, &escape(name)));
+        text.push_str(&diff::texts(&definition_text(old), &definition_text(new)));
     }
     text
 }
 
-/// A definition as text in which nothing hides.
-fn words_of(tool: Option<&Value>) -> String {
+/// A definition as escaped text.
+fn definition_text(tool: Option<&Value>) -> String {
     let pretty = tool.and_then(|tool| serde_json::to_string_pretty(tool).ok()).unwrap_or_default();
-    pretty.lines().map(|line| visible(line) + "\n").collect()
+    pretty.lines().map(|line| escape(line) + "\n").collect()
 }
 
-fn whole(server: &Server) -> Value {
+fn whole(server: &ServerStatus) -> Value {
     let mut all = summary(server);
     let mut written = server.written().clone();
     for part in ["env", "headers", "http_headers"] {
         for (_, value) in written.get_mut(part).and_then(Value::as_object_mut).into_iter().flatten() {
-            *value = json!(COVERED);
+            *value = json!(MASK);
         }
     }
     all["written"] = written;

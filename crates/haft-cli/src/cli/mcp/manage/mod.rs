@@ -1,11 +1,11 @@
-//! Managing servers from the shell: those that Haft uses, and Haft as one that others use. One file per verb.
+//! The subcommands of `haft mcp` that manage servers, one file each.
 
 mod add;
 mod clients;
+mod file_edit;
 mod get;
 mod install;
 mod list;
-mod rewrite;
 mod server;
 mod trust;
 

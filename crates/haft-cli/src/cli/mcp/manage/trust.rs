@@ -1,87 +1,79 @@
-//! `haft mcp trust` and `haft mcp untrust`: the user's yes to a server, and taking it back.
+//! `haft mcp trust` and `haft mcp untrust`.
 
 use crate::servers::ServerGrants;
 use haft_tool::{Network, ToolError};
 
-use super::super::super::args::Servers;
+use super::super::super::args::ServerArgs;
 use super::super::super::exit::Exit;
-use super::super::super::screen::{self, GOOD, painted, visible};
+use super::super::super::screen::{self, GOOD, escape, styled};
 use super::super::super::setup::Setup;
-use super::super::super::{Done, terminal};
-use super::super::args::{self, GrantFlags};
-use super::get::{Values, changes, head};
-use super::server::{Server, State, consents};
+use super::super::super::{CommandResult, terminal};
+use super::super::args::{self, GrantArgs};
+use super::get::{changes, head};
+use super::server::{ServerState, ServerStatus, trust_store};
 use crate::config::NetworkWords;
 
-pub(in super::super) fn trust(args: &args::Trust) -> Done {
+pub(in super::super) fn trust(args: &args::TrustArgs) -> CommandResult {
     let setup = Setup::load(&args.workspace)?;
-    let mut server = Server::find(&setup, &Servers::default(), &args.name)?;
-    let name = visible(&args.name);
+    let mut server = ServerStatus::find(&setup, &ServerArgs::default(), &args.name)?;
+    let name = escape(&args.name);
     let entry = match (&server.state, server.entry.clone()) {
-        (State::Broken(why), _) => return Err(ToolError::failed(visible(why))),
+        (ServerState::Broken(why), _) => return Err(ToolError::failed(escape(why))),
         (_, None) => {
-            let origin = visible(&server.configured.origin.to_string());
-            return Err(ToolError::failed(format!(
-                "{name} is switched off in {origin}; switch it on there first"
-            )));
+            let origin = escape(&server.configured.origin.to_string());
+            return Err(ToolError::failed(format!("{name} is disabled in {origin}. Enable it there first")));
         }
         (_, Some(entry)) => entry,
     };
     let asked = grants(&args.grants)?;
     if asked.is_some() && !entry.needs_consent() {
         return Err(ToolError::invalid_arguments(format!(
-            "{name} is your own; what it may do stands in {}",
-            visible(&entry.origin.to_string())
+            "{name} is in your own settings. Change its permissions in {}",
+            escape(&entry.origin.to_string())
         )));
     }
     let grants = asked.unwrap_or_else(|| server.known.grants.clone());
-    if server.state == State::Trusted && grants == server.known.grants {
-        screen::note(&format!("{name} is trusted already"));
+    if server.state == ServerState::Trusted && grants == server.known.grants {
+        screen::note(&format!("{name} is already trusted"));
         return Ok(Exit::Done);
     }
     if entry.needs_consent() {
         server.known.grants = grants.clone();
     }
-    screen::out(&head(&server, Values::Named));
+    screen::out(&head(&server));
     screen::out(&changes(&server));
-    let question = format!("Trust {name}?");
-    if !args.yes && !terminal::is_there() {
-        screen::error(&format!("{question} Nobody is here to be asked; --yes says yes"));
+    if !args.yes && !terminal::confirm_change(&format!("Trust {name}?")) {
         return Ok(Exit::Denied);
     }
-    if !args.yes && !terminal::confirm(&question) {
-        screen::note("nothing was changed");
-        return Ok(Exit::Denied);
-    }
-    let trust = consents()?;
+    let trust = trust_store()?;
     if entry.needs_consent() {
         trust.consent(&entry, grants)?;
     }
     if let Some(shown) = server.known.pending {
         trust.accept_tools(&entry, shown)?;
     }
-    screen::note(&painted(GOOD, &format!("{name} is trusted; haft mcp untrust {name} takes this back")));
+    screen::note(&styled(GOOD, &format!("Trusted {name}. To revoke it: haft mcp untrust {name}")));
     Ok(Exit::Done)
 }
 
-pub(in super::super) fn untrust(args: &args::Untrust) -> Done {
+pub(in super::super) fn untrust(args: &args::UntrustArgs) -> CommandResult {
     let setup = Setup::load(&args.workspace)?;
-    let server = Server::find(&setup, &Servers::default(), &args.name)?;
-    let name = visible(&args.name);
+    let server = ServerStatus::find(&setup, &ServerArgs::default(), &args.name)?;
+    let name = escape(&args.name);
     let forgotten = match &server.entry {
-        Some(entry) => consents()?.forget(entry)?,
+        Some(entry) => trust_store()?.forget(entry)?,
         None => false,
     };
     screen::note(&if forgotten {
-        format!("{name} is forgotten; it will be asked about and looked at anew")
+        format!("{name} is no longer trusted")
     } else {
-        format!("nothing was known of {name}")
+        format!("{name} was not trusted")
     });
     Ok(Exit::Done)
 }
 
-/// What the flags grant; nothing if none was given.
-pub(super) fn grants(flags: &GrantFlags) -> Result<Option<ServerGrants>, ToolError> {
+/// The permissions that the flags name; `None` without flags.
+pub(super) fn grants(flags: &GrantArgs) -> Result<Option<ServerGrants>, ToolError> {
     if !flags.writes && flags.network.is_empty() {
         return Ok(None);
     }
@@ -89,8 +81,5 @@ pub(super) fn grants(flags: &GrantFlags) -> Result<Option<ServerGrants>, ToolErr
         [] => Network::None,
         words => NetworkWords(words.to_vec()).network()?,
     };
-    if let Network::Domains(list) = &network {
-        haft_tool::net::Domains::parse(list)?;
-    }
     Ok(Some(ServerGrants { writes: flags.writes, network, unsandboxed: false }))
 }

@@ -1,8 +1,8 @@
-//! The line that shows a running call: how long, how far, and what it says.
+//! The status line of a running call: elapsed time, progress and its latest message.
 
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -11,35 +11,35 @@ use haft_tool::{Execution, Progress, clip_chars, lock};
 
 use super::screen;
 
-/// How often the line is looked at.
-const TICK: Duration = Duration::from_millis(250);
+/// How often the line is repainted.
+const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
 /// A call that takes less shows no line.
-const QUIET: Duration = Duration::from_secs(1);
-/// As much of what a call says fits beside the rest.
-const MOST_CHARS: usize = 60;
+const SHOW_AFTER: Duration = Duration::from_secs(1);
+/// How much of a message is shown.
+const MAX_MESSAGE_CHARS: usize = 60;
 
-/// Where the call stands, as far as the line shows it.
+/// What the line shows.
 #[derive(Default)]
-struct Seen {
+struct CallStatus {
     since: Option<Instant>,
     percent: Option<u8>,
     says: String,
 }
 
-impl Seen {
+impl CallStatus {
     fn take(&mut self, progress: &Progress) {
         if let Some(fraction) = progress.fraction {
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
-                reason = "it lies between 0 and 100"
+                reason = "clamped to 0 to 100"
             )]
             let percent = (fraction.clamp(0.0, 1.0) * 100.0) as u8;
             self.percent = Some(percent);
         }
         let last = |text: &String| {
             let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-            Some(clip_chars(line, MOST_CHARS, 0).into_owned())
+            Some(clip_chars(line, MAX_MESSAGE_CHARS, 0).into_owned())
         };
         if let Some(says) = progress.message.as_ref().or(progress.output.as_ref()).and_then(last) {
             self.says = says;
@@ -47,25 +47,25 @@ impl Seen {
     }
 }
 
-/// A line on the screen that shows a running call; gone when dropped.
-pub(super) struct Waiting {
-    seen: Arc<Mutex<Seen>>,
+/// A line on standard error that shows a running call; removed when dropped.
+pub(super) struct StatusLine {
+    status: Arc<Mutex<CallStatus>>,
     stop: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-impl Waiting {
+impl StatusLine {
     /// Prepares the status line if standard error is a terminal.
     pub(super) fn on(what: &str) -> Self {
-        let mut waiting = Self::silent();
+        let mut status_line = Self::silent();
         if !std::io::stderr().is_terminal() {
-            return waiting;
+            return status_line;
         }
         let (stop, stopped) = channel::<()>();
-        let (what, seen) = (screen::harmless(what).into_owned(), Arc::clone(&waiting.seen));
+        let (what, status) = (screen::sanitize(what).into_owned(), Arc::clone(&status_line.status));
         let painter = std::thread::spawn(move || {
             let mut shown = false;
-            while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                if let Some(line) = line(&what, &locked(&seen)) {
+            while stopped.recv_timeout(REFRESH_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                if let Some(line) = line(&what, &lock(&status)) {
                     shown = true;
                     paint(&format!("\r{line}\x1b[K"));
                 }
@@ -74,55 +74,54 @@ impl Waiting {
                 paint("\r\x1b[K");
             }
         });
-        waiting.stop = Some((stop, painter));
-        waiting
+        status_line.stop = Some((stop, painter));
+        status_line
     }
 
-    /// No line at all.
+    /// Shows nothing.
     pub(super) fn silent() -> Self {
-        Self { seen: Arc::default(), stop: None }
+        Self { status: Arc::default(), stop: None }
     }
 
-    /// Hears how the call gets on.
+    /// Receives the progress of the call.
     pub(super) fn watch(&self) -> Option<Watch> {
         self.stop.as_ref()?;
-        let seen = Arc::clone(&self.seen);
+        let status = Arc::clone(&self.status);
         Some(Arc::new(move |execution| {
-            let mut seen = locked(&seen);
+            let mut status = lock(&status);
             match execution {
                 Execution::Running { progress, .. } => {
-                    seen.since.get_or_insert_with(Instant::now);
+                    status.since.get_or_insert_with(Instant::now);
                     if let Some(progress) = progress {
-                        seen.take(progress);
+                        status.take(progress);
                     }
                 }
                 // A question to the user takes precedence over the status line.
-                _ => *seen = Seen::default(),
+                _ => *status = CallStatus::default(),
             }
         }))
     }
 }
 
-impl Drop for Waiting {
+impl Drop for StatusLine {
     fn drop(&mut self) {
         if let Some((stop, painter)) = self.stop.take() {
             drop(stop);
-            // The result must not come before the line is gone.
+            // The line must be gone before the result is printed.
             let _ = painter.join();
         }
     }
 }
 
-fn locked(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    lock(seen)
-}
-
-fn line(what: &str, seen: &Seen) -> Option<String> {
-    let running = seen.since?.elapsed();
-    (running >= QUIET).then(|| {
-        let percent = seen.percent.map(|percent| format!(" {percent}%")).unwrap_or_default();
-        let says =
-            if seen.says.is_empty() { String::new() } else { format!(": {}", screen::harmless(&seen.says)) };
+fn line(what: &str, status: &CallStatus) -> Option<String> {
+    let running = status.since?.elapsed();
+    (running >= SHOW_AFTER).then(|| {
+        let percent = status.percent.map(|percent| format!(" {percent}%")).unwrap_or_default();
+        let says = if status.says.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", screen::sanitize(&status.says))
+        };
         format!("{what} … {}s{percent} (Ctrl-C stops it){says}", running.as_secs())
     })
 }

@@ -12,47 +12,47 @@ use haft_tool::{
 };
 use serde::Deserialize;
 
-use super::super::super::args::Workspace;
-use super::super::super::diff::{Sides, diff};
+use super::super::super::args::WorkspaceArgs;
+use super::super::super::diff::{FileDiff, diff};
 use super::super::super::exit::{Exit, code};
-use super::super::super::screen::{self, GOOD, painted, visible};
-use super::super::super::{Done, terminal};
-use super::super::args::Change;
+use super::super::super::screen::{self, GOOD, escape, styled};
+use super::super::super::{CommandResult, terminal};
+use super::super::args::ConfirmArgs;
 
-/// No settings are longer than this; Claude's hold a history.
-const MOST_BYTES: u64 = 64 << 20;
+/// Largest settings file; Claude's file contains a history.
+const MAX_SETTINGS_BYTES: u64 = 64 << 20;
 
-/// Makes the new text of a file of the old one; nothing if there is nothing to change. The error says why it cannot be done.
-pub(super) type Splice = Box<dyn Fn(Option<&str>) -> Result<Option<String>, ToolError> + Send + Sync>;
+/// Returns the new text of a file; `None` if nothing changes.
+pub(super) type EditText = Box<dyn Fn(Option<&str>) -> Result<Option<String>, ToolError> + Send + Sync>;
 
 /// One change of one file.
-pub(super) struct Rewrite {
-    /// What it is called in the ledger.
+pub(super) struct FileEdit {
+    /// The name of the call in the ledger.
     pub(super) tool: &'static str,
     pub(super) file: PathBuf,
     /// The setting, if the file is the user's haft.toml.
     pub(super) setting: Option<String>,
     /// The entry that is changed.
     pub(super) entry: String,
-    /// What was done, when it is done.
+    /// The message after the change.
     pub(super) done: String,
-    pub(super) splice: Splice,
+    pub(super) edit_text: EditText,
 }
 
-impl Rewrite {
+impl FileEdit {
     /// Shows the change, asks, and makes it.
-    pub(super) fn run(self, workspace: &Workspace, how: Change) -> Done {
-        let old = match read_named(&self.file, MOST_BYTES) {
+    pub(super) fn run(self, workspace: &WorkspaceArgs, how: ConfirmArgs) -> CommandResult {
+        let old = match read_named(&self.file, MAX_SETTINGS_BYTES) {
             Ok(bytes) => Some(bytes),
             Err(error) if error.kind == ErrorKind::FileNotFound => None,
             Err(error) => return Err(error),
         };
         let Some(new) = self.applied(old.as_deref())? else {
-            screen::note("it already is so; nothing to do");
+            screen::note("nothing to do");
             return Ok(Exit::Done);
         };
-        let path = visible(&self.file.display().to_string());
-        screen::out(&diff(&Sides {
+        let path = escape(&self.file.display().to_string());
+        screen::out(&diff(&FileDiff {
             path: &path,
             from: (&node(old.as_deref()), old.as_deref()),
             to: (&node(Some(&new)), Some(&new)),
@@ -60,37 +60,30 @@ impl Rewrite {
         if how.dry_run {
             return Ok(Exit::Done);
         }
-        if self.setting.is_none() && !how.yes {
-            let question = format!("Change {path}?");
-            if !terminal::is_there() {
-                screen::error(&format!("{question} Nobody is here to be asked; --yes says yes"));
-                return Ok(Exit::Denied);
-            }
-            if !terminal::confirm(&question) {
-                screen::note("nothing was changed");
-                return Ok(Exit::Denied);
-            }
+        let asks = self.setting.is_none() && !how.yes;
+        if asks && !terminal::confirm_change(&format!("Change {path}?")) {
+            return Ok(Exit::Denied);
         }
         self.perform(workspace)
     }
 
-    /// The file's new bytes; nothing if they would be the old ones.
+    /// The new content of the file; `None` if it would not change.
     fn applied(&self, old: Option<&[u8]>) -> Result<Option<Vec<u8>>, ToolError> {
         let place = self.file.display();
         let text = old.map(std::str::from_utf8).transpose();
         let text =
-            text.map_err(|_| ToolError::failed(format!("{place} is not UTF-8, so it is left alone")))?;
-        let new = (self.splice)(text).map_err(|error| {
-            // What the file itself is to blame for has to be put right in it.
-            let next = if error.kind == ErrorKind::ExecutionFailed { "; put that right first" } else { "" };
-            let message = format!("{place}: {}{next}; nothing was changed", error.message);
+            text.map_err(|_| ToolError::failed(format!("{place} is not UTF-8; nothing was changed")))?;
+        let new = (self.edit_text)(text).map_err(|error| {
+            // An error in the file must be fixed there first.
+            let hint = if error.kind == ErrorKind::ExecutionFailed { " Fix it first." } else { "" };
+            let message = format!("{place}: {}. Nothing was changed.{hint}", error.message);
             error.with_message(message)
         })?;
         Ok(new.filter(|new| Some(new.as_str()) != text).map(String::into_bytes))
     }
 
-    fn perform(self, workspace: &Workspace) -> Done {
-        let origin = "the command that was typed";
+    fn perform(self, workspace: &WorkspaceArgs) -> CommandResult {
+        let origin = "the command line";
         let mut builder = workspace.builder()?;
         builder = match &self.setting {
             Some(_) => builder.allow(format!("{}(tools.mcp_servers.*)", self.tool), origin),
@@ -101,10 +94,10 @@ impl Rewrite {
         let call = Call::new("call_1", self.tool, arguments);
         let options = CallOptions { tool: Some(Arc::new(self)), ..CallOptions::default() };
         let result = runtime.run_blocking(call, options);
-        let (text, id) = (visible(&result.output.as_text()), result.receipt.id);
+        let (text, id) = (escape(&result.output.as_text()), result.receipt.id);
         match result.output.error_kind {
             None => {
-                screen::note(&painted(GOOD, &format!("{text} (call {id}; haft undo {id} takes this back)")));
+                screen::note(&styled(GOOD, &format!("{text} (call {id}; to undo it: haft undo {id})")));
                 Ok(Exit::Done)
             }
             Some(kind) => {
@@ -115,7 +108,7 @@ impl Rewrite {
     }
 }
 
-/// Change one entry of a file of settings.
+/// Change one entry of a settings file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -127,7 +120,7 @@ pub(super) struct Input {
     entry: String,
 }
 
-impl AnyTool for Rewrite {
+impl AnyTool for FileEdit {
     fn name(&self) -> &str {
         self.tool
     }
@@ -149,7 +142,7 @@ impl AnyTool for Rewrite {
     }
 }
 
-impl Rewrite {
+impl FileEdit {
     fn write(&self, world: &dyn World) -> Result<Output, ToolError> {
         world.files().update(&self.file, &mut |old| {
             let new = self.applied(old)?;
@@ -159,15 +152,15 @@ impl Rewrite {
     }
 }
 
-/// A file of the project, which must not lead out of it.
-pub(super) fn in_project(workspace: &Workspace, name: &str) -> Result<PathBuf, ToolError> {
+/// A file of the project; a symbolic link must not lead out of it.
+pub(super) fn in_project(workspace: &WorkspaceArgs, name: &str) -> Result<PathBuf, ToolError> {
     let folder = real_named(&workspace.folder()?)?;
     let file = real_named(&folder.join(name))?;
     if file.starts_with(&folder) {
         return Ok(file);
     }
     Err(ToolError::invalid_path(format!(
-        "{} leads out of the workspace, to {}; it is left alone",
+        "{} leads out of the workspace, to {}. Nothing was changed",
         folder.join(name).display(),
         file.display()
     )))
