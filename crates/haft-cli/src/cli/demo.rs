@@ -4,24 +4,16 @@ use haft_runtime::{CallOptions, CallResult, Runtime, UndoTarget};
 use haft_tool::{Cancel, ToolError, Value, clip_chars, json};
 
 use super::exit::Exit;
+use super::sample::SampleProject;
 use super::screen::{self, BAD, BOLD, FAINT, GOOD, NAME, styled};
 use super::{CommandResult, terminal};
 
 const SAMPLE: &str = "fn main() {\n    let name = \"wrold\";\n    println!(\"Hello, {name}!\");\n}\n";
 
 pub(super) fn run() -> CommandResult {
-    let folder =
-        tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error))?;
-    let home = tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error))?;
-    let runtime = Runtime::builder()
-        .workspace(folder.path())
-        .home(home.path())
-        .entry_point("demo")
-        .dialect(haft::claude())
-        .allow("Bash", "haft demo")
-        .build()?;
+    let sample = SampleProject::new("demo")?;
     let cancel = Cancel::new();
-    terminal::wait(&cancel, show(&runtime))??;
+    terminal::wait(&cancel, show(&sample.runtime))??;
     Ok(Exit::Done)
 }
 

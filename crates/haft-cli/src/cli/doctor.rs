@@ -1,14 +1,12 @@
 //! `haft doctor`: checks what Haft needs on this machine by using it.
 
-use std::sync::Arc;
-
 use haft_ledger::Ledger;
-use haft_runtime::Runtime;
 use haft_sandbox::{Layer, LayerLevel};
 use haft_tool::{Cancel, ToolError, json};
 use serde::Serialize;
 
 use super::exit::Exit;
+use super::sample::SampleProject;
 use super::screen::{self, BAD, FAINT, GOOD, styled};
 use super::{CommandResult, args, terminal};
 
@@ -71,11 +69,8 @@ fn ledger() -> Check {
 /// Writes a file in a private directory and undoes the write, through the pipeline.
 fn files() -> Check {
     let tried = || {
-        let folder =
-            tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error))?;
-        let home =
-            tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error))?;
-        let runtime = sample_runtime(folder.path(), home.path())?;
+        let sample = SampleProject::new("doctor")?;
+        let runtime = &sample.runtime;
         let file = runtime.workspace().join("check.txt");
         let cancel = Cancel::new();
         terminal::wait(&cancel, async {
@@ -94,14 +89,11 @@ fn files() -> Check {
 
 fn commands() -> Check {
     let tried = || {
-        let folder =
-            tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error))?;
-        let home =
-            tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error))?;
-        let runtime = sample_runtime(folder.path(), home.path())?;
+        let sample = SampleProject::new("doctor")?;
+        let runtime = &sample.runtime;
         let cancel = Cancel::new();
         // The user may write there, so that only the sandbox can refuse it.
-        let outside = home.path().join("outside");
+        let outside = sample.home.path().join("outside");
         let command =
             format!("echo $BASH_VERSION; echo kept > kept; echo x 2>/dev/null > {}", outside.display());
         let result = terminal::wait(&cancel, runtime.call("Bash", json!({"command": command})))?;
@@ -134,15 +126,4 @@ fn layers() -> Vec<Check> {
         Check { name: "sandbox", ok, detail, remedy: layer.remedy.clone() }
     });
     layers.collect()
-}
-
-fn sample_runtime(folder: &std::path::Path, home: &std::path::Path) -> Result<Runtime, ToolError> {
-    Runtime::builder()
-        .workspace(folder)
-        .home(home)
-        .entry_point("doctor")
-        .dialect(haft::claude())
-        .allow("Bash", "haft doctor")
-        .asker(Arc::new(haft_runtime::DenyAll))
-        .build()
 }

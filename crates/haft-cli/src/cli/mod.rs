@@ -11,6 +11,7 @@ mod exit;
 mod gc;
 mod log;
 mod mcp;
+mod sample;
 mod sandbox;
 pub(crate) mod screen;
 mod setup;

@@ -150,8 +150,7 @@ impl NetworkWords {
             ),
             list => {
                 let list: Vec<String> = list.iter().map(|word| (*word).to_owned()).collect();
-                Domains::parse(&list)
-                    .map_err(|error| error.context("network"))?;
+                Domains::parse(&list).map_err(|error| error.context("network"))?;
                 Ok(Network::Domains(list))
             }
         }
