@@ -78,6 +78,7 @@ impl Runtime {
             merge: false,
             inherit: false,
             keep_bytes: 0,
+            quiet_stderr: false,
         };
         let process = start_server_process(&processes, request, record)?;
         let mut servers = lock(&inner.servers);

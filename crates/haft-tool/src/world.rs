@@ -112,6 +112,8 @@ pub struct RunRequest {
     pub timeout: Duration,
     /// Whether both streams go into `stdout`, in the order they were written.
     pub merge: bool,
+    /// Whether standard error is captured but not passed on as progress: the command reports to its caller there.
+    pub quiet_stderr: bool,
     /// Whether the command inherits Haft's own streams, terminal included, instead of being captured.
     pub inherit: bool,
     /// How many bytes of each stream are kept, half from the beginning and half from the end.

@@ -112,6 +112,7 @@ impl Tool for Command {
             cwd: std::env::current_dir().ok().filter(|here| here.starts_with(&world.planning().workspace)),
             timeout: input.timeout_ms.map_or(Duration::MAX, Duration::from_millis),
             merge: false,
+            quiet_stderr: false,
             inherit: true,
             keep_bytes: 0,
         })?;

@@ -95,6 +95,39 @@ async fn section_4_1_bash_captures_both_streams_combined_and_tells_the_exit_code
 }
 
 #[tokio::test]
+async fn section_4_1_bash_keeps_its_working_directory_inside_the_workspace() {
+    let fixture = LocalFixture::new();
+    std::fs::create_dir_all(fixture.path("sub/deep dir")).unwrap();
+    let workspace = fixture.haft.workspace().to_str().unwrap().to_owned();
+    let run = |command: &str| {
+        let arguments = json!({"command": command});
+        async { fixture.call("Bash", arguments).await.output.as_text() }
+    };
+    assert_eq!(run("cd sub && echo there").await, "there\n");
+    assert_eq!(
+        run("pwd; cd 'deep dir'; echo to file > log; exec > log2").await,
+        format!("{workspace}/sub\n")
+    );
+    assert_eq!(
+        run("set -x; pwd").await,
+        format!("+ pwd\n{workspace}/sub/deep dir\n"),
+        "no trace of the trap"
+    );
+    assert_eq!(fixture.text("Bash", json!({"command": "cd ..; exit 3"})).await, "Exit code 3");
+    assert_eq!(run("pwd; cat log log2").await, format!("{workspace}/sub/deep dir\nto file\n"), "it failed");
+    let started = fixture.call("Bash", json!({"command": "pwd; cd /", "run_in_background": true})).await.output;
+    let id = started.structured.unwrap()["backgroundTaskId"].as_str().unwrap().to_owned();
+    let task = fixture.text("TaskOutput", json!({"task_id": id, "timeout": 600_000})).await;
+    assert_eq!(task, format!("{workspace}/sub/deep dir\n(completed)"));
+    assert_eq!(run("cd /usr").await, format!("Shell cwd was reset to {workspace}"));
+    assert_eq!(run("pwd; (cd sub)").await, format!("{workspace}\n"));
+    let error = run("echo 'unclosed").await;
+    assert!(error.contains("unexpected EOF") && error.ends_with("Exit code 2"), "{error}");
+    let missing = run("pwd\nnosuchprogram").await;
+    assert!(missing.starts_with(&workspace) && missing.contains("line 2: nosuchprogram"), "{missing}");
+}
+
+#[tokio::test]
 async fn section_4_1_bash_enforces_its_timeout_of_at_most_600000_ms() {
     let fixture = LocalFixture::new();
     let (kind, said) = fixture.fails("Bash", json!({"command": "true", "timeout": 600_001})).await;

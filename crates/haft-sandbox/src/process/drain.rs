@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use haft_tool::Capture;
+use haft_tool::{Capture, RunRequest};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
@@ -56,12 +56,13 @@ pub(super) fn drain(
     running: &mut RunningCommand,
     waker: &Waker,
     deadline: Option<Instant>,
-    keep_bytes: usize,
+    request: &RunRequest,
     sink: Option<OutputSink<'_>>,
 ) -> Drained {
     let mut buffer = Vec::with_capacity(READ_BYTES);
-    let mut stdout = OutputStream::new(running.stdout.take(), keep_bytes, sink);
-    let mut stderr = OutputStream::new(running.stderr.take(), keep_bytes, sink);
+    let mut stdout = OutputStream::new(running.stdout.take(), request.keep_bytes, sink);
+    let stderr_sink = sink.filter(|_| !request.quiet_stderr);
+    let mut stderr = OutputStream::new(running.stderr.take(), request.keep_bytes, stderr_sink);
     let mut report = Vec::new();
     let mut stopped = None;
     let mut limit = deadline;

@@ -162,7 +162,7 @@ impl LocalProcesses {
             None => None,
         };
         let deadline = started.checked_add(request.timeout);
-        let drained = drain(&mut running, &waker, deadline, request.keep_bytes, sink);
+        let drained = drain(&mut running, &waker, deadline, request, sink);
         let observed = recording.map(Recording::finish).transpose()?;
         let Drained { report, stdout, stderr, stopped } = drained;
         let mut finished = match report {

@@ -39,6 +39,7 @@ impl Fixture {
                 cwd: None,
                 timeout: LONG_TIMEOUT,
                 merge: false,
+                quiet_stderr: false,
                 inherit: false,
                 keep_bytes: 1 << 20,
             },

@@ -25,4 +25,5 @@ pub(crate) mod shell;
 pub(crate) mod spawn;
 pub(crate) mod tasks;
 pub(crate) mod web_search;
+pub(crate) mod working_dir;
 pub(crate) mod write;

@@ -39,14 +39,15 @@ pub(crate) fn shell_argv(shell: &str, command: impl Into<String>) -> Vec<String>
     vec![shell.to_owned(), "-c".to_owned(), command.into()]
 }
 
-/// Runs a program with both streams captured into `stdout`, in `cwd` or else in the workspace.
-pub(crate) fn run_merged(
+/// Runs a program that merges its streams itself and reports to its caller on standard error, in `cwd` or else in the
+/// workspace.
+pub(crate) fn run_reporting(
     world: &dyn World,
     argv: Vec<String>,
     cwd: Option<PathBuf>,
     timeout: Duration,
 ) -> Result<Finished, ToolError> {
-    world.processes().run(&request(argv, cwd, timeout, true))
+    world.processes().run(&RunRequest { quiet_stderr: true, ..request(argv, cwd, timeout, false) })
 }
 
 /// Runs a program with its streams captured separately, in `cwd` or else in the workspace.
@@ -72,7 +73,15 @@ pub(crate) fn start_task(
 }
 
 fn request(argv: Vec<String>, cwd: Option<PathBuf>, timeout: Duration, merge: bool) -> RunRequest {
-    RunRequest { argv, cwd, timeout, merge, inherit: false, keep_bytes: MAX_STREAM_BYTES }
+    RunRequest {
+        argv,
+        cwd,
+        timeout,
+        merge,
+        quiet_stderr: false,
+        inherit: false,
+        keep_bytes: MAX_STREAM_BYTES,
+    }
 }
 
 /// What a program wrote to its two streams.

@@ -1,7 +1,10 @@
 //! Tools of the claude dialect.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use haft_tool::testing::{MemoryWorld, START_MS};
-use haft_tool::{ErrorKind, Node, Output, ToolError, Value, json};
+use haft_tool::{Capture, ErrorKind, Exit, Finished, Node, Output, ToolError, Value, json};
 
 use crate::fixture;
 
@@ -70,7 +73,40 @@ fn bash_runs_the_command_and_reports_its_exit_code() {
     let output = call(&world, "Bash", json!({"command": "make all"})).unwrap();
     assert_eq!(output.as_text(), "half done\nExit code 3");
     assert_eq!(output.structured.unwrap()["exitCode"], 3);
-    assert_eq!(world.processes.requests()[0].argv, ["bash", "-c", "make all"]);
+    let argv = &world.processes.requests()[0].argv;
+    assert!(argv[..2] == ["bash", "-c"] && argv[2].ends_with("; make all"), "{argv:?}");
+}
+
+/// A command that succeeds and ends in `cwd`.
+fn ends_in(cwd: &str) -> Finished {
+    let head = format!("{cwd}\n").into_bytes();
+    let stderr = Capture { total: head.len() as u64, head, tail: Vec::new() };
+    Finished {
+        exit: Exit::Code(0),
+        stdout: Capture::default(),
+        stderr,
+        elapsed: Duration::ZERO,
+        left_behind: 0,
+        denials: Vec::new(),
+        exhausted: None,
+    }
+}
+
+#[test]
+fn bash_starts_where_the_last_command_ended() {
+    let world = world();
+    for cwd in ["/w/src", "/w/src", "/etc", "/w/gone", "/w"] {
+        world.processes.push(ends_in(cwd));
+    }
+    let run = || text(&world, "Bash", json!({"command": "cd somewhere"}));
+    assert_eq!((run(), run()), ("(no output)".to_owned(), "(no output)".to_owned()));
+    assert_eq!(run(), "Shell cwd was reset to /w", "/etc is outside of the workspace");
+    run();
+    run();
+    let started: Vec<_> = world.processes.requests().into_iter().map(|request| request.cwd).collect();
+    let src = Some(PathBuf::from("/w/src"));
+    let reset = Some(PathBuf::from("/w"));
+    assert_eq!(started, [None, src.clone(), src, reset, None], "the last directory does not exist");
 }
 
 #[test]

@@ -7,12 +7,13 @@ use haft_tool::prelude::*;
 use haft_tool::{ErrorKind, Exit, path_to_text};
 
 use crate::ops::shell::{self, shell_argv};
+use crate::ops::working_dir;
 use crate::ops::write::write;
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
 const MAX_TIMEOUT_MS: u64 = 600_000;
 
-/// Run a command with bash in the workspace. Output and errors come together. It gets no input, and all that it started ends with it. For servers and long work use `run_in_background`, then `TaskOutput`.
+/// Run a command with bash; `cd` lasts for later calls. Output and errors come together. It gets no input, and all that it started ends with it. For servers and long work use `run_in_background`, then `TaskOutput`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -80,8 +81,8 @@ impl Tool for Bash {
             BashPlan::Run { command, timeout_ms } => run(world, &command, timeout_ms),
             BashPlan::Start { command, description, timeout } => {
                 let description = description.as_deref().unwrap_or(&command);
-                let task =
-                    shell::start_task(world, shell_argv("bash", &command), None, description, timeout)?;
+                let cwd = working_dir::current(world)?;
+                let task = shell::start_task(world, shell_argv("bash", &command), cwd, description, timeout)?;
                 let text = format!("Command running in background with ID: {}", task.id);
                 let structured = json!({"backgroundTaskId": task.id, "receipt": task.receipt});
                 Ok(Output::text(text).with_structured(structured))
@@ -98,8 +99,11 @@ impl Tool for Bash {
 }
 
 fn run(world: &dyn World, command: &str, timeout_ms: u64) -> Result<Output, ToolError> {
-    let argv = shell_argv("bash", command);
-    let mut done = shell::run_merged(world, argv, None, Duration::from_millis(timeout_ms))?;
+    let cwd = working_dir::current(world)?;
+    let argv = shell_argv("bash", working_dir::reporting(command));
+    let mut done = shell::run_reporting(world, argv, cwd.clone(), Duration::from_millis(timeout_ms))?;
+    let new_cwd = working_dir::take_report(&mut done);
+    let reset = new_cwd.and_then(|new| working_dir::keep(world, cwd.as_deref(), &new));
     let (kind, ending) = match done.exit {
         Exit::Code(0) => (None, None),
         Exit::TimedOut => {
@@ -120,7 +124,7 @@ fn run(world: &dyn World, command: &str, timeout_ms: u64) -> Result<Output, Tool
         "denials": done.denials,
         "exhausted": done.exhausted,
     });
-    let text = shell::run_text(&mut done, ending.as_deref(), &[]);
+    let text = shell::run_text(&mut done, ending.as_deref(), reset.as_slice());
     let output = Output::text(text).with_structured(structured);
     Ok(kind.into_iter().fold(output, Output::failed))
 }
