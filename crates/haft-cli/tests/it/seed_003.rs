@@ -115,7 +115,8 @@ async fn section_4_1_bash_keeps_its_working_directory_inside_the_workspace() {
     );
     assert_eq!(fixture.text("Bash", json!({"command": "cd ..; exit 3"})).await, "Exit code 3");
     assert_eq!(run("pwd; cat log log2").await, format!("{workspace}/sub/deep dir\nto file\n"), "it failed");
-    let started = fixture.call("Bash", json!({"command": "pwd; cd /", "run_in_background": true})).await.output;
+    let started =
+        fixture.call("Bash", json!({"command": "pwd; cd /", "run_in_background": true})).await.output;
     let id = started.structured.unwrap()["backgroundTaskId"].as_str().unwrap().to_owned();
     let task = fixture.text("TaskOutput", json!({"task_id": id, "timeout": 600_000})).await;
     assert_eq!(task, format!("{workspace}/sub/deep dir\n(completed)"));
