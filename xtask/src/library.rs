@@ -7,7 +7,7 @@ use crate::process::{read, run};
 use crate::workspace::root;
 
 const LIBRARY: &str = "haft";
-const FEATURES: [&str; 5] = ["", "mcp", "pdf", "testing", "web"];
+const FEATURES: [&str; 6] = ["", "mcp", "pdf", "sandbox", "testing", "web"];
 /// Crates of a TLS stack, which an author of tools must not have to compile.
 const TLS_CRATES: [&str; 5] = ["reqwest", "ring", "rustls", "tokio-rustls", "aws-lc-rs"];
 

@@ -157,7 +157,7 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
         _ if policy.user_request => Standing::Fine,
         // Other sessions are denied above, and each write of an undo is an effect of its own.
         Effect::Undo { .. } => Standing::Fine,
-        // So are writes, where the dialect knows nothing outside its roots.
+        // So are writes in a dialect that has nothing outside its roots.
         Effect::Write { .. } if leads_out(tool, effect, policy) => Standing::Fine,
         Effect::Write { path } => {
             if let Some(guard) = guard_in(&policy.scope, path) {

@@ -1,4 +1,4 @@
-//! What policy knows of paths outside the roots.
+//! Paths outside the roots.
 
 use haft_tool::{Effect, Reads};
 
@@ -11,7 +11,7 @@ pub(crate) fn leads_out(tool: &str, effect: &Effect, policy: &Policy) -> bool {
     outside && policy.scope.reads == Reads::Roots && policy.rules.granting(tool, effect).is_none()
 }
 
-/// Whether the World must be told of a path, because the roots alone do not let it be touched.
+/// Whether the scope needs a grant for a path, because it is outside the roots.
 pub(crate) fn needs_a_grant(tool: &str, effect: &Effect, policy: &Policy) -> bool {
     match effect {
         Effect::Write { path } => {

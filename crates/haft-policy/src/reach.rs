@@ -6,7 +6,7 @@ use haft_tool::{Effect, Network, Reach, Scope};
 use crate::address::not_public_host;
 use crate::decide::{Policy, Standing};
 
-/// How it stands with reaching `host`.
+/// Whether `host` may be reached.
 pub(crate) fn standing<'a>(tool: &str, effect: &Effect, host: &str, policy: &'a Policy) -> Standing<'a> {
     let Ok(place) = Authority::parse(host) else {
         return Standing::Ask(format!("it would reach {host:?}, which is no host's name"));

@@ -20,7 +20,7 @@ pub enum Behavior {
     Deny,
 }
 
-/// One rule and where it stands.
+/// One rule and its origin.
 #[derive(Debug, Clone)]
 pub struct Rule {
     behavior: Behavior,
@@ -33,7 +33,7 @@ pub struct Rule {
 #[derive(Debug, Clone)]
 enum Specifier {
     Path(GlobMatcher),
-    /// What a tool of any dialect touches, paths or commands: the effect tells which is meant.
+    /// What a tool of any dialect touches, paths or commands: the effect says which is meant.
     Either(GlobMatcher, String),
     Command(String),
     /// The hosts, and how a list of hosts writes them.
@@ -50,7 +50,7 @@ const WRITERS: [&str; 3] = ["Edit", "Write", "NotebookEdit"];
 pub(crate) const OTHER_SESSIONS: &str = "other-sessions";
 
 impl Rule {
-    /// Reads a rule; `origin` says where it stands, for example `--allowedTools` or `haft.toml:12`.
+    /// Reads a rule; `origin` is its place, for example `--allowedTools` or `haft.toml:12`.
     pub fn parse(behavior: Behavior, text: &str, origin: &str, workspace: &Path) -> Result<Self, ToolError> {
         let bad = |why: &str| ToolError::invalid_arguments(format!("{origin}: the rule {text:?} {why}"));
         let text = text.trim();

@@ -7,21 +7,17 @@ use std::sync::{Arc, Mutex};
 use haft_files::{Root, real_named};
 use haft_ledger::{Ledger, LedgerHandle, NewSession};
 use haft_policy::{Behavior, Policy, Preset, Rule, Rules, default_secrets};
-use haft_sandbox::{Environment, SessionSandbox, TaskTable};
 use haft_tool::net::Authority;
 use haft_tool::{Dialect, ErrorKind, Host, NoHost, Planning, Reads, Sandbox, Scope, ToolError};
 
+use crate::commands::SessionCommands;
 use crate::history::History;
 use crate::log_tool::HaftLog;
 use crate::runtime::RuntimeInner;
 use crate::steps::ask::DenyAll;
-use crate::tasks::TaskEndQueue;
 use crate::undo_tools::HaftUndo;
 use crate::world::SessionEnv;
 use crate::{Builder, Registry, Runtime};
-
-/// How much of a task's output is kept on disk by default.
-const DEFAULT_TASK_BYTES: u64 = 64 << 20;
 
 impl Builder {
     /// Builds the runtime. The ledger is opened by the first call.
@@ -59,11 +55,6 @@ impl Builder {
         let history = Arc::new(History::new(Arc::clone(&ledger), &scope, Arc::clone(&roots)));
         let rules = self.rules(&planning.workspace)?;
         let registry = self.registry(&rules, &history)?;
-        let task_ends = Arc::<TaskEndQueue>::default();
-        let tasks = TaskTable::new(&home, self.task_bytes.unwrap_or(DEFAULT_TASK_BYTES), task_ends.sender());
-        if let Some(why) = self.no_tasks {
-            tasks.close(why);
-        }
         // On macOS by comparing the workspace before and after.
         let commands_reversible = scope.sandbox == Sandbox::On;
         let runtime = Runtime {
@@ -74,13 +65,10 @@ impl Builder {
                 env: Arc::new(SessionEnv {
                     planning,
                     roots,
-                    environment: Arc::new(self.environment.unwrap_or_else(Environment::inherited)),
-                    sandbox: Arc::new(SessionSandbox::new(self.cache.or_else(cache_from_env), &home)),
-                    tasks: Arc::new(tasks),
+                    commands: SessionCommands::new(self.commands, &home),
                     #[cfg(feature = "web")]
                     http: Arc::default(),
                 }),
-                task_ends,
                 asker: self.asker.unwrap_or_else(|| Arc::new(DenyAll)),
                 host,
                 asking: Mutex::default(),
@@ -88,7 +76,6 @@ impl Builder {
                 ledger,
                 history,
                 calls: AtomicU64::new(0),
-                servers: Mutex::default(),
             }),
         };
         for source in &runtime.inner.sources {
@@ -239,14 +226,6 @@ fn host_entries(endpoints: &[String]) -> Result<Vec<String>, ToolError> {
         .iter()
         .flat_map(Authority::entries)
         .collect())
-}
-
-/// The default directory for caches of commands.
-fn cache_from_env() -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute("HAFT_CACHE")
-        .or_else(|| absolute("XDG_CACHE_HOME").map(|cache| cache.join("haft")))
-        .or_else(|| absolute("HOME").map(|home| home.join(".cache/haft")))
 }
 
 /// Refuses a ledger that calls could write, and settings that they could replace.

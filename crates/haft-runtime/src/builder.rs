@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_policy::{Behavior, Mode, Preset};
-use haft_sandbox::Environment;
 use haft_tool::{AnyTool, Dialect, Host, Network, Tool};
 
 use crate::ToolSource;
+use crate::commands::CommandOptions;
 use crate::steps::ask::Asker;
 
 /// Collects the options of a [`Runtime`](crate::Runtime).
@@ -27,15 +27,12 @@ pub struct Builder {
     pub(crate) mode: Mode,
     pub(crate) asker: Option<Arc<dyn Asker>>,
     pub(crate) host: Option<Arc<dyn Host>>,
-    pub(crate) environment: Option<Environment>,
-    pub(crate) cache: Option<PathBuf>,
+    pub(crate) commands: CommandOptions,
     pub(crate) network: Network,
     pub(crate) endpoints: Vec<String>,
     pub(crate) sandbox: Preset,
     pub(crate) writable: Vec<PathBuf>,
     pub(crate) readable: Vec<String>,
-    pub(crate) task_bytes: Option<u64>,
-    pub(crate) no_tasks: Option<String>,
     pub(crate) session: Option<String>,
     pub(crate) entry_point: Option<String>,
     pub(crate) granted: Vec<(String, PathBuf, String)>,
@@ -149,18 +146,6 @@ impl Builder {
         self
     }
 
-    /// The environment of commands; a scrubbed copy of this process's by default.
-    pub fn environment(mut self, environment: Environment) -> Self {
-        self.environment = Some(environment);
-        self
-    }
-
-    /// Where caches of commands are kept between sessions; `$HAFT_CACHE`, else the user's cache directory, by default.
-    pub fn cache(mut self, path: impl Into<PathBuf>) -> Self {
-        self.cache = Some(path.into());
-        self
-    }
-
     /// What commands may reach over the network; nothing by default.
     pub fn network(mut self, network: Network) -> Self {
         self.network = network;
@@ -189,18 +174,6 @@ impl Builder {
     /// Removes an entry from the list of secrets that commands may not read, for example `.env` or `~/.aws`.
     pub fn allow_read(mut self, secret: impl Into<String>) -> Self {
         self.readable.push(secret.into());
-        self
-    }
-
-    /// How many bytes of each task's output are kept, half from the beginning and half from the end; 64 MiB by default.
-    pub fn task_bytes(mut self, bytes: u64) -> Self {
-        self.task_bytes = Some(bytes);
-        self
-    }
-
-    /// Refuses background tasks; `why` is the error.
-    pub fn no_tasks(mut self, why: impl Into<String>) -> Self {
-        self.no_tasks = Some(why.into());
         self
     }
 

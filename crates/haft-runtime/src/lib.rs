@@ -9,15 +9,20 @@ mod build;
 mod builder;
 mod call;
 mod call_state;
+#[cfg_attr(not(feature = "sandbox"), path = "no_commands.rs")]
+mod commands;
 mod driver;
 mod history;
 mod host_with_resources;
+#[cfg(feature = "sandbox")]
 mod live_output;
 mod log_tool;
 mod registry;
 mod runtime;
+#[cfg(feature = "sandbox")]
 mod server_process;
 mod steps;
+#[cfg(feature = "sandbox")]
 mod tasks;
 mod undo;
 mod undo_tools;
@@ -28,6 +33,7 @@ pub use builder::Builder;
 pub use call::{CallOptions, CallResult, Watch};
 pub use registry::{Registry, ToolSource};
 pub use runtime::{Runtime, WeakRuntime};
+#[cfg(feature = "sandbox")]
 pub use server_process::ServerLaunch;
 pub use steps::ask::{Answer, Asker, DenyAll, Question};
 pub use undo::{UndoPreview, UndoTarget};

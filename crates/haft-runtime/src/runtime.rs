@@ -10,13 +10,11 @@ use haft_ledger::{Ledger, LedgerHandle};
 #[cfg(feature = "web")]
 use haft_net::http::HttpService;
 use haft_policy::Policy;
-use haft_sandbox::ServerControl;
 use haft_tool::{AnyTool, Call, Definition, ErrorKind, Host, Receipt, ToolError};
 
 use crate::history::History;
 use crate::registry::{RegisteredTool, ToolSource};
 use crate::steps::ask::Asker;
-use crate::tasks::TaskEndQueue;
 use crate::write_order::WriteOrder;
 use crate::{Builder, Registry};
 
@@ -25,7 +23,6 @@ pub(crate) struct RuntimeInner {
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) policy: Policy,
     pub(crate) env: Arc<SessionEnv>,
-    pub(crate) task_ends: Arc<TaskEndQueue>,
     pub(crate) asker: Arc<dyn Asker>,
     pub(crate) host: Arc<dyn Host>,
     /// Held while the user is asked: one question at a time.
@@ -34,8 +31,6 @@ pub(crate) struct RuntimeInner {
     pub(crate) ledger: Arc<LedgerHandle>,
     pub(crate) history: Arc<History>,
     pub(crate) calls: AtomicU64,
-    /// The running server processes of the session.
-    pub(crate) servers: Mutex<Vec<Weak<ServerControl>>>,
 }
 
 impl RuntimeInner {
@@ -89,8 +84,7 @@ impl RuntimeInner {
 
 impl Drop for RuntimeInner {
     fn drop(&mut self) {
-        self.end_servers();
-        self.env.tasks.end_all();
+        self.env.commands.end_all();
     }
 }
 
@@ -196,7 +190,7 @@ impl Runtime {
 
     /// Removes what commands left in the session's own directories, also those of commands that still run.
     pub fn clear_session_directories(&self) {
-        self.inner.env.sandbox.tidy();
+        self.inner.env.commands.clear_directories();
     }
 
     /// Ends every server and task, and removes what commands left in the session's own directories.
@@ -204,9 +198,8 @@ impl Runtime {
         for source in &self.inner.sources {
             source.close();
         }
-        self.inner.end_servers();
-        self.inner.env.tasks.end_all();
-        self.inner.env.sandbox.tidy();
+        self.inner.env.commands.end_all();
+        self.inner.env.commands.clear_directories();
     }
 
     /// Waits until every call has ended, then ends every task and server.

@@ -1,7 +1,7 @@
 //! Server processes of a session, each with a scope and a receipt of its own.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use haft_ledger::CallRecord;
@@ -58,15 +58,18 @@ impl Runtime {
         receipt.decision =
             Some(Decision::new(Verdict::Allow, format!("{} configures this server", launch.origin), None));
         let record = CallRecord::new(inner.ledger(), receipt).open_task()?;
-        let mut environment: Environment = (*inner.env.environment).clone();
+        let mut environment: Environment = (*inner.env.commands.environment).clone();
         for (name, value) in &launch.environment {
             environment = environment.with(name, value);
         }
         let mut processes =
             LocalProcesses::new(scope.workspace.clone(), environment, haft_tool::Cancel::new());
         if scope.sandbox == Sandbox::On {
-            processes =
-                processes.sandboxed(Arc::clone(&inner.env.sandbox), Arc::new(scope), Arc::clone(&record));
+            processes = processes.sandboxed(
+                Arc::clone(&inner.env.commands.sandbox),
+                Arc::new(scope),
+                Arc::clone(&record),
+            );
         } else {
             record.enforced("off: the server ran without the sandbox".to_owned());
             record.not_reversible("the changes of the server were not recorded".to_owned());
@@ -81,26 +84,9 @@ impl Runtime {
             quiet_stderr: false,
         };
         let process = start_server_process(&processes, request, record)?;
-        let mut servers = lock(&inner.servers);
+        let mut servers = lock(&inner.env.commands.servers);
         servers.retain(|server| server.strong_count() > 0);
         servers.push(Arc::downgrade(&process.control));
         Ok(process)
     }
 }
-
-impl crate::runtime::RuntimeInner {
-    /// Ends every server, and waits until they are gone.
-    pub(crate) fn end_servers(&self) {
-        let servers = std::mem::take(&mut *lock(&self.servers));
-        let servers: Vec<_> = servers.iter().filter_map(Weak::upgrade).collect();
-        for server in &servers {
-            server.stop();
-        }
-        for server in servers {
-            server.wait(EXIT_TIMEOUT);
-        }
-    }
-}
-
-/// How long to wait for servers to end; the reaper kills them long before.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(30);

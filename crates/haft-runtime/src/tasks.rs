@@ -48,11 +48,11 @@ impl TaskEndQueue {
 impl Runtime {
     /// Waits until a task has ended and returns it. Each task is returned once, also if it ended before this call.
     pub async fn task_ended(&self) -> TaskInfo {
-        self.inner.task_ends.next().await
+        self.inner.env.commands.task_ends.next().await
     }
 
     /// The session's tasks, the oldest first.
     pub fn tasks(&self) -> Vec<TaskInfo> {
-        self.inner.env.tasks.list()
+        self.inner.env.commands.tasks.list()
     }
 }

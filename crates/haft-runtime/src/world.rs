@@ -1,18 +1,18 @@
 //! The World of one call on this machine.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+#[cfg(feature = "web")]
+use std::sync::OnceLock;
 
 use haft_tool::{
-    Cancel, Files, Finished, Host, Planning, Processes, Progress, Record, RunRequest, Sandbox, Scope, Tasks,
-    ToolError, Value, World,
+    Cancel, Files, Host, Planning, Processes, Progress, Record, Scope, Tasks, ToolError, Value, World,
 };
 
 use haft_files::{LocalFiles, Root};
 #[cfg(feature = "web")]
 use haft_net::http::{HttpClient, HttpService};
-use haft_sandbox::{CallTasks, Environment, LocalProcesses, SessionSandbox, TaskTable};
 
-use crate::live_output::OutputReporter;
+use crate::commands::{CallCommands, SessionCommands};
 
 /// Receives the progress of a call.
 pub(crate) type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -23,12 +23,8 @@ pub(crate) struct SessionEnv {
     pub(crate) planning: Planning,
     /// The roots of its scope, as open directory handles.
     pub(crate) roots: Arc<[Arc<Root>]>,
-    /// The environment variables of its commands.
-    pub(crate) environment: Arc<Environment>,
-    /// The sandbox of its commands.
-    pub(crate) sandbox: Arc<SessionSandbox>,
-    /// The background tasks.
-    pub(crate) tasks: Arc<TaskTable>,
+    /// Its commands, tasks and servers.
+    pub(crate) commands: SessionCommands,
     /// HTTP for its tools.
     #[cfg(feature = "web")]
     pub(crate) http: Arc<HttpService>,
@@ -38,17 +34,20 @@ pub(crate) struct SessionEnv {
 ///
 /// Parts that most calls do not use are made on first use.
 pub(crate) struct LocalWorld {
-    env: Arc<SessionEnv>,
-    scope: Arc<Scope>,
+    pub(crate) env: Arc<SessionEnv>,
+    #[cfg_attr(
+        not(any(feature = "sandbox", feature = "web")),
+        expect(dead_code, reason = "files have it too")
+    )]
+    pub(crate) scope: Arc<Scope>,
     files: LocalFiles,
-    processes: OnceLock<ScopedProcesses>,
-    tasks: OnceLock<CallTasks>,
+    commands: CallCommands,
     #[cfg(feature = "web")]
     http: OnceLock<HttpClient>,
     host: Arc<dyn Host>,
-    record: Arc<dyn Record>,
-    cancel: Cancel,
-    progress_sink: Option<ProgressSink>,
+    pub(crate) record: Arc<dyn Record>,
+    pub(crate) cancel: Cancel,
+    pub(crate) progress_sink: Option<ProgressSink>,
 }
 
 impl LocalWorld {
@@ -67,8 +66,7 @@ impl LocalWorld {
             env: Arc::clone(env),
             scope,
             files,
-            processes: OnceLock::new(),
-            tasks: OnceLock::new(),
+            commands: CallCommands::default(),
             #[cfg(feature = "web")]
             http: OnceLock::new(),
             host,
@@ -76,16 +74,6 @@ impl LocalWorld {
             cancel,
             progress_sink,
         }
-    }
-
-    fn local_processes(&self) -> LocalProcesses {
-        let environment = Arc::clone(&self.env.environment);
-        let local = LocalProcesses::new(self.scope.workspace.clone(), environment, self.cancel.clone());
-        if self.scope.sandbox == Sandbox::Off {
-            return local;
-        }
-        let sandbox = Arc::clone(&self.env.sandbox);
-        local.sandboxed(sandbox, Arc::clone(&self.scope), Arc::clone(&self.record))
     }
 }
 
@@ -99,21 +87,11 @@ impl World for LocalWorld {
     }
 
     fn processes(&self) -> &dyn Processes {
-        self.processes.get_or_init(|| ScopedProcesses {
-            runs: self.scope.runs,
-            local: self.local_processes(),
-            unsandboxed: (self.scope.sandbox == Sandbox::Off).then(|| Arc::clone(&self.record)),
-            progress_sink: self.progress_sink.clone(),
-        })
+        self.commands.processes(self)
     }
 
     fn tasks(&self) -> &dyn Tasks {
-        self.tasks.get_or_init(|| CallTasks {
-            table: Arc::clone(&self.env.tasks),
-            record: Arc::clone(&self.record),
-            processes: self.scope.runs.then(|| self.local_processes()),
-            cancel: self.cancel.clone(),
-        })
+        self.commands.tasks(self)
     }
 
     #[cfg(feature = "web")]
@@ -143,35 +121,5 @@ impl World for LocalWorld {
 
     fn cancelled(&self) -> &Cancel {
         &self.cancel
-    }
-}
-
-/// Processes, refused unless the call declared that it would run one.
-struct ScopedProcesses {
-    runs: bool,
-    local: LocalProcesses,
-    /// The record of a call whose commands run without the sandbox.
-    unsandboxed: Option<Arc<dyn Record>>,
-    /// Receives the output of a command while it runs.
-    progress_sink: Option<ProgressSink>,
-}
-
-impl Processes for ScopedProcesses {
-    fn run(&self, request: &RunRequest) -> Result<Finished, ToolError> {
-        if self.runs {
-            if let Some(record) = &self.unsandboxed {
-                record.enforced("off: the command ran without the sandbox".to_owned());
-                record.not_reversible("the changes of the command were not recorded".to_owned());
-            }
-            match &self.progress_sink {
-                Some(progress_sink) if !request.inherit => {
-                    let reporter = OutputReporter::new(progress_sink);
-                    self.local.run_with_output(request, &|bytes| reporter.push(bytes))
-                }
-                _ => self.local.run(request),
-            }
-        } else {
-            Err(ToolError::denied("This call may not start processes, because it declared none"))
-        }
     }
 }

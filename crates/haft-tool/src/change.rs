@@ -30,7 +30,7 @@ pub struct FileNode {
     pub linked: Option<FileId>,
 }
 
-/// What stands at a path.
+/// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Node {

@@ -1,4 +1,4 @@
-//! Where a call stands: pending, running, completed.
+//! The status of a call: pending, running, completed.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -58,7 +58,7 @@ pub enum Outcome {
     },
 }
 
-/// Where a call stands.
+/// The status of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 #[non_exhaustive]

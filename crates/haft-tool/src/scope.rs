@@ -41,7 +41,7 @@ pub struct Reach {
     pub never: Vec<String>,
 }
 
-/// Who holds a command to the scope.
+/// What enforces the scope of a command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sandbox {
@@ -86,7 +86,7 @@ pub struct Scope {
     pub endpoints: Vec<String>,
     /// What the call itself may reach.
     pub reach: Reach,
-    /// Who holds commands to all this.
+    /// What enforces this for commands.
     pub sandbox: Sandbox,
 }
 

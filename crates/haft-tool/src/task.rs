@@ -22,7 +22,7 @@ impl TaskClass {
     pub const SPAWN: Self = Self { name: "spawn", most: 5 };
 }
 
-/// Where a task stands.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -66,24 +66,24 @@ pub struct TaskInfo {
     pub description: String,
     /// The command line.
     pub command: String,
-    /// Where it stands.
+    /// Its state.
     pub state: TaskState,
     /// How its command ended, if it has.
     pub exit: Option<Exit>,
-    /// The number of its own receipt, which tells what it changed.
+    /// The number of its own receipt, which has its changes.
     pub receipt: i64,
 }
 
-/// What one look at a task gave.
+/// The result of one read of a task.
 #[derive(Debug, Clone)]
 pub struct TaskRead {
     /// The task.
     pub info: TaskInfo,
-    /// What it has written since this reader's last look. Never ends inside a character while more is to come.
+    /// Its output since the last read. Never ends inside a character while more is to come.
     pub output: Vec<u8>,
-    /// How many bytes before `output` this reader will never see, because they were too many to keep.
+    /// How many bytes before `output` were not kept.
     pub skipped: u64,
-    /// How many bytes wait for the next look.
+    /// How many bytes are left for the next read.
     pub more: u64,
     /// How many bytes it has written in all.
     pub total: u64,
@@ -97,14 +97,14 @@ pub struct TaskRead {
 
 /// The tasks of a session, as a call sees them.
 pub trait Tasks: Send + Sync {
-    /// Starts a command that lives on after this call, inside this call's scope. All it writes is kept on disk, up to a
-    /// bound; what it changes goes to a receipt of its own.
+    /// Starts a command that continues after this call, inside this call's scope. Its output is kept on disk, up to a
+    /// bound; its changes go to a receipt of its own.
     fn start(&self, request: &RunRequest, description: &str, class: TaskClass)
     -> Result<TaskInfo, ToolError>;
-    /// What a task has written since the last look, at most `most` bytes of it; with `wait`, after its end or so long.
+    /// The output of a task since the last read, at most `max_bytes` of it; with `wait`, after its end or that time.
     ///
-    /// A cancelled call stops waiting at once, and its reader misses nothing.
-    fn read(&self, id: &str, wait: Option<Duration>, most: usize) -> Result<TaskRead, ToolError>;
+    /// A cancelled call stops waiting at once and loses no output.
+    fn read(&self, id: &str, wait: Option<Duration>, max_bytes: usize) -> Result<TaskRead, ToolError>;
     /// Ends a task with everything it started, and waits until that is done.
     fn stop(&self, id: &str) -> Result<TaskInfo, ToolError>;
     /// All tasks that are known, the oldest first.

@@ -36,7 +36,7 @@ pub trait Tool: Send + Sync + 'static {
     /// Resolves the input and declares what the call will touch. Changes nothing and does not use the machine.
     fn plan(&self, input: Self::Input, at: &Planning) -> Result<Planned<Self::Plan>, ToolError>;
 
-    /// Performs the call. `world` is the only interface to the machine and holds the call to its scope.
+    /// Performs the call. `world` is the only interface to the machine and enforces the scope.
     ///
     /// Runs on a thread of its own, so it may block; a long loop must check [`World::cancelled`].
     fn perform(&self, plan: Self::Plan, world: &dyn World) -> Result<Output, ToolError>;

@@ -29,7 +29,7 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// What `plan` knows of the machine: the workspace.
+/// What `plan` gets of the machine: the workspace.
 #[derive(Debug, Clone)]
 pub struct Planning {
     /// The workspace, links resolved.

@@ -3,7 +3,7 @@
 //! [`Runtime`] has the tools and makes the calls; [`Tool`] is what a tool implements.
 //!
 //! Features, all on by default except `testing`: `web` (HTTP for tools; brings a TLS stack), `pdf` (reading PDF files), `mcp`
-//! (MCP's form of definitions and results), `testing` (an in-memory World for tests of tools). A crate that only defines
+//! (MCP's form of definitions and results), `sandbox` (commands, confined and recorded), `testing` (an in-memory World for tests of tools). A crate that only defines
 //! tools needs none of them.
 //!
 //! Never here: behaviour of its own. This crate only selects and adapts what the others have.
@@ -52,6 +52,7 @@ pub use haft_runtime::{
     Answer, Asker, Builder, CallOptions, CallResult, DenyAll, Question, Registry, Runtime, UndoPreview,
     UndoTarget, Watch,
 };
+#[cfg(feature = "sandbox")]
 pub use haft_sandbox::Environment;
 pub use haft_tool::{
     Arguments, Call, Change, Decision, Execution, Node, Outcome, Receipt, ReceiptState, Reversible, Verdict,

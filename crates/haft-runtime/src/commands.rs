@@ -1,0 +1,175 @@
+//! The commands of a session: their environment, sandbox, background tasks and server processes. `no_commands.rs` replaces this
+//! module in builds without the feature `sandbox`.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
+
+use haft_sandbox::{CallTasks, Environment, LocalProcesses, ServerControl, SessionSandbox, TaskTable};
+use haft_tool::{Finished, Processes, Record, RunRequest, Sandbox, Tasks, ToolError, lock};
+
+use crate::Builder;
+use crate::live_output::OutputReporter;
+use crate::tasks::TaskEndQueue;
+use crate::world::{LocalWorld, ProgressSink};
+
+/// How much of a task's output is kept on disk by default.
+const DEFAULT_TASK_BYTES: u64 = 64 << 20;
+/// How long to wait for servers to end; the reaper kills them long before.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The options of [`Builder`] for commands.
+#[derive(Default)]
+pub(crate) struct CommandOptions {
+    environment: Option<Environment>,
+    cache: Option<PathBuf>,
+    task_bytes: Option<u64>,
+    no_tasks: Option<String>,
+}
+
+impl Builder {
+    /// The environment of commands; a scrubbed copy of this process's by default.
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.commands.environment = Some(environment);
+        self
+    }
+
+    /// Where caches of commands are kept between sessions; `$HAFT_CACHE`, else the user's cache directory, by default.
+    pub fn cache(mut self, path: impl Into<PathBuf>) -> Self {
+        self.commands.cache = Some(path.into());
+        self
+    }
+
+    /// How many bytes of each task's output are kept, half from the beginning and half from the end; 64 MiB by default.
+    pub fn task_bytes(mut self, bytes: u64) -> Self {
+        self.commands.task_bytes = Some(bytes);
+        self
+    }
+
+    /// Refuses background tasks; `why` is the error.
+    pub fn no_tasks(mut self, why: impl Into<String>) -> Self {
+        self.commands.no_tasks = Some(why.into());
+        self
+    }
+}
+
+/// What the commands of a session share.
+pub(crate) struct SessionCommands {
+    pub(crate) environment: Arc<Environment>,
+    pub(crate) sandbox: Arc<SessionSandbox>,
+    pub(crate) tasks: Arc<TaskTable>,
+    pub(crate) task_ends: Arc<TaskEndQueue>,
+    /// The running server processes.
+    pub(crate) servers: Mutex<Vec<Weak<ServerControl>>>,
+}
+
+impl SessionCommands {
+    pub(crate) fn new(options: CommandOptions, home: &Path) -> Self {
+        let task_ends = Arc::<TaskEndQueue>::default();
+        let task_bytes = options.task_bytes.unwrap_or(DEFAULT_TASK_BYTES);
+        let tasks = TaskTable::new(home, task_bytes, task_ends.sender());
+        if let Some(why) = options.no_tasks {
+            tasks.close(why);
+        }
+        Self {
+            environment: Arc::new(options.environment.unwrap_or_else(Environment::inherited)),
+            sandbox: Arc::new(SessionSandbox::new(options.cache.or_else(cache_from_env), home)),
+            tasks: Arc::new(tasks),
+            task_ends,
+            servers: Mutex::default(),
+        }
+    }
+
+    /// Ends every server and task, and waits until they are gone.
+    pub(crate) fn end_all(&self) {
+        let servers = std::mem::take(&mut *lock(&self.servers));
+        let servers: Vec<_> = servers.iter().filter_map(Weak::upgrade).collect();
+        for server in &servers {
+            server.stop();
+        }
+        for server in servers {
+            server.wait(EXIT_TIMEOUT);
+        }
+        self.tasks.end_all();
+    }
+
+    /// Removes what commands left in the session's own directories.
+    pub(crate) fn clear_directories(&self) {
+        self.sandbox.tidy();
+    }
+}
+
+/// The default directory for caches of commands.
+fn cache_from_env() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("HAFT_CACHE")
+        .or_else(|| absolute("XDG_CACHE_HOME").map(|cache| cache.join("haft")))
+        .or_else(|| absolute("HOME").map(|home| home.join(".cache/haft")))
+}
+
+/// The commands of one call, made on first use.
+#[derive(Default)]
+pub(crate) struct CallCommands {
+    processes: OnceLock<ScopedProcesses>,
+    tasks: OnceLock<CallTasks>,
+}
+
+impl CallCommands {
+    pub(crate) fn processes(&self, world: &LocalWorld) -> &dyn Processes {
+        self.processes.get_or_init(|| ScopedProcesses {
+            runs: world.scope.runs,
+            local: local_processes(world),
+            unsandboxed: (world.scope.sandbox == Sandbox::Off).then(|| Arc::clone(&world.record)),
+            progress_sink: world.progress_sink.clone(),
+        })
+    }
+
+    pub(crate) fn tasks(&self, world: &LocalWorld) -> &dyn Tasks {
+        self.tasks.get_or_init(|| CallTasks {
+            table: Arc::clone(&world.env.commands.tasks),
+            record: Arc::clone(&world.record),
+            processes: world.scope.runs.then(|| local_processes(world)),
+            cancel: world.cancel.clone(),
+        })
+    }
+}
+
+fn local_processes(world: &LocalWorld) -> LocalProcesses {
+    let commands = &world.env.commands;
+    let environment = Arc::clone(&commands.environment);
+    let local = LocalProcesses::new(world.scope.workspace.clone(), environment, world.cancel.clone());
+    if world.scope.sandbox == Sandbox::Off {
+        return local;
+    }
+    local.sandboxed(Arc::clone(&commands.sandbox), Arc::clone(&world.scope), Arc::clone(&world.record))
+}
+
+/// Processes, refused unless the call declared that it would run one.
+struct ScopedProcesses {
+    runs: bool,
+    local: LocalProcesses,
+    /// The record of a call whose commands run without the sandbox.
+    unsandboxed: Option<Arc<dyn Record>>,
+    /// Receives the output of a command while it runs.
+    progress_sink: Option<ProgressSink>,
+}
+
+impl Processes for ScopedProcesses {
+    fn run(&self, request: &RunRequest) -> Result<Finished, ToolError> {
+        if self.runs {
+            if let Some(record) = &self.unsandboxed {
+                record.enforced("off: the command ran without the sandbox".to_owned());
+                record.not_reversible("the changes of the command were not recorded".to_owned());
+            }
+            match &self.progress_sink {
+                Some(progress_sink) if !request.inherit => {
+                    let reporter = OutputReporter::new(progress_sink);
+                    self.local.run_with_output(request, &|bytes| reporter.push(bytes))
+                }
+                _ => self.local.run(request),
+            }
+        } else {
+            Err(ToolError::denied("This call may not start processes, because it declared none"))
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Stands in for `commands.rs` in builds without the feature `sandbox`: commands and tasks are errors.
+
+use std::path::Path;
+use std::time::Duration;
+
+use haft_tool::{Finished, Processes, RunRequest, TaskClass, TaskInfo, TaskRead, Tasks, ToolError};
+
+use crate::world::LocalWorld;
+
+#[derive(Default)]
+pub(crate) struct CommandOptions;
+
+pub(crate) struct SessionCommands;
+
+impl SessionCommands {
+    pub(crate) fn new(_options: CommandOptions, _home: &Path) -> Self {
+        Self
+    }
+
+    #[expect(clippy::unused_self, reason = "the same signature as with the feature")]
+    pub(crate) fn end_all(&self) {}
+
+    #[expect(clippy::unused_self, reason = "the same signature as with the feature")]
+    pub(crate) fn clear_directories(&self) {}
+}
+
+#[derive(Default)]
+pub(crate) struct CallCommands {}
+
+impl CallCommands {
+    pub(crate) fn processes(&self, _world: &LocalWorld) -> &dyn Processes {
+        self
+    }
+
+    pub(crate) fn tasks(&self, _world: &LocalWorld) -> &dyn Tasks {
+        self
+    }
+}
+
+fn unavailable<T>() -> Result<T, ToolError> {
+    Err(ToolError::failed("Commands cannot run: this build of Haft has no sandbox (feature `sandbox`)"))
+}
+
+impl Processes for CallCommands {
+    fn run(&self, _request: &RunRequest) -> Result<Finished, ToolError> {
+        unavailable()
+    }
+}
+
+impl Tasks for CallCommands {
+    fn start(&self, _: &RunRequest, _: &str, _: TaskClass) -> Result<TaskInfo, ToolError> {
+        unavailable()
+    }
+
+    fn read(&self, _: &str, _: Option<Duration>, _: usize) -> Result<TaskRead, ToolError> {
+        unavailable()
+    }
+
+    fn stop(&self, _: &str) -> Result<TaskInfo, ToolError> {
+        unavailable()
+    }
+
+    fn list(&self) -> Vec<TaskInfo> {
+        Vec::new()
+    }
+}
