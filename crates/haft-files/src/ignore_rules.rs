@@ -20,10 +20,10 @@ const RULE_SET_COUNT: usize = IGNORE_FILES.len() + 1;
 /// From here on the rule sets of a directory are git's, which count only in a repository.
 const GIT_RULES_OFFSET: usize = 2;
 
-/// The ignore rules of one directory, on top of those of its parents.
 /// The directories of version control systems, which are visited only where a walk starts in them.
 const VCS_DIRS: [&str; 6] = [".git", ".hg", ".svn", ".bzr", ".jj", ".sl"];
 
+/// The ignore rules of one directory, on top of those of its parents.
 #[derive(Debug)]
 pub(crate) struct DirRules {
     parent: Option<Arc<Self>>,

@@ -1,6 +1,7 @@
 //! Finding files by a pattern of their path, newest first.
 
 use std::cmp::Reverse;
+use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -46,12 +47,16 @@ impl GlobQuery {
     /// The files that match, newest first; files of the same time by path.
     pub(crate) fn run(&self, world: &dyn World) -> Result<Vec<PathBuf>, ToolError> {
         let (sender, receiver) = mpsc::channel();
+        // Bytes instead of `Path`'s methods, which parse both paths into components for every file.
+        let root = self.root.as_os_str().as_bytes();
+        let relative_start = root.len() + usize::from(!root.ends_with(b"/"));
         let walk = WalkRequest { root: self.root.clone(), hidden: true, ..WalkRequest::default() };
         world.files().walk(&walk, &mut || {
             let sender = sender.clone();
             Box::new(move |file| {
-                let relative = file.path().strip_prefix(&self.root).unwrap_or(file.path());
-                if self.matcher.is_match(relative) {
+                let path = file.path().as_os_str().as_bytes();
+                let relative = path.get(relative_start..).unwrap_or(path);
+                if self.matcher.is_match(OsStr::from_bytes(relative)) {
                     // Cannot fail: the receiver lives longer than the walk.
                     let _ = sender.send((Reverse(file.modified_ns()), file.path().to_owned()));
                 }
@@ -60,7 +65,9 @@ impl GlobQuery {
         })?;
         drop(sender);
         let mut files: Vec<_> = receiver.into_iter().collect();
-        files.sort_unstable();
+        files.sort_unstable_by(|(time, path), (other_time, other)| {
+            time.cmp(other_time).then_with(|| path.as_os_str().cmp(other.as_os_str()))
+        });
         Ok(files.into_iter().map(|(_, path)| path).collect())
     }
 }
