@@ -94,8 +94,10 @@ fn commands() -> Check {
         let cancel = Cancel::new();
         // The user may write there, so that only the sandbox can refuse it.
         let outside = sample.home.path().join("outside");
-        let command =
-            format!("echo $BASH_VERSION; echo kept > kept; echo x 2>/dev/null > {}", outside.display());
+        let command = format!(
+            "echo $BASH_VERSION; echo kept > kept; echo x 2>/dev/null > {} && echo written",
+            outside.display()
+        );
         let result = terminal::wait(&cancel, runtime.call("Bash", json!({"command": command})))?;
         runtime.clear_session_directories();
         let structured = result.output.structured.clone().unwrap_or_default();
@@ -104,7 +106,7 @@ fn commands() -> Check {
         }
         let text = result.output.as_text();
         let bash = text.lines().next().unwrap_or_default().to_owned();
-        let refused = !outside.exists();
+        let refused = !text.lines().any(|line| line == "written");
         let recorded = result.receipt.changes.iter().any(|change| change.path.ends_with("kept"));
         if !refused || !recorded {
             return Err(ToolError::failed(format!(
