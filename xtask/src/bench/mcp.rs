@@ -114,7 +114,7 @@ fn connect(make: &dyn Fn() -> Command) -> Result<f64, String> {
 
 /// The same call to the server itself and through Haft, as one of Haft's configured servers.
 fn through_haft(bench: &mut Bench, peers: &McpPeers, place: &Place) -> Done {
-    let script = root().join("crates/haft-mcp/tests/hostile/server.py");
+    let script = root().join("crates/haft-mcp/tests/fixtures/hostile_server.py");
     let text = json!({"text": "hello"});
     let mut bare = McpSession::start(Command::new(&peers.python).arg(&script).arg("good"))?;
     let bare_ms = bare.median_call("echo", &text, READ_ROUNDS * READ_COUNT)?;

@@ -120,7 +120,7 @@ fn its_strictest_look_at_every_dialect_finds_nothing_wrong() {
 
 #[test]
 fn its_strictest_look_does_find_what_is_bad() {
-    let hostile = peers::ours("../haft-mcp/tests/hostile/server.py");
+    let hostile = peers::ours("../haft-mcp/tests/fixtures/hostile_server.py");
     let target = ["python3", &hostile, "schema-external"];
     let seen = inspect(&McpFixture::new(), &target, &["--method", "tools/list", "--strict"]);
     assert!(seen.complaints.contains("inputSchema.properties.away"), "{}", seen.complaints);

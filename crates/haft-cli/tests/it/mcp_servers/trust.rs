@@ -52,7 +52,7 @@ fn a_projects_server_is_not_even_started_before_its_user_has_said_yes() {
 #[test]
 fn a_skills_server_needs_a_yes_like_a_projects() {
     let fixture = ServerFixture::with(&[]);
-    let script = peers::ours("../haft-mcp/tests/hostile/server.py");
+    let script = peers::ours("../haft-mcp/tests/fixtures/hostile_server.py");
     let heads = [
         format!("name: web\ndescription: Looks things up.\nmcp-lines: python3 {script} good -\n"),
         format!(

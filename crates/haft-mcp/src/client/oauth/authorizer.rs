@@ -1,4 +1,4 @@
-//! One server's tokens, as everybody in this process shares them.
+//! The tokens of one server, shared by all threads of this process.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -9,38 +9,38 @@ use std::time::{Duration, Instant};
 use haft_tool::{Cancel, lock};
 use url::Url;
 
+use super::browser::BrowserOpener;
+use super::errors::unauthorized;
 use super::fetch::{Fetch, HttpFactory};
 use super::flow::Flow;
 use super::grant::Tokens;
-use super::home::Home;
-use super::opener::BrowserOpener;
 use super::registration::RegisteredClient;
 use super::renewal::Renewal;
+use super::resource::ProtectedResource;
 use super::scopes::Scopes;
-use super::store::{Entry, Store};
-use super::words::refused;
+use super::store::{TokenEntry, TokenStore};
 use crate::client::{ClientError, TokenProvider};
 
-/// A token that ends sooner than this is renewed before it is used.
-const SOON: u64 = 60;
-/// How long a renewal that failed is not tried again unasked.
-const REST: Duration = Duration::from_mins(1);
-/// How often the user is asked, and within which time: a server that is never content must not keep a browser busy.
-const MOST_FLOWS: usize = 6;
-const FLOWS_IN: Duration = Duration::from_mins(10);
+/// A token that expires sooner is refreshed before it is used.
+const REFRESH_BEFORE_EXPIRY_SECONDS: u64 = 60;
+/// How long a failed refresh is not repeated unless the server rejects the token.
+const REFRESH_RETRY_DELAY: Duration = Duration::from_mins(1);
+/// How often the user may be asked within `LOGIN_WINDOW`, so that a server cannot open browsers endlessly.
+const MAX_LOGINS: usize = 6;
+const LOGIN_WINDOW: Duration = Duration::from_mins(10);
 
-/// How one server's tokens are got.
+/// How the tokens of one server are obtained.
 #[derive(Debug, Clone)]
 pub struct OAuthOptions {
-    /// A client that the user registered by hand; it is used before all others.
+    /// A client that the user registered; preferred to all others.
     pub registered: Option<RegisteredClient>,
-    /// Where a document about Haft is (`https`, with a path), for authorization servers that take one.
+    /// The URL of Haft's client metadata document (`https`, with a path), for authorization servers that support one.
     pub document: Option<Url>,
-    /// How Haft calls itself where it registers.
+    /// The name under which Haft registers.
     pub name: String,
-    /// Hosts that are the user's own and may be reached although they are not public, such as the sign-on of a company.
+    /// Hosts of the user that may be reached although they are not public, such as a company's sign-on.
     pub hosts: Vec<String>,
-    /// How long the user may take to answer.
+    /// How long the user may take.
     pub limit: Duration,
 }
 
@@ -56,127 +56,127 @@ impl Default for OAuthOptions {
     }
 }
 
-/// Gets, renews and keeps the tokens for one server.
+/// Obtains, refreshes and stores the tokens of one server.
 pub struct Authorizer {
     pub(super) flow: Flow,
-    pub(super) store: Store,
-    held: Mutex<Held>,
+    pub(super) store: TokenStore,
+    state: Mutex<AuthorizerState>,
 }
 
-/// What this process knows.
 #[derive(Default)]
-struct Held {
-    loaded: bool,
+struct AuthorizerState {
+    is_loaded: bool,
     tokens: Option<Tokens>,
-    /// Sets of scopes that were asked for because a server wanted more.
-    raised: BTreeSet<String>,
-    flows: VecDeque<Instant>,
-    rests_until: Option<Instant>,
+    /// Sets of scopes that were requested after status 403.
+    upgraded: BTreeSet<String>,
+    /// When the user was asked.
+    logins: VecDeque<Instant>,
+    retry_refresh_at: Option<Instant>,
 }
 
 impl Authorizer {
-    /// For the server at this address. Tokens are kept in `folder`, which is Haft's own. Nothing is asked or read yet.
+    /// For the server with this URL. Tokens are stored in `folder`, which belongs to Haft. Does no I/O yet.
     pub fn new(
         server: &str,
-        doors: HttpFactory,
-        opener: Arc<dyn BrowserOpener>,
+        http: HttpFactory,
+        browser: Arc<dyn BrowserOpener>,
         folder: impl Into<PathBuf>,
         options: OAuthOptions,
     ) -> Result<Self, ClientError> {
         let OAuthOptions { registered, document, name, hosts, limit } = options;
-        let home = Home::new(server, hosts)?;
+        let resource = ProtectedResource::new(server, hosts)?;
         if let Some(document) = &document
             && (document.scheme() != "https" || document.path() == "/")
         {
-            return Err(refused(format!(
-                "{document} cannot be the document of a client: it needs https and a path"
+            return Err(unauthorized(format!(
+                "{document} cannot be a client metadata document: it needs https and a path"
             )));
         }
-        let store = Store::new(&folder.into(), home.resource());
-        let flow = Flow { fetch: Fetch::new(doors, home), opener, limit, name, registered, document };
-        Ok(Self { flow, store, held: Mutex::default() })
+        let store = TokenStore::new(&folder.into(), resource.identifier());
+        let flow = Flow { fetch: Fetch::new(http, resource), browser, limit, name, registered, document };
+        Ok(Self { flow, store, state: Mutex::default() })
     }
 
-    /// Asks the user for new tokens, whatever is at hand.
+    /// Asks the user for new tokens, whether or not there are any.
     pub fn login(&self, cancel: &Cancel) -> Result<(), ClientError> {
         Renewal::new(self, cancel).login()
     }
 
-    /// Forgets tokens and registration, here and on disk.
+    /// Forgets tokens and registration, in memory and on disk.
     pub fn forget(&self) -> Result<(), ClientError> {
-        self.held().tokens = None;
+        self.state().tokens = None;
         self.store.put(None)
     }
 
-    /// Takes note of tokens that are good.
+    /// Uses these tokens from now on.
     pub(super) fn adopt(&self, tokens: &Tokens) -> String {
-        let mut held = self.held();
-        (held.loaded, held.tokens, held.rests_until) = (true, Some(tokens.clone()), None);
+        let mut state = self.state();
+        (state.is_loaded, state.tokens, state.retry_refresh_at) = (true, Some(tokens.clone()), None);
         tokens.access.expose().to_owned()
     }
 
-    /// The same, and keeps them.
-    pub(super) fn keep(&self, entry: &Entry, tokens: Tokens) -> Result<String, ClientError> {
+    /// Uses these tokens from now on, and stores them.
+    pub(super) fn keep(&self, entry: &TokenEntry, tokens: Tokens) -> Result<String, ClientError> {
         let token = self.adopt(&tokens);
-        self.store.put(Some(&Entry { tokens: Some(tokens), ..entry.clone() }))?;
+        self.store.put(Some(&TokenEntry { tokens: Some(tokens), ..entry.clone() }))?;
         Ok(token)
     }
 
-    /// Whether these scopes were not asked for yet because a server wanted more.
-    pub(super) fn raises_to(&self, scopes: &Scopes) -> bool {
-        self.held().raised.insert(scopes.to_string())
+    /// Records that these scopes are requested after status 403. Returns false if they were before.
+    pub(super) fn begin_upgrade(&self, scopes: &Scopes) -> bool {
+        self.state().upgraded.insert(scopes.to_string())
     }
 
-    /// Whether the user was not asked too often already.
-    pub(super) fn may_ask(&self) -> Result<(), ClientError> {
-        let mut held = self.held();
+    /// Fails if the user was asked too often.
+    pub(super) fn check_login_limit(&self) -> Result<(), ClientError> {
+        let mut state = self.state();
         let now = Instant::now();
-        while held.flows.front().is_some_and(|at| now.duration_since(*at) > FLOWS_IN) {
-            held.flows.pop_front();
+        while state.logins.front().is_some_and(|at| now.duration_since(*at) > LOGIN_WINDOW) {
+            state.logins.pop_front();
         }
-        if held.flows.len() >= MOST_FLOWS {
-            return Err(refused(format!(
-                "{} has wanted the user's consent {MOST_FLOWS} times within {} minutes; it is not asked for again so soon",
-                self.flow.fetch.home.resource(),
-                FLOWS_IN.as_secs() / 60
+        if state.logins.len() >= MAX_LOGINS {
+            return Err(unauthorized(format!(
+                "{} has required a login {MAX_LOGINS} times within {} minutes. Try again later.",
+                self.flow.fetch.resource.identifier(),
+                LOGIN_WINDOW.as_secs() / 60
             )));
         }
         Ok(())
     }
 
-    /// Counts how often the user is asked.
-    pub(super) fn has_asked(&self) {
-        self.held().flows.push_back(Instant::now());
+    /// Records that the user is asked.
+    pub(super) fn record_login(&self) {
+        self.state().logins.push_back(Instant::now());
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        lock(&self.held)
+    fn state(&self) -> MutexGuard<'_, AuthorizerState> {
+        lock(&self.state)
     }
 }
 
 impl TokenProvider for Authorizer {
     fn token(&self) -> Option<String> {
-        if self.flow.fetch.home.is_in_the_clear() {
+        if self.flow.fetch.resource.is_unencrypted() {
             return None;
         }
         let tokens = {
-            let mut held = self.held();
-            if !held.loaded {
-                // Who cannot read the file has no token, and hears why when the server wants one.
-                held.tokens = self.store.entry().ok().flatten().and_then(|entry| entry.tokens);
-                held.loaded = true;
+            let mut state = self.state();
+            if !state.is_loaded {
+                // A read error is reported when the server requires a token.
+                state.tokens = self.store.entry().ok().flatten().and_then(|entry| entry.tokens);
+                state.is_loaded = true;
             }
-            let resting = held.rests_until.is_some_and(|until| Instant::now() < until);
-            let tokens = held.tokens.clone()?;
-            if tokens.lasts(SOON) || tokens.refresh.is_none() || resting {
+            let failed_recently = state.retry_refresh_at.is_some_and(|at| Instant::now() < at);
+            let tokens = state.tokens.clone()?;
+            if tokens.lasts(REFRESH_BEFORE_EXPIRY_SECONDS) || tokens.refresh.is_none() || failed_recently {
                 return Some(tokens.access.expose().to_owned());
             }
             tokens
         };
-        if let Ok(Some(token)) = Renewal::new(self, &Cancel::new()).quietly(tokens.access.expose()) {
+        if let Ok(Some(token)) = Renewal::new(self, &Cancel::new()).refresh(tokens.access.expose()) {
             return Some(token);
         }
-        self.held().rests_until = Some(Instant::now() + REST);
+        self.state().retry_refresh_at = Some(Instant::now() + REFRESH_RETRY_DELAY);
         Some(tokens.access.expose().to_owned())
     }
 
@@ -193,6 +193,8 @@ impl TokenProvider for Authorizer {
 
 impl fmt::Debug for Authorizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authorizer").field("server", &self.flow.fetch.home.resource()).finish_non_exhaustive()
+        f.debug_struct("Authorizer")
+            .field("server", &self.flow.fetch.resource.identifier())
+            .finish_non_exhaustive()
     }
 }

@@ -1,21 +1,21 @@
-//! What the browser brings back, and whether it is the answer to what was asked.
+//! The browser's answer to a login.
 
 use haft_net::proxy::RedirectReply;
 use haft_tool::Secret;
 
+use super::errors::{quote, unauthorized};
 use super::metadata::AuthorizationServer;
-use super::proof::is_same;
-use super::words::{refused, said};
+use super::pkce::is_same;
 use crate::client::ClientError;
 
-/// Shown in the browser. What strangers say is not: a page of Haft's would lend it weight.
-const GOOD: &str = "Haft has its answer. You can close this page.";
-const BAD: &str = "Haft could not use this answer and says why. You can close this page.";
-const STRANGE: &str = "This answer does not belong to what Haft asked.";
+/// The pages that the browser shows. They contain nothing from the request.
+const SUCCESS_PAGE: &str = "Haft has received the answer. You can close this page.";
+const FAILURE_PAGE: &str = "Haft could not use this answer and reports why. You can close this page.";
+const UNRELATED_PAGE: &str = "This request does not belong to a login of Haft.";
 
-/// The parameters of an answer that mean something.
+/// The relevant parameters of an answer.
 #[derive(Default)]
-struct Answer {
+struct CallbackParams {
     code: Option<Secret>,
     state: Option<String>,
     issuer: Option<String>,
@@ -23,69 +23,69 @@ struct Answer {
     description: Option<String>,
 }
 
-impl Answer {
-    /// Reads a query; nothing if it says one thing twice.
+impl CallbackParams {
+    /// Reads a query; `None` if a parameter occurs twice.
     fn read(query: &str) -> Option<Self> {
-        let mut answer = Self::default();
+        let mut params = Self::default();
         for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
             let value = value.into_owned();
-            let before = match &*name {
-                "code" => answer.code.replace(Secret::new(value)).map(|_| ()),
-                "state" => answer.state.replace(value).map(|_| ()),
-                "iss" => answer.issuer.replace(value).map(|_| ()),
-                "error" => answer.error.replace(value).map(|_| ()),
-                "error_description" => answer.description.replace(value).map(|_| ()),
+            let previous = match &*name {
+                "code" => params.code.replace(Secret::new(value)).map(drop),
+                "state" => params.state.replace(value).map(drop),
+                "iss" => params.issuer.replace(value).map(drop),
+                "error" => params.error.replace(value).map(drop),
+                "error_description" => params.description.replace(value).map(drop),
                 _ => None,
             };
-            if before.is_some() {
+            if previous.is_some() {
                 return None;
             }
         }
-        Some(answer)
+        Some(params)
     }
 }
 
-/// Judges one answer: the code, why there is none, or that somebody else sent it.
+/// Judges a request to the redirect URI: the code, an error, or unrelated if its state is wrong.
 pub(super) fn judge(
     query: &str,
     state: &Secret,
     server: &AuthorizationServer,
 ) -> RedirectReply<Result<Secret, ClientError>> {
-    let ours = |answer: &Answer| answer.state.as_ref().is_some_and(|said| is_same(said, state));
-    let Some(answer) = Answer::read(query).filter(ours) else {
-        return RedirectReply::Reject(STRANGE.to_owned());
+    let has_state =
+        |params: &CallbackParams| params.state.as_ref().is_some_and(|given| is_same(given, state));
+    let Some(params) = CallbackParams::read(query).filter(has_state) else {
+        return RedirectReply::Reject(UNRELATED_PAGE.to_owned());
     };
-    match code(answer, server) {
-        Ok(code) => RedirectReply::Accept(Ok(code), GOOD.to_owned()),
-        Err(error) => RedirectReply::Accept(Err(error), BAD.to_owned()),
+    match code(params, server) {
+        Ok(code) => RedirectReply::Accept(Ok(code), SUCCESS_PAGE.to_owned()),
+        Err(error) => RedirectReply::Accept(Err(error), FAILURE_PAGE.to_owned()),
     }
 }
 
-fn code(answer: Answer, server: &AuthorizationServer) -> Result<Secret, ClientError> {
-    let issuer = said(&server.issuer);
-    // To the letter: two spellings can be two servers. And before anything else that the answer says.
-    match &answer.issuer {
+fn code(params: CallbackParams, server: &AuthorizationServer) -> Result<Secret, ClientError> {
+    let issuer = quote(&server.issuer);
+    // Checked before anything else is used, and exactly: two spellings can be two servers.
+    match &params.issuer {
         Some(named) if *named == server.issuer => {}
         Some(named) => {
-            return Err(refused(format!(
-                "the browser's answer comes from {}, not from {issuer}; nothing of it was used. Somebody may be trying to \
-                 get at a code",
-                said(named)
+            return Err(unauthorized(format!(
+                "the browser's answer comes from {}, not from {issuer}, and was not used. This may be an attack.",
+                quote(named)
             )));
         }
-        None if server.signs_answers => {
-            return Err(refused(format!(
-                "the browser's answer does not say that it comes from {issuer}, which always says so; nothing of it was used"
+        None if server.sends_issuer => {
+            return Err(unauthorized(format!(
+                "the browser's answer lacks the issuer that {issuer} always sends, and was not used"
             )));
         }
         None => {}
     }
-    if let Some(error) = &answer.error {
-        let description =
-            answer.description.as_deref().map(|words| format!(": {}", said(words))).unwrap_or_default();
-        return Err(refused(format!("{issuer} did not agree ({}{description})", said(error))));
+    if let Some(error) = &params.error {
+        let description = params.description.as_deref().map(|text| format!(": {}", quote(text)));
+        let description = description.unwrap_or_default();
+        return Err(unauthorized(format!("{issuer} refused the login ({}{description})", quote(error))));
     }
-    answer.code.filter(|code| !code.expose().is_empty()).ok_or_else(|| {
+    params.code.filter(|code| !code.expose().is_empty()).ok_or_else(|| {
         ClientError::invalid_message(format!("the answer of {issuer} has neither a code nor an error"))
     })
 }
@@ -94,30 +94,30 @@ fn code(answer: Answer, server: &AuthorizationServer) -> Result<Secret, ClientEr
 mod tests {
     use super::*;
 
-    enum Said {
+    enum Judged {
         Code(String),
         Error(String),
-        Stranger,
+        Unrelated,
     }
 
-    fn hear(query: &str, signs_answers: bool) -> Said {
-        let mut server = AuthorizationServer::silent("https://auth.example").unwrap();
-        server.signs_answers = signs_answers;
+    fn judged(query: &str, sends_issuer: bool) -> Judged {
+        let mut server = AuthorizationServer::without_metadata("https://auth.example").unwrap();
+        server.sends_issuer = sends_issuer;
         match judge(query, &Secret::new("s1"), &server) {
             RedirectReply::Reject(words) => {
-                assert_eq!(words, STRANGE);
-                Said::Stranger
+                assert_eq!(words, UNRELATED_PAGE);
+                Judged::Unrelated
             }
-            RedirectReply::Accept(Ok(code), _) => Said::Code(code.expose().to_owned()),
+            RedirectReply::Accept(Ok(code), _) => Judged::Code(code.expose().to_owned()),
             RedirectReply::Accept(Err(error), words) => {
-                assert_eq!(words, BAD);
-                Said::Error(error.message)
+                assert_eq!(words, FAILURE_PAGE);
+                Judged::Error(error.message)
             }
         }
     }
 
     #[test]
-    fn an_answer_with_another_state_is_a_strangers() {
+    fn answer_with_a_wrong_state_is_unrelated() {
         for query in [
             "",
             "code=c",
@@ -129,21 +129,21 @@ mod tests {
             "state=s1%00&code=c",
             "%ff%fe&&&==&state",
         ] {
-            assert!(matches!(hear(query, false), Said::Stranger), "{query}");
+            assert!(matches!(judged(query, false), Judged::Unrelated), "{query}");
         }
     }
 
     #[test]
-    fn the_issuer_of_an_answer_is_compared_to_the_letter() {
-        for (query, signs) in [
+    fn issuer_must_match_exactly() {
+        for (query, sends) in [
             ("code=c&state=s1&iss=https%3A%2F%2Fauth.example", true),
             ("code=c&state=s1&iss=https://auth.example", false),
             ("code=c&state=s1", false),
             ("code=c&state=s1&session_state=x&unknown=1", false),
         ] {
-            assert!(matches!(hear(query, signs), Said::Code(code) if code == "c"), "{query}");
+            assert!(matches!(judged(query, sends), Judged::Code(code) if code == "c"), "{query}");
         }
-        for (query, signs) in [
+        for (query, sends) in [
             ("code=c&state=s1", true),
             ("code=c&state=s1&iss=", true),
             ("code=c&state=s1&iss=https://evil.example", true),
@@ -153,25 +153,25 @@ mod tests {
             ("code=c&state=s1&iss=HTTPS://auth.example", false),
             ("code=c&state=s1&iss=https://auth.ex%2561mple", false),
         ] {
-            assert!(matches!(hear(query, signs), Said::Error(_)), "{query}");
+            assert!(matches!(judged(query, sends), Judged::Error(_)), "{query}");
         }
     }
 
     #[test]
-    fn the_words_of_a_wrong_issuer_are_not_repeated() {
+    fn text_of_a_wrong_issuer_is_not_repeated() {
         let query = "error=access_denied&error_description=call+555&state=s1&iss=https://evil.example";
         assert!(
-            matches!(hear(query, false), Said::Error(words) if !words.contains("555") && !words.contains("denied"))
+            matches!(judged(query, false), Judged::Error(words) if !words.contains("555") && !words.contains("denied"))
         );
         let query = "error=access_denied&error_description=%1b[31mno%0a&state=s1";
-        let Said::Error(words) = hear(query, false) else { unreachable!("an error was answered") };
+        let Judged::Error(words) = judged(query, false) else { unreachable!("an error was answered") };
         assert!(
             words.contains("access_denied") && !words.contains('\u{1b}') && !words.contains('\n'),
             "{words}"
         );
         assert!(
-            matches!(hear("state=s1", false), Said::Error(_))
-                && matches!(hear("state=s1&code=", false), Said::Error(_))
+            matches!(judged("state=s1", false), Judged::Error(_))
+                && matches!(judged("state=s1&code=", false), Judged::Error(_))
         );
     }
 }

@@ -1,40 +1,39 @@
-//! What a server says when it turns somebody down: `WWW-Authenticate`.
+//! Parses `WWW-Authenticate`.
 
 use super::scopes::Scopes;
 
-/// More than any honest server sends.
-const MOST_HEADERS: usize = 16;
-const LONGEST: usize = 8 * 1024;
+const MAX_HEADERS: usize = 16;
+const MAX_HEADER_BYTES: usize = 8 * 1024;
 
-/// What matters of a server's challenges.
+/// The relevant parameters of a server's challenges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Challenge {
-    /// Where the server describes itself.
+    /// The URL of the server's metadata.
     pub(super) resource_metadata: Option<String>,
-    /// What a token needs to be good for.
+    /// The scopes that a token needs.
     pub(super) scopes: Option<Scopes>,
     /// `invalid_token`, `insufficient_scope`, ….
     pub(super) error: Option<String>,
 }
 
 impl Challenge {
-    /// Reads all challenges for bearers of tokens; of what is said twice the first counts.
+    /// Reads all `Bearer` challenges; the first of duplicate parameters counts.
     pub(super) fn read(headers: &[String]) -> Self {
         let mut challenge = Self::default();
-        for header in headers.iter().take(MOST_HEADERS).filter(|header| header.len() <= LONGEST) {
-            let mut ours = false;
-            for part in Parts(header) {
+        for header in headers.iter().take(MAX_HEADERS).filter(|header| header.len() <= MAX_HEADER_BYTES) {
+            let mut is_bearer = false;
+            for part in ChallengeParts(header) {
                 match part {
-                    Part::Scheme(scheme) => ours = scheme.eq_ignore_ascii_case("bearer"),
-                    Part::Parameter(name, value) if ours => challenge.note(name, value),
-                    Part::Parameter(..) => {}
+                    ChallengePart::Scheme(scheme) => is_bearer = scheme.eq_ignore_ascii_case("bearer"),
+                    ChallengePart::Parameter(name, value) if is_bearer => challenge.set(name, value),
+                    ChallengePart::Parameter(..) => {}
                 }
             }
         }
         challenge
     }
 
-    fn note(&mut self, name: &str, value: String) {
+    fn set(&mut self, name: &str, value: String) {
         match name.to_ascii_lowercase().as_str() {
             "resource_metadata" => _ = self.resource_metadata.get_or_insert(value),
             "error" => _ = self.error.get_or_insert(value),
@@ -49,18 +48,18 @@ impl Challenge {
     }
 }
 
-enum Part<'a> {
+enum ChallengePart<'a> {
     Scheme(&'a str),
     Parameter(&'a str, String),
 }
 
-/// Schemes and parameters of one header, as far as they can be made out.
-struct Parts<'a>(&'a str);
+/// The schemes and parameters of one header, as far as they are valid.
+struct ChallengeParts<'a>(&'a str);
 
-impl<'a> Iterator for Parts<'a> {
-    type Item = Part<'a>;
+impl<'a> Iterator for ChallengeParts<'a> {
+    type Item = ChallengePart<'a>;
 
-    fn next(&mut self) -> Option<Part<'a>> {
+    fn next(&mut self) -> Option<ChallengePart<'a>> {
         let rest = self.0.trim_start_matches([' ', '\t', ',']);
         let word = rest.find(|char: char| !is_token(char)).unwrap_or(rest.len());
         let (word, rest) = rest.split_at(word);
@@ -68,19 +67,19 @@ impl<'a> Iterator for Parts<'a> {
             return None;
         }
         let after = rest.trim_start_matches([' ', '\t']);
-        // A word with blanks before its equals sign is still a parameter; `Basic abc==` is a scheme and its token.
+        // Spaces may precede the equals sign of a parameter; `Basic abc==` is a scheme with its token.
         if let Some(value) = after.strip_prefix('=').filter(|value| !value.starts_with('=')) {
-            let (value, rest) = value_of(value.trim_start_matches([' ', '\t']))?;
+            let (value, rest) = parse_value(value.trim_start_matches([' ', '\t']))?;
             self.0 = rest;
-            return Some(Part::Parameter(word, value));
+            return Some(ChallengePart::Parameter(word, value));
         }
         self.0 = rest.trim_start_matches('=');
-        Some(Part::Scheme(word))
+        Some(ChallengePart::Scheme(word))
     }
 }
 
-/// A quoted string, or all up to the next comma or blank: some servers forget the quotes.
-fn value_of(text: &str) -> Option<(String, &str)> {
+/// A quoted string; or, because some servers omit the quotes, all up to the next comma or space.
+fn parse_value(text: &str) -> Option<(String, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([',', ' ', '\t']).unwrap_or(text.len());
         let (value, rest) = text.split_at(end);
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bearers_challenge_is_found_among_others() {
+    fn bearer_challenge_is_found_among_others() {
         let url = "https://mcp.example.com/.well-known/oauth-protected-resource";
         for header in [
             format!(
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_said_twice_the_first_counts() {
+    fn first_of_duplicate_parameters_counts() {
         let headers = [
             "Basic realm=x",
             "Bearer scope=\"\", scope=\"a\", scope=\"b\"",
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn rude_headers_say_nothing_and_break_nothing() {
+    fn invalid_headers_are_ignored() {
         for header in [
             "",
             "Bearer",

@@ -1,181 +1,186 @@
-//! From a server to the one who gives out its tokens.
+//! Finds the authorization server of a server.
 
 use url::Url;
 
 use super::challenge::Challenge;
-use super::fetch::{Fetch, Look};
-use super::metadata::{AuthorizationServer, ResourceMetadata};
+use super::errors::{quote, unauthorized};
+use super::fetch::{Fetch, FetchedDocument};
+use super::metadata::{AuthorizationServer, ServerMetadata};
 use super::scopes::Scopes;
-use super::words::{refused, said};
 use crate::client::{ClientError, McpError};
 
-/// Who gives out a server's tokens, and what to ask for.
+/// A server's authorization server, and what to request from it.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct Discovered {
     pub(super) server: AuthorizationServer,
-    /// What the token is for.
+    /// The resource that tokens are for.
     pub(super) resource: String,
-    /// What the server says that tokens are usually asked for.
+    /// The scopes that the server's metadata names.
     pub(super) scopes: Option<Scopes>,
 }
 
-/// Finds out who gives out the tokens. If `known` is among them it is that one, also if it is down at the moment: what it
-/// gave out is not to be lost over that.
+/// Finds the authorization server. If `known` is among several, only that one is used, even if it is down, because the
+/// stored tokens are its.
 pub(super) fn discover(
     fetch: &Fetch,
     challenge: &Challenge,
     known: Option<&str>,
-) -> Result<Found, ClientError> {
-    let mut missed = Vec::new();
-    let Some(resource) = resource_metadata(fetch, challenge, &mut missed)? else {
-        return older(fetch, missed);
+) -> Result<Discovered, ClientError> {
+    let mut misses = Vec::new();
+    let Some(metadata) = server_metadata(fetch, challenge, &mut misses)? else {
+        return discover_on_host(fetch, misses);
     };
     let is_known = |issuer: &&String| Some(issuer.as_str()) == known;
-    let still = resource.issuers.iter().any(|issuer| is_known(&issuer));
-    let mut failed = None;
-    for issuer in resource.issuers.iter().filter(|issuer| !still || is_known(issuer)) {
+    let has_known = metadata.issuers.iter().any(|issuer| is_known(&issuer));
+    let mut first_error = None;
+    for issuer in metadata.issuers.iter().filter(|issuer| !has_known || is_known(issuer)) {
         match authorization_server(fetch, issuer) {
-            Ok(server) => return Ok(Found { server, resource: resource.resource, scopes: resource.scopes }),
-            Err(error) => failed = failed.or(Some(error)),
+            Ok(server) => {
+                return Ok(Discovered { server, resource: metadata.resource, scopes: metadata.scopes });
+            }
+            Err(error) => first_error = first_error.or(Some(error)),
         }
     }
-    Err(failed.unwrap_or_else(|| {
-        refused(format!("{} wants a token and names nobody who gives them out", fetch.home.resource()))
+    Err(first_error.unwrap_or_else(|| {
+        let server = fetch.resource.identifier();
+        unauthorized(format!("{server} requires a token but names no authorization server"))
     }))
 }
 
-/// The server's own words, from where it says or from where they usually are.
-fn resource_metadata(
+/// A URL without a usable document: why, and whether that may be temporary.
+type Miss = (String, bool);
+
+/// The server's metadata, from the URL in the challenge or from a well-known one.
+fn server_metadata(
     fetch: &Fetch,
     challenge: &Challenge,
-    missed: &mut Vec<(String, bool)>,
-) -> Result<Option<ResourceMetadata>, ClientError> {
-    let mut places = Vec::new();
+    misses: &mut Vec<Miss>,
+) -> Result<Option<ServerMetadata>, ClientError> {
+    let mut urls = Vec::new();
     if let Some(named) = &challenge.resource_metadata {
-        match fetch.home.admits(named) {
-            Ok(url) => places.push(url),
-            // A server behind a proxy often has a wrong idea of its own address; where it usually is may still do.
-            Err(why) => missed.push((format!("{}: {why}", said(named)), false)),
+        match fetch.resource.check_url(named) {
+            Ok(url) => urls.push(url),
+            // A server behind a proxy may name a wrong URL; the well-known one is tried, too.
+            Err(why) => misses.push((format!("{}: {why}", quote(named)), false)),
         }
     }
-    for place in well_known(fetch.home.url(), "oauth-protected-resource") {
-        if !places.contains(&place) {
-            places.push(place);
+    for url in well_known(fetch.resource.url(), "oauth-protected-resource") {
+        if !urls.contains(&url) {
+            urls.push(url);
         }
     }
-    for place in places {
-        match fetch.look(&place)? {
-            Look::Document(document) => match ResourceMetadata::read(document, &place, &fetch.home) {
-                // Some hosts have an answer for every address.
-                Err(error) if error.kind == McpError::InvalidMessage => missed.push((error.message, false)),
+    for url in urls {
+        match fetch.get_document(&url)? {
+            FetchedDocument::Found(document) => match ServerMetadata::read(document, &url, &fetch.resource) {
+                // Some hosts answer every URL with a page.
+                Err(error) if error.kind == McpError::InvalidMessage => misses.push((error.message, false)),
                 read => return read.map(Some),
             },
-            Look::Nothing { why, broken } => missed.push((why, broken)),
+            FetchedDocument::Missing { why, is_temporary } => misses.push((why, is_temporary)),
         }
     }
     Ok(None)
 }
 
-/// What the one that is called `issuer` says of itself.
+/// The metadata of `issuer`.
 fn authorization_server(fetch: &Fetch, issuer: &str) -> Result<AuthorizationServer, ClientError> {
-    let cannot =
-        |why: &str| refused(format!("the authorization server {} cannot be asked: {why}", said(issuer)));
-    let url = fetch.home.admits(issuer).map_err(|why| cannot(&why))?;
-    if url.query().is_some() {
-        return Err(cannot("its name has a query"));
+    let invalid =
+        |why: &str| unauthorized(format!("the authorization server {} cannot be used: {why}", quote(issuer)));
+    let issuer_url = fetch.resource.check_url(issuer).map_err(|why| invalid(&why))?;
+    if issuer_url.query().is_some() {
+        return Err(invalid("its name has a query"));
     }
-    let mut missed = Vec::new();
-    for place in metadata_places(&url) {
-        match fetch.look(&place)? {
-            Look::Document(document) => {
-                match AuthorizationServer::read(document, &place, issuer, false, &fetch.home) {
-                    Err(error) if error.kind == McpError::InvalidMessage => missed.push(error.message),
+    let mut misses = Vec::new();
+    for url in metadata_urls(&issuer_url) {
+        match fetch.get_document(&url)? {
+            FetchedDocument::Found(document) => {
+                match AuthorizationServer::read(document, &url, issuer, false, &fetch.resource) {
+                    Err(error) if error.kind == McpError::InvalidMessage => misses.push(error.message),
                     read => return read,
                 }
             }
-            Look::Nothing { why, .. } => missed.push(why),
+            FetchedDocument::Missing { why, .. } => misses.push(why),
         }
     }
     Err(ClientError::unreachable(format!(
-        "the authorization server {} does not describe itself ({})",
-        said(issuer),
-        missed.join("; ")
+        "the authorization server {} has no metadata ({})",
+        quote(issuer),
+        misses.join("; ")
     )))
 }
 
-/// The way of 2025-03-26: the server's own host gives out its tokens.
-fn older(fetch: &Fetch, mut missed: Vec<(String, bool)>) -> Result<Found, ClientError> {
-    let origin = fetch.home.origin();
-    let place =
+/// Version 2025-03-26: the server's own host is its authorization server.
+fn discover_on_host(fetch: &Fetch, mut misses: Vec<Miss>) -> Result<Discovered, ClientError> {
+    let origin = fetch.resource.origin();
+    let origin_url =
         Url::parse(&origin).map_err(|error| ClientError::invalid_message(format!("{origin}: {error}")))?;
-    let found = |server| Ok(Found { server, resource: fetch.home.resource(), scopes: None });
-    for place in metadata_places(&place) {
-        match fetch.look(&place)? {
-            Look::Document(document) => {
-                match AuthorizationServer::read(document, &place, &origin, true, &fetch.home) {
+    let discovered = |server| Ok(Discovered { server, resource: fetch.resource.identifier(), scopes: None });
+    for url in metadata_urls(&origin_url) {
+        match fetch.get_document(&url)? {
+            FetchedDocument::Found(document) => {
+                match AuthorizationServer::read(document, &url, &origin, true, &fetch.resource) {
                     Err(error) if error.kind == McpError::InvalidMessage => {
-                        missed.push((error.message, false));
+                        misses.push((error.message, false));
                     }
-                    read => return found(read?),
+                    read => return discovered(read?),
                 }
             }
-            Look::Nothing { why, broken } => missed.push((why, broken)),
+            FetchedDocument::Missing { why, is_temporary } => misses.push((why, is_temporary)),
         }
     }
-    // What is broken now may be there later, and would then say otherwise.
-    if missed.iter().any(|(_, broken)| *broken) {
-        let missed: Vec<_> = missed.into_iter().map(|(why, _)| why).collect();
+    // A document that is temporarily unavailable could name another authorization server.
+    if misses.iter().any(|(_, is_temporary)| *is_temporary) {
+        let misses: Vec<_> = misses.into_iter().map(|(why, _)| why).collect();
         return Err(ClientError::unreachable(format!(
-            "{} wants a token, and who gives them out could not be found: {}",
-            fetch.home.resource(),
-            missed.join("; ")
+            "{} requires a token, and its authorization server was not found: {}",
+            fetch.resource.identifier(),
+            misses.join("; ")
         )));
     }
-    found(AuthorizationServer::silent(&origin)?)
+    discovered(AuthorizationServer::without_metadata(&origin)?)
 }
 
-/// Where the document of that name is: for the path, then for the whole host.
+/// The well-known URLs of a document: with the path of `url`, then without.
 fn well_known(url: &Url, name: &str) -> Vec<Url> {
-    let at = |path: &str| {
-        let mut place = url.clone();
-        place.set_query(None);
-        place.set_fragment(None);
-        place.set_path(&format!("/.well-known/{name}{path}"));
-        place
+    let with_path = |path: &str| {
+        let mut well_known = url.clone();
+        well_known.set_query(None);
+        well_known.set_fragment(None);
+        well_known.set_path(&format!("/.well-known/{name}{path}"));
+        well_known
     };
-    let path = url.path().trim_end_matches('/');
-    let mut places = vec![at(path), at("")];
-    places.dedup();
-    places
+    let mut urls = vec![with_path(url.path().trim_end_matches('/')), with_path("")];
+    urls.dedup();
+    urls
 }
 
-/// Where an authorization server describes itself, in the order to look.
-fn metadata_places(issuer: &Url) -> Vec<Url> {
+/// The URLs of an issuer's metadata, in the order of the specification.
+fn metadata_urls(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
-    let at = |path: String| {
-        let mut place = issuer.clone();
-        place.set_path(&path);
-        place
+    let with_path = |path: String| {
+        let mut url = issuer.clone();
+        url.set_path(&path);
+        url
     };
-    let mut places = vec![
-        at(format!("/.well-known/oauth-authorization-server{path}")),
-        at(format!("/.well-known/openid-configuration{path}")),
-        at(format!("{path}/.well-known/openid-configuration")),
+    let mut urls = vec![
+        with_path(format!("/.well-known/oauth-authorization-server{path}")),
+        with_path(format!("/.well-known/openid-configuration{path}")),
+        with_path(format!("{path}/.well-known/openid-configuration")),
     ];
-    places.dedup();
-    places
+    urls.dedup();
+    urls
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn texts(places: &[Url]) -> Vec<&str> {
-        places.iter().map(Url::as_str).collect()
+    fn texts(urls: &[Url]) -> Vec<&str> {
+        urls.iter().map(Url::as_str).collect()
     }
 
     #[test]
-    fn a_server_is_described_for_its_path_and_for_its_host() {
+    fn server_metadata_is_looked_for_with_and_without_the_path() {
         let at = |url: &str| well_known(&Url::parse(url).unwrap(), "oauth-protected-resource");
         assert_eq!(
             texts(&at("https://h.example/public/mcp?x=1")),
@@ -191,8 +196,8 @@ mod tests {
     }
 
     #[test]
-    fn an_authorization_server_is_looked_for_in_the_order_of_the_specification() {
-        let at = |url: &str| metadata_places(&Url::parse(url).unwrap());
+    fn issuer_metadata_is_looked_for_in_the_order_of_the_specification() {
+        let at = |url: &str| metadata_urls(&Url::parse(url).unwrap());
         assert_eq!(
             texts(&at("https://a.example/tenant1")),
             [

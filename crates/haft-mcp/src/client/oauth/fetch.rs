@@ -1,4 +1,4 @@
-//! Asking a server or an authorization server, through a door that leads to no other place.
+//! HTTP requests to servers and authorization servers, limited to what each may reach.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,84 +6,93 @@ use std::time::Duration;
 use haft_tool::{Cancel, ErrorKind, Http, HttpRequest, HttpResponse, Reach, Redirects, Secret, Value};
 use url::Url;
 
-use super::home::{Home, same_origin};
-use super::words::{passed_on, refused, said};
+use super::errors::{convert, quote, unauthorized};
+use super::resource::{ProtectedResource, same_origin};
 use crate::client::{ClientError, McpError};
 use crate::wire::ProtocolVersion;
 
-/// How long one answer may take.
-const LIMIT: Duration = Duration::from_secs(15);
-/// How much of an answer is read; documents and tokens are far smaller.
-const MOST_BYTES: usize = 256 * 1024;
-/// How many redirects within one origin are followed.
-const MOST_REDIRECTS: usize = 3;
+/// How long one request may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+/// The size of a response; documents and tokens are far smaller.
+const MAX_RESPONSE_BYTES: usize = 256 * 1024;
+/// Redirects within one origin.
+const MAX_REDIRECTS: usize = 3;
+/// The first status code of server errors.
+const MIN_SERVER_ERROR_STATUS: u16 = 500;
 
-/// Makes a door for what one request may reach, or for less. Who gives out a server's tokens is known only when the
-/// server has said so, and it is a stranger who says it.
+/// Makes an HTTP client that can reach only the given hosts. They are known only after untrusted servers have named them.
 pub type HttpFactory = Arc<dyn Fn(Reach, Cancel) -> Arc<dyn Http> + Send + Sync>;
 
-/// The way to everybody who is asked for one server's tokens.
+/// Sends requests about one server's tokens.
 #[derive(Clone)]
 pub(super) struct Fetch {
-    doors: HttpFactory,
-    pub(super) home: Home,
+    http: HttpFactory,
+    pub(super) resource: ProtectedResource,
     pub(super) cancel: Cancel,
 }
 
-/// What was found at a place where a document may be.
-pub(super) enum Look {
-    Document(Value),
-    /// Nothing that can be used, and why; `broken` if it may be there at another time.
-    Nothing {
+/// The outcome of a request for a document.
+pub(super) enum FetchedDocument {
+    Found(Value),
+    /// There is no usable document; `is_temporary` if there may be one later.
+    Missing {
         why: String,
-        broken: bool,
+        is_temporary: bool,
     },
 }
 
 impl Fetch {
-    pub(super) fn new(doors: HttpFactory, home: Home) -> Self {
-        Self { doors, home, cancel: Cancel::new() }
+    pub(super) fn new(http: HttpFactory, resource: ProtectedResource) -> Self {
+        Self { http, resource, cancel: Cancel::new() }
     }
 
-    /// The same for somebody who may lose interest.
-    pub(super) fn until(&self, cancel: &Cancel) -> Self {
+    pub(super) fn with_cancel(&self, cancel: &Cancel) -> Self {
         Self { cancel: cancel.clone(), ..self.clone() }
     }
 
-    /// Looks for a document. Redirects are followed within the origin alone.
-    pub(super) fn look(&self, url: &Url) -> Result<Look, ClientError> {
-        let nothing = |broken: bool, why: String| Ok(Look::Nothing { why: format!("{url}: {why}"), broken });
-        let mut at = url.clone();
-        for _ in 0..=MOST_REDIRECTS {
-            let mut request = HttpRequest::get(at.as_str());
+    /// Requests a document. Follows redirects within its origin only.
+    pub(super) fn get_document(&self, url: &Url) -> Result<FetchedDocument, ClientError> {
+        let missing = |is_temporary: bool, why: String| {
+            Ok(FetchedDocument::Missing { why: format!("{url}: {why}"), is_temporary })
+        };
+        let mut target = url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let mut request = HttpRequest::get(target.as_str());
             request.headers.push(("Accept".to_owned(), "application/json".to_owned()));
-            request
-                .headers
-                .push(("MCP-Protocol-Version".to_owned(), ProtocolVersion::NEWEST.as_str().to_owned()));
-            let response = match self.send(&at, request) {
+            let version = ProtocolVersion::NEWEST.as_str().to_owned();
+            request.headers.push(("MCP-Protocol-Version".to_owned(), version));
+            let response = match self.send(&target, request) {
                 Ok(response) => response,
                 Err(error) if error.kind == McpError::Cancelled => return Err(error),
-                Err(error) => return Ok(Look::Nothing { why: error.message, broken: true }),
+                Err(error) => {
+                    return Ok(FetchedDocument::Missing { why: error.message, is_temporary: true });
+                }
             };
-            if let Some(next) = &response.redirect {
-                match at.join(next) {
-                    Ok(next) if same_origin(&next, url) => at = next,
-                    _ => return nothing(false, format!("it leads elsewhere, to {}", said(next))),
+            if let Some(location) = &response.redirect {
+                match target.join(location) {
+                    Ok(next) if same_origin(&next, url) => target = next,
+                    _ => {
+                        return missing(
+                            false,
+                            format!("it redirects to another origin, {}", quote(location)),
+                        );
+                    }
                 }
                 continue;
             }
             if response.status != 200 {
-                return nothing(response.status >= 500, format!("it answers {}", response.status));
+                let is_temporary = response.status >= MIN_SERVER_ERROR_STATUS;
+                return missing(is_temporary, format!("it answers with status {}", response.status));
             }
-            return match document(&response) {
-                Ok(document) => Ok(Look::Document(document)),
-                Err(why) => nothing(false, why),
+            return match parse_object(&response) {
+                Ok(document) => Ok(FetchedDocument::Found(document)),
+                Err(why) => missing(false, why),
             };
         }
-        nothing(false, "it leads from redirect to redirect".to_owned())
+        missing(false, format!("it redirects more than {MAX_REDIRECTS} times"))
     }
 
-    /// Posts a form, with `secrets` that no error may repeat.
+    /// Posts a form; errors do not repeat the `secrets`.
     pub(super) fn post_form(
         &self,
         url: &Url,
@@ -92,77 +101,71 @@ impl Fetch {
         secrets: &[&Secret],
     ) -> Result<HttpResponse, ClientError> {
         let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
-        let done = self.post(url, "application/x-www-form-urlencoded", headers, body.into_bytes());
-        done.map_err(|error| ClientError { message: cover(&error.message, secrets), ..error })
+        let response = self.post(url, "application/x-www-form-urlencoded", headers, body.into_bytes());
+        response.map_err(|error| ClientError { message: redact(&error.message, secrets), ..error })
     }
 
-    /// Posts a document.
+    /// Posts a JSON document.
     pub(super) fn post_json(&self, url: &Url, document: &Value) -> Result<HttpResponse, ClientError> {
         self.post(url, "application/json", Vec::new(), document.to_string().into_bytes())
     }
 
-    /// A redirect is never followed: it would carry a code or a secret elsewhere.
+    /// Posts without following redirects, which would send a code or a secret elsewhere.
     fn post(
         &self,
         url: &Url,
-        kind: &str,
+        content_type: &str,
         mut headers: Vec<(String, String)>,
         body: Vec<u8>,
     ) -> Result<HttpResponse, ClientError> {
-        headers.push(("Content-Type".to_owned(), kind.to_owned()));
+        headers.push(("Content-Type".to_owned(), content_type.to_owned()));
         headers.push(("Accept".to_owned(), "application/json".to_owned()));
-        let request = HttpRequest {
-            method: "POST".to_owned(),
-            headers,
-            body: Some(body),
-            ..HttpRequest::get(url.as_str())
-        };
+        let (method, body) = ("POST".to_owned(), Some(body));
+        let request = HttpRequest { method, headers, body, ..HttpRequest::get(url.as_str()) };
         let response = self.send(url, request)?;
         match &response.redirect {
             None => Ok(response),
-            Some(next) => Err(ClientError::invalid_message(format!(
-                "{url} sends its callers on to {}; a secret is not taken along, so this authorization server cannot be used",
-                said(next)
+            Some(location) => Err(ClientError::invalid_message(format!(
+                "{url} redirects to {}, which is not followed because the request contains a secret",
+                quote(location)
             ))),
         }
     }
 
     fn send(&self, url: &Url, request: HttpRequest) -> Result<HttpResponse, ClientError> {
         let request = HttpRequest {
-            timeout: LIMIT,
-            keep_bytes: MOST_BYTES,
+            timeout: REQUEST_TIMEOUT,
+            keep_bytes: MAX_RESPONSE_BYTES,
             redirects: Redirects::Never,
             cached: false,
             ..request
         };
-        let door = (self.doors)(self.home.reach(url), self.cancel.clone());
-        let response = door.fetch(&request).map_err(|error| match error.kind {
-            ErrorKind::PermissionDenied => {
-                // How a call is let through is not how a server's host is.
-                let why = error.message.split("; to allow it").next().unwrap_or_default();
-                refused(format!("{url}: {why}; if it is yours, name it among the server's own hosts"))
-            }
-            _ => passed_on(url.as_str(), &error),
+        let http = (self.http)(self.resource.reach(url), self.cancel.clone());
+        let response = http.fetch(&request).map_err(|error| match error.kind {
+            ErrorKind::PermissionDenied => unauthorized(format!(
+                "{url} does not lead to a public host. If the host is yours, add it to the server's hosts."
+            )),
+            _ => convert(url.as_str(), &error),
         })?;
-        if response.more || response.total_bytes > MOST_BYTES as u64 {
+        if response.more || response.total_bytes > MAX_RESPONSE_BYTES as u64 {
             return Err(ClientError::too_large(format!(
-                "{url} answers with more than {MOST_BYTES} bytes; nothing of it was used"
+                "{url} answers with more than {MAX_RESPONSE_BYTES} bytes, the limit"
             )));
         }
         Ok(response)
     }
 }
 
-/// The JSON object that was answered.
-pub(super) fn document(response: &HttpResponse) -> Result<Value, String> {
+/// Parses the JSON object in a response.
+pub(super) fn parse_object(response: &HttpResponse) -> Result<Value, String> {
     match serde_json::from_slice(&response.body) {
-        Ok(document @ Value::Object(_)) => Ok(document),
-        Ok(_) => Err("it answers with JSON that is no object".to_owned()),
-        Err(_) => Err("it answers with something that is no JSON".to_owned()),
+        Ok(object @ Value::Object(_)) => Ok(object),
+        Ok(_) => Err("it answers with JSON that is not an object".to_owned()),
+        Err(_) => Err("its answer is not JSON".to_owned()),
     }
 }
 
-/// `text` without any of `secrets`.
-pub(super) fn cover(text: &str, secrets: &[&Secret]) -> String {
+/// Replaces `secrets` in `text`.
+pub(super) fn redact(text: &str, secrets: &[&Secret]) -> String {
     secrets.iter().fold(text.to_owned(), |text, secret| secret.cover(&text))
 }

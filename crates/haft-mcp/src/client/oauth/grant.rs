@@ -1,4 +1,4 @@
-//! Changing a code, or an older token, for tokens.
+//! Exchanges a code or a refresh token for tokens.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,43 +6,47 @@ use haft_tool::{HttpResponse, Secret, Value, now_ms};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::fetch::{Fetch, cover, document};
-use super::registration::{Method, OAuthClient, spoken};
+use super::errors::{quote, unauthorized};
+use super::fetch::{Fetch, parse_object, redact};
+use super::registration::{AuthMethod, OAuthClient, format_error};
 use super::scopes::Scopes;
-use super::store::{exposed, shown};
-use super::words::{refused, said};
+use super::store::{write_optional_secret, write_secret};
 use crate::client::ClientError;
 
-/// Longer than any token that fits into a header.
-const LONGEST: usize = 32 * 1024;
-/// Longer than any token lasts.
-const TEN_YEARS: u64 = 10 * 365 * 24 * 60 * 60;
+/// The longest token that fits into a header.
+const MAX_TOKEN_BYTES: usize = 32 * 1024;
+/// The longest accepted lifetime of a token: ten years.
+const MAX_LIFETIME_SECONDS: u64 = 10 * 365 * 24 * 60 * 60;
+/// The longest lifetime that is read from a number with a fraction.
+const MAX_FRACTIONAL_SECONDS: f64 = 1e15;
+/// The first status code of server errors.
+const MIN_SERVER_ERROR_STATUS: u16 = 500;
 
-/// What an authorization server gave out for one server.
+/// The tokens for one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Tokens {
-    #[serde(serialize_with = "shown")]
+    #[serde(serialize_with = "write_secret")]
     pub(super) access: Secret,
-    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exposed")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "write_optional_secret")]
     pub(super) refresh: Option<Secret>,
-    /// When the first ends, in seconds since 1970, if that was said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) ends: Option<u64>,
-    /// What was asked for.
+    /// When the access token expires, in seconds since 1970, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "ends")]
+    pub(super) expires: Option<u64>,
+    /// The requested scopes.
     #[serde(default)]
     pub(super) asked: Scopes,
-    /// What was given, if that was said to be something else.
+    /// The granted scopes, if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) granted: Option<Scopes>,
 }
 
 impl Tokens {
-    /// Whether the token lasts for `seconds` more, as far as is known.
+    /// Whether the access token is valid for `seconds` more, as far as is known.
     pub(super) fn lasts(&self, seconds: u64) -> bool {
-        self.ends.is_none_or(|ends| now_ms() / 1000 + seconds < ends)
+        self.expires.is_none_or(|expires| now_ms() / 1000 + seconds < expires)
     }
 
-    /// What the token is good for.
+    /// The scopes of the access token.
     pub(super) fn scopes(&self) -> &Scopes {
         self.granted.as_ref().unwrap_or(&self.asked)
     }
@@ -50,134 +54,133 @@ impl Tokens {
 
 /// Why there are no tokens.
 #[derive(Debug)]
-pub(super) enum Denied {
-    /// The code or the older token is not taken (any more).
+pub(super) enum GrantError {
+    /// The code or the refresh token is rejected.
     Grant(ClientError),
-    /// The authorization server does not know Haft (any more).
+    /// The client is unknown.
     Client(ClientError),
     Other(ClientError),
 }
 
-impl Denied {
-    pub(super) fn error(self) -> ClientError {
+impl GrantError {
+    pub(super) fn into_error(self) -> ClientError {
         match self {
             Self::Grant(error) | Self::Client(error) | Self::Other(error) => error,
         }
     }
 }
 
-/// Where and as whom tokens are asked for, and what they are for.
-pub(super) struct Grant<'a> {
+/// A token endpoint and who requests tokens for what.
+pub(super) struct TokenGrant<'a> {
     pub(super) fetch: &'a Fetch,
     pub(super) endpoint: &'a Url,
     pub(super) client: &'a OAuthClient,
     pub(super) resource: &'a str,
 }
 
-impl Grant<'_> {
-    /// Changes a code.
+impl TokenGrant<'_> {
+    /// Exchanges a code.
     pub(super) fn exchange(
         &self,
         code: &Secret,
         verifier: &Secret,
         redirect: &str,
         asked: Scopes,
-    ) -> Result<Tokens, Denied> {
+    ) -> Result<Tokens, GrantError> {
         let form = [
             ("grant_type", "authorization_code"),
             ("code", code.expose()),
             ("code_verifier", verifier.expose()),
             ("redirect_uri", redirect),
         ];
-        self.ask(&form, &[code, verifier])
-            .and_then(|answer| read(&answer, asked).map_err(|why| self.garbled(&why)))
+        let answer = self.post(&form, &[code, verifier])?;
+        read_tokens(&answer, asked).map_err(|why| self.invalid(&why))
     }
 
-    /// Changes an older token that has a successor.
-    pub(super) fn refresh(&self, old: &Tokens) -> Result<Tokens, Denied> {
+    /// Exchanges the refresh token.
+    pub(super) fn refresh(&self, old: &Tokens) -> Result<Tokens, GrantError> {
         let Some(refresh) = &old.refresh else {
-            return Err(Denied::Grant(refused("the token has ended and cannot be renewed")));
+            return Err(GrantError::Grant(unauthorized("the token has expired and cannot be refreshed")));
         };
         let form = [("grant_type", "refresh_token"), ("refresh_token", refresh.expose())];
-        let answer = self.ask(&form, &[refresh, &old.access])?;
-        let mut tokens = read(&answer, old.asked.clone()).map_err(|why| self.garbled(&why))?;
+        let answer = self.post(&form, &[refresh, &old.access])?;
+        let mut tokens = read_tokens(&answer, old.asked.clone()).map_err(|why| self.invalid(&why))?;
         tokens.granted = tokens.granted.or_else(|| old.granted.clone());
-        // Whoever gives no new one lets the old one stand.
+        // Without a new refresh token the old one stays valid.
         tokens.refresh = tokens.refresh.or_else(|| old.refresh.clone());
         Ok(tokens)
     }
 
-    fn ask(&self, form: &[(&str, &str)], secrets: &[&Secret]) -> Result<Value, Denied> {
+    fn post(&self, form: &[(&str, &str)], secrets: &[&Secret]) -> Result<Value, GrantError> {
         let OAuthClient { id, secret, method, .. } = self.client;
         let mut form = form.to_vec();
         form.push(("resource", self.resource));
         let mut headers = Vec::new();
-        let known = secret.as_ref().map_or("", Secret::expose);
+        let client_secret = secret.as_ref().map_or("", Secret::expose);
         match method {
-            Method::Basic => headers.push(("Authorization".to_owned(), basic(id, known))),
-            Method::Post => form.extend([("client_id", id.as_str()), ("client_secret", known)]),
-            Method::None => form.push(("client_id", id)),
+            AuthMethod::Basic => headers.push(("Authorization".to_owned(), basic_auth(id, client_secret))),
+            AuthMethod::Post => form.extend([("client_id", id.as_str()), ("client_secret", client_secret)]),
+            AuthMethod::None => form.push(("client_id", id)),
         }
-        let hidden: Vec<&Secret> = secrets.iter().copied().chain(secret).collect();
-        let response = self.fetch.post_form(self.endpoint, headers, &form, &hidden).map_err(Denied::Other)?;
+        let secrets: Vec<&Secret> = secrets.iter().copied().chain(secret).collect();
+        let response =
+            self.fetch.post_form(self.endpoint, headers, &form, &secrets).map_err(GrantError::Other)?;
         if response.status == 200 {
-            return document(&response).map_err(|why| self.garbled(&why));
+            return parse_object(&response).map_err(|why| self.invalid(&why));
         }
-        Err(self.denied(&response, &hidden))
+        Err(self.refused(&response, &secrets))
     }
 
-    fn denied(&self, response: &HttpResponse, hidden: &[&Secret]) -> Denied {
-        let answer = document(response).unwrap_or_default();
-        let words = cover(&spoken(&answer), hidden);
-        let error = refused(format!("{} gives no token ({}{words})", self.endpoint, response.status));
+    fn refused(&self, response: &HttpResponse, secrets: &[&Secret]) -> GrantError {
+        let answer = parse_object(response).unwrap_or_default();
+        let why = redact(&format_error(&answer), secrets);
+        let error = unauthorized(format!("{} issued no token ({}{why})", self.endpoint, response.status));
         match answer["error"].as_str() {
-            Some("invalid_grant") => Denied::Grant(error),
-            Some("invalid_client" | "unauthorized_client") => Denied::Client(error),
-            _ if response.status >= 500 => Denied::Other(ClientError::unreachable(error.message)),
-            _ => Denied::Other(error),
+            Some("invalid_grant") => GrantError::Grant(error),
+            Some("invalid_client" | "unauthorized_client") => GrantError::Client(error),
+            _ if response.status >= MIN_SERVER_ERROR_STATUS => {
+                GrantError::Other(ClientError::unreachable(error.message))
+            }
+            _ => GrantError::Other(error),
         }
     }
 
-    fn garbled(&self, why: &str) -> Denied {
-        let endpoint = self.endpoint;
-        Denied::Other(ClientError::invalid_message(format!(
-            "{endpoint} gives a token that cannot be used: {why}"
-        )))
+    fn invalid(&self, why: &str) -> GrantError {
+        let why = format!("{} issued an invalid token: {why}", self.endpoint);
+        GrantError::Other(ClientError::invalid_message(why))
     }
 }
 
-/// Names and secrets are encoded before they are joined, so that a colon in one of them stays there.
-fn basic(id: &str, secret: &str) -> String {
+/// HTTP Basic authentication; both parts are encoded, so that they may contain a colon.
+fn basic_auth(id: &str, secret: &str) -> String {
     let encode = |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     format!("Basic {}", STANDARD.encode(format!("{}:{}", encode(id), encode(secret))))
 }
 
-fn read(answer: &Value, asked: Scopes) -> Result<Tokens, String> {
+fn read_tokens(answer: &Value, asked: Scopes) -> Result<Tokens, String> {
     let text = |name: &str| answer[name].as_str().filter(|text| !text.is_empty());
     let access = text("access_token").ok_or("it has no access_token")?;
-    let kind = text("token_type").ok_or("it has no token_type")?;
-    if !kind.eq_ignore_ascii_case("bearer") {
-        return Err(format!("its type is {}, and only Bearer is spoken here", said(kind)));
+    let token_type = text("token_type").ok_or("it has no token_type")?;
+    if !token_type.eq_ignore_ascii_case("bearer") {
+        return Err(format!("its type is {}, but only Bearer is supported", quote(token_type)));
     }
-    // It goes into a header.
-    if access.len() > LONGEST || !access.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("it is too long or has characters that headers have not".to_owned());
+    if access.len() > MAX_TOKEN_BYTES || !access.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("it is too long or contains characters that a header cannot contain".to_owned());
     }
-    let refresh = text("refresh_token").filter(|token| token.len() <= LONGEST).map(Secret::new);
-    let granted = answer["scope"]
-        .as_str()
-        .map(Scopes::parse)
-        .filter(|granted| !granted.is_empty() && *granted != asked);
-    let ends = lasting(&answer["expires_in"]).map(|seconds| now_ms() / 1000 + seconds.min(TEN_YEARS));
-    Ok(Tokens { access: Secret::new(access), refresh, ends, asked, granted })
+    let refresh = text("refresh_token").filter(|token| token.len() <= MAX_TOKEN_BYTES).map(Secret::new);
+    let granted = answer["scope"].as_str().map(Scopes::parse);
+    let granted = granted.filter(|granted| !granted.is_empty() && *granted != asked);
+    let lifetime = read_seconds(&answer["expires_in"]).map(|seconds| seconds.min(MAX_LIFETIME_SECONDS));
+    let expires = lifetime.map(|lifetime| now_ms() / 1000 + lifetime);
+    Ok(Tokens { access: Secret::new(access), refresh, expires, asked, granted })
 }
 
-/// Seconds as a number, also where they are written as text or with a fraction.
-fn lasting(value: &Value) -> Option<u64> {
+/// Seconds as a number, also from a string or with a fraction.
+fn read_seconds(value: &Value) -> Option<u64> {
     let text = value.as_str().and_then(|text| text.trim().parse().ok());
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just before")]
-    let whole =
-        || value.as_f64().filter(|seconds| (0.0..1e15).contains(seconds)).map(|seconds| seconds as u64);
+    let range = 0.0..MAX_FRACTIONAL_SECONDS;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the range")]
+    let whole = || value.as_f64().filter(|seconds| range.contains(seconds)).map(|seconds| seconds as u64);
     text.or_else(|| value.as_u64()).or_else(whole)
 }
 
@@ -187,27 +190,27 @@ mod tests {
     use haft_tool::json;
 
     fn access(answer: &Value) -> Result<Tokens, String> {
-        read(answer, Scopes::parse("a"))
+        read_tokens(answer, Scopes::parse("a"))
     }
 
     #[test]
-    fn a_token_is_read_with_all_that_is_said_of_it() {
+    fn token_is_read_with_all_fields() {
         let now = now_ms() / 1000;
         let answer = json!({"access_token": "t", "token_type": "bEaReR", "expires_in": 60, "refresh_token": "r", "scope": "a b"});
         let tokens = access(&answer).unwrap();
         assert_eq!((tokens.access.expose(), tokens.refresh.unwrap().expose()), ("t", "r"));
         assert_eq!(tokens.granted, Some(Scopes::parse("a b")));
-        assert!((now + 60..now + 120).contains(&tokens.ends.unwrap()));
+        assert!((now + 60..now + 120).contains(&tokens.expires.unwrap()));
     }
 
     #[test]
-    fn odd_times_are_understood_or_left_out() {
+    fn unusual_lifetimes_are_read_or_ignored() {
         let ends = |expires: Value| {
             let answer = json!({"access_token": "t", "token_type": "Bearer", "expires_in": expires});
-            access(&answer).unwrap().ends.map(|ends| ends.saturating_sub(now_ms() / 1000))
+            access(&answer).unwrap().expires.map(|ends| ends.saturating_sub(now_ms() / 1000))
         };
         for (expires, least) in
-            [(json!("3600"), 3500), (json!(3600.9), 3500), (json!(u64::MAX), TEN_YEARS - 60)]
+            [(json!("3600"), 3500), (json!(3600.9), 3500), (json!(u64::MAX), MAX_LIFETIME_SECONDS - 60)]
         {
             assert!(ends(expires.clone()).is_some_and(|left| left >= least), "{expires}");
         }
@@ -217,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_no_token() {
+    fn invalid_token_is_refused() {
         for answer in [
             json!({}),
             json!({"access_token": "t"}),
@@ -227,14 +230,14 @@ mod tests {
             json!({"access_token": "t\r\nX-Evil: 1", "token_type": "Bearer"}),
             json!({"access_token": "t t", "token_type": "Bearer"}),
             json!({"access_token": "\u{e9}", "token_type": "Bearer"}),
-            json!({"access_token": "t".repeat(LONGEST + 1), "token_type": "Bearer"}),
+            json!({"access_token": "t".repeat(MAX_TOKEN_BYTES + 1), "token_type": "Bearer"}),
         ] {
             assert!(access(&answer).is_err(), "{answer}");
         }
     }
 
     #[test]
-    fn a_colon_in_a_name_stays_in_the_name() {
-        assert_eq!(basic("a:b", "c d"), format!("Basic {}", STANDARD.encode("a%3Ab:c+d")));
+    fn colon_in_a_client_id_is_encoded() {
+        assert_eq!(basic_auth("a:b", "c d"), format!("Basic {}", STANDARD.encode("a%3Ab:c+d")));
     }
 }

@@ -1,32 +1,30 @@
-//! Tokens for servers that do not answer everybody: OAuth 2.1 as every revision of MCP wants it.
+//! Access tokens by OAuth 2.1, as all versions of MCP specify it.
 //!
-//! A server that turns a request down says who gives out its tokens ([`discovery`]); Haft makes itself known there
-//! ([`registration`]), sends the user there with the browser and takes the answer on loopback ([`flow`]), changes the code
-//! for tokens ([`grant`]) and keeps them for this user alone ([`store`]). [`Authorizer`] holds them, [`renewal`] gets others.
+//! A server that rejects a request names its authorization server ([`discovery`]). Haft registers there
+//! ([`registration`]), sends the user's browser there and receives the code on loopback ([`flow`]), exchanges the code for
+//! tokens ([`grant`]) and stores them in a private file ([`store`]). [`Authorizer`] holds them, [`renewal`] replaces them.
 //!
-//! Everything a server or an authorization server says is hostile until it is checked: where it may send Haft and the
-//! browser ([`home`]), for whom a token is, and who gave it out.
+//! Everything that servers say is untrusted until it is checked: the URLs that Haft and the browser are sent to
+//! ([`resource`]), whom a token is for, and who issued it.
 
 mod authorizer;
+mod browser;
 mod callback;
 mod challenge;
 mod discovery;
+mod errors;
 mod fetch;
 mod flow;
 mod grant;
-mod home;
 mod metadata;
-mod opener;
-mod proof;
+mod pkce;
 mod registration;
 mod renewal;
+mod resource;
 mod scopes;
 mod store;
-#[cfg(test)]
-mod tests;
-mod words;
 
 pub use authorizer::{Authorizer, OAuthOptions};
+pub use browser::BrowserOpener;
 pub use fetch::HttpFactory;
-pub use opener::BrowserOpener;
 pub use registration::RegisteredClient;

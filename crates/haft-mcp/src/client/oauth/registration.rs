@@ -1,4 +1,4 @@
-//! How Haft is known to an authorization server: as the user registered it, by a document, or by registering itself.
+//! Haft's identity at an authorization server: registered by the user, by a metadata document, or by Haft itself.
 
 use std::fmt;
 
@@ -6,34 +6,34 @@ use haft_tool::{Secret, Value, json, now_ms};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::fetch::{Fetch, document};
+use super::errors::{quote, unauthorized};
+use super::fetch::{Fetch, parse_object};
 use super::metadata::AuthorizationServer;
 use super::scopes::Scopes;
-use super::store::exposed;
-use super::words::{refused, said};
+use super::store::write_optional_secret;
 use crate::client::ClientError;
 
-/// Longer than any name or secret of a client.
-const LONGEST: usize = 4096;
+/// The longest accepted client id or secret.
+const MAX_CREDENTIAL_BYTES: usize = 4096;
 
 /// A client that the user registered with an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegisteredClient {
-    /// Its name there.
+    /// The client id.
     pub id: String,
-    /// Its secret, if it has one.
+    /// The client secret.
     pub secret: Option<Secret>,
-    /// Who it was registered with. Not named, it is the first one that the server names.
+    /// The authorization server; `None` is the first one that the server names.
     pub issuer: Option<String>,
-    /// The redirect it was registered with: `http` to `127.0.0.1` or `localhost`. Not named, it is
-    /// `http://127.0.0.1/callback` at a port that is free, which is what the standard for native programs wants.
+    /// The registered redirect URI: `http` to `127.0.0.1` or `localhost`. `None` is `http://127.0.0.1/callback` at a free
+    /// port, as the standard for native applications specifies.
     pub redirect: Option<Url>,
 }
 
-/// How a client proves who it is when it changes a code for tokens.
+/// How a client authenticates at the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Method {
-    /// Not at all: whoever has the code and its verifier is the one.
+pub(super) enum AuthMethod {
+    /// Not at all: the code and its verifier are enough.
     #[serde(rename = "none")]
     None,
     #[serde(rename = "client_secret_basic")]
@@ -42,12 +42,12 @@ pub(super) enum Method {
     Post,
 }
 
-impl Method {
-    fn parse(word: &str) -> Option<Self> {
-        [Self::None, Self::Basic, Self::Post].into_iter().find(|method| method.word() == word)
+impl AuthMethod {
+    fn parse(name: &str) -> Option<Self> {
+        [Self::None, Self::Basic, Self::Post].into_iter().find(|method| method.as_str() == name)
     }
 
-    const fn word(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Basic => "client_secret_basic",
@@ -55,87 +55,91 @@ impl Method {
         }
     }
 
-    /// The way for a client that has a secret or has none, where `methods` are taken; nothing is said if they are not.
-    fn choose(methods: Option<&[String]>, secret: bool) -> Self {
-        let takes =
-            |method: Self| methods.is_none_or(|methods| methods.iter().any(|word| word == method.word()));
-        match (secret, methods) {
+    /// Whether it is among the `supported` methods; all are if the authorization server has no metadata.
+    fn is_supported(self, supported: Option<&[String]>) -> bool {
+        supported.is_none_or(|supported| supported.iter().any(|name| name == self.as_str()))
+    }
+
+    /// The method for a client with or without a secret.
+    fn choose(supported: Option<&[String]>, has_secret: bool) -> Self {
+        match (has_secret, supported) {
             (false, _) => Self::None,
             (true, None) => Self::Post,
             (true, Some(_)) => [Self::Basic, Self::Post, Self::None]
                 .into_iter()
-                .find(|method| takes(*method))
+                .find(|method| method.is_supported(supported))
                 .unwrap_or(Self::Basic),
         }
     }
 }
 
-impl fmt::Display for Method {
+impl fmt::Display for AuthMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }
 
-/// Haft, as one authorization server knows it.
+/// Haft as a client of one authorization server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OAuthClient {
     pub(super) id: String,
-    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exposed")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "write_optional_secret")]
     pub(super) secret: Option<Secret>,
-    pub(super) method: Method,
-    /// The redirect that it registered itself with.
+    pub(super) method: AuthMethod,
+    /// The redirect URI of Haft's own registration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) redirect: Option<String>,
-    /// What it may ask for, if that was said.
+    /// The scopes that it may request, if that was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) scopes: Option<Scopes>,
-    /// When its secret ends, in seconds since 1970.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) ends: Option<u64>,
+    /// When its secret expires, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "ends")]
+    pub(super) expires: Option<u64>,
     /// Whether the user registered it.
-    #[serde(default)]
-    pub(super) by_hand: bool,
+    #[serde(default, rename = "by_hand")]
+    pub(super) is_users: bool,
 }
 
 impl OAuthClient {
-    /// The one that the user registered.
-    pub(super) fn registered(
-        known: &RegisteredClient,
+    /// The client that the user registered.
+    pub(super) fn from_registered(
+        registered: &RegisteredClient,
         server: &AuthorizationServer,
     ) -> Result<Self, ClientError> {
-        if let Some(issuer) = known.issuer.as_ref().filter(|issuer| **issuer != server.issuer) {
-            return Err(refused(format!(
-                "the client {} is registered with {issuer}, and the server now names {}; register it there, or correct its \
-                 issuer",
-                said(&known.id),
-                said(&server.issuer)
+        if let Some(issuer) = registered.issuer.as_ref().filter(|issuer| **issuer != server.issuer) {
+            return Err(unauthorized(format!(
+                "the client {} is registered with {issuer}, but the server now names {}. Register it there, or correct its \
+                 issuer.",
+                quote(&registered.id),
+                quote(&server.issuer)
             )));
         }
-        let method = Method::choose(server.methods.as_deref(), known.secret.is_some());
-        Ok(Self { method, ..Self::public(&known.id) }.with_secret_of(known))
+        let method = AuthMethod::choose(server.methods.as_deref(), registered.secret.is_some());
+        Ok(Self { method, ..Self::public(&registered.id) }.with_secret_of(registered))
     }
 
-    /// The same with the secret that the user keeps elsewhere; it is never written down beside the tokens.
-    pub(super) fn with_secret_of(self, known: &RegisteredClient) -> Self {
-        Self { secret: known.secret.clone(), by_hand: true, ..self }
+    /// Adds the user's secret, which is never stored with the tokens.
+    pub(super) fn with_secret_of(self, registered: &RegisteredClient) -> Self {
+        Self { secret: registered.secret.clone(), is_users: true, ..self }
     }
 
-    /// The one that a document at `url` describes.
-    pub(super) fn documented(url: &Url) -> Self {
+    /// The client that the metadata document at `url` describes.
+    pub(super) fn from_document(url: &Url) -> Self {
         Self::public(url.as_str())
     }
 
     fn public(id: &str) -> Self {
-        let (secret, redirect, scopes, ends) = (None, None, None, None);
-        Self { id: id.to_owned(), secret, method: Method::None, redirect, scopes, ends, by_hand: false }
+        let (secret, redirect, scopes, expires) = (None, None, None, None);
+        let method = AuthMethod::None;
+        Self { id: id.to_owned(), secret, method, redirect, scopes, expires, is_users: false }
     }
 
-    /// Whether it registered itself and can be used again, to ask for `scopes`.
-    pub(super) fn still_good(&self, scopes: &Scopes) -> bool {
+    /// Whether Haft registered it and it can still request `scopes`.
+    pub(super) fn is_usable(&self, scopes: &Scopes) -> bool {
         let now = now_ms() / 1000;
         self.redirect.is_some()
-            && self.ends.is_none_or(|ends| now < ends)
-            && self.scopes.as_ref().is_none_or(|known| known.cover(scopes))
+            && self.expires.is_none_or(|expires| now < expires)
+            && self.scopes.as_ref().is_none_or(|known| known.covers(scopes))
     }
 
     /// Registers with `server`.
@@ -147,44 +151,42 @@ impl OAuthClient {
         scopes: &Scopes,
     ) -> Result<Self, ClientError> {
         let Some(endpoint) = &server.registration else {
-            return Err(refused(format!(
-                "{} takes no clients that register themselves; register Haft there by hand and give its client id",
-                said(&server.issuer)
+            return Err(unauthorized(format!(
+                "{} does not support automatic registration. Register Haft there and configure its client id.",
+                quote(&server.issuer)
             )));
         };
-        // A program on somebody's machine keeps no secret from its user, so it asks for none where that is possible.
-        let takes = |method: &Method| {
-            server.methods.as_ref().is_none_or(|methods| methods.iter().any(|word| word == method.word()))
-        };
-        let method =
-            [Method::None, Method::Basic, Method::Post].into_iter().find(takes).unwrap_or(Method::None);
-        let mut wish = json!({
+        // A program on the user's machine cannot keep a secret from its user, so it prefers to have none.
+        let method = [AuthMethod::None, AuthMethod::Basic, AuthMethod::Post]
+            .into_iter()
+            .find(|method| method.is_supported(server.methods.as_deref()))
+            .unwrap_or(AuthMethod::None);
+        let mut request = json!({
             "client_name": name,
             "redirect_uris": [redirect],
             "grant_types": ["authorization_code", "refresh_token"],
             "response_types": ["code"],
-            "token_endpoint_auth_method": method.word(),
+            "token_endpoint_auth_method": method.as_str(),
             "application_type": "native",
         });
         if !scopes.is_empty() {
-            wish["scope"] = scopes.to_string().into();
+            request["scope"] = scopes.to_string().into();
         }
-        let response = fetch.post_json(endpoint, &wish)?;
-        let answer = document(&response);
+        let response = fetch.post_json(endpoint, &request)?;
+        let answer = parse_object(&response);
         if !matches!(response.status, 200 | 201) {
-            let words = answer.ok().map(|answer| spoken(&answer)).unwrap_or_default();
-            return Err(refused(format!(
-                "{endpoint} did not register Haft ({}{words}); register it there by hand and give its client id",
+            let error = answer.ok().map(|answer| format_error(&answer)).unwrap_or_default();
+            return Err(unauthorized(format!(
+                "{endpoint} did not register Haft ({}{error}). Register it there and configure its client id.",
                 response.status
             )));
         }
         let answer = answer.map_err(|why| ClientError::invalid_message(format!("{endpoint}: {why}")))?;
-        let client = Self::read(answer, server, redirect).map_err(|why| {
+        Self::read(answer, server, redirect).map_err(|why| {
             ClientError::invalid_message(format!(
-                "{endpoint} registered Haft with an answer that cannot be used: {why}"
+                "{endpoint} answered the registration with an invalid client: {why}"
             ))
-        })?;
-        Ok(client)
+        })
     }
 
     fn read(answer: Value, server: &AuthorizationServer, redirect: &str) -> Result<Self, String> {
@@ -196,23 +198,22 @@ impl OAuthClient {
             token_endpoint_auth_method: Option<String>,
             scope: Option<String>,
         }
-        let wire: Wire = serde_json::from_value(answer).map_err(|error| said(&error.to_string()))?;
+        let wire: Wire = serde_json::from_value(answer).map_err(|error| quote(&error.to_string()))?;
         let secret = wire.client_secret.filter(|secret| !secret.expose().is_empty());
-        let long = |text: &str| text.len() > LONGEST;
+        let is_long = |text: &str| text.len() > MAX_CREDENTIAL_BYTES;
         if wire.client_id.is_empty()
-            || long(&wire.client_id)
-            || secret.as_ref().is_some_and(|secret| long(secret.expose()))
+            || is_long(&wire.client_id)
+            || secret.as_ref().is_some_and(|secret| is_long(secret.expose()))
         {
             return Err("its client id or secret is empty or too long".to_owned());
         }
         let method = match wire.token_endpoint_auth_method {
-            None => Method::choose(server.methods.as_deref(), secret.is_some()),
-            Some(word) => {
-                Method::parse(&word).ok_or_else(|| format!("Haft cannot prove itself by {}", said(&word)))?
-            }
+            None => AuthMethod::choose(server.methods.as_deref(), secret.is_some()),
+            Some(name) => AuthMethod::parse(&name)
+                .ok_or_else(|| format!("the authentication method {} is not supported", quote(&name)))?,
         };
-        if method != Method::None && secret.is_none() {
-            return Err(format!("it wants {method} and gives no secret"));
+        if method != AuthMethod::None && secret.is_none() {
+            return Err(format!("it requires {method} but has no secret"));
         }
         Ok(Self {
             id: wire.client_id,
@@ -220,15 +221,15 @@ impl OAuthClient {
             method,
             redirect: Some(redirect.to_owned()),
             scopes: wire.scope.map(|scope| Scopes::parse(&scope)),
-            ends: wire.client_secret_expires_at.filter(|ends| *ends > 0),
-            by_hand: false,
+            expires: wire.client_secret_expires_at.filter(|expires| *expires > 0),
+            is_users: false,
         })
     }
 }
 
-/// `: error: description` as an answer gives them.
-pub(super) fn spoken(answer: &Value) -> String {
-    let word = |name: &str| answer[name].as_str().filter(|word| !word.is_empty()).map(said);
-    let words = [word("error"), word("error_description")].into_iter().flatten();
-    words.map(|word| format!(": {word}")).collect()
+/// `: error: description` of an error response.
+pub(super) fn format_error(answer: &Value) -> String {
+    let text = |name: &str| answer[name].as_str().filter(|text| !text.is_empty()).map(quote);
+    let parts = [text("error"), text("error_description")].into_iter().flatten();
+    parts.map(|part| format!(": {part}")).collect()
 }

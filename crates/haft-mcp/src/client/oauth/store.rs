@@ -1,4 +1,4 @@
-//! Tokens on disk: one file per user, one entry per server, each bound to who gave it out.
+//! Tokens on disk: one private file per user, with one entry per server.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,109 +8,128 @@ use haft_files::{FileLockGuard, PrivateFile};
 use haft_tool::{Cancel, Secret, ToolError, Value};
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::errors::convert;
 use super::grant::Tokens;
 use super::registration::OAuthClient;
-use super::words::passed_on;
 use crate::client::ClientError;
 
-const NAME: &str = "oauth.json";
-const MOST_BYTES: u64 = 4 << 20;
-const VERSION: u64 = 1;
-const DOING: &str = "tokens";
+const FILE_NAME: &str = "oauth.json";
+const MAX_FILE_BYTES: u64 = 4 << 20;
+const FORMAT_VERSION: u64 = 1;
 
-/// What is kept for one server. Another issuer's entry is no entry: nothing of it is ever shown to this one.
+/// What is stored for one server. It is bound to its issuer: nothing of it is sent to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
-    /// Who gives out the tokens.
+pub(super) struct TokenEntry {
+    /// The authorization server.
     pub(super) issuer: String,
-    /// What the tokens are for.
+    /// The resource that the tokens are for.
     pub(super) resource: String,
-    /// Where the tokens are renewed.
     pub(super) token_endpoint: String,
-    /// As whom.
     pub(super) client: OAuthClient,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) tokens: Option<Tokens>,
 }
 
-/// The file, and the server whose entry is meant.
+/// The entry of one server in the file.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct TokenStore {
     file: PrivateFile,
     server: String,
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Contents {
+struct TokenFile {
     version: u64,
-    /// As they stand, so that what another Haft wrote is not lost on the way.
+    /// Kept as JSON, so that entries of other Haft versions are not lost.
     #[serde(default)]
     servers: BTreeMap<String, Value>,
 }
 
-impl Store {
+impl TokenStore {
     pub(super) fn new(folder: &Path, server: String) -> Self {
-        Self { file: PrivateFile::new(folder, NAME, MOST_BYTES), server }
+        Self { file: PrivateFile::new(folder, FILE_NAME, MAX_FILE_BYTES), server }
     }
 
-    /// Waits until nobody else is getting tokens for this server.
-    pub(super) fn turn(&self, limit: Duration, cancel: &Cancel) -> Result<FileLockGuard, ClientError> {
-        self.file.lock(&self.server, limit, cancel).map_err(|error| passed_on(DOING, &error))
+    /// Waits until no other thread or process gets tokens for this server.
+    pub(super) fn lock(&self, timeout: Duration, cancel: &Cancel) -> Result<FileLockGuard, ClientError> {
+        self.file
+            .lock(&self.server, timeout, cancel)
+            .map_err(|error| convert("cannot lock the tokens", &error))
     }
 
-    /// The server's entry; one that cannot be read is none.
-    pub(super) fn entry(&self) -> Result<Option<Entry>, ClientError> {
-        let contents = self.file.read().and_then(|bytes| self.contents(bytes));
-        let mut contents = contents.map_err(|error| passed_on(DOING, &error))?;
-        Ok(contents.servers.remove(&self.server).and_then(|entry| serde_json::from_value(entry).ok()))
+    /// The server's entry; `None` if there is none or it is invalid.
+    pub(super) fn entry(&self) -> Result<Option<TokenEntry>, ClientError> {
+        let content = self.file.read().and_then(|bytes| self.parse(bytes));
+        let mut content = content.map_err(|error| convert("cannot read the tokens", &error))?;
+        Ok(content.servers.remove(&self.server).and_then(|entry| serde_json::from_value(entry).ok()))
     }
 
-    /// Keeps `entry`, or forgets what was kept.
-    pub(super) fn put(&self, entry: Option<&Entry>) -> Result<(), ClientError> {
-        let done = self.file.update(|bytes| {
-            let mut contents = self.contents(bytes)?;
+    /// Stores `entry`, or removes the stored one.
+    pub(super) fn put(&self, entry: Option<&TokenEntry>) -> Result<(), ClientError> {
+        let updated = self.file.update(|bytes| {
+            let mut content = self.parse(bytes)?;
             match entry {
                 Some(entry) => {
                     let mut entry = entry.clone();
-                    if entry.client.by_hand {
+                    if entry.client.is_users {
                         entry.client.secret = None;
                     }
-                    let value = serde_json::to_value(&entry)
-                        .map_err(|error| ToolError::internal(error.to_string()))?;
-                    contents.servers.insert(self.server.clone(), value);
+                    let value = serde_json::to_value(&entry)?;
+                    content.servers.insert(self.server.clone(), value);
                 }
-                None => _ = contents.servers.remove(&self.server),
+                None => _ = content.servers.remove(&self.server),
             }
-            contents.version = VERSION;
-            let bytes = serde_json::to_vec_pretty(&contents)
-                .map_err(|error| ToolError::internal(error.to_string()))?;
-            Ok(((), Some(bytes)))
+            content.version = FORMAT_VERSION;
+            Ok(((), Some(serde_json::to_vec_pretty(&content)?)))
         });
-        done.map_err(|error| passed_on("the tokens could not be kept", &error))
+        updated.map_err(|error| convert("cannot store the tokens", &error))
     }
 
-    /// What the file says. Tokens can be had again, so a broken file is an empty one; a newer Haft's is left alone.
-    fn contents(&self, bytes: Option<Vec<u8>>) -> Result<Contents, ToolError> {
-        let contents: Contents =
+    /// Parses the file. An invalid file counts as empty, because tokens can be requested again.
+    fn parse(&self, bytes: Option<Vec<u8>>) -> Result<TokenFile, ToolError> {
+        let content: TokenFile =
             bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
-        if contents.version > VERSION {
-            let path = self.file.path();
+        if content.version > FORMAT_VERSION {
             return Err(ToolError::failed(format!(
-                "{} was written by a newer Haft; use that one, or move the file away",
-                path.display()
+                "{} was written by a newer version of Haft. Use that version, or move the file away.",
+                self.file.path().display()
             )));
         }
-        Ok(contents)
+        Ok(content)
     }
 }
 
-/// The one place where secrets are written out: the file that only their user may read.
-pub(super) fn shown<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
+/// Writes a secret; only for the private file.
+pub(super) fn write_secret<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(secret.expose())
 }
 
-/// The same for one that may be missing.
-#[expect(clippy::ref_option, reason = "serde calls it so")]
-pub(super) fn exposed<S: Serializer>(secret: &Option<Secret>, serializer: S) -> Result<S::Ok, S::Error> {
+/// Writes an optional secret; only for the private file.
+#[expect(clippy::ref_option, reason = "the signature that serde requires")]
+pub(super) fn write_optional_secret<S: Serializer>(
+    secret: &Option<Secret>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     secret.as_ref().map(Secret::expose).serialize(serializer)
+}
+
+#[cfg(test)]
+mod tests {
+    use haft_tool::json;
+
+    use super::*;
+
+    #[test]
+    fn debug_output_of_an_entry_shows_no_secret() {
+        let entry: TokenEntry = serde_json::from_value(json!({
+            "issuer": "https://auth.example.org",
+            "resource": "https://mcp.example.com/mcp",
+            "token_endpoint": "https://auth.example.org/token",
+            "client": {"id": "haft", "secret": "client-secret", "method": "none"},
+            "tokens": {"access": "access-secret", "refresh": "refresh-secret"},
+        }))
+        .unwrap();
+        let printed = format!("{entry:?}");
+        assert!(printed.contains("haft") && !printed.contains("-secret"), "{printed}");
+    }
 }
