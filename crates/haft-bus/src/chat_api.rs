@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_tool::{
-    ErrorKind, Http, HttpRequest, HttpResponse, Redirects, Retry, Secret, ToolError, Value, clip_chars, json,
+    ErrorKind, Http, HttpRequest, HttpResponse, Redirects, RetryPolicy, Secret, ToolError, Value, clip_chars,
+    json,
 };
 
 use crate::WaitToRetry;
 
-const RETRY: Retry = Retry {
+const RETRY: RetryPolicy = RetryPolicy {
     attempts: 5,
     statuses: &[408, 429, 500, 502, 503, 504],
     base: Duration::from_secs(1),

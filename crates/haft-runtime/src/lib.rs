@@ -35,5 +35,5 @@ pub use registry::{Registry, ToolSource};
 pub use runtime::{Runtime, WeakRuntime};
 #[cfg(feature = "sandbox")]
 pub use server_process::ServerLaunch;
-pub use steps::ask::{Answer, Asker, DenyAll, Question};
+pub use steps::ask::{Asker, DenyAll, PermissionAnswer, Question};
 pub use undo::{UndoPreview, UndoTarget};

@@ -8,7 +8,7 @@ use haft_tool::{Call, ErrorKind, Node, Receipt, Tool, ToolError, json, now_ms};
 
 use crate::Runtime;
 use crate::call::{CallOptions, CallResult, StartedCall};
-use crate::undo_tools::Undo;
+use crate::undo_tools::UndoCalls;
 
 /// Which calls to undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,8 +102,8 @@ impl Runtime {
         preview.check(force)?;
         let calls: Vec<i64> = preview.receipts.iter().map(|receipt| receipt.id).collect();
         let call =
-            Call::new(format!("undo_{}", now_ms()), Undo::NAME, json!({"calls": calls, "force": force}));
-        let tool = Undo::new(Arc::clone(&self.inner.history), preview.clone());
+            Call::new(format!("undo_{}", now_ms()), UndoCalls::NAME, json!({"calls": calls, "force": force}));
+        let tool = UndoCalls::new(Arc::clone(&self.inner.history), preview.clone());
         Ok(self.start(call, CallOptions { tool: Some(Arc::new(tool)), ..options }, true))
     }
 

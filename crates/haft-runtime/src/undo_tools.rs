@@ -34,18 +34,18 @@ pub(crate) struct UndoInput {
 }
 
 /// The undo that a preview showed.
-pub(crate) struct Undo {
+pub(crate) struct UndoCalls {
     history: Arc<History>,
     preview: UndoPreview,
 }
 
-impl Undo {
+impl UndoCalls {
     pub(crate) fn new(history: Arc<History>, preview: UndoPreview) -> Self {
         Self { history, preview }
     }
 }
 
-impl Tool for Undo {
+impl Tool for UndoCalls {
     const NAME: &'static str = "Undo";
     const EFFECTS: &'static [EffectKind] = EFFECTS;
     type Input = UndoInput;

@@ -11,7 +11,7 @@ pub const RETRY_STATUSES: &[u16] = &[408, 409, 429, 500, 502, 503, 504, 529];
 
 /// How often a request is made again, and how long to wait before that.
 #[derive(Debug, Clone, Copy)]
-pub struct Retry {
+pub struct RetryPolicy {
     /// How often it is made in all.
     pub attempts: u32,
     /// Statuses after which it is made again; failed connections and timeouts count too.
@@ -24,7 +24,7 @@ pub struct Retry {
     pub longest: Duration,
 }
 
-impl Default for Retry {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             attempts: 3,
@@ -57,7 +57,7 @@ impl Pause {
     }
 }
 
-impl Retry {
+impl RetryPolicy {
     /// Makes the request until it has a final answer. `asked` reads from an answer how long its server wants to be left
     /// alone; `pause` waits, and ends it all by an error.
     pub fn send(
@@ -163,7 +163,7 @@ mod tests {
 
     fn send(answers: Vec<Result<HttpResponse, ToolError>>) -> (Result<HttpResponse, ToolError>, Vec<Pause>) {
         let mut pauses = Vec::new();
-        let result = Retry::default().send(
+        let result = RetryPolicy::default().send(
             &Script(Mutex::new(answers)),
             &HttpRequest::get("http://x"),
             &retry_after,

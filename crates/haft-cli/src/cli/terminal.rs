@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::{Arc, mpsc};
 
-use haft_runtime::{Answer, Asker, DenyAll, Question};
+use haft_runtime::{Asker, DenyAll, PermissionAnswer, Question};
 use haft_sandbox::{TerminationSignal, on_termination_signal};
 use haft_tool::{Cancel, ErrorKind, ToolError};
 
@@ -47,11 +47,11 @@ pub(super) fn asker() -> Arc<dyn Asker> {
 struct TerminalAsker;
 
 impl Asker for TerminalAsker {
-    fn ask(&self, question: &Question, cancel: &Cancel) -> Answer {
+    fn ask(&self, question: &Question, cancel: &Cancel) -> PermissionAnswer {
         let prompt = format!("{}: {}. Run it?", question.tool, screen::sanitize(&question.reason));
         match read_terminal(cancel, move || Ok(confirm(&prompt))) {
-            Ok(true) => Answer::Allow { by: "the user at the terminal".to_owned() },
-            _ => Answer::Deny { why: "The user at the terminal said no".to_owned() },
+            Ok(true) => PermissionAnswer::Allow { by: "the user at the terminal".to_owned() },
+            _ => PermissionAnswer::Deny { why: "The user at the terminal said no".to_owned() },
         }
     }
 }

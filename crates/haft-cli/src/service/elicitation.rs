@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_runtime::{Answer, Asker, DenyAll, Question};
+use haft_runtime::{Asker, DenyAll, PermissionAnswer, Question};
 use haft_tool::{Cancel, Host, NoHost, PlanReady, ToolError, UserQuestion};
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ use haft_mcp::wire::ProtocolVersion;
 pub(super) struct ClientAsker(pub(super) Arc<RequestContext>);
 
 impl Asker for ClientAsker {
-    fn ask(&self, question: &Question, cancel: &Cancel) -> Answer {
+    fn ask(&self, question: &Question, cancel: &Cancel) -> PermissionAnswer {
         if !elicits(&self.0) {
             return DenyAll.ask(question, cancel);
         }
@@ -29,10 +29,10 @@ impl Asker for ClientAsker {
         );
         match answer {
             Ok(Some(content)) if content.get("run").and_then(Value::as_bool) == Some(true) => {
-                Answer::Allow { by: "the client's user".to_owned() }
+                PermissionAnswer::Allow { by: "the client's user".to_owned() }
             }
-            Ok(_) => Answer::Deny { why: "The client's user declined".to_owned() },
-            Err(why) => Answer::Deny { why: unanswered(&why) },
+            Ok(_) => PermissionAnswer::Deny { why: "The client's user declined".to_owned() },
+            Err(why) => PermissionAnswer::Deny { why: unanswered(&why) },
         }
     }
 }

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use haft::{
-    Answer, AnyTool, Asker, Call, CallOptions, Cancel, Definition, Effect, EffectKind, ErrorKind, Execution,
-    JsonSchema, Mode, Output, Perform, Planned, Planning, Progress, Question, ReceiptState, Tool, ToolError,
-    UndoTarget, Value, World, json,
+    AnyTool, Asker, Call, CallOptions, Cancel, Definition, Effect, EffectKind, ErrorKind, Execution,
+    JsonSchema, Mode, Output, Perform, PermissionAnswer, Planned, Planning, Progress, Question, ReceiptState,
+    Tool, ToolError, UndoTarget, Value, World, json,
 };
 use serde::Deserialize;
 
@@ -240,10 +240,14 @@ async fn disabled_tools_are_neither_offered_nor_run() {
 async fn user_is_asked_once_about_what_policy_leaves_open() {
     struct Says(bool, AtomicUsize);
     impl Asker for Says {
-        fn ask(&self, question: &Question, _: &Cancel) -> Answer {
+        fn ask(&self, question: &Question, _: &Cancel) -> PermissionAnswer {
             self.1.fetch_add(1, Ordering::SeqCst);
             assert!(question.reason.contains("is outside the workspace"), "{}", question.reason);
-            if self.0 { Answer::Allow { by: "the test".into() } } else { Answer::Deny { why: "no".into() } }
+            if self.0 {
+                PermissionAnswer::Allow { by: "the test".into() }
+            } else {
+                PermissionAnswer::Deny { why: "no".into() }
+            }
         }
     }
     let outside = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ pub struct Question {
 /// The answer to a [`Question`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum PermissionAnswer {
     /// Run it.
     Allow {
         /// The origin of the answer, for the receipt.
@@ -34,7 +34,7 @@ pub enum Answer {
 /// Answers questions: a person at a terminal, an MCP client.
 pub trait Asker: Send + Sync {
     /// Answers one question. Blocks, but returns soon after `cancel` fires. Questions of a session come one after the other.
-    fn ask(&self, question: &Question, cancel: &Cancel) -> Answer;
+    fn ask(&self, question: &Question, cancel: &Cancel) -> PermissionAnswer;
 }
 
 /// Denies every call and names the rule that would allow it.
@@ -42,8 +42,8 @@ pub trait Asker: Send + Sync {
 pub struct DenyAll;
 
 impl Asker for DenyAll {
-    fn ask(&self, question: &Question, _cancel: &Cancel) -> Answer {
-        Answer::Deny { why: format!("No one can be asked here. {}", how_to_allow(question)) }
+    fn ask(&self, question: &Question, _cancel: &Cancel) -> PermissionAnswer {
+        PermissionAnswer::Deny { why: format!("No one can be asked here. {}", how_to_allow(question)) }
     }
 }
 
@@ -66,11 +66,13 @@ pub(crate) fn how_to_allow(question: &Question) -> String {
 }
 
 /// The decision after the answer.
-pub(crate) fn answered(asked: Decision, answer: Answer) -> Decision {
+pub(crate) fn answered(asked: Decision, answer: PermissionAnswer) -> Decision {
     match answer {
-        Answer::Allow { by } => {
+        PermissionAnswer::Allow { by } => {
             Decision::new(Verdict::Allow, format!("{}; allowed by {by}", asked.reason), asked.rule)
         }
-        Answer::Deny { why } => Decision::new(Verdict::Deny, format!("{}. {why}", asked.reason), asked.rule),
+        PermissionAnswer::Deny { why } => {
+            Decision::new(Verdict::Deny, format!("{}. {why}", asked.reason), asked.rule)
+        }
     }
 }

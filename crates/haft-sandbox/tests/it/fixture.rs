@@ -1,4 +1,4 @@
-//! A workspace for commands, and ways to find rerun_command whatever they started.
+//! A workspace for commands, and ways to find the processes that they started.
 
 use std::collections::BTreeSet;
 use std::fs::{self};
@@ -19,7 +19,7 @@ pub(crate) const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) const MARK_VARIABLE: &str = "HAFT_TEST_MARK";
 
-/// A workspace, and a mark in the environment by which the processes of one test are found rerun_command.
+/// A workspace, and a mark in the environment by which the processes of one test are found.
 pub(crate) struct Fixture {
     pub(crate) directory: TempDir,
     pub(crate) mark: String,
@@ -102,7 +102,7 @@ pub(crate) fn marked(mark: &str) -> BTreeSet<u32> {
     .collect()
 }
 
-/// This test rerun_command, in a process of its own; there `ALONE` holds its name.
+/// This test again, in a process of its own; there `ALONE` holds its name.
 pub(crate) fn rerun_command(name: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env("ALONE", name);

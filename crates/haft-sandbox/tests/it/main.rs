@@ -363,7 +363,7 @@ fn start_errors_name_the_program_and_the_reason() {
     }
 }
 
-/// This test rerun_command, as a user whom the kernel holds to its limits.
+/// This test again, as a user whom the kernel holds to its limits.
 fn as_unprivileged_user(name: &str, body: impl FnOnce()) {
     const NOBODY: u32 = 65_534;
     if std::env::var_os("ALONE").is_some() {

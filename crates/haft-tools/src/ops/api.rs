@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use haft_tool::{
-    ErrorKind, HttpResponse, Progress, Retry, Secret, ToolError, Value, World, clip_chars, json, retry_after,
+    ErrorKind, HttpResponse, Progress, RetryPolicy, Secret, ToolError, Value, World, clip_chars, json,
+    retry_after,
 };
 use haft_tool::{HttpRequest, net::Authority};
 use url::Url;
@@ -18,7 +19,7 @@ const MAX_EXCERPT_BYTES: usize = 80;
 /// How one API is called.
 pub(crate) struct JsonApi<'a> {
     pub(crate) name: &'a str,
-    pub(crate) retry: Retry,
+    pub(crate) retry: RetryPolicy,
     /// Removed from every message that repeats it.
     pub(crate) secret: Option<&'a Secret>,
     /// How long a response says to wait before the next attempt.
@@ -86,7 +87,13 @@ impl JsonApi<'_> {
 
     /// An API without a key, with default retries.
     pub(crate) fn plain(name: &str) -> JsonApi<'_> {
-        JsonApi { name, retry: Retry::default(), secret: None, retry_delay: &retry_after, advice: &|_| None }
+        JsonApi {
+            name,
+            retry: RetryPolicy::default(),
+            secret: None,
+            retry_delay: &retry_after,
+            advice: &|_| None,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haft_tool::{HttpRequest, JsonSchema, Redirects, Retry, ToolError, Value, World, json};
+use haft_tool::{HttpRequest, JsonSchema, Redirects, RetryPolicy, ToolError, Value, World, json};
 use serde::Serialize;
 use serde_json::Map;
 
@@ -93,11 +93,11 @@ pub(crate) fn ask(
         ..HttpRequest::get(url)
     };
     let api = JsonApi {
-        retry: Retry {
+        retry: RetryPolicy {
             statuses: LoomSettings::RETRIED_STATUSES,
             base: RETRY_DELAY,
             cap: MAX_RETRY_DELAY,
-            ..Retry::default()
+            ..RetryPolicy::default()
         },
         advice: &|status| match status {
             404 => Some("LOOM_SERVER_URL (tools.loom.server_url) does not lead to a Loom server"),

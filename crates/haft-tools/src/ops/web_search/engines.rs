@@ -1,6 +1,6 @@
 //! The search backends, and which of them the settings choose. Brave has a file of its own.
 
-use haft_tool::{HttpRequest, HttpResponse, Retry, Secret, ToolError, Value, json};
+use haft_tool::{HttpRequest, HttpResponse, RetryPolicy, Secret, ToolError, Value, json};
 
 use super::{SearchEngine, SearchHit, SearchQuery, SearchResults, brave, engine, read_list};
 use crate::ops::api::{parse_json, setting_url};
@@ -190,7 +190,7 @@ pub(crate) fn loom(settings: &LoomSettings) -> Result<SearchEngine, ToolError> {
             500 => Some("Google CSE may not be set up on that server"),
             _ => None,
         },
-        retry: Retry { statuses: LoomSettings::RETRIED_STATUSES, ..Retry::default() },
+        retry: RetryPolicy { statuses: LoomSettings::RETRIED_STATUSES, ..RetryPolicy::default() },
         ..engine("The Loom server's search", settings.url("/proxy/cse")?, None, request, parse)
     })
 }

@@ -7,7 +7,7 @@ mod sites;
 use std::time::Duration;
 
 use haft_tool::{
-    Effect, HttpRequest, HttpResponse, JsonSchema, Redirects, Retry, Secret, ToolError, Value, World,
+    Effect, HttpRequest, HttpResponse, JsonSchema, Redirects, RetryPolicy, Secret, ToolError, Value, World,
     clip_chars, retry_after,
 };
 use serde::Serialize;
@@ -67,7 +67,7 @@ pub(crate) struct SearchEngine {
     url: Url,
     /// The API key, which must not appear in messages.
     key: Option<Secret>,
-    retry: Retry,
+    retry: RetryPolicy,
     retry_delay: fn(&HttpResponse) -> Option<Duration>,
     /// What the user can do about a status.
     advice: fn(u16) -> Option<&'static str>,
@@ -167,7 +167,7 @@ fn engine(
     request: BuildRequest,
     parse: ParseResponse,
 ) -> SearchEngine {
-    let retry = Retry::default();
+    let retry = RetryPolicy::default();
     SearchEngine { name, url, key, retry, retry_delay: retry_after, advice: |_| None, request, parse }
 }
 
