@@ -6,7 +6,6 @@ use crate::fixture::mcp_servers::{ServerFixture, and, everything, filesystem, ho
 use crate::fixture::peer_client::{
     PYTHON, PeerClient, STATELESS, TYPESCRIPT_1, TYPESCRIPT_2, Transport, text,
 };
-use crate::fixture::wait_until;
 
 fn passes_through(client: PeerClient, transport: Transport) {
     let fixture = ServerFixture::with(&[]);
@@ -113,11 +112,13 @@ fn a_call_of_a_server_can_need_a_yes() {
 #[test]
 fn a_list_that_grows_is_told_and_its_new_tool_waits_for_a_yes() {
     let fixture = ServerFixture::with(&[("grow", hostile("grow", "-"))]);
-    let steps = json!([{"call": "mcp__grow__grow"}, {"call": "mcp__grow__grown"}]);
+    // The call of echo lists the tools again, because the server has announced a change before it answered `grow`.
+    let echo = json!({"call": "mcp__grow__echo", "arguments": {"text": "x"}});
+    let steps = json!([{"call": "mcp__grow__grow"}, echo, {"call": "mcp__grow__grown"}]);
     let ran = PYTHON.over_stdio(&fixture.mcp, &[], None, &steps).output().unwrap();
     let run = PYTHON.read(&ran);
     assert_eq!(run.steps[0]["isError"], false, "{}", run.steps[0]);
-    wait_until(|| fixture.json(&["mcp", "get", "grow", "--json"])["pending"]["new"] == json!(["grown"]));
+    assert_eq!(fixture.json(&["mcp", "get", "grow", "--json"])["pending"]["new"], json!(["grown"]));
     let refused = fixture.call("mcp__grow__grown", &json!({}));
     assert_eq!(refused["error_kind"], "permission_denied", "{refused}");
 }
