@@ -29,7 +29,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask test            every check and every test; says first what this machine lacks and what will be installed
 cargo xtask test --quick    format, tidy, lints and the fast tests; installs nothing, needs no network
-cargo xtask tidy [--shrink] only the rules that no other tool checks; --shrink takes what was mended off the list of debts
+cargo xtask tidy            only the rules that no other tool checks
 cargo xtask targets [TARGET…]
                             whether the workspace compiles for each supported target
 cargo xtask bench [PART…]   measure against ripgrep, fd, cat, bubblewrap and MCP's reference server; prints a table, writes
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     let (task, rest) = args.split_first().map_or(("", &[][..]), |(task, rest)| (task.as_str(), rest));
     let done = match task {
         "test" => test::run(rest),
-        "tidy" => tidy::run(rest),
+        "tidy" => tidy::run(),
         "targets" => targets::run(rest),
         "conformance" => conformance::run(rest),
         "bench" => bench::run(rest),

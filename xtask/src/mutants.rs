@@ -16,9 +16,9 @@ use crate::workspace::{Workspace, root};
 use crate::{Done, peers};
 
 /// Exit codes of cargo-nextest.
-const NEXTEST_OK: i32 = 0;
-const NEXTEST_TESTS_FAILED: i32 = 100;
-const NEXTEST_NOTHING_RAN: i32 = 4;
+const NEXTEST_OK_CODE: i32 = 0;
+const NEXTEST_FAILED_CODE: i32 = 100;
+const NEXTEST_NOTHING_RAN_CODE: i32 = 4;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -170,9 +170,9 @@ impl Scratch {
         let done = output(&mut command)?;
         let messages = String::from_utf8_lossy(&done.stderr);
         Ok(match done.status.code() {
-            Some(NEXTEST_OK) => TestRun::Passed,
-            Some(NEXTEST_TESTS_FAILED) => TestRun::Failed,
-            Some(NEXTEST_NOTHING_RAN) => TestRun::Broken(format!("no such test: {}", tests.join(", "))),
+            Some(NEXTEST_OK_CODE) => TestRun::Passed,
+            Some(NEXTEST_FAILED_CODE) => TestRun::Failed,
+            Some(NEXTEST_NOTHING_RAN_CODE) => TestRun::Broken(format!("no such test: {}", tests.join(", "))),
             _ => {
                 let errors = messages.lines().filter(|line| line.starts_with("error")).take(3);
                 TestRun::Broken(errors.collect::<Vec<_>>().join("; "))

@@ -21,7 +21,7 @@ const COMMANDS: [&str; 4] = ["haft sandbox -- ./agent.sh", "ls", "haft undo --ye
 const FONT_SIZE: usize = 14;
 const LINE_HEIGHT: usize = 20;
 const CHAR_WIDTH_TENTHS: usize = 84;
-const MARGIN: usize = 16;
+const MARGIN_PIXELS: usize = 16;
 const TITLE_HEIGHT: usize = 34;
 
 pub(crate) fn run() -> Done {
@@ -63,8 +63,8 @@ fn record(programs: &Path) -> std::io::Result<Vec<String>> {
 fn draw(lines: &[String]) -> String {
     let widest =
         lines.iter().map(|line| spans(line).iter().map(|(_, text)| text.chars().count()).sum()).max();
-    let width = MARGIN * 2 + widest.unwrap_or(0) * CHAR_WIDTH_TENTHS / 10;
-    let height = TITLE_HEIGHT + MARGIN + lines.len() * LINE_HEIGHT;
+    let width = MARGIN_PIXELS * 2 + widest.unwrap_or(0) * CHAR_WIDTH_TENTHS / 10;
+    let height = TITLE_HEIGHT + MARGIN_PIXELS + lines.len() * LINE_HEIGHT;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
          role=\"img\" aria-label=\"A terminal: an agent deletes files, haft undo restores them\">\n\
@@ -79,7 +79,7 @@ fn draw(lines: &[String]) -> String {
     );
     for (number, line) in lines.iter().enumerate() {
         let y = TITLE_HEIGHT + (number + 1) * LINE_HEIGHT - 6;
-        let _ = write!(svg, "<text x=\"{MARGIN}\" y=\"{y}\" fill=\"#d7dae0\">");
+        let _ = write!(svg, "<text x=\"{MARGIN_PIXELS}\" y=\"{y}\" fill=\"#d7dae0\">");
         for (style, text) in spans(line) {
             let _ = write!(svg, "<tspan{style}>{}</tspan>", escaped(&text));
         }

@@ -15,7 +15,7 @@ type Step = (&'static str, fn() -> Done);
 const FULL_STEPS: &[Step] = &[
     ("this machine", machine::prepare),
     ("format", format),
-    ("tidy", || tidy::run(&[])),
+    ("tidy", tidy::run),
     ("lints", lints),
     ("licences, bans, sources", licences),
     ("advisories", advisories),
@@ -33,7 +33,7 @@ const FULL_STEPS: &[Step] = &[
 const QUICK_STEPS: &[Step] = &[
     ("this machine", machine::prepare_quick),
     ("format", format),
-    ("tidy", || tidy::run(&[])),
+    ("tidy", tidy::run),
     ("lints", lints),
     ("quick tests", quick_tests),
 ];

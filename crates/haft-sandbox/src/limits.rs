@@ -5,11 +5,11 @@ use std::sync::OnceLock;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-const GIB: u64 = 1 << 30;
+const GIB_BYTES: u64 = 1 << 30;
 /// macOS refuses more than its `OPEN_MAX`.
 const MAX_OPEN_FILES: u64 = if cfg!(target_os = "macos") { 10_240 } else { 65_536 };
 /// Assumed if the size of the memory is unknown.
-const DEFAULT_MEMORY_BYTES: u64 = 8 * GIB;
+const DEFAULT_MEMORY_BYTES: u64 = 8 * GIB_BYTES;
 
 /// The resource limits of each process of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) struct ProcessLimits {
 impl Default for ProcessLimits {
     fn default() -> Self {
         let memory_bytes = total_memory() / 4 * 3;
-        Self { memory_bytes, file_bytes: 32 * GIB, open_files: MAX_OPEN_FILES, processes: 16_384 }
+        Self { memory_bytes, file_bytes: 32 * GIB_BYTES, open_files: MAX_OPEN_FILES, processes: 16_384 }
     }
 }
 
@@ -61,7 +61,7 @@ fn total_memory() -> u64 {
     *TOTAL.get_or_init(|| {
         let files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
         let cgroup = files.iter().find_map(|file| std::fs::read_to_string(file).ok()?.trim().parse().ok());
-        physical_memory().unwrap_or(DEFAULT_MEMORY_BYTES).min(cgroup.unwrap_or(u64::MAX)).max(GIB)
+        physical_memory().unwrap_or(DEFAULT_MEMORY_BYTES).min(cgroup.unwrap_or(u64::MAX)).max(GIB_BYTES)
     })
 }
 

@@ -1,6 +1,5 @@
 //! `cargo xtask tidy`: rules of this project that no other tool checks. `xtask/tidy.toml` has their words and limits.
 
-mod debt;
 mod layout;
 mod names;
 mod source;
@@ -13,11 +12,19 @@ use serde::Deserialize;
 
 use crate::Done;
 use crate::workspace::root;
-use debt::Violation;
 use names::TypeNames;
 use source::Source;
 
 const LONG_FILES: &str = "long-files";
+
+/// One violation of a rule.
+struct Violation {
+    check: &'static str,
+    /// A name, a word or a path.
+    item: String,
+    /// `path:line`.
+    place: String,
+}
 
 /// The contents of `xtask/tidy.toml`.
 #[derive(Default, Deserialize)]
@@ -71,15 +78,11 @@ impl Settings {
     }
 }
 
-pub(crate) fn run(args: &[String]) -> Done {
+pub(crate) fn run() -> Done {
     let settings = Settings::load()?;
     let mut problems = layout::check(root(), &settings)?;
-    let found = look(&settings, &mut problems)?;
-    let file = root().join("xtask/tidy-debt.toml");
-    match args {
-        [] => problems.extend(debt::compare(&found, &file, |check| settings.advice(check))?),
-        [flag] if flag == "--shrink" => debt::shrink(&found, &file)?,
-        _ => return Err(format!("tidy takes --shrink or nothing, not {}", args.join(" "))),
+    for Violation { check, item, place } in look(&settings, &mut problems)? {
+        problems.push(format!("{place}: {check}: `{item}`: {}", settings.advice(check)));
     }
     if problems.is_empty() { Ok(()) } else { Err(format!("not tidy:\n  {}", problems.join("\n  "))) }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Settings;
-use super::debt::Violation;
+use super::Violation;
 
 pub(super) const DUPLICATE_TYPES: &str = "duplicate-types";
 pub(super) const VAGUE_CONSTANTS: &str = "vague-constants";

@@ -1,6 +1,6 @@
 //! Words that say less than the technical one.
 
-use super::debt::Violation;
+use super::Violation;
 use super::source::is_word;
 
 pub(super) const BANNED_WORDS: &str = "banned-words";

@@ -9,7 +9,7 @@ use haft_runtime::{CallOptions, CallResult};
 use haft_tool::{Arguments, Call, Cancel, Content, Message, Receipt, SideEffect, ToolError, Value, json};
 
 use super::args;
-use super::exit::{Exit, code};
+use super::exit::{CliExit, code};
 use super::screen::{self, BAD, FAINT, styled};
 use super::setup::Setup;
 use super::{CommandResult, terminal};
@@ -70,7 +70,7 @@ pub(super) fn run(args: args::CallArgs) -> CommandResult {
             lost.error.message
         ));
     }
-    let done = if lost.is_empty() { Exit::Done } else { Exit::Failed };
+    let done = if lost.is_empty() { CliExit::Done } else { CliExit::Failed };
     Ok(result.output.error_kind.map_or(done, code))
 }
 

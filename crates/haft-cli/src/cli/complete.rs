@@ -4,14 +4,14 @@ use clap::{Command, CommandFactory};
 use haft_tool::ToolError;
 
 use super::args::{CompletionArgs, Haft};
-use super::exit::Exit;
+use super::exit::CliExit;
 use super::{CommandResult, screen};
 
-pub(super) fn completion(args: &CompletionArgs) -> Exit {
+pub(super) fn completion(args: &CompletionArgs) -> CliExit {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut whole(), "haft", &mut script);
     screen::result(&String::from_utf8_lossy(&script));
-    Exit::Done
+    CliExit::Done
 }
 
 pub(super) fn man() -> CommandResult {
@@ -24,7 +24,7 @@ pub(super) fn man() -> CommandResult {
         clap_mangen::Man::new(sub.clone()).render(&mut page).map_err(failed)?;
     }
     screen::result(&String::from_utf8_lossy(&page));
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// The command line with the flags of every command; normally only those of the typed command are built.

@@ -6,7 +6,7 @@ use haft_runtime::CallOptions;
 use haft_tool::{Call, Cancel, Setting, Value, json};
 
 use super::args::{self, ConfigCommand};
-use super::exit::{Exit, code};
+use super::exit::{CliExit, code};
 use super::screen::{self, FAINT, NAME, styled};
 use super::setup::Setup;
 use super::{CommandResult, terminal};
@@ -43,7 +43,7 @@ pub(super) fn run(args: &args::ConfigArgs) -> CommandResult {
         }
         ConfigCommand::Set { key, value } => return set(args, key, value),
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 fn shown(all: &[Setting]) -> String {
@@ -68,7 +68,7 @@ fn set(args: &args::ConfigArgs, key: &str, value: &str) -> CommandResult {
     match result.output.error_kind {
         None => {
             screen::note(&screen::sanitize(&text));
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
         Some(kind) => {
             screen::error(&text);

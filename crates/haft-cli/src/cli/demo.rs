@@ -3,7 +3,7 @@
 use haft_runtime::{CallOptions, CallResult, Runtime, UndoTarget};
 use haft_tool::{Cancel, ToolError, Value, clip_chars, json};
 
-use super::exit::Exit;
+use super::exit::CliExit;
 use super::sample::SampleProject;
 use super::screen::{self, BAD, BOLD, FAINT, GOOD, NAME, styled};
 use super::{CommandResult, terminal};
@@ -14,7 +14,7 @@ pub(super) fn run() -> CommandResult {
     let sample = SampleProject::new("demo")?;
     let cancel = Cancel::new();
     terminal::wait(&cancel, show(&sample.runtime))??;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 async fn show(runtime: &Runtime) -> Result<(), ToolError> {

@@ -5,7 +5,7 @@ use haft_sandbox::{Layer, LayerLevel};
 use haft_tool::{Cancel, ToolError, json};
 use serde::Serialize;
 
-use super::exit::Exit;
+use super::exit::CliExit;
 use super::sample::SampleProject;
 use super::screen::{self, BAD, FAINT, GOOD, styled};
 use super::{CommandResult, args, terminal};
@@ -34,7 +34,7 @@ pub(super) fn run(args: &args::DoctorArgs) -> CommandResult {
             }
         }
     }
-    Ok(if ok { Exit::Done } else { Exit::Failed })
+    Ok(if ok { CliExit::Done } else { CliExit::Failed })
 }
 
 fn check(name: &'static str, tried: Result<String, ToolError>, remedy: &'static str) -> Check {

@@ -4,7 +4,7 @@ use haft_tool::ErrorKind;
 
 /// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Exit {
+pub(super) enum CliExit {
     Done,
     Failed,
     Usage,
@@ -16,7 +16,7 @@ pub(super) enum Exit {
     Other(u8),
 }
 
-impl Exit {
+impl CliExit {
     /// The number that the shell sees.
     pub(super) const fn number(self) -> u8 {
         match self {
@@ -33,13 +33,13 @@ impl Exit {
 }
 
 /// The exit code for a kind of error.
-pub(super) fn code(kind: ErrorKind) -> Exit {
+pub(super) fn code(kind: ErrorKind) -> CliExit {
     match kind {
-        ErrorKind::InvalidArguments | ErrorKind::Serialization => Exit::Usage,
-        ErrorKind::PermissionDenied => Exit::Denied,
-        ErrorKind::NotFound => Exit::Unknown,
-        ErrorKind::Timeout => Exit::Timeout,
-        ErrorKind::Interrupted => Exit::Interrupted,
-        _ => Exit::Failed,
+        ErrorKind::InvalidArguments | ErrorKind::Serialization => CliExit::Usage,
+        ErrorKind::PermissionDenied => CliExit::Denied,
+        ErrorKind::NotFound => CliExit::Unknown,
+        ErrorKind::Timeout => CliExit::Timeout,
+        ErrorKind::Interrupted => CliExit::Interrupted,
+        _ => CliExit::Failed,
     }
 }

@@ -2,7 +2,7 @@
 
 use haft_ledger::{GcPolicy, Ledger};
 
-use super::exit::Exit;
+use super::exit::CliExit;
 use super::screen;
 use super::{CommandResult, args};
 
@@ -21,7 +21,7 @@ pub(super) fn run(args: &args::GcArgs) -> CommandResult {
         screen::bytes(report.bytes_after),
         screen::bytes(report.bytes_before),
     ));
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// Reads a size such as `500M`.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use haft_ledger::{ReceiptQuery, ReceiptSummary};
 use haft_tool::{Effect, Receipt, ReceiptState, clip_chars, json};
 
-use super::exit::Exit;
+use super::exit::CliExit;
 use super::screen::{self, BAD, FAINT, GOOD, NAME, NOTE, styled};
 use super::{CommandResult, args};
 
@@ -25,7 +25,7 @@ pub(super) fn run(args: &args::LogArgs) -> CommandResult {
     if args.json {
         let receipts = ledger.receipts(&query)?;
         screen::out(&receipts.iter().map(|receipt| format!("{}\n", json!(receipt))).collect::<String>());
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     let entries = ledger.summaries(&query)?;
     let mut text = String::new();
@@ -37,7 +37,7 @@ pub(super) fn run(args: &args::LogArgs) -> CommandResult {
         screen::note(&format!("no calls are recorded{place}"));
     }
     screen::out(&text);
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 fn line(summary: &ReceiptSummary, with_place: bool) -> String {

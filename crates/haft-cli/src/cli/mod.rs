@@ -28,7 +28,7 @@ use clap::Parser;
 use haft_tool::ToolError;
 
 use args::{Command, Haft};
-use exit::{Exit, code};
+use exit::{CliExit, code};
 
 /// Runs the command that the arguments name and returns its exit code.
 pub fn main() -> ExitCode {
@@ -38,7 +38,7 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let help = !error.use_stderr();
             let _ = error.print();
-            return ExitCode::from(if help { Exit::Done } else { Exit::Usage }.number());
+            return ExitCode::from(if help { CliExit::Done } else { CliExit::Usage }.number());
         }
     };
     let done = match haft.command {
@@ -61,10 +61,10 @@ pub fn main() -> ExitCode {
 }
 
 /// The result of a command.
-type CommandResult = Result<Exit, ToolError>;
+type CommandResult = Result<CliExit, ToolError>;
 
 /// Prints the error and returns its exit code.
-fn report_error(error: &ToolError) -> Exit {
+fn report_error(error: &ToolError) -> CliExit {
     screen::error(&error.message);
     code(error.kind)
 }

@@ -6,18 +6,18 @@ use std::time::Duration;
 use haft_ledger::Ledger;
 use haft_runtime::CallOptions;
 use haft_tool::{
-    Call, Cancel, Effect, EffectKind, ErrorKind, Exit as Ended, JsonSchema, Output, Planned, Planning,
-    RunRequest, Tool, ToolError, Verdict, World, json,
+    Call, Cancel, Effect, EffectKind, ErrorKind, Exit, JsonSchema, Output, Planned, Planning, RunRequest,
+    Tool, ToolError, Verdict, World, json,
 };
 use serde::Deserialize;
 
-use super::exit::{Exit, code};
+use super::exit::{CliExit, code};
 use super::screen::{self, FAINT, NOTE, styled};
 use super::setup::Setup;
 use super::{CommandResult, args, terminal};
 
 /// What a shell says of a program that a signal ended.
-const SIGNALLED: i32 = 128;
+const SIGNAL_EXIT_CODE_OFFSET: i32 = 128;
 
 /// Where what detached commands write goes, in Haft's home.
 const DETACHED: &str = "detached";
@@ -27,13 +27,13 @@ pub(super) fn run(args: &args::SandboxArgs) -> CommandResult {
         return leave_running(args);
     }
     let setup = Setup::load(&args.workspace)?;
-    let builder = setup.scope(&args.scope, setup.builder())?.tool(Command);
-    let builder = builder.allow(Command::NAME, "named on the command line").asker(terminal::asker());
+    let builder = setup.scope(&args.scope, setup.builder())?.tool(SandboxTool);
+    let builder = builder.allow(SandboxTool::NAME, "named on the command line").asker(terminal::asker());
     // This process ends with the command, and the kernel takes everything down faster than we could.
     let runtime = ManuallyDrop::new(builder.build()?);
     let cancel = Cancel::new();
     let arguments = json!({"command": args.command, "timeout_ms": args.timeout});
-    let call = Call::new("call_1", Command::NAME, arguments);
+    let call = Call::new("call_1", SandboxTool::NAME, arguments);
     let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
     terminal::cancel_on_signal(&cancel, terminal::is_interactive())?;
     let result = runtime.run_blocking(call, options);
@@ -45,24 +45,24 @@ pub(super) fn run(args: &args::SandboxArgs) -> CommandResult {
     }
     let receipt = &result.receipt;
     if !receipt.changes.is_empty() && terminal::is_interactive() {
-        let (id, count) = (receipt.id, receipt.changes.len());
+        let (id, count) = (receipt.id, receipt.changes.len() as u64);
         screen::note(&styled(
             FAINT,
-            &format!("call {id}: {count} changes; take them back with: haft undo {id}"),
+            &format!("Call {id} made {}. To undo it: haft undo {id}", screen::count(count, "change")),
         ));
     }
     if let Some(number) = structured.and_then(|all| all["exit"].as_i64()) {
-        return Ok(Exit::Other(u8::try_from(number).unwrap_or(u8::MAX)));
+        return Ok(CliExit::Other(u8::try_from(number).unwrap_or(u8::MAX)));
     }
     screen::error(&result.output.as_text());
     // What shells say of a program that is not there, or is none.
     let allowed = receipt.decision.as_ref().is_some_and(|decision| decision.verdict == Verdict::Allow);
     match result.output.error_kind {
-        Some(ErrorKind::FileNotFound) => return Ok(Exit::Other(127)),
-        Some(ErrorKind::PermissionDenied) if allowed => return Ok(Exit::Other(126)),
+        Some(ErrorKind::FileNotFound) => return Ok(CliExit::Other(127)),
+        Some(ErrorKind::PermissionDenied) if allowed => return Ok(CliExit::Other(126)),
         _ => {}
     }
-    Ok(result.output.error_kind.map_or(Exit::Done, code))
+    Ok(result.output.error_kind.map_or(CliExit::Done, code))
 }
 
 /// Has another Haft run the command, and leaves both to themselves.
@@ -81,7 +81,7 @@ fn leave_running(args: &args::SandboxArgs) -> CommandResult {
         .map_err(|error| ToolError::io("The command cannot be started in the background", &error))?;
     let (process, output) = (left.pid, left.output.display());
     screen::result(&format!("process {process} goes on and writes to {output}; end it with: kill {process}"));
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// Runs a command with Haft's own streams.
@@ -94,9 +94,9 @@ struct Input {
     timeout_ms: Option<u64>,
 }
 
-struct Command;
+struct SandboxTool;
 
-impl Tool for Command {
+impl Tool for SandboxTool {
     const NAME: &'static str = "Sandbox";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Run];
     type Input = Input;
@@ -118,10 +118,10 @@ impl Tool for Command {
         })?;
         let facts = done.facts(usize::MAX);
         let (exit, said) = match done.exit {
-            Ended::Code(number) => (number, format!("Exit code {number}")),
-            Ended::Signal(signal) => (SIGNALLED + signal, format!("Ended by signal {signal}")),
-            Ended::TimedOut => (Exit::Timeout.number().into(), "Timed out".to_owned()),
-            Ended::Cancelled => (Exit::Interrupted.number().into(), "Cancelled".to_owned()),
+            Exit::Code(number) => (number, format!("Exit code {number}")),
+            Exit::Signal(signal) => (SIGNAL_EXIT_CODE_OFFSET + signal, format!("Ended by signal {signal}")),
+            Exit::TimedOut => (CliExit::Timeout.number().into(), "Timed out".to_owned()),
+            Exit::Cancelled => (CliExit::Interrupted.number().into(), "Cancelled".to_owned()),
         };
         let output = Output::text(said).with_structured(json!({
             "exit": exit,
@@ -130,9 +130,9 @@ impl Tool for Command {
             "facts": facts,
         }));
         Ok(match done.exit {
-            Ended::Code(0) => output,
-            Ended::TimedOut => output.failed(ErrorKind::Timeout),
-            Ended::Cancelled => output.failed(ErrorKind::Interrupted),
+            Exit::Code(0) => output,
+            Exit::TimedOut => output.failed(ErrorKind::Timeout),
+            Exit::Cancelled => output.failed(ErrorKind::Interrupted),
             _ => output.failed(ErrorKind::ExecutionFailed),
         })
     }

@@ -7,7 +7,7 @@ use haft_ledger::Ledger;
 use haft_tool::{ErrorKind, FileNode, Node, Receipt, ToolError, clip_chars, json};
 
 use super::diff::{ChangeKind, FileDiff, diff, line, summary};
-use super::exit::Exit;
+use super::exit::CliExit;
 use super::screen::{self, BOLD, FAINT, NAME, styled};
 use super::{CommandResult, args, log};
 
@@ -27,13 +27,13 @@ pub(super) fn run(args: &args::ShowArgs) -> CommandResult {
     let receipt = ledger.receipt(args.id)?;
     if args.output {
         screen::result(&output(&ledger, &receipt)?);
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     if args.json {
         let mut shown = json!(receipt);
         shown["result"] = json!(ledger.result(receipt.id)?);
         screen::result(&serde_json::to_string_pretty(&shown)?);
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     screen::out(&head(&receipt, ledger.undone_by(receipt.id)?));
     changes(&ledger, &receipt, args.all);
@@ -43,7 +43,7 @@ pub(super) fn run(args: &args::ShowArgs) -> CommandResult {
     {
         result(receipt.id, &text);
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// The whole output of a call, or what its caller saw if that was all.

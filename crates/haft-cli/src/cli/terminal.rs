@@ -8,7 +8,7 @@ use haft_runtime::{Asker, DenyAll, PermissionAnswer, Question};
 use haft_sandbox::{TerminationSignal, on_termination_signal};
 use haft_tool::{Cancel, ErrorKind, ToolError};
 
-use super::exit::Exit;
+use super::exit::CliExit;
 use super::screen::{self, NOTE, styled};
 pub(super) use super::status_line::StatusLine;
 
@@ -93,7 +93,7 @@ pub(super) fn cancel_on_signal(cancel: &Cancel, program: bool) -> Result<(), Too
                 clippy::exit,
                 reason = "the second signal means at once; the ledger is safe against it"
             )]
-            std::process::exit(Exit::Interrupted.number().into());
+            std::process::exit(CliExit::Interrupted.number().into());
         }
         if !(program && signal == TerminationSignal::Interrupt) {
             asked = true;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::servers::ServerEntry;
 use haft_tool::{Definition, ErrorKind, ToolError, Value};
 
-use super::exit::Exit;
+use super::exit::CliExit;
 use super::screen::{self, BOLD, FAINT, NAME, styled};
 use super::setup::Setup;
 use super::{CommandResult, args};
@@ -46,7 +46,7 @@ pub(super) fn run(args: &args::ToolsArgs) -> CommandResult {
         }
         None => screen::out(&listed(&definitions)),
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// The tools of the dialect and of the servers, after connecting to servers whose tools are unknown.

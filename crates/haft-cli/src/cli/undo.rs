@@ -11,7 +11,7 @@ use haft_tool::{Cancel, Node, ReceiptState, Reversible, ToolError};
 
 use super::args::{self, UndoFlags};
 use super::diff::{ChangeKind, FileDiff, diff, summary};
-use super::exit::{Exit, code};
+use super::exit::{CliExit, code};
 use super::screen::{self, BAD, GOOD, NAME, NOTE, styled};
 use super::show::{MAX_DIFF_FILE_BYTES, MAX_LISTED_FILES};
 use super::{CommandResult, terminal};
@@ -45,7 +45,7 @@ fn apply(runtime: &Runtime, target: &UndoTarget, how: &UndoFlags, word: &str) ->
     if !preview.blocked.is_empty() && preview.steps.is_empty() {
         let (id, why) = &preview.blocked[0];
         screen::error(&format!("call {id} cannot be undone: {why}"));
-        return Ok(Exit::Failed);
+        return Ok(CliExit::Failed);
     }
     show(runtime, &preview, how.force)?;
     if *target == UndoTarget::Last {
@@ -53,19 +53,19 @@ fn apply(runtime: &Runtime, target: &UndoTarget, how: &UndoFlags, word: &str) ->
     }
     if !preview.conflicts.is_empty() && !how.force {
         screen::error("files have changed since, so nothing was undone. To overwrite them: --force");
-        return Ok(Exit::Failed);
+        return Ok(CliExit::Failed);
     }
     if preview.steps.is_empty() {
         screen::note("nothing to do: everything is already as it was before");
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     if how.dry_run {
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     let calls: Vec<String> = preview.receipts.iter().map(|receipt| receipt.id.to_string()).collect();
     let question = format!("{word} call {}?", calls.join(", "));
     if !how.yes && !terminal::confirm_change(&question) {
-        return Ok(Exit::Denied);
+        return Ok(CliExit::Denied);
     }
     let cancel = Cancel::new();
     let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
@@ -78,7 +78,7 @@ fn apply(runtime: &Runtime, target: &UndoTarget, how: &UndoFlags, word: &str) ->
                 id = result.receipt.id
             );
             screen::note(&styled(GOOD, &said));
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
         Some(kind) => {
             screen::error(&result.output.as_text());

@@ -264,23 +264,6 @@ fn authority(url: &str) -> Result<Authority, String> {
     Authority::parse(&named).map_err(|why| format!("has no valid host: {why}"))
 }
 
-/// Parses all entries of a table; returns the valid ones and the errors of the others.
-pub fn entries(
-    all: &Map<String, Value>,
-    origin: &ServerOrigin,
-    var: &dyn Fn(&str) -> Option<String>,
-) -> (Vec<ServerEntry>, Vec<String>) {
-    let (mut good, mut bad) = (Vec::new(), Vec::new());
-    for (name, written) in all {
-        match ServerEntry::read(name, written, origin.clone(), var) {
-            Ok(Some(entry)) => good.push(entry),
-            Ok(None) => {}
-            Err(why) => bad.push(why),
-        }
-    }
-    (good, bad)
-}
-
 /// Parses the `mcpServers` of a `.mcp.json`; `place` names the file in errors.
 pub fn mcp_json(bytes: &[u8], place: &str) -> Result<Map<String, Value>, String> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);

@@ -12,6 +12,6 @@ mod tool_result;
 mod trust;
 
 pub use context::OnChange;
-pub use entry::{ServerEntry, ServerGrants, ServerLocation, ServerOrigin, entries, mcp_json};
+pub use entry::{ServerEntry, ServerGrants, ServerLocation, ServerOrigin, mcp_json};
 pub use source::{Naming, ServerReport, Servers, ServersSetup, with_prefix, without_prefix};
 pub use trust::{KnownServer, TrustStore, changed_tools, identity};

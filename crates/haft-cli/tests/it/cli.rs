@@ -147,8 +147,11 @@ fn a_flood_of_output_is_bounded_in_memory_and_told_truly() {
     let (ran, peak_kib) = cli.peak(&[
         "call",
         "Bash",
-        &json!({"command": "echo first; head -c 2000000000 /dev/zero | tr '\\0' x; echo; echo last"})
-            .to_string(),
+        &json!({
+            "command": "echo first; head -c 2000000000 /dev/zero | tr '\\0' x; echo; echo last",
+            "timeout": 600_000,
+        })
+        .to_string(),
     ]);
     assert_eq!(ran.code, 0);
     assert!(ran.stdout.starts_with("first\n") && ran.stdout.ends_with("last\n"), "head and tail are shown");

@@ -48,7 +48,7 @@ pub(crate) fn ask(context: &RequestContext, questions: &[ClientRequest]) -> Resu
         ClientRequestError::Unsupported(ability) => {
             RpcError::missing_capability(ability, &json!({ ability: {} }))
         }
-        ClientRequestError::Cancelled | ClientRequestError::TimedOut => RpcError::internal("Nobody answered"),
+        ClientRequestError::Cancelled | ClientRequestError::TimedOut => RpcError::internal("No answer came"),
         ClientRequestError::Rejected(error) => error,
     })
 }

@@ -29,7 +29,7 @@ const PLAIN: &[(&str, &str)] = &[
     ("test_input_required_result_request_state", "Asks for a yes"),
     ("test_input_required_result_multiple_inputs", "Asks for three things at once"),
     ("test_input_required_result_multi_round", "Asks twice"),
-    ("test_input_required_result_tampered_state", "Asks for a yes, of nobody else"),
+    ("test_input_required_result_tampered_state", "Asks for confirmation with a signed state"),
     ("test_input_required_result_capabilities", "Asks only what the client can answer"),
 ];
 

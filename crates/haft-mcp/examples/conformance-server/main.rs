@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 /// Lists are the same for everybody and for a minute.
 const LISTS: CacheHint = CacheHint { ttl_ms: 60_000, public: true };
 /// More than the suite has, so that everything is on one page.
-const PAGE: usize = 1000;
+const MAX_PAGE_ENTRIES: usize = 1000;
 
 /// The suite's tools, resources and prompts.
 struct Fixtures {
@@ -58,7 +58,7 @@ impl McpService for Fixtures {
     }
 
     fn list_tools(&self, cursor: Option<&str>, _: &Arc<RequestContext>) -> Result<ListPage, RpcError> {
-        ListPage::new(listed::all(), cursor, PAGE, LISTS)
+        ListPage::new(listed::all(), cursor, MAX_PAGE_ENTRIES, LISTS)
     }
 
     fn call_tool(
@@ -75,7 +75,7 @@ impl McpService for Fixtures {
     }
 
     fn list_resources(&self, cursor: Option<&str>, _: &Arc<RequestContext>) -> Result<ListPage, RpcError> {
-        ListPage::new(resources::all(), cursor, PAGE, LISTS)
+        ListPage::new(resources::all(), cursor, MAX_PAGE_ENTRIES, LISTS)
     }
 
     fn list_resource_templates(
@@ -83,7 +83,7 @@ impl McpService for Fixtures {
         cursor: Option<&str>,
         _: &Arc<RequestContext>,
     ) -> Result<ListPage, RpcError> {
-        ListPage::new(resources::templates(), cursor, PAGE, LISTS)
+        ListPage::new(resources::templates(), cursor, MAX_PAGE_ENTRIES, LISTS)
     }
 
     fn read_resource(
@@ -101,7 +101,7 @@ impl McpService for Fixtures {
     }
 
     fn list_prompts(&self, cursor: Option<&str>, _: &Arc<RequestContext>) -> Result<ListPage, RpcError> {
-        ListPage::new(prompts::all(), cursor, PAGE, LISTS)
+        ListPage::new(prompts::all(), cursor, MAX_PAGE_ENTRIES, LISTS)
     }
 
     fn get_prompt(

@@ -11,7 +11,7 @@ use crate::content::{audio, image, resource, result, said, text};
 use crate::listed::IN_HEADERS;
 
 /// Long enough for a client to see one thing after the other.
-const MOMENT: Duration = Duration::from_millis(50);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) fn call(
     notifier: Option<&ChangeNotifier>,
@@ -43,12 +43,12 @@ pub(crate) fn call(
         "test_tool_with_logging" => {
             for words in ["Begun", "Half done", "Done"] {
                 context.log(LogLevel::Info, "conformance", &json!(words));
-                context.cancel().wait(MOMENT);
+                context.cancel().wait(PROGRESS_INTERVAL);
             }
             said("Logged three times.")
         }
         "test_logging_tool" => {
-            context.log(LogLevel::Info, "conformance", &json!("Heard by whoever wants it"));
+            context.log(LogLevel::Info, "conformance", &json!("Logged by a tool"));
             said("Logged once.")
         }
         "test_error_handling" => {
@@ -57,13 +57,13 @@ pub(crate) fn call(
         "test_tool_with_progress" => {
             for percent in [0.0, 50.0, 100.0] {
                 context.progress(percent, Some(100.0), None);
-                context.cancel().wait(MOMENT);
+                context.cancel().wait(PROGRESS_INTERVAL);
             }
             said("All the way.")
         }
         "test_reconnection" => {
             context.disconnect_client();
-            context.cancel().wait(MOMENT * 4);
+            context.cancel().wait(PROGRESS_INTERVAL * 4);
             said("You came back.")
         }
         "test_missing_capability" if !context.has_client_capability("sampling") => {

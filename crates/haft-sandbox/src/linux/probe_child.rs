@@ -20,7 +20,7 @@ const NOTIFICATION_TIMEOUT_MS: libc::c_int = 2_000;
 /// A system call that the children do not need for anything else.
 const REPORTED_CALL: libc::c_long = libc::SYS_getsid;
 /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`.
-const SYNC_WAKE_UP: u64 = 1;
+const SYNC_WAKE_UP_FLAG: u64 = 1;
 
 /// What a child found out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -162,7 +162,7 @@ fn supervise() -> Trial {
     // SAFETY: the flags are a plain number, and the child only makes system calls.
     let child = unsafe {
         trial.wakes_synchronously =
-            libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) == 0;
+            libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP_FLAG) == 0;
         match libc::fork() {
             -1 => return Trial { error: Some(last_error()), ..trial },
             0 => {

@@ -300,7 +300,7 @@ fn command_inherits_three_descriptors() {
 
 #[test]
 fn command_starts_with_default_signals() {
-    /// Signals 32 and 33 belong to the C library, which lets nobody set them.
+    /// Signals 32 and 33 belong to the C library, which does not allow setting them.
     const LIBRARY: u64 = 0b11 << 31;
     let done = Fixture::new().run(&["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]).unwrap();
     let sets: Vec<_> = text(&done.stdout.head)
@@ -365,7 +365,7 @@ fn start_errors_name_the_program_and_the_reason() {
 
 /// This test again, as a user whom the kernel holds to its limits.
 fn as_unprivileged_user(name: &str, body: impl FnOnce()) {
-    const NOBODY: u32 = 65_534;
+    const OVERFLOW_UID: u32 = 65_534;
     if std::env::var_os("ALONE").is_some() {
         return body();
     }
@@ -376,7 +376,7 @@ fn as_unprivileged_user(name: &str, body: impl FnOnce()) {
     let mut command = Command::new(&program);
     command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env("ALONE", name).current_dir("/");
     if rustix::process::getuid().is_root() {
-        command.uid(NOBODY).gid(NOBODY);
+        command.uid(OVERFLOW_UID).gid(OVERFLOW_UID);
     }
     check(&command.output().unwrap());
 }

@@ -7,7 +7,7 @@ use haft_mcp::serve::{McpServer, serve_stdio, stdio};
 use haft_tool::Host;
 
 use super::super::CommandResult;
-use super::super::exit::Exit;
+use super::super::exit::CliExit;
 use super::super::setup::Setup;
 use super::args::ServeArgs;
 
@@ -43,5 +43,5 @@ pub(super) fn run(args: ServeArgs) -> CommandResult {
         serve_stdio(&server, input, output);
     }
     service.close();
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

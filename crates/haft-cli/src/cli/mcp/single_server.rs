@@ -5,7 +5,7 @@ use haft_runtime::Runtime;
 use haft_tool::{ToolError, Value, json};
 
 use super::super::args::{self, DialectArgs, ScopeArgs, SessionArgs};
-use super::super::exit::Exit;
+use super::super::exit::CliExit;
 use super::super::screen::{self, BOLD, FAINT, GOOD, NAME, NOTE, styled};
 use super::super::setup::Setup;
 use super::super::{CommandResult, call};
@@ -32,7 +32,7 @@ pub(super) fn test(args: &TestArgs) -> CommandResult {
     } else {
         screen::out(&shown(&args.name, &trial));
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 fn as_json(name: &str, trial: &ServerReport) -> Value {
@@ -121,7 +121,7 @@ pub(super) fn login(args: &LoginArgs) -> CommandResult {
     runtime.end();
     done?;
     screen::note(&styled(GOOD, &format!("Logged in to {}.", args.name)));
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 pub(super) fn logout(args: &LoginArgs) -> CommandResult {
@@ -130,5 +130,5 @@ pub(super) fn logout(args: &LoginArgs) -> CommandResult {
     runtime.end();
     done?;
     screen::note(&format!("Deleted the tokens of {}.", args.name));
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }

@@ -26,7 +26,7 @@ pub(crate) const TABLE: &[Escape] = &[
     sh("a file system opened", "$BIN/calls fsopen").as_root(),
     sh("a tree opened", "$BIN/calls open_tree $OUT").as_root(),
     sh("a tree moved", "mkdir m; $BIN/calls move_mount $OUT m; echo pwned > m/victim.txt").untried(),
-    sh("a mount by a helper", "fusermount -u $OUT 2>/dev/null && echo ESCAPED; su -c true nobody </dev/null 2>/dev/null && echo ESCAPED; sudo -n true 2>/dev/null && echo ESCAPED; true").untried(),
+    sh("a mount by a helper", "fusermount -u $OUT 2>/dev/null && echo ESCAPED; su -c true daemon </dev/null 2>/dev/null && echo ESCAPED; sudo -n true 2>/dev/null && echo ESCAPED; true").untried(),
     sh("keys of the kernel", "$BIN/calls keyctl; $BIN/calls add_key; $BIN/calls request_key"),
     sh("programs for the kernel", "$BIN/calls bpf").as_root(),
     sh("measuring", "$BIN/calls perf_event_open 0; $BIN/calls perf_event_open $VICTIM"),

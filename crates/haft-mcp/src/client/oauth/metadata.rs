@@ -29,12 +29,12 @@ impl ServerMetadata {
         resource: &ProtectedResource,
     ) -> Result<Self, ClientError> {
         #[derive(Deserialize)]
-        struct Wire {
+        struct ResourceDocument {
             resource: String,
             authorization_servers: Option<Vec<String>>,
             scopes_supported: Option<Vec<String>>,
         }
-        let wire: Wire = serde_json::from_value(document).map_err(|error| {
+        let wire: ResourceDocument = serde_json::from_value(document).map_err(|error| {
             ClientError::invalid_message(format!(
                 "{url} is not the metadata of a server: {}",
                 quote(&error.to_string())
@@ -81,7 +81,7 @@ impl AuthorizationServer {
         resource: &ProtectedResource,
     ) -> Result<Self, ClientError> {
         #[derive(Deserialize)]
-        struct Wire {
+        struct AuthorizationServerDocument {
             issuer: String,
             authorization_endpoint: String,
             token_endpoint: String,
@@ -92,7 +92,7 @@ impl AuthorizationServer {
             authorization_response_iss_parameter_supported: Option<bool>,
             client_id_metadata_document_supported: Option<bool>,
         }
-        let wire: Wire = serde_json::from_value(document).map_err(|error| {
+        let wire: AuthorizationServerDocument = serde_json::from_value(document).map_err(|error| {
             ClientError::invalid_message(format!(
                 "{url} is not the metadata of an authorization server: {}",
                 quote(&error.to_string())

@@ -191,14 +191,15 @@ impl OAuthClient {
 
     fn read(answer: Value, server: &AuthorizationServer, redirect: &str) -> Result<Self, String> {
         #[derive(Deserialize)]
-        struct Wire {
+        struct RegistrationResponse {
             client_id: String,
             client_secret: Option<Secret>,
             client_secret_expires_at: Option<u64>,
             token_endpoint_auth_method: Option<String>,
             scope: Option<String>,
         }
-        let wire: Wire = serde_json::from_value(answer).map_err(|error| quote(&error.to_string()))?;
+        let wire: RegistrationResponse =
+            serde_json::from_value(answer).map_err(|error| quote(&error.to_string()))?;
         let secret = wire.client_secret.filter(|secret| !secret.expose().is_empty());
         let is_long = |text: &str| text.len() > MAX_CREDENTIAL_BYTES;
         if wire.client_id.is_empty()

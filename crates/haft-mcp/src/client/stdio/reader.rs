@@ -13,9 +13,9 @@ use crate::wire::LineSplitter;
 /// How long output is still read after the process has exited, if another process keeps writing to the same pipe.
 const MAX_READ_AFTER_EXIT: Duration = Duration::from_millis(500);
 /// How much of an overlong line is skipped before the server is given up, if that is more than
-/// `SKIPPED_MESSAGES` times the longest accepted message.
+/// `MAX_SKIPPED_MESSAGES` times the longest accepted message.
 const MIN_SKIPPED_BYTES: usize = 256 << 20;
-const SKIPPED_MESSAGES: usize = 16;
+const MAX_SKIPPED_MESSAGES: usize = 16;
 
 /// What a wait on a descriptor ended with.
 pub(super) enum Readiness {
@@ -58,7 +58,7 @@ pub(super) fn wait_readable(
 /// Reads lines until EOF, until the process has exited, or until `stop` is closed. Then no request waits any more.
 pub(super) fn read_output(server: &Arc<ServerOutput>, output: &OwnedFd, stop: &OwnedFd) {
     let max_message = server.limits.max_message_bytes;
-    let max_skipped = MIN_SKIPPED_BYTES.max(max_message.saturating_mul(SKIPPED_MESSAGES));
+    let max_skipped = MIN_SKIPPED_BYTES.max(max_message.saturating_mul(MAX_SKIPPED_MESSAGES));
     let mut lines = LineSplitter::new(max_message);
     let mut bytes_since_line = 0;
     let mut exited_at: Option<Instant> = None;

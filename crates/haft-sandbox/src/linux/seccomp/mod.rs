@@ -3,10 +3,10 @@
 //! The kernel caches which calls are always allowed, so reading, writing and computing cost nothing extra.
 
 mod assembler;
+use libc::{SECCOMP_RET_ALLOW as ALLOW, SECCOMP_RET_USER_NOTIF as REPORT};
+
 use assembler::{and, argument_offset, assemble, jump, load, ret};
 
-const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
-const REPORT: u32 = libc::SECCOMP_RET_USER_NOTIF;
 const fn refuse(errno: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | errno.cast_unsigned()
 }

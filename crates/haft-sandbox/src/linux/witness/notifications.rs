@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use crate::process::last_error;
 
 /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`.
-const SYNC_WAKE_UP: u64 = 1;
+const SYNC_WAKE_UP_FLAG: u64 = 1;
 const SECCOMP_USER_NOTIF_FLAG_CONTINUE: u32 = 1;
 const SECCOMP_ADDFD_FLAG_SEND: u32 = 2;
 
@@ -50,7 +50,7 @@ impl NotifyListener {
     pub(super) fn new(fd: OwnedFd) -> Self {
         let listener = Self(fd);
         // Since Linux 6.6 the kernel can switch to the witness at once; without it calls take a little longer.
-        let _ = listener.ioctl(libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP as *mut libc::c_void);
+        let _ = listener.ioctl(libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP_FLAG as *mut libc::c_void);
         listener
     }
 

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::super::super::args::WorkspaceArgs;
 use super::super::super::diff::{FileDiff, diff};
-use super::super::super::exit::{Exit, code};
+use super::super::super::exit::{CliExit, code};
 use super::super::super::screen::{self, GOOD, escape, styled};
 use super::super::super::{CommandResult, terminal};
 use super::super::args::ConfirmArgs;
@@ -49,7 +49,7 @@ impl FileEdit {
         };
         let Some(new) = self.applied(old.as_deref())? else {
             screen::note("nothing to do");
-            return Ok(Exit::Done);
+            return Ok(CliExit::Done);
         };
         let path = escape(&self.file.display().to_string());
         screen::out(&diff(&FileDiff {
@@ -58,11 +58,11 @@ impl FileEdit {
             to: (&node(Some(&new)), Some(&new)),
         }));
         if how.dry_run {
-            return Ok(Exit::Done);
+            return Ok(CliExit::Done);
         }
         let asks = self.setting.is_none() && !how.yes;
         if asks && !terminal::confirm_change(&format!("Change {path}?")) {
-            return Ok(Exit::Denied);
+            return Ok(CliExit::Denied);
         }
         self.perform(workspace)
     }
@@ -98,7 +98,7 @@ impl FileEdit {
         match result.output.error_kind {
             None => {
                 screen::note(&styled(GOOD, &format!("{text} (call {id}; to undo it: haft undo {id})")));
-                Ok(Exit::Done)
+                Ok(CliExit::Done)
             }
             Some(kind) => {
                 screen::error(&text);

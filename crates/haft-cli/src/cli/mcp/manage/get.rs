@@ -7,7 +7,7 @@ use haft_tool::{Value, clip_chars, json};
 
 use super::super::super::CommandResult;
 use super::super::super::diff;
-use super::super::super::exit::Exit;
+use super::super::super::exit::CliExit;
 use super::super::super::screen::{self, BOLD, FAINT, NAME, escape, styled};
 use super::super::super::setup::Setup;
 use super::super::args;
@@ -22,7 +22,7 @@ pub(in super::super) fn get(args: &args::GetArgs) -> CommandResult {
     let server = ServerStatus::find(&setup, &args.servers, &args.name)?;
     if args.json {
         screen::result(&serde_json::to_string_pretty(&whole(&server))?);
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     let mut text = head(&server);
     for (name, tool) in &server.known.tools {
@@ -39,7 +39,7 @@ pub(in super::super) fn get(args: &args::GetArgs) -> CommandResult {
         ServerState::Broken(why) => screen::note(&escape(why)),
         ServerState::Trusted | ServerState::Off => {}
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// The facts about a server, one row each.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use haft_tool::{ToolError, Value, json};
 
 use super::super::super::CommandResult;
-use super::super::super::exit::Exit;
+use super::super::super::exit::CliExit;
 use super::super::super::screen::{self, FAINT, NAME, escape, styled};
 use super::super::super::setup::Setup;
 use super::super::args;
@@ -27,7 +27,7 @@ pub(in super::super) fn list(args: &args::ListArgs) -> CommandResult {
         }
     }
     screen::warnings(&found.warnings);
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 fn shown(servers: &[ServerStatus]) -> String {

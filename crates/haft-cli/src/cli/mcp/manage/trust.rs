@@ -4,7 +4,7 @@ use crate::servers::ServerGrants;
 use haft_tool::{Network, ToolError};
 
 use super::super::super::args::ServerArgs;
-use super::super::super::exit::Exit;
+use super::super::super::exit::CliExit;
 use super::super::super::screen::{self, GOOD, escape, styled};
 use super::super::super::setup::Setup;
 use super::super::super::{CommandResult, terminal};
@@ -35,7 +35,7 @@ pub(in super::super) fn trust(args: &args::TrustArgs) -> CommandResult {
     let grants = asked.unwrap_or_else(|| server.known.grants.clone());
     if server.state == ServerState::Trusted && grants == server.known.grants {
         screen::note(&format!("{name} is already trusted"));
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     if entry.needs_consent() {
         server.known.grants = grants.clone();
@@ -43,7 +43,7 @@ pub(in super::super) fn trust(args: &args::TrustArgs) -> CommandResult {
     screen::out(&head(&server));
     screen::out(&changes(&server));
     if !args.yes && !terminal::confirm_change(&format!("Trust {name}?")) {
-        return Ok(Exit::Denied);
+        return Ok(CliExit::Denied);
     }
     let trust = trust_store()?;
     if entry.needs_consent() {
@@ -53,7 +53,7 @@ pub(in super::super) fn trust(args: &args::TrustArgs) -> CommandResult {
         trust.accept_tools(&entry, shown)?;
     }
     screen::note(&styled(GOOD, &format!("Trusted {name}. To revoke it: haft mcp untrust {name}")));
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 pub(in super::super) fn untrust(args: &args::UntrustArgs) -> CommandResult {
@@ -69,7 +69,7 @@ pub(in super::super) fn untrust(args: &args::UntrustArgs) -> CommandResult {
     } else {
         format!("{name} was not trusted")
     });
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// The permissions that the flags name; `None` without flags.

@@ -81,7 +81,7 @@ impl Supervisor {
             && !name.to_bytes().starts_with(b"user.")
             && !name.to_bytes().starts_with(b"system.posix_acl_")
         {
-            // Others can give privileges to whoever runs the file.
+            // Others can give privileges to any user who runs the file.
             return Err(Errno::PERM);
         }
         if change.sets_setid() && kind != FileType::Directory {
