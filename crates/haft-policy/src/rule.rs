@@ -42,7 +42,7 @@ enum Specifier {
     Unsandboxed,
 }
 
-/// Tools whose effects are read paths, and those whose effects are written ones.
+/// Tools whose specifier is a path.
 const READERS: [&str; 3] = ["Read", "Grep", "Glob"];
 const WRITERS: [&str; 3] = ["Edit", "Write", "NotebookEdit"];
 
@@ -125,15 +125,23 @@ impl Rule {
         {
             return true;
         }
-        // `Edit(path)` covers everything that writes files, `Read(path)` everything that reads them.
+        false
+    }
+
+    /// Whether the rule speaks of the effect whatever tool has it: `Edit(path)` covers everything that writes files,
+    /// `Read(path)` everything that reads them.
+    fn covers(&self, effect: &Effect) -> bool {
         matches!(self.specifier, Some(Specifier::Path(_)))
-            && (self.tool == "Edit" && WRITERS.contains(&tool)
-                || self.tool == "Read" && READERS.contains(&tool))
+            && match effect {
+                Effect::Read { .. } => self.tool == "Read",
+                Effect::Write { .. } => self.tool == "Edit",
+                _ => false,
+            }
     }
 
     /// Whether the rule speaks of this effect of `tool`.
     fn matches(&self, tool: &str, effect: &Effect) -> bool {
-        if !self.names(tool) {
+        if !self.names(tool) && !self.covers(effect) {
             return matches!(effect, Effect::Serve { server, .. } if self.tool.strip_prefix("mcp__") == Some(server))
                 && self.specifier.is_none();
         }

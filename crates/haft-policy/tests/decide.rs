@@ -76,6 +76,20 @@ fn a_deny_rule_beats_everything_and_is_cited() {
 }
 
 #[test]
+fn path_rules_cover_every_tool_that_reads_or_writes() {
+    let rules = [(Behavior::Deny, "Edit(p/**)"), (Behavior::Deny, "Read(.env)")];
+    let policy = policy(Mode::Scoped, &rules);
+    for tool in ["write_file", "edit_file", "write", "Bash", "haft_undo"] {
+        assert!(verdict(tool, write("/w/p/a"), &policy).starts_with("deny"), "{tool}");
+        assert!(verdict(tool, write("/w/q"), &policy).starts_with("allow"), "{tool}");
+    }
+    for tool in ["read_file", "read", "resources/read", "list_files"] {
+        assert!(verdict(tool, read("/w/sub/.env"), &policy).starts_with("deny"), "{tool}");
+        assert!(verdict(tool, read("/w/p/a"), &policy).starts_with("allow"), "{tool}");
+    }
+}
+
+#[test]
 fn naming_a_tool_allows_it_but_does_not_widen_the_scope() {
     let named = policy(Mode::Scoped, &[(Behavior::Allow, "Bash"), (Behavior::Allow, "Write")]);
     assert!(verdict("Bash", run("ls"), &named).starts_with("allow: a rule allows it"));

@@ -10,7 +10,7 @@ use haft_policy::{Behavior, Policy, Preset, Rule, Rules, default_secrets};
 use haft_tool::net::Authority;
 use haft_tool::{Dialect, ErrorKind, Host, NoHost, Planning, Reads, Sandbox, Scope, ToolError};
 
-use crate::commands::SessionCommands;
+use crate::commands::{SessionCommands, private_temp_directory};
 use crate::history::History;
 use crate::log_tool::HaftLog;
 use crate::runtime::RuntimeInner;
@@ -115,6 +115,7 @@ impl Builder {
             if scope.root_of(&directory).is_none() {
                 scope.roots.push(directory);
             }
+            scope.blocked.extend(private_temp_directory());
         }
         scope.blocked.extend(self.dialects().flat_map(|dialect| dialect.blocked).map(PathBuf::from));
         for root in &scope.roots {

@@ -53,6 +53,11 @@ impl Builder {
     }
 }
 
+/// The directory of the sessions' temporary files, which belongs to Haft.
+pub(crate) fn private_temp_directory() -> Option<PathBuf> {
+    haft_sandbox::private_temp_directory()
+}
+
 /// What the commands of a session share.
 pub(crate) struct SessionCommands {
     pub(crate) environment: Arc<Environment>,

@@ -1,11 +1,16 @@
 //! Stands in for `commands.rs` in builds without the feature `sandbox`: commands and tasks are errors.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use haft_tool::{Finished, Processes, RunRequest, TaskClass, TaskInfo, TaskRead, Tasks, ToolError};
 
 use crate::world::LocalWorld;
+
+/// Without commands there are no temporary directories of sessions.
+pub(crate) fn private_temp_directory() -> Option<PathBuf> {
+    None
+}
 
 #[derive(Default)]
 pub(crate) struct CommandOptions;

@@ -41,7 +41,7 @@ pub use environment::Environment;
 pub use platform::probe;
 pub use process::LocalProcesses;
 pub use server_process::{ServerControl, ServerExit, ServerProcess, start_server_process};
-pub use session::SessionSandbox;
+pub use session::{SessionSandbox, private_temp_directory};
 pub use signals::{TerminationSignal, on_termination_signal};
 pub use status::{Layer, LayerLevel, SandboxStatus};
 pub use tasks::{CallTasks, OnTaskEnd, TaskTable};

@@ -75,6 +75,14 @@ async fn test_is_write_blocked_allows_workspace() {
         omega.text("bash", json!({"command": format!("echo y >> {}", path.display())})).await;
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "xy\n", "{preset}");
     }
+    let omega = RuntimeFixture::with(|builder| builder.dialect(haft::omega()));
+    let private = omega.text("bash", json!({"command": "dirname \"$TMPDIR\""})).await;
+    let path = Path::new(private.trim()).join("planted");
+    let output = omega.call("write", json!({"file_path": path, "content": "x"})).await.output;
+    assert!(output.is_error() && !path.exists(), "{}", output.as_text());
+    let moved = json!({"command": format!("mv {} /tmp/haft-moved", private.trim())});
+    assert!(omega.call("bash", moved).await.output.is_error());
+
     let read_only = RuntimeFixture::with(|builder| builder.dialect(haft::omega()).sandbox(Preset::ReadOnly));
     let path = temporary.path().join("read-only");
     let output = read_only.call("write", json!({"file_path": path, "content": "x"})).await.output;

@@ -120,6 +120,7 @@ async fn section_4_1_bash_keeps_its_working_directory_inside_the_workspace() {
     let id = started.structured.unwrap()["backgroundTaskId"].as_str().unwrap().to_owned();
     let task = fixture.text("TaskOutput", json!({"task_id": id, "timeout": 600_000})).await;
     assert_eq!(task, format!("{workspace}/sub/deep dir\n(completed)"));
+    assert_eq!(fixture.text("Bash", json!({"command": "cd /tmp; exit 3"})).await, "Exit code 3", "kept");
     assert_eq!(run("cd /usr").await, format!("Shell cwd was reset to {workspace}"));
     assert_eq!(run("pwd; (cd sub)").await, format!("{workspace}\n"));
     let error = run("echo 'unclosed").await;

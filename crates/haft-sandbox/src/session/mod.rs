@@ -91,6 +91,11 @@ pub(crate) struct CommandSandbox {
     _scratch: Arc<ScratchDir>,
 }
 
+/// The directory that holds the temporary directories of all sessions of this user.
+pub fn private_temp_directory() -> Option<PathBuf> {
+    scratch::user_directory().ok()
+}
+
 impl SessionSandbox {
     /// A sandbox whose commands keep their caches below `cache`. Snapshots are kept below `private`, which no command
     /// can read.

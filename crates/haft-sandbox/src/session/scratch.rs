@@ -42,7 +42,7 @@ impl Drop for ScratchDir {
 }
 
 /// The directory that holds those of all sessions of this user; others cannot look into it.
-fn user_directory() -> io::Result<PathBuf> {
+pub(crate) fn user_directory() -> io::Result<PathBuf> {
     let temp = std::env::temp_dir();
     let temp = temp.canonicalize().unwrap_or(temp);
     let uid = rustix::process::geteuid().as_raw();

@@ -20,7 +20,11 @@ const TRAP: &str = r"exec 199>&2 2>&1; trap '{ set +x; builtin pwd -P; } >&199 2
 pub(crate) fn current(world: &dyn World) -> Result<Option<PathBuf>, ToolError> {
     let note = world.note(NOTE)?;
     let path = note.as_ref().and_then(|note| note.as_str()).map(path_from_text);
-    Ok(path.filter(|path| world.files().kind(path).is_ok_and(|kind| kind == FileKind::Dir)))
+    let is_usable = |path: &PathBuf| {
+        path.starts_with(&world.planning().workspace)
+            && world.files().kind(path).is_ok_and(|kind| kind == FileKind::Dir)
+    };
+    Ok(path.filter(is_usable))
 }
 
 /// The command, reporting its directory.

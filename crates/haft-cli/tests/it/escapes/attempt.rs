@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 use crate::escapes::outside_process::OutsideProcess;
 use crate::escapes::pids_limit::PidsLimit;
@@ -262,16 +263,17 @@ struct World {
     outside: Tree,
     home: Tree,
     kernel: Vec<Option<String>>,
+    mounts: Vec<String>,
 }
 
 /// Caches that a command may fill.
 const CACHES: &[&str] = &[".cache", ".npm", ".cargo/registry", ".cargo/git"];
+const OWN_MOUNTS: &[&str] = &["/", "/dev", "/dev/shm", "/proc", "/sys", "/tmp"];
 const KERNEL: &[&str] = &[
     "/proc/sys/kernel/hostname",
     "/proc/sys/kernel/domainname",
     "/proc/sys/kernel/core_pattern",
     "/proc/sys/vm/overcommit_memory",
-    "/proc/self/mounts",
     "/etc/passwd",
 ];
 
@@ -282,6 +284,7 @@ impl World {
             outside: walk(&fixture.path("outside"), &[]),
             home: walk(&fixture.path("home"), CACHES),
             kernel,
+            mounts: mounts_in(&fixture.path("")),
         }
     }
 
@@ -297,12 +300,23 @@ impl World {
                 harm.push(format!("{path} is another"));
             }
         }
+        if self.mounts != now.mounts {
+            harm.push(format!("mounted: {:?}", now.mounts));
+        }
         let private = fs::read_to_string(fixture.path("ledger/private")).unwrap_or_default();
         if !private.contains(CANARY) {
             harm.push("the ledger was written".to_owned());
         }
         harm
     }
+}
+
+/// The machine's own mounts and those that concern the directory. Others come and go, such as those of containers.
+fn mounts_in(directory: &Path) -> Vec<String> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let directory = directory.to_str().unwrap().trim_end_matches('/');
+    let is_own = |line: &str| line.split(' ').nth(1).is_some_and(|point| OWN_MOUNTS.contains(&point));
+    mounts.lines().filter(|line| line.contains(directory) || is_own(line)).map(str::to_owned).collect()
 }
 
 /// Every attempt of a class, by everybody: none may do harm.

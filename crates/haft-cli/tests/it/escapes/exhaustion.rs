@@ -99,6 +99,30 @@ fn a_disk_is_not_filled() {
     assert!(fixture.processes().is_empty());
 }
 
+/// When the ledger's disk is full, a change that cannot be recorded is refused, and all others can be undone.
+#[test]
+fn full_ledger_disk_refuses_the_change_and_keeps_the_rest_reversible() {
+    if !User::is_root() {
+        writeln!(std::io::stderr(), "left out: only root can make a small disk").unwrap();
+        return;
+    }
+    let fixture = SandboxFixture::new(User::Current);
+    let script = "mount -t tmpfs -o size=3m none \"$1\" && export HAFT_HOME=\"$1/small\" && mkdir -m 700 \"$HAFT_HOME\" &&\n\
+        mkdir d && echo deep > d/deep && echo text > precious && head -c 6000000 /dev/urandom > big &&\n\
+        \"$0\" sandbox -- bash -c 'rm -r d; echo x >> big || echo refused; rm precious' && ls && \"$0\" undo --yes >/dev/null &&\n\
+        cat d/deep precious && wc -c < big";
+    fixture.dir("disk");
+    let mut command = fixture.command("unshare");
+    let ran =
+        fixture.run(command.args(["-m", "bash", "-c", script, &fixture.program()]).arg(fixture.path("disk")));
+    if ran.stderr.contains("permission denied") || ran.stderr.contains("unshare failed") {
+        writeln!(std::io::stderr(), "left out: no small disk can be made here: {}", ran.stderr).unwrap();
+        return;
+    }
+    let stdout: Vec<&str> = ran.stdout.lines().filter(|line| !line.starts_with('.')).collect();
+    assert_eq!(stdout, ["refused", "big", "deep", "text", "6000000"], "{}", ran.stderr);
+}
+
 /// While a command uses up all it can, others are served.
 #[test]
 fn others_go_on_meanwhile() {

@@ -62,7 +62,7 @@ pub(crate) struct Witnessed {
 
 /// The running witness of one command.
 pub(crate) struct Witness {
-    thread: JoinHandle<Result<Witnessed, ToolError>>,
+    thread: JoinHandle<Witnessed>,
     stop: Arc<AtomicBool>,
 }
 
@@ -78,7 +78,7 @@ impl Witness {
         let stop = Arc::new(AtomicBool::new(false));
         let its_stop = Arc::clone(&stop);
         let work = move || {
-            let Some(listener) = receive_listener(&config.socket) else { return Ok(Witnessed::default()) };
+            let Some(listener) = receive_listener(&config.socket) else { return Witnessed::default() };
             let WitnessConfig { policy, network, .. } = config;
             // The thread sets its umask for each call; this makes it independent of the process's umask.
             unshare_fs();
@@ -107,17 +107,17 @@ impl Witness {
     /// What was seen. All processes of the command must have ended.
     pub(crate) fn finish(self) -> Result<Witnessed, ToolError> {
         self.stop.store(true, Ordering::SeqCst);
-        self.thread.join().unwrap_or_else(|_| Err(ToolError::internal("the witness panicked")))
+        self.thread.join().map_err(|_| ToolError::internal("the witness panicked"))
     }
 }
 
-fn supervise(mut supervisor: Supervisor) -> Result<Witnessed, ToolError> {
+fn supervise(mut supervisor: Supervisor) -> Witnessed {
     supervisor.run();
     let Supervisor { recorder, mut denials, policy, monitor, ports, .. } = supervisor;
     policy.resources.remove_ports(&ports);
-    let (mut changes, losses) = recorder.finish(&policy.scope.roots)?;
+    let (mut changes, losses) = recorder.finish(&policy.scope.roots);
     remove_unsafe_git_files(&mut changes, &policy.scope, &mut denials);
-    Ok(Witnessed { changes, losses, denials: denials.into_list(), limit_exceeded: monitor.exceeded })
+    Witnessed { changes, losses, denials: denials.into_list(), limit_exceeded: monitor.exceeded }
 }
 
 /// Gives this thread a umask and a working directory of its own.

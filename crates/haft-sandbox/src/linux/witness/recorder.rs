@@ -299,17 +299,18 @@ impl ChangeRecorder {
     }
 
     /// The command's changes in `roots`, and what undo will not restore.
-    pub(super) fn finish(mut self, roots: &[PathBuf]) -> Result<(Vec<Change>, Vec<String>), ToolError> {
+    pub(super) fn finish(mut self, roots: &[PathBuf]) -> (Vec<Change>, Vec<String>) {
         self.compare();
         self.initially_linked.retain(|file, _| self.altered.contains(file));
         let (hidden, lost) = hidden_changes(&self.changes, &self.initially_linked, roots);
         self.changes.extend(hidden);
         let loss = |name: PathBuf| format!("{} had other names, which keep its new content", name.display());
         self.losses.extend(lost.into_iter().map(loss));
-        match self.error {
-            Some(error) => Err(error),
-            None => Ok((self.changes, self.losses)),
+        // The operation that could not be recorded was refused; what was recorded stays reversible.
+        if let Some(error) = self.error {
+            self.losses.push(format!("a change was refused because it could not be recorded: {error}"));
         }
+        (self.changes, self.losses)
     }
 }
 

@@ -102,7 +102,7 @@ fn run(world: &dyn World, command: &str, timeout_ms: u64) -> Result<Output, Tool
     let cwd = working_dir::current(world)?;
     let argv = shell_argv("bash", working_dir::reporting(command));
     let mut done = shell::run_reporting(world, argv, cwd.clone(), Duration::from_millis(timeout_ms))?;
-    let new_cwd = working_dir::take_report(&mut done);
+    let new_cwd = working_dir::take_report(&mut done).filter(|_| done.exit == Exit::Code(0));
     let reset = new_cwd.and_then(|new| working_dir::keep(world, cwd.as_deref(), &new));
     let (kind, ending) = match done.exit {
         Exit::Code(0) => (None, None),
