@@ -2,8 +2,18 @@
 //! are parsed into words as a shell does, so that spacing, quotes and the order of flags make no difference.
 
 /// Programs that start another program, given in their arguments.
-const LAUNCHERS: &[&str] = &["command", "env", "exec", "nice", "nohup", "setsid", "time", "timeout", "xargs"];
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh"];
+const LAUNCHERS: &[&str] = &[
+    "builtin", "busybox", "chroot", "chrt", "command", "env", "exec", "flock", "ionice", "nice", "nohup",
+    "nsenter", "parallel", "script", "setarch", "setpriv", "setsid", "stdbuf", "strace", "taskset", "time",
+    "timeout", "unshare", "watch", "xargs",
+];
+/// Flags of `find` that are followed by a program.
+const FIND_PROGRAM_FLAGS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
+/// Words of the shell's grammar that are followed by a command.
+const KEYWORDS: &[&str] = &["!", "coproc", "do", "elif", "else", "if", "then", "until", "while"];
+const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash"];
+/// `<<<` precedes a text that is the input.
+const HERE_STRING_SIGN_COUNT: usize = 3;
 /// How many commands inside commands are parsed.
 const MAX_NESTED_COMMANDS: usize = 64;
 /// How many arguments of a launcher are taken for the program that it starts.
@@ -17,8 +27,14 @@ pub(crate) fn denied(command: &str) -> Option<&'static str> {
     let mut nested = vec![command.to_lowercase()];
     for _ in 0..MAX_NESTED_COMMANDS {
         let command = nested.pop()?;
-        for simple in parse(&command, &mut nested) {
-            if let Some(reason) = check(&simple, &mut nested) {
+        let commands = parse(&command, &mut nested);
+        // A shell that is given no script reads one from a pipe or a file that is made in the same line.
+        if commands.iter().any(SimpleCommand::reads_a_script) {
+            let written = commands.iter().filter_map(SimpleCommand::written_text);
+            nested.extend(written.take(MAX_NESTED_COMMANDS));
+        }
+        for simple in &commands {
+            if let Some(reason) = check(simple, &mut nested) {
                 return Some(reason);
             }
         }
@@ -32,18 +48,58 @@ struct SimpleCommand {
     words: Vec<String>,
     /// The files that output is redirected to.
     outputs: Vec<String>,
+    /// The texts that are its input.
+    here_strings: Vec<String>,
+}
+
+impl SimpleCommand {
+    /// The words from the program on, without what may precede it.
+    fn program_words(&self) -> &[String] {
+        let before = |word: &&String| is_assignment(word) || KEYWORDS.contains(&word.as_str());
+        &self.words[self.words.iter().take_while(before).count()..]
+    }
+
+    fn program(&self) -> &str {
+        self.program_words().first().map_or("", |first| file_name(first))
+    }
+
+    /// The text that it writes, if it is a program that writes its arguments.
+    fn written_text(&self) -> Option<String> {
+        let arguments = self.program_words().get(1..)?.iter().skip_while(|word| word.starts_with('-'));
+        let format_words = match self.program() {
+            "echo" => 0,
+            "printf" => 1,
+            _ => return None,
+        };
+        Some(arguments.skip(format_words).cloned().collect::<Vec<_>>().join(" "))
+    }
+
+    /// Whether it is a shell that runs what it reads, or a shell's command that runs a file.
+    fn reads_a_script(&self) -> bool {
+        let is_option = |word: &String| word.starts_with('-') && !(is_flags(word) && word.ends_with('c'));
+        let has_script = || !self.program_words().iter().skip(1).all(is_option);
+        matches!(self.program(), "." | "source") || SHELLS.contains(&self.program()) && !has_script()
+    }
 }
 
 fn check(command: &SimpleCommand, nested: &mut Vec<String>) -> Option<&'static str> {
     if command.outputs.iter().any(|target| target.starts_with("/dev/sd")) {
         return Some("a raw write to a disk");
     }
-    let assignments = command.words.iter().take_while(|word| is_assignment(word)).count();
-    let words = &command.words[assignments..];
-    if words.first().is_some_and(|first| LAUNCHERS.contains(&file_name(first))) {
-        // Any of its arguments may be the program.
-        let end = words.len().min(MAX_LAUNCHER_ARGUMENTS);
+    if command.reads_a_script() {
+        nested.extend(command.here_strings.iter().take(MAX_NESTED_COMMANDS).cloned());
+    }
+    let words = command.program_words();
+    let end = words.len().min(MAX_LAUNCHER_ARGUMENTS);
+    if LAUNCHERS.contains(&command.program()) {
+        // Any of its arguments may be the program, or a whole command.
+        let texts = words[..end].iter().filter(|word| word.contains(char::is_whitespace));
+        nested.extend(texts.take(MAX_NESTED_COMMANDS.saturating_sub(nested.len())).cloned());
         return (1..end).find_map(|at| check_program(&words[at..], nested));
+    }
+    if command.program() == "find" {
+        let is_flag = |at: &usize| FIND_PROGRAM_FLAGS.contains(&words[*at].as_str());
+        return (1..end).filter(is_flag).find_map(|at| check_program(&words[at + 1..], nested));
     }
     check_program(words, nested)
 }
@@ -140,13 +196,23 @@ fn parse(command: &str, nested: &mut Vec<String>) -> Vec<SimpleCommand> {
             },
             '`' => nested.push(chars.by_ref().take_while(|c| *c != '`').collect()),
             '$' if chars.next_if_eq(&'(').is_some() => nested.push(until_closed(&mut chars)),
+            // `$'text'` and `$"text"` are quotes, too.
+            '$' if matches!(chars.peek(), Some('\'' | '"')) => {}
             '#' if parser.word.is_none() => while chars.next_if(|c| *c != '\n').is_some() {},
             '>' => {
                 parser.end_word();
                 while chars.next_if(|c| matches!(c, '>' | '|' | '&')).is_some() {}
                 parser.after_redirect = true;
             }
-            ' ' | '\t' | '\r' | '<' => parser.end_word(),
+            '<' => {
+                parser.end_word();
+                let mut signs = 1;
+                while chars.next_if_eq(&'<').is_some() {
+                    signs += 1;
+                }
+                parser.after_here_string = signs == HERE_STRING_SIGN_COUNT;
+            }
+            ' ' | '\t' | '\r' => parser.end_word(),
             ';' | '|' | '&' | '\n' | '(' | ')' | '{' | '}' => parser.end_command(),
             c => parser.push(c),
         }
@@ -177,6 +243,8 @@ struct CommandParser {
     word: Option<String>,
     /// Whether the next word is a file that output is redirected to.
     after_redirect: bool,
+    /// Whether the next word is the input.
+    after_here_string: bool,
 }
 
 impl CommandParser {
@@ -190,14 +258,19 @@ impl CommandParser {
 
     fn end_word(&mut self) {
         let Some(word) = self.word.take() else { return };
-        let redirected = std::mem::take(&mut self.after_redirect);
-        let words = if redirected { &mut self.current.outputs } else { &mut self.current.words };
+        let (redirected, is_input) =
+            (std::mem::take(&mut self.after_redirect), std::mem::take(&mut self.after_here_string));
+        let words = match (redirected, is_input) {
+            (true, _) => &mut self.current.outputs,
+            (_, true) => &mut self.current.here_strings,
+            _ => &mut self.current.words,
+        };
         words.push(word);
     }
 
     fn end_command(&mut self) {
         self.end_word();
-        self.after_redirect = false;
+        (self.after_redirect, self.after_here_string) = (false, false);
         let command = std::mem::take(&mut self.current);
         if command != SimpleCommand::default() {
             self.commands.push(command);
@@ -251,6 +324,39 @@ mod tests {
             "format c:",
             "FORMAT C: /q",
             "eval 'rm -rf /'",
+            "if true; then sudo ls; fi",
+            "for x in a; do sudo ls; done",
+            "while sudo ls; do :; done",
+            "until ! sudo ls; do :; done",
+            "if false; then :; elif sudo ls; then :; else sudo ls; fi",
+            "! sudo ls",
+            "A=1 ! B=2 sudo ls",
+            "coproc sudo ls",
+            "time sudo ls",
+            "command sudo ls",
+            "builtin command sudo ls",
+            "nohup sudo ls &",
+            "stdbuf -o0 sudo ls",
+            "env -S 'sudo ls'",
+            "watch 'sudo ls'",
+            "find . -name x -exec sudo rm {} \\;",
+            "find . -execdir sh -c 'sudo ls' \\;",
+            "ls | xargs -I{} sudo rm {}",
+            "ls | xargs -n1 sh -c 'sudo ls'",
+            "bash <<< 'sudo ls'",
+            "bash<<<'sudo ls'",
+            "bash -s <<<\"sudo ls\"",
+            "bash <<EOF\nsudo ls\nEOF",
+            "echo -e 'sudo ls' | sh",
+            "printf '%s' 'rm -rf /' | bash -",
+            "bash <(echo 'sudo ls')",
+            ". <(echo sudo ls)",
+            "cat <(sudo ls)",
+            "diff <(sudo cat a) b",
+            "$'sudo' ls",
+            "x=$(sudo ls)",
+            "x=`sudo ls`",
+            "echo \"${x:-$(sudo ls)}\"",
         ] {
             assert!(denied(command).is_some(), "{command}");
         }
@@ -278,6 +384,14 @@ mod tests {
             "f() { echo x; }; f",
             "pseudo ls",
             "env | sort",
+            "echo do sudo",
+            "echo then sudo | cat",
+            "find . -name sudo",
+            "find . -name shutdown -exec grep -l reboot {} \\;",
+            "cat <<< 'sudo ls'",
+            "echo sudo > note.txt",
+            "echo sudo ls; bash script.sh",
+            "if true; then echo sudo; fi",
             "'unclosed",
             "$(",
             "${x",
