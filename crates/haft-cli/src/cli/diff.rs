@@ -67,7 +67,7 @@ pub(super) fn line(path: &Path, kind: &ChangeKind) -> String {
     };
     let path = path.display().to_string();
     let word = styled(style, &format!("{:<8}", kind.word()));
-    format!("{word} {}{}\n", styled(NAME, &screen::sanitize(&path)), screen::sanitize(&more))
+    format!("{word} {}{}\n", styled(NAME, &screen::escape(&path)), screen::escape(&more))
 }
 
 /// Counts of changes by top-level directory.
@@ -87,7 +87,7 @@ pub(super) fn summary<'a>(changes: impl Iterator<Item = (&'a Path, ChangeKind)>)
     let mut text = String::new();
     for (folder, words) in folders {
         let counts: Vec<_> = words.iter().map(|(word, count)| format!("{count} {word}")).collect();
-        let _ = writeln!(text, "{}  {}", styled(NAME, &screen::sanitize(&folder)), counts.join(", "));
+        let _ = writeln!(text, "{}  {}", styled(NAME, &screen::escape(&folder)), counts.join(", "));
     }
     text
 }
@@ -102,10 +102,11 @@ pub(super) struct FileDiff<'a> {
 /// A heading and, for text files, a unified diff.
 pub(super) fn diff(sides: &FileDiff<'_>) -> String {
     let (from, to) = (sides.from.0, sides.to.0);
+    let path = styled(NAME, &screen::escape(sides.path));
     let mut text = match (from, to) {
-        (Node::Absent, _) => format!("{} {}", styled(GOOD, "create"), styled(NAME, sides.path)),
-        (_, Node::Absent) => format!("{} {}", styled(BAD, "remove"), styled(NAME, sides.path)),
-        _ => format!("{} {}", styled(NOTE, "change"), styled(NAME, sides.path)),
+        (Node::Absent, _) => format!("{} {path}", styled(GOOD, "create")),
+        (_, Node::Absent) => format!("{} {path}", styled(BAD, "remove")),
+        _ => format!("{} {path}", styled(NOTE, "change")),
     };
     match (from, to) {
         (Node::File(a), Node::File(b)) if a.mode != b.mode => {
@@ -116,7 +117,7 @@ pub(super) fn diff(sides: &FileDiff<'_>) -> String {
             let _ = write!(text, " (directory, mode {a:o} to {b:o})");
         }
         (_, Node::Link { target }) => {
-            let _ = write!(text, " (link to {})", target.display());
+            let _ = write!(text, " (link to {})", screen::escape(&target.display().to_string()));
         }
         _ => {}
     }

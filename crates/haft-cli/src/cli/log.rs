@@ -24,7 +24,10 @@ pub(super) fn run(args: &args::LogArgs) -> CommandResult {
     };
     if args.json {
         let receipts = ledger.receipts(&query)?;
-        screen::out(&receipts.iter().map(|receipt| format!("{}\n", json!(receipt))).collect::<String>());
+        // Not `out`, which would escape what JSON does not.
+        for receipt in &receipts {
+            screen::result(&json!(receipt).to_string());
+        }
         return Ok(CliExit::Done);
     }
     let entries = ledger.summaries(&query)?;
@@ -47,8 +50,8 @@ fn line(summary: &ReceiptSummary, with_place: bool) -> String {
         receipt.id,
         screen::ago(receipt.started_at),
         state(receipt.state),
-        styled(NAME, &format!("{:<6}", receipt.tool)),
-        clip_chars(&screen::sanitize(&about(receipt)), 80, 0),
+        styled(NAME, &format!("{:<6}", screen::escape(&receipt.tool))),
+        clip_chars(&screen::escape(&about(receipt)), 80, 0),
     );
     if *change_count > 0 {
         let _ = write!(line, "  {}", styled(FAINT, &format!("{change_count} changed")));
@@ -57,7 +60,8 @@ fn line(summary: &ReceiptSummary, with_place: bool) -> String {
         let _ = write!(line, "  {}", styled(NOTE, &format!("undone by {by}")));
     }
     if with_place {
-        let _ = write!(line, "  {}", styled(FAINT, &receipt.workspace.display().to_string()));
+        let _ =
+            write!(line, "  {}", styled(FAINT, &screen::escape(&receipt.workspace.display().to_string())));
     }
     line
 }
@@ -86,7 +90,7 @@ pub(super) fn about(receipt: &Receipt) -> String {
         Some(Effect::Send { channel }) => channel.clone(),
         Some(Effect::Spawn { agent }) => agent.clone(),
         Some(Effect::Serve { server, .. }) => server.clone(),
-        Some(Effect::Configure { setting }) => setting.clone(),
+        Some(Effect::Configure { setting, .. }) => setting.clone(),
         Some(Effect::Inspect { what }) => what.clone(),
         Some(Effect::StopTask { task }) => task.clone(),
         Some(Effect::Undo { .. } | Effect::Note { .. } | Effect::Ask | Effect::Unsandboxed) | None => {

@@ -13,10 +13,12 @@ pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
 pub(crate) const FAINT: Style = Style::new().dimmed();
 pub(crate) const BOLD: Style = Style::new().bold();
 
+/// The only styles that reach the terminal.
+const STYLES: [Style; 6] = [GOOD, BAD, NOTE, NAME, FAINT, BOLD];
+
 /// Writes to standard output; a closed pipe is not an error.
 pub(crate) fn out(text: &str) {
-    let mut out = anstream::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    print(anstream::stdout().lock(), text);
 }
 
 /// Writes a result to standard output as it is, or without control characters on a terminal.
@@ -29,8 +31,54 @@ pub(crate) fn result(text: &str) {
 
 /// Writes a line to standard error.
 pub(crate) fn note(text: &str) {
-    let mut err = anstream::stderr().lock();
-    let _ = writeln!(err, "{text}");
+    print(anstream::stderr().lock(), &format!("{text}\n"));
+}
+
+/// Writes the words before an answer to standard error.
+pub(crate) fn prompt(text: &str) {
+    print(anstream::stderr().lock(), text);
+}
+
+/// The one place where text for people is written. A file's name, a command's output or an error may contain anything, so
+/// every control character that is not part of one of our styles is escaped here.
+fn print(mut stream: impl Write, text: &str) {
+    let _ = stream.write_all(visible(text).as_bytes()).and_then(|()| stream.flush());
+}
+
+/// `text` with our own styles; all other control characters are escaped.
+fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let styles: Vec<String> =
+        STYLES.iter().flat_map(|style| [format!("{style}"), format!("{style:#}")]).collect();
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(is_unsafe) {
+        let (before, from) = rest.split_at(at);
+        shown.push_str(before);
+        let style = styles.iter().find(|style| !style.is_empty() && from.starts_with(style.as_str()));
+        let mut chars = from.chars();
+        match (style, chars.next()) {
+            (Some(style), _) => {
+                shown.push_str(style);
+                rest = &from[style.len()..];
+            }
+            (None, first) => {
+                shown.extend(first.map(code_point));
+                rest = chars.as_str();
+            }
+        }
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
+}
+
+/// Characters that move the cursor, set a title, fill the clipboard or reorder what is shown.
+fn is_unsafe(c: char) -> bool {
+    let reorders =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    reorders || c.is_control() && c != '\n' && c != '\t'
 }
 
 /// Writes warnings to standard error, one line each.
@@ -50,13 +98,16 @@ pub(crate) fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Replaces control characters, which could move the cursor, set a title or fill the clipboard.
+/// Untrusted text of several lines: characters that could move the cursor or reorder the text are escaped.
 pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
-    let bad = |c: char| c.is_control() && c != '\n' && c != '\t';
-    if text.contains(bad) {
-        return Cow::Owned(text.chars().map(|c| if bad(c) { '\u{fffd}' } else { c }).collect());
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
     }
-    Cow::Borrowed(text)
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_unsafe(c) { shown.push_str(&code_point(c)) } else { shown.push(c) }
+    }
+    Cow::Owned(shown)
 }
 
 /// Untrusted text on one line: characters that could hide, reorder or break it are escaped.
@@ -66,11 +117,15 @@ pub(crate) fn escape(text: &str) -> String {
         match c {
             '\n' => shown.push_str("\\n"),
             '\t' => shown.push_str("\\t"),
-            c if c.is_control() || is_hidden(c) => shown.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+            c if is_unsafe(c) || is_hidden(c) => shown.push_str(&code_point(c)),
             c => shown.push(c),
         }
     }
     shown
+}
+
+fn code_point(c: char) -> String {
+    format!("\\u{{{:x}}}", u32::from(c))
 }
 
 /// Characters without width or that change the direction of others: soft hyphens, marks, joiners, tags, variation selectors.
@@ -117,5 +172,24 @@ pub(crate) fn took(microseconds: u64) -> String {
         0..=9_999 => format!("{}.{} ms", microseconds / 1_000, microseconds % 1_000 / 100),
         10_000..=9_999_999 => format!("{} ms", microseconds / 1_000),
         _ => format!("{} s", microseconds / 1_000_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_styles_reach_the_terminal() {
+        let hostile = "a\x1b[2J\x1b[8mb\rc\u{9b}d\u{202e}e\x07\n";
+        let escaped = "a\\u{1b}[2J\\u{1b}[8mb\\u{d}c\\u{9b}d\\u{202e}e\\u{7}\n";
+        assert_eq!(visible(hostile), escaped);
+        assert_eq!(sanitize(hostile), escaped);
+        for style in STYLES {
+            let text = styled(style, "plain");
+            assert_eq!(visible(&text), text);
+            assert_eq!(visible(&styled(style, "\x1b]0;x\x07")), styled(style, "\\u{1b}]0;x\\u{7}"));
+        }
+        assert_eq!(escape("a\nb\t\u{200b}"), "a\\nb\\t\\u{200b}");
     }
 }

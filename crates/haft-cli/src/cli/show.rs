@@ -60,9 +60,9 @@ fn output(ledger: &Ledger, receipt: &Receipt) -> Result<String, ToolError> {
 /// Prints what the caller saw.
 fn result(id: i64, text: &str) {
     let lines = text.lines().count();
-    let first: String = text.split_inclusive('\n').take(MAX_RESULT_LINES).collect();
-    screen::out(&format!("{}\n", styled(FAINT, "result")));
-    screen::result(&first);
+    // Indented, so that no line of it looks like one of ours.
+    let first: String = text.lines().take(MAX_RESULT_LINES).map(|line| format!("  {line}\n")).collect();
+    screen::out(&format!("{}\n{first}", styled(FAINT, "result")));
     if lines > MAX_RESULT_LINES {
         screen::note(&format!("{lines} lines; haft show {id} --output prints them all"));
     }
@@ -112,13 +112,15 @@ fn head(receipt: &Receipt, undone: Option<i64>) -> String {
     let mut text = format!(
         "{} {}  {} {}, took {}\n",
         styled(BOLD, &format!("call {}", receipt.id)),
-        styled(NAME, &receipt.tool),
+        styled(NAME, &screen::escape(&receipt.tool)),
         log::state(receipt.state).trim_end(),
         screen::ago(receipt.started_at),
         screen::took(receipt.duration_us),
     );
     let mut row = |name: &str, value: &str| {
-        let _ = writeln!(text, "{} {}", styled(FAINT, &format!("{name:<11}")), screen::sanitize(value));
+        // Lines of a value are indented, so that none looks like a row.
+        let value = screen::sanitize(value).replace('\n', &format!("\n{:12}", ""));
+        let _ = writeln!(text, "{} {value}", styled(FAINT, &format!("{name:<11}")));
     };
     row("session", &receipt.session);
     row("workspace", &receipt.workspace.display().to_string());

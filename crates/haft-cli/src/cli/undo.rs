@@ -110,6 +110,7 @@ fn note_irreversible_later_calls(runtime: &Runtime, preview: &UndoPreview) -> Re
 fn show(runtime: &Runtime, preview: &UndoPreview, force: bool) -> Result<(), ToolError> {
     let ledger = runtime.ledger()?;
     let short = |path: &Path| path.strip_prefix(runtime.workspace()).unwrap_or(path).display().to_string();
+    let named = |path: &Path| screen::escape(&short(path));
     let one = |path: &Path, from: &Node, to: &Node| -> Result<String, ToolError> {
         let now = from.as_file().and_then(|_| read_named(path, MAX_DIFF_FILE_BYTES).ok());
         let then = to.as_file().filter(|file| file.size <= MAX_DIFF_FILE_BYTES);
@@ -124,14 +125,14 @@ fn show(runtime: &Runtime, preview: &UndoPreview, force: bool) -> Result<(), Too
         if let Some(conflict) = conflicts.get(step.path()) {
             let mark = if force { styled(NOTE, "overwrites") } else { styled(BAD, "conflict") };
             let (left, found) = (conflict.expected.noun(), conflict.found.noun());
-            let place = if many { format!("{}: ", short(step.path())) } else { String::new() };
+            let place = if many { format!("{}: ", named(step.path())) } else { String::new() };
             screen::out(&format!(
                 "{mark}: {place}changed since the call (it left {left}, now there is {found})\n"
             ));
         }
         match step {
             UndoStep::MoveBack { from, to } => {
-                let (from, to) = (styled(NAME, &short(from)), styled(NAME, &short(to)));
+                let (from, to) = (styled(NAME, &named(from)), styled(NAME, &named(to)));
                 screen::out(&format!("{} {from} to {to}\n", styled(NOTE, "move back")));
             }
             UndoStep::Restore { .. } if many => {}

@@ -1,10 +1,10 @@
 //! Questions at the terminal: numbered choices, or a free answer.
 
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 
 use haft_tool::{ErrorKind, PlanReady, ToolError, UserQuestion};
 
-use crate::cli::screen::{BOLD, FAINT, NAME, NOTE, sanitize, styled};
+use crate::cli::screen::{BOLD, FAINT, NAME, NOTE, prompt as say, sanitize, styled};
 
 /// Asks each question until it has an answer.
 pub(super) fn ask(questions: &[UserQuestion]) -> Result<Vec<Vec<String>>, ToolError> {
@@ -89,11 +89,6 @@ pub(super) fn approve(plan: &PlanReady) -> Result<String, ToolError> {
         }
         words => Err(ToolError::denied(format!("The user does not approve the plan: {words}"))),
     }
-}
-
-fn say(text: &str) {
-    let mut err = anstream::stderr().lock();
-    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
 }
 
 /// Reads a line; EOF means that the user gave no answer.
