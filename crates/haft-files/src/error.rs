@@ -82,6 +82,11 @@ pub(crate) fn outside(path: &Path) -> ToolError {
     ToolError::invalid_path(format!("{} leads outside the workspace", path.display()))
 }
 
+/// The error of an operation that the scope does not allow.
+pub(crate) fn denied(why: &str) -> ToolError {
+    ToolError::denied(format!("Denied: {why}"))
+}
+
 pub(crate) fn protected(path: &Path) -> ToolError {
     ToolError::denied(format!(
         "{} is protected: tools do not touch Haft's ledger and configuration",

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use haft_tool::{Scope, ToolError, WalkRequest};
+use haft_tool::{ToolError, WalkRequest};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
@@ -181,24 +181,6 @@ impl WalkFilter {
             || !name.as_encoded_bytes().starts_with(b".")
             || self.hidden && !VCS_DIRS.iter().any(|dir| name == *dir)
     }
-}
-
-/// Matches the secrets of a scope by path.
-pub(crate) fn secret_matcher(scope: &Scope) -> Gitignore {
-    /// Examples that hold no secrets, unless the scope names them.
-    const EXAMPLES: [&str; 3] = [".env.example", ".env.sample", ".env.template"];
-    let home = std::env::home_dir().unwrap_or_default();
-    let paths = scope.secrets.iter().map(|secret| match secret.strip_prefix("~/") {
-        Some(rest) => home.join(rest).display().to_string(),
-        None => secret.clone(),
-    });
-    let examples = EXAMPLES.iter().filter(|name| scope.secrets.iter().all(|secret| secret != *name));
-    let mut builder = GitignoreBuilder::new("/");
-    for line in paths.chain(examples.map(|name| format!("!{name}"))) {
-        // A glob that cannot be parsed matches nothing, as in an ignore file.
-        let _ = builder.add_line(None, &line);
-    }
-    builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
 fn invalid(field: &str, value: &str, error: &ignore::Error) -> ToolError {

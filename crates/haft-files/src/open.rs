@@ -1,16 +1,19 @@
 //! Opening for reading: contained, never blocking, never a protected file.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use haft_policy::read_refusal;
 use haft_tool::{FileKind, OpenFile, Reads, ToolError};
 use rustix::fs::{FileType, OFlags, Stat};
 
-use crate::error::{ResolveError, not_a_file, os_error, outside, protected};
+use crate::error::{ResolveError, denied, not_a_file, os_error, outside, protected};
 use crate::resolve::{FinalLink, ResolvedPath, resolve};
 use crate::root::{Root, is_process_file};
 use crate::stat::{self, file_id};
@@ -66,13 +69,16 @@ impl LocalFiles {
             }
         };
         let stat = rustix::fs::fstat(&fd).map_err(|error| os_error(path, error))?;
+        // The path that the kernel reports for the open file: neither a link nor a race can hide a protected one.
+        let real = real_path(&fd, &stat).or(resolved);
+        let real = real.ok_or_else(|| {
+            ToolError::denied(format!("{}: this system does not report its real path", path.display()))
+        })?;
         if contained.is_none() || self.protected_near_roots {
-            // The path that the kernel reports for the open file: neither a link nor a race can hide a protected one.
-            let real = os::path_of(&fd).or(resolved);
-            let real = real.ok_or_else(|| {
-                ToolError::denied(format!("{}: this system does not report its real path", path.display()))
-            })?;
             self.check_real_path(path, &fd, &real)?;
+        }
+        if let Some(why) = read_refusal(&self.scope, &real) {
+            return Err(denied(&why));
         }
         self.check_hard_link(path, &stat)?;
         Ok((fd, stat))
@@ -171,6 +177,16 @@ impl LocalFiles {
             files
         })
     }
+}
+
+/// The path of an open file as the kernel reports it, without the mark of a file that was removed meanwhile.
+pub(crate) fn real_path(fd: &OwnedFd, stat: &Stat) -> Option<PathBuf> {
+    let path = os::path_of(fd)?;
+    if stat::link_count(stat) > 0 {
+        return Some(path);
+    }
+    let bytes = path.as_os_str().as_bytes();
+    Some(bytes.strip_suffix(b" (deleted)").map_or(path.clone(), |name| OsStr::from_bytes(name).into()))
 }
 
 /// Opens `path` below `root`; absolute links may lead into any of `roots`. Also returns the resolved path if the kernel did

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use haft_policy::write_refusal;
 use haft_tool::{Change, EditFn, ErrorKind, FileContent, FileNode, Intent, Node, ToolError, Written};
 use rustix::fs::{Access, AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::error::{changed_meanwhile, changed_twice, conflict, protected};
+use crate::error::{changed_meanwhile, changed_twice, conflict, denied, protected};
 use crate::lock::{LockError, lock_exclusive};
 use crate::node::{FileInMemory, foreign_owner, hash, read_file};
 use crate::replace::{PRIVATE_MODE, ReplaceTarget, Replaced, create_file, set_metadata, temp_name};
@@ -60,6 +61,9 @@ impl LocalFiles {
                 "writes to {} are denied: it is blocked, and no rule names it",
                 found.path().display()
             )));
+        }
+        if let Some(why) = write_refusal(&self.scope, &found.path()) {
+            return Err(denied(&why));
         }
         Ok(found)
     }

@@ -3,6 +3,7 @@
 //! Every entry is opened by its name in its open parent directory, so that the walk cannot be led out of its root and the
 //! kernel never resolves a long path twice.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -12,12 +13,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 
-use haft_tool::{ErrorKind, FileId, FileKind, FileVisitor, Scope, ToolError, WalkRequest, WalkedFile, lock};
-use ignore::gitignore::Gitignore;
+use haft_policy::{PathGlobs, Secrets};
+use haft_tool::{
+    ErrorKind, FileId, FileKind, FileVisitor, Scope, ToolError, WalkRequest, WalkedFile, lies_in, lock,
+};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use crate::error::os_error;
-use crate::ignore_rules::{DirRules, WalkFilter, secret_matcher};
+use crate::error::{denied, os_error};
+use crate::ignore_rules::{DirRules, WalkFilter};
 use crate::list::DirListing;
 use crate::open::{READ_FLAGS, require_regular};
 use crate::root::is_number;
@@ -47,13 +50,14 @@ impl LocalFiles {
             return Ok(());
         }
         let (fd, _) = self.open_any(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)?;
+        let real_root = os::path_of(&fd).unwrap_or_else(|| root.clone());
         let queue = WalkQueue::new(WalkTask {
             directory: TaskDirectory::Open(fd),
             path: root.clone(),
             rules: DirRules::above(root),
         });
         let reaches_procfs = self.protected_near_roots || self.root_of(root).is_none();
-        let exclusions = WalkExclusions::new(&self.scope, root, reaches_procfs);
+        let exclusions = WalkExclusions::new(&self.scope, root, real_root, reaches_procfs);
         let new_worker = |_| WalkWorker {
             files: self,
             filter: &filter,
@@ -148,16 +152,31 @@ struct WalkExclusions<'s> {
     protected_ids: Vec<FileId>,
     /// Whether the walk can reach the directories of processes in /proc.
     reaches_procfs: bool,
-    /// Directories that are not visited and files that are not opened, unless the walk starts there.
-    secrets: Gitignore,
+    /// Directories that are not visited and files that are not opened, unless the scope opens them.
+    secrets: Secrets<'s>,
+    /// Paths that a rule denies.
+    unreadable: PathGlobs,
+    /// The directory of the walk as it is called here, and its path without links if that is another one.
+    root: &'s Path,
+    real_root: Option<PathBuf>,
 }
 
 impl<'s> WalkExclusions<'s> {
-    fn new(scope: &'s Scope, root: &Path, reaches_procfs: bool) -> Self {
+    fn new(scope: &'s Scope, root: &'s Path, real_root: PathBuf, reaches_procfs: bool) -> Self {
         let stats = scope.protected.iter().filter_map(|path| rustix::fs::stat(path).ok());
         let protected_ids = stats.map(|stat| file_id(&stat)).collect();
         let protected_below = scope.protected.iter().any(|path| path.starts_with(root));
-        Self { scope, protected_below, protected_ids, reaches_procfs, secrets: secret_matcher(scope) }
+        let (secrets, unreadable) = (Secrets::below(scope, &real_root), PathGlobs::unreadable(scope));
+        let real_root = Some(real_root).filter(|real| real != root);
+        Self { scope, protected_below, protected_ids, reaches_procfs, secrets, unreadable, root, real_root }
+    }
+
+    /// The path without links.
+    fn real<'p>(&self, path: &'p Path) -> Cow<'p, Path> {
+        match (&self.real_root, path.strip_prefix(self.root)) {
+            (Some(real), Ok(below)) => Cow::Owned(real.join(below)),
+            _ => Cow::Borrowed(path),
+        }
     }
 
     fn contains(&self, path: &Path, directory: &OwnedFd, name: &OsStr, inode: u64) -> bool {
@@ -166,10 +185,13 @@ impl<'s> WalkExclusions<'s> {
                 && rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
                     .is_ok_and(|stat| self.protected_ids.contains(&file_id(&stat))))
             || (self.reaches_procfs && is_number(name) && os::is_on_procfs(directory))
+            || self.unreadable.contain(&self.real(path))
     }
 
     fn is_secret(&self, path: &Path, is_dir: bool) -> bool {
-        self.secrets.matched(path, is_dir).is_ignore()
+        let path = self.real(path);
+        let listed = if is_dir { self.secrets.contain_directory(&path) } else { self.secrets.contain(&path) };
+        listed && !self.scope.readable.iter().any(|readable| lies_in(&path, readable))
     }
 }
 
@@ -275,9 +297,7 @@ impl WalkedFile for EntryFile<'_> {
 
     fn open(&self) -> Result<Box<dyn Read + Send>, ToolError> {
         if self.exclusions.is_secret(self.path, false) {
-            let message =
-                format!("{} may hold secrets; name the file itself to read it", self.path.display());
-            return Err(ToolError::denied(message));
+            return Err(denied(&format!("{} may hold secrets; name the file itself", self.path.display())));
         }
         let flags = READ_FLAGS | OFlags::NOFOLLOW;
         let fd = rustix::fs::openat(self.directory.as_fd(), self.name, flags, Mode::empty())
@@ -286,6 +306,10 @@ impl WalkedFile for EntryFile<'_> {
         require_regular(self.path, &stat)?;
         self.files.check_hard_link(self.path, &stat)?;
         Ok(Box::new(File::from(fd)))
+    }
+
+    fn is_secret(&self) -> bool {
+        self.exclusions.is_secret(self.path, false)
     }
 
     fn modified_ns(&self) -> i64 {

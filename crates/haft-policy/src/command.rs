@@ -3,6 +3,8 @@
 //! This is a courtesy for prompts, never a boundary. It errs to the safe side twice: an allowing rule matches only a
 //! command whose every part is plain words, a denying rule matches if any part might be meant.
 
+use crate::wildcard::wildcard;
+
 /// The simple commands of `command`, or `None` if it holds anything this reader does not fully understand.
 fn plain_parts(command: &str) -> Option<Vec<String>> {
     let mut parts = vec![String::new()];
@@ -66,22 +68,6 @@ fn matches(pattern: &str, command: &str) -> bool {
         return true;
     }
     wildcard(&pattern, command)
-}
-
-/// `*` matches any run of characters; everything else matches itself.
-fn wildcard(pattern: &str, text: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let first = pieces.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let mut pieces: Vec<&str> = pieces.collect();
-    let Some(last) = pieces.pop() else { return rest.is_empty() };
-    for piece in pieces {
-        match rest.find(piece) {
-            Some(at) => rest = &rest[at + piece.len()..],
-            None => return false,
-        }
-    }
-    rest.len() >= last.len() && rest.ends_with(last)
 }
 
 #[cfg(test)]

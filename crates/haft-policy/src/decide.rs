@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use haft_tool::{Decision, Effect, Reach, Reads, Sandbox, Scope, Verdict};
 
+use crate::access::{is_unreadable_secret, secret_reason};
 use crate::guard::guard_in;
 use crate::places::{leads_out, needs_a_grant};
-use crate::rule::{Behavior, Rule, Rules};
-use crate::{Mode, reach, rule};
+use crate::rule::{Behavior, OTHER_SESSIONS, PathUse, Rule, Rules, UNSANDBOXED};
+use crate::tables::ASKED_SETTINGS;
+use crate::{Mode, reach};
 
 /// What is in force for a session.
 #[derive(Debug, Clone)]
@@ -30,7 +32,14 @@ impl Policy {
     /// asked about again. Deny rules and protected paths hold.
     #[must_use]
     pub fn for_user_request(&self) -> Self {
-        let scope = Scope { reads: Reads::Everywhere, blocked: Vec::new(), ..(*self.scope).clone() };
+        let everywhere = || vec!["/".into()];
+        let scope = Scope {
+            reads: Reads::Everywhere,
+            blocked: Vec::new(),
+            unguarded: everywhere(),
+            readable: everywhere(),
+            ..(*self.scope).clone()
+        };
         Self { mode: Mode::Scoped, scope: Arc::new(scope), user_request: true, ..self.clone() }
     }
 }
@@ -80,14 +89,10 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
         }
     }
     for effect in effects {
-        if let Effect::Undo { call, own_session: false } = effect
+        if let Some(why) = needs_a_rule(tool, effect, policy)
             && !policy.user_request
             && policy.rules.granting(tool, effect).is_none()
         {
-            let why = format!(
-                "call {call} was made in another session; the rule {tool}({}) allows that",
-                rule::OTHER_SESSIONS
-            );
             return deny(why, None);
         }
     }
@@ -96,31 +101,36 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
         return deny(format!("{tool} would change something, and in plan mode nothing may change"), None);
     }
 
+    let asked = policy.rules.any(Behavior::Ask, tool, effects).filter(|_| !policy.user_request);
     let mut scope = narrowed(&policy.scope, effects, reach::of(tool, effects, policy));
-    let mut question: Option<(String, Option<&Rule>)> = None;
+    keep_from_paths(&mut scope, request, policy);
+    let mut reasons: Vec<String> = asked.iter().map(|_| format!("a rule asks before {tool}")).collect();
     let mut allowed_by: Option<&Rule> = None;
-    if let Some(rule) = policy.rules.any(Behavior::Ask, tool, effects)
-        && !policy.user_request
-    {
-        question = Some((format!("a rule asks before {tool}"), Some(rule)));
-    }
     for effect in effects {
         match standing(tool, effect, policy) {
             Standing::Fine => {}
             Standing::Ruled(rule) => allowed_by = allowed_by.or(Some(rule)),
-            Standing::Ask(why) => {
-                question.get_or_insert((why, None));
-            }
+            Standing::Ask(why) if reasons.contains(&why) => {}
+            Standing::Ask(why) => reasons.push(why),
         }
         match effect {
-            Effect::Read { path } | Effect::Write { path } if needs_a_grant(tool, effect, policy) => {
-                Arc::make_mut(&mut scope).grants.push(path.clone());
+            Effect::Read { path } | Effect::Write { path } => {
+                if needs_a_grant(tool, effect, policy) {
+                    Arc::make_mut(&mut scope).grants.push(path.clone());
+                }
+                if matches!(effect, Effect::Write { .. }) && guard_in(&scope, path).is_some() {
+                    Arc::make_mut(&mut scope).unguarded.push(path.clone());
+                }
+                if is_unreadable_secret(&scope, path) {
+                    Arc::make_mut(&mut scope).readable.push(path.clone());
+                }
             }
             Effect::Configure { .. } => open_config(Arc::make_mut(&mut scope)),
             Effect::Unsandboxed => Arc::make_mut(&mut scope).sandbox = Sandbox::Off,
             _ => {}
         }
     }
+    let question = (!reasons.is_empty()).then(|| (reasons.join("; "), asked));
     match (question, policy.mode) {
         (None, _) => {
             let reason = match allowed_by {
@@ -139,6 +149,41 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
     }
 }
 
+/// Why an effect needs a rule of the user that names it, in every mode; an answer to a question does not replace the rule.
+fn needs_a_rule(tool: &str, effect: &Effect, policy: &Policy) -> Option<String> {
+    match effect {
+        Effect::Undo { call, own_session: false } => Some(format!(
+            "call {call} was made in another session; the rule {tool}({OTHER_SESSIONS}) allows that"
+        )),
+        // Several settings at once: an undo restores the file.
+        Effect::Configure { setting, .. } if setting == "*" => Some(
+            "it would change the settings, which say what later calls may do. Only the user may".to_owned(),
+        ),
+        Effect::Configure { setting, .. } if !ASKED_SETTINGS.contains(&setting.as_str()) => Some(format!(
+            "the setting {setting} says what later calls may do, and no rule names it. To allow it: \
+             --allowedTools '{tool}({setting})'"
+        )),
+        Effect::Unsandboxed if policy.scope.sandbox == Sandbox::On => Some(format!(
+            "the command would run without the sandbox, what it changes could not be undone, and no rule allows it. To \
+             allow it: --allowedTools '{tool}({UNSANDBOXED})'"
+        )),
+        _ => None,
+    }
+}
+
+/// Takes the paths out of the scope that rules deny, or ask about where the call's own paths gave no reason to ask.
+fn keep_from_paths(scope: &mut Arc<Scope>, request: Request<'_>, policy: &Policy) {
+    if !request.effects.iter().any(|effect| path_of(effect).is_some()) {
+        return;
+    }
+    let globs = |path_use| policy.rules.withheld_paths(request, path_use, policy.user_request);
+    let (unreadable, unwritable) = (globs(PathUse::Read), globs(PathUse::Write));
+    if !unreadable.is_empty() || !unwritable.is_empty() {
+        let scope = Arc::make_mut(scope);
+        (scope.unreadable, scope.unwritable) = (unreadable, unwritable);
+    }
+}
+
 /// Whether one effect may happen, before ask rules and deny rules.
 pub(crate) enum Standing<'a> {
     Fine,
@@ -150,10 +195,11 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
     // Runs what the sandbox and the user's configuration confine; never widens the scope.
     let bypass = policy.mode == Mode::BypassPermissions;
     match effect {
-        // Reads outside the scope are refused by the World itself, in the words of the dialect.
-        Effect::Read { .. } | Effect::Ask => Standing::Fine,
+        Effect::Read { path } => read_standing(tool, effect, path, policy),
         // These stay inside the session.
-        Effect::Inspect { .. } | Effect::Note { .. } | Effect::StopTask { .. } => Standing::Fine,
+        Effect::Inspect { .. } | Effect::Ask | Effect::Note { .. } | Effect::StopTask { .. } => {
+            Standing::Fine
+        }
         _ if policy.user_request => Standing::Fine,
         // Other sessions are denied above, and each write of an undo is an effect of its own.
         Effect::Undo { .. } => Standing::Fine,
@@ -168,10 +214,12 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
             }
             if policy.scope.root_of(path).is_none() || policy.scope.is_write_blocked(path) {
                 // Naming the tool is not naming the path: only a rule with a path widens the scope.
-                return match policy.rules.granting(tool, effect) {
-                    Some(rule) => Standing::Ruled(rule),
-                    None => Standing::Ask(format!("{} is outside the workspace", path.display())),
-                };
+                match policy.rules.granting(tool, effect) {
+                    // A file of the tool's own is inside its scope; the mode decides.
+                    Some(rule) if rule.is_of_dialect() => {}
+                    Some(rule) => return Standing::Ruled(rule),
+                    None => return Standing::Ask(format!("{} is outside the workspace", path.display())),
+                }
             }
             match (policy.mode, policy.rules.allowing(tool, effect)) {
                 (Mode::Scoped | Mode::AcceptEdits | Mode::BypassPermissions, _) => Standing::Fine,
@@ -189,19 +237,13 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
             }
         },
         Effect::Reach { host } => reach::standing(tool, effect, host, policy),
-        // Settings say what later calls may do, so naming the tool is not enough here either.
-        Effect::Configure { setting } => match policy.rules.granting(tool, effect) {
+        // Naming the tool is not enough here either.
+        Effect::Configure { setting, .. } => match policy.rules.granting(tool, effect) {
             Some(rule) => Standing::Ruled(rule),
             None => Standing::Ask(format!("it would change the setting {setting}")),
         },
-        Effect::Unsandboxed if policy.scope.sandbox == Sandbox::Off => Standing::Fine,
-        Effect::Unsandboxed => match policy.rules.granting(tool, effect) {
-            Some(rule) => Standing::Ruled(rule),
-            None => Standing::Ask(
-                "the command would run without the sandbox, and what it changes could not be undone"
-                    .to_owned(),
-            ),
-        },
+        // Without a rule it is denied above.
+        Effect::Unsandboxed => policy.rules.granting(tool, effect).map_or(Standing::Fine, Standing::Ruled),
         Effect::Serve { server, reaches, .. } => match policy.rules.allowing(tool, effect) {
             Some(rule) => Standing::Ruled(rule),
             None if bypass => Standing::Fine,
@@ -219,6 +261,19 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
             None if bypass || policy.mode == Mode::Scoped => Standing::Fine,
             None => Standing::Ask(format!("it would start the agent {agent}")),
         },
+    }
+}
+
+/// Whether a path may be read. Reads outside the roots are refused by the World itself, in the words of the dialect.
+fn read_standing<'a>(tool: &str, effect: &Effect, path: &Path, policy: &'a Policy) -> Standing<'a> {
+    let scope = &policy.scope;
+    let reachable = scope.reads == Reads::Everywhere || scope.root_of(path).is_some();
+    if policy.user_request || !reachable || !is_unreadable_secret(scope, path) {
+        return Standing::Fine;
+    }
+    match policy.rules.granting(tool, effect) {
+        Some(rule) => Standing::Ruled(rule),
+        None => Standing::Ask(secret_reason(path)),
     }
 }
 

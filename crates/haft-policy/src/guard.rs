@@ -70,13 +70,16 @@ pub fn guarded(path: &Path) -> Option<Guard> {
     if !dotted && !path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("haft.toml")) {
         return None;
     }
-    let names: Vec<&str> = path.components().map(|part| part.as_os_str().to_str().unwrap_or("\0")).collect();
+    // Some file systems ignore case.
+    let lower = path.to_string_lossy().to_ascii_lowercase();
+    let names: Vec<&str> =
+        Path::new(&lower).components().filter_map(|part| part.as_os_str().to_str()).collect();
     for (at, name) in names.iter().enumerate() {
         let rest = &names[at + 1..];
         let guard = match (*name, rest) {
             (".git", rest) => git(rest),
-            (name, _) if same(GUARDED_DIRECTORIES, name) => Some(Guard::Settings),
-            (name, []) if same(GUARDED_FILES, name) => Some(Guard::Settings),
+            (name, _) if GUARDED_DIRECTORIES.contains(&name) => Some(Guard::Settings),
+            (name, []) if GUARDED_FILES.contains(&name) => Some(Guard::Settings),
             (".claude", [file]) if is_settings(file) => Some(Guard::Settings),
             (".config", ["fish", ..]) => Some(Guard::Settings),
             _ => None,
@@ -103,13 +106,7 @@ fn git(rest: &[&str]) -> Option<Guard> {
 
 /// `settings.json`, `settings.local.json` and their like.
 fn is_settings(file: &str) -> bool {
-    let file = file.to_ascii_lowercase();
     file.strip_prefix("settings").is_some_and(|rest| rest.strip_suffix(".json").is_some())
-}
-
-fn same(list: &[&str], name: &str) -> bool {
-    // Some file systems ignore case.
-    list.iter().any(|listed| listed.eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]
@@ -124,7 +121,9 @@ mod tests {
         {
             assert_eq!(guard(path), Some(Guard::Hook), "{path}");
         }
-        for path in ["/w/.git/config", "/w/.git/config.worktree", "/w/.git/modules/m/config"] {
+        for path in
+            ["/w/.git/config", "/w/.GIT/Config", "/w/.git/config.worktree", "/w/.git/modules/m/config"]
+        {
             assert_eq!(guard(path), Some(Guard::GitConfig), "{path}");
         }
         for path in ["/w/.git", "/w/.git/commondir", "/w/.git/worktrees/x/gitdir"] {
@@ -136,6 +135,7 @@ mod tests {
             "/w/.haft/x",
             "/w/.mcp.json",
             "/w/.claude/settings.local.json",
+            "/w/.Claude/SETTINGS.json",
             "/w/a/.vscode/tasks.json",
             "/w/.VSCode",
             "/w/.idea",

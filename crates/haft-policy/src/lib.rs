@@ -5,6 +5,7 @@
 //!
 //! What must never live here: I/O, prompts, enforcement (the crates of the World), knowledge of a particular tool.
 
+mod access;
 mod address;
 mod command;
 mod decide;
@@ -14,12 +15,18 @@ mod places;
 mod preset;
 mod reach;
 mod rule;
+mod rule_tools;
+mod secret;
 mod tables;
+mod wildcard;
 
+pub use access::{PathGlobs, read_refusal, write_refusal};
 pub use address::{not_public, not_public_host};
 pub use decide::{Decided, Policy, Request, decide};
 pub use guard::{GUARDED_DIRECTORIES, GUARDED_FILES, Guard, guard_in, guarded};
 pub use mode::Mode;
 pub use preset::Preset;
 pub use rule::{Behavior, Rule, Rules};
+pub use rule_tools::RuleTools;
+pub use secret::Secrets;
 pub use tables::{BLOCKLIST, SECRETS, default_secrets};

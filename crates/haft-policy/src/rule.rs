@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 use haft_tool::net::{Authority, Domains};
 use haft_tool::{Effect, ToolError};
 
+use crate::access::path_glob;
 use crate::command;
+use crate::decide::Request;
+use crate::rule_tools::RuleTools;
 
 /// What a rule says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,10 +31,19 @@ pub struct Rule {
     specifier: Option<Specifier>,
     text: String,
     origin: String,
+    /// Whether the dialect made it for a file of its own; it opens the path and leaves the decision to the mode.
+    of_dialect: bool,
+}
+
+/// What is done with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PathUse {
+    Read,
+    Write,
 }
 
 #[derive(Debug, Clone)]
-enum Specifier {
+pub(crate) enum Specifier {
     Path(GlobMatcher),
     /// What a tool of any dialect touches, paths or commands: the effect says which is meant.
     Either(GlobMatcher, String),
@@ -48,10 +60,19 @@ const WRITERS: [&str; 3] = ["Edit", "Write", "NotebookEdit"];
 
 /// `haft_undo(other-sessions)`: calls of other sessions may be undone.
 pub(crate) const OTHER_SESSIONS: &str = "other-sessions";
+/// `Bash(unsandboxed)`: commands may run without the sandbox.
+pub(crate) const UNSANDBOXED: &str = "unsandboxed";
 
 impl Rule {
-    /// Reads a rule; `origin` is its place, for example `--allowedTools` or `haft.toml:12`.
-    pub fn parse(behavior: Behavior, text: &str, origin: &str, workspace: &Path) -> Result<Self, ToolError> {
+    /// Reads a rule; `origin` is its place, for example `--allowedTools` or `haft.toml:12`. A specifier that `tools` do not
+    /// understand is an error.
+    pub fn parse(
+        behavior: Behavior,
+        text: &str,
+        origin: &str,
+        workspace: &Path,
+        tools: &RuleTools,
+    ) -> Result<Self, ToolError> {
         let bad = |why: &str| ToolError::invalid_arguments(format!("{origin}: the rule {text:?} {why}"));
         let text = text.trim();
         let (tool, specifier) = match text.split_once('(') {
@@ -63,6 +84,10 @@ impl Rule {
         if tool.is_empty() || tool.chars().any(char::is_whitespace) {
             return Err(bad("does not start with a tool's name"));
         }
+        if tool.trim_end_matches('*').contains('*') {
+            return Err(bad("has a `*` inside the tool's name; it is understood at the end only"));
+        }
+        let tool = tools.canonical(tool, specifier.is_some());
         let specifier = match specifier.map(str::trim) {
             None | Some("*" | "") => None,
             Some(host) if host.starts_with("domain:") => {
@@ -74,33 +99,58 @@ impl Rule {
             Some(pattern) if READERS.contains(&tool) || WRITERS.contains(&tool) => {
                 Some(Specifier::Path(path_pattern(pattern, workspace).map_err(|why| bad(&why))?))
             }
-            Some("unsandboxed") => Some(Specifier::Unsandboxed),
+            Some(UNSANDBOXED) => Some(Specifier::Unsandboxed),
             Some(text) => Some(match path_pattern(text, workspace) {
                 Ok(paths) => Specifier::Either(paths, text.to_owned()),
                 Err(_) => Specifier::Command(text.to_owned()),
             }),
         };
+        if let Some(specifier) = &specifier {
+            tools.check(tool, specifier).map_err(|why| bad(&why))?;
+        }
         Ok(Self {
             behavior,
             tool: tool.to_owned(),
             specifier,
             text: text.to_owned(),
             origin: origin.to_owned(),
+            of_dialect: false,
         })
+    }
+
+    /// Why the rule has no effect, if it names no tool that could be called.
+    pub fn names_nothing(&self, tools: &RuleTools) -> Option<String> {
+        let cite = self.cite();
+        if self.tool == "mcp__*" && self.behavior == Behavior::Allow {
+            return Some(format!(
+                "the rule {cite} allows nothing; name the server, for example mcp__NAME__*"
+            ));
+        }
+        tools.unknown(&self.tool).map(|hint| format!("the rule {cite} names no tool. {hint}"))
     }
 
     /// Lets `tool` touch one path outside the roots; `origin` says who wants it so.
     pub fn grant(tool: &str, path: &Path, origin: &str) -> Result<Self, ToolError> {
         let pattern = globset::escape(&path.to_string_lossy());
-        let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
-        let glob = glob.map_err(|error| ToolError::invalid_path(format!("{origin}: {error}")))?;
+        let glob =
+            path_glob(&pattern).map_err(|error| ToolError::invalid_path(format!("{origin}: {error}")))?;
         Ok(Self {
             behavior: Behavior::Allow,
             tool: tool.to_owned(),
             specifier: Some(Specifier::Path(glob.compile_matcher())),
             text: format!("{tool}(/{})", path.display()),
             origin: origin.to_owned(),
+            of_dialect: false,
         })
+    }
+
+    /// Opens a file of the tool's own, such as its memory. The mode decides whether it may be written.
+    pub fn of_dialect(tool: &str, path: &Path) -> Result<Self, ToolError> {
+        Ok(Self { of_dialect: true, ..Self::grant(tool, path, "the settings of the tool")? })
+    }
+
+    pub(crate) fn is_of_dialect(&self) -> bool {
+        self.of_dialect
     }
 
     /// The rule as written, and where.
@@ -128,13 +178,16 @@ impl Rule {
         false
     }
 
-    /// Whether the rule speaks of the effect whatever tool has it: `Edit(path)` covers everything that writes files,
-    /// `Read(path)` everything that reads them.
+    /// Whether the rule speaks of the effect whatever tool has it: with a specifier, `Edit` covers everything that writes
+    /// files, `Read` everything that reads them, `Bash` everything that runs commands, `WebFetch` everything that reaches
+    /// hosts.
     fn covers(&self, effect: &Effect) -> bool {
-        matches!(self.specifier, Some(Specifier::Path(_)))
+        self.specifier.is_some()
             && match effect {
                 Effect::Read { .. } => self.tool == "Read",
                 Effect::Write { .. } => self.tool == "Edit",
+                Effect::Run { .. } => self.tool == "Bash",
+                Effect::Reach { .. } => self.tool == "WebFetch",
                 _ => false,
             }
     }
@@ -165,8 +218,14 @@ impl Rule {
             (Some(Specifier::Command(name) | Specifier::Either(_, name)), Effect::Send { channel }) => {
                 name == channel
             }
+            (Some(Specifier::Command(name) | Specifier::Either(_, name)), Effect::Spawn { agent }) => {
+                name == agent
+            }
             // The name of a setting, or the beginning of one: `Config(tools.*)`.
-            (Some(Specifier::Command(name) | Specifier::Either(_, name)), Effect::Configure { setting }) => {
+            (
+                Some(Specifier::Command(name) | Specifier::Either(_, name)),
+                Effect::Configure { setting, .. },
+            ) => {
                 let whole = name.strip_suffix('*').map(|beginning| setting.starts_with(beginning));
                 whole.unwrap_or(setting == name)
             }
@@ -201,7 +260,7 @@ fn path_pattern(pattern: &str, workspace: &Path) -> Result<GlobMatcher, String> 
     } else {
         format!("**/{pattern}")
     };
-    let glob = GlobBuilder::new(whole.trim_end_matches('/')).literal_separator(true).build();
+    let glob = path_glob(whole.trim_end_matches('/'));
     glob.map(|glob| glob.compile_matcher()).map_err(|error| format!("is no path pattern: {error}"))
 }
 
@@ -225,7 +284,7 @@ impl Rules {
 
     /// The rule that allows this effect of `tool`.
     pub(crate) fn allowing(&self, tool: &str, effect: &Effect) -> Option<&Rule> {
-        self.of(Behavior::Allow).find(|rule| rule.matches(tool, effect))
+        self.of(Behavior::Allow).find(|rule| !rule.of_dialect && rule.matches(tool, effect))
     }
 
     /// The rule that allows this effect by naming it, not by naming the tool alone.
@@ -238,9 +297,40 @@ impl Rules {
         self.of(Behavior::Allow).find(|rule| rule.specifier.is_none() && rule.names(tool))
     }
 
+    /// The absolute globs of paths that rules keep the call from: those of deny rules, and those of ask rules that do not
+    /// speak of its own effects, so that no question is asked for them.
+    pub(crate) fn withheld_paths(
+        &self,
+        request: Request<'_>,
+        path_use: PathUse,
+        user_request: bool,
+    ) -> Vec<String> {
+        let Request { tool, effects } = request;
+        let covering = match path_use {
+            PathUse::Read => "Read",
+            PathUse::Write => "Edit",
+        };
+        let withholds = |rule: &&Rule| match rule.behavior {
+            Behavior::Allow => false,
+            Behavior::Ask => !user_request && !effects.iter().any(|effect| rule.matches(tool, effect)),
+            Behavior::Deny => true,
+        };
+        let speaking =
+            self.0.iter().filter(|rule| rule.tool == covering || rule.names(tool)).filter(withholds);
+        speaking
+            .filter_map(|rule| match &rule.specifier {
+                Some(Specifier::Path(glob) | Specifier::Either(glob, _)) => {
+                    Some(glob.glob().glob().to_owned())
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
     /// The hosts that rules deny `tool` or ask about, as a list of hosts writes them.
     pub(crate) fn held_back(&self, tool: &str) -> Vec<String> {
-        let held = self.0.iter().filter(|rule| rule.behavior != Behavior::Allow && rule.names(tool));
+        let names = |rule: &&Rule| rule.names(tool) || rule.tool == "WebFetch";
+        let held = self.0.iter().filter(|rule| rule.behavior != Behavior::Allow).filter(names);
         held.filter_map(|rule| match &rule.specifier {
             Some(Specifier::Host(_, entries)) => Some(entries.clone()),
             _ => None,

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use haft_policy::{Behavior, Decided, Mode, Policy, Request, Rule, Rules, decide};
+use haft_policy::{Behavior, Decided, Mode, Policy, Request, Rule, RuleTools, Rules, decide};
 use haft_tool::{Effect, Scope};
 
 fn policy(mode: Mode, rules: &[(Behavior, &str)]) -> Policy {
     let mut all = Rules::default();
     for (behavior, text) in rules {
-        all.push(Rule::parse(*behavior, text, "test:1", Path::new("/w")).unwrap());
+        all.push(Rule::parse(*behavior, text, "test:1", Path::new("/w"), &RuleTools::default()).unwrap());
     }
     let scope = Scope { protected: vec!["/state/haft".into()], ..Scope::of("/w") };
     Policy { mode, rules: all, scope: scope.into(), commands_reversible: false, user_request: false }
@@ -90,6 +90,34 @@ fn path_rules_cover_every_tool_that_reads_or_writes() {
 }
 
 #[test]
+fn command_and_host_rules_cover_every_tool_that_runs_or_reaches() {
+    let rules = [(Behavior::Deny, "Bash(rm:*)"), (Behavior::Deny, "WebFetch(domain:evil.example)")];
+    let policy = policy(Mode::Scoped, &rules);
+    for tool in ["bash", "exec_shell", "spawn"] {
+        assert!(verdict(tool, run("ls; rm x"), &policy).starts_with("deny"), "{tool}");
+        assert!(verdict(tool, run("ls"), &policy).starts_with("ask"), "{tool}");
+    }
+    for tool in ["web_fetch", "oracle"] {
+        assert!(verdict(tool, Effect::Reach { host: "a.evil.example".into() }, &policy).starts_with("deny"));
+    }
+}
+
+#[test]
+fn call_may_not_touch_what_rules_deny_below_its_path() {
+    let rules = [(Behavior::Deny, "Read(p/**)"), (Behavior::Ask, "Grep(q/**)"), (Behavior::Deny, "Edit(r)")];
+    let policy = policy(Mode::Scoped, &rules);
+    let scope = |path: &str| match decide(Request { tool: "Grep", effects: &[read(path)] }, &policy) {
+        Decided::Allow(scope, _) | Decided::Ask(scope, _) => {
+            (scope.unreadable.clone(), scope.unwritable.clone())
+        }
+        Decided::Deny(decision) => panic!("{decision:?}"),
+    };
+    let owned = |globs: &[&str]| globs.iter().map(|&glob| glob.to_owned()).collect::<Vec<_>>();
+    assert_eq!(scope("/w"), (owned(&["/w/p/**", "/w/q/**"]), owned(&["/w/q/**", "**/r"])));
+    assert_eq!(scope("/w/q/a").0, owned(&["/w/p/**"]), "the user was asked");
+}
+
+#[test]
 fn naming_a_tool_allows_it_but_does_not_widen_the_scope() {
     let named = policy(Mode::Scoped, &[(Behavior::Allow, "Bash"), (Behavior::Allow, "Write")]);
     assert!(verdict("Bash", run("ls"), &named).starts_with("allow: a rule allows it"));
@@ -128,8 +156,7 @@ fn bypass_mode_refuses_what_is_outside_the_scope() {
         write("/etc/hosts"),
         write("/w/.git/hooks/pre-commit"),
         Effect::Reach { host: "example.com".into() },
-        Effect::Configure { setting: "network".into() },
-        Effect::Unsandboxed,
+        Effect::Configure { setting: "dialect".into(), value: None },
     ] {
         let text = verdict("T", effect, &bypass);
         assert!(text.starts_with("deny: "), "{text}");
@@ -143,6 +170,36 @@ fn bypass_mode_refuses_what_is_outside_the_scope() {
 }
 
 #[test]
+fn what_widens_the_scope_needs_a_rule_that_names_it_in_every_mode() {
+    for mode in Mode::ALL {
+        for (tool, effect, rule) in [
+            ("Config", Effect::Configure { setting: "network".into(), value: None }, "Config(network)"),
+            ("Bash", Effect::Unsandboxed, "Bash(unsandboxed)"),
+        ] {
+            let text = verdict(tool, effect.clone(), &policy(mode, &[(Behavior::Allow, tool)]));
+            assert!(text.starts_with("deny: ") && text.contains(rule), "{mode}: {text}");
+            let asked = policy(mode, &[(Behavior::Ask, rule)]);
+            assert!(verdict(tool, effect.clone(), &asked).starts_with("deny: "), "{mode} {rule}");
+            let named = policy(mode, &[(Behavior::Allow, rule)]);
+            let expected = if mode == Mode::Plan { "deny" } else { "allow" };
+            assert!(verdict(tool, effect, &named).starts_with(expected), "{mode} {rule}");
+        }
+    }
+}
+
+#[test]
+fn secrets_are_read_by_a_rule_with_their_path_or_a_yes() {
+    let secret = |rules: &[(Behavior, &str)], mode| {
+        let policy = policy(mode, rules);
+        let scope = Scope { secrets: vec![".env".into()], ..(*policy.scope).clone() };
+        verdict("Read", read("/w/.env"), &Policy { scope: scope.into(), ..policy })
+    };
+    assert_eq!(secret(&[(Behavior::Allow, "Read")], Mode::Scoped), "ask: /w/.env may hold secrets");
+    assert!(secret(&[(Behavior::Allow, "Read(.env)")], Mode::Scoped).starts_with("allow"));
+    assert!(secret(&[], Mode::BypassPermissions).starts_with("deny"));
+}
+
+#[test]
 fn a_scope_lets_a_call_do_only_what_it_declared() {
     let policy = policy(Mode::Scoped, &[]);
     match decide(Request { tool: "Read", effects: &[read("/w/a")] }, &policy) {
@@ -153,7 +210,8 @@ fn a_scope_lets_a_call_do_only_what_it_declared() {
 
 #[test]
 fn a_rule_that_cannot_be_read_says_where_it_stands() {
-    let error = Rule::parse(Behavior::Deny, "Bash(rm", "haft.toml:3", Path::new("/w")).unwrap_err();
+    let error = Rule::parse(Behavior::Deny, "Bash(rm", "haft.toml:3", Path::new("/w"), &RuleTools::default())
+        .unwrap_err();
     assert_eq!(error.message, "haft.toml:3: the rule \"Bash(rm\" has no closing parenthesis");
 }
 

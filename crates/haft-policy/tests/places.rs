@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use haft_policy::{Behavior, Decided, Mode, Policy, Preset, Request, Rule, Rules, decide};
+use haft_policy::{Behavior, Decided, Mode, Policy, Preset, Request, Rule, RuleTools, Rules, decide};
 use haft_tool::{Effect, Reads, Scope};
 
 fn policy(mode: Mode, rules: &[Rule], scope: Scope) -> Policy {
@@ -13,7 +13,7 @@ fn policy(mode: Mode, rules: &[Rule], scope: Scope) -> Policy {
 }
 
 fn rule(text: &str) -> Rule {
-    Rule::parse(Behavior::Allow, text, "test:1", Path::new("/w")).unwrap()
+    Rule::parse(Behavior::Allow, text, "test:1", Path::new("/w"), &RuleTools::default()).unwrap()
 }
 
 fn write(path: &str) -> Effect {

@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use haft_policy::{Behavior, Decided, Mode, Policy, Request, Rule, Rules, decide};
+use haft_policy::{Behavior, Decided, Mode, Policy, Request, Rule, RuleTools, Rules, decide};
 use haft_tool::{Effect, Network, Reach, Scope};
 
 fn policy(rules: &[(Behavior, &str)], network: Network, endpoints: &[&str]) -> Policy {
     let mut all = Rules::default();
     for (behavior, text) in rules {
-        all.push(Rule::parse(*behavior, text, "test:1", Path::new("/w")).unwrap());
+        all.push(Rule::parse(*behavior, text, "test:1", Path::new("/w"), &RuleTools::default()).unwrap());
     }
     let endpoints = endpoints.iter().map(|&host| host.to_owned()).collect();
     let scope = Scope { network, endpoints, ..Scope::of("/w") };
@@ -157,7 +157,14 @@ fn a_call_that_declared_nothing_reaches_nothing() {
 fn a_rule_that_names_no_domain_is_refused_when_it_is_read() {
     for wrong in ["domain:", "domain:exa mple", "domain:a..b", "domain:010.0.0.1"] {
         assert!(
-            Rule::parse(Allow, &format!("WebFetch({wrong})"), "test:1", Path::new("/w")).is_err(),
+            Rule::parse(
+                Allow,
+                &format!("WebFetch({wrong})"),
+                "test:1",
+                Path::new("/w"),
+                &RuleTools::default()
+            )
+            .is_err(),
             "{wrong}"
         );
     }

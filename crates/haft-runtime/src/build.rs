@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use haft_files::{Root, real_named};
 use haft_ledger::{Ledger, LedgerHandle, NewSession};
-use haft_policy::{Behavior, Policy, Preset, Rule, Rules, default_secrets};
+use haft_policy::{Behavior, Policy, Preset, Rule, RuleTools, Rules, default_secrets};
 use haft_tool::net::Authority;
-use haft_tool::{Dialect, ErrorKind, Host, NoHost, Planning, Reads, Sandbox, Scope, ToolError};
+use haft_tool::{Dialect, ErrorKind, Host, NoHost, Planning, Reads, Sandbox, Scope, Tool, ToolError};
 
 use crate::commands::{SessionCommands, private_temp_directory};
 use crate::history::History;
@@ -20,7 +20,7 @@ use crate::world::SessionEnv;
 use crate::{Builder, Registry, Runtime};
 
 impl Builder {
-    /// Builds the runtime. The ledger is opened by the first call.
+    /// Builds the runtime. The ledger is opened by the first call, or here to continue an earlier session.
     pub fn build(self) -> Result<Runtime, ToolError> {
         let given = match &self.workspace {
             Some(path) => path.clone(),
@@ -52,8 +52,12 @@ impl Builder {
             entry_point: self.entry_point.clone().unwrap_or_else(|| "library".to_owned()),
         };
         let ledger = Arc::new(LedgerHandle::new(home.clone(), new_session, self.session.clone()));
+        if self.session.is_some() {
+            // An unknown session is an error before anything is done.
+            ledger.session()?;
+        }
         let history = Arc::new(History::new(Arc::clone(&ledger), &scope, Arc::clone(&roots)));
-        let rules = self.rules(&planning.workspace)?;
+        let (rules, warnings) = self.rules(&planning.workspace)?;
         let registry = self.registry(&rules, &history)?;
         // On macOS by comparing the workspace before and after.
         let commands_reversible = scope.sandbox == Sandbox::On;
@@ -76,6 +80,7 @@ impl Builder {
                 ledger,
                 history,
                 calls: AtomicU64::new(0),
+                warnings,
             }),
         };
         for source in &runtime.inner.sources {
@@ -104,6 +109,7 @@ impl Builder {
             network: self.network.clone(),
             endpoints: host_entries(&self.endpoints)?,
             secrets: default_secrets(),
+            homes: user_homes(),
             ..Scope::of(planning.workspace.clone())
         });
         if self.any_workspace {
@@ -143,22 +149,51 @@ impl Builder {
         Ok(scope)
     }
 
-    fn rules(&self, workspace: &Path) -> Result<Rules, ToolError> {
+    /// The rules, and warnings about those that name no tool.
+    fn rules(&self, workspace: &Path) -> Result<(Rules, Vec<String>), ToolError> {
         let mut rules = Rules::default();
+        let mut warnings = Vec::new();
         for (tool, path) in self.dialects().flat_map(|dialect| &dialect.keeps) {
-            rules.push(Rule::grant(tool, path, "the settings of the tool")?);
-        }
-        for (tool, host) in self.dialects().flat_map(|dialect| &dialect.asks) {
-            let rule = format!("{tool}(domain:{host})");
-            rules.push(Rule::parse(Behavior::Allow, &rule, "the dialect itself", workspace)?);
+            rules.push(Rule::of_dialect(tool, path)?);
         }
         for (tool, path, origin) in &self.granted {
             rules.push(Rule::grant(tool, path, origin)?);
         }
+        let tools = self.rule_tools();
         for (behavior, text, origin) in &self.rules {
-            rules.push(Rule::parse(*behavior, text, origin, workspace)?);
+            let rule = Rule::parse(*behavior, text, origin, workspace, &tools)?;
+            match rule.names_nothing(&tools) {
+                // Less is allowed than was meant, which is safe.
+                Some(why) if *behavior == Behavior::Allow => warnings.push(why),
+                Some(why) => return Err(ToolError::invalid_arguments(why)),
+                None => {}
+            }
+            rules.push(rule);
         }
-        Ok(rules)
+        Ok((rules, warnings))
+    }
+
+    /// What rules may name: the tools of the runtime, and others that it knows of.
+    fn rule_tools(&self) -> RuleTools {
+        let mut tools = RuleTools::default();
+        for dialect in self.dialects() {
+            for (alias, name) in dialect.aliases {
+                tools.add_alias(*alias, *name);
+            }
+            for tool in dialect.tools.iter().filter(|_| dialect.any_case) {
+                tools.add_any_case(tool.name());
+            }
+        }
+        let offered = self.dialects().flat_map(|dialect| &dialect.tools).chain(&self.tools);
+        for tool in offered {
+            tools.add(tool.name(), tool.effects());
+        }
+        for (name, kinds) in &self.known_tools {
+            tools.add(name, kinds);
+        }
+        tools.add(HaftLog::NAME, HaftLog::EFFECTS);
+        tools.add(HaftUndo::NAME, HaftUndo::EFFECTS);
+        tools
     }
 
     fn registry(&self, rules: &Rules, history: &Arc<History>) -> Result<Registry, ToolError> {
@@ -211,6 +246,16 @@ fn resolved(home: &Path) -> Result<PathBuf, ToolError> {
             _ => return Ok(home.to_owned()),
         }
     }
+}
+
+/// The user's home directory, as written and with links resolved.
+fn user_homes() -> Vec<PathBuf> {
+    let written = std::env::home_dir().filter(|home| home.is_absolute());
+    let real = written
+        .as_deref()
+        .and_then(|home| real_named(home).ok())
+        .filter(|real| Some(real) != written.as_ref());
+    written.into_iter().chain(real).collect()
 }
 
 /// Endpoints in the form of a list of hosts.

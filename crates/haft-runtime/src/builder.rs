@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_policy::{Behavior, Mode, Preset};
-use haft_tool::{AnyTool, Dialect, Host, Network, Tool};
+use haft_tool::{AnyTool, Dialect, EffectKind, Host, Network, Tool};
 
 use crate::ToolSource;
 use crate::commands::CommandOptions;
@@ -24,6 +24,7 @@ pub struct Builder {
     pub(crate) ledger_tools: bool,
     pub(crate) only: Option<Vec<String>>,
     pub(crate) rules: Vec<(Behavior, String, String)>,
+    pub(crate) known_tools: Vec<(String, Vec<EffectKind>)>,
     pub(crate) mode: Mode,
     pub(crate) asker: Option<Arc<dyn Asker>>,
     pub(crate) host: Option<Arc<dyn Host>>,
@@ -107,6 +108,13 @@ impl Builder {
     /// A rule, whatever it says.
     pub fn rule(mut self, behavior: Behavior, rule: impl Into<String>, origin: impl Into<String>) -> Self {
         self.rules.push((behavior, rule.into(), origin.into()));
+        self
+    }
+
+    /// Tools that rules may name although they are not offered, with the effects that they may have. A rule that names no known
+    /// tool is an error if it denies or asks, and one of [`Runtime::warnings`](crate::Runtime::warnings) if it allows.
+    pub fn known_tools(mut self, tools: impl IntoIterator<Item = (String, Vec<EffectKind>)>) -> Self {
+        self.known_tools.extend(tools);
         self
     }
 

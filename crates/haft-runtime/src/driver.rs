@@ -1,16 +1,17 @@
 //! The driver of one call: the eight steps, once, in order.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_files::real_named;
 use haft_ledger::{CallRecord, recorded_input};
 use haft_policy::{Decided, Policy, Request, decide};
 use haft_tool::{
     AnyTool, Arguments, Bound, Call, CallEnd, Decision, Effect, EffectKind, ErrorKind, Execution, Output,
-    Perform, Planned, Progress, Reads, ReceiptState, Reversible, Scope, SideEffect, ToolError, Value,
-    Verdict, lock, now_ms,
+    Perform, Planned, Progress, Reach, ReadOnlyRecord, Reads, ReceiptState, Reversible, Scope, SideEffect,
+    ToolError, Value, Verdict, lock, now_ms,
 };
 
 use crate::call::{CallOptions, CallResult};
@@ -19,6 +20,7 @@ use crate::host_with_resources::HostWithResources;
 use crate::runtime::RuntimeInner;
 use crate::steps::ask::{Question, answered};
 use crate::steps::perform::{catch_panic, interrupted, panic_error};
+use crate::steps::preview::{ProposedChange, proposed_changes};
 use crate::steps::{bound, decode};
 use crate::world::{LocalWorld, ProgressSink};
 
@@ -85,13 +87,14 @@ impl CallDriver {
         let known = Some((&tool, coerced.as_slice()));
 
         // plan
-        let planned = match catch_panic(|| self.plan(&tool, arguments)) {
+        let planned = match catch_panic(|| self.plan(&tool, arguments.clone())) {
             Ok(planned) => planned,
             Err(error) => return self.finish(Err(error), known, false),
         };
 
         // decide, ask
-        let (scope, decision) = self.ask(self.decide(&planned.effects, reads), &planned.effects);
+        let effects = self.with_resolved_paths(&planned.effects);
+        let (scope, decision) = self.ask(self.decide(&effects, reads), effects, &tool, arguments);
         self.state.record.update(|receipt| receipt.decision = Some(decision.clone()));
         // No arguments and no reasons: both may contain secrets.
         tracing::debug!(
@@ -184,20 +187,77 @@ impl CallDriver {
         decide(request, &Policy { scope, ..policy.clone() })
     }
 
+    /// The effects, and for each path that leads to another one the effect on that: both are judged. What leaves the roots is
+    /// refused by the World, in the words of the dialect.
+    fn with_resolved_paths(&self, effects: &[Effect]) -> Vec<Effect> {
+        let mut all = effects.to_vec();
+        // An undo does not follow links.
+        if effects.iter().any(|effect| matches!(effect, Effect::Undo { .. })) {
+            return all;
+        }
+        let scope = &self.inner.policy.scope;
+        let resolved = |path: &Path| {
+            let real = real_named(path).ok()?;
+            let leaves = scope.root_of(path).is_some() && scope.root_of(&real).is_none();
+            (real != *path && !leaves).then_some(real)
+        };
+        all.extend(effects.iter().filter_map(|effect| match effect {
+            Effect::Read { path } => resolved(path).map(|path| Effect::Read { path }),
+            Effect::Write { path } => resolved(path).map(|path| Effect::Write { path }),
+            _ => None,
+        }));
+        all
+    }
+
     /// The scope, if the call may run, and why.
-    fn ask(&self, decided: Decided, effects: &[Effect]) -> (Option<Arc<Scope>>, Decision) {
+    fn ask(
+        &self,
+        decided: Decided,
+        effects: Vec<Effect>,
+        tool: &Arc<dyn AnyTool>,
+        input: Value,
+    ) -> (Option<Arc<Scope>>, Decision) {
         match decided {
             Decided::Allow(scope, decision) => (Some(scope), decision),
             Decided::Deny(decision) => (None, decision),
             Decided::Ask(scope, decision) => {
+                let changes = catch_panic(|| self.proposed_changes(tool, &input, &effects, &scope));
                 let (tool, reason) = (self.call.tool.clone(), decision.reason.clone());
-                let question = Question { tool, effects: effects.to_vec(), reason };
+                let question = Question { tool, input, effects, reason, changes };
                 let _one_at_a_time = lock(&self.inner.asking);
                 let asker = self.options.asker.as_ref().unwrap_or(&self.inner.asker);
                 let decision = answered(decision, asker.ask(&question, &self.options.cancel));
                 ((decision.verdict == Verdict::Allow).then_some(scope), decision)
             }
         }
+    }
+
+    /// What the call would change in files and settings. `scope` is what it would get.
+    fn proposed_changes(
+        &self,
+        tool: &Arc<dyn AnyTool>,
+        input: &Value,
+        effects: &[Effect],
+        scope: &Scope,
+    ) -> Result<Vec<ProposedChange>, ToolError> {
+        let host = self.options.host.as_ref().unwrap_or(&self.inner.host);
+        if let [Effect::Configure { setting, value: Some(value) }] = effects {
+            let configuration =
+                host.configuration().ok_or_else(|| ToolError::failed("there are no settings"))?;
+            let (name, before) = (setting.clone(), configuration.get(setting)?.value);
+            return Ok(vec![ProposedChange::Setting { name, before, after: value.clone() }]);
+        }
+        let writes = effects.iter().any(|effect| matches!(effect, Effect::Write { .. }));
+        if !writes
+            || !effects.iter().all(|effect| matches!(effect, Effect::Read { .. } | Effect::Write { .. }))
+        {
+            return Ok(Vec::new());
+        }
+        let scope = Scope { writes: false, runs: false, reach: Reach::default(), ..scope.clone() };
+        let (record, cancel) = (Arc::new(ReadOnlyRecord), self.options.cancel.clone());
+        let world = LocalWorld::new(&self.inner.env, Arc::new(scope), record, Arc::clone(host), cancel, None);
+        let planned = Arc::clone(tool).plan(input.clone(), &self.inner.env.planning)?;
+        proposed_changes(planned.plan, &world)
     }
 
     fn perform(&self, planned: Planned<Perform>, scope: Arc<Scope>) -> Result<Output, ToolError> {

@@ -36,4 +36,5 @@ pub use runtime::{Runtime, WeakRuntime};
 #[cfg(feature = "sandbox")]
 pub use server_process::ServerLaunch;
 pub use steps::ask::{Asker, DenyAll, PermissionAnswer, Question};
+pub use steps::preview::ProposedChange;
 pub use undo::{UndoPreview, UndoTarget};

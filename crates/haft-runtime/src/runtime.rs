@@ -31,6 +31,7 @@ pub(crate) struct RuntimeInner {
     pub(crate) ledger: Arc<LedgerHandle>,
     pub(crate) history: Arc<History>,
     pub(crate) calls: AtomicU64,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl RuntimeInner {
@@ -176,6 +177,11 @@ impl Runtime {
     /// The folder the calls work in.
     pub fn workspace(&self) -> &std::path::Path {
         &self.inner.env.planning.workspace
+    }
+
+    /// What the user should know about the rules: those that allow a tool that is not known.
+    pub fn warnings(&self) -> &[String] {
+        &self.inner.warnings
     }
 
     /// The ledger that the calls are recorded in.

@@ -121,7 +121,7 @@ fn planned(history: &History, preview: UndoPreview) -> Result<Planned<Vec<UndoSt
     let (ordinary, single): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| many && is_ordinary(path));
     let workspace = (!ordinary.is_empty()).then(|| history.workspace());
     let written = workspace.into_iter().chain(single).map(|path| match history.config() {
-        Some(config) if config == path => Effect::Configure { setting: "*".to_owned() },
+        Some(config) if config == path => Effect::Configure { setting: "*".to_owned(), value: None },
         _ => Effect::Write { path: path.to_owned() },
     });
     let effects: Vec<Effect> = undone.chain(written).collect();

@@ -28,8 +28,6 @@ pub struct Dialect {
     pub listed_last: &'static [&'static str],
     /// Files outside the workspace that a tool may touch because the user's settings name them.
     pub keeps: Vec<(&'static str, PathBuf)>,
-    /// Hosts that a tool reaches by default, as `host` or `host:port`.
-    pub asks: Vec<(&'static str, &'static str)>,
 }
 
 impl std::fmt::Debug for Dialect {

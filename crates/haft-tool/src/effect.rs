@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// One thing a call will touch.
 ///
@@ -73,6 +74,9 @@ pub enum Effect {
     Configure {
         /// Its name.
         setting: String,
+        /// The new value, if it is a single one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<Value>,
     },
     /// Undoes a recorded call; what that writes is declared beside it.
     Undo {

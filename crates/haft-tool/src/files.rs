@@ -82,6 +82,10 @@ pub trait WalkedFile {
     fn path(&self) -> &Path;
     /// Opens it for reading, inside the scope.
     fn open(&self) -> Result<Box<dyn Read + Send>, ToolError>;
+    /// Whether it is not opened because it may hold secrets.
+    fn is_secret(&self) -> bool {
+        false
+    }
     /// The time of its last modification in nanoseconds since 1970; 0 if unknown.
     fn modified_ns(&self) -> i64;
 }

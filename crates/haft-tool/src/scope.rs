@@ -78,8 +78,21 @@ pub struct Scope {
     pub blocked: Vec<PathBuf>,
     /// Guarded places that may be written because a rule or the user said so.
     pub unguarded: Vec<PathBuf>,
-    /// Globs of files that commands may not read: a name alone means that name anywhere, `~/` the user's home.
+    /// Files that hold secrets: a glob of a name means that name anywhere, `~/` the user's home. Commands may not read them,
+    /// tools only where [`Scope::readable`] says so.
     pub secrets: Vec<String>,
+    /// The user's home directory, as written and with links resolved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub homes: Vec<PathBuf>,
+    /// Secrets that the call may read because a rule or the user said so, and those that it declared to write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readable: Vec<PathBuf>,
+    /// Globs of absolute paths that a rule keeps the call from reading, with everything below.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
+    /// Globs of absolute paths that a rule keeps the call from writing, with everything below.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unwritable: Vec<String>,
     /// What commands may reach.
     pub network: Network,
     /// Hosts that the user's own configuration names, as `host` or `host:port`: tools reach them without a question.
@@ -114,6 +127,10 @@ impl Scope {
             blocked: Vec::new(),
             unguarded: Vec::new(),
             secrets: Vec::new(),
+            homes: Vec::new(),
+            readable: Vec::new(),
+            unreadable: Vec::new(),
+            unwritable: Vec::new(),
             network: Network::None,
             endpoints: Vec::new(),
             reach: Reach::default(),

@@ -49,8 +49,8 @@ pub use haft_tool::{
 // The runtime, its calls and their receipts.
 pub use haft_ledger::{Ledger, ReceiptQuery};
 pub use haft_runtime::{
-    Asker, Builder, CallOptions, CallResult, DenyAll, PermissionAnswer, Question, Registry, Runtime,
-    UndoPreview, UndoTarget, Watch,
+    Asker, Builder, CallOptions, CallResult, DenyAll, PermissionAnswer, ProposedChange, Question, Registry,
+    Runtime, UndoPreview, UndoTarget, Watch,
 };
 #[cfg(feature = "sandbox")]
 pub use haft_sandbox::Environment;

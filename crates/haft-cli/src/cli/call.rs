@@ -40,6 +40,7 @@ pub(super) fn run(args: args::CallArgs) -> CommandResult {
     );
     // The process exits after the call; the kernel frees everything faster.
     let runtime = ManuallyDrop::new(builder.build()?);
+    screen::warnings(runtime.warnings());
 
     let cancel = Cancel::new();
     let call = Call::new("call_1", &args.tool, arguments);
@@ -96,7 +97,12 @@ fn show(result: &CallResult) {
     screen::result(&result.output.as_text());
     let receipt = &result.receipt;
     if let Some(kind) = result.output.error_kind {
-        screen::note(&format!("{}: {} (call {})", styled(BAD, &receipt.tool), kind, receipt.id));
+        screen::note(&format!(
+            "{}: {} (call {})",
+            styled(BAD, &screen::escape(&receipt.tool)),
+            kind,
+            receipt.id
+        ));
     } else if !receipt.changes.is_empty() && std::io::stderr().is_terminal() {
         screen::note(&styled(FAINT, &format!("call {0}; to undo it: haft undo {0}", receipt.id)));
     }

@@ -36,7 +36,9 @@ impl Setup {
 
     /// A builder with the workspace, the host, and the rules and endpoints of the settings.
     pub(super) fn builder(&self) -> Builder {
-        let mut builder = base_builder().workspace(&self.workspace).host(Arc::clone(&self.host) as _);
+        let known = haft_tools::dialects::known_tools(&self.config.values.tools);
+        let mut builder =
+            base_builder().workspace(&self.workspace).host(Arc::clone(&self.host) as _).known_tools(known);
         for (behavior, rule, origin) in self.config.rules() {
             builder = builder.rule(behavior, rule, origin);
         }

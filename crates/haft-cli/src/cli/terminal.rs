@@ -1,7 +1,7 @@
 //! The user at the terminal: questions, Ctrl-C, and waiting for a call.
 
 use std::future::Future;
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
 use std::sync::{Arc, mpsc};
 
 use haft_runtime::{Asker, DenyAll, PermissionAnswer, Question};
@@ -11,6 +11,7 @@ use haft_tool::{Cancel, ErrorKind, ToolError};
 use super::exit::CliExit;
 use super::screen::{self, NOTE, styled};
 pub(super) use super::status_line::StatusLine;
+use crate::host::question_text;
 
 /// Whether the user can be asked: standard input and standard error are a terminal.
 pub(super) fn is_interactive() -> bool {
@@ -19,9 +20,7 @@ pub(super) fn is_interactive() -> bool {
 
 /// Asks the user yes or no; anything but yes is no.
 pub(super) fn confirm(question: &str) -> bool {
-    let mut err = anstream::stderr().lock();
-    let _ = write!(err, "{} [y/N] ", styled(NOTE, question)).and_then(|()| err.flush());
-    drop(err);
+    screen::prompt(&format!("{} [y/N] ", styled(NOTE, question)));
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
 }
@@ -48,7 +47,7 @@ struct TerminalAsker;
 
 impl Asker for TerminalAsker {
     fn ask(&self, question: &Question, cancel: &Cancel) -> PermissionAnswer {
-        let prompt = format!("{}: {}. Run it?", question.tool, screen::sanitize(&question.reason));
+        let prompt = format!("{} Run it?", question_text(question));
         match read_terminal(cancel, move || Ok(confirm(&prompt))) {
             Ok(true) => PermissionAnswer::Allow { by: "the user at the terminal".to_owned() },
             _ => PermissionAnswer::Deny { why: "The user at the terminal said no".to_owned() },

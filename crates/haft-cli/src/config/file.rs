@@ -19,6 +19,8 @@ pub(super) struct SettingsFile {
     pub(super) sections: Sections,
     /// Each key with a value, and its line.
     pub(super) lines: Vec<(String, usize)>,
+    /// Each element of an array, by the key of the array, and its line.
+    element_lines: Vec<(String, usize)>,
     /// Unknown keys with their lines.
     pub(super) unknown: Vec<(usize, String)>,
 }
@@ -36,18 +38,23 @@ impl SettingsFile {
             let (line, column) = line_and_column(&text, at);
             ToolError::invalid_arguments(format!("{}:{line}:{column}: {why}", path.display()))
         })?;
-        let mut lines = Vec::new();
+        let (mut lines, mut element_lines) = (Vec::new(), Vec::new());
         if let Ok(document) = Document::parse(text.as_str()) {
-            keys(document.as_item(), "", &text, &mut lines);
+            keys(document.as_item(), "", &text, &mut lines, &mut element_lines);
         }
         let line_of = |name: &String| find(&lines, name).unwrap_or(1);
         let unknown = ignored.into_iter().map(|name| (line_of(&name), name)).collect();
-        Ok(Some(Self { path: path.to_owned(), sections, lines, unknown }))
+        Ok(Some(Self { path: path.to_owned(), sections, lines, element_lines, unknown }))
     }
 
     /// The line that sets `name`, or the first below it.
     pub(super) fn line(&self, name: &str) -> Option<usize> {
         find(&self.lines, name)
+    }
+
+    /// The lines of the elements of the array `name`, in order.
+    pub(super) fn element_lines(&self, name: &str) -> impl Iterator<Item = usize> {
+        self.element_lines.iter().filter(move |(key, _)| key == name).map(|(_, line)| *line)
     }
 }
 
@@ -83,13 +90,21 @@ fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     (line, column)
 }
 
-fn keys(item: &Item, above: &str, text: &str, lines: &mut Vec<(String, usize)>) {
+fn keys(
+    item: &Item,
+    above: &str,
+    text: &str,
+    lines: &mut Vec<(String, usize)>,
+    element_lines: &mut Vec<(String, usize)>,
+) {
     let Some(table) = item.as_table_like() else { return };
     for (name, item) in table.iter() {
         let name = if above.is_empty() { name.to_owned() } else { format!("{above}.{name}") };
         if item.is_table_like() {
-            keys(item, &name, text, lines);
+            keys(item, &name, text, lines, element_lines);
         } else if let Some(span) = item.span() {
+            let spans = item.as_array().into_iter().flatten().filter_map(toml_edit::Value::span);
+            element_lines.extend(spans.map(|span| (name.clone(), line_and_column(text, span.start).0)));
             lines.push((name, line_and_column(text, span.start).0));
         }
     }

@@ -142,9 +142,11 @@ impl Config {
             let Some(file) = file else { continue };
             let Permissions { allow, ask, deny } = &file.sections.permissions;
             let mut add = |behavior, name: &str, all: &[String]| {
-                let line = file.line(name).map(|line| format!(":{line}")).unwrap_or_default();
-                let origin = format!("{}{line}", file.path.display());
-                rules.extend(all.iter().map(|rule| (behavior, rule.clone(), origin.clone())));
+                let lines: Vec<usize> = file.element_lines(name).collect();
+                for (at, rule) in all.iter().enumerate() {
+                    let line = lines.get(at).copied().or_else(|| file.line(name)).unwrap_or(1);
+                    rules.push((behavior, rule.clone(), format!("{}:{line}", file.path.display())));
+                }
             };
             if own {
                 add(Behavior::Allow, "permissions.allow", allow);

@@ -1,6 +1,7 @@
 //! The command line as a host: questions at the terminal, the user's settings, and channels for messages.
 
 mod bus;
+mod question;
 mod terminal;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,7 @@ use crate::cli::screen;
 use crate::cli::terminal::read_terminal;
 use crate::config::{Config, LiveSettings};
 use bus::Channels;
+pub(crate) use question::question_text;
 
 /// The host of the commands that make calls.
 pub(crate) struct CommandLine {

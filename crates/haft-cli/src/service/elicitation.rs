@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 use haft_mcp::serve::{ClientRequest, ClientRequestError, RequestContext};
 use haft_mcp::wire::ProtocolVersion;
 
+use crate::host::question_text;
+
 /// Asks the client's user to approve calls.
 pub(super) struct ClientAsker(pub(super) Arc<RequestContext>);
 
@@ -20,7 +22,7 @@ impl Asker for ClientAsker {
         let answer = form(
             &self.0,
             "allow",
-            &format!("{}: {}. Run it?", question.tool, question.reason),
+            &format!("{} Run it?", question_text(question)),
             &json!({
                 "type": "object",
                 "properties": {"run": {"type": "boolean", "title": "Run it", "default": false}},

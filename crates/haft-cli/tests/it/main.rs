@@ -31,6 +31,7 @@ mod mcp_servers;
 mod no_witness;
 mod omega;
 mod pdf_notebook;
+mod redteam;
 mod ripgrep_agreement;
 mod schemas;
 mod seed_003;

@@ -60,14 +60,16 @@ fn ignored_and_hidden_files_are_skipped() {
 
 #[test]
 fn walk_skips_version_control_and_does_not_open_secrets() {
-    let fixture = Fixture::new();
+    let mut fixture = Fixture::new();
     for file in [".git/config", ".hg/store", "sub/.env", "sub/.env.example", "sub/a"] {
         fixture.put(&format!("ws/{file}"), "");
     }
-    let hidden = |root: &str| WalkRequest { root: fixture.ws(root), hidden: true, ..WalkRequest::default() };
+    let workspace = fixture.ws("");
+    let hidden =
+        |root: &str| WalkRequest { root: workspace.join(root), hidden: true, ..WalkRequest::default() };
     assert_eq!(visited(&fixture, &hidden("")).unwrap(), ["sub/.env", "sub/.env.example", "sub/a"]);
     assert_eq!(visited(&fixture, &hidden(".git")).unwrap(), [".git/config"], "it was named");
-    let refused = |root: &str| {
+    let refused = |fixture: &Fixture, root: &str| {
         let refused = Mutex::new(Vec::new());
         let files = fixture.files();
         let walk = files.walk(&hidden(root), &mut || {
@@ -77,11 +79,12 @@ fn walk_skips_version_control_and_does_not_open_secrets() {
                 ControlFlow::Continue(())
             })
         });
-        walk.unwrap();
-        refused.into_inner().unwrap()
+        walk.map(|()| refused.into_inner().unwrap())
     };
-    assert_eq!(refused(""), [".env"]);
-    assert!(refused("sub/.env").is_empty(), "it was named");
+    assert_eq!(refused(&fixture, "").unwrap(), [".env"]);
+    assert_eq!(refused(&fixture, "sub/.env").unwrap_err().kind, ErrorKind::PermissionDenied);
+    fixture.scope.readable.push(fixture.ws("sub/.env"));
+    assert!(refused(&fixture, "sub/.env").unwrap().is_empty(), "it was named");
 }
 
 #[test]

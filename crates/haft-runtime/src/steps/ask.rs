@@ -1,7 +1,9 @@
 //! ask: the user, or a program in their place, answers what policy left open.
 
 use haft_tool::net::Authority;
-use haft_tool::{Cancel, Decision, Effect, Verdict};
+use haft_tool::{Cancel, Decision, Effect, ToolError, Value, Verdict};
+
+use super::preview::ProposedChange;
 
 /// A call that needs an answer before it may run.
 #[derive(Debug, Clone)]
@@ -9,10 +11,14 @@ use haft_tool::{Cancel, Decision, Effect, Verdict};
 pub struct Question {
     /// The tool's name.
     pub tool: String,
-    /// What it will touch.
+    /// The arguments of the call.
+    pub input: Value,
+    /// What it will touch; a path is followed by what it leads to, if that is another path.
     pub effects: Vec<Effect>,
     /// Why policy asks.
     pub reason: String,
+    /// What it would change in files and settings, or why that is not known before it runs.
+    pub changes: Result<Vec<ProposedChange>, ToolError>,
 }
 
 /// The answer to a [`Question`].
@@ -51,9 +57,11 @@ impl Asker for DenyAll {
 pub(crate) fn how_to_allow(question: &Question) -> String {
     // For an earlier effect the tool's name may be enough; a later one may need more than that.
     let rule = question.effects.iter().rev().find_map(|effect| match effect {
-        Effect::Configure { setting } => Some(format!("{}({setting})", question.tool)),
+        Effect::Configure { setting, .. } => Some(format!("{}({setting})", question.tool)),
         Effect::Unsandboxed => Some(format!("{}(unsandboxed)", question.tool)),
-        Effect::Write { path } => Some(format!("{}(/{})", question.tool, path.display())),
+        Effect::Read { path } | Effect::Write { path } => {
+            Some(format!("{}(/{})", question.tool, path.display()))
+        }
         Effect::Run { .. } => Some(question.tool.clone()),
         Effect::Reach { host } => {
             let host = Authority::parse(host).map_or_else(|_| host.clone(), |place| place.peer.to_string());

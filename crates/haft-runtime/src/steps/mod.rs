@@ -5,3 +5,4 @@ pub(crate) mod ask;
 pub(crate) mod bound;
 pub(crate) mod decode;
 pub(crate) mod perform;
+pub(crate) mod preview;

@@ -8,6 +8,7 @@ use haft_tool::Host;
 
 use super::super::CommandResult;
 use super::super::exit::CliExit;
+use super::super::screen;
 use super::super::setup::Setup;
 use super::args::ServeArgs;
 
@@ -33,7 +34,7 @@ pub(super) fn run(args: ServeArgs) -> CommandResult {
         }
     };
     // Errors in the settings are reported now, not at the first call.
-    create()?;
+    screen::warnings(create()?.warnings());
     let service = Arc::new(RuntimeService::new(Box::new(create), host, Some(INSTRUCTIONS.to_owned())));
     let server = Arc::new(McpServer::new(Arc::clone(&service) as _));
     if let Some(at) = http.http {

@@ -24,7 +24,8 @@ fn recorded(dialect: &str, settings: &Settings) -> (RuntimeFixture, Arc<Recorder
         for name in names {
             builder = builder.allow(name, "test");
         }
-        builder.dialect(dialect)
+        // Loom's default server, as if the user's settings named it.
+        builder.dialect(dialect).endpoint("127.0.0.1:8080")
     });
     (fixture, recorder)
 }

@@ -63,7 +63,7 @@ fn ctrl_c_ends_a_question_and_the_end_of_input_too() {
 }
 
 #[test]
-fn leaving_the_sandbox_needs_a_rule_or_the_persons_yes() {
+fn leaving_the_sandbox_needs_a_rule() {
     let cli = CliFixture::new();
     let arguments = json!({"command": "echo free > out", "dangerouslyDisableSandbox": true}).to_string();
     let ran = cli.haft(&["call", "Bash", &arguments]);
@@ -80,10 +80,8 @@ fn leaving_the_sandbox_needs_a_rule_or_the_persons_yes() {
     let ran = cli.haft(&["call", "Bash", &held, "--json"]);
     let value: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert!(!value["receipt"]["enforcement"].as_str().unwrap().starts_with("off"), "{}", value["receipt"]);
-    let mut terminal = Terminal::run(cli.command(&["call", "Bash", &arguments]));
-    terminal.sees("the command would run without the sandbox");
-    terminal.types("n");
-    assert_eq!(terminal.ends().0, 3);
+    let (code, said) = Terminal::run(cli.command(&["call", "Bash", &arguments])).ends();
+    assert!(code == 3 && said.contains("the command would run without the sandbox"), "{said}");
 }
 
 #[test]

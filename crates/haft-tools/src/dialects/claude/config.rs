@@ -60,8 +60,9 @@ impl Tool for Config {
                 Err(ToolError::invalid_arguments("setting: name the setting that is to have the value"))
             }
             Some(value) => {
-                let effect = Effect::Configure { setting: name.clone() };
-                Ok(Planned::new([effect], ConfigPlan::Set { name, value: value.into_value() }))
+                let value = value.into_value();
+                let effect = Effect::Configure { setting: name.clone(), value: Some(value.clone()) };
+                Ok(Planned::new([effect], ConfigPlan::Set { name, value }))
             }
             None if lists => {
                 Ok(Planned::new([Effect::Inspect { what: "the settings".to_owned() }], ConfigPlan::List))

@@ -30,7 +30,7 @@ pub(super) struct Edit;
 
 impl Tool for Edit {
     const NAME: &'static str = "Edit";
-    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write, EffectKind::Read];
     type Input = Input;
     type Plan = (PathBuf, Input);
 
@@ -43,7 +43,8 @@ impl Tool for Edit {
             return invalid("new_string: it is the same as old_string; there is nothing to change");
         }
         let path = at.only_absolute("file_path", &input.file_path)?;
-        Ok(Planned::new([Effect::Write { path: path.clone() }], (path, input)))
+        let effects = [Effect::Write { path: path.clone() }, Effect::Read { path: path.clone() }];
+        Ok(Planned::new(effects, (path, input)))
     }
 
     fn perform(&self, (path, input): (PathBuf, Input), world: &dyn World) -> Result<Output, ToolError> {

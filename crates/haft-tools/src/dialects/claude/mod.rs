@@ -60,7 +60,6 @@ pub fn dialect(settings: &Settings) -> Dialect {
         errors: ErrorForm::Message,
         listed_last: &[],
         keeps: Vec::new(),
-        asks: Vec::new(),
     }
 }
 

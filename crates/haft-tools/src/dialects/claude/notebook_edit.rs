@@ -57,14 +57,15 @@ pub(super) struct NotebookEdit;
 
 impl Tool for NotebookEdit {
     const NAME: &'static str = "NotebookEdit";
-    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write, EffectKind::Read];
     type Input = Input;
     type Plan = (PathBuf, Input);
 
     fn plan(&self, input: Input, at: &Planning) -> Result<Planned<(PathBuf, Input)>, ToolError> {
         input.change()?;
         let path = at.only_absolute("notebook_path", &input.notebook_path)?;
-        Ok(Planned::new([Effect::Write { path: path.clone() }], (path, input)))
+        let effects = [Effect::Write { path: path.clone() }, Effect::Read { path: path.clone() }];
+        Ok(Planned::new(effects, (path, input)))
     }
 
     fn perform(&self, (path, input): (PathBuf, Input), world: &dyn World) -> Result<Output, ToolError> {

@@ -24,7 +24,7 @@ pub(super) struct ClawftEditFile;
 
 impl Tool for ClawftEditFile {
     const NAME: &'static str = "edit_file";
-    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write, EffectKind::Read];
     const BOUND: Bound = super::BOUND;
     const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Confirmation>);
     type Input = Input;
@@ -36,7 +36,8 @@ impl Tool for ClawftEditFile {
             return Err(ToolError::invalid_arguments(message));
         }
         let path = at.absolute(&input.path)?;
-        Ok(Planned::new([Effect::Write { path: path.clone() }], (path, input)))
+        let effects = [Effect::Write { path: path.clone() }, Effect::Read { path: path.clone() }];
+        Ok(Planned::new(effects, (path, input)))
     }
 
     fn perform(&self, (path, input): (PathBuf, Input), world: &dyn World) -> Result<Output, ToolError> {

@@ -53,7 +53,6 @@ pub fn dialect(settings: &Settings) -> Dialect {
         errors: ErrorForm::Json(ErrorKind::clawft_name),
         listed_last: &[message::SendMessage::NAME],
         keeps,
-        asks: Vec::new(),
     }
 }
 

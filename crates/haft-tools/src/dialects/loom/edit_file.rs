@@ -51,7 +51,7 @@ pub(super) struct LoomEditFile;
 
 impl Tool for LoomEditFile {
     const NAME: &'static str = "edit_file";
-    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write, EffectKind::Read];
     const BOUND: Bound = super::BOUND;
     const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<LoomEditResult>);
     type Input = Input;
@@ -59,7 +59,8 @@ impl Tool for LoomEditFile {
 
     fn plan(&self, input: Input, at: &Planning) -> Result<Planned<(PathBuf, Vec<LoomEdit>)>, ToolError> {
         let path = at.absolute(&input.path)?;
-        Ok(Planned::new([Effect::Write { path: path.clone() }], (path, input.edits)))
+        let effects = [Effect::Write { path: path.clone() }, Effect::Read { path: path.clone() }];
+        Ok(Planned::new(effects, (path, input.edits)))
     }
 
     fn perform(

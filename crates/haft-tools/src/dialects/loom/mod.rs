@@ -12,7 +12,6 @@ use std::sync::Arc;
 use haft_tool::{Bound, Dialect, ErrorForm, ErrorKind, Reads};
 
 use crate::Settings;
-use crate::settings::LoomSettings;
 
 /// Loom has no limit for a whole result; this one bounds the memory of a call.
 const MAX_RESULT_BYTES: usize = 64 << 20;
@@ -39,6 +38,5 @@ pub fn dialect(settings: &Settings) -> Dialect {
         errors: ErrorForm::Named(ErrorKind::loom_name),
         listed_last: &[],
         keeps: Vec::new(),
-        asks: vec![("oracle", LoomSettings::DEFAULT_HOST), ("web_search", LoomSettings::DEFAULT_HOST)],
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct OmegaEdit;
 
 impl Tool for OmegaEdit {
     const NAME: &'static str = "edit";
-    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
+    const EFFECTS: &'static [EffectKind] = &[EffectKind::Write, EffectKind::Read];
     type Input = Input;
     type Plan = (PathBuf, Input);
 
@@ -32,7 +32,8 @@ impl Tool for OmegaEdit {
             return Err(ToolError::invalid_arguments(message));
         }
         let path = at.absolute(&input.file_path)?;
-        Ok(Planned::new([Effect::Write { path: path.clone() }], (path, input)))
+        let effects = [Effect::Write { path: path.clone() }, Effect::Read { path: path.clone() }];
+        Ok(Planned::new(effects, (path, input)))
     }
 
     fn perform(&self, (path, input): (PathBuf, Input), world: &dyn World) -> Result<Output, ToolError> {

@@ -30,7 +30,6 @@ pub fn dialect(_settings: &Settings) -> Dialect {
         errors: ErrorForm::Message,
         listed_last: &[],
         keeps: Vec::new(),
-        asks: Vec::new(),
     }
 }
 

@@ -55,6 +55,8 @@ pub(crate) struct GrepOutput {
     pub(crate) files: u64,
     /// Bytes of output after `text` that were not kept.
     pub(crate) dropped_bytes: u64,
+    /// The files that were not searched because they may hold secrets, as they are shown.
+    pub(crate) secrets: Vec<String>,
 }
 
 /// Splits a comma-separated list of globs; commas in braces and brackets are part of a glob.
@@ -100,6 +102,9 @@ impl GrepQuery {
                         lock(collector).add(modified, file.path(), output);
                     }
                     Ok(None) => {}
+                    Err(_) if file.is_secret() => {
+                        lock(collector).secrets.push(self.shown(file.path()).to_owned());
+                    }
                     Err(error) => drop(lock(collector).first_error.get_or_insert(error)),
                 }
                 ControlFlow::Continue(())
@@ -201,6 +206,7 @@ impl Write for CappedBuffer {
 struct MatchCollector {
     files: u64,
     first_error: Option<ToolError>,
+    secrets: Vec<PathBuf>,
     kept_bytes: usize,
     dropped_bytes: u64,
     /// By modification time, newest first, then by path.
@@ -227,7 +233,10 @@ impl MatchCollector {
         let bytes = outputs.join(if separate_files { &b"--\n"[..] } else { b"" });
         let text = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        GrepOutput { text, files: self.files, dropped_bytes: self.dropped_bytes }
+        let mut secrets: Vec<String> =
+            self.secrets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        secrets.sort_unstable();
+        GrepOutput { text, files: self.files, dropped_bytes: self.dropped_bytes, secrets }
     }
 }
 

@@ -4,6 +4,9 @@ use haft_tool::Text;
 
 use super::{GrepMode, GrepOutput};
 
+/// How many of the files that were not searched are named.
+const MAX_NAMED_SECRETS: usize = 5;
+
 /// Which lines or files of the output are shown.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PageRange {
@@ -64,12 +67,25 @@ impl GrepReport {
                 }
             }
         }
+        tail.push_str(&secrets_note(&output.secrets));
         let missing_bytes = if limit.is_some() { 0 } else { output.dropped_bytes };
         if missing_bytes == 0 {
             head.push_str(&std::mem::take(&mut tail));
         }
         Self { text: Text { head, missing_bytes, tail }, lines: shown.len(), matches, applied_limit }
     }
+}
+
+/// Says which files were not searched. Their contents decide nothing here: a search that told whether one of them matches would
+/// give them away.
+fn secrets_note(secrets: &[String]) -> String {
+    if secrets.is_empty() {
+        return String::new();
+    }
+    let named = secrets[..secrets.len().min(MAX_NAMED_SECRETS)].join(", ");
+    let more = secrets.len().saturating_sub(MAX_NAMED_SECRETS);
+    let more = if more > 0 { format!(" and {}", counted(more as u64, "other file")) } else { String::new() };
+    format!("\n[Not searched, because of possible secrets: {named}{more}]\n")
 }
 
 fn counted(count: u64, noun: &str) -> String {
@@ -81,7 +97,7 @@ mod tests {
     use super::*;
 
     fn report(text: &str, mode: GrepMode, offset: usize, limit: Option<usize>) -> String {
-        let output = GrepOutput { text: text.to_owned(), files: 2, dropped_bytes: 0 };
+        let output = GrepOutput { text: text.to_owned(), files: 2, dropped_bytes: 0, secrets: Vec::new() };
         GrepReport::new(&output, mode, PageRange { offset, limit }).text.head
     }
 
@@ -110,6 +126,16 @@ mod tests {
         assert_eq!(
             report("", GrepMode::Counts, 0, None),
             "No matches found\n\nFound 0 total occurrences across 0 files.\n"
+        );
+    }
+
+    #[test]
+    fn files_that_were_not_searched_are_named() {
+        let secrets = [".env", "a", "b", "c", "d", "e"].map(str::to_owned).to_vec();
+        let output = GrepOutput { secrets, ..GrepOutput::default() };
+        assert_eq!(
+            GrepReport::new(&output, GrepMode::Files, PageRange::default()).text.head,
+            "No files found\n\n[Not searched, because of possible secrets: .env, a, b, c, d and 1 other file]\n"
         );
     }
 

@@ -135,7 +135,7 @@ impl AnyTool for FileEdit {
 
     fn plan(self: Arc<Self>, _arguments: Value, _at: &Planning) -> Result<Planned<Perform>, ToolError> {
         let effect = match &self.setting {
-            Some(setting) => Effect::Configure { setting: setting.clone() },
+            Some(setting) => Effect::Configure { setting: setting.clone(), value: None },
             None => Effect::Write { path: self.file.clone() },
         };
         Ok(Planned::new([effect], Box::new(move |world| self.write(world))))

@@ -1,0 +1,3 @@
+//! Findings of attacks on Haft, by number. Each test shows that the class of the finding is closed.
+
+mod policy;

@@ -1,0 +1,121 @@
+//! The tools that rules may name, and what a rule may say of each.
+
+use std::collections::BTreeMap;
+
+use haft_tool::{EffectKind, close_names};
+
+use crate::rule::Specifier;
+
+/// The tools that rules may name: those that are offered, and others that are known and not offered.
+///
+/// Tools of MCP servers need not be here: their names contain `__`, and they are known only once their server has started.
+#[derive(Debug, Clone)]
+pub struct RuleTools {
+    tools: BTreeMap<String, Vec<EffectKind>>,
+    aliases: BTreeMap<String, String>,
+    /// Tools whose names are matched in any case.
+    any_case: Vec<String>,
+}
+
+impl Default for RuleTools {
+    /// The names that cover tools of every dialect.
+    fn default() -> Self {
+        use EffectKind::{Reach, Read, Run, Unsandboxed, Write};
+        let covering: [(&str, &[EffectKind]); 4] =
+            [("Read", &[Read]), ("Edit", &[Write]), ("Bash", &[Run, Unsandboxed]), ("WebFetch", &[Reach])];
+        let tools = covering.into_iter().map(|(name, kinds)| (name.to_owned(), kinds.to_vec())).collect();
+        Self { tools, aliases: BTreeMap::new(), any_case: Vec::new() }
+    }
+}
+
+impl RuleTools {
+    /// Adds a tool that may have effects of these kinds. Two tools of one name understand what either does.
+    pub fn add(&mut self, name: impl Into<String>, kinds: &[EffectKind]) {
+        self.tools.entry(name.into()).or_default().extend_from_slice(kinds);
+    }
+
+    /// Lets rules name the tool `name` by `alias`, unless a tool has that name.
+    pub fn add_alias(&mut self, alias: impl Into<String>, name: impl Into<String>) {
+        self.aliases.entry(alias.into()).or_insert_with(|| name.into());
+    }
+
+    /// Lets rules without a specifier write the name of the tool in any case. With one, `Read`, `Edit` and `Bash` mean every
+    /// tool that reads, writes and runs.
+    pub fn add_any_case(&mut self, name: impl Into<String>) {
+        self.any_case.push(name.into());
+    }
+
+    /// The tool's own name.
+    pub(crate) fn canonical<'a>(&'a self, name: &'a str, has_specifier: bool) -> &'a str {
+        let any_case = || self.any_case.iter().find(|known| known.eq_ignore_ascii_case(name));
+        if let Some(known) = (!has_specifier).then(any_case).flatten() {
+            return known;
+        }
+        if self.tools.contains_key(name) {
+            return name;
+        }
+        self.aliases.get(name).map_or(name, String::as_str)
+    }
+
+    /// Why no tool has this name, and what may be meant; `None` if one has, or may have.
+    pub(crate) fn unknown(&self, name: &str) -> Option<String> {
+        if name.contains("__") || name.ends_with('*') || self.tools.contains_key(name) {
+            return None;
+        }
+        let near = close_names(name, self.tools.keys().map(String::as_str));
+        Some(match near.as_slice() {
+            [] => "See `haft tools` for the names".to_owned(),
+            near => format!("Did you mean {}?", near.join(" or ")),
+        })
+    }
+
+    /// What is wrong with a specifier of `tool`, and what is understood. A tool that is not known is judged by
+    /// [`RuleTools::unknown`].
+    pub(crate) fn check(&self, tool: &str, specifier: &Specifier) -> Result<(), String> {
+        use EffectKind::{Configure, Reach, Read, Run, Send, Spawn, Undo, Unsandboxed, Write};
+        if tool.contains("__") {
+            return Err(format!(
+                "has a specifier, which tools of MCP servers do not understand. Write {tool} for every call of it"
+            ));
+        }
+        let Some(kinds) = self.tools.get(tool) else { return Ok(()) };
+        let has = |wanted: &[EffectKind]| wanted.iter().any(|kind| kinds.contains(kind));
+        let understood = match specifier {
+            Specifier::Host(..) => has(&[Reach]),
+            Specifier::Unsandboxed => has(&[Unsandboxed]),
+            Specifier::Path(_) => has(&[Read, Write]),
+            Specifier::Either(..) => has(&[Read, Write, Run, Send, Spawn, Configure, Undo]),
+            // The text is no path pattern.
+            Specifier::Command(_) => has(&[Run, Send, Spawn, Configure, Undo]),
+        };
+        if understood {
+            return Ok(());
+        }
+        let text = match specifier {
+            Specifier::Either(_, text) | Specifier::Command(text) => text,
+            _ => "",
+        };
+        let forms: Vec<String> = [
+            (&[Run][..], format!("{tool}(COMMAND)")),
+            (&[Unsandboxed], format!("{tool}(unsandboxed)")),
+            (&[Read, Write], format!("{tool}(PATH)")),
+            (&[Reach], format!("{tool}(domain:{})", host_in(text))),
+            (&[Send], format!("{tool}(CHANNEL)")),
+            (&[Spawn], format!("{tool}(AGENT)")),
+            (&[Configure], format!("{tool}(SETTING)")),
+        ]
+        .into_iter()
+        .filter(|(wanted, _)| has(wanted))
+        .map(|(_, form)| form)
+        .chain([tool.to_owned()])
+        .collect();
+        Err(format!("has a specifier that {tool} does not understand. Understood: {}", forms.join(", ")))
+    }
+}
+
+/// The host of a URL or of the beginning of one, for a suggestion.
+fn host_in(text: &str) -> &str {
+    let text = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let host = text.split(['/', '?', '#']).next().unwrap_or_default();
+    if host.is_empty() { "HOST" } else { host }
+}
