@@ -179,7 +179,7 @@ impl Builder {
         self
     }
 
-    /// Removes an entry from the list of secrets that commands may not read, for example `.env` or `~/.aws`.
+    /// Removes an entry from the list of secrets, for example `.env` or `~/.aws`: commands and tools may read it.
     pub fn allow_read(mut self, secret: impl Into<String>) -> Self {
         self.readable.push(secret.into());
         self

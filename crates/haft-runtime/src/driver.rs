@@ -247,10 +247,9 @@ impl CallDriver {
             let (name, before) = (setting.clone(), configuration.get(setting)?.value);
             return Ok(vec![ProposedChange::Setting { name, before, after: value.clone() }]);
         }
-        let writes = effects.iter().any(|effect| matches!(effect, Effect::Write { .. }));
-        if !writes
-            || !effects.iter().all(|effect| matches!(effect, Effect::Read { .. } | Effect::Write { .. }))
-        {
+        let only_files =
+            effects.iter().all(|effect| matches!(effect, Effect::Read { .. } | Effect::Write { .. }));
+        if !tool.has_preview() || !only_files {
             return Ok(Vec::new());
         }
         let scope = Scope { writes: false, runs: false, reach: Reach::default(), ..scope.clone() };

@@ -28,6 +28,10 @@ pub trait Tool: Send + Sync + 'static {
     /// result type `T`, `Some(result_schema_of::<T>)`.
     const OUTPUT_SCHEMA: Option<fn() -> Value> = None;
 
+    /// Whether `perform` uses the World only, so that it may run in one that changes nothing to show the user what a call that
+    /// writes files would change.
+    const HAS_PREVIEW: bool = false;
+
     /// The arguments. `#[serde(deny_unknown_fields)]` makes a misspelt field an error.
     type Input: DeserializeOwned + JsonSchema + Send + 'static;
     /// What `plan` resolved and `perform` needs.
@@ -134,6 +138,10 @@ pub trait AnyTool: Send + Sync {
     fn output_schema(&self) -> Option<fn() -> Value> {
         None
     }
+    /// See [`Tool::HAS_PREVIEW`].
+    fn has_preview(&self) -> bool {
+        false
+    }
     /// Whether the tool belongs to an MCP server, which checks the arguments itself.
     fn is_remote(&self) -> bool {
         false
@@ -171,5 +179,9 @@ impl<T: Tool> AnyTool for T {
 
     fn output_schema(&self) -> Option<fn() -> Value> {
         T::OUTPUT_SCHEMA
+    }
+
+    fn has_preview(&self) -> bool {
+        T::HAS_PREVIEW
     }
 }

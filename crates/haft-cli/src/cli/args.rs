@@ -137,7 +137,7 @@ pub(super) struct ScopeArgs {
     /// Path that may be written although it is guarded or outside the scope; repeatable.
     #[arg(long, value_name = "PATH")]
     pub(super) allow_write: Vec<PathBuf>,
-    /// Secret that commands may read, as named in the list of secrets, for example .env; repeatable.
+    /// Secret that commands and tools may read, as named in the list of secrets, for example .env; repeatable.
     #[arg(long, value_name = "SECRET")]
     pub(super) allow_read: Vec<String>,
 }

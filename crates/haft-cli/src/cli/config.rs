@@ -58,7 +58,8 @@ fn shown(all: &[Setting]) -> String {
 fn set(args: &args::ConfigArgs, key: &str, value: &str) -> CommandResult {
     let setup = Setup::load(&args.workspace)?;
     let choice = ToolSelection::new("claude", Some(&[TOOL.to_owned()]), &setup.config.values.tools)?;
-    let builder = choice.into_builder(setup.builder()).allow(format!("{TOOL}({key})"), "haft config set");
+    let builder = choice.into_builder(setup.builder_without_rules());
+    let builder = builder.allow(format!("{TOOL}({key})"), "haft config set");
     let runtime = ManuallyDrop::new(builder.build()?);
     let cancel = Cancel::new();
     let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };

@@ -37,8 +37,7 @@ impl Setup {
     /// A builder with the workspace, the host, and the rules and endpoints of the settings.
     pub(super) fn builder(&self) -> Builder {
         let known = haft_tools::dialects::known_tools(&self.config.values.tools);
-        let mut builder =
-            base_builder().workspace(&self.workspace).host(Arc::clone(&self.host) as _).known_tools(known);
+        let mut builder = self.builder_without_rules().known_tools(known);
         for (behavior, rule, origin) in self.config.rules() {
             builder = builder.rule(behavior, rule, origin);
         }
@@ -46,6 +45,11 @@ impl Setup {
             builder = builder.endpoint(host);
         }
         builder
+    }
+
+    /// A builder with the workspace and the host, for a command that must work where a rule is wrong.
+    pub(super) fn builder_without_rules(&self) -> Builder {
+        base_builder().workspace(&self.workspace).host(Arc::clone(&self.host) as _)
     }
 
     /// The builder with this scope.

@@ -20,6 +20,7 @@ use haft_mcp::serve::{
     ServerIdentity,
 };
 use haft_mcp::wire::RpcError;
+pub(crate) use resources::resource_tools;
 use sessions::Sessions;
 pub(crate) use skills::{FOLDERS as SKILL_FOLDERS, front_matter};
 

@@ -121,6 +121,11 @@ fn output(runtime: &Runtime, id: i64) -> Option<String> {
 /// No truncation: a resource is read as a whole.
 const UNBOUNDED: Bound = Bound { max_chars: usize::MAX, ..Bound::DEFAULT };
 
+/// The tools behind resources, which rules may name.
+pub(crate) fn resource_tools() -> [(String, Vec<EffectKind>); 2] {
+    [ListResources::NAME, ReadResource::NAME].map(|name| (name.to_owned(), vec![EffectKind::Read]))
+}
+
 /// Lists the files of the workspace.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

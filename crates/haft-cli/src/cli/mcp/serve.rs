@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::service::RuntimeService;
+use crate::service::{RuntimeService, resource_tools};
 use haft_mcp::serve::{McpServer, serve_stdio, stdio};
 use haft_tool::Host;
 
@@ -29,6 +29,7 @@ pub(super) fn run(args: ServeArgs) -> CommandResult {
             if ledger_tools {
                 builder = builder.ledger_tools();
             }
+            let builder = builder.known_tools(resource_tools());
             let builder = setup.rules(&rules, setup.scope(&at.scope, builder)?);
             setup.add_servers(entries.clone(), &at.dialect, builder)?.0.build()
         }

@@ -53,6 +53,7 @@ pub(super) enum BashPlan {
 impl Tool for Bash {
     const NAME: &'static str = "Bash";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Run, EffectKind::Unsandboxed, EffectKind::Write];
+    const HAS_PREVIEW: bool = true;
     type Input = Input;
     type Plan = BashPlan;
 

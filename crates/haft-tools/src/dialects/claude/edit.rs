@@ -31,6 +31,7 @@ pub(super) struct Edit;
 impl Tool for Edit {
     const NAME: &'static str = "Edit";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Write, EffectKind::Read];
+    const HAS_PREVIEW: bool = true;
     type Input = Input;
     type Plan = (PathBuf, Input);
 

@@ -58,6 +58,7 @@ pub(super) struct NotebookEdit;
 impl Tool for NotebookEdit {
     const NAME: &'static str = "NotebookEdit";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Write, EffectKind::Read];
+    const HAS_PREVIEW: bool = true;
     type Input = Input;
     type Plan = (PathBuf, Input);
 

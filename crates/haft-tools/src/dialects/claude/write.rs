@@ -27,6 +27,7 @@ pub(super) struct WritePlan {
 impl Tool for Write {
     const NAME: &'static str = "Write";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
+    const HAS_PREVIEW: bool = true;
     type Input = Input;
     type Plan = WritePlan;
 

@@ -25,6 +25,7 @@ pub(super) struct ClawftEditFile;
 impl Tool for ClawftEditFile {
     const NAME: &'static str = "edit_file";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Write, EffectKind::Read];
+    const HAS_PREVIEW: bool = true;
     const BOUND: Bound = super::BOUND;
     const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Confirmation>);
     type Input = Input;

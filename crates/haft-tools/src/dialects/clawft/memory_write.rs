@@ -37,6 +37,7 @@ pub(super) struct MemoryWrite {
 impl Tool for MemoryWrite {
     const NAME: &'static str = "memory_write";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
+    const HAS_PREVIEW: bool = true;
     const BOUND: Bound = super::BOUND;
     const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<MemoryWritten>);
     type Input = Input;

@@ -27,6 +27,7 @@ pub(super) struct WriteFile;
 impl Tool for WriteFile {
     const NAME: &'static str = "write_file";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
+    const HAS_PREVIEW: bool = true;
     const BOUND: Bound = super::BOUND;
     const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<Confirmation>);
     type Input = Input;

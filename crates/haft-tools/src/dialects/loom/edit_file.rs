@@ -52,6 +52,7 @@ pub(super) struct LoomEditFile;
 impl Tool for LoomEditFile {
     const NAME: &'static str = "edit_file";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Write, EffectKind::Read];
+    const HAS_PREVIEW: bool = true;
     const BOUND: Bound = super::BOUND;
     const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<LoomEditResult>);
     type Input = Input;

@@ -23,6 +23,7 @@ pub(super) struct OmegaEdit;
 impl Tool for OmegaEdit {
     const NAME: &'static str = "edit";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Write, EffectKind::Read];
+    const HAS_PREVIEW: bool = true;
     type Input = Input;
     type Plan = (PathBuf, Input);
 

@@ -21,6 +21,7 @@ pub(super) struct OmegaWrite;
 impl Tool for OmegaWrite {
     const NAME: &'static str = "write";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Write];
+    const HAS_PREVIEW: bool = true;
     type Input = Input;
     type Plan = (PathBuf, String);
 

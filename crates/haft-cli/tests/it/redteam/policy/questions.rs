@@ -40,10 +40,9 @@ impl Client {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Calls a tool and declines; returns the question.
-    fn question(&mut self, tool: &str, arguments: &Value) -> String {
-        let params = json!({"name": tool, "arguments": arguments});
-        self.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}));
+    /// Makes a request and declines what is asked; returns the question and the response.
+    fn declined(&mut self, method: &str, params: &Value) -> (String, Value) {
+        self.send(&json!({"jsonrpc": "2.0", "id": 2, "method": method, "params": params}));
         let mut question = None;
         loop {
             let message = self.next();
@@ -51,10 +50,18 @@ impl Client {
                 question = message["params"]["message"].as_str().map(str::to_owned);
                 self.send(&json!({"jsonrpc": "2.0", "id": message["id"], "result": {"action": "decline"}}));
             } else if message["id"] == 2 {
-                assert_eq!(message["result"]["isError"], true, "{message}");
-                return question.unwrap_or_else(|| panic!("no question was asked: {message}"));
+                let question = question.unwrap_or_else(|| panic!("no question was asked: {message}"));
+                return (question, message);
             }
         }
+    }
+
+    /// Calls a tool and declines; returns the question.
+    fn question(&mut self, tool: &str, arguments: &Value) -> String {
+        let (question, response) =
+            self.declined("tools/call", &json!({"name": tool, "arguments": arguments}));
+        assert_eq!(response["result"]["isError"], true, "{response}");
+        question
     }
 }
 
@@ -163,4 +170,14 @@ fn e32_setting_shows_its_values() {
     let cli = CliFixture::new();
     let arguments = json!({"setting": "offer", "value": "Read"});
     shows(&cli, "Config", &arguments, &[], &["setting offer: null becomes \"Read\""]);
+}
+
+#[test]
+fn e15_a_resource_that_may_hold_secrets_is_asked_about() {
+    let cli = CliFixture::new();
+    cli.write(".env", "KEY=needle\n");
+    let params = json!({"uri": format!("file://{}", cli.path(".env").display())});
+    let (question, response) = Client::start(&cli, &[]).declined("resources/read", &params);
+    assert!(question.contains("may hold secrets"), "{question}");
+    assert!(response.get("error").is_some() && !response.to_string().contains("needle"), "{response}");
 }

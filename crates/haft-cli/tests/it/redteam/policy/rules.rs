@@ -49,6 +49,16 @@ fn e42_rule_that_is_not_understood_is_an_error() {
 }
 
 #[test]
+fn e42_a_wrong_rule_can_be_removed_with_haft_config() {
+    let cli = CliFixture::new();
+    std::fs::write(cli.config(), "[permissions]\ndeny = [\"WebFetch(example.com)\"]\n").unwrap();
+    assert_eq!(cli.haft(&["call", "Glob", "{\"pattern\": \"*\"}"]).code, 2);
+    let ran = cli.haft(&["config", "set", "permissions.deny", "WebFetch(domain:example.com)"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(cli.haft(&["call", "Glob", "{\"pattern\": \"*\"}"]).code, 0);
+}
+
+#[test]
 fn e42_deny_and_ask_rules_must_name_a_tool_and_allow_rules_warn() {
     let cli = CliFixture::new();
     cli.write("a", "a\n");

@@ -141,6 +141,13 @@ fn e28_credentials_in_the_home_are_secret() {
         let ran = read(&fixture, "Grep", &directory);
         assert!(!ran.stdout.contains(":needle"), "{name}: {}", ran.stdout);
     }
+    let ssh = fixture.at_home(".ssh");
+    for arguments in
+        [json!({"pattern": "*", "path": ssh}), json!({"pattern": format!("{}/*", ssh.display())})]
+    {
+        let ran = fixture.haft(&["call", "Glob", &arguments.to_string()]);
+        assert_eq!(ran.code, 3, "{}", ran.stdout);
+    }
     let open = fixture.plant("notes.txt", "needle\n");
     assert_eq!(read(&fixture, "Read", &open).code, 0);
 }
