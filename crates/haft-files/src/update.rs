@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use haft_policy::write_refusal;
+use haft_policy::{read_refusal, write_refusal};
 use haft_tool::{Change, EditFn, ErrorKind, FileContent, FileNode, Intent, Node, ToolError, Written};
 use rustix::fs::{Access, AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -30,6 +30,10 @@ impl LocalFiles {
     pub(crate) fn update_file(&self, path: &Path, edit: &mut EditFn<'_>) -> Result<Written, ToolError> {
         for _ in 0..MAX_ATTEMPTS {
             let target = self.resolve_for_write(path, FinalLink::Follow)?;
+            // An edit may return parts of what it replaces.
+            if let Some(why) = read_refusal(&self.scope, &target.path()) {
+                return Err(denied(&why));
+            }
             if let Some(written) = self.try_update(target, edit)? {
                 return Ok(written);
             }

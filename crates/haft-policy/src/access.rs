@@ -22,10 +22,6 @@ pub fn write_refusal(scope: &Scope, path: &Path) -> Option<String> {
     if let Some(guard) = guard_in(scope, path) {
         return Some(format!("{}: {}; a call has to name the file itself", path.display(), guard.reason()));
     }
-    // An edit returns parts of what it replaces.
-    if is_unreadable_secret(scope, path) {
-        return Some(format!("{}; a call has to name the file itself", secret_reason(path)));
-    }
     PathGlobs::of(&scope.unwritable).refusal(path)
 }
 

@@ -173,11 +173,13 @@ fn needs_a_rule(tool: &str, effect: &Effect, policy: &Policy) -> Option<String> 
 
 /// Takes the paths out of the scope that rules deny, or ask about where the call's own paths gave no reason to ask.
 fn keep_from_paths(scope: &mut Arc<Scope>, request: Request<'_>, policy: &Policy) {
-    if !request.effects.iter().any(|effect| path_of(effect).is_some()) {
-        return;
-    }
-    let globs = |path_use| policy.rules.withheld_paths(request, path_use, policy.user_request);
-    let (unreadable, unwritable) = (globs(PathUse::Read), globs(PathUse::Write));
+    let withheld = |path_use, is_used: bool| {
+        let paths = || policy.rules.withheld_paths(request, path_use, policy.user_request);
+        is_used.then(paths).unwrap_or_default()
+    };
+    let reads = request.effects.iter().any(|effect| matches!(effect, Effect::Read { .. }));
+    let writes = request.effects.iter().any(|effect| matches!(effect, Effect::Write { .. }));
+    let (unreadable, unwritable) = (withheld(PathUse::Read, reads), withheld(PathUse::Write, writes));
     if !unreadable.is_empty() || !unwritable.is_empty() {
         let scope = Arc::make_mut(scope);
         (scope.unreadable, scope.unwritable) = (unreadable, unwritable);

@@ -106,15 +106,16 @@ fn command_and_host_rules_cover_every_tool_that_runs_or_reaches() {
 fn call_may_not_touch_what_rules_deny_below_its_path() {
     let rules = [(Behavior::Deny, "Read(p/**)"), (Behavior::Ask, "Grep(q/**)"), (Behavior::Deny, "Edit(r)")];
     let policy = policy(Mode::Scoped, &rules);
-    let scope = |path: &str| match decide(Request { tool: "Grep", effects: &[read(path)] }, &policy) {
+    let scope = |effect: Effect| match decide(Request { tool: "Grep", effects: &[effect] }, &policy) {
         Decided::Allow(scope, _) | Decided::Ask(scope, _) => {
             (scope.unreadable.clone(), scope.unwritable.clone())
         }
         Decided::Deny(decision) => panic!("{decision:?}"),
     };
     let owned = |globs: &[&str]| globs.iter().map(|&glob| glob.to_owned()).collect::<Vec<_>>();
-    assert_eq!(scope("/w"), (owned(&["/w/p/**", "/w/q/**"]), owned(&["/w/q/**", "**/r"])));
-    assert_eq!(scope("/w/q/a").0, owned(&["/w/p/**"]), "the user was asked");
+    assert_eq!(scope(read("/w")), (owned(&["/w/p/**", "/w/q/**"]), Vec::new()));
+    assert_eq!(scope(write("/w/a")), (Vec::new(), owned(&["/w/q/**", "**/r"])));
+    assert_eq!(scope(read("/w/q/a")).0, owned(&["/w/p/**"]), "the user was asked");
 }
 
 #[test]

@@ -252,6 +252,18 @@ fn special_file_is_not_recreated() {
 }
 
 #[test]
+fn secret_is_restored_although_it_may_not_be_read() {
+    let fixture = Fixture::new();
+    let (path, to) = (fixture.ws(".env"), file(BYTES, 0o600));
+    restore_one(&fixture.files(), &Restore { path: &path, expect: &Node::Absent, to: &to }).unwrap();
+    assert_is(&path, &to);
+    assert_eq!(fixture.files().open(&path).unwrap_err().kind, ErrorKind::PermissionDenied);
+    let edited = fixture.files().update(&path, &mut |_| Ok(Vec::new()));
+    assert_eq!(edited.unwrap_err().kind, ErrorKind::PermissionDenied);
+    assert_is(&path, &to);
+}
+
+#[test]
 fn restore_does_not_follow_links_outside() {
     let fixture = Fixture::new();
     fixture.link(fixture.path("out"), "ws/link");

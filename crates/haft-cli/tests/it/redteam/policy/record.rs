@@ -26,8 +26,7 @@ fn e33_request_is_on_record_before_it_is_sent() {
 fn e33_unknown_session_is_an_error_before_anything_is_done() {
     let cli = CliFixture::new();
     let server = Server::start(|_| page("text/plain", "answer"));
-    let started = cli.path("started");
-    let entry = json!({"mcpServers": {"s": {"command": "sh", "args": ["-c", format!("touch {}", started.display())]}}});
+    let entry = json!({"mcpServers": {"s": {"type": "http", "url": server.url("/mcp")}}});
     cli.write("servers.json", &entry.to_string());
     let fetch = json!({"url": server.url("/"), "prompt": "x"}).to_string();
     let write = json!({"file_path": cli.path("new"), "content": ""}).to_string();
@@ -39,5 +38,5 @@ fn e33_unknown_session_is_an_error_before_anything_is_done() {
         assert_eq!(ran.code, 4, "{tool}: {}{}", ran.stdout, ran.stderr);
     }
     assert!(server.asked.try_recv().is_err(), "a request was sent");
-    assert!(!cli.path("new").exists() && !started.exists());
+    assert!(!cli.path("new").exists());
 }

@@ -36,10 +36,13 @@ fn e36_config_tool_cannot_turn_the_sandbox_off() {
 #[test]
 fn e36_a_terminal_does_not_replace_the_rule() {
     let cli = CliFixture::new();
-    let arguments = json!({"setting": "sandbox", "value": "off"}).to_string();
-    let (code, said) = Terminal::run(cli.command(&["call", "Config", &arguments])).ends();
-    assert_eq!(code, 3, "{said}");
-    assert!(said.contains("--allowedTools 'Config(sandbox)'") && !said.contains("[y/N]"), "{said}");
+    for (setting, value) in WIDENING {
+        let arguments = json!({"setting": setting, "value": value}).to_string();
+        let (code, said) = Terminal::run(cli.command(&["call", "Config", &arguments])).ends();
+        assert_eq!((code, cli.config().exists()), (3, false), "{said}");
+        let rule = format!("--allowedTools 'Config({setting})'");
+        assert!(said.contains(&rule) && !said.contains("[y/N]"), "{setting}: {said}");
+    }
 }
 
 #[test]
