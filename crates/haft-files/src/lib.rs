@@ -44,7 +44,7 @@ pub use private_file::{FileLockGuard, PrivateFile};
 pub use replace::remove_leftovers;
 pub use root::Root;
 pub use small_file::read_small_file;
-pub use user_file::{names_in, read_bounded, read_named, real_named};
+pub use user_file::{link_targets, names_in, read_bounded, read_named, real_named};
 
 const PROC: &str = "/proc";
 

@@ -1,5 +1,6 @@
 //! Files that the user named on the command line or in settings, outside any call and scope.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
@@ -60,6 +61,24 @@ pub fn real_named(path: &Path) -> Result<PathBuf, ToolError> {
     Err(ToolError::invalid_path(format!("{}: too many links", path.display())))
 }
 
+/// Where these paths lead, as far as they exist and a link makes that another path.
+///
+/// Most paths of such a list do not exist and many lie in the same directory, so each directory is resolved once.
+pub fn link_targets(paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let mut directories: HashMap<PathBuf, Option<PathBuf>> = HashMap::new();
+    let mut targets = Vec::new();
+    for path in paths {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
+        let real_parent =
+            directories.entry(parent.to_owned()).or_insert_with(|| parent.canonicalize().ok()).clone();
+        let Some(entry) = real_parent.map(|parent| parent.join(name)) else { continue };
+        let Ok(stat) = entry.symlink_metadata() else { continue };
+        let target = if stat.is_symlink() { entry.canonicalize().ok() } else { Some(entry) };
+        targets.extend(target.filter(|target| *target != path));
+    }
+    targets
+}
+
 /// Reads a stream to its end; `None` if it has more than `max_bytes`.
 pub fn read_bounded(from: impl Read, max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
@@ -71,6 +90,20 @@ pub fn read_bounded(from: impl Read, max_bytes: u64) -> io::Result<Option<Vec<u8
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_paths_with_links_have_targets() {
+        let temp = tempfile::tempdir().unwrap();
+        let base = temp.path().canonicalize().unwrap();
+        std::fs::create_dir_all(base.join("dotfiles/config/gh")).unwrap();
+        std::fs::create_dir(base.join("plain")).unwrap();
+        symlink("dotfiles/config", base.join("config")).unwrap();
+        symlink("dotfiles", base.join("ssh")).unwrap();
+        symlink("missing", base.join("dangling")).unwrap();
+        let paths = ["plain", "none", "none/x", "dangling", "ssh", "config/gh", "config/none"];
+        let targets = link_targets(paths.map(|path| base.join(path)));
+        assert_eq!(targets, ["dotfiles", "dotfiles/config/gh"].map(|path| base.join(path)));
+    }
 
     #[test]
     fn real_path_follows_links_to_missing_files() {

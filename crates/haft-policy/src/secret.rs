@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use haft_tool::{Scope, lies_in};
 
@@ -42,6 +42,11 @@ impl<'s> Secrets<'s> {
             }
         }
         Self { names, paths }
+    }
+
+    /// The paths among them, absolute.
+    pub fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        self.paths.iter().map(|(base, rest)| base.join(rest))
     }
 
     /// Whether the file or directory at `path` is one of them, or lies in one.

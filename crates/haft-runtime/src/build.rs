@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use haft_files::{Root, real_named};
+use haft_files::{Root, link_targets, real_named};
 use haft_ledger::{Ledger, LedgerHandle, NewSession};
-use haft_policy::{Behavior, Policy, Preset, Rule, RuleTools, Rules, default_secrets};
+use haft_policy::{Behavior, Policy, Preset, Rule, RuleTools, Rules, Secrets, default_secrets};
 use haft_tool::net::Authority;
-use haft_tool::{Dialect, ErrorKind, Host, NoHost, Planning, Reads, Sandbox, Scope, Tool, ToolError};
+use haft_tool::{
+    Dialect, ErrorKind, Host, NoHost, Planning, Reads, Sandbox, Scope, Tool, ToolError, lies_in,
+};
 
 use crate::commands::{SessionCommands, private_temp_directory};
 use crate::history::History;
@@ -139,6 +141,8 @@ impl Builder {
             scope.config = Some(file);
         }
         scope.secrets.retain(|secret| !self.readable.contains(secret));
+        let linked = linked_secrets(&scope);
+        scope.secrets.extend(linked);
         for path in &self.writable {
             let path = resolved(&planning.workspace.join(path))?;
             if scope.root_of(&path).is_none() {
@@ -256,6 +260,19 @@ fn user_homes() -> Vec<PathBuf> {
         .and_then(|home| real_named(home).ok())
         .filter(|real| Some(real) != written.as_ref());
     written.into_iter().chain(real).collect()
+}
+
+/// Where secrets are kept that the listed paths are only links to. A link to a directory above the home or the workspace
+/// does not make all of it secret.
+fn linked_secrets(scope: &Scope) -> Vec<String> {
+    let is_too_much =
+        |target: &PathBuf| scope.homes.iter().chain([&scope.workspace]).any(|path| lies_in(path, target));
+    let targets = link_targets(Secrets::of(scope).paths());
+    targets
+        .into_iter()
+        .filter(|target| !is_too_much(target))
+        .filter_map(|target| target.into_os_string().into_string().ok())
+        .collect()
 }
 
 /// Endpoints in the form of a list of hosts.

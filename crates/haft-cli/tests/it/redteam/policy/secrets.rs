@@ -166,6 +166,21 @@ fn e28_the_home_is_recognised_by_another_name() {
 }
 
 #[test]
+fn e28_a_secret_that_is_kept_elsewhere_and_linked_is_secret_there() {
+    let fixture = SettingsFixture::new();
+    let kept = fixture.plant("dotfiles/aws/credentials", "needle\n");
+    let config = fixture.plant("dotfiles/config/gh/hosts.yml", "needle\n");
+    let open = fixture.plant("dotfiles/notes", "needle\n");
+    symlink("dotfiles/aws", fixture.at_home(".aws")).unwrap();
+    symlink("dotfiles/config", fixture.at_home(".config")).unwrap();
+    for path in [kept, config] {
+        let ran = read(&fixture, "Read", &path);
+        assert_eq!(ran.code, 3, "{}", ran.stdout);
+    }
+    assert_eq!(read(&fixture, "Read", &open).code, 0);
+}
+
+#[test]
 fn e15_password_hashes_of_the_system_are_secret() {
     let fixture = SettingsFixture::new();
     for path in ["/etc/shadow", "/etc/gshadow"] {
