@@ -87,7 +87,7 @@ impl Rule {
         if tool.trim_end_matches('*').contains('*') {
             return Err(bad("has a `*` inside the tool's name; it is understood at the end only"));
         }
-        let tool = tools.canonical(tool, specifier.is_some());
+        let tool = tools.canonical(tool, behavior, specifier.is_some());
         let specifier = match specifier.map(str::trim) {
             None | Some("*" | "") => None,
             Some(host) if host.starts_with("domain:") => {

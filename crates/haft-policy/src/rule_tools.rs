@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use haft_tool::{EffectKind, close_names};
 
-use crate::rule::Specifier;
+use crate::rule::{Behavior, Specifier};
 
 /// The tools that rules may name: those that are offered, and others that are known and not offered.
 ///
@@ -12,49 +12,61 @@ use crate::rule::Specifier;
 #[derive(Debug, Clone)]
 pub struct RuleTools {
     tools: BTreeMap<String, Vec<EffectKind>>,
+    /// The names of offered tools, and whether they are matched in any case.
+    offered: BTreeMap<String, bool>,
+    /// Other names of offered tools.
     aliases: BTreeMap<String, String>,
-    /// Tools whose names are matched in any case.
-    any_case: Vec<String>,
 }
 
+/// With a specifier these speak of every tool that reads files, writes them, runs commands or reaches hosts.
+pub(crate) const COVERING: [(&str, &[EffectKind]); 4] = [
+    ("Read", &[EffectKind::Read]),
+    ("Edit", &[EffectKind::Write]),
+    ("Bash", &[EffectKind::Run, EffectKind::Unsandboxed]),
+    ("WebFetch", &[EffectKind::Reach]),
+];
+
 impl Default for RuleTools {
-    /// The names that cover tools of every dialect.
+    /// The names that rules understand whatever is offered.
     fn default() -> Self {
-        use EffectKind::{Reach, Read, Run, Unsandboxed, Write};
-        let covering: [(&str, &[EffectKind]); 4] =
-            [("Read", &[Read]), ("Edit", &[Write]), ("Bash", &[Run, Unsandboxed]), ("WebFetch", &[Reach])];
-        let tools = covering.into_iter().map(|(name, kinds)| (name.to_owned(), kinds.to_vec())).collect();
-        Self { tools, aliases: BTreeMap::new(), any_case: Vec::new() }
+        let covering = COVERING.into_iter().map(|(name, kinds)| (name.to_owned(), kinds.to_vec()));
+        Self { tools: covering.collect(), offered: BTreeMap::new(), aliases: BTreeMap::new() }
     }
 }
 
 impl RuleTools {
-    /// Adds a tool that may have effects of these kinds. Two tools of one name understand what either does.
+    /// Adds a tool that is not offered and may have effects of these kinds. Two tools of one name understand what either
+    /// does.
     pub fn add(&mut self, name: impl Into<String>, kinds: &[EffectKind]) {
         self.tools.entry(name.into()).or_default().extend_from_slice(kinds);
     }
 
-    /// Lets rules name the tool `name` by `alias`, unless a tool has that name.
+    /// Adds a tool that is offered; `any_case` says whether callers may write its name in any case.
+    pub fn offer(&mut self, name: impl Into<String>, kinds: &[EffectKind], any_case: bool) {
+        let name = name.into();
+        self.add(name.clone(), kinds);
+        self.offered.insert(name, any_case);
+    }
+
+    /// Lets rules name the offered tool `name` by `alias`.
     pub fn add_alias(&mut self, alias: impl Into<String>, name: impl Into<String>) {
-        self.aliases.entry(alias.into()).or_insert_with(|| name.into());
+        self.aliases.insert(alias.into(), name.into());
     }
 
-    /// Lets rules without a specifier write the name of the tool in any case. With one, `Read`, `Edit` and `Bash` mean every
-    /// tool that reads, writes and runs.
-    pub fn add_any_case(&mut self, name: impl Into<String>) {
-        self.any_case.push(name.into());
-    }
-
-    /// The tool's own name.
-    pub(crate) fn canonical<'a>(&'a self, name: &'a str, has_specifier: bool) -> &'a str {
-        let any_case = || self.any_case.iter().find(|known| known.eq_ignore_ascii_case(name));
-        if let Some(known) = (!has_specifier).then(any_case).flatten() {
-            return known;
-        }
-        if self.tools.contains_key(name) {
+    /// The name of the offered tool that a rule means, else the name as written. What denies or asks may mean too much, so
+    /// there the case of letters does not matter.
+    pub(crate) fn canonical<'a>(&'a self, name: &'a str, behavior: Behavior, has_specifier: bool) -> &'a str {
+        if self.offered.contains_key(name) {
             return name;
         }
-        self.aliases.get(name).map_or(name, String::as_str)
+        if has_specifier && COVERING.iter().any(|(covering, _)| *covering == name) {
+            return name;
+        }
+        let same = |(offered, any_case): &(&String, &bool)| {
+            (**any_case || behavior != Behavior::Allow) && offered.eq_ignore_ascii_case(name)
+        };
+        let in_any_case = || self.offered.iter().find(same).map(|(offered, _)| offered);
+        self.aliases.get(name).or_else(in_any_case).map_or(name, String::as_str)
     }
 
     /// Why no tool has this name, and what may be meant; `None` if one has, or may have.

@@ -181,16 +181,15 @@ impl Builder {
     fn rule_tools(&self) -> RuleTools {
         let mut tools = RuleTools::default();
         for dialect in self.dialects() {
+            for tool in &dialect.tools {
+                tools.offer(tool.name(), tool.effects(), dialect.any_case);
+            }
             for (alias, name) in dialect.aliases {
                 tools.add_alias(*alias, *name);
             }
-            for tool in dialect.tools.iter().filter(|_| dialect.any_case) {
-                tools.add_any_case(tool.name());
-            }
         }
-        let offered = self.dialects().flat_map(|dialect| &dialect.tools).chain(&self.tools);
-        for tool in offered {
-            tools.add(tool.name(), tool.effects());
+        for tool in &self.tools {
+            tools.offer(tool.name(), tool.effects(), false);
         }
         for (name, kinds) in &self.known_tools {
             tools.add(name, kinds);

@@ -131,6 +131,21 @@ fn e42_aliases_and_agents_in_rules_are_not_dead() {
     let omega = Runtime::builder().workspace(directories.folder.path()).home(directories.home.path());
     let omega = omega.dialect(haft::omega()).rule(Behavior::Deny, "Bash", "test").build().unwrap();
     denied(&omega, "bash", json!({"command": "true"}));
+    for rule in ["write(a)", "WRITE(a)", "edit(a)"] {
+        denied(&haft(rule), "Write", json!({"file_path": path, "content": "b"}));
+    }
+}
+
+#[test]
+fn e42_aliases_are_matched_although_other_dialects_are_known() {
+    let cli = CliFixture::new();
+    let arguments = json!({"description": "d", "prompt": "p", "subagent_type": "Explore"}).to_string();
+    let ran = cli.haft(&["call", "Agent", &arguments, "--disallowedTools", "Task(Explore)"]);
+    assert_eq!(ran.code, 3, "{}", ran.stdout);
+    let ran = cli.haft(&["call", "Bash", "{\"command\": \"rm x\"}", "--disallowedTools", "bash(rm *)"]);
+    assert_eq!(ran.code, 3, "{}", ran.stdout);
+    let ran = cli.haft(&["call", "Bash", "{\"command\": \"rm x\"}", "--disallowedTools", "bash"]);
+    assert_eq!(ran.code, 3, "{}", ran.stdout);
 }
 
 #[test]
