@@ -57,7 +57,7 @@ impl LocalFiles {
             return Err(protected(path));
         }
         let contained = self.root_of(path);
-        let (fd, resolved) = match &contained {
+        let (fd, real) = match &contained {
             Some(root) => open_in(root, &self.roots, path, flags)?,
             None if self.scope.reads == Reads::Everywhere => {
                 let root = self.filesystem()?;
@@ -65,15 +65,11 @@ impl LocalFiles {
             }
             None => {
                 let granted = self.resolve_granted(path)?;
-                (granted.open(flags).map_err(|error| os_error(path, error))?, Some(granted.path()))
+                (granted.open(flags).map_err(|error| os_error(path, error))?, granted.path())
             }
         };
         let stat = rustix::fs::fstat(&fd).map_err(|error| os_error(path, error))?;
-        // The path that the kernel reports for the open file: neither a link nor a race can hide a protected one.
-        let real = real_path(&fd, &stat).or(resolved);
-        let real = real.ok_or_else(|| {
-            ToolError::denied(format!("{}: this system does not report its real path", path.display()))
-        })?;
+        let real = without_removal_mark(real, &stat);
         if contained.is_none() || self.protected_near_roots {
             self.check_real_path(path, &fd, &real)?;
         }
@@ -179,31 +175,34 @@ impl LocalFiles {
     }
 }
 
-/// The path of an open file as the kernel reports it, without the mark of a file that was removed meanwhile.
-pub(crate) fn real_path(fd: &OwnedFd, stat: &Stat) -> Option<PathBuf> {
-    let path = os::path_of(fd)?;
-    if stat::link_count(stat) > 0 {
-        return Some(path);
+/// The path that the kernel reports for an open file, without the mark of a file that was removed meanwhile.
+fn without_removal_mark(path: PathBuf, stat: &Stat) -> PathBuf {
+    match path.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
+        Some(name) if stat::link_count(stat) == 0 => OsStr::from_bytes(name).into(),
+        _ => path,
     }
-    let bytes = path.as_os_str().as_bytes();
-    Some(bytes.strip_suffix(b" (deleted)").map_or(path.clone(), |name| OsStr::from_bytes(name).into()))
 }
 
-/// Opens `path` below `root`; absolute links may lead into any of `roots`. Also returns the resolved path if the kernel did
-/// not resolve it.
+/// Opens `path` below `root`; absolute links may lead into any of `roots`. Also returns the path of what was opened, as the
+/// kernel reports it: neither a link nor a race can hide what it is.
 fn open_in(
     root: &Arc<Root>,
     roots: &[Arc<Root>],
     path: &Path,
     flags: OFlags,
-) -> Result<(OwnedFd, Option<PathBuf>), ToolError> {
+) -> Result<(OwnedFd, PathBuf), ToolError> {
     let relative = root.relative(path)?;
     if let Some(opened) = os::open_beneath(root.fd.as_fd(), root.is_slash(), relative, flags) {
-        return opened.map(|fd| (fd, None)).map_err(|error| os_error(path, error));
+        let fd = opened.map_err(|error| os_error(path, error))?;
+        // Without /proc only the walk knows which path was opened.
+        if let Some(real) = os::path_of(&fd) {
+            return Ok((fd, real));
+        }
     }
     let found = resolve(root, roots, relative, FinalLink::Follow).map_err(|error| error.at(path))?;
     let fd = found.open(flags).map_err(|error| os_error(path, error))?;
-    Ok((fd, Some(found.path())))
+    let real = os::path_of(&fd).unwrap_or_else(|| found.path());
+    Ok((fd, real))
 }
 
 pub(crate) fn require_regular(path: &Path, stat: &Stat) -> Result<(), ToolError> {
