@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use haft_tool::{FileId, Restore};
+use haft_tool::{FileId, RestoreStep, StagedStep};
 
 /// The search for names ends after this many directory entries.
 const MAX_SEARCHED_ENTRIES: usize = 500_000;
@@ -52,36 +52,32 @@ pub fn id_of(path: &Path) -> Option<FileId> {
 pub(crate) struct HardLinks {
     /// One current name of each file.
     names: HashMap<FileId, PathBuf>,
-    /// Files that had several names when they were first seen.
-    linked: HashSet<FileId>,
-    /// Files whose content was restored in place, and so under all their names.
-    rewritten: HashSet<FileId>,
+    /// Names in directories that are moved out, by the path of the directory.
+    away: HashMap<PathBuf, Vec<(FileId, PathBuf)>>,
 }
 
 impl HardLinks {
-    /// Finds the existing names of files that names are restored for.
-    pub(crate) fn find<'a>(restores: &[Restore<'_>], roots: impl IntoIterator<Item = &'a Path>) -> Self {
+    /// Finds the existing names of files that the steps restore names for.
+    pub(crate) fn find<'a>(steps: &[StagedStep], roots: impl IntoIterator<Item = &'a Path>) -> Self {
+        let restored = || {
+            steps.iter().filter_map(|staged| match &staged.step {
+                RestoreStep::Set { path, to, .. } => Some((path.as_path(), to.linked()?)),
+                _ => None,
+            })
+        };
         let (mut names, mut missing) = (HashMap::new(), HashSet::new());
-        for restore in restores {
-            let Some(file) = restore.to.linked() else { continue };
-            if id_of(restore.path) == Some(file) {
-                names.insert(file, restore.path.to_owned());
+        for (path, file) in restored() {
+            if id_of(path) == Some(file) {
+                names.insert(file, path.to_owned());
             } else {
                 missing.insert(file);
             }
         }
-        names.retain(|file, _| missing.contains(file));
         missing.retain(|file| !names.contains_key(file));
         if !missing.is_empty() {
-            let excluded = restores.iter().map(|restore| restore.path).collect();
-            names.extend(find_names(roots, missing, &excluded));
+            names.extend(find_names(roots, missing, &HashSet::new()));
         }
-        Self { names, ..Self::default() }
-    }
-
-    /// Whether the path must be restored before other names of its file are linked to it.
-    pub(crate) fn comes_first(&self, restore: &Restore<'_>) -> bool {
-        restore.to.linked().and_then(|file| self.names.get(&file)).is_some_and(|path| path == restore.path)
+        Self { names, away: HashMap::new() }
     }
 
     /// A current name of the file.
@@ -94,19 +90,18 @@ impl HardLinks {
         self.names.insert(file, path);
     }
 
-    /// Whether the file has several names now (`is_linked`) or had them until this restore removed some.
-    pub(crate) fn was_linked(&mut self, file: FileId, is_linked: bool) -> bool {
-        if is_linked {
-            self.linked.insert(file);
+    /// Notes that a directory is moved out.
+    pub(crate) fn move_out(&mut self, from: &Path) {
+        let moved = self.names.extract_if(|_, name| name.starts_with(from)).collect();
+        self.away.insert(from.to_owned(), moved);
+    }
+
+    /// Notes that a directory that was moved out is moved in.
+    pub(crate) fn move_in(&mut self, from: &Path, to: &Path) {
+        for (file, name) in self.away.remove(from).unwrap_or_default() {
+            if let Ok(rest) = name.strip_prefix(from) {
+                self.names.insert(file, to.join(rest));
+            }
         }
-        self.linked.contains(&file)
-    }
-
-    pub(crate) fn set_rewritten(&mut self, file: FileId) {
-        self.rewritten.insert(file);
-    }
-
-    pub(crate) fn is_rewritten(&self, file: FileId) -> bool {
-        self.rewritten.contains(&file)
     }
 }

@@ -20,7 +20,7 @@ mod replace;
 mod resolve;
 mod restore;
 mod restore_entry;
-mod restore_move;
+mod restore_stage;
 mod root;
 mod small_file;
 mod stat;
@@ -34,7 +34,7 @@ use std::sync::{Arc, OnceLock};
 
 use haft_tool::{
     Cancel, DirEntry, EditFn, FileId, FileKind, FileVisitor, Files, Node, OpenContent, OpenFile, Record,
-    Restore, Scope, ToolError, WalkRequest, Written, lies_in,
+    RestorePlan, Scope, ToolError, WalkRequest, Written, lies_in,
 };
 
 pub use hard_links::{find_names, id_of};
@@ -42,6 +42,8 @@ pub use node::{Captured, CapturedContent, capture, foreign_owner, hash, xattrs};
 pub use os::containment;
 pub use private_file::{FileLockGuard, PrivateFile};
 pub use replace::remove_leftovers;
+pub use resolve::open_directory;
+pub use restore_stage::remove_stages;
 pub use root::Root;
 pub use small_file::read_small_file;
 pub use user_file::{link_targets, names_in, read_bounded, read_named, real_named};
@@ -125,11 +127,7 @@ impl Files for LocalFiles {
         self.observe_entry(path)
     }
 
-    fn restore(&self, restores: &[Restore<'_>], content: &OpenContent<'_>) -> Result<(), ToolError> {
-        self.restore_paths(restores, content)
-    }
-
-    fn restore_move(&self, from: &Path, to: &Path) -> Result<(), ToolError> {
-        self.move_directory_back(from, to)
+    fn restore(&self, plan: &RestorePlan, content: &OpenContent<'_>) -> Result<(), ToolError> {
+        self.restore_plan(plan, content)
     }
 }

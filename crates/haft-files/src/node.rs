@@ -12,8 +12,9 @@ use haft_tool::{FileContent, FileNode, Hash, Node, ToolError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::error::{not_a_file, os_error};
+use crate::error::{not_a_file, os_error, protected};
 use crate::open::{READ_FLAGS, require_regular};
+use crate::resolve::{ResolvedPath, open_exact};
 use crate::{LocalFiles, stat};
 
 /// Larger files are not changed by tools that hold the content in memory.
@@ -33,10 +34,27 @@ pub fn hash(bytes: &[u8]) -> Hash {
 impl LocalFiles {
     /// The state of a recorded path. Recorded paths contain no links, so below a link there is nothing.
     pub fn observe_recorded(&self, path: &Path) -> Result<Node, ToolError> {
-        if self.root_of(path).is_some_and(|root| is_below_non_directory(path, &root.path)) {
-            return Ok(Node::Absent);
+        let Some((root, (parent, name))) = self.root_of(path).zip(path.parent().zip(path.file_name())) else {
+            return self.observe_entry(path);
+        };
+        if self.scope.is_protected(path) {
+            return Err(protected(path));
         }
-        self.observe_entry(path)
+        if *path == *root.path {
+            return self.observe_entry(path);
+        }
+        let parent = match open_exact(&root.fd, root.relative(parent)?) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::MLINK) => return Ok(Node::Absent),
+            parent => parent.map_err(|error| os_error(path, error))?,
+        };
+        let found = ResolvedPath {
+            parent,
+            parent_path: path.parent().unwrap_or(path).to_owned(),
+            missing: Vec::new(),
+            name: name.to_owned(),
+        };
+        self.check_resolved(path, &found)?;
+        self.observe_resolved(path, &found)
     }
 
     pub(crate) fn observe_entry(&self, path: &Path) -> Result<Node, ToolError> {
@@ -44,19 +62,17 @@ impl LocalFiles {
             Some(found) if found.missing.is_empty() => found,
             _ => return Ok(Node::Absent),
         };
-        let captured = capture(&found.parent, &found.name);
+        self.observe_resolved(path, &found)
+    }
+
+    fn observe_resolved(&self, path: &Path, found: &ResolvedPath) -> Result<Node, ToolError> {
+        let captured = capture_with(&found.parent, &found.name, Unreadable::Leave);
         let captured = captured.map_err(|error| ToolError::io(path.display(), &error))?;
         if let Some(stat) = &captured.stat {
             self.check_hard_link(path, stat)?;
         }
         Ok(captured.node)
     }
-}
-
-/// Whether something above `path` and below `root` is not a directory.
-fn is_below_non_directory(path: &Path, root: &Path) -> bool {
-    let mut above = path.ancestors().skip(1).take_while(|above| *above != root);
-    above.any(|above| above.symlink_metadata().is_ok_and(|meta| !meta.is_dir()))
 }
 
 /// A directory entry at one moment.
@@ -98,15 +114,30 @@ impl Captured {
     pub(crate) const ABSENT: Self = Self { node: Node::Absent, stat: None, content: CapturedContent::None };
 }
 
-/// Captures the entry `name` of a directory. A link is not followed, and nothing but a regular file is opened.
+/// What to do with a file that denies its owner to read it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unreadable {
+    /// Make it readable for a moment.
+    Open,
+    /// Leave it alone; its node has no hash.
+    Leave,
+}
+
+/// Captures the entry `name` of a directory. A link is not followed, and nothing but a regular file is opened. A file that
+/// denies its owner to read it is made readable for that moment.
 pub fn capture(dir: impl AsFd, name: &OsStr) -> std::io::Result<Captured> {
+    capture_with(dir, name, Unreadable::Open)
+}
+
+fn capture_with(dir: impl AsFd, name: &OsStr, unreadable: Unreadable) -> std::io::Result<Captured> {
     let stat = match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(Captured::ABSENT),
         stat => stat?,
     };
     let node = match stat::file_type(&stat) {
         FileType::RegularFile => {
-            return match open_entry(dir, name) {
+            return match open_entry(dir, name, unreadable) {
+                Err(Errno::ACCESS) if unreadable == Unreadable::Leave => Ok(unread(stat)),
                 Ok((file, stat)) if stat::is_file(&stat) => capture_file(file, stat),
                 Ok(_) => Err(Errno::AGAIN.into()),
                 Err(Errno::NOENT) => Ok(Captured::ABSENT),
@@ -121,6 +152,19 @@ pub fn capture(dir: impl AsFd, name: &OsStr) -> std::io::Result<Captured> {
         _ => Node::Special,
     };
     Ok(Captured { node, stat: Some(stat), content: CapturedContent::None })
+}
+
+/// A file whose content and attributes are not known.
+fn unread(stat: Stat) -> Captured {
+    let node = FileNode {
+        hash: Hash::new(),
+        size: stat::size(&stat),
+        mode: stat::permissions(&stat),
+        owner: foreign_owner(&stat),
+        xattrs: Vec::new(),
+        linked: (stat::link_count(&stat) > 1).then(|| stat::file_id(&stat)),
+    };
+    Captured { node: Node::File(node), stat: Some(stat), content: CapturedContent::None }
 }
 
 fn capture_file(mut file: File, stat: Stat) -> std::io::Result<Captured> {
@@ -158,7 +202,7 @@ pub(crate) struct FileInMemory {
 
 /// Reads the regular file `name`, at `path`, as a whole; `None` if it does not exist.
 pub(crate) fn read_file(dir: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<FileInMemory>, ToolError> {
-    let (mut file, stat) = match open_entry(dir, name) {
+    let (mut file, stat) = match open_entry(dir, name, Unreadable::Open) {
         Ok(opened) => opened,
         Err(Errno::NOENT) => return Ok(None),
         Err(Errno::LOOP) => return Err(not_a_file(path, FileType::Symlink)),
@@ -181,11 +225,11 @@ pub(crate) fn read_file(dir: &OwnedFd, name: &OsStr, path: &Path) -> Result<Opti
     Ok(Some(FileInMemory { node, bytes, stat }))
 }
 
-/// Opens the entry `name` for reading. A file that denies its owner to read it is made readable for that moment.
-fn open_entry(dir: impl AsFd, name: &OsStr) -> Result<(File, Stat), Errno> {
+/// Opens the entry `name` for reading.
+fn open_entry(dir: impl AsFd, name: &OsStr, unreadable: Unreadable) -> Result<(File, Stat), Errno> {
     let open = || rustix::fs::openat(&dir, name, READ_FLAGS | OFlags::NOFOLLOW, Mode::empty());
     let fd = match open() {
-        Err(Errno::ACCESS) => {
+        Err(Errno::ACCESS) if unreadable == Unreadable::Open => {
             let stat = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
             if !stat::is_file(&stat) {
                 return Err(Errno::ACCESS);

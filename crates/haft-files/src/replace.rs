@@ -27,11 +27,15 @@ pub(crate) fn temp_name() -> io::Result<OsString> {
     Ok(format!("{TEMP_PREFIX}{:016x}{TEMP_SUFFIX}", u64::from_ne_bytes(random)).into())
 }
 
+/// Whether this is a name from [`temp_name`].
+pub(crate) fn is_temp_name(name: &str) -> bool {
+    name.starts_with(TEMP_PREFIX) && name.ends_with(TEMP_SUFFIX)
+}
+
 /// Removes temporary files that a dead process left behind, if they have a name that Haft gives.
 pub fn remove_leftovers(temps: &[PathBuf]) {
-    let is_temp = |name: &str| name.starts_with(TEMP_PREFIX) && name.ends_with(TEMP_SUFFIX);
     for temp in temps {
-        if temp.file_name().and_then(OsStr::to_str).is_some_and(is_temp)
+        if temp.file_name().and_then(OsStr::to_str).is_some_and(is_temp_name)
             && std::fs::remove_file(temp).is_err()
         {
             let _ = std::fs::remove_dir(temp);
@@ -149,31 +153,6 @@ impl ReplaceTarget<'_> {
         rustix::fs::renameat(self.dir, self.temp, self.dir, self.name).map(|()| Replaced::Yes)
     }
 
-    /// Removes the name if it still is `expected`.
-    pub(crate) fn remove(&self, expected: &Stat) -> Result<Replaced, Errno> {
-        if !self.is(self.name, expected) {
-            return Ok(Replaced::Conflict);
-        }
-        match rustix::fs::renameat(self.dir, self.name, self.dir, self.temp) {
-            Ok(()) => {}
-            Err(Errno::NOENT) => return Ok(Replaced::Conflict),
-            Err(error) => return Err(error),
-        }
-        let result = if self.is(self.temp, expected) {
-            self.unlink(self.temp, expected).map(|()| Replaced::Yes)
-        } else {
-            Ok(Replaced::Conflict)
-        };
-        if result == Ok(Replaced::Yes) {
-            return result;
-        }
-        let moved = rustix::fs::statat(self.dir, self.temp, AtFlags::SYMLINK_NOFOLLOW)?;
-        match self.move_to_free_name(&moved) {
-            Ok(Replaced::Yes) => result,
-            _ => Ok(Replaced::ConflictKept),
-        }
-    }
-
     /// Moves the temporary file to the name if that is free.
     fn move_to_free_name(&self, file: &Stat) -> Result<Replaced, Errno> {
         match rename_to_free_name(self.dir, self.temp, self.dir, self.name, is_directory(file)) {
@@ -222,6 +201,6 @@ pub(crate) fn rename_to_free_name(
 }
 
 /// Whether the file system does not know the flag of a rename.
-fn is_unsupported(error: Errno) -> bool {
+pub(crate) fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno::INVAL | Errno::NOSYS | Errno::NOTSUP)
 }

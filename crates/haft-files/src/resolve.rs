@@ -20,6 +20,9 @@ use crate::root::{Root, is_process_file};
 /// The kernel's own limit.
 pub(crate) const MAX_LINKS: u32 = 40;
 
+/// Longer paths are resolved in parts: less than the kernel's limit, and more than a name can have.
+const MAX_PART_BYTES: usize = 3 << 10;
+
 /// What to do with a link at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FinalLink {
@@ -114,6 +117,34 @@ pub(crate) fn resolve(
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Opens the directory at `relative`, with no link on the way. The path may have any length.
+pub(crate) fn open_exact(root: &OwnedFd, relative: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    if relative.components().any(|part| !matches!(part, Component::Normal(_))) {
+        return Err(Errno::INVAL);
+    }
+    let mut dir = rustix::fs::openat(root, ".", os::DIR_HANDLE_FLAGS, Mode::empty())?;
+    let mut names = components(relative).peekable();
+    while names.peek().is_some() {
+        let mut part = PathBuf::new();
+        while let Some(name) = names.next_if(|name| part.as_os_str().len() + name.len() < MAX_PART_BYTES) {
+            part.push(name);
+        }
+        dir = os::open_without_links(&dir, &part)?;
+    }
+    // A handle that can be listed, locked and synced.
+    match rustix::fs::openat(&dir, ".", flags, Mode::empty()) {
+        Err(Errno::ACCESS) => Ok(dir),
+        other => other,
+    }
+}
+
+/// Opens the directory at an absolute path, with no link on the way. The path may have any length.
+pub fn open_directory(path: &Path) -> std::io::Result<OwnedFd> {
+    let root = rustix::fs::open("/", os::DIR_HANDLE_FLAGS, Mode::empty())?;
+    Ok(open_exact(&root, path.strip_prefix("/").unwrap_or(path))?)
 }
 
 /// The open directories from the root down to the current one.

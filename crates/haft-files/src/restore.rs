@@ -1,324 +1,350 @@
-//! Restoring paths to earlier states, recorded like any other change.
+//! Restoring paths to earlier states, recorded like any other change: all steps are made, or none.
 //!
-//! Paths are restored in batches: a batch is captured, recorded with one sync, written under temporary names, and only then
-//! moved into place path by path.
+//! What a step removes or replaces is kept under another name until all steps are made, so that each of them can be undone.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
-use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, FileId, Intent, Node, OpenContent, Restore, ToolError};
-use rustix::fs::Stat;
-use rustix::io::Errno;
+use haft_tool::{Change, FileId, Intent, Node, OpenContent, RestorePlan, RestoreStep, StagedStep, ToolError};
+use rustix::fs::{AtFlags, Stat};
 
-use crate::error::{changed_meanwhile, changed_twice, conflict};
-use crate::hard_links::HardLinks;
+use crate::error::conflict;
+use crate::hard_links::{HardLinks, id_of};
 use crate::node::{Captured, CapturedContent, capture};
-use crate::replace::{ReplaceTarget, Replaced, temp_name};
-use crate::resolve::{FinalLink, ResolvedPath};
-use crate::restore_entry::EntryRestore;
+use crate::resolve::ResolvedPath;
+use crate::restore_entry::{EntryRestore, set_directory_mode};
+use crate::restore_stage::StageSet;
 use crate::stat::file_id;
-use crate::update::sync_directory;
 use crate::{LocalFiles, os};
 
-/// The largest batch: paths, bytes in memory and open files.
+/// The largest batch of intents: paths, bytes in memory and open files.
 const MAX_BATCH_PATHS: usize = 500;
 const MAX_BATCH_BYTES: usize = 8 << 20;
 const MAX_BATCH_OPEN_FILES: usize = 64;
-/// A larger batch is synced by file system, not path by path.
+/// The permissions that the owner of a directory needs to change its entries.
+const OWNER_WRITE_SEARCH: u32 = 0o300;
+/// More steps are synced by file system, not path by path.
 const MAX_SINGLE_SYNCS: usize = 4;
 
 impl LocalFiles {
-    pub(crate) fn restore_paths(
+    pub(crate) fn restore_plan(
         &self,
-        restores: &[Restore<'_>],
+        plan: &RestorePlan,
         content: &OpenContent<'_>,
     ) -> Result<(), ToolError> {
-        let links = HardLinks::find(restores, self.roots.iter().map(|root| &*root.path));
-        let (first, rest): (Vec<_>, Vec<_>) = restores.iter().partition(|restore| links.comes_first(restore));
-        let mut batch = RestoreBatch::new(self, content, links);
-        for restores in [first, rest] {
-            for restore in restores {
-                if batch.must_flush_before(restore) {
-                    batch.flush()?;
+        let mut stages = StageSet::default();
+        let steps = self.assign_slots(plan, &mut stages)?;
+        if steps.is_empty() {
+            return Ok(());
+        }
+        // Directories are opened for writing first: without that, what is in them may not be readable.
+        let is_mode = |step: &StagedStep| {
+            matches!(&step.step, RestoreStep::Set { expect: Node::Dir { .. }, to: Node::Dir { .. }, .. })
+        };
+        let opened = steps.iter().take_while(|step| is_mode(step)).count();
+        let by_filesystem = os::HAS_FILESYSTEM_SYNC && steps.len() > MAX_SINGLE_SYNCS;
+        let mut restore = RestoreRun {
+            files: self,
+            content,
+            seen: HashMap::new(),
+            links: None,
+            rewritten: HashSet::new(),
+            sync: !by_filesystem,
+        };
+        self.record.begin_restore(&steps)?;
+        let mut made = 0;
+        let performed = restore.perform(plan, (&steps, opened), &mut stages, &mut made);
+        let performed = performed.and_then(|()| stages.sync(by_filesystem));
+        if let Err(mut error) = performed {
+            match self.roll_back(&steps[..made], content) {
+                Ok(()) => stages.remove(),
+                Err(second) => {
+                    error.message =
+                        format!("{}; not all of it could be undone: {}", error.message, second.message);
                 }
-                batch.add(restore)?;
             }
-            batch.flush()?;
+            return Err(error);
+        }
+        plan.changes.iter().for_each(|change| self.record.changed(change.clone()));
+        self.record.end_restore()?;
+        stages.remove();
+        Ok(())
+    }
+
+    fn find_links(&self, steps: &[StagedStep]) -> HardLinks {
+        HardLinks::find(steps, self.roots.iter().map(|root| &*root.path))
+    }
+
+    /// Gives each step the path at which it keeps what it brings or takes away.
+    fn assign_slots(&self, plan: &RestorePlan, stages: &mut StageSet) -> Result<Vec<StagedStep>, ToolError> {
+        let mut steps = Vec::with_capacity(plan.steps.len());
+        let mut moved = HashMap::new();
+        let removed_dir = |step: &RestoreStep| matches!(step, RestoreStep::Set { expect: Node::Dir { .. }, to, .. } if !matches!(to, Node::Dir { .. }));
+        let removed = plan.steps.iter().filter(|step| removed_dir(step)).map(RestoreStep::path).collect();
+        for step in links_in_order(&plan.steps) {
+            if let RestoreStep::Set { path, expect: Node::Absent, to: Node::Absent } = step {
+                match self.observe_entry(path)? {
+                    Node::Absent => continue,
+                    _ => return Err(conflict(path, "something is there now")),
+                }
+            }
+            if matches!(step, RestoreStep::Set { to: Node::Special, .. }) {
+                let why = "a device, socket or FIFO was there, which cannot be recreated";
+                return Err(conflict(step.path(), why));
+            }
+            let slot = match step {
+                RestoreStep::MoveIn { from, to } => moved
+                    .remove(from)
+                    .ok_or_else(|| ToolError::internal(format!("{} was not moved out", to.display())))?,
+                _ => stages.slot(self, step.path(), &removed, steps.len())?,
+            };
+            if let RestoreStep::MoveOut { from } = step {
+                moved.insert(from, slot.clone());
+            }
+            steps.push(StagedStep { step: step.clone(), slot });
+        }
+        Ok(steps)
+    }
+}
+
+/// The steps, with those that change existing files in an order in which names can be linked: names of a file are removed or
+/// get another file before its content is restored in place, and after that other names are linked to it.
+fn links_in_order(steps: &[RestoreStep]) -> Vec<&RestoreStep> {
+    let order = |step: &RestoreStep| match step {
+        RestoreStep::Set { to: Node::Absent, .. } => 0,
+        RestoreStep::Set { path, to, .. } => match to.linked() {
+            None => 1,
+            Some(file) if id_of(path) == Some(file) => 2,
+            Some(_) => 3,
+        },
+        _ => 0,
+    };
+    let is_leaf = |node: &Node| !matches!(node, Node::Absent | Node::Dir { .. });
+    let changes_leaf =
+        |step: &RestoreStep| matches!(step, RestoreStep::Set { expect, .. } if is_leaf(expect));
+    let mut ordered = Vec::with_capacity(steps.len());
+    for group in steps.chunk_by(|a, b| changes_leaf(a) == changes_leaf(b)) {
+        let start = ordered.len();
+        ordered.extend(group);
+        if changes_leaf(&group[0]) {
+            ordered[start..].sort_by_key(|step| order(step));
+        }
+    }
+    ordered
+}
+
+struct RestoreRun<'a> {
+    files: &'a LocalFiles,
+    content: &'a OpenContent<'a>,
+    /// The versions of the existing entries, by the paths before the restore.
+    seen: HashMap<PathBuf, Stat>,
+    /// Names of files with several names; `None` if they have to be looked up.
+    links: Option<HardLinks>,
+    /// Files whose content was restored in place, and so under all their names.
+    rewritten: HashSet<FileId>,
+    /// Whether each file and directory is synced.
+    sync: bool,
+}
+
+impl RestoreRun<'_> {
+    /// Performs the steps, of which the first `opened` make directories writable; `made` counts those that may have been made.
+    fn perform(
+        &mut self,
+        plan: &RestorePlan,
+        (steps, opened): (&[StagedStep], usize),
+        stages: &mut StageSet,
+        made: &mut usize,
+    ) -> Result<(), ToolError> {
+        for (index, step) in steps.iter().enumerate() {
+            if index == opened {
+                self.record_previous(&plan.changes)?;
+                stages.create(self.files)?;
+            }
+            let found = self.files.find_recorded(step.step.path())?;
+            self.files.record.restore_step(index + 1)?;
+            *made = index + 1;
+            self.perform_step(&found, stages, &steps[index..])?;
+        }
+        if steps.len() == opened {
+            self.record_previous(&plan.changes)?;
         }
         Ok(())
     }
 
-    /// Resolves a recorded path; `None` if its directory is gone or a link on the way makes it another path.
-    fn resolve_recorded(&self, path: &Path) -> Result<Option<ResolvedPath>, ToolError> {
-        let found = self.resolve_for_write(path, FinalLink::Keep)?;
-        Ok((found.missing.is_empty() && found.path() == path).then_some(found))
+    /// Compares everything that will change with what is expected, and stores its content.
+    fn record_previous(&mut self, changes: &[Change]) -> Result<(), ToolError> {
+        // Where directories move, what is at a path now says nothing about it later.
+        let has_moves = changes.iter().any(|change| change.moved_to.is_some());
+        let mut batch = IntentBatch::default();
+        for change in changes {
+            let mut content = CapturedContent::None;
+            if change.before != Node::Absent {
+                let found = self.files.find_recorded(&change.path)?;
+                let seen = capture(&found.parent, &found.name);
+                let seen = seen.map_err(|error| restore_failed(&change.path, &error))?;
+                self.check(change, &seen)?;
+                self.seen.extend(seen.stat.map(|stat| (change.path.clone(), stat)));
+                content = seen.content;
+            } else if !has_moves
+                && let Ok(found) = self.files.find_recorded(&change.path)
+                && rustix::fs::statat(&found.parent, &found.name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+            {
+                return Err(conflict(&change.path, "something is there now"));
+            }
+            batch.add(self.files, change, content)?;
+        }
+        batch.flush(self.files)
+    }
+
+    fn check(&self, change: &Change, seen: &Captured) -> Result<(), ToolError> {
+        let Change { path, before, after, .. } = change;
+        if let Some(stat) = &seen.stat {
+            self.files.check_hard_link(path, stat)?;
+        }
+        // The first steps have changed the modes of directories already.
+        let is_same = match (&seen.node, before) {
+            (Node::Dir { mode: now }, Node::Dir { mode }) => {
+                *now == *mode || *now == mode | OWNER_WRITE_SEARCH || seen.node == *after
+            }
+            (now, before) => now.same_as(before),
+        };
+        if !is_same {
+            let now = seen.node.noun();
+            return Err(conflict(path, &format!("it is no longer what the call left ({now})")));
+        }
+        Ok(())
+    }
+
+    /// Performs the first of the steps.
+    fn perform_step(
+        &mut self,
+        found: &ResolvedPath,
+        stages: &StageSet,
+        steps: &[StagedStep],
+    ) -> Result<(), ToolError> {
+        let [StagedStep { step, slot }, ..] = steps else { return Ok(()) };
+        if let RestoreStep::Set { path, expect: Node::Dir { mode: old }, to: Node::Dir { mode: new } } = step
+        {
+            return set_directory_mode(found, path, *old, *new);
+        }
+        let slot = stages.entry(slot).ok_or_else(|| ToolError::internal("the restore has no stage"))?;
+        let entry = EntryRestore { found, path: step.path(), slot };
+        match step {
+            RestoreStep::MoveOut { from } => {
+                // From now on paths are others.
+                self.seen.clear();
+                self.links.get_or_insert_with(|| self.files.find_links(steps)).move_out(from);
+                entry.move_directory_out()?;
+            }
+            RestoreStep::MoveIn { from, to } => {
+                entry.move_in()?;
+                if let Some(links) = &mut self.links {
+                    links.move_in(from, to);
+                }
+            }
+            RestoreStep::Set { path, expect, to } => {
+                let _lock = self.files.lock_directory(&found.parent, path)?;
+                self.set(&entry, expect, to, steps)?;
+            }
+        }
+        if self.sync {
+            crate::update::sync_directory(&found.parent, step.path())?;
+        }
+        Ok(())
+    }
+
+    fn set(
+        &mut self,
+        entry: &EntryRestore<'_>,
+        expect: &Node,
+        to: &Node,
+        rest: &[StagedStep],
+    ) -> Result<(), ToolError> {
+        let seen = self.seen.get(entry.path).copied().filter(|_| *expect != Node::Absent);
+        if *to == Node::Absent {
+            return entry.move_out(seen.as_ref());
+        }
+        if let (Some(file), Node::File(node)) = (seen.as_ref().map(file_id), to)
+            && to.linked() == Some(file)
+        {
+            // The file that was there before the call; it has or had other names, which must show the same content.
+            if self.rewritten.insert(file) {
+                let mut content = (self.content)(node)?;
+                entry.rewrite(seen.as_ref(), node, &mut *content)?;
+            }
+            return Ok(());
+        }
+        self.prepare(entry, to, rest)?;
+        match expect {
+            Node::Absent => entry.move_in()?,
+            _ => entry.exchange(seen.as_ref())?,
+        }
+        if let Some(file) = to.linked() {
+            let links = self.links.get_or_insert_with(|| self.files.find_links(rest));
+            links.set_name(file, entry.path.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Creates `to` in the slot.
+    fn prepare(&mut self, entry: &EntryRestore<'_>, to: &Node, rest: &[StagedStep]) -> Result<(), ToolError> {
+        let Node::File(node) = to else { return entry.create(to) };
+        if let Some(file) = node.linked {
+            let links = self.links.get_or_insert_with(|| self.files.find_links(rest));
+            if let Some(other) = links.name(file).filter(|other| *other != entry.path)
+                && let Ok(other) = self.files.find_recorded(other)
+                && entry.link(&other, node)
+            {
+                return Ok(());
+            }
+        }
+        entry.write(node, &mut *(self.content)(node)?, self.sync)
     }
 }
 
-/// A path of a batch.
-struct BatchEntry<'a> {
-    path: &'a Path,
-    to: &'a Node,
-    now: Node,
-    stat: Option<Stat>,
-    content: CapturedContent,
-    /// Whether the content is written into the existing file.
-    in_place: bool,
-    temp: OsString,
-    /// What was created under the temporary name.
-    prepared: Option<Stat>,
-}
-
-impl BatchEntry<'_> {
-    fn change(&self) -> Change {
-        Change::new(self.path, self.now.clone(), self.to.clone())
-    }
-
-    /// The hard-linked file that is restored under this name.
-    fn linked_file(&self) -> Option<FileId> {
-        self.to.linked().filter(|_| !self.in_place)
-    }
-
-    fn restore<'s>(&'s self, found: &'s ResolvedPath) -> EntryRestore<'s> {
-        let target = ReplaceTarget { dir: &found.parent, name: &found.name, temp: &self.temp };
-        EntryRestore { target, path: self.path, now: &self.now, stat: self.stat.as_ref() }
-    }
-}
-
-struct RestoreBatch<'a> {
-    files: &'a LocalFiles,
-    open_content: &'a OpenContent<'a>,
-    links: HardLinks,
-    entries: Vec<BatchEntry<'a>>,
-    /// The paths of the batch; the value says whether a directory is created there.
-    paths: HashMap<&'a Path, bool>,
-    /// The directories that contain paths of the batch.
-    parents: HashSet<&'a Path>,
-    /// The files whose content is restored in place.
-    in_place: HashSet<FileId>,
+/// Intents that are recorded together.
+#[derive(Default)]
+struct IntentBatch {
+    entries: Vec<(Change, CapturedContent)>,
     bytes: usize,
     open_files: usize,
 }
 
-impl<'a> RestoreBatch<'a> {
-    fn new(files: &'a LocalFiles, open_content: &'a OpenContent<'a>, links: HardLinks) -> Self {
-        Self {
-            files,
-            open_content,
-            links,
-            entries: Vec::new(),
-            paths: HashMap::new(),
-            parents: HashSet::new(),
-            in_place: HashSet::new(),
-            bytes: 0,
-            open_files: 0,
-        }
-    }
-
-    /// Whether the batch must be performed before `restore` can be captured.
-    fn must_flush_before(&self, restore: &Restore<'a>) -> bool {
-        if self.entries.len() >= MAX_BATCH_PATHS
-            || self.bytes >= MAX_BATCH_BYTES
-            || self.open_files >= MAX_BATCH_OPEN_FILES
-        {
-            return true;
-        }
-        // An entry of a directory that the batch creates needs no capture, but a file is prepared in its directory.
-        let is_file = restore.to.as_file().is_some();
-        let blocks = |above: &Path| self.paths.get(above).is_some_and(|created| is_file || !created);
-        self.paths.contains_key(restore.path) || restore.path.ancestors().skip(1).any(blocks)
-    }
-
-    fn add(&mut self, restore: &Restore<'a>) -> Result<(), ToolError> {
-        let Restore { path, expect, to } = *restore;
-        let failed = |error: std::io::Error| restore_failed(path, &error);
-        if *to == Node::Special {
-            return Err(conflict(path, "a device, socket or FIFO was there, which cannot be recreated"));
-        }
-        let mut seen = Captured::ABSENT;
-        if !path.ancestors().skip(1).any(|above| self.paths.contains_key(above)) {
-            let Some(found) = self.files.resolve_recorded(path)? else {
-                let nothing_to_do = *expect == Node::Absent && *to == Node::Absent;
-                return if nothing_to_do { Ok(()) } else { Err(directory_gone(path)) };
-            };
-            seen = capture(&found.parent, &found.name).map_err(failed)?;
-            if let Some(stat) = &seen.stat {
-                self.files.check_hard_link(path, stat)?;
-            }
-            let replaces_directory = matches!(seen.node, Node::Dir { .. }) && !matches!(to, Node::Dir { .. });
-            // Entries that the batch removes first are not counted here; the kernel refuses if others remain.
-            if replaces_directory && !self.parents.contains(path) {
-                let target = ReplaceTarget { dir: &found.parent, name: &found.name, temp: &OsString::new() };
-                EntryRestore { target, path, now: &seen.node, stat: seen.stat.as_ref() }
-                    .refuse_non_empty()?;
-            }
-        }
-        let file = seen.stat.as_ref().map(file_id);
-        if file.is_some_and(|file| self.in_place.contains(&file)) {
-            self.flush()?;
-            return self.add(restore);
-        }
-        if let (Node::File(node), Some(file)) = (&mut seen.node, file) {
-            node.linked = self.links.was_linked(file, node.linked.is_some()).then_some(file);
-        }
-        // The file that was there before the call; it has or had other names, which must show the same content.
-        let in_place = file.is_some() && file == to.linked();
-        if in_place && seen.node.fully_same_as(to) {
-            // Restored under another of its names.
-            return Ok(());
-        }
-        if seen.node.linked().is_some_and(|file| self.links.is_rewritten(file)) && !seen.node.same_as(expect)
-        {
-            // It was `expect` until its content was restored under another name.
-            (seen.node, seen.content) = (expect.clone(), CapturedContent::None);
-        }
-        if !seen.node.same_as(expect) {
-            let now = seen.node.noun();
-            return Err(conflict(path, &format!("it is no longer what the call left ({now})")));
-        }
-        match &seen.content {
+impl IntentBatch {
+    fn add(
+        &mut self,
+        files: &LocalFiles,
+        change: &Change,
+        content: CapturedContent,
+    ) -> Result<(), ToolError> {
+        match &content {
             CapturedContent::None => {}
             CapturedContent::Bytes(bytes) => self.bytes += bytes.len(),
             CapturedContent::File(_) => self.open_files += 1,
         }
-        self.in_place.extend(file.filter(|_| in_place));
-        let creates_directory = matches!(to, Node::Dir { .. }) && !matches!(seen.node, Node::Dir { .. });
-        self.paths.insert(path, creates_directory);
-        self.parents.extend(path.parent());
-        let Captured { node: now, stat, content } = seen;
-        let temp = temp_name().map_err(failed)?;
-        self.entries.push(BatchEntry { path, to, now, stat, content, in_place, temp, prepared: None });
-        Ok(())
+        self.entries.push((change.clone(), content));
+        let is_full = self.entries.len() >= MAX_BATCH_PATHS
+            || self.bytes >= MAX_BATCH_BYTES
+            || self.open_files >= MAX_BATCH_OPEN_FILES;
+        if is_full { self.flush(files) } else { Ok(()) }
     }
 
-    /// Records the batch, prepares its files and moves them into place.
-    fn flush(&mut self) -> Result<(), ToolError> {
-        let links = std::mem::take(&mut self.links);
-        let Self { mut entries, .. } =
-            std::mem::replace(self, Self::new(self.files, self.open_content, links));
+    fn flush(&mut self, files: &LocalFiles) -> Result<(), ToolError> {
+        let mut entries = std::mem::take(&mut self.entries);
+        (self.bytes, self.open_files) = (0, 0);
         if entries.is_empty() {
             return Ok(());
         }
         let mut intents: Vec<Intent<'_>> = entries
             .iter_mut()
-            .map(|entry| Intent {
-                change: entry.change(),
-                temp: Some(entry.path.with_file_name(&entry.temp)),
-                previous: entry.content.as_file_content(),
+            .map(|(change, content)| Intent {
+                change: change.clone(),
+                previous: content.as_file_content(),
+                temp: None,
             })
             .collect();
-        self.files.record.intend(&mut intents)?;
-        drop(intents);
-        for entry in &mut entries {
-            entry.content = CapturedContent::None;
-        }
-        let by_filesystem = os::HAS_FILESYSTEM_SYNC && entries.len() > MAX_SINGLE_SYNCS;
-        if let Err(error) = self.prepare(&mut entries, by_filesystem) {
-            self.remove_prepared(&entries);
-            return Err(error);
-        }
-        let mut pending = FilesystemSync::default();
-        for (index, entry) in entries.iter().enumerate() {
-            let found = self.install(entry).inspect_err(|_| self.remove_prepared(&entries[index + 1..]))?;
-            match entry.to.linked() {
-                Some(file) if entry.in_place => self.links.set_rewritten(file),
-                Some(file) => self.links.set_name(file, entry.path.to_owned()),
-                None => {}
-            }
-            self.files.record.changed(entry.change());
-            if by_filesystem {
-                pending.add(found.parent).map_err(|error| restore_failed(entry.path, &error.into()))?;
-            } else {
-                sync_directory(&found.parent, entry.path)?;
-            }
-        }
-        pending.finish()
+        files.record.intend(&mut intents)
     }
-
-    /// Writes the files of the batch under their temporary names and makes them durable.
-    fn prepare(&mut self, entries: &mut [BatchEntry<'_>], by_filesystem: bool) -> Result<(), ToolError> {
-        let mut pending = FilesystemSync::default();
-        for entry in entries {
-            let Some(node) = entry.to.as_file() else { continue };
-            let found = self.find(entry.path)?;
-            let restore = entry.restore(&found);
-            let other_name = entry.linked_file().and_then(|file| self.links.name(file));
-            if let Some(other) = other_name.filter(|other| *other != entry.path)
-                && let Ok(other) = self.find(other)
-                && let Some(stat) = restore.link(&other, node)
-            {
-                entry.prepared = Some(stat);
-                continue;
-            }
-            let (file, stat) = restore.prepare(node, self.open_content)?;
-            let failed = |error: std::io::Error| restore_failed(entry.path, &error);
-            if by_filesystem {
-                pending.add(file.into()).map_err(|error| failed(error.into()))?;
-            } else {
-                file.sync_all().map_err(failed)?;
-            }
-            if let Some(file) = entry.linked_file() {
-                self.links.set_name(file, entry.path.with_file_name(&entry.temp));
-            }
-            entry.prepared = Some(stat);
-        }
-        pending.finish()
-    }
-
-    fn install(&self, entry: &BatchEntry<'_>) -> Result<ResolvedPath, ToolError> {
-        let found = self.find(entry.path)?;
-        let _lock = self.files.lock_directory(&found.parent, entry.path)?;
-        let restore = entry.restore(&found);
-        let replaced = match entry.to.as_file().filter(|_| entry.in_place) {
-            Some(file) => restore.rewrite_in_place(file),
-            None => restore.install(entry.to, entry.prepared.as_ref()),
-        };
-        match replaced? {
-            Replaced::Yes => Ok(found),
-            Replaced::Conflict => Err(changed_meanwhile(entry.path)),
-            Replaced::ConflictKept => Err(changed_twice(entry.path, &entry.path.with_file_name(&entry.temp))),
-        }
-    }
-
-    /// Removes files that were prepared and are not needed.
-    fn remove_prepared(&self, entries: &[BatchEntry<'_>]) {
-        for entry in entries.iter().filter(|entry| entry.prepared.is_some()) {
-            if let Ok(found) = self.find(entry.path) {
-                entry.restore(&found).target.remove_temp();
-            }
-        }
-    }
-
-    fn find(&self, path: &Path) -> Result<ResolvedPath, ToolError> {
-        self.files.resolve_recorded(path)?.ok_or_else(|| directory_gone(path))
-    }
-}
-
-/// File systems to be synced, each with one open file on it.
-#[derive(Default)]
-struct FilesystemSync(HashMap<u64, OwnedFd>);
-
-impl FilesystemSync {
-    fn add(&mut self, fd: OwnedFd) -> Result<(), Errno> {
-        if os::can_sync(&fd) {
-            let (device, _) = file_id(&rustix::fs::fstat(&fd)?);
-            self.0.entry(device).or_insert(fd);
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Result<(), ToolError> {
-        for fd in self.0.values() {
-            os::sync_filesystem(fd).map_err(|error| ToolError::io("sync", &error.into()))?;
-        }
-        Ok(())
-    }
-}
-
-fn directory_gone(path: &Path) -> ToolError {
-    conflict(path, "its directory no longer exists")
 }
 
 pub(crate) fn restore_failed(path: &Path, error: &std::io::Error) -> ToolError {

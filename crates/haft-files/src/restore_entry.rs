@@ -1,4 +1,4 @@
-//! Restoring one path: from its current node to another one.
+//! One step of a restore: moves an entry between its place and its slot.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -6,173 +6,264 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use haft_tool::{FileNode, Node, OpenContent, ToolError};
-use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags, Stat};
+use haft_tool::{FileNode, Node, ToolError};
+use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
-use crate::error::conflict;
+use crate::error::{changed_meanwhile, conflict};
 use crate::node::capture;
 use crate::os;
-use crate::replace::{PRIVATE_MODE, ReplaceTarget, Replaced, create_file, set_metadata};
+use crate::replace::{PRIVATE_MODE, create_file, is_unsupported, rename_to_free_name, set_metadata};
 use crate::resolve::ResolvedPath;
 use crate::restore::restore_failed;
-use crate::stat::{file_id, mode, permissions, same_version};
+use crate::stat::{file_id, is_directory, mode, permissions, same_version};
 
 /// Aligned blocks of this many zeros become holes.
 const HOLE_BYTES: u32 = 64 << 10;
 const OWNER_WRITE: u32 = 0o200;
-const DIR_FLAGS: OFlags =
+pub(crate) const DIR_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FILE_FLAGS: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// A path with its current state.
+/// A name in a directory of Haft's own.
+#[derive(Clone, Copy)]
+pub(crate) struct Slot<'a> {
+    pub(crate) dir: &'a OwnedFd,
+    pub(crate) name: &'a OsStr,
+}
+
+/// An entry and its slot.
 pub(crate) struct EntryRestore<'a> {
-    pub(crate) target: ReplaceTarget<'a>,
+    pub(crate) found: &'a ResolvedPath,
     pub(crate) path: &'a Path,
-    pub(crate) now: &'a Node,
-    pub(crate) stat: Option<&'a Stat>,
+    pub(crate) slot: Slot<'a>,
 }
 
 impl EntryRestore<'_> {
-    /// Refuses to replace a directory that has entries.
-    pub(crate) fn refuse_non_empty(&self) -> Result<(), ToolError> {
-        // If it cannot be listed, the kernel refuses when it is replaced.
-        let Ok(entries) = Dir::read_from(self.open_directory()?) else { return Ok(()) };
-        let is_entry = |entry: &DirEntry| !matches!(entry.file_name().to_bytes(), b"." | b"..");
-        if entries.flatten().any(|entry| is_entry(&entry)) { Err(self.not_empty()) } else { Ok(()) }
+    /// Moves the directory at the path into the slot, with everything in it.
+    pub(crate) fn move_directory_out(&self) -> Result<(), ToolError> {
+        if !self.stat().is_ok_and(|now| is_directory(&now)) {
+            return Err(conflict(self.path, "a directory was to be moved from here, but there is none"));
+        }
+        self.move_back()
     }
 
-    /// Writes the stored content of `node` under the temporary name. The caller syncs it.
-    pub(crate) fn prepare(
-        &self,
-        node: &FileNode,
-        open_content: &OpenContent<'_>,
-    ) -> Result<(File, Stat), ToolError> {
-        let mut content = open_content(node)?;
-        let mut file = create_file(self.target.dir, self.target.temp, PRIVATE_MODE)
-            .map_err(|error| self.failed(error))?;
-        let mut fill = || -> Result<Stat, ToolError> {
-            let failed = |error: std::io::Error| restore_failed(self.path, &error);
-            if copy_sparse(&mut *content, &mut file).map_err(failed)?.to_hex().as_str() != node.hash {
-                return Err(ToolError::failed(format!(
-                    "{}: the stored content is damaged, its hash is not {}; the file was not restored",
-                    self.path.display(),
-                    node.hash
-                )));
+    /// Moves what is at the path into the slot: `expected`, or else an empty directory.
+    pub(crate) fn move_out(&self, expected: Option<&Stat>) -> Result<(), ToolError> {
+        let now = self.stat().map_err(|_| changed_meanwhile(self.path))?;
+        if !is_expected(&now, expected) {
+            return Err(changed_meanwhile(self.path));
+        }
+        self.move_back()?;
+        self.check_slot(expected)
+    }
+
+    /// Moves what is at the path into the slot again.
+    pub(crate) fn move_back(&self) -> Result<(), ToolError> {
+        rustix::fs::renameat(&self.found.parent, &self.found.name, self.slot.dir, self.slot.name)
+            .map_err(|error| self.failed(error))
+    }
+
+    /// Moves what is in the slot to the path, at which nothing must be.
+    pub(crate) fn move_in(&self) -> Result<(), ToolError> {
+        let is_dir = self.slot_stat().is_ok_and(|stat| is_directory(&stat));
+        let ResolvedPath { parent, name, .. } = self.found;
+        match rename_to_free_name(self.slot.dir, self.slot.name, parent, name, is_dir) {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {
+                Err(conflict(self.path, "the path is taken"))
             }
-            set_metadata(&file, node).map_err(failed)?;
-            rustix::fs::fstat(&file).map_err(|error| self.failed(error))
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Exchanges what is in the slot with what is at the path, which must be `expected`.
+    pub(crate) fn exchange(&self, expected: Option<&Stat>) -> Result<(), ToolError> {
+        if !self.stat().is_ok_and(|now| expected.is_some_and(|seen| same_version(&now, seen))) {
+            return Err(changed_meanwhile(self.path));
+        }
+        match self.swap() {
+            Ok(()) => self.check_slot(expected),
+            Err(Errno::NOENT) => Err(changed_meanwhile(self.path)),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Exchanges the two names.
+    pub(crate) fn swap(&self) -> Result<(), Errno> {
+        let ResolvedPath { parent, name, .. } = self.found;
+        let Slot { dir, name: slot } = self.slot;
+        match rustix::fs::renameat_with(dir, slot, parent, name, RenameFlags::EXCHANGE) {
+            Err(error) if is_unsupported(error) => {
+                // Three renames: a crash in between leaves a name that recovery finds.
+                let mut third = slot.to_owned();
+                third.push("-x");
+                rustix::fs::renameat(parent, name, dir, &third)?;
+                rustix::fs::renameat(dir, slot, parent, name)?;
+                rustix::fs::renameat(dir, &third, dir, slot)
+            }
+            other => other,
+        }
+    }
+
+    /// Whether the slot has what was expected at the path; a directory must be empty.
+    fn check_slot(&self, expected: Option<&Stat>) -> Result<(), ToolError> {
+        let now = self.slot_stat().map_err(|error| self.failed(error))?;
+        if !is_expected(&now, expected) {
+            return Err(changed_meanwhile(self.path));
+        }
+        if !is_directory(&now) {
+            return Ok(());
+        }
+        let Ok(dir) = rustix::fs::openat(self.slot.dir, self.slot.name, DIR_FLAGS, Mode::empty()) else {
+            return Ok(());
         };
-        let stat = fill().inspect_err(|_| self.target.remove_temp())?;
-        Ok((file, stat))
+        let entries = Dir::read_from(&dir).map_err(|error| self.failed(error))?;
+        let is_entry = |entry: &DirEntry| !matches!(entry.file_name().to_bytes(), b"." | b"..");
+        if entries.flatten().any(|entry| is_entry(&entry)) {
+            return Err(conflict(self.path, "the directory has entries that the call did not make"));
+        }
+        Ok(())
     }
 
-    /// Makes the temporary name a hard link to `other`, if that is all that `node` needs.
-    pub(crate) fn link(&self, other: &ResolvedPath, node: &FileNode) -> Option<Stat> {
-        let ReplaceTarget { dir, temp, .. } = self.target;
-        rustix::fs::linkat(&other.parent, &other.name, dir, temp, AtFlags::empty()).ok()?;
-        let linked = capture(dir, temp).ok();
+    /// Creates a link or a directory in the slot.
+    pub(crate) fn create(&self, to: &Node) -> Result<(), ToolError> {
+        let Slot { dir, name } = self.slot;
+        let created = match to {
+            Node::Link { target } => rustix::fs::symlinkat(target, dir, name),
+            Node::Dir { mode: bits } => rustix::fs::mkdirat(dir, name, Mode::RWXU)
+                .and_then(|()| rustix::fs::openat(dir, name, DIR_FLAGS, Mode::empty()))
+                .and_then(|fd| os::set_mode(fd, mode(*bits))),
+            _ => {
+                return Err(conflict(
+                    self.path,
+                    "a device, socket or FIFO was there, which cannot be recreated",
+                ));
+            }
+        };
+        created.map_err(|error| self.failed(error))
+    }
+
+    /// Writes a file with this content into the slot.
+    pub(crate) fn write(&self, node: &FileNode, content: &mut dyn Read, sync: bool) -> Result<(), ToolError> {
+        let mut file =
+            create_file(self.slot.dir, self.slot.name, PRIVATE_MODE).map_err(|error| self.failed(error))?;
+        let failed = |error: std::io::Error| restore_failed(self.path, &error);
+        self.check_hash(node, copy_sparse(content, &mut file).map_err(failed)?)?;
+        set_metadata(&file, node).map_err(failed)?;
+        if sync { file.sync_all().map_err(failed) } else { Ok(()) }
+    }
+
+    fn check_hash(&self, node: &FileNode, hash: blake3::Hash) -> Result<(), ToolError> {
+        if hash.to_hex().as_str() == node.hash {
+            return Ok(());
+        }
+        Err(ToolError::failed(format!(
+            "{}: the stored content is damaged, its hash is not {}; the file was not restored",
+            self.path.display(),
+            node.hash
+        )))
+    }
+
+    /// Makes the slot a hard link to `other`, if that is all that `node` needs.
+    pub(crate) fn link(&self, other: &ResolvedPath, node: &FileNode) -> bool {
+        let Slot { dir, name } = self.slot;
+        if rustix::fs::linkat(&other.parent, &other.name, dir, name, AtFlags::empty()).is_err() {
+            return false;
+        }
         let same = |now: &FileNode| FileNode { linked: node.linked, ..now.clone() } == *node;
-        let stat = linked.and_then(|linked| linked.stat.filter(|_| linked.node.as_file().is_some_and(same)));
-        if stat.is_none() {
-            self.target.remove_temp();
+        let is_same = capture(dir, name).is_ok_and(|linked| linked.node.as_file().is_some_and(same));
+        if !is_same {
+            let _ = rustix::fs::unlinkat(dir, name, AtFlags::empty());
         }
-        stat
+        is_same
     }
 
-    /// Moves `to` into place; a file has been prepared under the temporary name.
-    pub(crate) fn install(&self, to: &Node, prepared: Option<&Stat>) -> Result<Replaced, ToolError> {
-        let failed = |error| self.failed(error);
-        match (self.now, self.stat, to) {
-            (Node::Dir { .. }, _, Node::Dir { mode: bits }) => {
-                os::set_mode(self.open_directory()?, mode(*bits)).map_err(failed)?;
-                Ok(Replaced::Yes)
-            }
-            (_, None, Node::Absent) => Ok(Replaced::Yes),
-            (_, Some(stat), Node::Absent) => self.target.remove(stat).map_err(failed),
-            (_, stat, Node::File(_)) => {
-                let prepared = prepared.ok_or_else(|| ToolError::internal("the file was not prepared"))?;
-                self.target.install(prepared, stat).map_err(failed)
-            }
-            (_, stat, to) => self.target.install(&self.create(to).map_err(failed)?, stat).map_err(failed),
-        }
+    /// Writes the content into the file at the path, which its other names show too. What was there is in the ledger.
+    pub(crate) fn rewrite(
+        &self,
+        seen: Option<&Stat>,
+        node: &FileNode,
+        content: &mut dyn Read,
+    ) -> Result<(), ToolError> {
+        // Prepared first, so that the file is not touched if the stored content is damaged.
+        self.write(node, content, false)?;
+        let failed = |error: std::io::Error| restore_failed(self.path, &error);
+        let is_same = self.copy_from_slot(seen, node).map_err(failed)?;
+        if is_same { Ok(()) } else { Err(changed_meanwhile(self.path)) }
     }
 
-    /// Creates a link or a directory under the temporary name.
-    fn create(&self, to: &Node) -> Result<Stat, Errno> {
-        let ReplaceTarget { dir, temp, .. } = self.target;
-        match to {
-            Node::Link { target } => rustix::fs::symlinkat(target, dir, temp)?,
-            Node::Dir { mode: bits } => {
-                rustix::fs::mkdirat(dir, temp, Mode::RWXU)?;
-                let made = rustix::fs::openat(dir, temp, DIR_FLAGS, Mode::empty());
-                made.and_then(|fd| os::set_mode(fd, mode(*bits))).inspect_err(|_| {
-                    let _ = rustix::fs::unlinkat(dir, temp, AtFlags::REMOVEDIR);
-                })?;
-            }
-            _ => return Err(Errno::INVAL),
-        }
-        rustix::fs::statat(dir, temp, AtFlags::SYMLINK_NOFOLLOW)
-    }
-
-    /// Writes the prepared content into the existing file, because its other names must show it too. Not atomic.
-    pub(crate) fn rewrite_in_place(&self, node: &FileNode) -> Result<Replaced, ToolError> {
-        let result = self.rewrite(node).map_err(|error| restore_failed(self.path, &error));
-        if result.is_ok() {
-            self.target.remove_temp();
-        }
-        result
-    }
-
-    fn rewrite(&self, node: &FileNode) -> std::io::Result<Replaced> {
-        let ReplaceTarget { dir, name, temp } = self.target;
-        let open = |name: &OsStr, access| rustix::fs::openat(dir, name, FILE_FLAGS | access, Mode::empty());
-        let mut prepared = File::from(open(temp, OFlags::RDONLY)?);
-        let existing = open(name, OFlags::RDONLY)?;
+    /// Returns whether the file at the path was `seen`.
+    fn copy_from_slot(&self, seen: Option<&Stat>, node: &FileNode) -> std::io::Result<bool> {
+        let ResolvedPath { parent, name, .. } = self.found;
+        let open = |dir: &OwnedFd, name: &OsStr, access| {
+            rustix::fs::openat(dir, name, FILE_FLAGS | access, Mode::empty())
+        };
+        let existing = open(parent, name, OFlags::RDONLY | os::METADATA_FLAGS)?;
         let now = rustix::fs::fstat(&existing)?;
-        if !self.stat.is_some_and(|seen| same_version(&now, seen)) {
-            return Ok(Replaced::Conflict);
+        if seen.is_some_and(|seen| !same_version(&now, seen)) {
+            return Ok(false);
         }
-        let writable = match open(name, OFlags::WRONLY) {
+        let writable = match open(parent, name, OFlags::WRONLY) {
             Err(Errno::ACCESS) => {
-                rustix::fs::fchmod(&existing, mode(permissions(&now) | OWNER_WRITE))?;
-                open(name, OFlags::WRONLY)
+                os::set_mode(&existing, mode(permissions(&now) | OWNER_WRITE))?;
+                open(parent, name, OFlags::WRONLY)
             }
             other => other,
         };
         let mut file = File::from(writable?);
         if file_id(&rustix::fs::fstat(&file)?) != file_id(&now) {
-            return Ok(Replaced::Conflict);
+            return Ok(false);
         }
+        // The slot may not be readable by its final mode.
+        rustix::fs::chmodat(self.slot.dir, self.slot.name, mode(PRIVATE_MODE), AtFlags::empty())?;
+        let mut prepared = File::from(open(self.slot.dir, self.slot.name, OFlags::RDONLY)?);
         file.set_len(0)?;
         std::io::copy(&mut prepared, &mut file)?;
         set_metadata(&file, node)?;
         file.sync_all()?;
-        Ok(Replaced::Yes)
+        Ok(true)
     }
 
-    fn open_directory(&self) -> Result<OwnedFd, ToolError> {
-        let ReplaceTarget { dir, name, .. } = self.target;
-        match rustix::fs::openat(dir, name, DIR_FLAGS, Mode::empty()) {
-            // Its owner may not list it; the mode can still be set through a handle.
-            Err(Errno::ACCESS) => {
-                rustix::fs::openat(dir, name, os::DIR_HANDLE_FLAGS | OFlags::NOFOLLOW, Mode::empty())
-            }
-            other => other,
+    pub(crate) fn stat(&self) -> Result<Stat, Errno> {
+        rustix::fs::statat(&self.found.parent, &self.found.name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    pub(crate) fn slot_stat(&self) -> Result<Stat, Errno> {
+        rustix::fs::statat(self.slot.dir, self.slot.name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    pub(crate) fn failed(&self, error: Errno) -> ToolError {
+        restore_failed(self.path, &error.into())
+    }
+}
+
+fn is_expected(now: &Stat, expected: Option<&Stat>) -> bool {
+    expected.map_or(is_directory(now), |seen| same_version(now, seen))
+}
+
+/// Changes the mode of a directory.
+pub(crate) fn set_directory_mode(
+    found: &ResolvedPath,
+    path: &Path,
+    old: u32,
+    new: u32,
+) -> Result<(), ToolError> {
+    let failed = |error: Errno| restore_failed(path, &error.into());
+    let dir = match rustix::fs::openat(&found.parent, &found.name, DIR_FLAGS, Mode::empty()) {
+        // Its owner may not list it; the mode can still be set through a handle.
+        Err(Errno::ACCESS) => {
+            let flags = os::DIR_HANDLE_FLAGS | OFlags::NOFOLLOW;
+            rustix::fs::openat(&found.parent, &found.name, flags, Mode::empty())
         }
-        .map_err(|error| self.failed(error))
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Err(changed_meanwhile(path)),
+        other => other,
     }
-
-    fn not_empty(&self) -> ToolError {
-        conflict(self.path, "the directory has entries that the call did not make")
+    .map_err(failed)?;
+    if permissions(&rustix::fs::fstat(&dir).map_err(failed)?) != old {
+        return Err(changed_meanwhile(path));
     }
-
-    fn failed(&self, error: Errno) -> ToolError {
-        match error {
-            Errno::NOTEMPTY => self.not_empty(),
-            error => restore_failed(self.path, &error.into()),
-        }
-    }
+    os::set_mode(dir, mode(new)).map_err(failed)
 }
 
 /// Copies into an empty file, with holes for blocks of zeros, and returns the hash of the content.

@@ -41,18 +41,24 @@ impl LocalFiles {
         Err(changed_meanwhile(path))
     }
 
-    /// Resolves a path that the scope allows the call to write.
-    pub(crate) fn resolve_for_write(
-        &self,
-        path: &Path,
-        final_link: FinalLink,
-    ) -> Result<ResolvedPath, ToolError> {
+    /// Refuses a path that the call may not write, whatever it leads to.
+    pub(crate) fn check_write(&self, path: &Path) -> Result<(), ToolError> {
         if self.scope.is_protected(path) {
             return Err(protected(path));
         }
         if !self.scope.writes {
             return Err(ToolError::denied(format!("{}: this call may not write", path.display())));
         }
+        Ok(())
+    }
+
+    /// Resolves a path that the scope allows the call to write.
+    pub(crate) fn resolve_for_write(
+        &self,
+        path: &Path,
+        final_link: FinalLink,
+    ) -> Result<ResolvedPath, ToolError> {
+        self.check_write(path)?;
         let found = match self.root_of(path) {
             Some(root) => resolve(&root, &self.roots, root.relative(path)?, final_link)
                 .map_err(|error| error.at(path))?,

@@ -182,6 +182,15 @@ impl WorkspaceView for EmptyView {
         Ok(Vec::new())
     }
 
+    fn undo_restore(
+        &mut self,
+        _steps: &[haft_tool::StagedStep],
+        _made: Option<usize>,
+        _content: &haft_tool::OpenContent<'_>,
+    ) -> Result<(), ToolError> {
+        Ok(())
+    }
+
     fn find_links(&mut self, _files: HashSet<FileId>, _except: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
         HashMap::new()
     }

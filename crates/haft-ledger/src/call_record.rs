@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use haft_tool::{
-    CallEnd, Change, Denial, ErrorKind, FileContent, Intent, Node, Receipt, ReceiptState, Record, Reversible,
-    ToolError, Value, lock, now_ms,
+    CallEnd, Change, Denial, DirectoryEvent, ErrorKind, FileContent, Intent, Node, Receipt, ReceiptState,
+    Record, Reversible, StagedStep, ToolError, Value, lock, now_ms,
 };
 
 use crate::LedgerHandle;
@@ -169,12 +169,24 @@ impl Record for CallRecord {
         self.spooled(|spool| spool.before(path, node, content))
     }
 
-    fn witness_move(&self, from: &Path, to: &Path) -> Result<(), ToolError> {
-        self.spooled(|spool| spool.moving(from, to))
+    fn witness_directory(&self, event: DirectoryEvent<'_>) -> Result<(), ToolError> {
+        self.spooled(|spool| spool.directory(event))
     }
 
-    fn cancel_move(&self) -> Result<(), ToolError> {
-        self.spooled(Spool::cancel_move)
+    fn cancel_directory(&self) -> Result<(), ToolError> {
+        self.spooled(Spool::cancel_directory)
+    }
+
+    fn begin_restore(&self, steps: &[StagedStep]) -> Result<(), ToolError> {
+        self.spooled(|spool| spool.begin_restore(steps))
+    }
+
+    fn restore_step(&self, made: usize) -> Result<(), ToolError> {
+        self.spooled(|spool| spool.restore_step(made))
+    }
+
+    fn end_restore(&self) -> Result<(), ToolError> {
+        self.spooled(Spool::end_restore)
     }
 
     fn witnessed(&self, changes: Vec<Change>) {

@@ -21,7 +21,6 @@ mod events;
 mod gc;
 mod handle;
 mod ledger;
-mod path_history;
 mod process;
 mod query;
 mod receipt_rows;
@@ -36,6 +35,8 @@ mod spool_reader;
 mod sql;
 mod stats;
 pub mod undo;
+mod undo_steps;
+mod virtual_tree;
 
 pub use call_record::CallRecord;
 pub use events::{EventLog, Expected, StoredEvent};

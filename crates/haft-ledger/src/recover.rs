@@ -15,11 +15,22 @@ use crate::query::first_receipt;
 use crate::receipt_rows::{self, RowTexts};
 use crate::receipts::changes_json;
 use crate::recover_changes::{RecoveredChanges, WorkspaceView, recover_changes};
+use crate::spool::SpoolRecord;
 use crate::spool_reader::SpoolReader;
 use crate::{Ledger, spool, sql};
 
-/// The changes of a witnessed call, and the previous contents that they need.
-type WitnessedChanges = (RecoveredChanges, SpoolCommit);
+/// What is known of a call from its spool.
+enum SpooledCall {
+    Nothing,
+    /// The changes of a witnessed command, and the previous contents that they need.
+    Command(RecoveredChanges, SpoolCommit),
+    /// A restore, of which either all steps were made or those that were made are undone.
+    Restore {
+        is_complete: bool,
+    },
+    /// A restore that could not be undone, and why.
+    Stuck(String),
+}
 
 impl Ledger {
     /// Marks the calls whose process is gone as interrupted, and returns each of them once, with the temporary files it
@@ -65,22 +76,33 @@ impl Ledger {
         Ok(())
     }
 
-    fn witnessed_changes(
-        &self,
-        id: i64,
-        view: &mut dyn WorkspaceView,
-    ) -> Result<Option<WitnessedChanges>, ToolError> {
+    fn witnessed_changes(&self, id: i64, view: &mut dyn WorkspaceView) -> Result<SpooledCall, ToolError> {
         let failed = |error| ToolError::io(format_args!("read the spool of call {id}"), &error);
-        let Some(mut reader) = SpoolReader::open(self.db.dir(), id).map_err(failed)? else { return Ok(None) };
-        let mut records = Vec::new();
+        let Some(mut reader) = SpoolReader::open(self.db.dir(), id).map_err(failed)? else {
+            return Ok(SpooledCall::Nothing);
+        };
+        let (mut records, mut steps, mut made, mut is_complete) = (Vec::new(), Vec::new(), 0, false);
         while let Some(record) = reader.next().map_err(failed)? {
             // A damaged record was never acknowledged, so nothing was changed after it.
             let Some(record) = record.decode() else { break };
-            records.push(record);
+            match record {
+                SpoolRecord::Restore { steps: more } => steps.extend(more.into_owned()),
+                SpoolRecord::RestoreStep { made: so_far } => made = so_far,
+                SpoolRecord::Restored => is_complete = true,
+                record => records.push(record),
+            }
         }
-        let recovered = recover_changes(records, view);
+        if !steps.is_empty() {
+            let made = (!is_complete).then_some(made);
+            let undone = view.undo_restore(&steps, made, &|file| self.open_blob(&file.hash));
+            return Ok(match undone {
+                Ok(()) => SpooledCall::Restore { is_complete },
+                Err(error) => SpooledCall::Stuck(error.message),
+            });
+        }
+        let recovered = recover_changes(&records, view);
         let commit = SpoolCommit::prepare(self, id, &recovered.changes)?;
-        Ok(Some((recovered, commit)))
+        Ok(SpooledCall::Command(recovered, commit))
     }
 }
 
@@ -103,7 +125,7 @@ fn interrupt(
     conn: &Connection,
     db: &Database,
     id: i64,
-    witnessed: Option<WitnessedChanges>,
+    spooled: SpooledCall,
 ) -> TxResult<Option<(Receipt, Vec<PathBuf>)>> {
     let mut receipt = match first_receipt(conn, sql::RECEIPT, [id]) {
         Ok(Some(receipt)) => receipt,
@@ -121,7 +143,16 @@ fn interrupt(
     receipt.state = ReceiptState::Interrupted;
     receipt.error_kind = Some(ErrorKind::Interrupted);
     receipt.error.get_or_insert_with(|| "the process ended before the call was done".to_owned());
-    if let Some((recovered, commit)) = witnessed {
+    if let SpooledCall::Stuck(why) = &spooled {
+        receipt.error = Some(format!("the process ended before the call was done: {why}"));
+    }
+    if let SpooledCall::Restore { is_complete: false } = &spooled {
+        receipt.changes.clear();
+        receipt.undoes.clear();
+        receipt.error =
+            Some("the process ended before the call was done, so what it had changed was undone".to_owned());
+    }
+    if let SpooledCall::Command(recovered, commit) = spooled {
         // The command's processes died with Haft, and every change was recorded before it was made.
         receipt.reversible = match recovered.unreadable.as_slice() {
             [] => Reversible::Yes,

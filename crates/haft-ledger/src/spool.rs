@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_tool::{FileContent, Node, ToolError, path_to_text};
+use haft_tool::{DirectoryEvent, FileContent, Node, StagedStep, ToolError, path_to_text};
 use serde::{Deserialize, Serialize};
 
 use crate::Ledger;
@@ -22,16 +22,29 @@ use crate::directory::{LedgerDir, make_private_dirs, private_file};
 /// The header of a record: the lengths of its JSON and its content, and the hash of the content.
 pub(crate) const HEADER_BYTES: usize = 4 + 4 + 32;
 
+/// A record has no more steps of a restore, because its length is bounded.
+const MAX_RECORD_STEPS: usize = 1000;
+
 /// One record of the witness, as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SpoolRecord<'a> {
     /// The state of a path before the command's first change to it.
     Before { path: Cow<'a, str>, node: Cow<'a, Node> },
+    /// A directory is about to be created.
+    Created { path: Cow<'a, str> },
+    /// A directory is about to be removed.
+    Removed { path: Cow<'a, str> },
     /// A directory is about to be moved.
-    Move { from: Cow<'a, str>, to: Cow<'a, str> },
-    /// The last move was refused.
-    MoveCancelled,
+    Moved { from: Cow<'a, str>, to: Cow<'a, str>, node: Cow<'a, Node> },
+    /// What the last record says of a directory was refused.
+    Cancelled,
+    /// Steps of a restore that is about to be made.
+    Restore { steps: Cow<'a, [StagedStep]> },
+    /// So many steps of the restore have been made, or are about to be.
+    RestoreStep { made: usize },
+    /// All steps of the restore have been made.
+    Restored,
 }
 
 /// The spool of one call.
@@ -86,15 +99,41 @@ impl Spool {
         self.write(&record, key.unwrap_or_default(), inline)
     }
 
-    /// Writes that a directory is about to be moved with everything in it.
-    pub(crate) fn moving(&mut self, from: &Path, to: &Path) -> Result<(), ToolError> {
-        let record = SpoolRecord::Move { from: path_to_text(from), to: path_to_text(to) };
+    /// Writes what is about to happen to a directory.
+    pub(crate) fn directory(&mut self, event: DirectoryEvent<'_>) -> Result<(), ToolError> {
+        let record = match event {
+            DirectoryEvent::Created(path) => SpoolRecord::Created { path: path_to_text(path) },
+            DirectoryEvent::Removed(path) => SpoolRecord::Removed { path: path_to_text(path) },
+            DirectoryEvent::Moved { from, to, node } => SpoolRecord::Moved {
+                from: path_to_text(from),
+                to: path_to_text(to),
+                node: Cow::Borrowed(node),
+            },
+        };
         self.write(&record, BlobKey::default(), &[])
     }
 
-    /// Writes that the last move was refused.
-    pub(crate) fn cancel_move(&mut self) -> Result<(), ToolError> {
-        self.write(&SpoolRecord::MoveCancelled, BlobKey::default(), &[])
+    /// Writes that the last event of a directory was refused.
+    pub(crate) fn cancel_directory(&mut self) -> Result<(), ToolError> {
+        self.write(&SpoolRecord::Cancelled, BlobKey::default(), &[])
+    }
+
+    /// Writes the steps of a restore.
+    pub(crate) fn begin_restore(&mut self, steps: &[StagedStep]) -> Result<(), ToolError> {
+        for steps in steps.chunks(MAX_RECORD_STEPS) {
+            self.write(&SpoolRecord::Restore { steps: Cow::Borrowed(steps) }, BlobKey::default(), &[])?;
+        }
+        Ok(())
+    }
+
+    /// Writes how far a restore is.
+    pub(crate) fn restore_step(&mut self, made: usize) -> Result<(), ToolError> {
+        self.write(&SpoolRecord::RestoreStep { made }, BlobKey::default(), &[])
+    }
+
+    /// Writes that all steps of the restore have been made.
+    pub(crate) fn end_restore(&mut self) -> Result<(), ToolError> {
+        self.write(&SpoolRecord::Restored, BlobKey::default(), &[])
     }
 
     pub(crate) fn receipt(&self) -> i64 {

@@ -1,56 +1,29 @@
-//! Planning an undo. Pure: it reads through `observe` and changes nothing.
+//! Planning an undo. Pure: it reads through a [`WorkspaceView`] and changes nothing.
+//!
+//! The calls are undone one after the other, the newest first, in a model of the file tree ([`VirtualTree`]). What the
+//! model then differs in from the file system becomes the steps ([`crate::undo_steps`]), so that it does not matter in how
+//! many calls or moves a directory came to its place.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, Node, Receipt, ReceiptState, ToolError};
+use haft_tool::{Change, FileId, Node, Receipt, ReceiptState, RestorePlan, ToolError};
 
-use crate::path_history::{DirectoryMove, PathHistory};
-
-/// The permissions that the owner of a directory needs to change its entries.
-const OWNER_WRITE_SEARCH: u32 = 0o300;
+use crate::WorkspaceView;
+use crate::undo_steps::{StepPlanner, UndoDifference};
+use crate::virtual_tree::{DirIndex, VirtualEntry, VirtualTree};
 
 /// How to undo calls, and what prevents it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UndoPlan {
-    /// The steps, in order. Paths with a conflict are included, so that a forced undo only has to perform them.
-    pub steps: Vec<UndoStep>,
+    /// What to do. Paths with a conflict are included, so that a forced undo only has to perform it.
+    pub restore: RestorePlan,
     /// The paths that are not as the calls left them, or whose history has a gap.
     pub conflicts: Vec<UndoConflict>,
     /// The calls that cannot be undone, or not completely, and why.
     pub blocked: Vec<(i64, String)>,
-}
-
-/// One step of an undo.
-#[derive(Debug, Clone, PartialEq)]
-pub enum UndoStep {
-    /// Restores the earlier state of a path.
-    Restore {
-        /// The absolute path.
-        path: PathBuf,
-        /// Its state before the step.
-        expect: Node,
-        /// Its state after the step.
-        to: Node,
-    },
-    /// Moves a directory with everything in it to its earlier path.
-    MoveBack {
-        /// Its current path.
-        from: PathBuf,
-        /// Its earlier path.
-        to: PathBuf,
-    },
-}
-
-impl UndoStep {
-    /// The path that the step restores.
-    pub fn path(&self) -> &Path {
-        match self {
-            Self::Restore { path, .. } => path,
-            Self::MoveBack { to, .. } => to,
-        }
-    }
 }
 
 /// A path whose state differs from the record.
@@ -58,144 +31,29 @@ impl UndoStep {
 pub struct UndoConflict {
     /// The absolute path.
     pub path: PathBuf,
-    /// The state that a call left.
+    /// The state that the call left.
     pub expected: Node,
-    /// The state found instead: now, or by the next call.
+    /// The state found: the current one, or the one recorded by the next call.
     pub found: Node,
     /// Whether it prevents moving a directory back, which cannot be forced.
     pub blocks_move: bool,
 }
 
-/// Plans how to restore every path that the receipts changed to its state before the oldest of them.
-///
-/// The receipts may be in any order. `observe` returns the current state of a path, without following links.
-///
-/// Moved directories divide the history into segments, in each of which a path names one place. The segments are undone
-/// from the last to the first, and between two of them the directory is moved back.
-pub fn plan(
-    receipts: &[Receipt],
-    observe: &mut dyn FnMut(&Path) -> Result<Node, ToolError>,
-) -> Result<UndoPlan, ToolError> {
+/// Plans how to restore every path that the receipts changed to its state before the oldest of them. The receipts may be
+/// in any order.
+pub fn plan(receipts: &[Receipt], view: &mut dyn WorkspaceView) -> Result<UndoPlan, ToolError> {
     let mut receipts: Vec<_> = receipts.iter().collect();
-    receipts.sort_by_key(|receipt| receipt.id);
-    let (segments, moves) = divide(&receipts);
-    let known_moves = moves.iter().map(|(_, moved)| Some(moved.clone())).collect();
-    let mut history = PathHistory::new(starts(&segments), known_moves);
-    let mut blocked: Vec<_> =
-        receipts.iter().filter_map(|receipt| Some((receipt.id, obstacle(receipt)?))).collect();
-    let (mut conflicts, mut steps) = (Vec::new(), Vec::new());
-    for (at, histories) in segments.iter().enumerate().rev() {
-        let mut restores = Vec::new();
-        for (path, changes) in histories {
-            let [(oldest, Change { before: to, .. }), ..] = changes.as_slice() else { continue };
-            let now = history.at_end(at, path, observe)?;
-            let to = if *to == Node::Special && was_created(path, &segments[..at], &moves) {
-                // It is removed now: it could not be recreated only to be removed by an earlier segment.
-                history.set_start(at, path, Node::Absent);
-                &Node::Absent
-            } else {
-                to
-            };
-            if is_restored(&now, to) {
-                // Its permissions may have to be widened for a moment to change its entries.
-                if matches!(now, Node::Dir { .. }) {
-                    restores.push(PathRestore { path, expect: now, to });
-                }
-                continue;
-            }
-            if *to == Node::Special {
-                let why = format!("{} was a special file, which cannot be recreated", path.display());
-                blocked.push((oldest.id, why));
-                history.set_start(at, path, now);
-                continue;
-            }
-            conflicts.extend(find_conflict(path, changes, &now));
-            restores.push(PathRestore { path, expect: now, to });
-        }
-        steps.extend(in_order(&restores));
-        let Some((before, moved)) = at.checked_sub(1).and_then(|earlier| moves.get(earlier)) else {
-            continue;
-        };
-        let (from, to) =
-            (history.at_start(at, &moved.from, observe)?, history.at_start(at, &moved.to, observe)?);
-        if matches!((&from, &to), (Node::Dir { .. }, Node::Absent)) {
-            history.set_move_undone(at - 1);
-            continue;
-        }
-        let conflict = |path: &Path, expected: Node, found: Node| UndoConflict {
-            path: path.to_owned(),
-            expected,
-            found,
-            blocks_move: true,
-        };
-        if !matches!(to, Node::Dir { .. }) {
-            conflicts.push(conflict(&moved.to, (*before).clone(), to));
-        }
-        if from != Node::Absent {
-            conflicts.push(conflict(&moved.from, Node::Absent, from));
-        }
-        steps.push(UndoStep::MoveBack { from: moved.to.clone(), to: moved.from.clone() });
-    }
-    blocked.sort_by_key(|(id, _)| Reverse(*id));
-    Ok(UndoPlan { steps, conflicts, blocked })
-}
-
-/// Whether what is at `path` after these segments was created in one of them.
-fn was_created(path: &Path, segments: &[Histories<'_>], moves: &[(&Node, DirectoryMove)]) -> bool {
-    let mut path = path.to_owned();
-    for (histories, (_, moved)) in segments.iter().zip(moves).rev() {
-        let Some(earlier) = moved.backward(path) else { return false };
-        if histories.contains_key(earlier.as_path()) {
-            return true;
-        }
-        path = earlier;
-    }
-    false
-}
-
-/// Whether `now` is `to` already, owner, attributes and links included as far as they were recorded.
-fn is_restored(now: &Node, to: &Node) -> bool {
-    now.fully_same_as(to) && now.linked() == to.linked()
-}
-
-/// The changes of each path, in order.
-type Histories<'a> = BTreeMap<&'a Path, Vec<(&'a Receipt, &'a Change)>>;
-
-/// Divides the changes of the receipts at the moves; a move comes with the directory that was moved.
-fn divide<'a>(receipts: &[&'a Receipt]) -> (Vec<Histories<'a>>, Vec<(&'a Node, DirectoryMove)>) {
-    let (mut segments, mut moves) = (Vec::new(), Vec::new());
-    let mut histories = Histories::new();
-    for receipt in receipts {
-        for change in &receipt.changes {
-            if let Some(to) = &change.moved_to {
-                moves.push((&change.before, DirectoryMove { from: change.path.clone(), to: to.clone() }));
-                segments.push(std::mem::take(&mut histories));
-            } else {
-                histories.entry(&change.path).or_default().push((receipt, change));
-            }
-        }
-    }
-    segments.push(histories);
-    (segments, moves)
-}
-
-/// Of each segment, the initial state of the paths that it changed; the first one does not need it.
-fn starts(segments: &[Histories<'_>]) -> Vec<HashMap<PathBuf, Node>> {
-    let start = |histories: &Histories<'_>| {
-        let first = |(path, history): (&&Path, &Vec<(&Receipt, &Change)>)| {
-            Some((path.to_path_buf(), history.first()?.1.before.clone()))
-        };
-        histories.iter().filter_map(first).collect()
+    receipts.sort_by_key(|receipt| Reverse(receipt.id));
+    let mut planner = UndoPlanner {
+        tree: VirtualTree::new(view),
+        conflicts: BTreeMap::new(),
+        blocked: receipts.iter().filter_map(|receipt| Some((receipt.id, obstacle(receipt)?))).collect(),
+        same_files: HashMap::new(),
     };
-    let later = segments.iter().skip(1).map(start);
-    std::iter::once(HashMap::new()).chain(later).collect()
-}
-
-/// A path to restore.
-struct PathRestore<'a> {
-    path: &'a Path,
-    expect: Node,
-    to: &'a Node,
+    for receipt in receipts {
+        planner.undo(receipt)?;
+    }
+    planner.finish()
 }
 
 /// Why a call cannot be undone as a whole.
@@ -207,79 +65,298 @@ fn obstacle(receipt: &Receipt) -> Option<String> {
     }
 }
 
-/// The newest point where the history of a path, which ends with `now`, is inconsistent.
-fn find_conflict(path: &Path, history: &[(&Receipt, &Change)], now: &Node) -> Option<UndoConflict> {
-    let conflict = |change: &Change, found: &Node| {
-        let (expected, found) = (change.after.clone(), found.clone());
-        Some(UndoConflict { path: path.to_owned(), expected, found, blocks_move: false })
-    };
-    let mut found = now;
-    for call in history.chunk_by(|a, b| a.0.id == b.0.id).rev() {
-        let [(receipt, first), ..] = call else { continue };
-        if receipt.state == ReceiptState::Interrupted {
-            // It is not known how far the call came: any of its states will do.
-            let is_possible = |change: &Change| found.same_as(&change.before) || found.same_as(&change.after);
-            if !call.iter().any(|(_, change)| is_possible(change)) {
-                let (_, last) = call.last()?;
-                return conflict(last, found);
-            }
-            found = &first.before;
-            continue;
-        }
-        for (_, change) in call.iter().rev() {
-            // A pipe or socket that is gone holds nothing that could be lost.
-            let gone = change.after == Node::Special && *found == Node::Absent;
-            if !gone && !found.same_as(&change.after) {
-                return conflict(change, found);
-            }
-            found = &change.before;
-        }
-    }
-    None
+/// The changes of a call to one path.
+struct PathChange<'a> {
+    path: &'a Path,
+    before: &'a Node,
+    after: &'a Node,
+    /// The states in which an interrupted call may have left the path.
+    possible: Vec<&'a Node>,
 }
 
-/// Orders steps, which are sorted by path, so that each is possible: a directory is empty when it is removed, exists when
-/// it is filled, and is writable while its entries change.
-fn in_order(restores: &[PathRestore<'_>]) -> Vec<UndoStep> {
-    let [mut opened, mut removed, mut emptied, mut created, mut filled, mut in_place, mut closed] =
-        [const { Vec::new() }; 7];
-    for (at, PathRestore { path, expect, to }) in restores.iter().enumerate() {
-        // What is below a path follows it.
-        let mut below = restores[at + 1..].iter().take_while(|restore| restore.path.starts_with(path));
-        let entries_change = below.any(|restore| restore.expect != *restore.to);
-        let opened_node = |node: &Node| match node {
-            Node::Dir { mode } if entries_change => Node::Dir { mode: mode | OWNER_WRITE_SEARCH },
-            node => node.clone(),
-        };
-        let (now, then) = (opened_node(expect), opened_node(to));
-        let step = |expect: &Node, to: &Node| UndoStep::Restore {
-            path: path.to_path_buf(),
-            expect: expect.clone(),
-            to: to.clone(),
-        };
-        if now != *expect {
-            opened.push(step(expect, &now));
-        }
-        if now != then {
-            let group = match (&now, &then) {
-                (Node::Dir { .. }, Node::Dir { .. }) => &mut opened,
-                (Node::Dir { .. }, _) => &mut emptied,
-                (_, Node::Dir { .. }) => &mut created,
-                (Node::Absent, _) => &mut filled,
-                // It changes under its other links too, so those that are removed or replaced come first.
-                (Node::File(now), Node::File(then)) if now.linked.is_some() && now.linked == then.linked => {
-                    &mut in_place
-                }
-                _ => &mut removed,
+impl PathChange<'_> {
+    fn allows(&self, found: &Node) -> bool {
+        // A pipe or socket that is gone holds nothing that could be lost.
+        let gone = *self.after == Node::Special && *found == Node::Absent;
+        gone || found.same_as(self.after) || self.possible.iter().any(|state| found.same_as(state))
+    }
+}
+
+/// The changes of a receipt.
+#[derive(Default)]
+struct ReceiptChanges<'a> {
+    /// What existed before the call, by its path at that time.
+    existing: BTreeMap<&'a Path, PathChange<'a>>,
+    /// What did not, by its path after the call.
+    created: BTreeMap<&'a Path, PathChange<'a>>,
+    /// Moved directories: the path before, the path after.
+    moves: BTreeMap<&'a Path, (&'a Node, &'a Path)>,
+}
+
+impl<'a> ReceiptChanges<'a> {
+    fn new(receipt: &'a Receipt) -> Self {
+        let mut changes = Self::default();
+        let is_interrupted = receipt.state == ReceiptState::Interrupted;
+        // The paths before and after a call that moved nothing are the same, so it may list a path more than once.
+        let moves = receipt.changes.iter().any(|change| change.moved_to.is_some());
+        for Change { path, before, after, moved_to } in &receipt.changes {
+            if let Some(to) = moved_to {
+                changes.moves.insert(path, (before, to));
+                continue;
+            }
+            let was_created = !moves && changes.created.contains_key(&**path);
+            let existed = !moves && changes.existing.contains_key(&**path);
+            let by_path = if existed || (*before != Node::Absent && !was_created) {
+                &mut changes.existing
+            } else {
+                &mut changes.created
             };
-            group.push(step(&now, &then));
+            let new = PathChange { path, before, after, possible: Vec::new() };
+            let change = by_path.entry(path).or_insert(new);
+            change.after = after;
+            if is_interrupted {
+                change.possible.extend([before, after]);
+            }
         }
-        if then != **to {
-            closed.push(step(&then, to));
+        changes
+    }
+}
+
+struct UndoPlanner<'v> {
+    tree: VirtualTree<'v>,
+    /// The newest conflict of each entry.
+    conflicts: BTreeMap<(DirIndex, OsString), UndoConflict>,
+    blocked: Vec<(i64, String)>,
+    /// Files with several names that are other files now, because they were restored since.
+    same_files: HashMap<FileId, FileId>,
+}
+
+impl UndoPlanner<'_> {
+    /// Undoes one call in the tree.
+    fn undo(&mut self, receipt: &Receipt) -> Result<(), ToolError> {
+        let changes = ReceiptChanges::new(receipt);
+        // The paths of created entries and moved directories are those after the call, so they are looked up first.
+        let mut created = Vec::new();
+        for change in changes.created.values().rev() {
+            if let Some((dir, name)) = self.place(change.path) {
+                created.push((dir, name, change));
+            }
+        }
+        let mut moves = BTreeMap::new();
+        for (from, (before, to)) in &changes.moves {
+            moves.insert(*from, self.moved_directory(from, before, to)?);
+        }
+        for (dir, name, _) in moves.values().flatten() {
+            // Its index keeps its place in the tree until it is attached again.
+            self.tree.set(*dir, name, VirtualEntry::Leaf(Node::Absent));
+        }
+        for (dir, name, change) in created {
+            self.undo_creation(dir, name, change)?;
+        }
+        // From the top down, because a directory that is restored may get back entries and moved directories.
+        let mut existing = changes.existing.into_iter().peekable();
+        for (from, moved) in moves {
+            while let Some((_, change)) = existing.next_if(|(path, _)| *path < from) {
+                self.restore_entry(receipt, &change)?;
+            }
+            if let Some((_, _, moved)) = moved {
+                self.attach(from, moved)?;
+            }
+        }
+        existing.try_for_each(|(_, change)| self.restore_entry(receipt, &change))
+    }
+
+    fn place<'p>(&mut self, path: &'p Path) -> Option<(DirIndex, &'p OsStr)> {
+        let (parent, name) = path.parent().zip(path.file_name())?;
+        Some((self.tree.dir(parent)?, name))
+    }
+
+    /// The place and the index of a directory that was moved; `None` if it is back already or cannot be moved back.
+    fn moved_directory<'p>(
+        &mut self,
+        from: &Path,
+        before: &Node,
+        to: &'p Path,
+    ) -> Result<Option<(DirIndex, &'p OsStr, DirIndex)>, ToolError> {
+        let mut found = VirtualEntry::Leaf(Node::Absent);
+        if let Some((dir, name)) = self.place(to) {
+            found = self.tree.entry(dir, name)?;
+            if let VirtualEntry::Dir(moved) = found {
+                return Ok(Some((dir, name, moved)));
+            }
+        }
+        let is_back = match self.place(from) {
+            Some((dir, name)) => matches!(self.tree.entry(dir, name)?, VirtualEntry::Dir(_)),
+            None => false,
+        };
+        if !is_back || found != VirtualEntry::Leaf(Node::Absent) {
+            let found = self.tree.node(&found)?;
+            self.add_blocking(to, before.clone(), found);
+        }
+        Ok(None)
+    }
+
+    /// Adds a conflict that cannot be forced.
+    fn add_blocking(&mut self, path: &Path, expected: Node, found: Node) {
+        let conflict = UndoConflict { path: path.to_owned(), expected, found, blocks_move: true };
+        // No entry of the tree has this index.
+        self.conflicts.insert((usize::MAX, path.into()), conflict);
+    }
+
+    fn attach(&mut self, path: &Path, moved: DirIndex) -> Result<(), ToolError> {
+        let Some((dir, name)) = self.place(path) else {
+            self.add_blocking(path, Node::Absent, Node::Absent);
+            return Ok(());
+        };
+        let found = self.tree.entry(dir, name)?;
+        if found != VirtualEntry::Leaf(Node::Absent) {
+            let found = self.tree.node(&found)?;
+            self.add_blocking(path, Node::Absent, found);
+            return Ok(());
+        }
+        self.tree.set(dir, name, VirtualEntry::Dir(moved));
+        Ok(())
+    }
+
+    fn undo_creation(
+        &mut self,
+        dir: DirIndex,
+        name: &OsStr,
+        change: &PathChange<'_>,
+    ) -> Result<(), ToolError> {
+        let entry = self.entry(dir, name, change)?;
+        if entry == VirtualEntry::Leaf(Node::Absent) {
+            return Ok(());
+        }
+        let found = self.tree.node(&entry)?;
+        self.check((dir, name), change, found);
+        self.remove(dir, name, &entry)
+    }
+
+    /// An entry that a call changed. If it cannot be read, it is taken for what the call left; the undo itself reads it.
+    fn entry(
+        &mut self,
+        dir: DirIndex,
+        name: &OsStr,
+        change: &PathChange<'_>,
+    ) -> Result<VirtualEntry, ToolError> {
+        let entry = self.tree.entry(dir, name)?;
+        let VirtualEntry::Leaf(found) = &entry else { return Ok(entry) };
+        let mut states = std::iter::once(change.after).chain(change.possible.iter().copied());
+        match states.find(|state| found.may_be(state)) {
+            Some(state) => {
+                self.tree.assume(dir, name, state.clone());
+                Ok(VirtualEntry::Leaf(state.clone()))
+            }
+            None => Ok(entry),
         }
     }
-    // Parents precede their entries; where it must be the other way round, reverse.
-    emptied.reverse();
-    closed.reverse();
-    [opened, removed, emptied, created, filled, in_place, closed].concat()
+
+    /// Removes an entry, and everything that other programs or calls put into it.
+    fn remove(&mut self, dir: DirIndex, name: &OsStr, entry: &VirtualEntry) -> Result<(), ToolError> {
+        if let VirtualEntry::Dir(top) = entry {
+            self.remove_foreign(*top)?;
+        }
+        self.tree.remove(dir, name);
+        Ok(())
+    }
+
+    /// Removes what is still in a directory that the undo removes. Each is a conflict.
+    fn remove_foreign(&mut self, top: DirIndex) -> Result<(), ToolError> {
+        let mut todo = vec![top];
+        while let Some(dir) = todo.pop() {
+            for (name, entry) in self.tree.entries(dir)? {
+                let found = self.tree.node(&entry)?;
+                let path = self.tree.dirs[dir].now.clone().unwrap_or_default().join(&name);
+                let conflict = UndoConflict { path, expected: Node::Absent, found, blocks_move: false };
+                self.conflicts.insert((dir, name.clone()), conflict);
+                if let VirtualEntry::Dir(below) = entry {
+                    todo.push(below);
+                }
+                self.tree.remove(dir, &name);
+            }
+        }
+        Ok(())
+    }
+
+    fn restore_entry(&mut self, receipt: &Receipt, change: &PathChange<'_>) -> Result<(), ToolError> {
+        let Some((dir, name)) = self.place(change.path) else {
+            self.add_blocking(change.path, change.after.clone(), Node::Absent);
+            return Ok(());
+        };
+        let entry = self.entry(dir, name, change)?;
+        let found = self.tree.node(&entry)?;
+        if found.fully_same_as(change.before) {
+            let is_same_file = match (change.before.linked(), found.linked()) {
+                (Some(then), Some(now)) => *self.same_files.entry(then).or_insert(now) == now,
+                (then, now) => then == now,
+            };
+            if is_same_file {
+                return Ok(());
+            }
+        }
+        if *change.before == Node::Special {
+            let why = format!("{} was a special file, which cannot be recreated", change.path.display());
+            self.blocked.push((receipt.id, why));
+            return Ok(());
+        }
+        self.check((dir, name), change, found);
+        match (&entry, change.before) {
+            (VirtualEntry::Dir(existing), Node::Dir { .. }) => {
+                self.tree.dirs[*existing].node = Some(change.before.clone());
+            }
+            (_, Node::Dir { .. }) => self.tree.create(dir, name, change.before.clone()),
+            (_, before) => {
+                self.remove(dir, name, &entry)?;
+                self.tree.set(dir, name, VirtualEntry::Leaf(before.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the state of an entry with the one that the call left.
+    fn check(&mut self, (dir, name): (DirIndex, &OsStr), change: &PathChange<'_>, found: Node) {
+        if change.allows(&found) {
+            if let (Some(then), Some(now)) = (change.after.linked(), found.linked()) {
+                self.same_files.entry(then).or_insert(now);
+            }
+            return;
+        }
+        let (path, expected) = (change.path.to_owned(), change.after.clone());
+        let conflict = UndoConflict { path, expected, found, blocks_move: false };
+        self.conflicts.entry((dir, name.to_owned())).or_insert(conflict);
+    }
+
+    fn finish(mut self) -> Result<UndoPlan, ToolError> {
+        self.translate_links();
+        let UndoDifference { restore, changed } = StepPlanner::new(self.tree).plan()?;
+        // A path that is as it was before needs no undo, whatever happened to it since.
+        let is_open = |place: &(DirIndex, OsString)| place.0 == usize::MAX || changed.contains(place);
+        let conflicts = self.conflicts.into_iter().filter(|(place, _)| is_open(place));
+        let mut conflicts: Vec<_> = conflicts.map(|(_, conflict)| conflict).collect();
+        conflicts.sort_by(|a, b| a.path.cmp(&b.path));
+        self.blocked.sort_by_key(|(id, _)| Reverse(*id));
+        Ok(UndoPlan { restore, conflicts, blocked: self.blocked })
+    }
+
+    /// Lets restored names belong to the file that has taken the place of theirs.
+    fn translate_links(&mut self) {
+        let current = |mut file: FileId| {
+            // Each file was replaced at most once per call that was undone.
+            for _ in 0..=self.same_files.len() {
+                match self.same_files.get(&file) {
+                    Some(next) if *next != file => file = *next,
+                    _ => break,
+                }
+            }
+            file
+        };
+        for dir in &mut self.tree.dirs {
+            for entry in dir.entries.values_mut() {
+                if let VirtualEntry::Leaf(Node::File(node)) = entry {
+                    node.linked = node.linked.map(&current);
+                }
+            }
+        }
+    }
 }

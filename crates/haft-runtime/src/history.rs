@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_files::{LocalFiles, Root};
-use haft_ledger::undo::{UndoPlan, UndoStep, plan};
+use haft_ledger::undo::{UndoPlan, plan};
 use haft_ledger::{Ledger, LedgerHandle, ReceiptQuery, WorkspaceView};
 use haft_tool::{
-    Cancel, ErrorKind, FileId, Files, Node, ReadOnlyRecord, Reads, Receipt, ReceiptState, Reversible, Scope,
-    ToolError,
+    Cancel, ErrorKind, FileId, Files, Node, OpenContent, ReadOnlyRecord, Reads, Receipt, ReceiptState,
+    RestoreStep, Reversible, Scope, StagedStep, ToolError,
 };
 
 use crate::undo::{UndoPreview, UndoTarget};
@@ -62,21 +62,22 @@ impl History {
         let ledger = self.ledger()?;
         let receipts = self.find(target)?;
         let files = self.files();
-        let UndoPlan { mut steps, conflicts, mut blocked } =
-            plan(&receipts, &mut |path| files.observe_recorded(path))?;
+        let UndoPlan { mut restore, conflicts, mut blocked } = plan(&receipts, &mut Observer(&files))?;
         let last = receipts.first().map_or(0, |receipt| receipt.id);
         let mut lost = BTreeSet::new();
-        for step in &steps {
-            if let UndoStep::Restore { path, to: Node::File(file), .. } = step
+        for change in &restore.changes {
+            if let Node::File(file) = &change.after
                 && !ledger.has(&file.hash)?
             {
-                lost.insert(path.clone());
+                lost.insert(file.hash.clone());
+                let why = format!("the previous bytes of {} were not kept", change.path.display());
+                blocked.push((last, why));
             }
         }
-        steps.retain(|step| !lost.contains(step.path()));
-        let why = |path: &PathBuf| format!("the previous bytes of {} were not kept", path.display());
-        blocked.extend(lost.iter().map(|path| (last, why(path))));
-        Ok(UndoPreview { receipts, steps, conflicts, blocked })
+        let is_lost = |node: &Node| node.as_file().is_some_and(|file| lost.contains(&file.hash));
+        restore.changes.retain(|change| !is_lost(&change.after));
+        restore.steps.retain(|step| !matches!(step, RestoreStep::Set { to, .. } if is_lost(to)));
+        Ok(UndoPreview { receipts, restore, conflicts, blocked })
     }
 
     fn find(&self, target: &UndoTarget) -> Result<Vec<Receipt>, ToolError> {
@@ -156,7 +157,10 @@ impl History {
 
     /// Marks calls whose process died as interrupted and removes the temporary files they left.
     pub(crate) fn recover(&self) -> Result<Vec<Receipt>, ToolError> {
-        let files = self.files();
+        // A restore that was interrupted is undone.
+        let scope = Arc::new(Scope { writes: true, blocked: Vec::new(), ..(*self.scope).clone() });
+        let roots = Arc::clone(&self.roots);
+        let files = LocalFiles::new(scope, roots, Arc::new(ReadOnlyRecord), Cancel::new());
         let mut recovered = Vec::new();
         for (receipt, temps) in self.ledger()?.recover(&mut Observer(&files))? {
             let ours: Vec<_> =
@@ -183,6 +187,19 @@ impl WorkspaceView for Observer<'_> {
 
     fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
         Ok(self.0.list(path)?.into_iter().map(|entry| entry.name).collect())
+    }
+
+    fn undo_restore(
+        &mut self,
+        steps: &[StagedStep],
+        made: Option<usize>,
+        content: &OpenContent<'_>,
+    ) -> Result<(), ToolError> {
+        if let Some(made) = made {
+            self.0.roll_back(&steps[..made.min(steps.len())], content)?;
+        }
+        haft_files::remove_stages(steps);
+        Ok(())
     }
 
     fn find_links(&mut self, files: HashSet<FileId>, except: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use haft_ledger::Ledger;
-use haft_ledger::undo::{UndoConflict, UndoStep};
-use haft_tool::{Call, ErrorKind, Node, Receipt, Tool, ToolError, json, now_ms};
+use haft_ledger::undo::UndoConflict;
+use haft_tool::{Call, ErrorKind, Node, Receipt, RestorePlan, Tool, ToolError, json, now_ms};
 
 use crate::Runtime;
 use crate::call::{CallOptions, CallResult, StartedCall};
@@ -32,8 +32,8 @@ pub enum UndoTarget {
 pub struct UndoPreview {
     /// The calls that would be undone, newest first.
     pub receipts: Vec<Receipt>,
-    /// What would be restored, in this order, paths in conflict included.
-    pub steps: Vec<UndoStep>,
+    /// What would be restored, paths in conflict included.
+    pub restore: RestorePlan,
     /// Paths that are no longer as the calls left them.
     pub conflicts: Vec<UndoConflict>,
     /// Calls whose changes are not known, and why.

@@ -8,9 +8,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use haft_ledger::undo::UndoStep;
 use haft_tool::prelude::*;
-use haft_tool::{ErrorKind, Restore};
+use haft_tool::{ErrorKind, RestorePlan, RestoreStep};
 
 use crate::history::History;
 use crate::undo::{UndoPreview, UndoTarget};
@@ -49,14 +48,14 @@ impl Tool for UndoCalls {
     const NAME: &'static str = "Undo";
     const EFFECTS: &'static [EffectKind] = EFFECTS;
     type Input = UndoInput;
-    type Plan = Vec<UndoStep>;
+    type Plan = RestorePlan;
 
-    fn plan(&self, _input: UndoInput, _at: &Planning) -> Result<Planned<Vec<UndoStep>>, ToolError> {
+    fn plan(&self, _input: UndoInput, _at: &Planning) -> Result<Planned<RestorePlan>, ToolError> {
         planned(&self.history, self.preview.clone())
     }
 
-    fn perform(&self, steps: Vec<UndoStep>, world: &dyn World) -> Result<Output, ToolError> {
-        restore(&self.history, &steps, world)
+    fn perform(&self, plan: RestorePlan, world: &dyn World) -> Result<Output, ToolError> {
+        restore(&self.history, &plan, world)
     }
 }
 
@@ -77,9 +76,9 @@ impl Tool for HaftUndo {
     const NAME: &'static str = "haft_undo";
     const EFFECTS: &'static [EffectKind] = EFFECTS;
     type Input = HaftUndoInput;
-    type Plan = Vec<UndoStep>;
+    type Plan = RestorePlan;
 
-    fn plan(&self, input: HaftUndoInput, at: &Planning) -> Result<Planned<Vec<UndoStep>>, ToolError> {
+    fn plan(&self, input: HaftUndoInput, at: &Planning) -> Result<Planned<RestorePlan>, ToolError> {
         let target = match input.call {
             None => UndoTarget::LastOfSession(self.history.session()?.to_owned()),
             Some(id) if self.history.ledger()?.receipt(id)?.workspace == at.workspace => UndoTarget::Call(id),
@@ -89,33 +88,26 @@ impl Tool for HaftUndo {
             }
         };
         let preview = self.history.preview(&target)?;
-        if let ([], Some((id, why))) = (preview.steps.as_slice(), preview.blocked.first()) {
+        if let ([], Some((id, why))) = (preview.restore.steps.as_slice(), preview.blocked.first()) {
             return Err(ToolError::failed(format!("call {id} cannot be undone: {why}")));
         }
         preview.check(false)?;
         planned(&self.history, preview)
     }
 
-    fn perform(&self, steps: Vec<UndoStep>, world: &dyn World) -> Result<Output, ToolError> {
-        restore(&self.history, &steps, world)
+    fn perform(&self, plan: RestorePlan, world: &dyn World) -> Result<Output, ToolError> {
+        restore(&self.history, &plan, world)
     }
 }
 
 /// The steps of an undo, with the calls that it undoes and the paths that it writes as effects.
-fn planned(history: &History, preview: UndoPreview) -> Result<Planned<Vec<UndoStep>>, ToolError> {
-    let (session, steps) = (history.session()?, preview.steps);
+fn planned(history: &History, preview: UndoPreview) -> Result<Planned<RestorePlan>, ToolError> {
+    let (session, plan) = (history.session()?, preview.restore);
     let undone = preview
         .receipts
         .iter()
         .map(|receipt| Effect::Undo { call: receipt.id, own_session: receipt.session == session });
-    let paths: BTreeSet<&Path> = steps
-        .iter()
-        .flat_map(|step| match step {
-            UndoStep::Restore { path, .. } => [Some(path.as_path()), None],
-            UndoStep::MoveBack { from, to } => [Some(from.as_path()), Some(to.as_path())],
-        })
-        .flatten()
-        .collect();
+    let paths: BTreeSet<&Path> = plan.steps.iter().map(RestoreStep::path).collect();
     let many = paths.len() > MAX_PATH_EFFECTS;
     let is_ordinary = |path: &Path| path.starts_with(history.workspace()) && !history.is_guarded(path);
     let (ordinary, single): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| many && is_ordinary(path));
@@ -125,27 +117,13 @@ fn planned(history: &History, preview: UndoPreview) -> Result<Planned<Vec<UndoSt
         _ => Effect::Write { path: path.to_owned() },
     });
     let effects: Vec<Effect> = undone.chain(written).collect();
-    Ok(Planned::new(effects, steps))
+    Ok(Planned::new(effects, plan))
 }
 
-fn restore(history: &History, steps: &[UndoStep], world: &dyn World) -> Result<Output, ToolError> {
-    let (files, ledger) = (world.files(), history.ledger()?);
-    for group in steps.chunk_by(|a, b| matches!((a, b), (UndoStep::Restore { .. }, UndoStep::Restore { .. })))
-    {
-        if let [UndoStep::MoveBack { from, to }] = group {
-            files.restore_move(from, to)?;
-            continue;
-        }
-        let restores: Vec<_> = group
-            .iter()
-            .filter_map(|step| match step {
-                UndoStep::Restore { path, expect, to } => Some(Restore { path, expect, to }),
-                UndoStep::MoveBack { .. } => None,
-            })
-            .collect();
-        files.restore(&restores, &|file| ledger.open_blob(&file.hash))?;
-    }
-    let count = steps.len();
+fn restore(history: &History, plan: &RestorePlan, world: &dyn World) -> Result<Output, ToolError> {
+    let ledger = history.ledger()?;
+    world.files().restore(plan, &|file| ledger.open_blob(&file.hash))?;
+    let count = plan.changes.len();
     let text = if count == 1 { "Restored 1 path".to_owned() } else { format!("Restored {count} paths") };
     Ok(Output::text(text).with_structured(json!({"paths": count})))
 }

@@ -13,7 +13,7 @@ pub type FileId = (u64, u64);
 /// A regular file's state, apart from its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileNode {
-    /// The hash of its bytes.
+    /// The hash of its bytes; empty if they cannot be read without a change of its mode.
     pub hash: Hash,
     /// Its size in bytes.
     pub size: u64,
@@ -75,6 +75,12 @@ impl Node {
         }
     }
 
+    /// Whether this is a file whose bytes were not read, and that is `other` as far as is known.
+    pub fn may_be(&self, other: &Self) -> bool {
+        let mut files = self.as_file().into_iter().zip(other.as_file());
+        files.any(|(a, b)| a.hash.is_empty() && a.size == b.size && a.mode == b.mode)
+    }
+
     /// The same, owner and attributes included.
     pub fn fully_same_as(&self, other: &Self) -> bool {
         let mut files = self.as_file().into_iter().zip(other.as_file());
@@ -96,15 +102,16 @@ impl Node {
 /// One path's state before and after a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// The absolute path.
+    /// The absolute path: before the call if something was there, else after it. The two differ where a directory above it was
+    /// moved.
     #[serde(with = "crate::path_text")]
     pub path: PathBuf,
     /// Its state before the call.
     pub before: Node,
     /// Its state after the call.
     pub after: Node,
-    /// Where the directory at this path was moved to, with everything in it. Earlier changes in the list use the paths before
-    /// the move, later ones the paths after it.
+    /// Where the directory at this path was moved to, with everything in it. All moves of a call are one step: each leads
+    /// from the path before the call to the path after it.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::path_text::optional")]
     pub moved_to: Option<PathBuf>,
 }

@@ -6,7 +6,9 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::{FileNode, Node, ToolError};
+use serde::{Deserialize, Serialize};
+
+use crate::{Change, FileNode, Node, ToolError};
 
 /// The type of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,15 +98,65 @@ pub type FileVisitor<'a> = Box<dyn FnMut(&dyn WalkedFile) -> ControlFlow<()> + S
 /// Returns the new content for the old one (`None`: there is no file yet). Called again if the file changed meanwhile.
 pub type EditFn<'a> = dyn FnMut(Option<&[u8]>) -> Result<Vec<u8>, ToolError> + 'a;
 
-/// A path to be restored to an earlier state.
-#[derive(Debug, Clone)]
-pub struct Restore<'a> {
-    /// The absolute path.
-    pub path: &'a Path,
-    /// The state it must have now; any other is a conflict.
-    pub expect: &'a Node,
-    /// The state to restore.
-    pub to: &'a Node,
+/// One step of a restore. Its paths are those that hold when the steps before it have been performed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RestoreStep {
+    /// Changes what is at a path.
+    Set {
+        /// The absolute path.
+        #[serde(with = "crate::path_text")]
+        path: PathBuf,
+        /// The state it must have; any other is a conflict.
+        expect: Node,
+        /// The state to restore.
+        to: Node,
+    },
+    /// Moves a directory with everything in it out of the way, until `MoveIn` brings it to its new path.
+    MoveOut {
+        /// Its path.
+        #[serde(with = "crate::path_text")]
+        from: PathBuf,
+    },
+    /// Moves a directory in that `MoveOut` moved away.
+    MoveIn {
+        /// The path of the `MoveOut`.
+        #[serde(with = "crate::path_text")]
+        from: PathBuf,
+        /// The new path, at which nothing is.
+        #[serde(with = "crate::path_text")]
+        to: PathBuf,
+    },
+}
+
+impl RestoreStep {
+    /// The path that is restored.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Set { path, .. } => path,
+            Self::MoveOut { from } => from,
+            Self::MoveIn { to, .. } => to,
+        }
+    }
+}
+
+/// A step, and the path at which what it brings or takes away is kept until the restore has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagedStep {
+    /// The step.
+    pub step: RestoreStep,
+    /// The path, in a directory of Haft's own.
+    #[serde(with = "crate::path_text")]
+    pub slot: PathBuf,
+}
+
+/// A restore, which is performed as a whole or not at all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RestorePlan {
+    /// The steps, in order.
+    pub steps: Vec<RestoreStep>,
+    /// The changes that all steps together make, for the receipt.
+    pub changes: Vec<Change>,
 }
 
 /// Opens the stored content of a file that is restored.
@@ -137,9 +189,7 @@ pub trait Files: Send + Sync {
     ) -> Result<(), ToolError>;
     /// The state of `path` itself, links not followed, with the hash of its content.
     fn observe(&self, path: &Path) -> Result<Node, ToolError>;
-    /// Restores paths to earlier states, in this order and recorded; `content` opens the stored content of a file, which is
-    /// checked against its hash. Each file is the old or the new one at every moment.
-    fn restore(&self, restores: &[Restore<'_>], content: &OpenContent<'_>) -> Result<(), ToolError>;
-    /// Moves a directory with everything in it back to its earlier path, recorded; that path must be free.
-    fn restore_move(&self, from: &Path, to: &Path) -> Result<(), ToolError>;
+    /// Restores paths to earlier states, recorded; `content` opens the stored content of a file, which is checked against its
+    /// hash. If a step fails, what was done before it is undone.
+    fn restore(&self, plan: &RestorePlan, content: &OpenContent<'_>) -> Result<(), ToolError>;
 }

@@ -10,8 +10,10 @@ mod call;
 mod cancel;
 mod change;
 mod close;
+mod command_changes;
 mod configuration;
 mod dialect;
+mod directory_tracker;
 mod effect;
 mod error;
 mod error_form;
@@ -42,15 +44,17 @@ pub use call::{Arguments, Call};
 pub use cancel::{Cancel, CancelGuard};
 pub use change::{Change, FileId, FileNode, Hash, Node, Reversible};
 pub use close::close_names;
+pub use command_changes::{CommandChanges, CommandView, DirectoryEvent, PathState};
 pub use configuration::{Configuration, Setting};
 pub use dialect::Dialect;
+pub use directory_tracker::DirectoryTracker;
 pub use effect::{Effect, EffectKind, SideEffect};
 pub use error::{ErrorKind, ToolError};
 pub use error_form::ErrorForm;
 pub use execution::{Execution, Outcome, Progress, now_ms};
 pub use files::{
-    DirEntry, EditFn, FileKind, FileVisitor, Files, OpenContent, OpenFile, Restore, WalkRequest, WalkedFile,
-    Written,
+    DirEntry, EditFn, FileKind, FileVisitor, Files, OpenContent, OpenFile, RestorePlan, RestoreStep,
+    StagedStep, WalkRequest, WalkedFile, Written,
 };
 pub use host::{
     AgentReport, AgentRequest, AnswerOption, Host, Message, ModelRequest, ModelRole, NoHost, PlanReady,

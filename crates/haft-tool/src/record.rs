@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{Change, Denial, ErrorKind, Exit, Finished, Node, ReceiptState, ToolError};
+use crate::{
+    Change, Denial, DirectoryEvent, ErrorKind, Exit, Finished, Node, ReceiptState, StagedStep, ToolError,
+};
 
 /// The bytes of a file, on their way into the ledger.
 pub enum FileContent<'a> {
@@ -102,14 +104,29 @@ pub trait Record: Send + Sync {
     /// Survives the death of Haft, not a power failure: it costs one write into the page cache.
     fn witness(&self, path: &Path, node: &Node, content: FileContent<'_>) -> Result<(), ToolError>;
 
-    /// Stores that an existing directory is about to be moved with everything in it. Without this, recovery could not
-    /// tell moved files from new ones.
-    fn witness_move(&self, from: &Path, to: &Path) -> Result<(), ToolError>;
+    /// Stores what a command is about to do to a directory. Without this, recovery could not tell moved files from new
+    /// ones.
+    fn witness_directory(&self, event: DirectoryEvent<'_>) -> Result<(), ToolError>;
 
-    /// Withdraws the last `witness_move`: the kernel refused it.
-    fn cancel_move(&self) -> Result<(), ToolError>;
+    /// Withdraws the last `witness_directory`: the kernel refused it.
+    fn cancel_directory(&self) -> Result<(), ToolError>;
 
-    /// Reports the witnessed changes of a command, in order, when all its processes are gone. Of the states stored by
+    /// Stores the steps of a restore before the first of them, so that recovery can undo those that were made.
+    fn begin_restore(&self, _steps: &[StagedStep]) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    /// Stores that this many steps of the restore have been made, or are about to be: the last one may not have been made.
+    fn restore_step(&self, _made: usize) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    /// Stores that all steps of the restore have been made, before what they replaced is removed.
+    fn end_restore(&self) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    /// Reports the witnessed changes of a command when all its processes are gone. Of the states stored by
     /// `witness`, only those that these changes need are kept.
     fn witnessed(&self, changes: Vec<Change>);
 
@@ -166,11 +183,11 @@ impl Record for ReadOnlyRecord {
         Err(Self::refuse())
     }
 
-    fn witness_move(&self, _from: &Path, _to: &Path) -> Result<(), ToolError> {
+    fn witness_directory(&self, _event: DirectoryEvent<'_>) -> Result<(), ToolError> {
         Err(Self::refuse())
     }
 
-    fn cancel_move(&self) -> Result<(), ToolError> {
+    fn cancel_directory(&self) -> Result<(), ToolError> {
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use haft_files::read_named;
-use haft_ledger::undo::{UndoConflict, UndoStep};
+use haft_ledger::undo::UndoConflict;
 use haft_ledger::{Ledger, ReceiptQuery};
 use haft_runtime::{CallOptions, Runtime, UndoPreview, UndoTarget};
 use haft_tool::{Cancel, Node, ReceiptState, Reversible, ToolError};
@@ -42,7 +42,7 @@ pub(super) fn redo(args: &args::RedoArgs) -> CommandResult {
 fn apply(runtime: &Runtime, target: &UndoTarget, how: &UndoFlags, word: &str) -> CommandResult {
     runtime.recover()?;
     let preview = runtime.undo_preview(target)?;
-    if !preview.blocked.is_empty() && preview.steps.is_empty() {
+    if !preview.blocked.is_empty() && preview.restore.changes.is_empty() {
         let (id, why) = &preview.blocked[0];
         screen::error(&format!("call {id} cannot be undone: {why}"));
         return Ok(CliExit::Failed);
@@ -55,7 +55,7 @@ fn apply(runtime: &Runtime, target: &UndoTarget, how: &UndoFlags, word: &str) ->
         screen::error("files have changed since, so nothing was undone. To overwrite them: --force");
         return Ok(CliExit::Failed);
     }
-    if preview.steps.is_empty() {
+    if preview.restore.changes.is_empty() {
         screen::note("nothing to do: everything is already as it was before");
         return Ok(CliExit::Done);
     }
@@ -120,34 +120,32 @@ fn show(runtime: &Runtime, preview: &UndoPreview, force: bool) -> Result<(), Too
     };
     let conflicts: HashMap<&Path, &UndoConflict> =
         preview.conflicts.iter().map(|conflict| (conflict.path.as_path(), conflict)).collect();
-    let many = preview.steps.len() > MAX_LISTED_FILES;
-    for step in &preview.steps {
-        if let Some(conflict) = conflicts.get(step.path()) {
+    let changes = &preview.restore.changes;
+    let many = changes.len() > MAX_LISTED_FILES;
+    for change in changes {
+        if let Some(conflict) = conflicts.get(&*change.path) {
             let mark = if force { styled(NOTE, "overwrites") } else { styled(BAD, "conflict") };
             let (left, found) = (conflict.expected.noun(), conflict.found.noun());
-            let place = if many { format!("{}: ", named(step.path())) } else { String::new() };
+            let place = if many { format!("{}: ", named(&change.path)) } else { String::new() };
             screen::out(&format!(
                 "{mark}: {place}changed since the call (it left {left}, now there is {found})\n"
             ));
         }
-        match step {
-            UndoStep::MoveBack { from, to } => {
-                let (from, to) = (styled(NAME, &named(from)), styled(NAME, &named(to)));
+        match &change.moved_to {
+            Some(to) => {
+                let (from, to) = (styled(NAME, &named(&change.path)), styled(NAME, &named(to)));
                 screen::out(&format!("{} {from} to {to}\n", styled(NOTE, "move back")));
             }
-            UndoStep::Restore { .. } if many => {}
-            UndoStep::Restore { path, expect, to } => screen::out(&one(path, expect, to)?),
+            None if many => {}
+            None => screen::out(&one(&change.path, &change.before, &change.after)?),
         }
     }
     if many {
-        let changes = preview.steps.iter().filter_map(|step| match step {
-            UndoStep::Restore { path, expect, to } => {
-                let path = path.strip_prefix(runtime.workspace()).unwrap_or(path);
-                Some((path, ChangeKind::between(expect, to)))
-            }
-            UndoStep::MoveBack { .. } => None,
+        let listed = changes.iter().filter(|change| change.moved_to.is_none()).map(|change| {
+            let path = change.path.strip_prefix(runtime.workspace()).unwrap_or(&change.path);
+            (path, ChangeKind::between(&change.before, &change.after))
         });
-        screen::out(&summary(changes));
+        screen::out(&summary(listed));
     }
     for (id, why) in &preview.blocked {
         screen::note(&format!("{}: call {id} cannot be undone: {why}", styled(NOTE, "note")));

@@ -37,6 +37,15 @@ pub(crate) fn open_beneath(
     }
 }
 
+/// Opens the directory at a relative path, with no link on the way.
+pub(crate) fn open_without_links(dir: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
+    let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    match rustix::fs::openat2(&dir, path, DIR_HANDLE_FLAGS, Mode::empty(), within) {
+        Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => super::walk_without_links(dir.as_fd(), path),
+        opened => opened,
+    }
+}
+
 /// Which mechanism keeps paths below their root.
 pub fn containment() -> &'static str {
     match rustix::fs::openat2(rustix::fs::CWD, ".", METADATA_FLAGS, Mode::empty(), ResolveFlags::BENEATH) {
@@ -67,11 +76,6 @@ pub(crate) fn set_mode(fd: impl AsFd, mode: Mode) -> Result<(), Errno> {
 /// Makes everything on the file system of `fd` durable.
 pub(crate) fn sync_filesystem(fd: impl AsFd) -> Result<(), Errno> {
     rustix::fs::syncfs(fd)
-}
-
-/// Whether the handle can be synced; an `O_PATH` handle cannot.
-pub(crate) fn can_sync(fd: impl AsFd) -> bool {
-    rustix::fs::fcntl_getfl(fd).is_ok_and(|flags| !flags.contains(OFlags::PATH))
 }
 
 /// Calls `f` with name, inode and type of each entry of the directory.

@@ -29,6 +29,11 @@ pub(crate) fn open_beneath(
     None
 }
 
+/// Opens the directory at a relative path, with no link on the way.
+pub(crate) fn open_without_links(dir: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
+    super::walk_without_links(dir.as_fd(), path)
+}
+
 /// Which mechanism keeps paths below their root.
 pub fn containment() -> &'static str {
     "a walk with O_NOFOLLOW"
@@ -53,11 +58,6 @@ pub(crate) fn set_mode(fd: impl AsFd, mode: Mode) -> Result<(), Errno> {
 /// Syncs only `fd`: see [`HAS_FILESYSTEM_SYNC`].
 pub(crate) fn sync_filesystem(fd: impl AsFd) -> Result<(), Errno> {
     rustix::fs::fsync(fd)
-}
-
-/// Whether the handle can be synced.
-pub(crate) fn can_sync(_fd: impl AsFd) -> bool {
-    true
 }
 
 /// Calls `f` with name, inode and type of each entry of the directory.

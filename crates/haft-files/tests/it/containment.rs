@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use haft_tool::{ErrorKind, FileKind, Files, Node, Restore, ToolError, WalkRequest};
+use haft_tool::{ErrorKind, FileKind, Files, Node, ToolError, WalkRequest};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::fixture::{
-    Fixture, SECRET, is_temporary, kind, read, restore_one, with_and_without_openat2, write,
+    Fixture, Restore, SECRET, is_temporary, kind, read, restore_one, with_and_without_openat2, write,
 };
 
 /// Asserts that no operation gets through `path`, and that nothing changed outside.

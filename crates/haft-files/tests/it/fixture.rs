@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use haft_files::{LocalFiles, Root, containment};
 use haft_tool::{
-    Cancel, Change, ErrorKind, FileContent, Files, Intent, Node, Reads, Record, Restore, Scope, ToolError,
-    Written,
+    Cancel, Change, ErrorKind, FileContent, Files, Intent, Node, Reads, Record, RestorePlan, RestoreStep,
+    Scope, ToolError, Written,
 };
 use tempfile::TempDir;
 
@@ -66,11 +66,11 @@ impl Record for RecordLog {
         Ok(())
     }
 
-    fn witness_move(&self, _from: &Path, _to: &Path) -> Result<(), ToolError> {
+    fn witness_directory(&self, _event: haft_tool::DirectoryEvent<'_>) -> Result<(), ToolError> {
         Ok(())
     }
 
-    fn cancel_move(&self) -> Result<(), ToolError> {
+    fn cancel_directory(&self) -> Result<(), ToolError> {
         Ok(())
     }
 
@@ -98,12 +98,35 @@ fn bytes_of(content: &mut FileContent<'_>) -> Option<Vec<u8>> {
 /// The content of every file that a test restores.
 pub(crate) const BYTES: &[u8] = b"the bytes";
 
+/// A path to be restored to an earlier state.
+#[derive(Clone)]
+pub(crate) struct Restore<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) expect: &'a Node,
+    pub(crate) to: &'a Node,
+}
+
+/// The plan that restores these paths, in this order.
+pub(crate) fn plan_of(restores: &[Restore<'_>]) -> RestorePlan {
+    let step = |Restore { path, expect, to }: &Restore<'_>| RestoreStep::Set {
+        path: path.to_path_buf(),
+        expect: (*expect).clone(),
+        to: (*to).clone(),
+    };
+    let change = |Restore { path, expect, to }: &Restore<'_>| {
+        Change::new(path.to_path_buf(), (*expect).clone(), (*to).clone())
+    };
+    let is_change = |restore: &&Restore<'_>| *restore.expect != Node::Absent || *restore.to != Node::Absent;
+    let changes = restores.iter().filter(is_change).map(change).collect();
+    RestorePlan { steps: restores.iter().map(step).collect(), changes }
+}
+
 pub(crate) fn restore_one(files: &dyn Files, restore: &Restore<'_>) -> Result<(), ToolError> {
     restore_all(files, std::slice::from_ref(restore))
 }
 
 pub(crate) fn restore_all(files: &dyn Files, restores: &[Restore<'_>]) -> Result<(), ToolError> {
-    files.restore(restores, &|_| Ok(Box::new(BYTES)))
+    files.restore(&plan_of(restores), &|_| Ok(Box::new(BYTES)))
 }
 
 /// A workspace `ws`, a second root `second`, and `out`, which is neither.

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use haft_tool::{ErrorKind, Files, Node, Reads, Restore, WalkRequest};
+use haft_tool::{ErrorKind, Files, Node, Reads, WalkRequest};
 
-use crate::fixture::{Fixture, SECRET, kind, read, restore_one, with_and_without_openat2, write};
+use crate::fixture::{Fixture, Restore, SECRET, kind, read, restore_one, with_and_without_openat2, write};
 
 fn assert_denied(fixture: &Fixture, path: &Path) {
     let files = fixture.files();

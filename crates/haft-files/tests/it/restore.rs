@@ -4,10 +4,11 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 
-use haft_tool::{ErrorKind, FileNode, Files, Node, Restore};
+use haft_tool::{ErrorKind, FileNode, Files, Node};
 
 use crate::fixture::{
-    BYTES, Fixture, RecordEvent, SECRET, kind, mode, observed, restore_all, restore_one, set_mode,
+    BYTES, Fixture, RecordEvent, Restore, SECRET, kind, mode, observed, plan_of, restore_all, restore_one,
+    set_mode,
 };
 
 fn file(bytes: &[u8], mode: u32) -> Node {
@@ -79,6 +80,10 @@ fn every_node_is_restored_over_every_other() {
             restore_one(&files, &Restore { path: &path, expect: &from, to: &to }).unwrap();
             assert_is(&path, &to);
             assert!(fixture.names("ws").len() <= 1, "{:?}", fixture.names("ws"));
+            if (&from, &to) == (&Node::Absent, &Node::Absent) {
+                assert_eq!(log.events(), [], "there is nothing to do");
+                continue;
+            }
             let events = log.events();
             let [RecordEvent::Intended { change, bytes }, RecordEvent::Changed(changed)] = events.as_slice()
             else {
@@ -132,7 +137,7 @@ fn directory_with_foreign_entries_is_a_conflict() {
             (fs::read(foreign).unwrap(), fixture.names("ws")),
             (b"theirs".to_vec(), vec!["dir".to_owned()])
         );
-        assert_eq!(log.events(), []);
+        assert_eq!(log.changes(), []);
     }
 }
 
@@ -209,14 +214,15 @@ fn late_link_does_not_redirect_chmod() {
     });
     let expect = observed(&files, &dir);
     let to = Node::Dir { mode: 0o777 };
-    assert!(restore_one(&files, &Restore { path: &dir, expect: &expect, to: &to }).is_err());
+    // The link comes after the directory's mode was set; setting that back must not follow it either.
+    let _ = restore_one(&files, &Restore { path: &dir, expect: &expect, to: &to });
     assert_eq!(mode(&fixture.path("out")), 0o700);
 }
 
 #[test]
 fn failed_record_restores_nothing() {
     for from in nodes() {
-        for to in nodes() {
+        for to in nodes().into_iter().filter(|to| *to != Node::Absent || from != Node::Absent) {
             let fixture = Fixture::new();
             let path = fixture.ws("path");
             set_up(&path, &from);
@@ -344,7 +350,7 @@ fn many_paths_are_recorded_in_few_batches() {
 }
 
 #[test]
-fn failed_batch_leaves_no_temporary_files() {
+fn failed_restore_is_undone() {
     let fixture = Fixture::new();
     let (a, b, c) = (fixture.ws("a"), fixture.ws("b"), fixture.ws("c"));
     let (files, log) = fixture.hooked({
@@ -357,9 +363,9 @@ fn failed_batch_leaves_no_temporary_files() {
     let to = file(BYTES, 0o600);
     let restores = [&a, &b, &c].map(|path| Restore { path, expect: &Node::Absent, to: &to });
     assert_eq!(kind(restore_all(&files, &restores)), Err(ErrorKind::Conflict));
-    assert_eq!(fixture.names("ws"), ["a", "b"]);
+    assert_eq!(fixture.names("ws"), ["b"], "all or nothing");
     assert_eq!(fs::read(&b).unwrap(), b"theirs");
-    assert_eq!(log.changes().len(), 1, "only the restored path is recorded");
+    assert_eq!(log.changes(), []);
 }
 
 #[test]
@@ -398,12 +404,12 @@ fn restored_zeros_are_holes_and_damaged_content_is_refused() {
     let to = file(&content, 0o600);
     let restore = [Restore { path: &path, expect: &Node::Absent, to: &to }];
     let files = fixture.files();
-    let damaged = files.restore(&restore, &|_| Ok(Box::new(BYTES)));
+    let damaged = files.restore(&plan_of(&restore), &|_| Ok(Box::new(BYTES)));
     assert_eq!((kind(damaged), fixture.names("ws").len()), (Err(ErrorKind::ExecutionFailed), 0));
     let open = |_: &FileNode| -> Result<Box<dyn std::io::Read + Send>, _> {
         Ok(Box::new(std::io::Cursor::new(content.clone())))
     };
-    files.restore(&restore, &open).unwrap();
+    files.restore(&plan_of(&restore), &open).unwrap();
     assert!(fs::read(&path).unwrap() == content);
     assert!(fs::metadata(&path).unwrap().blocks() * 512 < 1 << 20);
 }

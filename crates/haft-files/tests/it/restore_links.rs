@@ -4,9 +4,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use haft_tool::{ErrorKind, Files, Node, Restore};
+use haft_tool::{Change, ErrorKind, Files, Node, RestorePlan, RestoreStep, ToolError};
 
-use crate::fixture::{BYTES, Fixture, RecordEvent, kind, observed, restore_all, restore_one, set_mode};
+use crate::fixture::{
+    BYTES, Fixture, RecordEvent, Restore, kind, observed, restore_all, restore_one, set_mode,
+};
 
 #[test]
 fn hard_linked_file_is_restored_in_place() {
@@ -25,7 +27,7 @@ fn hard_linked_file_is_restored_in_place() {
         restore_all(&files, &restores).unwrap();
         assert_eq!((fs::read(&a).unwrap(), fs::read(&b).unwrap()), (BYTES.to_vec(), BYTES.to_vec()));
         assert!(observed(&files, &b) == before && observed(&files, &a) == before, "still one file");
-        assert_eq!((log.changes().len(), fixture.names("ws")), (1, vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!((log.changes().len(), fixture.names("ws")), (2, vec!["a".to_owned(), "b".to_owned()]));
         assert_eq!(fs::read_dir(fixture.ws("")).unwrap().count(), 2);
     }
 }
@@ -75,6 +77,14 @@ fn replaced_name_is_linked_again() {
     assert!(observed(&files, &a) == before, "one file again");
 }
 
+fn move_directory(files: &dyn Files, from: &Path, to: &Path) -> Result<(), ToolError> {
+    let node = files.observe(from).unwrap_or(Node::Absent);
+    let change = Change { moved_to: Some(to.to_owned()), ..Change::new(from, node, Node::Absent) };
+    let (from, to) = (from.to_owned(), to.to_owned());
+    let steps = vec![RestoreStep::MoveOut { from: from.clone() }, RestoreStep::MoveIn { from, to }];
+    files.restore(&RestorePlan { steps, changes: vec![change] }, &|_| Ok(Box::new(BYTES)))
+}
+
 #[test]
 fn directory_is_moved_back_and_recorded() {
     let fixture = Fixture::new();
@@ -82,7 +92,7 @@ fn directory_is_moved_back_and_recorded() {
     fs::create_dir(fixture.ws("old")).unwrap();
     let (from, to) = (fixture.ws("new/place"), fixture.ws("old/home"));
     let (files, log) = fixture.recorded();
-    files.restore_move(&from, &to).unwrap();
+    move_directory(&files, &from, &to).unwrap();
     assert_eq!(fs::read(fixture.ws("old/home/inside/file")).unwrap(), b"x");
     assert!(!from.exists());
     let events = log.events();
@@ -92,6 +102,7 @@ fn directory_is_moved_back_and_recorded() {
     };
     assert_eq!(change, changed);
     assert_eq!((&change.path, change.moved_to.as_ref()), (&from, Some(&to)));
+    assert_eq!(fixture.names("ws"), ["new", "old"], "nothing is left over");
 }
 
 #[test]
@@ -103,19 +114,18 @@ fn directory_is_not_moved_over_anything_or_outside() {
     let (files, log) = fixture.recorded();
     let here = fixture.ws("here");
     for to in ["taken", "empty", "gone/x"] {
-        assert_eq!(kind(files.restore_move(&here, &fixture.ws(to))), Err(ErrorKind::Conflict), "{to}");
+        assert_eq!(kind(move_directory(&files, &here, &fixture.ws(to))), Err(ErrorKind::Conflict), "{to}");
     }
     for from in ["taken", "nothing", "gone/x"] {
-        assert_eq!(
-            kind(files.restore_move(&fixture.ws(from), &fixture.ws("free"))),
-            Err(ErrorKind::Conflict),
-            "{from}"
-        );
+        let moved = move_directory(&files, &fixture.ws(from), &fixture.ws("free"));
+        assert_eq!(kind(moved), Err(ErrorKind::Conflict), "{from}");
     }
-    assert_eq!(kind(files.restore_move(&here, &fixture.path("out/x"))), Err(ErrorKind::InvalidPath));
-    assert_eq!(kind(files.restore_move(&fixture.path("out"), &fixture.ws("x"))), Err(ErrorKind::InvalidPath));
+    assert_eq!(kind(move_directory(&files, &here, &fixture.path("out/x"))), Err(ErrorKind::InvalidPath));
+    let moved = move_directory(&files, &fixture.path("out"), &fixture.ws("x"));
+    assert_eq!(kind(moved), Err(ErrorKind::InvalidPath));
     fixture.link(fixture.path("out"), "ws/link");
-    assert_eq!(kind(files.restore_move(&here, &fixture.ws("link/x"))), Err(ErrorKind::InvalidPath));
+    assert_eq!(kind(move_directory(&files, &here, &fixture.ws("link/x"))), Err(ErrorKind::InvalidPath));
     assert_eq!((log.changes(), here.join("file").exists()), (Vec::new(), true));
+    assert_eq!(fixture.names("ws"), ["empty", "here", "link", "taken"]);
     fixture.assert_outside_untouched();
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use haft_ledger::{CallRecord, Ledger, LedgerHandle, NewSession, WorkspaceView};
 use haft_tool::{
-    CallEnd, Change, FileContent, FileId, FileNode, Intent, Node, Receipt, ReceiptState, Record, ToolError,
-    json, now_ms,
+    CallEnd, Change, FileContent, FileId, FileNode, Intent, Node, OpenContent, Receipt, ReceiptState, Record,
+    StagedStep, ToolError, json, now_ms,
 };
 use tempfile::TempDir;
 
@@ -149,6 +149,15 @@ impl WorkspaceView for EmptyView {
 
     fn entry_names(&mut self, _path: &Path) -> Result<Vec<OsString>, ToolError> {
         Ok(Vec::new())
+    }
+
+    fn undo_restore(
+        &mut self,
+        _steps: &[StagedStep],
+        _made: Option<usize>,
+        _content: &OpenContent<'_>,
+    ) -> Result<(), ToolError> {
+        Ok(())
     }
 
     fn find_links(&mut self, _files: HashSet<FileId>, _except: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {

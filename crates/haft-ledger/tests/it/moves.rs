@@ -1,53 +1,65 @@
 //! Undo of calls that moved directories, checked against a model of a file tree and of the witness.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use haft_ledger::WorkspaceView;
-use haft_ledger::undo::UndoStep;
-use haft_tool::{Change, FileContent, FileId, Node, Receipt, ReceiptState, Record, ToolError};
+use haft_tool::{
+    Change, CommandChanges, CommandView, DirectoryEvent, FileContent, Node, PathState, Receipt, ReceiptState,
+    Record, RestoreStep, ToolError,
+};
 use proptest::prelude::*;
 
 use crate::fixture::{Fixture, blank_receipt, file};
-use crate::undo::{Operation, Tree, applied, at, name, operation, perform, planned};
+use crate::undo::{Model, Operation, Tree, applied, at, name, operation, perform, planned};
 
 const DIR: Node = Node::Dir { mode: 0o755 };
 
-/// The witness of one call: the state of each path before its first change, compared at every move.
+/// The witness of one call.
 #[derive(Default)]
 struct Witness {
-    touched: BTreeMap<PathBuf, Node>,
-    changes: Vec<Change>,
+    command: CommandChanges,
+}
+
+/// What a call left.
+struct After<'a>(&'a Tree);
+
+impl CommandView for After<'_> {
+    fn observe(&mut self, path: &Path) -> Result<PathState, ToolError> {
+        Ok(PathState { node: at(self.0, path), file: None })
+    }
+
+    fn visit_new(&mut self, path: &Path, visit: &mut dyn FnMut(PathBuf, Node) -> bool) {
+        let mut left_out: Vec<&PathBuf> = Vec::new();
+        for (below, node) in self.0.iter().filter(|(below, _)| *below != path && below.starts_with(path)) {
+            let is_left_out = left_out.iter().any(|out| below.starts_with(out));
+            if !is_left_out && !visit(below.clone(), node.clone()) {
+                left_out.push(below);
+            }
+        }
+    }
 }
 
 impl Witness {
-    fn is_new(&self, path: &Path) -> bool {
-        path.ancestors().skip(1).any(|above| self.touched.get(above) == Some(&Node::Absent))
-    }
-
-    /// Records the state of a path, except below a directory that the call created.
+    /// Stores the state of a path.
     fn touch(&mut self, tree: &Tree, path: &Path, record: Option<&dyn Record>) {
-        if self.is_new(path) || self.touched.contains_key(path) {
-            return;
-        }
-        self.touched.insert(path.to_owned(), at(tree, path));
+        let Some(key) = self.command.unstored(path) else { return };
+        let node = at(tree, path);
         if let Some(record) = record {
-            record.witness(path, &at(tree, path), FileContent::None).unwrap();
+            record.witness(&key, &node, FileContent::None).unwrap();
         }
+        self.command.store(key, PathState { node, file: None });
     }
 
-    fn seal(&mut self, tree: &Tree) {
-        for (path, before) in std::mem::take(&mut self.touched) {
-            let after = at(tree, &path);
-            if before == Node::Absent && matches!(after, Node::Dir { .. }) {
-                let inside = tree.iter().filter(|(below, _)| **below != path && below.starts_with(&path));
-                self.changes.extend(inside.map(|(path, node)| Change::new(path, Node::Absent, node.clone())));
-            }
-            if before != after {
-                self.changes.push(Change::new(path, before, after));
-            }
+    fn event(&mut self, event: DirectoryEvent<'_>, record: Option<&dyn Record>) {
+        if let Some(record) = record {
+            record.witness_directory(event).unwrap();
         }
+        self.command.apply(event);
+    }
+
+    fn changes(&self, tree: &Tree) -> Vec<Change> {
+        let (changes, unreadable) = self.command.compare(&mut After(tree));
+        assert!(unreadable.is_empty());
+        changes
     }
 
     /// Applies an operation as a program would, one system call after the other.
@@ -57,28 +69,30 @@ impl Witness {
             return after;
         }
         if let Operation::Rename(from, to) = operation
-            && matches!(at(tree, &name(*from)), Node::Dir { .. })
+            && let node @ Node::Dir { .. } = &at(tree, &name(*from))
         {
             let (from, to) = (name(*from), name(*to));
-            let made_here = self.is_new(&from) || self.touched.get(&from) == Some(&Node::Absent);
-            if !made_here {
-                self.seal(tree);
-                if let Some(record) = record {
-                    record.witness_move(&from, &to).unwrap();
-                }
-                let moved =
-                    Change { moved_to: Some(to), ..Change::new(&from, at(tree, &from), Node::Absent) };
-                self.changes.push(moved);
-                return after;
+            if self.command.directories().is_new(&from) {
+                self.touch(tree, &from, record);
             }
+            self.touch(tree, &to, record);
+            self.event(DirectoryEvent::Moved { from: &from, to: &to, node }, record);
+            return after;
         }
         let mut paths: Vec<_> = tree.keys().chain(after.keys()).collect();
         paths.sort();
         paths.dedup();
-        // All are recorded before the operation.
-        let changed = |path: &&&PathBuf| at(tree, path) != at(&after, path);
-        for path in paths.iter().filter(changed) {
+        paths.retain(|path| at(tree, path) != at(&after, path));
+        let is_dir = |tree: &Tree, path: &Path| matches!(at(tree, path), Node::Dir { .. });
+        for path in &paths {
             self.touch(tree, path, record);
+        }
+        // Directories are removed after those in them.
+        for path in paths.iter().rev().filter(|path| is_dir(tree, path) && !is_dir(&after, path)) {
+            self.event(DirectoryEvent::Removed(path), record);
+        }
+        for path in paths.iter().filter(|path| is_dir(&after, path) && !is_dir(tree, path)) {
+            self.event(DirectoryEvent::Created(path), record);
         }
         after
     }
@@ -93,10 +107,9 @@ fn witnessed(operations: &[Vec<Operation>]) -> (Vec<Tree>, Vec<Receipt>) {
         for operation in operations {
             tree = witness.watch(&tree, operation, None);
         }
-        witness.seal(&tree);
         let mut receipt = blank_receipt();
         receipt.id = id;
-        receipt.changes = witness.changes;
+        receipt.changes = witness.changes(&tree);
         receipts.push(receipt);
         trees.push(tree);
     }
@@ -112,29 +125,12 @@ fn open_operation() -> impl Strategy<Value = Operation> {
     })
 }
 
-struct Model<'a>(&'a Tree);
-
-impl WorkspaceView for Model<'_> {
-    fn observe(&mut self, path: &Path) -> Result<Node, ToolError> {
-        Ok(at(self.0, path))
-    }
-
-    fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
-        let below = self.0.keys().filter(|below| below.parent() == Some(path));
-        Ok(below.filter_map(|below| Some(below.file_name()?.to_owned())).collect())
-    }
-
-    fn find_links(&mut self, _files: HashSet<FileId>, _except: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
-        HashMap::new()
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 
     #[test]
     fn undo_of_calls_that_moved_directories_restores_the_tree_before_them(
-        operations in prop::collection::vec(prop::collection::vec(open_operation(), 1..8), 1..8),
+        operations in prop::collection::vec(prop::collection::vec(open_operation(), 1..30), 1..5),
         chosen in any::<prop::sample::Index>(),
     ) {
         let (trees, receipts) = witnessed(&operations);
@@ -143,8 +139,16 @@ proptest! {
             let plan = planned(&receipts[keep..], now);
             prop_assert!(plan.conflicts.is_empty(), "{:?}", plan.conflicts);
             let mut tree = now.clone();
-            plan.steps.iter().for_each(|step| perform(&mut tree, step));
+            perform(&mut tree, &plan.restore);
             prop_assert_eq!(&tree, &trees[keep]);
+            // The undo is a call, too.
+            let mut undo = blank_receipt();
+            undo.id = 100;
+            undo.changes = plan.restore.changes;
+            let redo = planned(std::slice::from_ref(&undo), &tree);
+            prop_assert!(redo.conflicts.is_empty(), "{:?}", redo.conflicts);
+            perform(&mut tree, &redo.restore);
+            prop_assert_eq!(&tree, now);
         }
     }
 
@@ -167,7 +171,7 @@ fn assert_recovered_and_undone(start: &[Operation], operations: &[Operation]) {
     let plan = planned(&[receipt], &now);
     assert!(plan.conflicts.is_empty(), "{:?}", plan.conflicts);
     let mut tree = now.clone();
-    plan.steps.iter().for_each(|step| perform(&mut tree, step));
+    perform(&mut tree, &plan.restore);
     assert_eq!(&tree, &start);
     assert_eq!(fixture.spool_files(), 0);
 }
@@ -191,44 +195,58 @@ fn file_created_before_a_move_and_removed_after_it_is_recovered() {
     assert_recovered_and_undone(&[Operation::MakeDir(0, 0o755)], &operations);
 }
 
-/// A call that changed /w/a/f, moved /w/a to /w/b and changed /w/b/f again.
+/// A call that changed /w/a/f, moved /w/a to /w/b and made /w/a again.
 fn moved() -> (Receipt, Tree) {
     let mut receipt = blank_receipt();
     receipt.id = 1;
     receipt.changes = vec![
-        Change::new("/w/a/f", file(b"0"), file(b"1")),
+        Change::new("/w/a/f", file(b"0"), file(b"2")),
         Change { moved_to: Some("/w/b".into()), ..Change::new("/w/a", DIR, Node::Absent) },
-        Change::new("/w/b/f", file(b"1"), file(b"2")),
+        Change::new("/w/a", Node::Absent, DIR),
+        Change::new("/w/a/f", Node::Absent, file(b"other")),
     ];
-    let tree = Tree::from([("/w/b".into(), DIR), ("/w/b/f".into(), file(b"2"))]);
-    (receipt, tree)
+    let files = [("/w/b/f", b"2".as_slice()), ("/w/a/f", b"other")];
+    let files = files.map(|(path, bytes)| (path.into(), file(bytes)));
+    (receipt, Tree::from([("/w/b".into(), DIR), ("/w/a".into(), DIR)]).into_iter().chain(files).collect())
 }
 
 #[test]
-fn directory_is_moved_back_between_later_and_earlier_changes() {
+fn directory_is_moved_back_to_where_another_one_is_now() {
     let (receipt, tree) = moved();
     let plan = planned(std::slice::from_ref(&receipt), &tree);
-    let put = |path: &str, expect: &[u8], to: &[u8]| UndoStep::Restore {
-        path: path.into(),
-        expect: file(expect),
-        to: file(to),
-    };
-    let back = UndoStep::MoveBack { from: "/w/b".into(), to: "/w/a".into() };
-    assert_eq!(plan.steps, [put("/w/b/f", b"2", b"1"), back, put("/w/a/f", b"1", b"0")]);
     assert!(plan.conflicts.is_empty());
+    let out = RestoreStep::MoveOut { from: "/w/b".into() };
+    let back = RestoreStep::MoveIn { from: "/w/b".into(), to: "/w/a".into() };
+    assert!(plan.restore.steps.contains(&out) && plan.restore.steps.contains(&back));
+    let mut undone = tree.clone();
+    perform(&mut undone, &plan.restore);
+    let before = Tree::from([("/w/a".into(), DIR), ("/w/a/f".into(), file(b"0"))]);
+    assert_eq!(undone, before);
+    // The changes of an undo are recorded as those of any other call, and undone in the same way.
+    let mut undo = blank_receipt();
+    undo.id = 2;
+    undo.changes = plan.restore.changes;
+    let redo = planned(std::slice::from_ref(&undo), &undone);
+    assert!(redo.conflicts.is_empty(), "{:?}", redo.conflicts);
+    perform(&mut undone, &redo.restore);
+    assert_eq!(undone, tree);
 }
 
 #[test]
 fn directory_that_is_back_already_is_not_moved() {
     let (receipt, _) = moved();
-    let tree = Tree::from([("/w/a".into(), DIR), ("/w/a/f".into(), file(b"1"))]);
+    let tree = Tree::from([("/w/a".into(), DIR), ("/w/a/f".into(), file(b"0"))]);
+    let mut receipt = receipt;
+    receipt.changes.truncate(2);
     let plan = planned(std::slice::from_ref(&receipt), &tree);
-    assert!(plan.steps.iter().all(|step| matches!(step, UndoStep::Restore { .. })), "{:?}", plan.steps);
+    assert_eq!((plan.restore.steps, plan.conflicts), (Vec::new(), Vec::new()));
 }
 
 #[test]
 fn occupied_path_or_missing_directory_is_a_conflict_that_cannot_be_forced() {
-    let (receipt, mut tree) = moved();
+    let (mut receipt, mut tree) = moved();
+    receipt.changes.truncate(2);
+    tree.remove(Path::new("/w/a/f"));
     tree.insert("/w/a".into(), file(b"theirs"));
     let taken = planned(std::slice::from_ref(&receipt), &tree);
     let conflict = &taken.conflicts[0];
@@ -240,12 +258,14 @@ fn occupied_path_or_missing_directory_is_a_conflict_that_cannot_be_forced() {
 
 #[test]
 fn change_by_hand_between_two_calls_is_a_conflict_across_the_move() {
-    let (mut first, tree) = moved();
-    let mut second = first.clone();
+    let (mut first, mut tree) = moved();
+    first.changes.truncate(1);
+    tree.retain(|path, _| !path.starts_with("/w/a"));
+    let (mut second, _) = moved();
     second.id = 2;
-    second.changes = first.changes.split_off(1);
-    second.changes[1].before = file(b"by hand");
+    second.changes.truncate(2);
+    second.changes[0] = Change::new("/w/a/f", file(b"by hand"), file(b"2"));
     let plan = planned(&[second, first], &tree);
     assert_eq!(plan.conflicts.len(), 1);
-    assert_eq!((&plan.conflicts[0].expected, &plan.conflicts[0].found), (&file(b"1"), &file(b"by hand")));
+    assert_eq!((&plan.conflicts[0].expected, &plan.conflicts[0].found), (&file(b"2"), &file(b"by hand")));
 }

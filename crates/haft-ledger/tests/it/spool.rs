@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use haft_ledger::GcPolicy;
-use haft_tool::{CallEnd, Change, FileContent, Node, ReceiptState, Record, Reversible};
+use haft_tool::{CallEnd, Change, DirectoryEvent, FileContent, Node, ReceiptState, Record, Reversible};
 
 use crate::fixture::{EmptyView, Fixture, ended, file, finish, hash_of, large};
 
@@ -136,9 +136,10 @@ fn move_that_was_refused_or_never_made_is_ignored() {
         let fixture = Fixture::new();
         let (record, _) = fixture.running();
         witness(&record, "/w/a", b"old");
-        record.witness_move(Path::new("/w/d"), Path::new("/w/e")).unwrap();
+        let (from, to, node) = (Path::new("/w/d"), Path::new("/w/e"), &Node::Dir { mode: 0o755 });
+        record.witness_directory(DirectoryEvent::Moved { from, to, node }).unwrap();
         if refused {
-            record.cancel_move().unwrap();
+            record.cancel_directory().unwrap();
             witness(&record, "/w/a", b"between");
         }
         fixture.kill_running();

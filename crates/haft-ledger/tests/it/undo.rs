@@ -1,10 +1,15 @@
 //! Planning an undo, checked against a model of a file tree that allows only what a file system allows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use haft_ledger::undo::{UndoPlan, UndoStep, plan};
-use haft_tool::{Change, Node, Receipt, ReceiptState, Reversible};
+use haft_ledger::WorkspaceView;
+use haft_ledger::undo::{UndoPlan, plan};
+use haft_tool::{
+    Change, FileId, Node, OpenContent, Receipt, ReceiptState, RestorePlan, RestoreStep, Reversible,
+    StagedStep, ToolError,
+};
 use proptest::prelude::*;
 
 use crate::fixture::{blank_receipt, file};
@@ -15,8 +20,35 @@ pub(crate) fn at(tree: &Tree, path: &Path) -> Node {
     tree.get(path).cloned().unwrap_or(Node::Absent)
 }
 
+/// The tree as the ledger reads it.
+pub(crate) struct Model<'a>(pub(crate) &'a Tree);
+
+impl WorkspaceView for Model<'_> {
+    fn observe(&mut self, path: &Path) -> Result<Node, ToolError> {
+        Ok(at(self.0, path))
+    }
+
+    fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
+        let below = self.0.keys().filter(|below| below.parent() == Some(path));
+        Ok(below.filter_map(|below| Some(below.file_name()?.to_owned())).collect())
+    }
+
+    fn undo_restore(
+        &mut self,
+        _steps: &[StagedStep],
+        _made: Option<usize>,
+        _content: &OpenContent<'_>,
+    ) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    fn find_links(&mut self, _files: HashSet<FileId>, _except: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
+        HashMap::new()
+    }
+}
+
 pub(crate) fn planned(receipts: &[Receipt], tree: &Tree) -> UndoPlan {
-    plan(receipts, &mut |path| Ok(at(tree, path))).unwrap()
+    plan(receipts, &mut Model(tree)).unwrap()
 }
 
 /// Whether every directory above `path` is there and can be entered, the nearest one also with the bits `nearest`.
@@ -28,20 +60,34 @@ pub(crate) fn lies_in(tree: &Tree, path: &Path, nearest: u32) -> bool {
     })
 }
 
-/// Performs a step as a user without special rights could.
-pub(crate) fn perform(tree: &mut Tree, step: &UndoStep) {
-    match step {
-        UndoStep::Restore { path, expect, to } => put(tree, path, expect, to),
-        UndoStep::MoveBack { from, to } => {
-            assert!(matches!(at(tree, from), Node::Dir { .. }), "{}", from.display());
-            assert_eq!(at(tree, to), Node::Absent, "{}", to.display());
-            assert!(lies_in(tree, from, 0o200) && lies_in(tree, to, 0o200), "{}", to.display());
-            rename(tree, from, to);
+/// Performs the steps as a user without special rights could.
+pub(crate) fn perform(tree: &mut Tree, plan: &RestorePlan) {
+    let mut away = BTreeMap::new();
+    for step in &plan.steps {
+        match step {
+            RestoreStep::Set { path, expect, to } => put(tree, path, expect, to),
+            RestoreStep::MoveOut { from } => {
+                assert!(matches!(at(tree, from), Node::Dir { .. }), "{}", from.display());
+                assert!(lies_in(tree, from, 0o200), "{}", from.display());
+                let moved: Vec<_> = tree.extract_if(.., |path, _| path.starts_with(from)).collect();
+                away.insert(from, moved);
+            }
+            RestoreStep::MoveIn { from, to } => {
+                assert_eq!(at(tree, to), Node::Absent, "{}", to.display());
+                assert!(lies_in(tree, to, 0o200), "{}", to.display());
+                let mut moved = away.remove(from).unwrap().into_iter().collect();
+                rename(&mut moved, from, to);
+                tree.extend(moved);
+            }
         }
     }
+    assert!(away.is_empty());
 }
 
 pub(crate) fn rename(tree: &mut Tree, from: &Path, to: &Path) {
+    if from == to {
+        return;
+    }
     let moved: Vec<_> = tree.extract_if(.., |path, _| path.starts_with(from)).collect();
     for (path, node) in moved {
         let below = path.strip_prefix(from).unwrap();
@@ -170,9 +216,9 @@ proptest! {
             let plan = planned(&back, &now);
             prop_assert!(plan.conflicts.is_empty(), "{:?}", plan.conflicts);
             let mut tree = now.clone();
-            plan.steps.iter().for_each(|step| perform(&mut tree, step));
+            perform(&mut tree, &plan.restore);
             prop_assert_eq!(&tree, &trees[keep]);
-            prop_assert!(planned(&back, &tree).steps.is_empty(), "a restored tree needs no step");
+            prop_assert!(planned(&back, &tree).restore.steps.is_empty(), "a restored tree needs no step");
         }
     }
 
@@ -200,10 +246,15 @@ proptest! {
                 node => drop(crashed.insert(change.path.clone(), node.clone())),
             }
         }
+        // Nothing is left below what is not a directory.
+        let kept = crashed.clone();
+        let is_dir = |path: &Path| matches!(at(&kept, path), Node::Dir { .. });
+        let in_tree = |path: &Path| path.ancestors().skip(1).take_while(|dir| *dir != Path::new("/w")).all(is_dir);
+        crashed.retain(|path, _| in_tree(path));
         let plan = planned(&[call], &crashed);
         prop_assert!(plan.conflicts.is_empty(), "{:?}", plan.conflicts);
-        for step in &plan.steps {
-            let UndoStep::Restore { path, expect, to } = step else { panic!("{step:?}") };
+        for step in &plan.restore.steps {
+            let RestoreStep::Set { path, expect, to } = step else { panic!("{step:?}") };
             prop_assert_eq!(&at(&crashed, path), expect);
             match to {
                 Node::Absent => drop(crashed.remove(path)),
@@ -235,8 +286,8 @@ fn file_changed_since_is_a_conflict_with_a_step_to_force_it() {
     assert_eq!(plan.conflicts.len(), 1);
     assert_eq!((&plan.conflicts[0].expected, &plan.conflicts[0].found), (&file(b"1"), &file(b"edited")));
     assert_eq!(
-        plan.steps,
-        [UndoStep::Restore { path: "/w/a".into(), expect: file(b"edited"), to: file(b"0") }]
+        plan.restore.steps,
+        [RestoreStep::Set { path: "/w/a".into(), expect: file(b"edited"), to: file(b"0") }]
     );
 }
 
@@ -252,7 +303,7 @@ fn gap_between_two_calls_is_a_conflict() {
 fn restored_path_needs_no_step_and_is_no_conflict() {
     let receipts = calls(&[(1, file(b"0"), file(b"1"))]);
     let plan = planned(&receipts, &tree_with(file(b"0")));
-    assert!(plan.steps.is_empty() && plan.conflicts.is_empty());
+    assert!(plan.restore.steps.is_empty() && plan.conflicts.is_empty());
 }
 
 #[test]
@@ -262,7 +313,7 @@ fn interrupted_call_may_or_may_not_have_made_its_change() {
     for (now, conflicts) in [(b"1", 0), (b"2", 0), (b"3", 1)] {
         let plan = planned(&receipts, &tree_with(file(now)));
         assert_eq!(plan.conflicts.len(), conflicts);
-        assert!(matches!(&plan.steps[0], UndoStep::Restore { to, .. } if *to == file(b"0")));
+        assert!(matches!(&plan.restore.steps[0], RestoreStep::Set { to, .. } if *to == file(b"0")));
     }
     // A later call may have found either state, too.
     receipts.extend(calls(&[(3, file(b"1"), file(b"3"))]));
@@ -290,9 +341,57 @@ fn calls_that_cannot_be_undone_are_listed_with_the_reason() {
     );
 }
 
+struct Unreadable;
+
+impl WorkspaceView for Unreadable {
+    fn observe(&mut self, _path: &Path) -> Result<Node, ToolError> {
+        Err(ToolError::denied("no"))
+    }
+
+    fn entry_names(&mut self, _path: &Path) -> Result<Vec<OsString>, ToolError> {
+        Err(ToolError::denied("no"))
+    }
+
+    fn undo_restore(
+        &mut self,
+        _steps: &[StagedStep],
+        _made: Option<usize>,
+        _content: &OpenContent<'_>,
+    ) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    fn find_links(&mut self, _files: HashSet<FileId>, _except: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
+        HashMap::new()
+    }
+}
+
 #[test]
 fn error_while_observing_ends_the_planning() {
     let receipts = calls(&[(1, file(b"0"), file(b"1"))]);
-    let error = plan(&receipts, &mut |_| Err(haft_tool::ToolError::denied("no"))).unwrap_err();
+    let error = plan(&receipts, &mut Unreadable).unwrap_err();
     assert_eq!(error.message, "no");
+}
+
+#[test]
+fn foreign_entries_of_a_directory_that_goes_are_conflicts() {
+    let dir = Node::Dir { mode: 0o755 };
+    let mut receipt = blank_receipt();
+    receipt.id = 1;
+    receipt.changes = vec![
+        Change::new("/w/d", Node::Absent, dir.clone()),
+        Change::new("/w/d/own", Node::Absent, file(b"own")),
+    ];
+    let tree = Tree::from([
+        ("/w/d".into(), dir.clone()),
+        ("/w/d/own".into(), file(b"own")),
+        ("/w/d/sub".into(), dir),
+        ("/w/d/sub/theirs".into(), file(b"theirs")),
+    ]);
+    let plan = planned(&[receipt], &tree);
+    let paths: Vec<_> = plan.conflicts.iter().map(|conflict| conflict.path.to_str().unwrap()).collect();
+    assert_eq!(paths, ["/w/d/sub", "/w/d/sub/theirs"]);
+    let mut forced = tree;
+    perform(&mut forced, &plan.restore);
+    assert_eq!(forced, Tree::new());
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use haft_ledger::CallRecord;
 use haft_tool::{
-    CallEnd, Change, ErrorKind, FileContent, FileNode, Node, Receipt, ReceiptState, Record, Reversible,
-    now_ms,
+    CallEnd, Change, DirectoryEvent, ErrorKind, FileContent, FileNode, Node, Receipt, ReceiptState, Record,
+    Reversible, now_ms,
 };
 
 use crate::{CallOptions, Runtime, UndoTarget};
@@ -95,24 +95,24 @@ fn work(fixture: &Fixture, changes: &mut Vec<Change>) {
     let at = |name: &str| fixture.root.join(name);
     fixture.witness("a/f", Some(b"old"));
     fixture.put("a/f", b"between");
-    changes.push(Change::new(at("a/f"), Fixture::file(b"old"), Fixture::file(b"between")));
-    fixture.record.witness_move(&at("a"), &at("b")).unwrap();
-    fs::rename(at("a"), at("b")).unwrap();
-    let dir = Node::Dir { mode: 0o755 };
-    let moved = Change::new(at("a"), dir.clone(), Node::Absent);
-    changes.push(Change { moved_to: Some(at("b")), ..moved });
-    fixture.witness("b/f", Some(b"between"));
+    changes.push(Change::new(at("a/f"), Fixture::file(b"old"), Fixture::file(b"new")));
+    let (from, to, node) = (at("a"), at("b"), mode(&at("a")));
+    let event = DirectoryEvent::Moved { from: &from, to: &to, node: &node };
+    fixture.record.witness_directory(event).unwrap();
+    fs::rename(&from, &to).unwrap();
+    changes.push(Change { moved_to: Some(to), ..Change::new(from, node, Node::Absent) });
     fixture.put("b/f", b"new");
-    changes.push(Change::new(at("b/f"), Fixture::file(b"between"), Fixture::file(b"new")));
     fixture.witness("made", None);
+    fixture.record.witness_directory(DirectoryEvent::Created(&at("made"))).unwrap();
     fixture.put("made/deep/g", b"g");
-    let mode = |name: &str| {
-        use std::os::unix::fs::PermissionsExt;
-        Node::Dir { mode: fs::metadata(at(name)).unwrap().permissions().mode() & 0o7777 }
-    };
-    changes.push(Change::new(at("made"), Node::Absent, mode("made")));
-    changes.push(Change::new(at("made/deep"), Node::Absent, mode("made/deep")));
+    changes.push(Change::new(at("made"), Node::Absent, mode(&at("made"))));
+    changes.push(Change::new(at("made/deep"), Node::Absent, mode(&at("made/deep"))));
     changes.push(Change::new(at("made/deep/g"), Node::Absent, Fixture::file(b"g")));
+}
+
+fn mode(path: &Path) -> Node {
+    use std::os::unix::fs::PermissionsExt;
+    Node::Dir { mode: fs::metadata(path).unwrap().permissions().mode() & 0o7777 }
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn abandoned_command_is_recovered_and_can_be_undone() {
     work(&fixture, &mut Vec::new());
     let given_up = fixture.record.abandon(&ended(ReceiptState::Interrupted)).unwrap();
     assert_eq!(given_up.state, ReceiptState::Interrupted);
-    let late = fixture.record.witness_move(Path::new("/x"), Path::new("/y"));
+    let late = fixture.record.witness_directory(DirectoryEvent::Created(Path::new("/x")));
     assert_eq!(late.unwrap_err().kind, ErrorKind::Interrupted, "and touches nothing more");
     let recovered = fixture.runtime.recover().unwrap();
     assert_eq!((recovered.len(), recovered[0].id, fixture.spooled()), (1, given_up.id, 0));
@@ -169,7 +169,7 @@ async fn missing_content_is_reported_and_the_rest_is_restored() {
     let receipt = fixture.record.finish(&ended(ReceiptState::Completed)).unwrap();
     assert_eq!(receipt.reversible.word(), "partly");
     let preview = fixture.runtime.undo_preview(&UndoTarget::Last).unwrap();
-    assert_eq!((preview.steps.len(), preview.blocked.len()), (1, 1));
+    assert_eq!((preview.restore.steps.len(), preview.blocked.len()), (1, 1));
     fixture.runtime.undo(&preview, false, CallOptions::default()).await.unwrap();
     assert_eq!(fs::read(fixture.root.join("small")).unwrap(), b"old");
     assert_eq!(fs::read(huge).unwrap(), b"changed");

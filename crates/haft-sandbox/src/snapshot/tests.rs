@@ -38,11 +38,11 @@ impl Record for TestRecord {
         Ok(())
     }
 
-    fn witness_move(&self, _from: &Path, _to: &Path) -> Result<(), ToolError> {
+    fn witness_directory(&self, _event: haft_tool::DirectoryEvent<'_>) -> Result<(), ToolError> {
         Ok(())
     }
 
-    fn cancel_move(&self) -> Result<(), ToolError> {
+    fn cancel_directory(&self) -> Result<(), ToolError> {
         Ok(())
     }
 

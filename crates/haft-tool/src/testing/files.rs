@@ -13,7 +13,7 @@ use ignore::types::TypesBuilder;
 
 use crate::{
     Change, DirEntry, EditFn, ErrorKind, FileKind, FileNode, FileVisitor, Files, Node, OpenContent, OpenFile,
-    Restore, ToolError, WalkRequest, WalkedFile, Written, lies_in, lock,
+    RestorePlan, RestoreStep, ToolError, WalkRequest, WalkedFile, Written, lies_in, lock,
 };
 
 const FILE_MODE: u32 = 0o644;
@@ -63,9 +63,12 @@ impl MemoryFiles {
     }
 
     fn insert(&self, path: PathBuf, node: Node, content: Vec<u8>) {
+        lock(&self.entries).insert(path, self.new_entry(node, content));
+    }
+
+    fn new_entry(&self, node: Node, content: Vec<u8>) -> MemoryEntry {
         let now_ns = self.now_ms.load(Ordering::SeqCst).saturating_mul(NANOS_PER_MS);
-        let modified_ns = i64::try_from(now_ns).unwrap_or(i64::MAX);
-        lock(&self.entries).insert(path, MemoryEntry { node, content, modified_ns });
+        MemoryEntry { node, content, modified_ns: i64::try_from(now_ns).unwrap_or(i64::MAX) }
     }
 
     /// Everything below a directory, by path.
@@ -91,6 +94,34 @@ impl MemoryFiles {
             return Ok(());
         }
         Err(ToolError::invalid_path(format!("{} leads outside the workspace", path.display())))
+    }
+
+    /// Performs one step of a restore.
+    fn restore_step(
+        &self,
+        entries: &mut BTreeMap<PathBuf, MemoryEntry>,
+        (path, expect, to): (&Path, &Node, &Node),
+        content: &OpenContent<'_>,
+    ) -> Result<(), ToolError> {
+        let now = entries.get(path).map_or(Node::Absent, |entry| entry.node.clone());
+        if !now.same_as(expect) {
+            return Err(conflict(path, &format!("it is no longer what the call left ({})", now.noun())));
+        }
+        let mut bytes = Vec::new();
+        if let Node::File(file) = to {
+            content(file)?
+                .read_to_end(&mut bytes)
+                .map_err(|error| ToolError::io(format!("restore {}", path.display()), &error))?;
+            if file_node(&bytes, file.mode).hash != file.hash {
+                return Err(ToolError::failed(format!("{}: the stored content is damaged", path.display())));
+            }
+        }
+        if *to == Node::Absent {
+            entries.remove(path);
+        } else {
+            entries.insert(path.to_owned(), self.new_entry(to.clone(), bytes));
+        }
+        Ok(())
     }
 
     fn change(&self, path: &Path, before: Node, after: Node, content: Vec<u8>) {
@@ -195,51 +226,39 @@ impl Files for MemoryFiles {
         Ok(self.node(path))
     }
 
-    fn restore(&self, restores: &[Restore<'_>], content: &OpenContent<'_>) -> Result<(), ToolError> {
-        for Restore { path, expect, to } in restores {
-            self.check_writable(path)?;
-            let now = self.node(path);
-            if !now.same_as(expect) {
-                let why = format!("{}: it is no longer what the call left ({})", path.display(), now.noun());
-                return Err(ToolError::new(ErrorKind::Conflict, why));
-            }
-            let mut bytes = Vec::new();
-            if let Node::File(file) = to {
-                content(file)?
-                    .read_to_end(&mut bytes)
-                    .map_err(|error| ToolError::io(format!("restore {}", path.display()), &error))?;
-                if file_node(&bytes, file.mode).hash != file.hash {
-                    return Err(ToolError::failed(format!(
-                        "{}: the stored content is damaged",
-                        path.display()
-                    )));
+    fn restore(&self, plan: &RestorePlan, content: &OpenContent<'_>) -> Result<(), ToolError> {
+        let mut entries = lock(&self.entries).clone();
+        let mut away = BTreeMap::new();
+        for step in &plan.steps {
+            self.check_writable(step.path())?;
+            match step {
+                RestoreStep::Set { path, expect, to } => {
+                    self.restore_step(&mut entries, (path, expect, to), content)?;
+                }
+                RestoreStep::MoveOut { from } => {
+                    let moved: Vec<_> = entries.extract_if(.., |path, _| path.starts_with(from)).collect();
+                    away.insert(from, moved);
+                }
+                RestoreStep::MoveIn { from, to } => {
+                    if entries.contains_key(to) {
+                        return Err(conflict(to, "a directory was to be moved here, but the path is taken"));
+                    }
+                    let moved = away.remove(from).unwrap_or_default();
+                    let place = |path: &Path| path.strip_prefix(from).map(|rest| to.join(rest));
+                    entries.extend(
+                        moved.into_iter().filter_map(|(path, entry)| Some((place(&path).ok()?, entry))),
+                    );
                 }
             }
-            self.change(path, now, (*to).clone(), bytes);
         }
+        *lock(&self.entries) = entries;
+        lock(&self.changes).extend(plan.changes.iter().cloned());
         Ok(())
     }
+}
 
-    fn restore_move(&self, from: &Path, to: &Path) -> Result<(), ToolError> {
-        self.check_writable(from)?;
-        self.check_writable(to)?;
-        if self.node(to) != Node::Absent {
-            let why =
-                format!("{}: a directory was to be moved back here, but the path is taken", to.display());
-            return Err(ToolError::new(ErrorKind::Conflict, why));
-        }
-        let before = self.node(from);
-        let mut entries = lock(&self.entries);
-        let moved: Vec<PathBuf> = entries.keys().filter(|path| path.starts_with(from)).cloned().collect();
-        for path in moved {
-            if let (Some(entry), Ok(rest)) = (entries.remove(&path), path.strip_prefix(from)) {
-                entries.insert(to.join(rest), entry);
-            }
-        }
-        let change = Change { moved_to: Some(to.to_owned()), ..Change::new(from, before, Node::Absent) };
-        lock(&self.changes).push(change);
-        Ok(())
-    }
+fn conflict(path: &Path, why: &str) -> ToolError {
+    ToolError::new(ErrorKind::Conflict, format!("{}: {why}", path.display()))
 }
 
 struct VisitedFile<'a> {

@@ -1,3 +1,5 @@
 //! Findings of attacks on Haft, by number. Each test shows that the class of the finding is closed.
 
 mod policy;
+#[cfg(target_os = "linux")]
+mod records;

@@ -1,40 +1,43 @@
-//! Lists everything below a directory that a command created.
+//! Lists what a command created below a directory that it created.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use haft_files::capture;
-use haft_tool::Node;
-use rustix::fs::{FileType, Mode, OFlags};
-
-/// Directories nested deeper are not listed: each one on the way is kept open.
-const MAX_DEPTH: usize = 400;
+use haft_files::{capture, open_directory};
+use haft_tool::{FileId, Node};
+use rustix::fs::OFlags;
 
 /// Flags to open a directory for listing, without following a link.
 pub(super) const LIST_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// The contents of a new tree.
-#[derive(Default)]
+/// What was listed.
 pub(super) struct NewTree {
-    pub(super) entries: Vec<(PathBuf, Node)>,
+    /// The number of entries, those before this tree included.
+    pub(super) listed: usize,
     /// What could not be read.
     pub(super) losses: Vec<String>,
 }
 
-/// Lists everything below the entry `name` of a directory.
-pub(super) fn list_new_tree(dir: &OwnedFd, name: &OsStr, path: &Path) -> NewTree {
-    let mut tree = NewTree::default();
-    let Ok(top) = rustix::fs::openat(dir, name, LIST_FLAGS, Mode::empty()) else {
-        tree.losses.push(cannot_list(path));
-        return tree;
-    };
-    let mut todo = vec![(top, path.to_owned(), 0)];
-    while let Some((dir, path, depth)) = todo.pop() {
-        let Ok(list) = rustix::fs::Dir::read_from(&dir) else {
-            tree.losses.push(cannot_list(&path));
+/// Passes everything in `own` below the directory at `path` to `visit`, which returns whether a directory is entered, as long
+/// as no more than `max` entries are listed. What other programs created is left out.
+pub(super) fn list_new_tree(
+    path: &Path,
+    own: &HashSet<FileId>,
+    max: usize,
+    mut listed: usize,
+    visit: &mut dyn FnMut(PathBuf, Node) -> bool,
+) -> NewTree {
+    let mut losses = Vec::new();
+    let mut todo = vec![path.to_owned()];
+    while let Some(path) = todo.pop() {
+        let Ok((dir, list)) = open_directory(&path).and_then(|dir| {
+            let list = rustix::fs::Dir::read_from(&dir)?;
+            Ok((dir, list))
+        }) else {
+            losses.push(format!("{} cannot be listed", path.display()));
             continue;
         };
         for entry in list.flatten() {
@@ -43,23 +46,18 @@ pub(super) fn list_new_tree(dir: &OwnedFd, name: &OsStr, path: &Path) -> NewTree
                 continue;
             }
             let path = path.join(name);
-            // Some file systems do not report the type.
-            if matches!(entry.file_type(), FileType::Directory | FileType::Unknown) {
-                match rustix::fs::openat(&dir, name, LIST_FLAGS, Mode::empty()) {
-                    Ok(fd) if depth < MAX_DEPTH => todo.push((fd, path.clone(), depth + 1)),
-                    Err(_) if entry.file_type() == FileType::Unknown => {}
-                    _ => tree.losses.push(cannot_list(&path)),
-                }
-            }
             match capture(&dir, name) {
-                Ok(captured) => tree.entries.push((path, captured.node)),
-                Err(_) => tree.losses.push(format!("{} cannot be read", path.display())),
+                Ok(captured) => {
+                    let is_own = captured.stat.is_some_and(|stat| own.contains(&(stat.st_dev, stat.st_ino)));
+                    let is_dir = matches!(captured.node, Node::Dir { .. });
+                    listed += usize::from(is_own);
+                    if is_own && listed <= max && visit(path.clone(), captured.node) && is_dir {
+                        todo.push(path);
+                    }
+                }
+                Err(_) => losses.push(format!("{} cannot be read", path.display())),
             }
         }
     }
-    tree
-}
-
-fn cannot_list(path: &Path) -> String {
-    format!("{} cannot be listed", path.display())
+    NewTree { listed, losses }
 }

@@ -92,6 +92,7 @@ impl Supervisor {
             let _ = rustix::fs::unlinkat(&to.dir.fd, &temp, AtFlags::empty());
             return replaced;
         }
+        self.recorder.after_creation(to);
         rustix::fs::unlinkat(&from.dir.fd, &from.name, AtFlags::empty())
     }
 

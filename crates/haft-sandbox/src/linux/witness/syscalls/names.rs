@@ -5,6 +5,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 
 use haft_policy::Guard;
+use haft_tool::DirectoryEvent;
 use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 
@@ -58,7 +59,13 @@ impl Supervisor {
         self.before_change(&entry)?;
         self.use_umask_of(call);
         let mode = Mode::from_raw_mode(u32::try_from(mode & 0o7777).unwrap_or_default());
-        Ok(rustix::fs::mkdirat(&entry.dir.fd, entry.name_as_written(), mode & without_setid()).into())
+        let act = || rustix::fs::mkdirat(&entry.dir.fd, entry.name_as_written(), mode & without_setid());
+        if entry.dir.area != WriteArea::Workspace {
+            return Ok(act().into());
+        }
+        self.recorder.change_directory(DirectoryEvent::Created(entry.path()), act)?;
+        self.recorder.after_creation(&entry);
+        Ok(Reply::Value(0))
     }
 
     pub(super) fn make_node(
@@ -80,7 +87,9 @@ impl Supervisor {
         self.before_change(&entry)?;
         self.use_umask_of(call);
         let mode = Mode::from_raw_mode(mode) & without_setid();
-        Ok(rustix::fs::mknodat(&entry.dir.fd, entry.name_as_written(), kind, mode, 0).into())
+        rustix::fs::mknodat(&entry.dir.fd, entry.name_as_written(), kind, mode, 0)?;
+        self.recorder.after_creation(&entry);
+        Ok(Reply::Value(0))
     }
 
     pub(super) fn make_symlink(
@@ -102,7 +111,9 @@ impl Supervisor {
         self.before_change(&entry)?;
         self.paths.clear();
         let target = OsStr::from_bytes(&target);
-        Ok(rustix::fs::symlinkat(target, &entry.dir.fd, entry.name_as_written()).into())
+        rustix::fs::symlinkat(target, &entry.dir.fd, entry.name_as_written())?;
+        self.recorder.after_creation(&entry);
+        Ok(Reply::Value(0))
     }
 
     /// Creates a hard link. Guarded, secret and outside files get none, because it would give access to them.
@@ -129,14 +140,11 @@ impl Supervisor {
                 let entry = self.new_entry(call, new_base, new)?;
                 self.check_not_guarded("create", &entry)?;
                 self.before_change(&entry)?;
-                if entry.dir.area == WriteArea::Workspace {
-                    self.recorder.add_opened(&entry);
-                }
                 let file = format!("/proc/self/fd/{}", fd.as_raw_fd());
                 let (cwd, follow) = (rustix::fs::CWD, AtFlags::SYMLINK_FOLLOW);
-                return Ok(
-                    rustix::fs::linkat(cwd, file, &entry.dir.fd, entry.name_as_written(), follow).into()
-                );
+                rustix::fs::linkat(cwd, file, &entry.dir.fd, entry.name_as_written(), follow)?;
+                self.recorder.after_creation(&entry);
+                return Ok(Reply::Value(0));
             }
             ResolvedTarget::Fd(fd) => self.entry_of_fd(&fd)?,
             ResolvedTarget::Entry(entry) => entry,
@@ -160,7 +168,9 @@ impl Supervisor {
         self.before_change(&source)?;
         self.before_change(&entry)?;
         let (from, to) = (&source.dir.fd, &entry.dir.fd);
-        Ok(rustix::fs::linkat(from, &source.name, to, entry.name_as_written(), AtFlags::empty()).into())
+        rustix::fs::linkat(from, &source.name, to, entry.name_as_written(), AtFlags::empty())?;
+        self.recorder.after_creation(&entry);
+        Ok(Reply::Value(0))
     }
 
     pub(super) fn remove(
@@ -177,7 +187,8 @@ impl Supervisor {
             (_, true) => return Err(Errno::NOTEMPTY),
             (_, false) => return Err(Errno::ISDIR),
         }
-        let kind = entry.file_type()?;
+        let stat = entry.stat()?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
         match (directory, kind) {
             (true, FileType::Directory) => {}
             (true, _) => return Err(Errno::NOTDIR),
@@ -193,7 +204,15 @@ impl Supervisor {
         }
         self.before_change(&entry)?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        let removed = rustix::fs::unlinkat(&entry.dir.fd, entry.name_as_written(), flags);
+        let act = || rustix::fs::unlinkat(&entry.dir.fd, entry.name_as_written(), flags);
+        let removed = if directory && entry.dir.area == WriteArea::Workspace {
+            self.recorder.change_directory(DirectoryEvent::Removed(entry.path()), act)
+        } else {
+            act()
+        };
+        if removed.is_ok() {
+            self.recorder.after_removal(&entry, &stat);
+        }
         if removed.is_ok() && matches!(kind, FileType::Directory | FileType::Symlink) {
             self.paths.clear();
         }

@@ -139,11 +139,7 @@ impl Supervisor {
             self.before_change(entry)?;
         }
         self.use_umask_of(call);
-        let fd = open_entry(entry, flags, mode)?;
-        if entry.dir.area == WriteArea::Workspace {
-            self.recorder.add_opened(entry);
-        }
-        Ok(reply_with_fd(fd, flags))
+        Ok(reply_with_fd(open_entry(entry, flags, mode)?, flags))
     }
 
     /// Opens the devices that commands may use; `None` for other files in `/dev`.
@@ -174,7 +170,7 @@ impl Supervisor {
         self.check_guard_of_open(entry, false)?;
         self.use_umask_of(call);
         let fd = open_entry(entry, flags | OFlags::EXCL, mode)?;
-        self.recorder.add_opened(entry);
+        self.recorder.after_creation(entry);
         Ok(reply_with_fd(fd, flags))
     }
 

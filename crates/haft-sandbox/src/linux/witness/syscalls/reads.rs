@@ -13,7 +13,6 @@ use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::DirectoryEntry;
 use crate::linux::witness::proc_paths::{is_private_proc_file, process_of};
 use crate::linux::witness::supervisor::{Reply, Supervisor};
-use crate::linux::witness::write_policy::WriteArea;
 
 impl Supervisor {
     pub(super) fn open_for_reading(
@@ -83,9 +82,6 @@ impl Supervisor {
             self.check_guard_of_open(&entry, true)?;
             self.before_change(&entry)?;
             self.recorder.add_altered(&stat);
-            if entry.dir.area == WriteArea::Workspace {
-                self.recorder.add_opened(&entry);
-            }
         } else if self.policy.is_secret(entry.path()) {
             return Err(self.refuse_read(entry.path()));
         }

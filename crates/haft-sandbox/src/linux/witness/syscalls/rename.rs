@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use haft_policy::{Guard, guard_in};
+use haft_tool::{DirectoryEvent, Node};
 use rustix::fs::{AtFlags, FileType, RenameFlags};
 use rustix::io::Errno;
 
@@ -80,7 +81,9 @@ impl Supervisor {
         if kind == FileType::Symlink || replaced == Some(FileType::Symlink) {
             self.paths.clear();
         }
-        Ok(rename(&from, &to, flags).into())
+        rename(&from, &to, flags)?;
+        self.recorder.after_creation(&to);
+        Ok(Reply::Value(0))
     }
 
     /// Restricted files are known by their path, so the directories above them must keep their names.
@@ -135,23 +138,15 @@ impl Supervisor {
         if replaced.is_some() {
             // The kernel would replace an empty directory. It is recorded as a removal.
             self.before_change(to)?;
-            rustix::fs::unlinkat(&to.dir.fd, &to.name, AtFlags::REMOVEDIR)?;
+            let act = || rustix::fs::unlinkat(&to.dir.fd, &to.name, AtFlags::REMOVEDIR);
+            self.recorder.change_directory(DirectoryEvent::Removed(new), act)?;
         }
-        if self.recorder.is_new(old) {
-            self.before_change(from)?;
-            self.before_change(to)?;
-            self.recorder.before_new_directory_moves(from, to)?;
-            self.paths.clear();
-            return Ok(rename(from, to, flags).into());
-        }
-        let mode = from.stat()?.st_mode & 0o7777;
-        self.recorder.before_move(old, new)?;
+        self.before_change(to)?;
+        let node = Node::Dir { mode: from.stat()?.st_mode & 0o7777 };
         self.paths.clear();
-        if let Err(error) = rename(from, to, flags) {
-            self.recorder.move_failed();
-            return Err(error);
-        }
-        self.recorder.after_move(old, new, mode);
+        let event = DirectoryEvent::Moved { from: old, to: new, node: &node };
+        self.recorder.change_directory(event, || rename(from, to, flags))?;
+        self.recorder.after_creation(to);
         Ok(Reply::Value(0))
     }
 
@@ -175,7 +170,10 @@ impl Supervisor {
         self.before_change(from)?;
         self.before_change(to)?;
         self.paths.clear();
-        Ok(rename(from, to, RenameFlags::EXCHANGE).into())
+        rename(from, to, RenameFlags::EXCHANGE)?;
+        self.recorder.after_creation(from);
+        self.recorder.after_creation(to);
+        Ok(Reply::Value(0))
     }
 }
 

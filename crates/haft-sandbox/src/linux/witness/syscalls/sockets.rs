@@ -135,7 +135,9 @@ impl Supervisor {
         // sandboxed program changes a name while this thread has its turn.
         let cwd = open_proc(&Caller::of(call).base_path(libc::AT_FDCWD))?;
         rustix::process::fchdir(&cwd)?;
-        Ok(bind(socket, raw).into())
+        bind(socket, raw)?;
+        self.recorder.after_creation(&entry);
+        Ok(Reply::Value(0))
     }
 
     /// Binds an unbound socket to the loopback address, because it would listen on all addresses.

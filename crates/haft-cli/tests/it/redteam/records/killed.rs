@@ -1,0 +1,48 @@
+//! A killed undo leaves the tree before it or the tree after it.
+
+use std::fs;
+
+use crate::fixture::random::TestRng;
+use crate::fixture::sandbox::{SandboxFixture, User};
+use crate::fixture::tree::{differences, timeless};
+
+const KILLS: u64 = 25;
+
+#[test]
+fn e38_killed_undo_leaves_the_old_or_the_new_tree() {
+    let fixture = SandboxFixture::new(User::Current);
+    let set_up =
+        "mkdir -p a/b c; for i in $(seq 150); do echo $i > a/b/$i; done; echo l > l; ln l c/l; ln l a/l";
+    assert_eq!(fixture.unsandboxed(set_up).code, 0);
+    let before = timeless(&fixture.work(), &[]);
+    let script = "sed -i s/1/2/ a/b/*; echo more >> l; mv a z; mv c z/b/c; rm z/b/?; mkdir a; touch a/$(seq -s ' a/' 50)";
+    assert_eq!(fixture.inside(script).code, 0);
+    let after = timeless(&fixture.work(), &[]);
+    let (mut rng, mut undone) = (TestRng(7), 0);
+    for kill in 0..KILLS {
+        let mut undo = fixture.bare(&fixture.program());
+        let mut undo = undo.args(["undo", "--yes", "1"]).spawn().unwrap();
+        // The stage of a restore is the first thing that it creates.
+        let is_stage = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(".haft-");
+        let has_stage = || fs::read_dir(fixture.work()).unwrap().flatten().any(|entry| is_stage(&entry));
+        while !has_stage() && undo.try_wait().unwrap().is_none() {}
+        for _ in 0..rng.below(400) {
+            std::hint::black_box(has_stage());
+        }
+        let _ = undo.kill();
+        undo.wait().unwrap();
+        // The next command recovers.
+        assert_eq!(fixture.haft(&["log"]).code, 0);
+        let now = timeless(&fixture.work(), &[]);
+        if now == before {
+            undone += 1;
+            let redo = fixture.haft(&["redo", "--yes"]);
+            assert_eq!(redo.code, 0, "kill {kill}: {}", redo.stderr);
+            let now = timeless(&fixture.work(), &[]);
+            assert_eq!(differences(&after, &now), [] as [String; 0], "kill {kill}: after the redo");
+        } else {
+            assert_eq!(differences(&after, &now), [] as [String; 0], "kill {kill}: neither old nor new");
+        }
+    }
+    assert!(undone < KILLS, "no kill hit the undo, so this test has shown nothing");
+}

@@ -1,0 +1,6 @@
+//! Recording and undo.
+
+mod conflicts;
+mod depth;
+mod exact;
+mod killed;

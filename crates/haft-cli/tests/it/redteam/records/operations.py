@@ -1,0 +1,72 @@
+import os, random, sys
+
+# Random operations on few names, with descriptors kept open across renames and moves.
+choose = random.Random(int(sys.argv[1]))
+names = ['a', 'b', 'c', 'd', 'e', 'x', 'y', 'z']
+files, directories = [], []
+
+
+def path():
+    return '/'.join(choose.choice(names) for _ in range(choose.randint(1, 3)))
+
+
+def content():
+    return bytes(choose.choice(b'abc') for _ in range(choose.randint(0, 9))) * choose.choice([1, 1, 1, 9000])
+
+
+def keep(kept, fd):
+    kept.append(fd)
+    if len(kept) > 8:
+        os.close(kept.pop(choose.randrange(len(kept))))
+
+
+def write(flags):
+    fd = os.open(path(), flags | os.O_CREAT | os.O_WRONLY, 0o644)
+    os.write(fd, content())
+    os.close(fd)
+
+
+def in_kept_directory():
+    fd = os.open(choose.choice(names), os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=choose.choice(directories))
+    os.write(fd, content())
+    os.close(fd)
+
+
+def link():
+    source = path()
+    if not os.path.islink(source):
+        os.link(source, path())
+
+
+def move_directory():
+    found = [top + '/' + name for top, below, _ in os.walk('.') for name in below]
+    os.rename(choose.choice(found), path())
+
+
+operations = [
+    (6, lambda: write(os.O_TRUNC)),
+    (6, lambda: write(os.O_APPEND)),
+    (6, lambda: keep(files, os.open(path(), os.O_RDWR | os.O_APPEND | choose.choice([0, os.O_CREAT]), 0o644))),
+    (12, lambda: os.write(choose.choice(files), content())),
+    (2, lambda: os.ftruncate(choose.choice(files), choose.randrange(99))),
+    (2, lambda: os.fchmod(choose.choice(files), choose.choice([0o600, 0o640, 0o644]))),
+    (3, lambda: keep(directories, os.open(path(), os.O_RDONLY | os.O_DIRECTORY))),
+    (3, in_kept_directory),
+    (2, lambda: os.mkdir(choose.choice(names), dir_fd=choose.choice(directories))),
+    (12, lambda: os.rename(path(), path())),
+    (8, move_directory),
+    (8, link),
+    (6, lambda: os.unlink(path())),
+    (4, lambda: os.rmdir(path())),
+    (8, lambda: os.mkdir(path())),
+    (2, lambda: os.symlink(path(), path())),
+    (3, lambda: os.chmod(path(), choose.choice([0o700, 0o750, 0o755]), follow_symlinks=False)),
+    (2, lambda: os.truncate(path(), choose.randrange(99))),
+]
+for name in names[:4]:
+    os.path.lexists(name) or os.mkdir(name)
+for act in choose.choices([act for _, act in operations], [weight for weight, _ in operations], k=int(sys.argv[2])):
+    try:
+        act()
+    except (OSError, IndexError, NotImplementedError):
+        pass

@@ -1,0 +1,200 @@
+//! From the states of paths before a command's first change to them, and the directories that it created, removed and
+//! moved, to the command's changes.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use crate::{Change, DirectoryTracker, FileId, Node, ToolError};
+
+/// What a command is about to do to a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DirectoryEvent<'a> {
+    /// Create it.
+    Created(&'a Path),
+    /// Remove it.
+    Removed(&'a Path),
+    /// Move it, with everything in it, to a path where nothing is.
+    Moved {
+        /// Its path.
+        from: &'a Path,
+        /// Its next path.
+        to: &'a Path,
+        /// Its state.
+        node: &'a Node,
+    },
+}
+
+/// The state of a path, and which file it is if it is a regular file and that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathState {
+    /// The state.
+    pub node: Node,
+    /// The file.
+    pub file: Option<FileId>,
+}
+
+impl PathState {
+    /// Nothing is there.
+    pub const ABSENT: Self = Self { node: Node::Absent, file: None };
+}
+
+/// Reads states after a command.
+pub trait CommandView {
+    /// The state of a path, links not followed.
+    fn observe(&mut self, path: &Path) -> Result<PathState, ToolError>;
+
+    /// Passes everything to `visit` that the command created below a new directory, a directory before its entries. It
+    /// returns whether a directory is entered.
+    fn visit_new(&mut self, path: &Path, visit: &mut dyn FnMut(PathBuf, Node) -> bool);
+}
+
+/// What is known of a command's changes while it runs. Paths are stored as they were before the command.
+#[derive(Debug, Default)]
+pub struct CommandChanges {
+    dirs: DirectoryTracker,
+    previous: HashMap<PathBuf, PathState>,
+    /// The previous states of directories that were moved.
+    moved: HashMap<PathBuf, Node>,
+}
+
+impl CommandChanges {
+    /// The directories.
+    pub fn directories(&self) -> &DirectoryTracker {
+        &self.dirs
+    }
+
+    /// The path under which the state of the entry at `path` must be stored before it changes; `None` if that needs no
+    /// storing: it is stored, or the entry is in a new directory.
+    pub fn unstored(&self, path: &Path) -> Option<PathBuf> {
+        if self.dirs.is_moved(path) {
+            return None;
+        }
+        self.key(path).filter(|key| !self.previous.contains_key(key))
+    }
+
+    /// Stores the previous state of an entry under a path from [`Self::unstored`].
+    pub fn store(&mut self, key: PathBuf, state: PathState) {
+        self.previous.entry(key).or_insert(state);
+    }
+
+    /// The stored previous state of the entry at `path`.
+    pub fn previous(&self, path: &Path) -> Option<&Node> {
+        self.key(path).and_then(|key| self.previous.get(&key)).map(|state| &state.node)
+    }
+
+    /// Notes what happens to a directory. Must be called after the states of the entries are stored.
+    pub fn apply(&mut self, event: DirectoryEvent<'_>) {
+        match event {
+            DirectoryEvent::Created(path) => self.dirs.created(path),
+            DirectoryEvent::Removed(path) => self.dirs.removed(path),
+            DirectoryEvent::Moved { from, to, node } => {
+                if let Some(former) = self.dirs.former_path(from)
+                    && !self.dirs.is_tracked(&former)
+                {
+                    // From now on the entry at its former path is another one.
+                    let stored = self.previous.remove(&former);
+                    let before = stored.map_or_else(|| node.clone(), |state| state.node);
+                    self.moved.insert(former, before);
+                }
+                self.dirs.moved(from, to);
+            }
+        }
+    }
+
+    /// The current path of the entry that was at `former`; `None` if its directory is gone.
+    pub fn current_path(&self, former: &Path) -> Option<PathBuf> {
+        let (parent, name) = former.parent().zip(former.file_name())?;
+        self.dirs.current_path(parent).map(|parent| parent.join(name))
+    }
+
+    /// Where the entry at `path` is listed: its path before the command if it existed, else `path`.
+    pub fn listed_path(&self, path: &Path) -> PathBuf {
+        self.key(path).unwrap_or_else(|| path.to_owned())
+    }
+
+    fn key(&self, path: &Path) -> Option<PathBuf> {
+        let (parent, name) = path.parent().zip(path.file_name())?;
+        self.dirs.former_path(parent).map(|parent| parent.join(name))
+    }
+
+    /// The changes: what existed before the command under its path at that time, moved directories, and what was created.
+    /// The second list says what could not be read.
+    pub fn compare(&self, view: &mut dyn CommandView) -> (Vec<Change>, Vec<String>) {
+        let mut comparison = Comparison { existing: Vec::new(), created: Vec::new(), unreadable: Vec::new() };
+        let mut previous: Vec<_> = self.previous.iter().collect();
+        previous.sort_unstable_by_key(|(path, _)| *path);
+        for (former, before) in previous {
+            let Some(current) = self.current_path(former) else {
+                comparison.add(former, former, before, PathState::ABSENT);
+                continue;
+            };
+            // A directory that was moved here is listed as such.
+            let observed =
+                if self.dirs.is_moved(&current) { Ok(PathState::ABSENT) } else { view.observe(&current) };
+            match observed {
+                Ok(after) if self.is_foreign(before, &after.node, &current) => {}
+                Ok(after) => comparison.add(former, &current, before, after),
+                Err(error) => comparison.unreadable.push(error.message),
+            }
+        }
+        for (former, before) in &self.moved {
+            let before = PathState { node: before.clone(), file: None };
+            let after = match self.dirs.current_path(former) {
+                Some(current) => view.observe(&current),
+                None => Ok(PathState::ABSENT),
+            };
+            match after {
+                Ok(after) => comparison.add(former, former, &before, after),
+                Err(error) => comparison.unreadable.push(error.message),
+            }
+        }
+        for path in self.dirs.new_directories() {
+            view.visit_new(path, &mut |path, node| {
+                let is_other = self.dirs.is_moved(&path);
+                if !is_other {
+                    comparison.created.push(Change::new(path, Node::Absent, node));
+                }
+                !is_other
+            });
+        }
+        let Comparison { existing: mut changes, mut created, unreadable } = comparison;
+        changes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        created.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        let moves = self.dirs.moves().into_iter().map(|(former, current)| {
+            let before = self.moved.get(former).cloned().unwrap_or(Node::Absent);
+            Change { moved_to: Some(current.to_owned()), ..Change::new(former, before, Node::Absent) }
+        });
+        changes.extend(moves);
+        changes.extend(created);
+        (changes, unreadable)
+    }
+
+    /// Whether a directory was created by another program where the command had changed something.
+    fn is_foreign(&self, before: &PathState, after: &Node, current: &Path) -> bool {
+        let is_dir = |node: &Node| matches!(node, Node::Dir { .. });
+        is_dir(after) && !is_dir(&before.node) && self.dirs.new_ancestor(current) != Some(current)
+    }
+}
+
+struct Comparison {
+    existing: Vec<Change>,
+    created: Vec<Change>,
+    unreadable: Vec<String>,
+}
+
+impl Comparison {
+    fn add(&mut self, former: &Path, current: &Path, before: &PathState, after: PathState) {
+        let is_linked = before.node.linked().is_some() || after.node.linked().is_some();
+        // Another file with the same bytes is a change, too, if either has other names.
+        let is_another =
+            is_linked && before.file.is_some() && after.file.is_some() && before.file != after.file;
+        if !is_another && before.node.fully_same_as(&after.node) {
+            return;
+        }
+        if before.node == Node::Absent {
+            self.created.push(Change::new(current, Node::Absent, after.node));
+        } else {
+            self.existing.push(Change::new(former, before.node.clone(), after.node));
+        }
+    }
+}
