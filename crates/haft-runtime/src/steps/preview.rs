@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use haft_files::hash;
 use haft_tool::{
     Cancel, DirEntry, EditFn, ErrorKind, FileKind, FileNode, FileVisitor, Files, Host, NoHost, Node,
-    OpenContent, OpenFile, Perform, Planning, Processes, Progress, Restore, Tasks, ToolError, Value,
+    OpenContent, OpenFile, Perform, Planning, Processes, Progress, RestorePlan, Tasks, ToolError, Value,
     WalkRequest, World, Written, lock,
 };
 
@@ -157,11 +157,7 @@ impl Files for PreviewFiles<'_> {
         self.files.observe(path)
     }
 
-    fn restore(&self, _restores: &[Restore<'_>], _content: &OpenContent<'_>) -> Result<(), ToolError> {
-        Err(unknown())
-    }
-
-    fn restore_move(&self, _from: &Path, _to: &Path) -> Result<(), ToolError> {
+    fn restore(&self, _restores: &RestorePlan, _content: &OpenContent<'_>) -> Result<(), ToolError> {
         Err(unknown())
     }
 }
