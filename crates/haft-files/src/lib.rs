@@ -7,6 +7,7 @@
 //! What must never be here: processes, the network, decisions (haft-policy), the ledger's format.
 #![expect(clippy::disallowed_methods, reason = "this crate implements file access for the World")]
 
+mod bare_repository;
 mod error;
 mod hard_links;
 mod ignore_rules;

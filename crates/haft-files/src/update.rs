@@ -8,10 +8,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use haft_policy::{read_refusal, write_refusal};
-use haft_tool::{Change, EditFn, ErrorKind, FileContent, FileNode, Intent, Node, ToolError, Written};
+use haft_tool::{
+    Change, EditFn, ErrorKind, FileContent, FileNode, Intent, Node, ToolError, Written, lies_in,
+};
 use rustix::fs::{Access, AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::bare_repository::bare_repository_around;
 use crate::error::{changed_meanwhile, changed_twice, conflict, denied, protected};
 use crate::lock::{LockError, lock_exclusive};
 use crate::node::{FileInMemory, foreign_owner, hash, read_file};
@@ -75,7 +78,24 @@ impl LocalFiles {
         if let Some(why) = write_refusal(&self.scope, &found.path()) {
             return Err(denied(&why));
         }
+        self.check_repository(&found.path())?;
         Ok(found)
+    }
+
+    /// Refuses to write in a git directory that is not a `.git`, or to complete one.
+    fn check_repository(&self, path: &Path) -> Result<(), ToolError> {
+        if self.scope.unguarded.iter().any(|granted| lies_in(path, granted)) {
+            return Ok(());
+        }
+        let root = self.root_of(path).map_or_else(|| self.filesystem(), Ok)?;
+        let Some(repository) = bare_repository_around(&root, path) else { return Ok(()) };
+        Err(denied(&format!(
+            "{}: protected: {} would be a git directory, whose configuration and hooks may name programs to run. To \
+             allow it: --allow-write {}",
+            path.display(),
+            repository.display(),
+            repository.display()
+        )))
     }
 
     /// Locks a directory against other Haft calls until the handle is dropped. Other programs do not take this lock: see

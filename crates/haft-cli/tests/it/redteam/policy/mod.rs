@@ -5,6 +5,7 @@ mod links;
 mod modes;
 mod questions;
 mod record;
+mod repositories;
 mod rules;
 mod secrets;
 mod settings;
