@@ -52,7 +52,7 @@ impl CrashFixture {
         let log = self.cli.haft(&["log", "--json", "-n", "3"]);
         assert_eq!(log.code, 0, "haft log: {}", log.stderr);
         let mut receipts = log.stdout.lines().map(|line| serde_json::from_str::<Receipt>(line).unwrap());
-        receipts.find(|receipt| receipt.effects == [Effect::Write { path: target.to_owned() }])
+        receipts.find(|receipt| receipt.effects.contains(&Effect::Write { path: target.to_owned() }))
     }
 }
 
