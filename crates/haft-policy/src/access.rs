@@ -35,8 +35,15 @@ pub(crate) fn is_unreadable_secret(scope: &Scope, path: &Path) -> bool {
 }
 
 /// The paths that rules keep a call from touching.
-#[derive(Debug, Default)]
-pub struct PathGlobs(Option<GlobSet>);
+#[derive(Debug)]
+pub enum PathGlobs {
+    /// No rule does.
+    None,
+    /// Those that match.
+    Matching(GlobSet),
+    /// Every path: the globs cannot be compiled together.
+    All,
+}
 
 impl PathGlobs {
     /// The paths that a call in this scope may not read.
@@ -46,19 +53,26 @@ impl PathGlobs {
 
     fn of(globs: &[String]) -> Self {
         if globs.is_empty() {
-            return Self(None);
+            return Self::None;
         }
-        let mut set = GlobSetBuilder::new();
-        // Each was compiled when its rule was read.
-        for glob in globs.iter().filter_map(|glob| path_glob(glob).ok()) {
-            set.add(glob);
-        }
-        Self(set.build().ok())
+        let compile = || {
+            let mut set = GlobSetBuilder::new();
+            for glob in globs {
+                set.add(path_glob(glob)?);
+            }
+            set.build()
+        };
+        // Each was compiled when its rule was read, but all of them together can be too large. A guard that fails blocks.
+        compile().map_or(Self::All, Self::Matching)
     }
 
     /// Whether `path` or a directory above it is one of them.
     pub fn contain(&self, path: &Path) -> bool {
-        self.0.as_ref().is_some_and(|set| path.ancestors().any(|path| set.is_match(path)))
+        match self {
+            Self::None => false,
+            Self::Matching(set) => path.ancestors().any(|path| set.is_match(path)),
+            Self::All => true,
+        }
     }
 
     fn refusal(&self, path: &Path) -> Option<String> {
@@ -69,4 +83,18 @@ impl PathGlobs {
 /// A glob of absolute paths, as rules use it.
 pub(crate) fn path_glob(glob: &str) -> Result<Glob, globset::Error> {
     globset::GlobBuilder::new(glob).literal_separator(true).build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_that_cannot_be_compiled_match_every_path() {
+        let globs =
+            |globs: &[&str]| PathGlobs::of(&globs.iter().map(|&glob| glob.to_owned()).collect::<Vec<_>>());
+        assert!(!globs(&[]).contain(Path::new("/a")));
+        assert!(globs(&["/a/**"]).contain(Path::new("/a/b")) && !globs(&["/a/**"]).contain(Path::new("/b")));
+        assert!(globs(&["/a/**", "["]).contain(Path::new("/b")));
+    }
 }
