@@ -51,6 +51,9 @@ pub use user_file::{link_targets, names_in, read_bounded, read_named, real_named
 
 const PROC: &str = "/proc";
 
+/// Where the commands of a session have a file at `path`, if they see another one there than Haft.
+pub type SessionPathFn = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
+
 /// The files inside a scope, on this machine.
 pub struct LocalFiles {
     scope: Arc<Scope>,
@@ -58,6 +61,7 @@ pub struct LocalFiles {
     record: Arc<dyn Record>,
     cancel: Cancel,
     filesystem: OnceLock<Arc<Root>>,
+    session_path: Option<Arc<SessionPathFn>>,
     /// Device and inode of every protected file.
     protected_files: OnceLock<HashSet<FileId>>,
     /// Whether a protected path or /proc lies in or around a root, so that paths in the roots need the same checks as
@@ -73,7 +77,15 @@ impl LocalFiles {
             near(&root.path, Path::new(PROC)) || scope.protected.iter().any(|path| near(&root.path, path))
         });
         let (filesystem, protected_files) = (OnceLock::new(), OnceLock::new());
-        Self { scope, roots, record, cancel, filesystem, protected_files, protected_near_roots }
+        let session_path = None;
+        Self { scope, roots, record, cancel, filesystem, session_path, protected_files, protected_near_roots }
+    }
+
+    /// The same files, but outside the roots what the session's commands have at a path is read instead of what is there
+    /// for Haft.
+    #[must_use]
+    pub fn as_seen_by_commands(self, session_path: Arc<SessionPathFn>) -> Self {
+        Self { session_path: Some(session_path), ..self }
     }
 
     /// One name in the roots for each of the files, except for the `excluded` paths, as far as they have any.

@@ -61,6 +61,8 @@ impl LocalFiles {
             Some(root) => open_in(root, &self.roots, path, flags)?,
             None if self.scope.reads == Reads::Everywhere => {
                 let root = self.filesystem()?;
+                let inside = self.session_path.as_ref().and_then(|session_path| session_path(path));
+                let path = inside.as_deref().unwrap_or(path);
                 open_in(&root, std::slice::from_ref(&root), path, flags)?
             }
             None => {

@@ -25,6 +25,7 @@ pub(crate) struct CommandOptions {
     cache: Option<PathBuf>,
     task_bytes: Option<u64>,
     no_tasks: Option<String>,
+    no_namespaces: bool,
 }
 
 impl Builder {
@@ -37,6 +38,12 @@ impl Builder {
     /// Where caches of commands are kept between sessions; `$HAFT_CACHE`, else the user's cache directory, by default.
     pub fn cache(mut self, path: impl Into<PathBuf>) -> Self {
         self.commands.cache = Some(path.into());
+        self
+    }
+
+    /// Runs commands without namespaces of their own, where the kernel would grant them.
+    pub fn no_namespaces(mut self) -> Self {
+        self.commands.no_namespaces = true;
         self
     }
 
@@ -78,7 +85,11 @@ impl SessionCommands {
         }
         Self {
             environment: Arc::new(options.environment.unwrap_or_else(Environment::inherited)),
-            sandbox: Arc::new(SessionSandbox::new(options.cache.or_else(cache_from_env), home)),
+            sandbox: Arc::new(SessionSandbox::new(
+                options.cache.or_else(cache_from_env),
+                home,
+                !options.no_namespaces,
+            )),
             tasks: Arc::new(tasks),
             task_ends,
             servers: Mutex::default(),
@@ -96,6 +107,11 @@ impl SessionCommands {
             server.wait(EXIT_TIMEOUT);
         }
         self.tasks.end_all();
+    }
+
+    /// Where commands have a file at `path`, if they see another one there than Haft.
+    pub(crate) fn session_path(&self, path: &Path) -> Option<PathBuf> {
+        self.sandbox.session_path(path)
     }
 
     /// Removes what commands left in the session's own directories.

@@ -26,6 +26,11 @@ impl SessionCommands {
     pub(crate) fn end_all(&self) {}
 
     #[expect(clippy::unused_self, reason = "the same signature as with the feature")]
+    pub(crate) fn session_path(&self, _path: &Path) -> Option<PathBuf> {
+        None
+    }
+
+    #[expect(clippy::unused_self, reason = "the same signature as with the feature")]
     pub(crate) fn clear_directories(&self) {}
 }
 

@@ -62,6 +62,8 @@ impl LocalWorld {
     ) -> Self {
         let roots = Arc::clone(&env.roots);
         let files = LocalFiles::new(Arc::clone(&scope), roots, Arc::clone(&record), cancel.clone());
+        let its_env = Arc::clone(env);
+        let files = files.as_seen_by_commands(Arc::new(move |path| its_env.commands.session_path(path)));
         Self {
             env: Arc::clone(env),
             scope,

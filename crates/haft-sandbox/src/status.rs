@@ -71,8 +71,6 @@ pub struct SandboxStatus {
     pub is_root: bool,
     /// The container that Haft seems to run in.
     pub container: Option<String>,
-    /// The namespaces that can be created. Informative: none is needed.
-    pub namespaces: Vec<&'static str>,
 }
 
 impl SandboxStatus {

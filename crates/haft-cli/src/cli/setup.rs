@@ -67,6 +67,9 @@ impl Setup {
         let network = flags.network.clone().map(NetworkWords).or_else(|| values.network.clone());
         let network = network.map(|words| words.network()).transpose()?.unwrap_or_default();
         let sandbox = flags.sandbox.or(values.sandbox).unwrap_or_default();
+        if values.namespaces == Some(false) {
+            builder = builder.no_namespaces();
+        }
         Ok(builder.sandbox(sandbox).network(network))
     }
 

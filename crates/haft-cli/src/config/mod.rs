@@ -33,6 +33,7 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("HAFT_OFFER", "offer"),
     ("HAFT_PERMISSION_MODE", "permission_mode"),
     ("HAFT_SANDBOX", "sandbox"),
+    ("HAFT_NAMESPACES", "namespaces"),
     ("HAFT_NETWORK", "network"),
 ];
 

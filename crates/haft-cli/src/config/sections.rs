@@ -26,6 +26,8 @@ pub(crate) struct Sections {
     /// What may be written.
     #[serde(with = "by_name")]
     pub sandbox: Option<Preset>,
+    /// Whether commands get namespaces of their own where the kernel grants them.
+    pub namespaces: Option<bool>,
     /// Network access: `none`, `all`, or a list of domains.
     pub network: Option<NetworkWords>,
     /// Rules for calls.
@@ -50,11 +52,12 @@ pub(crate) struct Permissions {
 
 impl Sections {
     /// The default values of settings that have one.
-    pub(super) fn defaults() -> [(&'static str, String); 4] {
+    pub(super) fn defaults() -> [(&'static str, String); 5] {
         [
             ("dialect", dialects::NAMES[0].to_owned()),
             ("permission_mode", Mode::default().to_string()),
             ("sandbox", Preset::default().to_string()),
+            ("namespaces", "true".to_owned()),
             ("network", "none".to_owned()),
         ]
     }
@@ -66,6 +69,9 @@ impl Sections {
             "offer" => self.offer = Some(words(text)),
             "permission_mode" => self.permission_mode = Some(text.parse()?),
             "sandbox" => self.sandbox = Some(text.parse()?),
+            "namespaces" => {
+                self.namespaces = Some(text.parse().map_err(|_| format!("{text:?} is not true or false"))?)
+            }
             "network" => self.network = Some(NetworkWords(words(text))),
             other => return Err(format!("{other} cannot be set by a variable")),
         }

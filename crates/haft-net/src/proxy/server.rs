@@ -1,7 +1,7 @@
 //! The proxy of one call: its listener, its connection limit and its end.
 
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,22 +45,23 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy that lets through what `domains` allow and reports the rest to `on_refused`.
+    /// Starts a proxy at `listener` that lets through what `domains` allow and reports the rest to `on_refused`.
     pub fn start(
+        listener: TcpListener,
         domains: Domains,
         on_refused: impl Fn(RefusedConnection) + Send + Sync + 'static,
     ) -> Result<Self, ToolError> {
-        Self::with_lookup(domains, Arc::new(system_lookup), on_refused)
+        Self::with_lookup(listener, domains, Arc::new(system_lookup), on_refused)
     }
 
     /// The same with another resolver.
     pub(super) fn with_lookup(
+        listener: TcpListener,
         domains: Domains,
         lookup: Lookup,
         on_refused: impl Fn(RefusedConnection) + Send + Sync + 'static,
     ) -> Result<Self, ToolError> {
         let start = || -> io::Result<Self> {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
             listener.set_nonblocking(true)?;
             let address = listener.local_addr()?;
             let (stop, stopped) = wake_channel()?;

@@ -16,7 +16,7 @@ const GUARD_BYTES: usize = 64 * 1024;
 /// Starts a process that calls `run` on a stack of its own; returns once it has executed a program or exited.
 ///
 /// # Safety
-/// This process must have a single thread; `run` may only make system calls and must not return.
+/// `run` may only make system calls and must not return. Signals must be blocked.
 #[expect(unsafe_code, reason = "clone has no safe wrapper")]
 pub(crate) unsafe fn start_child<F: FnMut()>(mut run: F) -> Result<Pid, Errno> {
     extern "C" fn call<F: FnMut()>(run: *mut c_void) -> c_int {
@@ -28,14 +28,17 @@ pub(crate) unsafe fn start_child<F: FnMut()>(mut run: F) -> Result<Pid, Errno> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let size = GUARD_BYTES + STACK_BYTES;
     // SAFETY: fresh memory at an address of the kernel's choice; every offset is inside of it; stacks grow downwards.
-    let child = unsafe {
+    unsafe {
         let memory = libc::mmap(ptr::null_mut(), size, protection, flags, -1, 0);
         if memory == libc::MAP_FAILED {
             return Err(last_error());
         }
         libc::mprotect(memory, GUARD_BYTES, libc::PROT_NONE);
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        libc::clone(call::<F>, memory.byte_add(size), flags, (&raw mut run).cast())
-    };
-    if child < 0 { Err(last_error()) } else { Pid::from_raw(child).ok_or(Errno::CHILD) }
+        let child = libc::clone(call::<F>, memory.byte_add(size), flags, (&raw mut run).cast());
+        let child = if child < 0 { Err(last_error()) } else { Pid::from_raw(child).ok_or(Errno::CHILD) };
+        // The child no longer uses this memory.
+        libc::munmap(memory, size);
+        child
+    }
 }

@@ -2,14 +2,15 @@
 //!
 //! [`Confinement::apply`] does not allocate, lock or panic; everything it needs is prepared before.
 
-use std::mem;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::process::Pid;
 
+use super::descriptors::send_descriptor;
+use super::namespaces::Namespaces;
 use super::ruleset::{LandlockRuleset, restrict_self};
 use super::{last_error, privileges};
 use crate::limits::ProcessLimits;
@@ -17,24 +18,33 @@ use crate::process::{StartError, StartStep};
 
 /// Only fatal signals interrupt a call that waits for the witness, so that no call is performed twice (Linux 5.19).
 const WAIT_KILLABLE: libc::c_ulong = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-/// Large enough for the control message of one descriptor.
-const CONTROL_BYTES: usize = 64;
 
 /// What the command's process puts on.
 pub(crate) struct Confinement {
     ruleset: Arc<LandlockRuleset>,
     filter: Vec<libc::sock_filter>,
     limits: ProcessLimits,
+    /// Where the process starts; `None` in Haft's own namespaces.
+    namespaces: Option<EnteredNamespaces>,
     /// The socket that the listener is sent over; `None` without a witness.
     socket: Option<OwnedFd>,
 }
 
+/// The namespaces that a command enters.
+#[derive(Debug, Clone)]
+pub(crate) struct EnteredNamespaces {
+    pub(super) namespaces: Arc<Namespaces>,
+    /// Whether the command stays in Haft's network namespace.
+    pub(super) open_network: bool,
+}
+
 impl Confinement {
-    /// The confinement, and the socket from which [`receive_listener`] gets the listener.
+    /// The confinement, and the socket from which [`receive_descriptor`](super::descriptors::receive_descriptor) gets the listener.
     pub(super) fn new(
         ruleset: Arc<LandlockRuleset>,
         filter: Vec<libc::sock_filter>,
         limits: ProcessLimits,
+        namespaces: Option<EnteredNamespaces>,
         witness: bool,
     ) -> Result<(Self, Option<OwnedFd>), Errno> {
         let (receiver, socket) = if witness {
@@ -43,7 +53,18 @@ impl Confinement {
         } else {
             (None, None)
         };
-        Ok((Self { ruleset, filter, limits, socket }, receiver))
+        Ok((Self { ruleset, filter, limits, namespaces, socket }, receiver))
+    }
+
+    /// Starts a process in the command's namespaces that calls `run`.
+    ///
+    /// # Safety
+    /// `run` may only make system calls and must not return. Signals must be blocked.
+    #[expect(unsafe_code, reason = "the caller's promise is passed on")]
+    pub(crate) unsafe fn start_process<F: FnMut()>(&self, run: F) -> Option<Result<Pid, Errno>> {
+        let EnteredNamespaces { namespaces, open_network } = self.namespaces.as_ref()?;
+        // SAFETY: as promised by the caller.
+        Some(unsafe { namespaces.start_process(*open_network, run) })
     }
 
     /// The descriptors that [`Confinement::apply`] needs.
@@ -58,7 +79,9 @@ impl Confinement {
         restrict_self(ruleset).map_err(StartStep::Landlock.failed())?;
         let listener = install_filter(&self.filter, self.socket.is_some());
         if let Some(listener) = listener.map_err(StartStep::Filter.failed())? {
-            send_listener(socket, listener).map_err(StartStep::Filter.failed())?;
+            let sent = send_descriptor(socket, listener);
+            close(listener);
+            sent.map_err(StartStep::Filter.failed())?;
         }
         Ok(())
     }
@@ -85,61 +108,9 @@ fn install_filter(filter: &[libc::sock_filter], has_listener: bool) -> Result<Op
     install(flags | WAIT_KILLABLE).or_else(|| install(flags)).map(Some).ok_or_else(last_error)
 }
 
-/// A buffer with the alignment of a control message.
-#[repr(align(8))]
-struct ControlBuffer([u8; CONTROL_BYTES]);
-
-#[expect(unsafe_code, reason = "descriptors are sent in control messages")]
-fn send_listener(socket: RawFd, listener: RawFd) -> Result<(), Errno> {
-    let mut byte = [1_u8];
-    let mut control = ControlBuffer([0; CONTROL_BYTES]);
-    // SAFETY: all pointers are to locals; the control buffer is large enough for one descriptor.
-    let sent = unsafe {
-        let mut vector = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
-        let mut message: libc::msghdr = mem::zeroed();
-        message.msg_iov = &raw mut vector;
-        message.msg_iovlen = 1;
-        message.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_controllen = libc::CMSG_SPACE(4) as _;
-        let header = libc::CMSG_FIRSTHDR(&raw const message);
-        (*header).cmsg_level = libc::SOL_SOCKET;
-        (*header).cmsg_type = libc::SCM_RIGHTS;
-        (*header).cmsg_len = libc::CMSG_LEN(4) as _;
-        ptr::write_unaligned(libc::CMSG_DATA(header).cast::<RawFd>(), listener);
-        libc::sendmsg(socket, &raw const message, libc::MSG_NOSIGNAL)
-    };
-    // SAFETY: the command must not keep the listener.
+/// Closes the listener: the command must not keep it.
+#[expect(unsafe_code, reason = "the descriptor is known by its number")]
+fn close(listener: RawFd) {
+    // SAFETY: nothing else uses it.
     unsafe { libc::close(listener) };
-    if sent == 1 { Ok(()) } else { Err(last_error()) }
-}
-
-/// Receives the listener from the command's process; `None` if that ended before it sent one.
-#[expect(unsafe_code, reason = "descriptors are received in control messages")]
-pub(super) fn receive_listener(socket: &OwnedFd) -> Option<OwnedFd> {
-    let mut byte = [0_u8];
-    let mut control = ControlBuffer([0; CONTROL_BYTES]);
-    // SAFETY: all pointers are to locals; the kernel writes no more than the given lengths.
-    unsafe {
-        let mut vector = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
-        let mut message: libc::msghdr = mem::zeroed();
-        message.msg_iov = &raw mut vector;
-        message.msg_iovlen = 1;
-        message.msg_control = control.0.as_mut_ptr().cast();
-        message.msg_controllen = CONTROL_BYTES as _;
-        let received = loop {
-            let received = libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC);
-            if received >= 0 || last_error() != Errno::INTR {
-                break received;
-            }
-        };
-        if received != 1 {
-            return None;
-        }
-        let header = libc::CMSG_FIRSTHDR(&raw const message);
-        if header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {
-            return None;
-        }
-        let fd = ptr::read_unaligned(libc::CMSG_DATA(header).cast::<RawFd>());
-        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd))
-    }
 }

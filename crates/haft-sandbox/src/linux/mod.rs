@@ -1,8 +1,11 @@
-//! The sandbox on Linux: Landlock and seccomp restrict a command, the witness records it.
+//! The sandbox on Linux: namespaces hide the machine from a command, Landlock and seccomp restrict it, the witness
+//! records it.
 
 mod child_stack;
 mod confine;
+mod descriptors;
 mod dir_stamps;
+mod namespaces;
 mod privileges;
 mod probe;
 mod probe_child;
@@ -11,25 +14,34 @@ mod ruleset;
 mod ruleset_cache;
 mod seccomp;
 mod secret_search;
+mod session_view;
 #[cfg(test)]
 mod tests;
 mod witness;
 
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_files::read_small_file;
 use haft_tool::{ErrorKind, Network, ToolError};
 
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
 use crate::process::{StartStep, last_error};
 use crate::session::{CommandRequest, writable_roots};
 pub(crate) use child_stack::start_child;
 pub(crate) use confine::Confinement;
+use confine::EnteredNamespaces;
+pub(crate) use namespaces::{NamespaceError, SessionView};
 pub use probe::probe;
 use ruleset::FileGrants;
 use ruleset_cache::RulesetCache;
 use seccomp::FilterOptions;
 use secret_search::SecretSearchCache;
+use session_view::NamespaceCache;
+pub(crate) use session_view::{SessionNamespaces, ViewRequest};
 use witness::{SessionResources, WritePolicy};
 pub(crate) use witness::{Witness, WitnessConfig};
 
@@ -43,6 +55,7 @@ const MIN_ABI_WITH_SIGNALS: u32 = 6;
 /// What the commands of a session share on Linux.
 #[derive(Default)]
 pub(crate) struct SessionState {
+    namespaces: NamespaceCache,
     rulesets: RulesetCache,
     searches: SecretSearchCache,
     resources: Arc<SessionResources>,
@@ -56,28 +69,55 @@ pub(crate) struct PreparedSandbox {
 }
 
 impl SessionState {
+    /// The namespaces of the session's commands, or why there are none.
+    pub(crate) fn namespaces(&self, request: &ViewRequest<'_>) -> Result<SessionNamespaces, NamespaceError> {
+        self.namespaces.get(session_view::build(request)?)
+    }
+
+    /// Ends the namespaces when the last command in them has ended.
+    pub(crate) fn clear(&self) {
+        self.namespaces.clear();
+    }
+
     /// Makes the Landlock ruleset and the seccomp filter of a command, and the policy of its witness.
     pub(crate) fn prepare(&self, request: &CommandRequest<'_>) -> Result<PreparedSandbox, ToolError> {
         let CommandRequest { scope, setup, witness, .. } = *request;
         let abi = ruleset::abi().map_err(unavailable)?;
-        let private = vec![setup.scratch.path().to_owned(), setup.home.clone()];
+        let session = setup.namespaces.as_ref().ok();
+        let mut private = vec![setup.scratch.path().to_owned(), setup.home.clone()];
+        if let Some(session) = session {
+            private = session.view.private.iter().map(|private| private.target.clone()).collect();
+            private.push(PathBuf::from("/dev"));
+        }
         // Where secrets are among files that commands create, the witness must open every file.
-        let mut shared = scope.roots.iter().chain(&setup.temp_dirs);
-        let opens_all = shared.any(|tree| setup.secret_paths.iter().any(|secret| secret.starts_with(tree)))
-            || scope.roots.iter().any(|root| self.searches.may_contain(root, &setup.secret_names));
+        let opens_all =
+            scope.roots.iter().any(|root| setup.secret_paths.iter().any(|secret| secret.starts_with(root)))
+                || scope.roots.iter().any(|root| self.searches.may_contain(root, &setup.secret_names));
         let mut devices: Vec<PathBuf> = DEVICES.iter().map(PathBuf::from).collect();
         if let Some(terminal) = request.terminal {
             devices.extend([terminal.to_owned(), PathBuf::from("/dev/tty")]);
         }
+        let policy = WritePolicy {
+            scope: Arc::clone(scope),
+            private: private.clone(),
+            has_namespaces: session.is_some(),
+            devices: devices.clone(),
+            secret_names: setup.secret_names.clone(),
+            secret_paths: setup.secret_paths.clone(),
+            opens_all,
+            resources: Arc::clone(&self.resources),
+        };
+        private.retain(|private| !policy.grants_would_include_scope(private));
         // With a witness the command writes nothing itself.
         let writable = if witness { Vec::new() } else { writable_roots(scope) };
         let open_network = scope.network == Network::All;
         let ruleset = self.rulesets.get(&FileGrants {
+            namespaces: session.map(|session| &session.namespaces),
             unreadable: &setup.secret_paths,
             writable: &writable,
             devices: &devices,
             private: &private,
-            tcp: open_network,
+            tcp: open_network || session.is_some(),
         });
         let ruleset = ruleset.map_err(|error| ToolError::io("The Landlock rules cannot be made", &error))?;
         let filter = seccomp::build_filter(FilterOptions {
@@ -85,28 +125,35 @@ impl SessionState {
             report_reads: opens_all,
             report_signals: abi < MIN_ABI_WITH_SIGNALS,
             open_network,
+            namespaces: session.is_some(),
         });
-        let policy = WritePolicy {
-            scope: Arc::clone(scope),
-            private,
-            temp_dirs: setup.temp_dirs.clone(),
-            devices,
-            secret_names: setup.secret_names.clone(),
-            secret_paths: setup.secret_paths.clone(),
-            opens_all,
-            resources: Arc::clone(&self.resources),
+        let entered = session
+            .map(|session| EnteredNamespaces { namespaces: Arc::clone(&session.namespaces), open_network });
+        let pipes = |error: Errno| ToolError::io(StartStep::Pipes.description(), &error.into());
+        let root = match session {
+            Some(session) => session.namespaces.root().try_clone_to_owned().map_err(|_| Errno::MFILE),
+            None => open_path(None, Path::new("/")),
         };
-        let (confinement, listener) = Confinement::new(ruleset, filter, request.limits, witness)
-            .map_err(|error| ToolError::io(StartStep::Pipes.description(), &error.into()))?;
-        let witness = listener.map(|socket| WitnessConfig { policy, network: request.network, socket });
+        let (confinement, listener) =
+            Confinement::new(ruleset, filter, request.limits, entered, witness).map_err(pipes)?;
+        let witness = match listener {
+            Some(socket) => {
+                Some(WitnessConfig { policy, network: request.network, root: root.map_err(pipes)?, socket })
+            }
+            None => None,
+        };
         let recorded =
             if witness.is_some() { "witness" } else { "no witness: guarded names are not protected" };
-        let enforcement = format!("Landlock {abi}, seccomp, {recorded}");
+        let isolated = match &setup.namespaces {
+            Ok(_) => "namespaces".to_owned(),
+            Err(reason) => format!("no namespaces ({reason})"),
+        };
+        let enforcement = format!("{isolated}, Landlock {abi}, seccomp, {recorded}");
         Ok(PreparedSandbox { confinement, witness, enforcement })
     }
 }
 
-fn unavailable(error: rustix::io::Errno) -> ToolError {
+fn unavailable(error: Errno) -> ToolError {
     let (reason, remedy) = ruleset::explain(error);
     ToolError::new(
         ErrorKind::PermissionDenied,
@@ -127,8 +174,12 @@ pub(crate) fn process_start_time(pid: u32) -> Option<u64> {
     text.split(' ').nth(START_TIME_OFFSET)?.parse().ok()
 }
 
-/// Opens a path without following a link and without access to its content.
-fn open_path(path: &Path) -> Result<std::os::fd::OwnedFd, rustix::io::Errno> {
-    use rustix::fs::{Mode, OFlags};
-    rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+/// Opens an absolute path without following a link at its end and without access to its content. `root` is the root
+/// directory of other namespaces.
+fn open_path(root: Option<BorrowedFd<'_>>, path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match root {
+        Some(root) => rustix::fs::openat2(root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT),
+        None => rustix::fs::open(path, flags, Mode::empty()),
+    }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::io::Errno;
 
+use super::namespaces::{Namespaces, SessionView};
 use super::probe_child::{self, Trial};
 use super::ruleset::{self, FileGrants, LandlockRuleset};
 use crate::status::{Layer, LayerLevel, SandboxStatus};
@@ -19,11 +20,10 @@ const UNCONFINED: &str = "in a container, run it with --security-opt seccomp=unc
 pub fn probe() -> SandboxStatus {
     let (memory, pidfd) = child_access();
     SandboxStatus {
-        layers: vec![landlock(), notification(), no_new_privs(), pidfd, memory],
+        layers: vec![namespaces(), landlock(), notification(), no_new_privs(), pidfd, memory],
         kernel: read("/proc/sys/kernel/osrelease"),
         is_root: rustix::process::getuid().is_root(),
         container: container(),
-        namespaces: namespaces(),
     }
 }
 
@@ -173,19 +173,20 @@ fn container() -> Option<String> {
         })
 }
 
-fn namespaces() -> Vec<&'static str> {
-    let user = libc::CLONE_NEWUSER;
-    let all = [
-        ("user", user),
-        ("pid", libc::CLONE_NEWPID),
-        ("net", libc::CLONE_NEWNET),
-        ("mount", libc::CLONE_NEWNS),
-    ];
-    // Without privileges the others can only be created inside of a user namespace.
-    all.iter()
-        .filter(|(_, flag)| probe_child::can_unshare(*flag) || probe_child::can_unshare(user | flag))
-        .map(|(name, _)| *name)
-        .collect()
+/// Creates namespaces and ends them.
+fn namespaces() -> Layer {
+    let error = Namespaces::new(&SessionView::default()).err();
+    let missing = error.map(|error| format!("a view of their own ({error})"));
+    Layer {
+        name: "namespaces",
+        provides: "commands have their own /tmp, /dev, /proc, home, processes and loopback interface",
+        remedy: missing.as_ref().map(|_| {
+            "allow user namespaces (kernel.apparmor_restrict_unprivileged_userns=0, user.max_user_namespaces); until \
+             then commands are held by the other layers, and more is refused"
+                .to_owned()
+        }),
+        level: LayerLevel::without(missing.into_iter().collect()),
+    }
 }
 
 /// A small text file; empty if there is none.

@@ -128,14 +128,6 @@ pub(super) fn try_no_new_privs() -> Result<Trial, Errno> {
     unsafe { run_in_child(trial) }
 }
 
-/// Whether a child can create these namespaces.
-pub(super) fn can_unshare(flags: libc::c_int) -> bool {
-    // SAFETY: one system call, in a process of its own.
-    let trial = || Trial::works(unsafe { libc::unshare(flags) } == 0);
-    // SAFETY: as above.
-    unsafe { run_in_child(trial) }.is_ok_and(|trial| trial.works)
-}
-
 /// Whether calls of a child can be reported and replied to.
 pub(super) fn try_notification() -> Result<Trial, Errno> {
     // SAFETY: the child only makes system calls, and so does its own child.

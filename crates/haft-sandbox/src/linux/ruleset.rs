@@ -7,6 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
@@ -15,6 +16,7 @@ use landlock::{
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
+use super::namespaces::Namespaces;
 use super::open_path;
 use super::read_grants::{GrantedTrees, grant_all_except};
 use crate::process::last_error;
@@ -34,7 +36,9 @@ const GET_VERSION: u32 = 1;
 /// What a command may do; everything else that Landlock knows is refused.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FileGrants<'a> {
-    /// Absolute paths that are not read, existing or not.
+    /// The command's own namespaces. What it may not read is not visible there.
+    pub(super) namespaces: Option<&'a Arc<Namespaces>>,
+    /// Absolute paths that are not read, existing or not; not used with namespaces.
     pub(super) unreadable: &'a [PathBuf],
     /// Paths that are written by the command itself; empty if the witness writes on its behalf.
     pub(super) writable: &'a [PathBuf],
@@ -62,21 +66,30 @@ impl LandlockRuleset {
     /// A ruleset with what version `abi` supports.
     pub(super) fn with_abi(abi: u32, grants: &FileGrants<'_>) -> io::Result<Self> {
         let abi = ABI::from(abi.min(MAX_ABI).cast_signed());
+        let root = grants.namespaces.map(|namespaces| namespaces.root());
         let mut builder = RulesetBuilder {
+            root,
             handled: AccessFs::from_all(abi),
             created: create(abi, grants.tcp).map_err(io::Error::other)?,
         };
-        builder.grant(open_path(Path::new("/"))?.as_fd(), AccessFs::ReadDir | AccessFs::Execute)?;
-        let mut grant_read = |fd: BorrowedFd<'_>| builder.grant(fd, AccessFs::ReadFile.into());
-        let granted = grant_all_except(grants.unreadable, &mut grant_read)?;
+        let top = open_path(root, Path::new("/"))?;
+        let mut granted = GrantedTrees::default();
+        if grants.namespaces.is_some() {
+            builder.grant(top.as_fd(), READ)?;
+        } else {
+            builder.grant(top.as_fd(), AccessFs::ReadDir | AccessFs::Execute)?;
+            let mut grant_read = |fd: BorrowedFd<'_>| builder.grant(fd, AccessFs::ReadFile.into());
+            granted = grant_all_except(grants.unreadable, &mut grant_read)?;
+        }
         for device in grants.devices {
-            if let Ok(fd) = open_path(device)
+            if let Ok(fd) = open_path(root, device)
                 && file_type(&fd)? == FileType::CharacterDevice
             {
                 builder.grant(fd.as_fd(), USE_DEVICE)?;
             }
         }
-        for (paths, rights) in [(grants.writable, WRITE), (grants.private, WRITE | READ)] {
+        for (paths, rights) in [(grants.writable, WRITE), (grants.private, WRITE | READ | AccessFs::IoctlDev)]
+        {
             for path in paths {
                 let added = builder.grant_path(path, rights);
                 added
@@ -99,14 +112,15 @@ impl LandlockRuleset {
     }
 }
 
-struct RulesetBuilder {
+struct RulesetBuilder<'a> {
+    root: Option<BorrowedFd<'a>>,
     handled: BitFlags<AccessFs>,
     created: RulesetCreated,
 }
 
-impl RulesetBuilder {
+impl RulesetBuilder<'_> {
     fn grant_path(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> io::Result<()> {
-        let fd = open_path(path)?;
+        let fd = open_path(self.root, path)?;
         match file_type(&fd)? {
             FileType::Directory => self.grant(fd.as_fd(), rights),
             // A right on a link has no effect.

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use haft_tool::lock;
 
+use super::namespaces::Namespaces;
 use super::ruleset::{FileGrants, LandlockRuleset};
 
 const MAX_CACHED: usize = 8;
@@ -17,6 +18,7 @@ pub(super) struct RulesetCache(Mutex<Vec<(RulesetKey, Arc<LandlockRuleset>)>>);
 
 #[derive(Debug)]
 struct RulesetKey {
+    namespaces: Option<Weak<Namespaces>>,
     paths: [Vec<PathBuf>; 4],
     tcp: bool,
 }
@@ -47,15 +49,25 @@ impl RulesetCache {
 
 impl RulesetKey {
     fn new(grants: &FileGrants<'_>) -> Self {
-        Self { paths: path_lists(grants).map(<[PathBuf]>::to_vec), tcp: grants.tcp }
+        Self {
+            namespaces: grants.namespaces.map(Arc::downgrade),
+            paths: path_lists(grants).map(<[PathBuf]>::to_vec),
+            tcp: grants.tcp,
+        }
     }
 
     fn matches(&self, grants: &FileGrants<'_>) -> bool {
-        self.tcp == grants.tcp && self.paths.iter().zip(path_lists(grants)).all(|(key, paths)| key == paths)
+        let has_namespaces = match (&self.namespaces, grants.namespaces) {
+            (Some(key), Some(namespaces)) => std::ptr::eq(key.as_ptr(), Arc::as_ptr(namespaces)),
+            (key, namespaces) => key.is_none() && namespaces.is_none(),
+        };
+        has_namespaces
+            && self.tcp == grants.tcp
+            && self.paths.iter().zip(path_lists(grants)).all(|(key, paths)| key == paths)
     }
 }
 
 fn path_lists<'a>(grants: &FileGrants<'a>) -> [&'a [PathBuf]; 4] {
-    let FileGrants { unreadable, writable, devices, private, tcp: _ } = *grants;
+    let FileGrants { unreadable, writable, devices, private, namespaces: _, tcp: _ } = *grants;
     [unreadable, writable, devices, private]
 }

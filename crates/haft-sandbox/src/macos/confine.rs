@@ -18,6 +18,16 @@ pub(super) const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
 const ENFORCEMENT: &str =
     "Seatbelt, no witness: changes are found by comparing before and after, git configuration is read-only";
 
+/// Namespaces, which macOS does not have.
+pub(crate) enum SessionView {}
+
+impl SessionView {
+    #[expect(clippy::unused_self, reason = "there is no value of this type")]
+    pub(crate) fn is_private(&self, _path: &std::path::Path) -> bool {
+        match *self {}
+    }
+}
+
 /// What the commands of a session share on macOS.
 #[derive(Default)]
 pub(crate) struct SessionState;
@@ -62,6 +72,15 @@ impl Confinement {
     /// The program that starts the command, and its arguments.
     pub(crate) fn wrapper(&self) -> &[CString] {
         &self.wrapper
+    }
+
+    /// `None`: macOS has no namespaces that a process could start in.
+    ///
+    /// # Safety
+    /// Always safe here.
+    #[expect(unsafe_code, clippy::unused_self, reason = "the same function as on Linux")]
+    pub(crate) unsafe fn start_process<F: FnMut()>(&self, _run: F) -> Option<Result<Pid, Errno>> {
+        None
     }
 
     /// The descriptors that [`Confinement::apply`] needs: none.

@@ -17,7 +17,6 @@ pub fn probe() -> SandboxStatus {
         kernel: kernel_version(),
         is_root: rustix::process::getuid().is_root(),
         container: None,
-        namespaces: Vec::new(),
     }
 }
 

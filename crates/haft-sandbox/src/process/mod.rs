@@ -32,6 +32,8 @@ use recording::{Recording, RecordingSetup};
 use report::{ReaperReport, StopReason, TreeEnd};
 pub(crate) use report::{StartError, StartStep};
 use spawn::{CommandStreams, RunningCommand};
+#[cfg(target_os = "linux")]
+pub(crate) use sys::{block_signals, exit, keep_only, restore_signals};
 pub(crate) use sys::{last_error, pipe};
 
 use crate::session::{CommandSandbox, SessionSandbox};

@@ -38,12 +38,15 @@ pub(crate) enum StartStep {
     Privileges = 7,
     Landlock = 8,
     Filter = 9,
+    Namespaces = 10,
 }
 
 impl StartStep {
     fn from_number(number: i32) -> Option<Self> {
-        use StartStep::{Directory, Filter, Fork, Landlock, Limits, Pipes, Privileges, Program, Reaper};
-        [Pipes, Fork, Reaper, Directory, Program, Limits, Privileges, Landlock, Filter]
+        use StartStep::{
+            Directory, Filter, Fork, Landlock, Limits, Namespaces, Pipes, Privileges, Program, Reaper,
+        };
+        [Pipes, Fork, Reaper, Directory, Program, Limits, Privileges, Landlock, Filter, Namespaces]
             .into_iter()
             .find(|step| *step as i32 == number)
     }
@@ -60,6 +63,7 @@ impl StartStep {
             Self::Privileges => "dropping its privileges",
             Self::Landlock => "restricting it with Landlock",
             Self::Filter => "installing its seccomp filter",
+            Self::Namespaces => "entering the session's namespaces",
         }
     }
 }

@@ -89,16 +89,17 @@ impl RunningCommand {
             report: report_write_end.as_raw_fd(),
         };
         let mask = sys::block_signals();
+        let run = || run_reaper(command, &ends, confinement);
         // SAFETY: the child only makes system calls.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            run_reaper(command, &ends, confinement);
-        }
-        let forked =
-            if child < 0 { Err(sys::last_error()) } else { Pid::from_raw(child).ok_or(Errno::CHILD) };
+        let reaper = unsafe {
+            match confinement.and_then(|confinement| confinement.start_process(run)) {
+                Some(started) => started.map_err(StartStep::Namespaces.failed()),
+                None => fork(run).map_err(StartStep::Fork.failed()),
+            }
+        };
         sys::restore_signals(&mask);
         Ok(Self {
-            reaper: forked.map_err(StartStep::Fork.failed())?,
+            reaper: reaper?,
             has_terminal: streams.have_terminal(),
             control: Some(control),
             _control_read_end: control_read_end,
@@ -144,6 +145,20 @@ impl Drop for RunningCommand {
             sys::restore_signals(&mask);
         }
     }
+}
+
+/// Forks a child that calls `run`.
+///
+/// # Safety
+/// `run` may only make system calls and must not return.
+#[expect(unsafe_code, reason = "fork has no safe wrapper")]
+unsafe fn fork(run: impl Fn()) -> Result<Pid, Errno> {
+    // SAFETY: as promised by the caller.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        run();
+    }
+    if child < 0 { Err(sys::last_error()) } else { Pid::from_raw(child).ok_or(Errno::CHILD) }
 }
 
 /// The children's ends of the pipes.
@@ -205,6 +220,8 @@ fn set_up_reaper(streams: CommandStreams) -> Result<(), Errno> {
     #[cfg(target_os = "linux")]
     {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        // Its memory has Haft's environment, which commands must not read.
+        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
         // Another name than Haft's, so that `pkill haft` does not also kill the reaper, which ends the command.
         rustix::thread::set_name(c"reaper")?;
     }

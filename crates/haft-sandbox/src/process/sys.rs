@@ -23,13 +23,13 @@ pub(crate) fn last_error() -> Errno {
 }
 
 /// A saved signal mask of the calling thread.
-pub(super) struct SignalMask(libc::sigset_t);
+pub(crate) struct SignalMask(libc::sigset_t);
 
 /// Blocks every signal in this thread and returns the previous mask.
 ///
 /// A child forked in this state never runs a signal handler of Haft, whose pipes it would share.
 #[expect(unsafe_code, reason = "signal masks have no safe wrapper")]
-pub(super) fn block_signals() -> SignalMask {
+pub(crate) fn block_signals() -> SignalMask {
     // SAFETY: a sigset_t is plain data, and both calls only read and write the two local ones.
     unsafe {
         let mut all = mem::zeroed();
@@ -42,7 +42,7 @@ pub(super) fn block_signals() -> SignalMask {
 
 /// Restores the mask that [`block_signals`] returned.
 #[expect(unsafe_code, reason = "signal masks have no safe wrapper")]
-pub(super) fn restore_signals(mask: &SignalMask) {
+pub(crate) fn restore_signals(mask: &SignalMask) {
     // SAFETY: the mask was filled by the system.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask.0, ptr::null_mut()) };
 }
@@ -113,7 +113,7 @@ pub(super) fn execute(program: &CStr, argv: &CStringArray, environment: &CString
 
 /// Ends this process without running exit handlers of Haft.
 #[expect(unsafe_code, reason = "_exit has no safe wrapper")]
-pub(super) fn exit(code: i32) -> ! {
+pub(crate) fn exit(code: i32) -> ! {
     // SAFETY: always sound.
     unsafe { libc::_exit(code) }
 }
@@ -123,7 +123,7 @@ pub(super) fn exit(code: i32) -> ! {
 /// # Safety
 /// Nothing in this process may use any other descriptor afterwards: call it in a fresh fork only.
 #[expect(unsafe_code, reason = "descriptors are moved by number")]
-pub(super) unsafe fn keep_only<const N: usize>(fds: [RawFd; N]) -> Result<(), Errno> {
+pub(crate) unsafe fn keep_only<const N: usize>(fds: [RawFd; N]) -> Result<(), Errno> {
     let count = RawFd::try_from(N).map_err(|_| Errno::MFILE)?;
     let mut copies = [0; N];
     for (copy, fd) in copies.iter_mut().zip(fds) {

@@ -1,7 +1,8 @@
-//! The home directory of commands: a private one for each workspace, where their caches persist.
+//! The home directory of commands and the variables that name directories.
 //!
-//! The user's real home stays readable under its own path, but is not written: what a sandboxed program leaves in a
-//! shared cache could run outside of the sandbox later. Tools in the real home are found through their own variables.
+//! The user's real home is not written: what a sandboxed program leaves in a shared cache could run outside of the
+//! sandbox later. With namespaces a private home is at the real path. Without them it is elsewhere, and tools in the real
+//! home are found through their own variables.
 
 use std::fs;
 use std::io;
@@ -13,6 +14,7 @@ use haft_tool::{Network, Scope};
 
 use super::scratch::ScratchDir;
 use crate::Environment;
+use crate::platform::SessionView;
 
 /// Variables of tools that are usually installed in the home, and the place there.
 const TOOLS: &[(&str, &str)] = &[
@@ -50,36 +52,66 @@ const CARGO_ENTRIES: &[&str] = &["registry", "git", "config.toml", "config", "bi
 /// Length of a workspace's directory name below the cache.
 const NAME_LENGTH: usize = 16;
 
-/// The private home of commands in the scope's workspace, created if necessary.
-pub(super) fn private_home(cache: Option<&Path>, scope: &Scope, scratch: &ScratchDir) -> io::Result<PathBuf> {
-    let name = hash(scope.workspace.as_os_str().as_encoded_bytes());
-    let wanted = cache.map(|cache| cache.join(&name[..NAME_LENGTH]).join("home"));
-    let is_usable = |path: &PathBuf| {
-        let inside = scope.roots.iter().any(|root| path.starts_with(root)) || scope.is_protected(path);
-        !inside && create_directory(path).is_ok()
-    };
-    // Without a usable cache directory commands still work, but their caches do not persist.
-    if let Some(path) = wanted.filter(is_usable).and_then(|path| path.canonicalize().ok()) {
-        return Ok(path);
-    }
-    let path = scratch.path().join(".home");
-    create_directory(&path)?;
-    Ok(path)
+/// Where the home and the caches of commands are.
+pub(super) struct SessionDirs {
+    /// The home where there are no namespaces.
+    private_home: PathBuf,
+    /// Caches that persist.
+    pub(super) caches: Option<PathBuf>,
 }
 
-/// The environment for commands whose home is `home`: everything that is written is redirected there or to `scratch`.
+impl SessionDirs {
+    /// The directories of commands in the scope's workspace, created if necessary.
+    pub(super) fn new(cache: Option<&Path>, scope: &Scope, scratch: &ScratchDir) -> io::Result<Self> {
+        let name = hash(scope.workspace.as_os_str().as_encoded_bytes());
+        let persistent = cache.map(|cache| cache.join(&name[..NAME_LENGTH]));
+        let is_usable = |path: &PathBuf| {
+            let inside = scope.roots.iter().any(|root| path.starts_with(root)) || scope.is_protected(path);
+            !inside && create_directory(path).is_ok()
+        };
+        let usable = |name: &str| {
+            let path = persistent.as_ref().map(|persistent| persistent.join(name));
+            path.filter(is_usable).and_then(|path| path.canonicalize().ok())
+        };
+        let caches = usable("caches");
+        // Without a usable cache directory commands still work, but their caches do not persist.
+        let private_home = usable("home").unwrap_or_else(|| scratch.path().join(".home"));
+        create_directory(&private_home)?;
+        Ok(Self { private_home, caches })
+    }
+
+    /// The home of commands with this view.
+    pub(super) fn home(&self, real_home: Option<&Path>, view: Option<&SessionView>) -> PathBuf {
+        let in_place = real_home.filter(|home| is_in_place(home, view));
+        in_place.map_or_else(|| self.private_home.clone(), Path::to_owned)
+    }
+}
+
+/// Whether commands find a private home at the real path.
+fn is_in_place(real_home: &Path, view: Option<&SessionView>) -> bool {
+    real_home.canonicalize().is_ok_and(|home| view.is_some_and(|view| view.is_private(&home)))
+}
+
+/// The environment for commands whose home is `home`: everything that is written is redirected there or to a temporary
+/// directory of the session.
 pub(super) fn environment(
     given: &Environment,
     home: &Path,
     real_home: Option<&Path>,
-    scratch: &Path,
+    scratch: &ScratchDir,
+    view: Option<&SessionView>,
     network: &Network,
 ) -> Environment {
-    let mut environment = given.clone().with("HOME", home).with("TMPDIR", scratch);
-    for name in REMOVED {
-        environment = environment.without(name);
+    let temp = if view.is_some() { Path::new("/tmp") } else { scratch.path() };
+    let mut environment = given.clone().with("HOME", home).with("TMPDIR", temp);
+    let Some(real_home) = real_home else { return without(environment, REMOVED) };
+    if is_in_place(real_home, view) {
+        let is_elsewhere =
+            |name: &&str| environment.get(name).is_some_and(|path| !Path::new(path).starts_with(real_home));
+        let removed: Vec<&str> = REMOVED.iter().copied().filter(is_elsewhere).collect();
+        return without(environment, &removed);
     }
-    let Some(real_home) = real_home else { return environment };
+    environment = without(environment, REMOVED);
     for (name, place) in TOOLS {
         let place = real_home.join(place);
         if environment.get(name).is_none() && place.exists() {
@@ -96,6 +128,13 @@ pub(super) fn environment(
         if let Some(place) = places.into_iter().find(|place| place.exists()) {
             environment = environment.with("GIT_CONFIG_GLOBAL", place);
         }
+    }
+    environment
+}
+
+fn without(mut environment: Environment, names: &[&str]) -> Environment {
+    for name in names {
+        environment = environment.without(name);
     }
     environment
 }

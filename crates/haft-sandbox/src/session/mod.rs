@@ -3,7 +3,7 @@
 mod home;
 mod scratch;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -19,8 +19,6 @@ use crate::snapshot::{Snapshot, SnapshotStore};
 use crate::{Environment, platform};
 pub(crate) use scratch::ScratchDir;
 
-/// Temporary directories that all programs of the machine share.
-const SHARED_TEMP_DIRS: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
 /// How long the setup of a scope is reused.
 const SETUP_LIFETIME: Duration = Duration::from_secs(2);
 
@@ -29,6 +27,8 @@ pub struct SessionSandbox {
     cache: Option<PathBuf>,
     snapshots: SnapshotStore,
     limits: ProcessLimits,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has namespaces"))]
+    namespaces: bool,
     platform: platform::SessionState,
     scratch: Mutex<Option<Arc<ScratchDir>>>,
     last_setup: Mutex<Option<Arc<ScopeSetup>>>,
@@ -38,13 +38,15 @@ pub struct SessionSandbox {
 pub(crate) struct ScopeSetup {
     scope: Scope,
     given: Environment,
+    terminal: Option<PathBuf>,
     created: Instant,
     /// Paths that are not read.
     pub(crate) secret_paths: Vec<PathBuf>,
     /// Names that are not read in any directory.
     pub(crate) secret_names: SecretNames,
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux uses it"))]
-    pub(crate) temp_dirs: Vec<PathBuf>,
+    /// The namespaces that commands enter, or why there are none.
+    #[cfg(target_os = "linux")]
+    pub(crate) namespaces: Result<crate::linux::SessionNamespaces, crate::linux::NamespaceError>,
     /// The home of commands.
     pub(crate) home: PathBuf,
     pub(crate) environment: Environment,
@@ -54,6 +56,9 @@ pub(crate) struct ScopeSetup {
 /// What a command may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NetworkReach {
+    /// The loopback interface of the session's own network namespace, with a proxy if domains are listed.
+    #[cfg(target_os = "linux")]
+    Own,
     None,
     /// A proxy on this machine, which passes listed domains.
     Proxy(SocketAddr),
@@ -98,21 +103,40 @@ pub fn private_temp_directory() -> Option<PathBuf> {
 
 impl SessionSandbox {
     /// A sandbox whose commands keep their caches below `cache`. Snapshots are kept below `private`, which no command
-    /// can read.
-    pub fn new(cache: Option<PathBuf>, private: &Path) -> Self {
+    /// can read. `namespaces` says whether commands get namespaces of their own where the kernel grants them.
+    pub fn new(cache: Option<PathBuf>, private: &Path, namespaces: bool) -> Self {
         Self {
             cache,
             snapshots: SnapshotStore::new(private.join("snapshots")),
             limits: ProcessLimits::default(),
+            namespaces,
             platform: platform::SessionState::default(),
             scratch: Mutex::default(),
             last_setup: Mutex::default(),
         }
     }
 
+    /// Where the session's commands have a file at `path`, if they see another one there than Haft: in `/tmp` and in the
+    /// home, with namespaces.
+    #[cfg(target_os = "linux")]
+    pub fn session_path(&self, path: &Path) -> Option<PathBuf> {
+        let setup = lock(&self.last_setup).clone()?;
+        let inside = setup.namespaces.as_ref().ok()?.view.source_of(path)?;
+        inside.symlink_metadata().is_ok().then_some(inside)
+    }
+
+    /// `None`: on macOS commands see the same files as Haft.
+    #[cfg(not(target_os = "linux"))]
+    #[expect(clippy::unused_self, reason = "on Linux it depends on the namespaces")]
+    pub fn session_path(&self, _path: &Path) -> Option<PathBuf> {
+        None
+    }
+
     /// Removes the session's temporary files; the next command gets a new directory.
     pub fn tidy(&self) {
         drop(lock(&self.last_setup).take());
+        #[cfg(target_os = "linux")]
+        self.platform.clear();
         drop(lock(&self.scratch).take());
         self.snapshots.clear();
     }
@@ -126,9 +150,9 @@ impl SessionSandbox {
         #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "only Linux has a witness"))]
         witness: bool,
     ) -> Result<CommandSandbox, ToolError> {
-        let setup = self.setup(scope, environment)?;
+        let setup = self.setup(scope, environment, terminal)?;
         let refused = Arc::default();
-        let (proxy, network) = start_proxy(&scope.network, &refused)?;
+        let (proxy, network) = setup.start_proxy(&scope.network, &refused)?;
         let prepared = self.platform.prepare(&CommandRequest {
             scope,
             setup: &setup,
@@ -165,13 +189,19 @@ impl SessionSandbox {
         taken.map_err(|error| ToolError::io("The workspace cannot be copied before the command", &error))
     }
 
-    fn setup(&self, scope: &Scope, given: &Environment) -> Result<Arc<ScopeSetup>, ToolError> {
+    fn setup(
+        &self,
+        scope: &Scope,
+        given: &Environment,
+        terminal: Option<&Path>,
+    ) -> Result<Arc<ScopeSetup>, ToolError> {
         let scratch = self.scratch()?;
         let mut last = lock(&self.last_setup);
         if let Some(setup) = &*last
             && setup.created.elapsed() < SETUP_LIFETIME
             && setup.scope == *scope
             && setup.given == *given
+            && setup.terminal.as_deref() == terminal
             && Arc::ptr_eq(&setup.scratch, &scratch)
         {
             return Ok(Arc::clone(setup));
@@ -180,17 +210,38 @@ impl SessionSandbox {
         let (mut secret_paths, names) =
             locate_secrets(&scope.secrets, real_home.as_deref(), &mut PathResolver::default());
         secret_paths.extend(scope.protected.iter().cloned());
-        let home = home::private_home(self.cache.as_deref(), scope, &scratch)
+        let directories = home::SessionDirs::new(self.cache.as_deref(), scope, &scratch)
             .map_err(|error| ToolError::io("Commands need a home directory", &error))?;
+        #[cfg(target_os = "linux")]
+        let namespaces = if self.namespaces {
+            self.platform.namespaces(&crate::linux::ViewRequest {
+                scope,
+                home: real_home.as_deref(),
+                scratch: scratch.path(),
+                caches: directories.caches.as_deref(),
+                secrets: &secret_paths,
+                terminal,
+                has_network: scope.network != Network::None,
+            })
+        } else {
+            Err(crate::linux::NamespaceError::TurnedOff)
+        };
+        #[cfg(target_os = "linux")]
+        let view = namespaces.as_ref().ok().map(|session| &*session.view);
+        #[cfg(not(target_os = "linux"))]
+        let view = None;
+        let home = directories.home(real_home.as_deref(), view);
         let environment =
-            home::environment(given, &home, real_home.as_deref(), scratch.path(), &scope.network);
+            home::environment(given, &home, real_home.as_deref(), &scratch, view, &scope.network);
         let setup = Arc::new(ScopeSetup {
             scope: scope.clone(),
             given: given.clone(),
+            terminal: terminal.map(Path::to_owned),
             created: Instant::now(),
             secret_paths,
             secret_names: SecretNames::new(names),
-            temp_dirs: SHARED_TEMP_DIRS.iter().filter_map(|dir| Path::new(dir).canonicalize().ok()).collect(),
+            #[cfg(target_os = "linux")]
+            namespaces,
             home,
             environment,
             scratch,
@@ -221,22 +272,55 @@ pub(crate) fn writable_roots(scope: &Scope) -> Vec<PathBuf> {
     scope.roots.iter().filter(|root| !is_blocked(root)).cloned().collect()
 }
 
-fn start_proxy(
-    network: &Network,
-    refused: &Arc<Mutex<DenialList>>,
-) -> Result<(Option<Proxy>, NetworkReach), ToolError> {
-    let domains = match network {
-        Network::None => return Ok((None, NetworkReach::None)),
-        Network::All => return Ok((None, NetworkReach::All)),
-        Network::Domains(domains) => domains,
-    };
-    let refused = Arc::clone(refused);
-    let proxy = Proxy::start(Domains::parse(domains)?, move |denied| {
-        let allow = denied.allow.map(|entry| format!("--network {entry}"));
-        lock(&refused).add("connect", format!("{}:{}", denied.host, denied.port), denied.why, allow);
-    })?;
-    let reach = NetworkReach::Proxy(proxy.address());
-    Ok((Some(proxy), reach))
+impl ScopeSetup {
+    /// What a command may reach, and the proxy that it needs for that.
+    fn start_proxy(
+        &self,
+        network: &Network,
+        refused: &Arc<Mutex<DenialList>>,
+    ) -> Result<(Option<Proxy>, NetworkReach), ToolError> {
+        let domains = match network {
+            Network::None => return Ok((None, self.own_network().unwrap_or(NetworkReach::None))),
+            Network::All => return Ok((None, NetworkReach::All)),
+            Network::Domains(domains) => domains,
+        };
+        let refused = Arc::clone(refused);
+        let listener = self.listen();
+        let listener =
+            listener.map_err(|error| ToolError::io("start the proxy for the listed domains", &error))?;
+        let proxy = Proxy::start(listener, Domains::parse(domains)?, move |denied| {
+            let allow = denied.allow.map(|entry| format!("--network {entry}"));
+            lock(&refused).add("connect", format!("{}:{}", denied.host, denied.port), denied.why, allow);
+        })?;
+        let reach = self.own_network().unwrap_or(NetworkReach::Proxy(proxy.address()));
+        Ok((Some(proxy), reach))
+    }
+
+    /// A listener on the loopback interface of commands.
+    #[cfg(target_os = "linux")]
+    fn listen(&self) -> std::io::Result<TcpListener> {
+        match &self.namespaces {
+            Ok(session) => session.namespaces.listen(),
+            Err(_) => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    #[expect(clippy::unused_self, reason = "on Linux it depends on the namespaces")]
+    fn listen(&self) -> std::io::Result<TcpListener> {
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn own_network(&self) -> Option<NetworkReach> {
+        self.namespaces.is_ok().then_some(NetworkReach::Own)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    #[expect(clippy::unused_self, reason = "on Linux it depends on the namespaces")]
+    fn own_network(&self) -> Option<NetworkReach> {
+        None
+    }
 }
 
 /// The network of a scope, for receipts.
@@ -255,7 +339,7 @@ mod tests {
     #[test]
     fn removed_scratch_directory_is_replaced() {
         let private = tempfile::tempdir().unwrap();
-        let sandbox = SessionSandbox::new(None, private.path());
+        let sandbox = SessionSandbox::new(None, private.path(), true);
         let first = sandbox.scratch().unwrap();
         assert!(Arc::ptr_eq(&first, &sandbox.scratch().unwrap()));
         std::fs::remove_dir(first.path()).unwrap();

@@ -41,6 +41,25 @@ pub(crate) struct Escape {
     says: &'static str,
     real: Real,
     limits_pids: bool,
+    harmless_in_namespaces: bool,
+}
+
+/// Whether commands have namespaces of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Isolation {
+    Namespaces,
+    LandlockAlone,
+}
+
+impl Isolation {
+    const ALL: [Self; 2] = [Self::Namespaces, Self::LandlockAlone];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Namespaces => "with namespaces",
+            Self::LandlockAlone => "without namespaces",
+        }
+    }
 }
 
 /// How a program ends that came to its end.
@@ -56,6 +75,7 @@ pub(crate) const fn sh(name: &'static str, script: &'static str) -> Escape {
         says: "",
         real: Real::Anyone,
         limits_pids: false,
+        harmless_in_namespaces: false,
     }
 }
 
@@ -99,6 +119,12 @@ impl Escape {
         self
     }
 
+    /// In namespaces it succeeds, and reaches nothing outside.
+    pub(crate) const fn harmless_in_namespaces(mut self) -> Self {
+        self.harmless_in_namespaces = true;
+        self
+    }
+
     fn script(&self, fixture: &SandboxFixture, outsider: &OutsideProcess) -> String {
         let mut script = String::new();
         for (name, path) in
@@ -109,6 +135,8 @@ impl Escape {
         writeln!(script, "export BIN='{}' {}", fixture.programs().display(), outsider.places).unwrap();
         // The reaper is the command's parent and Haft is the reaper's.
         script.push_str("export REAPER=$PPID HAFT=$(cut -d' ' -f4 /proc/$PPID/stat 2>/dev/null)\n");
+        // In a pid namespace Haft has no number; its first process is the nearest to it.
+        script.push_str("[ \"$HAFT\" != 0 ] || HAFT=1\n");
         script.push_str(PLANTING);
         match self.program {
             Program::Sh(text) => writeln!(script, "{text}").unwrap(),
@@ -122,19 +150,20 @@ impl Escape {
     }
 
     /// Runs it and tells what harm it did.
-    fn run(&self, user: User, held: bool) -> Vec<String> {
+    fn run(&self, user: User, held: Option<Isolation>) -> Vec<String> {
         let fixture = set(user);
         let outsider = OutsideProcess::start(&fixture);
         let script = self.script(&fixture, &outsider);
         let before = World::look(&fixture);
         // It goes last: until then all that is left behind can be seen.
-        let pids_limit = (held && self.limits_pids).then(PidsLimit::new);
-        let ran = if held {
+        let pids_limit = (held.is_some() && self.limits_pids).then(PidsLimit::new);
+        let ran = if let Some(isolation) = held {
             let mut flags = self.flags.to_vec();
             if !flags.contains(&"--timeout") {
                 flags.extend(["--timeout", "60000"]);
             }
             let mut command = fixture.sandboxed(&flags, &script);
+            command.env("HAFT_NAMESPACES", (isolation == Isolation::Namespaces).to_string());
             for name in [
                 "OPENAI_API_KEY",
                 "ANTHROPIC_API_KEY",
@@ -153,7 +182,7 @@ impl Escape {
         } else {
             fixture.run(fixture.command("bash").args(["-c", &script]).env("OPENAI_API_KEY", CANARY))
         };
-        let mut harm = self.judge(&ran, held);
+        let mut harm = self.judge(&ran, held.is_some());
         let left: Vec<_> = fixture.processes().into_iter().filter(|(id, _)| *id != outsider.id()).collect();
         harm.extend(left.into_iter().map(|(id, line)| format!("process {id} is left: {line}")));
         harm.extend(outsider.end());
@@ -330,8 +359,14 @@ pub(crate) fn nothing_escapes(class: &str, table: &[Escape]) {
 pub(crate) fn nothing_escapes_from(user: User, class: &str, table: &[Escape]) {
     let mut failures = String::new();
     for escape in table.iter().filter(|escape| is_wanted(escape.name)) {
-        for line in escape.run(user, true) {
-            writeln!(failures, "{class}, {} ({}): {line}", escape.name, user.word()).unwrap();
+        for isolation in Isolation::ALL {
+            if isolation == Isolation::Namespaces && escape.harmless_in_namespaces {
+                continue;
+            }
+            for line in escape.run(user, Some(isolation)) {
+                let (name, user, isolation) = (escape.name, user.word(), isolation.word());
+                writeln!(failures, "{class}, {name} ({user}, {isolation}): {line}").unwrap();
+            }
         }
     }
     assert!(failures.is_empty(), "\n{failures}");
@@ -350,7 +385,7 @@ pub(crate) fn they_are_real(class: &str, table: &[Escape]) {
             Real::Untried => false,
         };
         // Repeated, because a process that has just been forked may not be recognizable yet.
-        let does_harm = || (0..REAL_ATTEMPTS).any(|_| !escape.run(User::Current, false).is_empty());
+        let does_harm = || (0..REAL_ATTEMPTS).any(|_| !escape.run(User::Current, None).is_empty());
         if tried && !does_harm() {
             writeln!(failures, "{class}, {}: it does no harm without a sandbox either", escape.name).unwrap();
         }

@@ -15,7 +15,7 @@ pub(crate) const TABLE: &[Escape] = &[
     sh("signal by a process's descriptor", "$BIN/calls pidfd_send_signal $VICTIM 9"),
     sh("signal by the owner of events", "$BIN/calls setown $VICTIM 10"),
     sh("signal everybody", "python3 -c 'import os,signal; signal.signal(signal.SIGURG, lambda *a: 0); os.kill(-1, signal.SIGURG)'").untried(),
-    sh("signal another's group", "$BIN/calls kill -$(cut -d' ' -f5 /proc/$VICTIM/stat) 23").untried(),
+    sh("signal another's group", "g=$(cut -d' ' -f5 /proc/$VICTIM/stat); $BIN/calls kill -${g:-$VICTIM} 23").untried(),
     sh("kill Haft's reaper", "kill -9 $REAPER && echo ESCAPED; kill -19 $REAPER && echo ESCAPED; kill -15 $REAPER").untried(),
     sh("kill Haft", "kill -9 $HAFT && echo ESCAPED; kill -19 $HAFT && echo ESCAPED; kill -2 $HAFT && echo ESCAPED; kill -15 $HAFT").untried(),
     sh("kill Haft's threads", "for t in $(ls /proc/$HAFT/task); do $BIN/calls tgkill $HAFT 9; $BIN/calls tkill $t 9; $BIN/calls kill $t 15; done").untried(),

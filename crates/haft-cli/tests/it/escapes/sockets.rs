@@ -38,10 +38,11 @@ pub(crate) const TABLE: &[Escape] = &[
     py("echo requests", "s = tried(socket.socket, socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP)\n\
         if s and tried(s.sendto, b'\\x08\\x00\\xf7\\xff\\x00\\x00\\x00\\x00', ('127.0.0.1', 0)): print('ESCAPED')").untried(),
     py("packets of the wire", "tried(socket.socket, socket.AF_PACKET, socket.SOCK_RAW, 3) and print('ESCAPED')").as_root(),
-    py("the kernel's own sockets", "for protocol in (0, 4, 9, 15, 16):\n  tried(socket.socket, socket.AF_NETLINK, socket.SOCK_RAW, protocol) and print('ESCAPED', protocol)"),
+    py("the kernel's own sockets", "for protocol in (4, 9, 15, 16):\n  tried(socket.socket, socket.AF_NETLINK, socket.SOCK_RAW, protocol) and print('ESCAPED', protocol)"),
+    py("the kernel's interfaces", "tried(socket.socket, socket.AF_NETLINK, socket.SOCK_RAW, 0) and print('ESCAPED')").harmless_in_namespaces(),
     py("the machine's host", "tried(socket.socket, socket.AF_VSOCK, socket.SOCK_STREAM) and print('ESCAPED')").untried(),
     py("the kernel's ciphers", "tried(socket.socket, socket.AF_ALG, socket.SOCK_SEQPACKET) and print('ESCAPED')").untried(),
-    py("odd families", "for family in list(range(3, 10)) + list(range(11, 46)):\n  \
+    py("odd families", "for family in list(range(3, 10)) + list(range(11, 16)) + list(range(17, 46)):\n  \
         for kind in (1, 2, 3, 5):\n    \
         try: socket.socket(family, kind); print('ESCAPED', family, kind)\n    \
         except OSError: pass").as_root(),
@@ -67,9 +68,9 @@ pub(crate) const TABLE: &[Escape] = &[
         except OSError as error: print(path, error)").untried(),
     py("the agent of ssh", "path = os.environ.get('SSH_AUTH_SOCK', OUT+'/stream.sock'); s = socket.socket(socket.AF_UNIX); tried(s.connect, path)"),
     py("a port that another serves", "s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)\n\
-        if tried(lambda: s.bind(('127.0.0.1', TCP)) or s.listen(5) or True): print('ESCAPED')"),
+        if tried(lambda: s.bind(('127.0.0.1', TCP)) or s.listen(5) or True): print('ESCAPED')").harmless_in_namespaces(),
     py("a port of datagrams that another serves", "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)\n\
-        if tried(lambda: s.bind(('127.0.0.1', UDP)) or True): print('ESCAPED')"),
+        if tried(lambda: s.bind(('127.0.0.1', UDP)) or True): print('ESCAPED')").harmless_in_namespaces(),
     py("a service for the world", "for at in ('0.0.0.0', '::'):\n  \
         s = socket.socket(socket.AF_INET6 if ':' in at else socket.AF_INET)\n  \
         if tried(lambda: s.bind((at, 0)) or s.listen(5) or True) and s.getsockname()[0] in ('0.0.0.0', '::'): print('served', s.getsockname())").untried(),

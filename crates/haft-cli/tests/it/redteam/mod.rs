@@ -3,3 +3,5 @@
 mod policy;
 #[cfg(target_os = "linux")]
 mod records;
+#[cfg(target_os = "linux")]
+mod sandbox;

@@ -51,7 +51,7 @@ async fn a_running_task_is_running_in_the_ledger_and_is_not_taken_back_yet() {
 #[tokio::test]
 async fn what_a_task_is_refused_is_told_with_its_end() {
     let fixture = TaskFixture::new();
-    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let id = fixture.start(&format!("echo x > {}/x", outside.path().display())).await;
     let ended = fixture.end(&id).await;
     assert!(ended.output.as_text().contains("Refused: write"), "{}", ended.output.as_text());

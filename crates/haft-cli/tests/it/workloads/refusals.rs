@@ -23,7 +23,7 @@ const TABLE: &[Refusal] = &[
     },
     Refusal { script: "cat .env", says: &["Refused: read", ".env"] },
     Refusal { script: "kill -9 $PPID", says: &["Refused: signal"] },
-    Refusal { script: "exec 3<>/dev/tcp/127.0.0.1/9", says: &["Refused: connect", "127.0.0.1"] },
+    Refusal { script: "exec 3<>/dev/tcp/192.0.2.1/9", says: &["Refused: connect", "192.0.2.1"] },
     Refusal {
         script: "git init -q; git config core.fsmonitor ./x",
         says: &["Refused:", "config", "fsmonitor"],
@@ -85,23 +85,33 @@ fn the_command_looks_as_if_it_ran_alone() {
     }
 }
 
-/// In the common folder for temporary files a command makes what it likes and leaves alone what is there.
+/// A command has a temporary directory of its own, and leaves alone what is in the common one.
 #[test]
-fn what_others_have_in_the_temporary_folder_stays() {
+fn files_of_others_in_the_temporary_directory_stay() {
     for user in User::all() {
-        let fixture = SandboxFixture::new(*user);
-        let (old, new) = (format!("/tmp/{}-old", fixture.mark()), format!("/tmp/{}-new", fixture.mark()));
-        assert_eq!(fixture.unsandboxed(&format!("echo old > {old}")).code, 0);
-        let ran = fixture.inside(&format!(
-            "echo x > {old}; echo x >> {old}; rm -f {old}; mv {old} {new}; chmod 777 {old}; echo new > {new} && cat {new}"
-        ));
-        let (kept, mode) = (std::fs::read_to_string(&old).unwrap(), std::fs::metadata(&old).unwrap().mode());
-        for path in [&old, &new] {
-            let _ = std::fs::remove_file(path);
+        for namespaces in ["true", "false"] {
+            let fixture = SandboxFixture::new(*user);
+            let old = format!("/tmp/{}-old", fixture.mark());
+            assert_eq!(fixture.unsandboxed(&format!("echo old > {old}")).code, 0);
+            let script = format!(
+                "echo x > {old}; echo x >> {old}; rm -f {old}; mv {old} {old}-2; chmod 777 {old}; \
+                 echo new > $TMPDIR/new && cat $TMPDIR/new"
+            );
+            let mut command = fixture.sandboxed(&[], &script);
+            let ran = fixture.run(command.env("HAFT_NAMESPACES", namespaces));
+            let (kept, mode) =
+                (std::fs::read_to_string(&old).unwrap(), std::fs::metadata(&old).unwrap().mode());
+            let _ = std::fs::remove_file(&old);
+            let said = format!("{}, namespaces {namespaces}: {}", user.word(), ran.stderr);
+            assert_eq!((ran.code, ran.stdout.as_str()), (0, "new\n"), "{said}");
+            assert_eq!((kept.as_str(), mode & 0o777), ("old\n", 0o644), "{said}");
+            assert!(!std::path::Path::new(&format!("{old}-2")).exists(), "{said}");
+            assert_eq!(
+                ran.stderr.contains(&format!("Refused: write {old}")),
+                namespaces == "false",
+                "{said}"
+            );
         }
-        assert_eq!((ran.code, ran.stdout.as_str()), (0, "new\n"), "{}: {}", user.word(), ran.stderr);
-        assert_eq!((kept.as_str(), mode & 0o777), ("old\n", 0o644), "{}", user.word());
-        assert!(ran.stderr.contains(&format!("Refused: write {old}")), "{}: {}", user.word(), ran.stderr);
     }
 }
 

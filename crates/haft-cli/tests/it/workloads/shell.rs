@@ -9,7 +9,7 @@ pub(crate) const TABLE: &[Work] = &[
     work("standard streams that are files", "(echo out >> /dev/stdout; echo err >> /dev/stderr; seq 2 | tee -a /dev/fd/1) > f 2> g; cat f g; echo again >> /dev/stdout; sed -n 'w /dev/stdout' f"),
     work("temporary files", "f=$(mktemp); d=$(mktemp -d); echo x > $f; cat $f; touch $d/y; ls $d; rm -r $f $d; echo ${TMPDIR:+set} >/dev/null"),
     work("the folder for temporary files", "d=${TMPDIR:-/tmp}; n=$d/haft-work-$$; echo x > $n; mv $n $n.2; cat $n.2; rm $n.2; mkdir $n; rmdir $n; test -w $d && echo writable"),
-    work("/tmp itself", "n=/tmp/haft-work-$$-$RANDOM; mkdir $n; echo x > $n/a; ln -s a $n/b; cat $n/b; rm -r $n; echo fine"),
+    work("/tmp itself", "n=/tmp/haft-work-$$-$RANDOM; mkdir $n; echo x > $n/a; ln -s a $n/b; cat $n/b; rm -r $n; echo fine").needs_namespaces(),
     work("sorting with temporary files", "seq 200000 | sort -S 1M -R | sort -S 1M -n | tail -1"),
     work("editing in place", "seq 100 > f; sed -i s/50/fifty/ f; grep -n fifty f; perl -i -pe s/fifty/50/ f; sha1sum f").needs(&["perl"]),
     work("find and xargs", "mkdir -p t/{a,b,c}; touch t/{a,b,c}/{1,2,3}; find t -type f -exec chmod 600 {} +; find t -type f | sort | xargs -P 4 -n 2 sh -c 'cat \"$@\" | wc -c' x; find t -name 2 -delete; find t | sort"),

@@ -16,10 +16,12 @@ pub(crate) struct Work {
     script: &'static str,
     /// Whether the tree it leaves is the same each time.
     same_tree: bool,
+    /// Whether it works only in namespaces.
+    needs_namespaces: bool,
 }
 
 pub(crate) const fn work(name: &'static str, script: &'static str) -> Work {
-    Work { name, needs: &[], flags: &[], script, same_tree: true }
+    Work { name, needs: &[], flags: &[], script, same_tree: true, needs_namespaces: false }
 }
 
 impl Work {
@@ -39,9 +41,15 @@ impl Work {
         self
     }
 
-    /// What went another way inside than outside.
+    /// Without namespaces it is refused.
+    pub(crate) const fn needs_namespaces(mut self) -> Self {
+        self.needs_namespaces = true;
+        self
+    }
+
+    /// What went another way inside than outside, with and without namespaces.
     fn differs(&self, user: User) -> Vec<String> {
-        let (plain, held) = (SandboxFixture::new(user), SandboxFixture::new(user));
+        let plain = SandboxFixture::new(user);
         for program in self.needs {
             if plain.unsandboxed(&format!("{program} --version || {program} -v")).code != 0 {
                 tell(&format!("{} ({}) is left out: there is no {program}", self.name, user.word()));
@@ -53,13 +61,30 @@ impl Work {
         if outside.code != 0 {
             return vec![format!("it does not work outside either: {}{}", outside.stdout, outside.stderr)];
         }
-        let inside = held.run(&mut held.sandboxed(self.flags, &script));
+        let modes: &[&str] = if self.needs_namespaces { &["true"] } else { &["true", "false"] };
+        let wrong = modes.iter().flat_map(|namespaces| {
+            let lines = self.differs_from(&plain, &outside.stdout, &script, user, namespaces);
+            lines.into_iter().map(move |line| format!("namespaces {namespaces}: {line}"))
+        });
+        wrong.collect()
+    }
+
+    fn differs_from(
+        &self,
+        plain: &SandboxFixture,
+        outside: &str,
+        script: &str,
+        user: User,
+        namespaces: &str,
+    ) -> Vec<String> {
+        let held = SandboxFixture::new(user);
+        let inside = held.run(held.sandboxed(self.flags, script).env("HAFT_NAMESPACES", namespaces));
         let mut wrong = Vec::new();
         if inside.code != 0 {
             wrong.push(format!("it ended with {}: {}", inside.code, inside.stderr));
         }
         let plainly = |text: &str, fixture: &SandboxFixture| text.replace(&fixture.mark(), "FIXTURE");
-        let (expected, got) = (plainly(&outside.stdout, &plain), plainly(&inside.stdout, &held));
+        let (expected, got) = (plainly(outside, plain), plainly(&inside.stdout, &held));
         if expected != got {
             wrong.extend(other_lines(&expected, &got));
         }

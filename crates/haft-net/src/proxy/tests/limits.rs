@@ -98,7 +98,8 @@ fn dropping_the_proxy_ends_all_connections_and_threads() {
         }
         Ok(vec![LOCALHOST])
     };
-    let proxy = Proxy::with_lookup(list, Arc::new(lookup), move |_| drop(Arc::clone(&watched))).unwrap();
+    let proxy =
+        Proxy::with_lookup(listener(), list, Arc::new(lookup), move |_| drop(Arc::clone(&watched))).unwrap();
     let run = RunningProxy { proxy, refused: Arc::default() };
 
     let mut clients: Vec<TcpStream> = (0..10).map(|_| connect(&run, port)).collect();
@@ -127,7 +128,7 @@ fn dropping_the_proxy_ends_all_connections_and_threads() {
 
 #[test]
 fn environment_variables_name_the_proxy() {
-    let proxy = Proxy::start(domains(&[]), |_| {}).unwrap();
+    let proxy = Proxy::start(listener(), domains(&[]), |_| {}).unwrap();
     let run = RunningProxy { proxy, refused: Arc::default() };
     assert!(run.ask_text("CONNECT example.test:443 HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 403 "));
     let port = run.proxy.address().port();

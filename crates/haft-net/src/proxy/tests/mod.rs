@@ -34,7 +34,7 @@ fn run(
     let refused = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&refused);
     let on_refused = move |refused| log.lock().unwrap().push(refused);
-    let proxy = Proxy::with_lookup(domains(list), Arc::new(answers), on_refused).unwrap();
+    let proxy = Proxy::with_lookup(listener(), domains(list), Arc::new(answers), on_refused).unwrap();
     RunningProxy { proxy, refused }
 }
 
@@ -121,4 +121,8 @@ fn expect_bytes(mut stream: &TcpStream, expected: &[u8]) {
     let mut received = vec![0; expected.len()];
     stream.read_exact(&mut received).unwrap();
     assert_eq!(received, expected, "{}", received.escape_ascii());
+}
+
+fn listener() -> TcpListener {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()
 }

@@ -24,6 +24,8 @@ const REFUSED_IOCTLS: [u32; 8] = [
     0x4008_7602, // FS_IOC_SETVERSION
     0xc004_5877, // FIFREEZE
 ];
+/// The bits of a socket type besides its flags.
+const SOCKET_TYPE_MASK: u32 = 0xf;
 /// System calls with higher numbers are newer than this list. Programs handle ENOSYS for them.
 const MAX_KNOWN_CALL: u32 = 467;
 
@@ -38,6 +40,9 @@ pub(super) struct FilterOptions {
     pub(super) report_signals: bool,
     /// Whether all of the network may be reached.
     pub(super) open_network: bool,
+    /// Whether the command has namespaces of its own: then signals and System V IPC lead nowhere, nor does the network
+    /// unless it is open.
+    pub(super) namespaces: bool,
 }
 
 /// The BPF program for `options`.
@@ -50,7 +55,8 @@ pub(super) fn build_filter(options: FilterOptions) -> Vec<libc::sock_filter> {
     for call in REPORTED.iter().chain(REPORTED_ON_X86) {
         rules.add(*call, &[ret(report)]);
     }
-    for call in UNSUPPORTED {
+    let shared_ipc: &[i64] = if options.namespaces { &[] } else { SHARED_IPC };
+    for call in UNSUPPORTED.iter().chain(shared_ipc) {
         rules.add(*call, &[ret(refuse(libc::ENOSYS))]);
     }
     for call in REFUSED {
@@ -123,6 +129,10 @@ const UNSUPPORTED: &[i64] = &[
     libc::SYS_io_uring_register,
     463, // setxattrat
     466, // removexattrat
+];
+
+/// Calls that reach objects of other programs, which have no path.
+const SHARED_IPC: &[i64] = &[
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
     libc::SYS_shmget,
@@ -226,6 +236,9 @@ impl RuleList {
 
     fn add_network(&mut self, options: FilterOptions) {
         let report = if options.witness { REPORT } else { ALLOW };
+        if options.namespaces && !options.open_network {
+            return self.add_own_network(report);
+        }
         let other_inet = match (options.open_network, options.witness) {
             (true, _) => ALLOW,
             (false, true) => REPORT,
@@ -233,21 +246,22 @@ impl RuleList {
         };
         let stream_inet = if options.open_network || options.witness { ALLOW } else { refuse(libc::EACCES) };
         let [unix, inet, inet6] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6].map(i32::cast_unsigned);
-        let [stream, datagram] = [libc::SOCK_STREAM, libc::SOCK_DGRAM].map(i32::cast_unsigned);
+        let [stream, packets] = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(i32::cast_unsigned);
         self.add(
             libc::SYS_socket,
             &[
                 load(argument_offset(0)),
                 jump(libc::BPF_JEQ, unix, 3, 0),
-                jump(libc::BPF_JEQ, inet, 5, 0),
-                jump(libc::BPF_JEQ, inet6, 4, 0),
+                jump(libc::BPF_JEQ, inet, 6, 0),
+                jump(libc::BPF_JEQ, inet6, 5, 0),
                 ret(refuse(libc::EAFNOSUPPORT)),
-                // Datagrams can be sent to any socket of the machine without connecting.
+                // Datagrams can be sent to any socket of the machine without connecting. Raw ones are datagrams, too.
                 load(argument_offset(1)),
-                and(0xf),
-                jump(libc::BPF_JEQ, datagram, 4, 3),
+                and(SOCKET_TYPE_MASK),
+                jump(libc::BPF_JEQ, stream, 4, 0),
+                jump(libc::BPF_JEQ, packets, 3, 4),
                 load(argument_offset(1)),
-                and(0xf),
+                and(SOCKET_TYPE_MASK),
                 jump(libc::BPF_JEQ, stream, 2, 3),
                 ret(ALLOW),
                 ret(refuse(libc::EACCES)),
@@ -255,16 +269,7 @@ impl RuleList {
                 ret(other_inet),
             ],
         );
-        self.add(
-            libc::SYS_socketpair,
-            &[
-                load(argument_offset(1)),
-                and(0xf),
-                jump(libc::BPF_JEQ, datagram, 0, 1),
-                ret(refuse(libc::EACCES)),
-                ret(ALLOW),
-            ],
-        );
+        self.add_socket_pair(report);
         for call in [libc::SYS_connect, libc::SYS_bind, libc::SYS_listen] {
             self.add(call, &[ret(report)]);
         }
@@ -280,6 +285,51 @@ impl RuleList {
             ];
             self.add(call, &body);
         }
+    }
+
+    /// The rules for a network namespace of the command's own. Only sockets in the file system lead out of it.
+    fn add_own_network(&mut self, report: u32) {
+        let [unix, inet, inet6, netlink] =
+            [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(i32::cast_unsigned);
+        self.add(
+            libc::SYS_socket,
+            &[
+                load(argument_offset(0)),
+                jump(libc::BPF_JEQ, inet, 9, 0),
+                jump(libc::BPF_JEQ, inet6, 8, 0),
+                jump(libc::BPF_JEQ, unix, 3, 0),
+                jump(libc::BPF_JEQ, netlink, 0, 7),
+                load(argument_offset(2)),
+                jump(libc::BPF_JEQ, libc::NETLINK_ROUTE.cast_unsigned(), 4, 5),
+                load(argument_offset(1)),
+                and(SOCKET_TYPE_MASK),
+                jump(libc::BPF_JEQ, libc::SOCK_STREAM.cast_unsigned(), 1, 0),
+                jump(libc::BPF_JEQ, libc::SOCK_SEQPACKET.cast_unsigned(), 0, 1),
+                ret(ALLOW),
+                ret(refuse(libc::EAFNOSUPPORT)),
+            ],
+        );
+        self.add_socket_pair(report);
+        for call in [libc::SYS_connect, libc::SYS_bind] {
+            self.add(call, &[ret(report)]);
+        }
+    }
+
+    /// Datagrams of a socket pair can be sent to any socket in the file system, so the witness makes another kind.
+    fn add_socket_pair(&mut self, report: u32) {
+        let report = if report == ALLOW { refuse(libc::EACCES) } else { report };
+        let [stream, packets] = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(i32::cast_unsigned);
+        self.add(
+            libc::SYS_socketpair,
+            &[
+                load(argument_offset(1)),
+                and(SOCKET_TYPE_MASK),
+                jump(libc::BPF_JEQ, stream, 2, 0),
+                jump(libc::BPF_JEQ, packets, 1, 0),
+                ret(report),
+                ret(ALLOW),
+            ],
+        );
     }
 
     fn add_processes(&mut self, options: FilterOptions) {

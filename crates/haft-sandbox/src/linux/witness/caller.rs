@@ -30,6 +30,11 @@ impl Caller {
         Self { thread: call.thread }
     }
 
+    /// The main thread of a process.
+    pub(super) fn of_process(process: i32) -> Self {
+        Self { thread: process }
+    }
+
     /// Reads a string up to its NUL.
     pub(super) fn read_string(self, address: u64) -> Result<Vec<u8>, Errno> {
         let mut string = Vec::with_capacity(READ_BYTES);
@@ -73,6 +78,18 @@ impl Caller {
         }
     }
 
+    /// Writes all of `bytes`.
+    #[expect(unsafe_code, reason = "another process's memory has no safe writer")]
+    pub(super) fn write_bytes(self, address: u64, bytes: &[u8]) -> Result<(), Errno> {
+        let at = usize::try_from(address).map_err(|_| Errno::FAULT)?;
+        let local = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        let remote = libc::iovec { iov_base: at as *mut libc::c_void, iov_len: bytes.len() };
+        // SAFETY: the local vector is `bytes`, which is only read.
+        let written =
+            unsafe { libc::process_vm_writev(self.thread, &raw const local, 1, &raw const remote, 1, 0) };
+        if usize::try_from(written) == Ok(bytes.len()) { Ok(()) } else { Err(Errno::FAULT) }
+    }
+
     /// A copy of the caller's descriptor, which the caller cannot replace.
     #[expect(unsafe_code, reason = "pidfd_getfd has no safe wrapper")]
     pub(super) fn copy_fd(self, fd: i32) -> Result<OwnedFd, Errno> {
@@ -99,6 +116,19 @@ impl Caller {
     /// The process that the thread belongs to.
     pub(super) fn process(self) -> i32 {
         field(&self.status(), "Tgid:").and_then(|tgid| tgid.parse().ok()).unwrap_or(self.thread)
+    }
+
+    /// The numbers of the thread and of its process in their own pid namespace.
+    pub(super) fn own_ids(self) -> Vec<i32> {
+        let status = self.status();
+        let innermost =
+            |name| field(&status, name).and_then(|ids| ids.split_ascii_whitespace().last()?.parse().ok());
+        ["NSpid:", "NStgid:"].into_iter().filter_map(innermost).collect()
+    }
+
+    /// The number of the process group in the process's own pid namespace.
+    pub(super) fn own_group(self) -> Option<i32> {
+        field(&self.status(), "NSpgid:")?.split_ascii_whitespace().last()?.parse().ok()
     }
 
     pub(super) fn thread(self) -> i32 {

@@ -13,8 +13,10 @@ mod paths;
 mod proc_paths;
 mod recorder;
 mod resource_limits;
+mod root_dir;
 mod supervisor;
 mod syscalls;
+mod terminals;
 mod write_policy;
 
 use std::io;
@@ -26,7 +28,7 @@ use std::thread::JoinHandle;
 use haft_tool::{Change, Denial, Record, ToolError};
 use rustix::fs::Stat;
 
-use super::confine::receive_listener;
+use super::descriptors::receive_descriptor;
 use crate::denials::DenialList;
 use crate::git_audit::remove_unsafe_git_files;
 use crate::session::NetworkReach;
@@ -36,6 +38,7 @@ use notifications::NotifyListener;
 use paths::PathLookup;
 use recorder::ChangeRecorder;
 use resource_limits::ResourceMonitor;
+use root_dir::RootDir;
 use supervisor::Supervisor;
 pub(super) use write_policy::{SessionResources, WritePolicy};
 
@@ -45,6 +48,8 @@ const STACK_BYTES: usize = 512 * 1024;
 pub(crate) struct WitnessConfig {
     pub(super) policy: WritePolicy,
     pub(super) network: NetworkReach,
+    /// The command's root directory.
+    pub(super) root: OwnedFd,
     /// Where the command's process sends its listener.
     pub(super) socket: OwnedFd,
 }
@@ -78,8 +83,8 @@ impl Witness {
         let stop = Arc::new(AtomicBool::new(false));
         let its_stop = Arc::clone(&stop);
         let work = move || {
-            let Some(listener) = receive_listener(&config.socket) else { return Witnessed::default() };
-            let WitnessConfig { policy, network, .. } = config;
+            let Some(listener) = receive_descriptor(&config.socket) else { return Witnessed::default() };
+            let WitnessConfig { policy, network, root, .. } = config;
             // The thread sets its umask for each call; this makes it independent of the process's umask.
             unshare_fs();
             let supervisor = Supervisor {
@@ -87,7 +92,7 @@ impl Witness {
                 policy,
                 recorder: ChangeRecorder::new(record),
                 denials: DenialList::default(),
-                paths: PathLookup::default(),
+                paths: PathLookup::new(RootDir::new(root)),
                 umasks: UmaskCache::default(),
                 umask: None,
                 capabilities: WitnessCapabilities::current(),

@@ -136,6 +136,23 @@ impl NotifyListener {
         }
     }
 
+    /// Adds a descriptor to the caller's table without a reply; returns its number there.
+    pub(super) fn add_fd(&self, call: u64, fd: &OwnedFd, close_on_exec: bool) -> Result<i32, Errno> {
+        let mut request = libc::seccomp_notif_addfd {
+            id: call,
+            flags: 0,
+            srcfd: fd.as_raw_fd().cast_unsigned(),
+            newfd: 0,
+            newfd_flags: if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 },
+        };
+        loop {
+            match self.ioctl(libc::SECCOMP_IOCTL_NOTIF_ADDFD, (&raw mut request).cast()) {
+                Err(Errno::INTR) => {}
+                added => return added,
+            }
+        }
+    }
+
     fn send(&self, response: &libc::seccomp_notif_resp) {
         // Fails only if the caller was killed.
         let _ = self.ioctl(libc::SECCOMP_IOCTL_NOTIF_SEND, ptr::from_ref(response).cast_mut().cast());

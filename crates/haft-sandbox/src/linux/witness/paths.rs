@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::caller::{Caller, open_proc};
-use super::proc_paths::{is_fd_directory, is_own, resolve_own_proc};
+use super::proc_paths::{OwnProcPath, is_fd_directory, is_own};
+use super::root_dir::{RootDir, open_without_links};
 use super::write_policy::WriteArea;
 
 /// The kernel's limit.
@@ -102,6 +103,8 @@ pub(super) enum ResolvedTarget {
 enum PathBase {
     Root,
     Directory(u64, u64),
+    /// The program's own directory in Haft's `/proc`.
+    OwnProc(i32),
 }
 
 /// Classifies directories.
@@ -113,14 +116,19 @@ pub(super) trait DirClassifier {
 }
 
 /// Resolves paths; recently resolved directories are cached.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct PathLookup {
+    root: RootDir,
     dirs: HashMap<(PathBase, Vec<u8>), (Rc<OpenDir>, Instant)>,
     /// Open `/proc/TID` directories.
     threads: HashMap<i32, OwnedFd>,
 }
 
 impl PathLookup {
+    pub(super) fn new(root: RootDir) -> Self {
+        Self { root, dirs: HashMap::new(), threads: HashMap::new() }
+    }
+
     /// Must be called when a directory or a link is moved or removed.
     pub(super) fn clear(&mut self) {
         self.dirs.clear();
@@ -137,8 +145,12 @@ impl PathLookup {
         if path.is_empty() {
             return Err(Errno::NOENT);
         }
-        let own = resolve_own_proc(path, caller);
-        let path = own.as_deref().unwrap_or(path);
+        let own = OwnProcPath::new(path, caller);
+        let path = match &own {
+            Some(OwnProcPath::Below(rest)) => return self.resolve_own(caller, rest, classifier),
+            Some(OwnProcPath::Elsewhere(path)) => path,
+            None => path,
+        };
         let (parent, name, has_slash) = split(path);
         if matches!(name, b"" | b"." | b"..") {
             let dir = self.directory(caller, base, path, classifier)?;
@@ -149,9 +161,30 @@ impl PathLookup {
             if !is_own(&dir.path, caller) {
                 return Err(Errno::ACCESS);
             }
-            let flags = OFlags::PATH | OFlags::CLOEXEC;
-            let fd = rustix::fs::openat(&dir.fd, name, flags, Mode::empty())?;
-            return Ok(ResolvedTarget::Fd(fd));
+            return open_listed_fd(&dir, name);
+        }
+        let entry = DirectoryEntry::new(dir, OsStr::from_bytes(name));
+        Ok(ResolvedTarget::Entry(DirectoryEntry { has_slash, ..entry }))
+    }
+
+    /// Resolves a path below the program's own directory in `/proc`.
+    fn resolve_own(
+        &mut self,
+        caller: Caller,
+        path: &[u8],
+        classifier: &dyn DirClassifier,
+    ) -> Result<ResolvedTarget, Errno> {
+        let (parent, name, has_slash) = split(path);
+        if matches!(name, b"" | b"." | b"..") {
+            return Err(Errno::ACCESS);
+        }
+        let dir =
+            self.cached_or_open(PathBase::OwnProc(caller.thread()), parent, classifier, |_, parent| {
+                let own = open_proc(&format!("/proc/{}", caller.thread()))?;
+                open_without_links(own.as_fd(), parent, OFlags::DIRECTORY)
+            })?;
+        if is_fd_directory(&dir.path) {
+            return open_listed_fd(&dir, name);
         }
         let entry = DirectoryEntry::new(dir, OsStr::from_bytes(name));
         Ok(ResolvedTarget::Entry(DirectoryEntry { has_slash, ..entry }))
@@ -189,7 +222,7 @@ impl PathLookup {
         fd: &OwnedFd,
         classifier: &dyn DirClassifier,
     ) -> Result<DirectoryEntry, Errno> {
-        let path = real_path(fd)?;
+        let path = self.real_path(fd)?;
         let dir = self.canonical(path.parent().ok_or(Errno::NOENT)?, classifier)?;
         let entry = DirectoryEntry::new(dir, path.file_name().ok_or(Errno::NOENT)?);
         let (named, open) = (entry.stat()?, rustix::fs::fstat(fd)?);
@@ -208,8 +241,12 @@ impl PathLookup {
     }
 
     fn canonical(&mut self, path: &Path, classifier: &dyn DirClassifier) -> Result<Rc<OpenDir>, Errno> {
-        self.cached_or_open(PathBase::Root, path.as_os_str().as_bytes(), classifier, |path| {
-            open_dir(CWD, path)
+        self.absolute(path.as_os_str().as_bytes(), classifier)
+    }
+
+    fn absolute(&mut self, path: &[u8], classifier: &dyn DirClassifier) -> Result<Rc<OpenDir>, Errno> {
+        self.cached_or_open(PathBase::Root, path, classifier, |root, path| {
+            root.open_directory(root.fd(), path)
         })
     }
 
@@ -221,16 +258,16 @@ impl PathLookup {
         classifier: &dyn DirClassifier,
     ) -> Result<Rc<OpenDir>, Errno> {
         if path.first() == Some(&b'/') {
-            return self.cached_or_open(PathBase::Root, path, classifier, |path| open_dir(CWD, path));
+            return self.absolute(path, classifier);
         }
         let stat = self.stat_base(caller, base).map_err(|error| match error {
             Errno::NOENT => Errno::BADF,
             error => error,
         })?;
         let base_id = PathBase::Directory(stat.st_dev, stat.st_ino);
-        self.cached_or_open(base_id, path, classifier, |path| {
+        self.cached_or_open(base_id, path, classifier, |root, path| {
             let start = open_proc(&caller.base_path(base))?;
-            open_dir(&start, if path.is_empty() { b"." } else { path })
+            root.open_directory(start.as_fd(), path)
         })
     }
 
@@ -256,7 +293,7 @@ impl PathLookup {
         base: PathBase,
         path: &[u8],
         classifier: &dyn DirClassifier,
-        open: impl FnOnce(&[u8]) -> Result<OwnedFd, Errno>,
+        open: impl FnOnce(&RootDir, &[u8]) -> Result<OwnedFd, Errno>,
     ) -> Result<Rc<OpenDir>, Errno> {
         let key = (base, path.to_vec());
         let now = Instant::now();
@@ -265,8 +302,8 @@ impl PathLookup {
         {
             return Ok(Rc::clone(dir));
         }
-        let fd = open(path)?;
-        let path = real_path(&fd)?;
+        let fd = open(&self.root, path)?;
+        let path = self.real_path(&fd)?;
         let dir = Rc::new(OpenDir {
             area: classifier.area(&path),
             is_uniform: classifier.is_uniform(&path),
@@ -281,20 +318,41 @@ impl PathLookup {
         self.dirs.insert(key, (Rc::clone(&dir), now));
         Ok(dir)
     }
+
+    /// Whether this is a terminal of the command's own namespaces.
+    pub(super) fn is_own_terminal(&self, stat: &Stat) -> bool {
+        let own = open_without_links(self.root.fd(), b"dev/pts", OFlags::DIRECTORY);
+        own.and_then(rustix::fs::fstat).is_ok_and(|own| own.st_dev == stat.st_dev)
+    }
+
+    /// The current path of an open file; an error if it has no name any more.
+    fn real_path(&self, fd: &OwnedFd) -> Result<PathBuf, Errno> {
+        let path = shown_path(fd)?;
+        // The kernel adds this to a removed name, but a name may also end so.
+        if path.as_os_str().as_bytes().ends_with(b" (deleted)") {
+            let named = open_without_links(self.root.fd(), path.as_os_str().as_bytes(), OFlags::NOFOLLOW)?;
+            let (named, open) = (rustix::fs::fstat(&named)?, rustix::fs::fstat(fd)?);
+            if (named.st_dev, named.st_ino) != (open.st_dev, open.st_ino) {
+                return Err(Errno::NOENT);
+            }
+        }
+        Ok(path)
+    }
 }
 
-fn open_dir(base: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::openat2(base, path, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)
-}
-
-/// The current path of an open file; an error if it has no name any more.
-pub(super) fn real_path(fd: &OwnedFd) -> Result<PathBuf, Errno> {
+/// The path that the kernel shows for an open file, from the root directory of its mount namespace.
+pub(super) fn shown_path(fd: &OwnedFd) -> Result<PathBuf, Errno> {
     let link = rustix::fs::readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new())?.into_bytes();
-    if link.first() != Some(&b'/') || link.ends_with(b" (deleted)") {
+    if link.first() != Some(&b'/') {
         return Err(Errno::NOENT);
     }
     Ok(PathBuf::from(OsString::from_vec(link)))
+}
+
+/// An entry of a directory of descriptors.
+fn open_listed_fd(dir: &OpenDir, name: &[u8]) -> Result<ResolvedTarget, Errno> {
+    let fd = rustix::fs::openat(&dir.fd, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(ResolvedTarget::Fd(fd))
 }
 
 /// The directory part of a path, its last name, and whether it ends with a slash.

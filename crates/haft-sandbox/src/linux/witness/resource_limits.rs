@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use haft_files::read_small_file;
 use rustix::process::{Pid, Signal};
 
+use super::caller::Caller;
 use crate::limits::ProcessLimits;
 
 /// Processes and threads of a command.
@@ -81,6 +82,17 @@ impl ResourceMonitor {
             || self.descendants().iter().any(|process| {
                 rustix::process::getpgid(Pid::from_raw(*process)).is_ok_and(|group| group == pid)
             })
+    }
+
+    /// Whether a process of the command is in the process group with this number in the command's own pid namespace.
+    pub(super) fn find_group(&self, number: i32) -> bool {
+        self.descendants().iter().any(|process| Caller::of_process(*process).own_group() == Some(number))
+    }
+
+    /// The process of the command that has this number in the command's own pid namespace.
+    pub(super) fn find_process(&self, number: i32) -> Option<i32> {
+        let has_number = |process: &i32| Caller::of_process(*process).own_ids().contains(&number);
+        self.descendants().into_iter().find(has_number)
     }
 
     /// Checks the limits that are due, and ends the command if it exceeds one.

@@ -17,6 +17,7 @@ use super::notifications::{NotifyListener, ReceivedCall, Syscall};
 use super::paths::{DirClassifier, DirectoryEntry, PathLookup, ResolvedTarget};
 use super::recorder::ChangeRecorder;
 use super::resource_limits::ResourceMonitor;
+use super::terminals::OwnTerminal;
 use super::write_policy::{WriteArea, WritePolicy};
 use crate::denials::DenialList;
 use crate::session::NetworkReach;
@@ -71,8 +72,8 @@ pub(super) struct Supervisor {
     pub(super) network: NetworkReach,
     /// TCP ports that this command listens on.
     pub(super) ports: Vec<u16>,
-    /// Numbers of the pseudo-terminals that this command created.
-    pub(super) terminals: Vec<u32>,
+    /// The pseudo-terminals that this command created.
+    pub(super) terminals: Vec<OwnTerminal>,
     /// Whether the command has Haft's own streams.
     pub(super) inherits_streams: bool,
     /// Set when the command has ended and remaining calls need no reply.
@@ -165,8 +166,7 @@ impl Supervisor {
         let path = entry.path();
         let area = if entry.dir.is_uniform { entry.dir.area } else { self.policy.area(path) };
         let allowed = match area {
-            WriteArea::Workspace | WriteArea::Private => true,
-            WriteArea::SharedTemp => self.policy.may_change_temp(path),
+            WriteArea::Workspace | WriteArea::Private | WriteArea::Unrecorded => true,
             WriteArea::Outside => false,
         };
         if !allowed {

@@ -1,26 +1,31 @@
 //! Where a command may write, and what is guarded there.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use haft_policy::{Guard, guard_in};
-use haft_tool::{Scope, lock};
+use haft_tool::{FileId, Scope, lock};
 
 use crate::secrets::SecretNames;
 
 /// Directories of packages, whose settings no program uses in that place.
 const PACKAGE_DIRECTORIES: &[&str] = &["node_modules", "site-packages", "vendor", "target"];
 
+/// Temporary directories that all programs of the machine share, where commands have none of their own.
+const SHARED_TEMP_DIRS: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
+
 /// What a command may do in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WriteArea {
     /// Part of the scope: writable, and every change is recorded.
     Workspace,
-    /// A directory of the session: writable, not recorded.
+    /// A directory of the session: not recorded, and Landlock lets commands write it themselves.
     Private,
-    /// A temporary directory that all programs share: entries of the session are writable, others are not.
-    SharedTemp,
+    /// A directory of the session that contains a part of the scope: not recorded, but written by the witness, because a
+    /// Landlock grant would include that part.
+    Unrecorded,
     /// Everything else: not writable.
     Outside,
 }
@@ -28,12 +33,12 @@ pub(super) enum WriteArea {
 /// What the commands of a session created and may use together.
 #[derive(Debug, Default)]
 pub(crate) struct SessionResources {
-    /// Entries of shared temporary directories.
-    temp_entries: Mutex<HashSet<PathBuf>>,
     /// TCP ports that commands listen on.
     ports: Mutex<Vec<u16>>,
     /// Abstract socket names that commands are bound to.
     abstract_names: Mutex<HashSet<Vec<u8>>>,
+    /// Sockets in the file system that commands are bound to. They are kept open, so that no other file gets their inode.
+    sockets: Mutex<HashMap<FileId, OwnedFd>>,
 }
 
 impl SessionResources {
@@ -61,6 +66,17 @@ impl SessionResources {
     pub(super) fn add_abstract_name(&self, name: &[u8]) {
         lock(&self.abstract_names).insert(name.to_vec());
     }
+
+    pub(super) fn has_socket(&self, id: FileId) -> bool {
+        lock(&self.sockets).contains_key(&id)
+    }
+
+    pub(super) fn add_socket(&self, id: FileId, socket: OwnedFd) {
+        let mut sockets = lock(&self.sockets);
+        // Removed ones need not be remembered.
+        sockets.retain(|_, socket| rustix::fs::fstat(socket).is_ok_and(|stat| stat.st_nlink > 0));
+        sockets.insert(id, socket);
+    }
 }
 
 /// The scope of a command, as the witness applies it.
@@ -69,8 +85,8 @@ pub(crate) struct WritePolicy {
     pub(crate) scope: Arc<Scope>,
     /// Directories of the session.
     pub(crate) private: Vec<PathBuf>,
-    /// Temporary directories that all programs share.
-    pub(crate) temp_dirs: Vec<PathBuf>,
+    /// Whether commands have namespaces of their own.
+    pub(crate) has_namespaces: bool,
     pub(crate) devices: Vec<PathBuf>,
     /// Names that are not read in any directory.
     pub(crate) secret_names: SecretNames,
@@ -85,24 +101,41 @@ impl WritePolicy {
     pub(super) fn area(&self, path: &Path) -> WriteArea {
         let is_in = |list: &[PathBuf]| list.iter().any(|root| path.starts_with(root));
         if self.scope.is_protected(path) {
-            WriteArea::Outside
-        } else if is_in(&self.private) {
-            WriteArea::Private
-        } else if is_in(&self.scope.blocked) {
-            WriteArea::Outside
-        } else if is_in(&self.scope.roots) || is_in(&self.scope.grants) {
-            WriteArea::Workspace
-        } else if is_in(&self.temp_dirs) {
-            WriteArea::SharedTemp
-        } else {
-            WriteArea::Outside
+            return WriteArea::Outside;
         }
+        if self.is_innermost_private(path) {
+            return self.private_area(path);
+        }
+        let is_writable = is_in(&self.scope.roots) || is_in(&self.scope.grants);
+        if is_writable && !is_in(&self.scope.blocked) { WriteArea::Workspace } else { WriteArea::Outside }
+    }
+
+    /// Whether a directory of the session is nearer to `path` than any part of the scope.
+    fn is_innermost_private(&self, path: &Path) -> bool {
+        let depth = |list: &[PathBuf]| {
+            let around = list.iter().filter(|root| path.starts_with(root));
+            around.map(|root| root.as_os_str().len()).max()
+        };
+        let scope = [&self.scope.roots, &self.scope.grants, &self.scope.blocked].map(|list| depth(list));
+        depth(&self.private) > scope.into_iter().max().flatten()
+    }
+
+    fn private_area(&self, path: &Path) -> WriteArea {
+        let mut around = self.private.iter().filter(|private| path.starts_with(private));
+        let is_granted = around.any(|private| !self.grants_would_include_scope(private));
+        if is_granted { WriteArea::Private } else { WriteArea::Unrecorded }
+    }
+
+    /// Whether a Landlock grant for a directory of the session would include a part of the scope.
+    pub(crate) fn grants_would_include_scope(&self, private: &Path) -> bool {
+        let Scope { roots, grants, blocked, protected, .. } = &*self.scope;
+        [roots, grants, blocked, protected].into_iter().flatten().any(|inner| inner.starts_with(private))
     }
 
     /// Whether every entry of the directory at `path` is in the same area as the directory itself.
     pub(super) fn is_uniform(&self, path: &Path) -> bool {
-        let Self { scope, private, temp_dirs, .. } = self;
-        let lists = [&scope.protected, private, &scope.blocked, &scope.roots, &scope.grants, temp_dirs];
+        let Self { scope, private, .. } = self;
+        let lists = [&scope.protected, private, &scope.blocked, &scope.roots, &scope.grants];
         !lists.into_iter().flatten().any(|listed| listed.parent() == Some(path))
     }
 
@@ -114,31 +147,12 @@ impl WritePolicy {
         if self.scope.blocked.iter().any(|blocked| path.starts_with(blocked)) {
             return ("the scope does not let it be written".to_owned(), None);
         }
-        if self.temp_dirs.iter().any(|temp| path.starts_with(temp)) {
-            let allow = "choose another name, or a directory below $TMPDIR";
-            return ("it exists and was not created in this session".to_owned(), Some(allow.to_owned()));
+        if SHARED_TEMP_DIRS.iter().any(|temp| path.starts_with(temp)) {
+            let allow = "use $TMPDIR";
+            return ("other programs use this directory, too".to_owned(), Some(allow.to_owned()));
         }
         let directory = path.parent().unwrap_or(path);
         ("outside the scope".to_owned(), Some(format!("--add-dir {}", directory.display())))
-    }
-
-    /// Whether the entry of a shared temporary directory that contains `path` belongs to the session. An entry that does
-    /// not exist yet becomes the session's.
-    pub(super) fn may_change_temp(&self, path: &Path) -> bool {
-        let Some(temp) = self.temp_dirs.iter().find(|temp| path.starts_with(temp)) else { return false };
-        let Some(first) = path.strip_prefix(temp).ok().and_then(|rest| rest.components().next()) else {
-            return false;
-        };
-        let entry = temp.join(first);
-        let mut own = lock(&self.resources.temp_entries);
-        if own.contains(&entry) {
-            return true;
-        }
-        if entry.symlink_metadata().is_ok() {
-            return false;
-        }
-        own.insert(entry);
-        true
     }
 
     /// Why a path is guarded. Settings in a directory that the command created are not in use yet.

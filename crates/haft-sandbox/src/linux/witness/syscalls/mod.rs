@@ -42,6 +42,7 @@ impl Supervisor {
             libc::SYS_bind => self.bind(call),
             libc::SYS_listen => self.listen(call),
             libc::SYS_socket => Ok(self.refuse_socket(call)),
+            libc::SYS_socketpair => self.make_socket_pair(call),
             libc::SYS_kill
             | libc::SYS_tkill
             | libc::SYS_tgkill

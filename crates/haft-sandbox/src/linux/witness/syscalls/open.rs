@@ -1,6 +1,6 @@
 //! Opens files for writing, and truncates them by name.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::{DirectoryEntry, MAX_LINKS, ResolvedTarget};
 use crate::linux::witness::supervisor::{Reply, Supervisor};
+use crate::linux::witness::terminals::OwnTerminal;
 use crate::linux::witness::write_policy::WriteArea;
 
 /// Opens an entry with the program's flags. Links have been followed before.
@@ -210,15 +211,16 @@ impl Supervisor {
     pub(super) fn open_terminal(&mut self, entry: &DirectoryEntry, flags: OFlags) -> Result<Reply, Errno> {
         let number = entry.name.to_str().and_then(|name| name.parse().ok());
         let is_master = entry.name == "ptmx";
-        if !is_master && !number.is_some_and(|number| self.terminals.contains(&number)) {
+        let is_own = |number| self.terminals.iter().any(|terminal| terminal.has_number(number));
+        if !is_master && !number.is_some_and(is_own) {
             let path = entry.path().display().to_string();
             self.denials.add("write", path, "it is the terminal of another program", None);
             return Err(Errno::ACCESS);
         }
         let own_flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
         let fd = rustix::fs::openat(&entry.dir.fd, &entry.name, own_flags, Mode::empty())?;
-        if is_master && let Some(number) = terminal_number(&fd) {
-            self.terminals.push(number);
+        if is_master && let Ok(terminal) = OwnTerminal::of_master(&fd) {
+            self.terminals.push(terminal);
         }
         Ok(reply_with_fd(fd, flags))
     }
@@ -271,12 +273,4 @@ pub(super) fn is_for_writing(flags: OFlags) -> bool {
 /// All mode bits but setuid and setgid: no program may run as another user because of a command.
 pub(super) fn without_setid() -> Mode {
     !(Mode::SUID | Mode::SGID)
-}
-
-#[expect(unsafe_code, reason = "the request has no safe wrapper")]
-fn terminal_number(fd: &OwnedFd) -> Option<u32> {
-    let mut number: libc::c_uint = 0;
-    // SAFETY: TIOCGPTN writes one unsigned int.
-    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCGPTN, &raw mut number) };
-    (result == 0).then_some(number)
 }

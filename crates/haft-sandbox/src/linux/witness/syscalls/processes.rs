@@ -29,13 +29,15 @@ impl Supervisor {
         // 0 is the caller itself, -1 everything that Landlock allows, other negative numbers are process groups.
         let is_own = match target {
             0 | -1 => true,
+            ..0 if self.policy.has_namespaces => self.monitor.find_group(-target),
+            _ if self.policy.has_namespaces => self.monitor.find_process(target).is_some(),
             ..0 => self.monitor.has_group(-target),
             _ => self.monitor.is_descendant(target),
         };
         if is_own {
             return Reply::Continue;
         }
-        if !exists(target) {
+        if !self.policy.has_namespaces && !exists(target) {
             return Reply::Error(Errno::SRCH);
         }
         let place = format!("process {target}");

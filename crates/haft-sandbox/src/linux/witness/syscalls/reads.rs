@@ -3,15 +3,15 @@
 //! Landlock lets programs be executed there, which includes reading. So every open call is performed by the witness.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::open::{is_for_writing, open_entry, reply_with_fd};
 use crate::linux::witness::notifications::Syscall;
-use crate::linux::witness::paths::DirectoryEntry;
-use crate::linux::witness::proc_paths::{is_private_proc_file, process_of};
+use crate::linux::witness::paths::{DirectoryEntry, shown_path};
+use crate::linux::witness::proc_paths::{is_in_haft_proc, is_private_proc_file, process_of};
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 
 impl Supervisor {
@@ -30,8 +30,8 @@ impl Supervisor {
             return Err(self.refuse_read(path));
         }
         if let Some(process) = process_of(path)
-            && !self.monitor.is_descendant(process)
             && is_private_proc_file(path)
+            && !self.is_own_process(entry, process)
         {
             let rule = "not one of the command's own processes";
             self.denials.add("read", path.display().to_string(), rule, None);
@@ -55,6 +55,24 @@ impl Supervisor {
         Ok(reply_with_fd(fd, flags))
     }
 
+    /// Whether a device, which the program may have named by any path, is one that commands may use.
+    fn may_use_device(&self, stat: &Stat, flags: OFlags) -> bool {
+        let is_listed =
+            |device: &PathBuf| rustix::fs::stat(device).is_ok_and(|listed| listed.st_rdev == stat.st_rdev);
+        self.policy.devices.iter().any(is_listed)
+            || (self.inherits_streams && is_own_stream(stat, flags))
+            || self.terminals.iter().any(|terminal| terminal.is(stat))
+            || (self.policy.has_namespaces && self.paths.is_own_terminal(stat))
+    }
+
+    /// Whether a process that is named in a `/proc` belongs to the command.
+    fn is_own_process(&self, entry: &DirectoryEntry, process: i32) -> bool {
+        if self.policy.has_namespaces && !is_in_haft_proc(&entry.dir.fd) {
+            return self.monitor.find_process(process).is_some();
+        }
+        self.monitor.is_descendant(process)
+    }
+
     /// Opens a file again that the program has open already.
     pub(super) fn reopen(&mut self, fd: &OwnedFd, flags: OFlags, mode: Mode) -> Result<Reply, Errno> {
         let stat = rustix::fs::fstat(fd)?;
@@ -62,6 +80,12 @@ impl Supervisor {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {}
             FileType::CharacterDevice => {
+                if !self.may_use_device(&stat, flags) {
+                    let place =
+                        shown_path(fd).map_or_else(|_| path.clone(), |path| path.display().to_string());
+                    self.denials.add("open", place, "it is a device", None);
+                    return Err(Errno::ACCESS);
+                }
                 let own_flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
                 return Ok(reply_with_fd(rustix::fs::open(path, own_flags, mode)?, flags));
             }

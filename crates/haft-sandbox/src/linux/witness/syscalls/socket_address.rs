@@ -20,6 +20,8 @@ pub(super) enum SocketAddress {
     Inet(SocketAddr),
     Path(Vec<u8>),
     Abstract(Vec<u8>),
+    /// Messages of the kernel about network interfaces.
+    Netlink,
     /// Bind chooses an address, connect dissolves a connection.
     Unspecified,
 }
@@ -51,6 +53,7 @@ pub(super) fn parse_address(raw: &[u8]) -> Result<SocketAddress, Errno> {
             let end = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
             Ok(SocketAddress::Path(rest[..end].to_vec()))
         }
+        libc::AF_NETLINK => Ok(SocketAddress::Netlink),
         libc::AF_UNSPEC => Ok(SocketAddress::Unspecified),
         _ => Err(Errno::AFNOSUPPORT),
     }

@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use super::socket_address::{
     SocketAddress, bind, bound_address, connect, inet_address, is_dual_stack, parse_address, path_address,
     read_address,
 };
-use crate::linux::witness::caller::{Caller, open_proc};
+use crate::linux::witness::caller::Caller;
 use crate::linux::witness::notifications::Syscall;
-use crate::linux::witness::paths::ResolvedTarget;
+use crate::linux::witness::paths::{DirectoryEntry, ResolvedTarget};
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 use crate::linux::witness::write_policy::WriteArea;
 use crate::session::NetworkReach;
@@ -31,15 +32,21 @@ impl Supervisor {
         let address = parse_address(&raw)?;
         let socket = Caller::of(call).copy_fd(call.int(0))?;
         match address {
-            SocketAddress::Unspecified => {}
+            // Only commands with a network namespace of their own have such sockets.
+            SocketAddress::Unspecified | SocketAddress::Netlink => {}
             SocketAddress::Inet(to) => {
+                if self.network == NetworkReach::Own && !is_local(to) {
+                    // The kernel says that the network is unreachable; this says why.
+                    let allow = Some(ALLOW_NETWORK.to_owned());
+                    self.denials.add("connect", to.to_string(), NO_NETWORK, allow);
+                }
                 if let Err(rule) = self.check_reachable(to) {
                     self.denials.add("connect", to.to_string(), rule, Some(ALLOW_NETWORK.to_owned()));
                     return Err(Errno::ACCESS);
                 }
             }
             SocketAddress::Abstract(name) => {
-                if !self.policy.resources.has_abstract_name(&name) {
+                if self.network != NetworkReach::Own && !self.policy.resources.has_abstract_name(&name) {
                     let place = format!("@{}", String::from_utf8_lossy(&name));
                     self.denials.add("connect", place, OTHER_SOCKET, None);
                     return Err(Errno::ACCESS);
@@ -67,12 +74,14 @@ impl Supervisor {
         if kind != FileType::Socket {
             return Err(Errno::CONNREFUSED);
         }
-        if self.policy.area(entry.path()) == WriteArea::Outside || !self.may_change("connect", &entry) {
+        let file = open_socket_file(&entry)?;
+        let stat = rustix::fs::fstat(&file)?;
+        let is_own = entry.dir.area == WriteArea::Private
+            || self.policy.resources.has_socket((stat.st_dev, stat.st_ino));
+        if !is_own {
             self.denials.add("connect", entry.path().display().to_string(), OTHER_SOCKET, None);
             return Err(Errno::ACCESS);
         }
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&entry.dir.fd, &entry.name, flags, Mode::empty())?;
         let raw = path_address(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))?;
         Ok(connect(socket, &raw).into())
     }
@@ -81,12 +90,17 @@ impl Supervisor {
         let raw = read_address(call)?;
         let socket = Caller::of(call).copy_fd(call.int(0))?;
         match parse_address(&raw)? {
-            SocketAddress::Unspecified => Ok(bind(&socket, &raw).into()),
+            SocketAddress::Netlink => Ok(bind(&socket, &raw).into()),
+            SocketAddress::Unspecified if self.may_bind_unspecified(&socket) => {
+                Ok(bind(&socket, &raw).into())
+            }
+            SocketAddress::Unspecified => Err(Errno::AFNOSUPPORT),
             SocketAddress::Abstract(name) => {
                 bind(&socket, &raw)?;
                 self.policy.resources.add_abstract_name(&name);
                 Ok(Reply::Value(0))
             }
+            SocketAddress::Inet(_) if self.network == NetworkReach::Own => Ok(bind(&socket, &raw).into()),
             SocketAddress::Inet(at) if is_in_use(at) && !self.policy.resources.has_port(at.port()) => {
                 // With SO_REUSEPORT the command could share the port, and get another program's connections.
                 Err(Errno::ADDRINUSE)
@@ -105,22 +119,25 @@ impl Supervisor {
                 self.add_port(&socket, local);
                 Ok(Reply::Value(0))
             }
-            SocketAddress::Path(path) => self.bind_to_path(call, &socket, &path, &raw),
+            SocketAddress::Path(path) => self.bind_to_path(call, &socket, &path),
         }
     }
 
-    fn bind_to_path(
-        &mut self,
-        call: &Syscall,
-        socket: &OwnedFd,
-        path: &[u8],
-        raw: &[u8],
-    ) -> Result<Reply, Errno> {
+    /// Whether an address without a family is harmless: an internet socket would be bound to every interface.
+    fn may_bind_unspecified(&self, socket: &OwnedFd) -> bool {
+        matches!(self.network, NetworkReach::Own | NetworkReach::All) || bound_address(socket).is_none()
+    }
+
+    fn bind_to_path(&mut self, call: &Syscall, socket: &OwnedFd, path: &[u8]) -> Result<Reply, Errno> {
         let ResolvedTarget::Entry(entry) = self.resolve(call, libc::AT_FDCWD, path)? else {
             return Err(Errno::ACCESS);
         };
         if entry.exists() {
             return Err(Errno::ADDRINUSE);
+        }
+        if entry.dir.area == WriteArea::Private {
+            // Landlock lets it create sockets there and nowhere else.
+            return Ok(Reply::Continue);
         }
         if !self.may_change("create", &entry) {
             return Err(Errno::ACCESS);
@@ -128,22 +145,20 @@ impl Supervisor {
         self.check_not_guarded("create", &entry)?;
         self.before_change(&entry)?;
         self.use_umask_of(call);
-        if path.starts_with(b"/proc/") {
-            return Err(Errno::ACCESS);
-        }
-        // The socket keeps the name as the program wrote it. The kernel resolves it again, with the same result: no
-        // sandboxed program changes a name while this thread has its turn.
-        let cwd = open_proc(&Caller::of(call).base_path(libc::AT_FDCWD))?;
-        rustix::process::fchdir(&cwd)?;
-        bind(socket, raw)?;
+        // By its name in the directory that was checked. The socket's own name is that, too.
+        rustix::process::fchdir(&entry.dir.fd)?;
+        bind(socket, &path_address(Path::new(&entry.name))?)?;
         self.recorder.after_creation(&entry);
+        let file = open_socket_file(&entry)?;
+        let stat = rustix::fs::fstat(&file)?;
+        self.policy.resources.add_socket((stat.st_dev, stat.st_ino), file);
         Ok(Reply::Value(0))
     }
 
     /// Binds an unbound socket to the loopback address, because it would listen on all addresses.
     pub(super) fn listen(&mut self, call: &Syscall) -> Result<Reply, Errno> {
         let socket = Caller::of(call).copy_fd(call.int(0))?;
-        if self.network != NetworkReach::All
+        if !matches!(self.network, NetworkReach::All | NetworkReach::Own)
             && let Some(at) = bound_address(&socket)
             && at.port() == 0
         {
@@ -162,17 +177,32 @@ impl Supervisor {
         Reply::Error(Errno::ACCESS)
     }
 
+    /// Makes a pair of sockets for datagrams of a kind that has no addresses: with others, datagrams could be sent to
+    /// any socket in the file system.
+    pub(super) fn make_socket_pair(&mut self, call: &Syscall) -> Result<Reply, Errno> {
+        let [family, kind, protocol] = [call.int(0), call.int(1), call.int(2)];
+        if family != libc::AF_UNIX || protocol != 0 {
+            return Err(Errno::OPNOTSUPP);
+        }
+        let mut flags = SocketFlags::CLOEXEC;
+        flags.set(SocketFlags::NONBLOCK, kind & libc::SOCK_NONBLOCK != 0);
+        let pair = rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        let close_on_exec = kind & libc::SOCK_CLOEXEC != 0;
+        let mut numbers = Vec::new();
+        for socket in [&pair.0, &pair.1] {
+            numbers.extend(self.listener.add_fd(call.id, socket, close_on_exec)?.to_ne_bytes());
+        }
+        Caller::of(call).write_bytes(call.arguments[3], &numbers)?;
+        Ok(Reply::Value(0))
+    }
+
     /// Why an address may not be connected to.
     fn check_reachable(&self, to: SocketAddr) -> Result<(), &'static str> {
-        let is_local = match to.ip().to_canonical() {
-            IpAddr::V4(ip) => ip.is_loopback() || ip.is_unspecified(),
-            IpAddr::V6(ip) => ip.is_loopback() || ip.is_unspecified(),
-        };
-        if is_local && self.policy.resources.has_port(to.port()) {
+        if is_local(to) && self.policy.resources.has_port(to.port()) {
             return Ok(());
         }
         match self.network {
-            NetworkReach::All => Ok(()),
+            NetworkReach::All | NetworkReach::Own => Ok(()),
             NetworkReach::Proxy(proxy) if proxy == to => Ok(()),
             NetworkReach::Proxy(_) => Err("only listed domains may be reached, through the proxy"),
             NetworkReach::None => Err(NO_NETWORK),
@@ -184,6 +214,19 @@ impl Supervisor {
         self.policy.resources.add_port(port);
         self.ports.push(port);
     }
+}
+
+/// Whether an address means this machine.
+fn is_local(address: SocketAddr) -> bool {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => ip.is_loopback() || ip.is_unspecified(),
+        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unspecified(),
+    }
+}
+
+fn open_socket_file(entry: &DirectoryEntry) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(&entry.dir.fd, &entry.name, flags, Mode::empty())
 }
 
 fn is_in_use(address: SocketAddr) -> bool {

@@ -1,0 +1,195 @@
+//! The command sandbox, with and without namespaces, as root and as an ordinary user.
+
+use std::os::unix::net::{UnixDatagram, UnixListener};
+
+use haft::{CallOptions, Runtime, json};
+
+use crate::fixture::cli::RunOutput;
+use crate::fixture::runtime::Directories;
+use crate::fixture::sandbox::{SandboxFixture, User};
+
+/// Runs `test` for every user, with and without namespaces.
+fn in_every_mode(test: impl Fn(&SandboxFixture, &str)) {
+    for user in User::all() {
+        for namespaces in ["true", "false"] {
+            test(&SandboxFixture::new(*user), namespaces);
+        }
+    }
+}
+
+fn run(fixture: &SandboxFixture, namespaces: &str, script: &str) -> RunOutput {
+    fixture.run(fixture.sandboxed(&[], script).env("HAFT_NAMESPACES", namespaces))
+}
+
+fn python(fixture: &SandboxFixture, namespaces: &str, script: &str) -> RunOutput {
+    fixture.file("programs/probe.py", script);
+    let path = fixture.path("programs/probe.py");
+    run(fixture, namespaces, &format!("python3 -IS {}", path.display()))
+}
+
+#[test]
+fn e01_devices_are_not_opened_again_through_their_handle() {
+    in_every_mode(|fixture, namespaces| {
+        let ran = python(
+            fixture,
+            namespaces,
+            "import os\n\
+             def reopened(path, flags):\n    \
+                 try: fd = os.open(path, os.O_PATH)\n    \
+                 except OSError: return False\n    \
+                 try: os.open('/proc/self/fd/%d' % fd, flags); return True\n    \
+                 except OSError: return False\n\
+             found = [path for path in ('/dev/kmsg', '/dev/console', '/dev/mem', '/dev/kvm', '/dev/tty0', '/dev/net/tun', '/dev/loop-control', '/dev/fuse')\n         \
+                 for flags in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR) if reopened(path, flags)]\n\
+             print('found', found, reopened('/dev/null', os.O_RDWR), reopened('/dev/urandom', os.O_RDONLY))\n",
+        );
+        assert_eq!(ran.stdout, "found [] True True\n", "{namespaces}: {}", ran.stderr);
+    });
+}
+
+#[test]
+fn e05_names_in_the_shared_temporary_directory_cannot_be_taken() {
+    in_every_mode(|fixture, namespaces| {
+        let taken = format!("/tmp/{}-tmux", fixture.mark());
+        let script = format!("mkdir {taken}; mv notthere {taken}; echo x > {taken}; true");
+        let ran = run(fixture, namespaces, &script);
+        assert!(!std::path::Path::new(&taken).exists(), "{namespaces}: {}", ran.stderr);
+        // What the user makes there later is neither seen nor reached.
+        std::fs::create_dir(&taken).unwrap();
+        let socket = UnixListener::bind(format!("{taken}/default")).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        open_to_all(&taken);
+        let ran = python(
+            fixture,
+            namespaces,
+            &format!("import socket\ns = socket.socket(socket.AF_UNIX)\ns.connect('{taken}/default')\n"),
+        );
+        let contacted = socket.accept().is_ok();
+        std::fs::remove_dir_all(&taken).unwrap();
+        assert!(!contacted && ran.code != 0, "{namespaces}: {}", ran.stderr);
+    });
+}
+
+/// Lets every user connect to the sockets in a directory.
+fn open_to_all(directory: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let all = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(directory, all.clone()).unwrap();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        std::fs::set_permissions(entry.unwrap().path(), all.clone()).unwrap();
+    }
+}
+
+#[test]
+fn e07_address_without_a_family_does_not_serve_on_every_interface() {
+    in_every_mode(|fixture, namespaces| {
+        let ran = python(
+            fixture,
+            namespaces,
+            "import ctypes, socket, sys\n\
+             libc = ctypes.CDLL(None, use_errno=True)\n\
+             s = socket.socket()\n\
+             bound = libc.bind(s.fileno(), bytes(16), 16) == 0\n\
+             print(s.getsockname()[0] if bound else 'refused')\n\
+             s.listen(); print(s.getsockname()[0])\n",
+        );
+        let expected = if namespaces == "true" { "0.0.0.0\n0.0.0.0\n" } else { "refused\n127.0.0.1\n" };
+        assert_eq!(ran.stdout, expected, "{namespaces}: {}", ran.stderr);
+    });
+}
+
+#[test]
+fn e09_number_of_a_closed_terminal_opens_no_other_terminal() {
+    let fixture = SandboxFixture::new(User::Current);
+    // The command frees a number and waits; the test's own terminal then gets it.
+    let ran = python(
+        &fixture,
+        "false",
+        "import os, pty\n\
+         master, slave = pty.openpty()\n\
+         name = os.ttyname(slave)\n\
+         os.close(slave); os.close(master)\n\
+         # A sandboxed child of another command stands for the user's next terminal: the number is free, so opening it fails.\n\
+         try: os.open(name, os.O_RDWR | os.O_NOCTTY); print('opened')\n\
+         except OSError as error: print(type(error).__name__)\n\
+         master, slave = pty.openpty(); print(os.isatty(os.open(os.ttyname(slave), os.O_RDWR | os.O_NOCTTY)))\n",
+    );
+    assert!(ran.stdout.ends_with("True\n") && !ran.stdout.contains("opened"), "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn e18_datagrams_reach_no_socket_of_another_program() {
+    in_every_mode(|fixture, namespaces| {
+        let path = fixture.path("outside/log.sock");
+        fixture.file("outside/there", "");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        open_to_all(fixture.path("outside").to_str().unwrap());
+        let script = format!(
+            "import socket\n\
+             for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):\n    \
+                 for make in (lambda: socket.socket(socket.AF_UNIX, kind), lambda: socket.socketpair(socket.AF_UNIX, kind)[0]):\n        \
+                     try: s = make(); s.sendto(b'x', {path:?})\n        \
+                     except OSError as error: print(error)\n        \
+                     try: s = make(); s.connect({path:?}); s.send(b'x')\n        \
+                     except OSError as error: print(error)\n\
+             a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\n\
+             a.send(b'one'); a.send(b'two'); print(b.recv(9), b.recv(9))\n"
+        );
+        let ran = python(fixture, namespaces, &script);
+        assert!(ran.stdout.ends_with("b'one' b'two'\n"), "{namespaces}: {}{}", ran.stdout, ran.stderr);
+        assert!(socket.recv(&mut [0; 8]).is_err(), "{namespaces}: contacted");
+    });
+}
+
+#[test]
+fn e26_sockets_of_other_programs_in_the_workspace_are_not_connected_to() {
+    in_every_mode(|fixture, namespaces| {
+        fixture.file("work/db/there", "");
+        let path = fixture.path("work/db/.s.PGSQL.5432");
+        let socket = UnixListener::bind(&path).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        open_to_all(fixture.path("work/db").to_str().unwrap());
+        let script = "import os, socket\n\
+             def tried(path):\n    \
+                 try: socket.socket(socket.AF_UNIX).connect(path); return True\n    \
+                 except OSError: return False\n\
+             path = 'db/.s.PGSQL.5432'\n\
+             found = [tried(path)]\n\
+             os.rename(path, 'moved'); found.append(tried('moved'))\n\
+             os.link('moved', 'linked'); found.append(tried('linked'))\n\
+             server = socket.socket(socket.AF_UNIX); server.bind('own'); server.listen()\n\
+             print(found, tried('own'), tried(os.getcwd() + '/own'))\n";
+        let ran = python(fixture, namespaces, script);
+        assert_eq!(ran.stdout, "[False, False, False] True True\n", "{namespaces}: {}", ran.stderr);
+        assert!(socket.accept().is_err(), "{namespaces}: contacted");
+    });
+}
+
+#[test]
+fn what_a_command_writes_to_tmp_is_what_read_returns() {
+    let directories = Directories::new();
+    let haft = Runtime::builder()
+        .workspace(directories.folder.path())
+        .home(directories.home.path())
+        .dialect(haft::claude())
+        .build()
+        .unwrap();
+    let call = |tool: &str, arguments| {
+        haft.run_blocking(haft::Call::new("call_1", tool, arguments), CallOptions::default()).output
+    };
+    let path = format!("/tmp/haft-test-{}-{}", std::process::id(), line!());
+    let wrote = call("Bash", json!({"command": format!("echo inside > {path}")}));
+    assert!(!wrote.is_error(), "{}", wrote.as_text());
+    let read = call("Read", json!({"file_path": path}));
+    assert!(read.as_text().contains("inside"), "{}", read.as_text());
+    std::fs::write(&path, "outside\n").unwrap();
+    let own = call("Read", json!({"file_path": path})).as_text();
+    let other = format!("{path}-2");
+    std::fs::write(&other, "outside\n").unwrap();
+    let users = call("Read", json!({"file_path": other})).as_text();
+    for path in [&path, &other] {
+        std::fs::remove_file(path).unwrap();
+    }
+    assert!(own.contains("inside") && users.contains("outside"), "{own}, {users}");
+}

@@ -1,0 +1,237 @@
+//! What the commands of a session see, for its scope, and the namespaces with that view.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use haft_tool::{Scope, lock};
+use rustix::io::Errno;
+
+use super::namespaces::{MountedDir, NamespaceError, Namespaces, SessionView};
+
+/// Temporary directories, of which every session has its own.
+const TEMP_DIRS: &[(&str, &str)] = &[("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
+/// Entries of the home directory with a dot that commands see: toolchains, and what has no secrets.
+const VISIBLE_DOT_ENTRIES: &[&str] = &[
+    ".asdf",
+    ".bun/bin",
+    ".cabal",
+    ".cache/ms-playwright",
+    ".cargo/bin",
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".cargo/env",
+    ".config/git/attributes",
+    ".config/git/config",
+    ".config/git/ignore",
+    ".deno/bin",
+    ".dotnet",
+    ".elan",
+    ".fzf",
+    ".ghcup",
+    ".gitconfig",
+    ".gitignore",
+    ".gitignore_global",
+    ".goenv",
+    ".jenv",
+    ".juliaup",
+    ".local/bin",
+    ".local/lib",
+    ".local/pipx",
+    ".local/share/fnm",
+    ".local/share/mise",
+    ".local/share/pipx",
+    ".local/share/uv",
+    ".mix",
+    ".nix-defexpr",
+    ".nix-profile",
+    ".nvm",
+    ".nodenv",
+    ".opam",
+    ".phpenv",
+    ".pixi",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".rvm",
+    ".rye",
+    ".sdkman",
+    ".stack",
+    ".swiftly",
+    ".terminfo",
+    ".tfenv",
+    ".volta",
+];
+/// Downloads of package managers. Without a network commands see the user's own, else they have their own, which persist.
+const DOWNLOADS: &[&str] = &[
+    ".cargo/git",
+    ".cargo/registry",
+    ".gradle/caches",
+    ".ivy2/cache",
+    ".m2/repository",
+    ".nuget/packages",
+    "go/pkg",
+];
+/// Caches of commands, which persist.
+const CACHES: &[&str] = &[".cache", ".npm", ".local/share/pnpm"];
+
+/// What a view is made from.
+pub(crate) struct ViewRequest<'a> {
+    pub(crate) scope: &'a Scope,
+    pub(crate) home: Option<&'a Path>,
+    /// A directory of the session.
+    pub(crate) scratch: &'a Path,
+    /// Where the caches of commands persist.
+    pub(crate) caches: Option<&'a Path>,
+    /// What commands may not read.
+    pub(crate) secrets: &'a [PathBuf],
+    pub(crate) terminal: Option<&'a Path>,
+    /// Whether commands reach a part of the network.
+    pub(crate) has_network: bool,
+}
+
+/// The namespaces of a session, and their view.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionNamespaces {
+    pub(crate) namespaces: Arc<Namespaces>,
+    pub(crate) view: Arc<SessionView>,
+}
+
+/// How many views of a session are kept: one for its commands, and some for servers with other rights.
+const MAX_VIEWS: usize = 8;
+
+/// The namespaces of a session's views, the most recently used first. What is removed lives until its last command has
+/// ended.
+#[derive(Debug, Default)]
+pub(super) struct NamespaceCache(Mutex<Vec<CachedNamespaces>>);
+
+/// A view, and its namespaces or why there are none.
+type CachedNamespaces = (Arc<SessionView>, Result<Arc<Namespaces>, NamespaceError>);
+
+impl NamespaceCache {
+    pub(super) fn get(&self, view: SessionView) -> Result<SessionNamespaces, NamespaceError> {
+        let mut cached = lock(&self.0);
+        let known = cached.iter().position(|(known, _)| **known == view).map(|index| cached.remove(index));
+        let is_usable = |(_, namespaces): &CachedNamespaces| {
+            namespaces.as_ref().map_or(true, |namespaces| namespaces.are_alive())
+        };
+        let (view, namespaces) = known.filter(is_usable).unwrap_or_else(|| {
+            let namespaces = Namespaces::new(&view).map(Arc::new);
+            (Arc::new(view), namespaces)
+        });
+        cached.insert(0, (Arc::clone(&view), namespaces.clone()));
+        cached.truncate(MAX_VIEWS);
+        Ok(SessionNamespaces { namespaces: namespaces?, view })
+    }
+
+    pub(super) fn clear(&self) {
+        lock(&self.0).clear();
+    }
+}
+
+/// The view for a scope. Creates the session's directories.
+pub(super) fn build(request: &ViewRequest<'_>) -> Result<SessionView, NamespaceError> {
+    build_view(request).map_err(|error| NamespaceError::Failed {
+        step: "creating the session's directories".to_owned(),
+        error: Errno::from_io_error(&error).unwrap_or(Errno::IO),
+    })
+}
+
+fn build_view(request: &ViewRequest<'_>) -> io::Result<SessionView> {
+    let ViewRequest { scope, scratch, .. } = *request;
+    let mut view = SessionView {
+        writable: writable(scope),
+        empty: (scratch.join("empty"), scratch.join("empty-file")),
+        terminal: request.terminal.map(Path::to_owned),
+        ..SessionView::default()
+    };
+    create_directory(&view.empty.0, 0o755)?;
+    fs::OpenOptions::new().create(true).append(true).open(&view.empty.1)?;
+    for (target, name) in TEMP_DIRS {
+        let Ok(target) = Path::new(target).canonicalize() else { continue };
+        if !is_within(&target, &view.writable) && !view.is_private(&target) {
+            let source = scratch.join(name);
+            create_directory(&source, 0o1777)?;
+            view.private.push(MountedDir { source, target });
+        }
+    }
+    let home = request.home.and_then(|home| home.canonicalize().ok());
+    if let Some(home) = home.filter(|home| home.parent().is_some() && !is_within(home, &view.writable)) {
+        add_home(&mut view, request, &home)?;
+    }
+    let hidden = request.secrets.iter().filter(|path| is_visible(path, &view) && path.exists());
+    view.hidden = hidden.filter_map(|path| path.canonicalize().ok()).collect();
+    view.hidden.sort();
+    view.hidden.dedup();
+    Ok(view)
+}
+
+/// A home directory of the session at the real path, with the visible parts of the real one.
+fn add_home(view: &mut SessionView, request: &ViewRequest<'_>, home: &Path) -> io::Result<()> {
+    let source = request.scratch.join("home");
+    create_directory(&source, 0o700)?;
+    view.private.push(MountedDir { source, target: home.to_owned() });
+    let entries = fs::read_dir(home)?.flatten().map(|entry| entry.file_name());
+    let plain = entries.filter(|name| !name.as_encoded_bytes().starts_with(b".")).map(|name| home.join(name));
+    let listed = VISIBLE_DOT_ENTRIES.iter().map(|name| home.join(name));
+    for target in plain.chain(listed) {
+        // What a link leads to may be hidden under its own path.
+        if let Ok(source) = target.canonicalize() {
+            view.visible.push(MountedDir { source, target });
+        }
+    }
+    let mut own: Vec<&str> = CACHES.to_vec();
+    for name in DOWNLOADS {
+        if request.has_network {
+            own.push(name);
+        } else if home.join(name).is_dir() {
+            view.visible.push(MountedDir { source: home.join(name), target: home.join(name) });
+        }
+    }
+    if let Some(caches) = request.caches {
+        for name in own {
+            let source = caches.join(name);
+            create_directory(&source, 0o700)?;
+            view.private.push(MountedDir { source, target: home.join(name) });
+        }
+    }
+    view.visible.sort();
+    Ok(())
+}
+
+/// What is mounted writable: the roots of the scope, and the directories around single files.
+fn writable(scope: &Scope) -> Vec<PathBuf> {
+    let mut writable: Vec<PathBuf> = scope.roots.clone();
+    for grant in &scope.grants {
+        let existing = grant.ancestors().skip(1).find(|path| path.is_dir());
+        writable.extend(existing.map(Path::to_owned));
+    }
+    writable.retain(|path| path.exists());
+    writable.sort();
+    writable.dedup();
+    writable
+}
+
+/// Whether a hidden path would be visible otherwise.
+fn is_visible(path: &Path, view: &SessionView) -> bool {
+    let depth = |paths: &mut dyn Iterator<Item = &PathBuf>| {
+        paths.filter(|around| path.starts_with(around)).map(|around| around.as_os_str().len()).max()
+    };
+    let private = depth(&mut view.private.iter().map(|private| &private.target));
+    let visible = view.visible.iter().map(|visible| &visible.target);
+    private.is_none() || private <= depth(&mut visible.chain(&view.writable))
+}
+
+fn is_within(path: &Path, roots: &[PathBuf]) -> bool {
+    roots.iter().any(|root| path.starts_with(root))
+}
+
+fn create_directory(path: &Path, mode: u32) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
+    if mode & 0o1000 != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
+    }
+    Ok(())
+}
