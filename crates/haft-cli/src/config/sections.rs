@@ -70,7 +70,7 @@ impl Sections {
             "permission_mode" => self.permission_mode = Some(text.parse()?),
             "sandbox" => self.sandbox = Some(text.parse()?),
             "namespaces" => {
-                self.namespaces = Some(text.parse().map_err(|_| format!("{text:?} is not true or false"))?)
+                self.namespaces = Some(text.parse().map_err(|_| format!("{text:?} is not true or false"))?);
             }
             "network" => self.network = Some(NetworkWords(words(text))),
             other => return Err(format!("{other} cannot be set by a variable")),

@@ -157,7 +157,7 @@ fn e26_sockets_of_other_programs_in_the_workspace_are_not_connected_to() {
              path = 'db/.s.PGSQL.5432'\n\
              found = [tried(path)]\n\
              os.rename(path, 'moved'); found.append(tried('moved'))\n\
-             os.link('moved', 'linked'); found.append(tried('linked'))\n\
+             os.symlink('moved', 'linked'); found.append(tried('linked'))\n\
              server = socket.socket(socket.AF_UNIX); server.bind('own'); server.listen()\n\
              print(found, tried('own'), tried(os.getcwd() + '/own'))\n";
         let ran = python(fixture, namespaces, script);

@@ -19,8 +19,8 @@ use crate::process::{exit, keep_only, last_error};
 
 /// The socket's number in this process.
 const CONTROL_FD: RawFd = 0;
-/// The report of a step that is not one of the mount plan.
-const NO_STEP: u32 = u32::MAX;
+/// More steps than a plan can have: the failure was outside of the plan.
+const STEP_COUNT_MAX: u32 = u32::MAX;
 
 /// What the process reports before it waits: `None` if everything is in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,10 +34,10 @@ impl InitReport {
 
     pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
         let (step, error) = match self.failed {
-            None => (NO_STEP, 0),
+            None => (STEP_COUNT_MAX, 0),
             Some((step, error)) => {
                 let step = step.and_then(|step| u32::try_from(step).ok());
-                (step.unwrap_or(NO_STEP), error.raw_os_error())
+                (step.unwrap_or(STEP_COUNT_MAX), error.raw_os_error())
             }
         };
         let mut bytes = [0; Self::BYTES];
@@ -54,7 +54,7 @@ impl InitReport {
         if error == 0 {
             return Self { failed: None };
         }
-        let step = (step != NO_STEP).then(|| usize::try_from(step).ok()).flatten();
+        let step = (step != STEP_COUNT_MAX).then(|| usize::try_from(step).ok()).flatten();
         Self { failed: Some((step, Errno::from_raw_os_error(error))) }
     }
 }

@@ -56,7 +56,7 @@ impl SessionView {
 
     /// Where the file is that commands find at `path`, if it is in a private directory.
     pub(crate) fn source_of(&self, path: &Path) -> Option<PathBuf> {
-        let around = |target: &Path| path.starts_with(target).then(|| target.as_os_str().len());
+        let around = |target: &Path| path.starts_with(target).then_some(target.as_os_str().len());
         let visible = self.visible.iter().map(|visible| &visible.target).chain(&self.writable);
         let visible = visible.filter_map(|target| around(target)).max();
         let private = self.private.iter().filter_map(|private| Some((around(&private.target)?, private)));
