@@ -1,18 +1,15 @@
 //! The files of large blobs: written under a temporary name, then renamed to their hash.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use haft_tool::ToolError;
 
 use crate::blobs::BlobKey;
+use crate::chunks::{ChunkedContent, split};
 use crate::directory::{LedgerDir, make_private_dirs, private_file};
 
-/// Bytes copied at a time.
-const COPY_BUFFER_BYTES: usize = 256 * 1024;
-/// Aligned runs of zeros of this length become holes.
-const HOLE_BYTES: usize = 64 * 1024;
 /// From this number of files on, one `syncfs` is faster than one `fsync` each.
 const MIN_FILES_FOR_SYNCFS: usize = 5;
 
@@ -51,51 +48,46 @@ pub(crate) fn write_bytes(
     Ok((hash, bytes.len() as u64))
 }
 
-/// Copies all bytes of a reader to a blob file; returns their hash and size.
-pub(crate) fn write_reader(
+/// Writes all bytes of a reader to blob files, one for each chunk that has none yet.
+pub(crate) fn write_chunks(
     dir: &LedgerDir,
     reader: &mut dyn Read,
     sync: SyncPolicy,
-) -> io::Result<(blake3::Hash, u64)> {
-    let (temp, (hash, size)) = write_temp(dir, sync, |file| copy_sparse(reader, file))?;
-    install(dir, &temp, &blob_path(dir, hash.into()), sync)?;
-    Ok((hash, size))
+) -> io::Result<ChunkedContent> {
+    let mut is_new = false;
+    let content = split(reader, &mut |key, chunk| {
+        if is_stored(dir, key, chunk.len() as u64) {
+            return Ok(());
+        }
+        is_new = true;
+        let policy = if cfg!(target_os = "linux") { SyncPolicy::Later } else { sync };
+        let (temp, ()) = write_temp(dir, policy, |mut file| file.write_all(chunk))?;
+        install(dir, &temp, &blob_path(dir, key), policy)
+    })?;
+    if is_new && sync == SyncPolicy::Now {
+        sync_all(dir).map_err(io::Error::other)?;
+    }
+    Ok(content)
 }
 
-/// Copies into an empty file, with holes for runs of zeros; returns the hash and the size.
-pub(crate) fn copy_sparse(from: &mut dyn Read, mut to: &File) -> io::Result<(blake3::Hash, u64)> {
-    let mut hasher = blake3::Hasher::new();
-    let mut buffer = Vec::with_capacity(COPY_BUFFER_BYTES);
-    let mut size = 0;
-    loop {
-        buffer.clear();
-        from.take(COPY_BUFFER_BYTES as u64).read_to_end(&mut buffer)?;
-        if buffer.is_empty() {
-            break;
-        }
-        hasher.update(&buffer);
-        size += buffer.len() as u64;
-        for part in buffer.chunks(HOLE_BYTES) {
-            if part.len() == HOLE_BYTES && part.iter().all(|byte| *byte == 0) {
-                to.seek(SeekFrom::Current(i64::try_from(HOLE_BYTES).unwrap_or(i64::MAX)))?;
-            } else {
-                to.write_all(part)?;
-            }
-        }
-    }
-    to.set_len(size)?;
-    Ok((hasher.finalize(), size))
+/// Whether a blob is a file of this size already.
+pub(crate) fn is_stored(dir: &LedgerDir, key: BlobKey, size: u64) -> bool {
+    fs::symlink_metadata(blob_path(dir, key)).is_ok_and(|meta| meta.len() == size)
 }
 
 /// Gives a finished file elsewhere in the ledger's directory its name in the store too.
 pub(crate) fn adopt(dir: &LedgerDir, from: &Path, blob: &Path) -> io::Result<()> {
     make_folder(dir, blob.parent().unwrap_or(dir.path()), SyncPolicy::Later)?;
-    match fs::remove_file(blob) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    // The old name stays until the row is committed, so that a crash leaves it to the next recovery. The blob may exist and
+    // be in use.
+    let second = from.with_extension("second");
+    if fs::hard_link(from, &second).is_err() {
+        return fs::rename(from, blob);
     }
-    // The old name stays until the row is committed, so that a crash leaves it to the next recovery.
-    fs::hard_link(from, blob).or_else(|_| fs::rename(from, blob))
+    fs::rename(&second, blob)?;
+    // Renaming one name of a file to another one of it does nothing.
+    drop(fs::remove_file(second));
+    Ok(())
 }
 
 /// All files below the blobs' directory.
@@ -177,39 +169,4 @@ fn make_folder(dir: &LedgerDir, folder: &Path, sync: SyncPolicy) -> io::Result<(
 
 fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::{FileExt, MetadataExt};
-
-    #[test]
-    fn sparse_copy_has_the_same_bytes_and_no_fewer_holes() {
-        for folder in [std::env::temp_dir(), "/dev/shm".into()] {
-            let Ok(mut from) = tempfile::tempfile_in(&folder) else { continue };
-            from.set_len(8 << 20).unwrap();
-            from.write_all_at(b"in the middle", 3 << 20).unwrap();
-            from.write_all_at(b"at the end", (8 << 20) - 10).unwrap();
-            let mut to = tempfile::tempfile_in(&folder).unwrap();
-            let (hash, size) = copy_sparse(&mut from, &to).unwrap();
-            let read = |file: &mut File| {
-                let mut bytes = Vec::new();
-                file.rewind().unwrap();
-                file.read_to_end(&mut bytes).unwrap();
-                bytes
-            };
-            let bytes = read(&mut from);
-            assert!(bytes == read(&mut to));
-            assert_eq!((hash, size), (blake3::hash(&bytes), 8 << 20));
-            assert!(to.metadata().unwrap().blocks() <= from.metadata().unwrap().blocks() + 256);
-        }
-    }
-
-    #[test]
-    fn copy_of_an_empty_file_is_empty() {
-        let to = tempfile::tempfile().unwrap();
-        copy_sparse(&mut io::empty(), &to).unwrap();
-        assert_eq!(to.metadata().unwrap().len(), 0);
-    }
 }

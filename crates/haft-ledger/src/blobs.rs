@@ -12,7 +12,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use rustix::fs::FlockOperation;
 
 use crate::Ledger;
-use crate::blob_files::{SyncPolicy, blob_path, write_bytes, write_reader};
+use crate::blob_files::{SyncPolicy, blob_path, write_bytes, write_chunks};
+use crate::chunks::{ChunkList, ChunkReader, ChunkedContent, list_from_bytes, list_to_bytes};
 use crate::database::execute;
 use crate::directory::{LedgerDir, LedgerLock};
 use crate::error::{TxResult, damaged};
@@ -47,6 +48,8 @@ pub(crate) struct NewBlob<'a> {
     hash: blake3::Hash,
     size: u64,
     bytes: Option<&'a [u8]>,
+    /// The chunks, if it consists of several.
+    chunks: ChunkList,
 }
 
 impl<'a> NewBlob<'a> {
@@ -62,20 +65,31 @@ impl<'a> NewBlob<'a> {
                 return Ok(Some(Self::row(blake3::hash(bytes), bytes)));
             }
             FileContent::Bytes(bytes) => write_bytes(dir, bytes, sync),
-            FileContent::Reader(reader) => write_reader(dir, *reader, sync),
+            FileContent::Reader(reader) => {
+                let stored = write_chunks(dir, *reader, sync);
+                let stored = stored.map_err(|error| ToolError::io("store a blob in the ledger", &error))?;
+                return Ok(Some(Self::chunked(stored)));
+            }
         };
         let (hash, size) = stored.map_err(|error| ToolError::io("store a blob in the ledger", &error))?;
-        Ok(Some(Self { hash, size, bytes: None }))
+        Ok(Some(Self { hash, size, bytes: None, chunks: Vec::new() }))
     }
 
     /// A blob that becomes a row.
     pub(crate) fn row(hash: blake3::Hash, bytes: &'a [u8]) -> Self {
-        Self { hash, size: bytes.len() as u64, bytes: Some(bytes) }
+        Self { hash, size: bytes.len() as u64, bytes: Some(bytes), chunks: Vec::new() }
     }
 
     /// A blob whose file is already in the store.
     pub(crate) fn file(key: BlobKey, size: u64) -> Self {
-        Self { hash: key.into(), size, bytes: None }
+        Self { hash: key.into(), size, bytes: None, chunks: Vec::new() }
+    }
+
+    /// A blob whose chunks are already in the store.
+    pub(crate) fn chunked(content: ChunkedContent) -> Self {
+        let is_one_file = content.is_one_file();
+        let ChunkedContent { hash, size, chunks } = content;
+        Self { hash, size, bytes: None, chunks: if is_one_file { Vec::new() } else { chunks } }
     }
 
     pub(crate) fn hash(&self) -> Hash {
@@ -89,6 +103,9 @@ impl<'a> NewBlob<'a> {
     /// Writes the row.
     pub(crate) fn insert(&self, conn: &Connection) -> TxResult<()> {
         let key: &[u8] = self.hash.as_bytes();
+        if !self.chunks.is_empty() {
+            execute(conn, sql::INSERT_CHUNKS, params![key, list_to_bytes(&self.chunks)])?;
+        }
         execute(conn, sql::INSERT_BLOB, params![key, int(self.size), self.bytes]).map(drop)
     }
 }
@@ -102,6 +119,7 @@ pub(crate) fn insert_ref(conn: &Connection, receipt: i64, key: BlobKey) -> TxRes
 enum StoredBlob {
     Row(Vec<u8>),
     File(File, PathBuf),
+    Chunks(ChunkReader),
 }
 
 impl Ledger {
@@ -120,6 +138,11 @@ impl Ledger {
     pub fn blob(&self, hash: &str) -> Result<Vec<u8>, ToolError> {
         let bytes = match self.find(hash)? {
             StoredBlob::Row(bytes) => bytes,
+            StoredBlob::Chunks(mut reader) => {
+                let mut bytes = Vec::new();
+                reader.read_to_end(&mut bytes).map_err(|error| read_error(Path::new(hash), &error))?;
+                bytes
+            }
             StoredBlob::File(mut file, path) => {
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes).map_err(|error| read_error(&path, &error))?;
@@ -139,6 +162,7 @@ impl Ledger {
         Ok(match self.find(hash)? {
             StoredBlob::Row(bytes) => Box::new(io::Cursor::new(bytes)),
             StoredBlob::File(file, _) => Box::new(file),
+            StoredBlob::Chunks(reader) => Box::new(reader),
         })
     }
 
@@ -153,6 +177,14 @@ impl Ledger {
             }
             Some(Some(bytes)) => Ok(StoredBlob::Row(bytes)),
             Some(None) => {
+                let list: Option<Vec<u8>> = self.db.read(|conn| {
+                    let mut statement = conn.prepare_cached(sql::READ_CHUNKS)?;
+                    Ok(statement.query_row([&key[..]], |row| row.get(0)).optional()?)
+                })?;
+                if let Some(list) = list {
+                    let chunks = list_from_bytes(&list);
+                    return Ok(StoredBlob::Chunks(ChunkReader::new(self.db.dir(), &chunks)));
+                }
                 let path = blob_path(self.db.dir(), key);
                 let file = File::open(&path).map_err(|error| read_error(&path, &error))?;
                 Ok(StoredBlob::File(file, path))

@@ -6,8 +6,9 @@ use std::io;
 use haft_tool::{Change, Receipt, Reversible, ToolError};
 use rusqlite::Connection;
 
-use crate::blob_files::{adopt, blob_path};
+use crate::blob_files::{adopt, blob_path, is_stored};
 use crate::blobs::{BlobKey, NewBlob, key_of};
+use crate::chunks::ChunkedContent;
 use crate::database::Database;
 use crate::error::TxResult;
 use crate::spool;
@@ -20,6 +21,8 @@ pub(crate) struct SpoolCommit {
     needed: HashSet<BlobKey>,
     /// The large contents, which are in the blob store already.
     large: Vec<(BlobKey, u64)>,
+    /// The contents that consist of chunks.
+    chunked: Vec<ChunkedContent>,
 }
 
 impl SpoolCommit {
@@ -30,14 +33,22 @@ impl SpoolCommit {
         let needed: HashSet<BlobKey> = files.filter_map(|file| key_of(&file.hash)).collect();
         let failed = |error: io::Error| ToolError::io("store previous contents in the ledger", &error);
         let dir = ledger.db.dir();
+        let mut chunked = spool::chunked_contents(dir, receipt).map_err(failed)?;
+        chunked.retain(|content| needed.contains(content.hash.as_bytes()));
+        let chunks: HashSet<BlobKey> =
+            chunked.iter().flat_map(|content| &content.chunks).map(|(key, _)| *key).collect();
         let mut large = Vec::new();
         for content in spool::large_contents(dir, receipt).map_err(failed)? {
-            if needed.contains(&content.key) {
+            if needed.contains(&content.key) || chunks.contains(&content.key) {
                 adopt(dir, &content.path, &blob_path(dir, content.key)).map_err(failed)?;
+            }
+            if needed.contains(&content.key) {
                 large.push((content.key, content.size));
             }
         }
-        Ok(Self { receipt, needed, large })
+        // A content without all its chunks counts as missing.
+        chunked.retain(|content| content.chunks.iter().all(|(key, size)| is_stored(dir, *key, *size)));
+        Ok(Self { receipt, needed, large, chunked })
     }
 
     /// Inserts the rows of the blobs. If contents are missing, the receipt says so.
@@ -45,6 +56,10 @@ impl SpoolCommit {
         for (key, size) in std::mem::take(&mut self.large) {
             NewBlob::file(key, size).insert(conn)?;
             self.needed.remove(&key);
+        }
+        for content in std::mem::take(&mut self.chunked) {
+            self.needed.remove(content.hash.as_bytes());
+            NewBlob::chunked(content).insert(conn)?;
         }
         if !self.needed.is_empty() {
             self.insert_small(conn, db)?;

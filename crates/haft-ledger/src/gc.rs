@@ -1,5 +1,6 @@
 //! Garbage collection: removes the oldest receipts, then what nothing needs any more, and returns the space to the disk.
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use rustix::fs::FlockOperation;
 use crate::Ledger;
 use crate::blob_files::{all_files, blob_path};
 use crate::blobs::{BlobKey, key_of};
+use crate::chunks::list_from_bytes;
 use crate::database::{Durability, checkpoint, execute};
 use crate::error::TxResult;
 use crate::process::ProcessIdentity;
@@ -95,6 +97,8 @@ impl Ledger {
 
     /// Removes blob files that a crash left without a row. Needs the exclusive lock.
     fn remove_files_without_row(&self) -> Result<(), ToolError> {
+        let mut chunks = HashSet::new();
+        self.db.read(|conn| visit_chunks(conn, |key, _| _ = chunks.insert(key)))?;
         let dir = self.db.dir();
         let failed = |error| ToolError::io(format_args!("clean up {}", dir.blobs().display()), &error);
         let mut files = all_files(dir).map_err(failed)?;
@@ -107,7 +111,7 @@ impl Ledger {
                 let name = names.next().unwrap_or_default();
                 let folder = names.next().unwrap_or_default();
                 let key = key_of(&format!("{folder}{name}"));
-                !key.is_some_and(|key| is_named.exists([&key[..]]).unwrap_or(true))
+                !key.is_some_and(|key| chunks.contains(&key) || is_named.exists([&key[..]]).unwrap_or(true))
             });
             Ok(())
         })?;
@@ -158,6 +162,8 @@ struct BlobCollector {
     cursor: i64,
     /// The bytes of the blobs that are files.
     file_bytes: u64,
+    /// How many contents a chunk is part of.
+    chunk_uses: HashMap<BlobKey, u64>,
     report: GcReport,
 }
 
@@ -167,7 +173,8 @@ type StepResult = (Vec<BlobKey>, bool);
 impl BlobCollector {
     fn new(policy: GcPolicy, now: u64) -> Self {
         let phase = CollectorPhase::Blobs;
-        Self { policy, now, phase, cursor: 0, file_bytes: 0, report: GcReport::default() }
+        let (chunk_uses, report) = (HashMap::new(), GcReport::default());
+        Self { policy, now, phase, cursor: 0, file_bytes: 0, chunk_uses, report }
     }
 
     /// One transaction's work.
@@ -175,8 +182,14 @@ impl BlobCollector {
         let mut files = Vec::new();
         match self.phase {
             CollectorPhase::Blobs => {
-                let size = "SELECT coalesce(sum(size), 0) FROM blobs WHERE bytes IS NULL";
+                let size = "SELECT coalesce(sum(size), 0) FROM blobs b WHERE bytes IS NULL
+                    AND NOT EXISTS (SELECT 1 FROM chunks c WHERE c.hash = b.hash)";
                 self.file_bytes = conn.query_row(size, [], |row| row.get(0))?;
+                visit_chunks(conn, |chunk, size| {
+                    let uses = self.chunk_uses.entry(chunk).or_default();
+                    self.file_bytes += if *uses == 0 { size } else { 0 };
+                    *uses += 1;
+                })?;
                 let unneeded =
                     "SELECT hash FROM blobs b WHERE NOT EXISTS (SELECT 1 FROM refs r WHERE r.hash = b.hash)";
                 for key in keys(conn, unneeded, [])? {
@@ -285,10 +298,21 @@ impl BlobCollector {
             delete.query_row([&key[..]], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let Some((size, is_file)) = deleted else { return Ok(None) };
         self.report.blobs_removed += 1;
-        if is_file {
-            self.file_bytes = self.file_bytes.saturating_sub(size);
+        let mut delete = conn.prepare_cached("DELETE FROM chunks WHERE hash = ?1 RETURNING list")?;
+        let list: Option<Vec<u8>> = delete.query_row([&key[..]], |row| row.get(0)).optional()?;
+        let Some(list) = list else {
+            self.file_bytes = self.file_bytes.saturating_sub(if is_file { size } else { 0 });
+            return Ok(is_file.then_some(key));
+        };
+        // Their files are removed at the end, because other contents may consist of them, too.
+        for (chunk, size) in list_from_bytes(&list) {
+            let uses = self.chunk_uses.entry(chunk).or_insert(1);
+            *uses = uses.saturating_sub(1);
+            if *uses == 0 {
+                self.file_bytes = self.file_bytes.saturating_sub(size);
+            }
         }
-        Ok(is_file.then_some(key))
+        Ok(None)
     }
 
     /// Removes sessions without receipts whose process has ended. Those with events stay, unless their last event is too
@@ -315,6 +339,18 @@ impl BlobCollector {
         }
         Ok(())
     }
+}
+
+/// Passes the hash and size of each chunk to `visit`, once for each content that it is part of.
+fn visit_chunks(conn: &Connection, mut visit: impl FnMut(BlobKey, u64)) -> TxResult<()> {
+    let mut statement = conn.prepare_cached("SELECT list FROM chunks")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        for (key, size) in list_from_bytes(row.get_ref(0)?.as_blob().unwrap_or_default()) {
+            visit(key, size);
+        }
+    }
+    Ok(())
 }
 
 fn keys(conn: &Connection, sql: &str, params: impl rusqlite::Params) -> TxResult<Vec<BlobKey>> {

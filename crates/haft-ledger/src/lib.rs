@@ -13,6 +13,7 @@
 mod blob_files;
 mod blobs;
 mod call_record;
+mod chunks;
 mod commit_spool;
 mod database;
 mod directory;

@@ -8,7 +8,7 @@ use crate::directory::LedgerDir;
 use crate::error::{TxResult, damaged};
 
 /// The version of the tables below, stored in `user_version`.
-const VERSION: i64 = 5;
+const VERSION: i64 = 6;
 /// "HAFT", stored in `application_id`.
 const APPLICATION_ID: i64 = 0x4841_4654;
 
@@ -16,7 +16,8 @@ const APPLICATION_ID: i64 = 0x4841_4654;
 ///
 /// `receipts` has one row per call; long texts are its last columns, so that listing calls does not read them. Its ids
 /// only grow, because gc keeps the newest; AUTOINCREMENT would write one more page per call. `running` and `intents`
-/// hold only calls that have not finished. An index ends in the row id, so one over `(workspace)` also sorts by age.
+/// hold only calls that have not finished. `chunks` lists the files that a large blob consists of. An index ends in the
+/// row id, so one over `(workspace)` also sorts by age.
 const TABLES: &str = "
 CREATE TABLE sessions (
   id TEXT NOT NULL PRIMARY KEY,
@@ -100,6 +101,15 @@ CREATE TABLE notes (
 CREATE INDEX notes_by_receipt ON notes (receipt);
 ";
 
+/// The table that version 5 did not have.
+const CHUNK_TABLE: &str = "
+CREATE TABLE chunks (
+  hash BLOB NOT NULL UNIQUE,
+  list BLOB NOT NULL
+) STRICT;
+";
+const VERSION_WITHOUT_CHUNKS: i64 = 5;
+
 /// Makes sure that the database has the tables of this version; costs one small read if it has.
 pub(crate) fn ensure(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
     if version(conn)? == VERSION {
@@ -111,6 +121,9 @@ pub(crate) fn ensure(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
     match version(conn)? {
         VERSION => Ok(()),
         0 => create(conn, dir),
+        VERSION_WITHOUT_CHUNKS => Ok(conn.execute_batch(&format!(
+            "BEGIN IMMEDIATE; {CHUNK_TABLE} PRAGMA user_version = {VERSION}; COMMIT;"
+        ))?),
         older @ 1..VERSION => Err(ToolError::failed(format!(
             "The ledger {at} has format {older}, which this version of Haft cannot read (it uses format {VERSION}). \
              Move the directory away or set HAFT_HOME to another one."
@@ -149,7 +162,7 @@ fn create(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
         .into());
     }
     conn.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
+        "BEGIN IMMEDIATE; {TABLES} {CHUNK_TABLE} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
     ))?;
     dir.sync_names()?;
     Ok(())

@@ -14,8 +14,9 @@ use haft_tool::{DirectoryEvent, FileContent, Node, StagedStep, ToolError, path_t
 use serde::{Deserialize, Serialize};
 
 use crate::Ledger;
-use crate::blob_files::copy_sparse;
+use crate::blob_files::{blob_path, is_stored};
 use crate::blobs::{BlobKey, MAX_ROW_BYTES, key_of};
+use crate::chunks::{ChunkedContent, list_from_bytes, list_to_bytes, split};
 use crate::database::Database;
 use crate::directory::{LedgerDir, make_private_dirs, private_file};
 
@@ -175,25 +176,70 @@ impl Spool {
             make_private_dirs(&folder)?;
             self.has_large = true;
         }
+        let bytes = match content {
+            FileContent::None => return Ok(()),
+            FileContent::Reader(reader) => return self.write_chunks(key, reader),
+            FileContent::Bytes(bytes) => bytes,
+        };
         let path = folder.join(blake3::Hash::from(key).to_hex().as_str());
         let mut file = match private_file(&path, OpenOptions::new().write(true).create_new(true)) {
             // Another path had the same content.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
             other => other?,
         };
-        let complete = match content {
-            FileContent::None => Ok(true),
-            FileContent::Bytes(bytes) => file.write_all(bytes).map(|()| true),
-            // The file may have changed since it was hashed. The receipt then says that its bytes were not kept.
-            FileContent::Reader(reader) => {
-                copy_sparse(reader, &file).map(|(hash, _)| BlobKey::from(hash) == key)
-            }
-        };
-        if !matches!(complete, Ok(true)) {
-            drop(fs::remove_file(&path));
-        }
-        complete.map(drop)
+        file.write_all(bytes).inspect_err(|_| drop(fs::remove_file(&path)))
     }
+}
+
+/// The name of a list of chunks beside the spool ends so.
+const CHUNK_LIST_SUFFIX: &str = ".chunks";
+
+impl Spool {
+    /// Writes the chunks, or second names of those that the ledger has, and the list of all.
+    fn write_chunks(&self, key: BlobKey, reader: &mut dyn io::Read) -> io::Result<()> {
+        let folder = large_dir(self.db.dir(), self.receipt);
+        let hex = |key: BlobKey| blake3::Hash::from(key).to_hex();
+        let write = |path: &Path, bytes: &[u8]| {
+            // Under another name first: what has its name is complete.
+            let temp = path.with_extension("new");
+            private_file(&temp, OpenOptions::new().write(true).create(true).truncate(true))?
+                .write_all(bytes)?;
+            fs::rename(temp, path)
+        };
+        let content = split(reader, &mut |chunk_key, chunk| {
+            let path = folder.join(hex(chunk_key).as_str());
+            // A second name, because garbage collection may remove the first one.
+            let stored = is_stored(self.db.dir(), chunk_key, chunk.len() as u64);
+            if path.exists() || stored && fs::hard_link(blob_path(self.db.dir(), chunk_key), &path).is_ok() {
+                return Ok(());
+            }
+            write(&path, chunk)
+        })?;
+        // The file may have changed since it was hashed. The receipt then says that its bytes were not kept.
+        if BlobKey::from(content.hash) != key || content.is_one_file() {
+            return Ok(());
+        }
+        write(&folder.join(format!("{}{CHUNK_LIST_SUFFIX}", hex(key))), &list_to_bytes(&content.chunks))
+    }
+}
+
+/// The lists of chunks of a call's large contents.
+pub(crate) fn chunked_contents(dir: &LedgerDir, receipt: i64) -> io::Result<Vec<ChunkedContent>> {
+    let entries = match fs::read_dir(large_dir(dir, receipt)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other?,
+    };
+    let mut contents = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let hash = name.to_str().and_then(|name| name.strip_suffix(CHUNK_LIST_SUFFIX)).and_then(key_of);
+        let Some(hash) = hash else { continue };
+        let chunks = list_from_bytes(&fs::read(entry.path())?);
+        let size = chunks.iter().map(|(_, size)| size).sum();
+        contents.push(ChunkedContent { hash: hash.into(), size, chunks });
+    }
+    Ok(contents)
 }
 
 pub(crate) fn spool_path(dir: &LedgerDir, receipt: i64) -> PathBuf {

@@ -71,6 +71,8 @@ statements! {
     INSERT_BLOB = "INSERT OR IGNORE INTO blobs (hash, size, bytes) VALUES (?1, ?2, ?3)";
     READ_BLOB = "SELECT bytes FROM blobs WHERE hash = ?1";
     HAS_BLOB = "SELECT 1 FROM blobs WHERE hash = ?1";
+    INSERT_CHUNKS = "INSERT OR IGNORE INTO chunks (hash, list) VALUES (?1, ?2)";
+    READ_CHUNKS = "SELECT list FROM chunks WHERE hash = ?1";
     INSERT_REF = "INSERT OR IGNORE INTO refs (receipt, hash) VALUES (?1, ?2)";
     DELETE_REFS = "DELETE FROM refs WHERE receipt = ?1";
 

@@ -75,6 +75,16 @@ fn ledger_of_another_version_is_left_alone() {
 }
 
 #[test]
+fn ledger_of_the_version_before_is_upgraded() {
+    let fixture = Fixture::new();
+    fixture.tamper("DROP TABLE chunks; PRAGMA user_version = 5");
+    for _ in 0..2 {
+        assert!(Ledger::open(fixture.home()).is_ok());
+    }
+    fixture.tamper("SELECT count(*) FROM chunks");
+}
+
+#[test]
 fn file_that_is_no_ledger_is_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("home");

@@ -209,3 +209,37 @@ fn many_contents_are_kept_and_removed_with_their_call() {
     assert_eq!((report.receipts_removed, report.blobs_removed), (2, 602));
     assert!(!fixture.ledger.has(hash_of(&file(&bytes(1)))).unwrap());
 }
+
+#[test]
+fn chunks_survive_garbage_collection_and_a_crash() {
+    let fixture = Fixture::new();
+    let mut old = vec![0; 3 << 20];
+    blake3::Hasher::new().finalize_xof().fill(&mut old);
+    let new = [&old[..], b"one more line"].concat();
+    let (first, id) = fixture.running();
+    witness_open(&first, "/w/db", &old);
+    first.witnessed(vec![Change::new("/w/db", file(&old), file(&new))]);
+    finish(&first);
+    assert_eq!(fixture.ledger.blob(hash_of(&file(&old))).unwrap(), old);
+    let bytes = fixture.ledger.stats().unwrap().bytes;
+
+    let (second, _) = fixture.running();
+    witness_open(&second, "/w/db", &new);
+    // Most chunks of the second content are those of the first one.
+    fixture.tamper(&format!("UPDATE receipts SET started_at = 1 WHERE id = {id}"));
+    let policy = GcPolicy { older_than_ms: Some(60_000), ..GcPolicy::default() };
+    assert_eq!(fixture.ledger.gc(&policy).unwrap().receipts_removed, 1);
+    assert!(fixture.ledger.blob(hash_of(&file(&old))).is_err());
+
+    fixture.kill_running();
+    let recovered = fixture.ledger.recover(&mut EmptyView).unwrap();
+    assert_eq!(recovered[0].0.reversible, Reversible::Yes);
+    fixture.ledger.gc(&GcPolicy::default()).unwrap();
+    assert_eq!(fixture.ledger.blob(hash_of(&file(&new))).unwrap(), new);
+    let after = fixture.ledger.stats().unwrap().bytes;
+    assert!(after < bytes + 100_000, "{after} bytes, {bytes} before");
+    fixture.read();
+    fixture.tamper("UPDATE receipts SET started_at = 1");
+    let removed = fixture.ledger.gc(&policy).unwrap();
+    assert!(removed.bytes_after < 200_000, "{removed:?}");
+}

@@ -4,3 +4,5 @@ mod conflicts;
 mod depth;
 mod exact;
 mod killed;
+mod reversible;
+mod size;

@@ -92,8 +92,8 @@ impl Supervisor {
         if entry.dir.area == WriteArea::Workspace && !matches!(change, MetadataChange::Times(_)) {
             self.recorder.before_change(&entry)?;
             self.recorder.add_altered(&stat);
-            if kind == FileType::Directory && matches!(change, MetadataChange::Owner(..)) {
-                self.recorder.add_loss(format!("the owner of the directory {}", entry.path().display()));
+            if let Some(what) = unrecorded(kind, &change) {
+                self.recorder.add_loss(format!("{what} {}", entry.path().display()));
             }
         }
         Ok(apply(&fd, kind, &change).into())
@@ -196,6 +196,20 @@ fn parse(call: &Syscall) -> Result<MetadataRequest, Errno> {
             on_path("touch", CWD_FD, 0, true, Times(times))
         }
         _ => Err(Errno::NOSYS),
+    }
+}
+
+/// What a change does that a record of the entry does not have.
+fn unrecorded(kind: FileType, change: &MetadataChange) -> Option<&'static str> {
+    use MetadataChange::{Mode, Owner, RemoveAttribute, SetAttribute};
+    match (kind, change) {
+        (FileType::Directory, Owner(..)) => Some("the owner of the directory"),
+        (FileType::Directory, SetAttribute { .. } | RemoveAttribute(_)) => Some("the attributes of the directory"),
+        (FileType::Symlink, Owner(..)) => Some("the owner of the link"),
+        (FileType::Fifo | FileType::Socket, Mode(_) | Owner(..) | SetAttribute { .. }) => {
+            Some("the mode, owner or attributes of the pipe or socket")
+        }
+        _ => None,
     }
 }
 
