@@ -10,6 +10,7 @@ mod hard_links;
 mod new_tree;
 mod notifications;
 mod paths;
+mod private_changes;
 mod proc_paths;
 mod recorder;
 mod resource_limits;
@@ -36,6 +37,7 @@ use caller::UmaskCache;
 use capabilities::WitnessCapabilities;
 use notifications::NotifyListener;
 use paths::PathLookup;
+use private_changes::PrivateChanges;
 use recorder::ChangeRecorder;
 use resource_limits::ResourceMonitor;
 use root_dir::RootDir;
@@ -91,6 +93,7 @@ impl Witness {
                 listener: Arc::new(NotifyListener::new(listener)),
                 policy,
                 recorder: ChangeRecorder::new(record),
+                private_changes: PrivateChanges::new(),
                 denials: DenialList::default(),
                 paths: PathLookup::new(RootDir::new(root)),
                 umasks: UmaskCache::default(),
@@ -118,9 +121,10 @@ impl Witness {
 
 fn supervise(mut supervisor: Supervisor) -> Witnessed {
     supervisor.run();
-    let Supervisor { recorder, mut denials, policy, monitor, ports, .. } = supervisor;
+    let Supervisor { recorder, private_changes, paths, mut denials, policy, monitor, ports, .. } = supervisor;
     policy.resources.remove_ports(&ports);
-    let (mut changes, losses) = recorder.finish(&policy.scope.roots);
+    let (mut changes, mut losses) = recorder.finish(&policy.scope.roots);
+    losses.extend(private_changes.into_loss(paths.root()));
     remove_unsafe_git_files(&mut changes, &policy.scope, &mut denials);
     Witnessed { changes, losses, denials: denials.into_list(), limit_exceeded: monitor.exceeded }
 }

@@ -129,6 +129,10 @@ impl PathLookup {
         Self { root, dirs: HashMap::new(), threads: HashMap::new() }
     }
 
+    pub(super) fn root(&self) -> &RootDir {
+        &self.root
+    }
+
     /// Must be called when a directory or a link is moved or removed.
     pub(super) fn clear(&mut self) {
         self.dirs.clear();

@@ -15,6 +15,7 @@ use super::caller::{Caller, UmaskCache};
 use super::capabilities::WitnessCapabilities;
 use super::notifications::{NotifyListener, ReceivedCall, Syscall};
 use super::paths::{DirClassifier, DirectoryEntry, PathLookup, ResolvedTarget};
+use super::private_changes::PrivateChanges;
 use super::recorder::ChangeRecorder;
 use super::resource_limits::ResourceMonitor;
 use super::terminals::OwnTerminal;
@@ -62,6 +63,7 @@ pub(super) struct Supervisor {
     pub(super) listener: Arc<NotifyListener>,
     pub(super) policy: WritePolicy,
     pub(super) recorder: ChangeRecorder,
+    pub(super) private_changes: PrivateChanges,
     pub(super) denials: DenialList,
     pub(super) paths: PathLookup,
     pub(super) umasks: UmaskCache,
@@ -206,17 +208,19 @@ impl Supervisor {
 
     /// Stores the state of an entry, where changes are recorded.
     pub(super) fn before_change(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
-        match entry.dir.area {
-            WriteArea::Workspace => self.recorder.before_change(entry),
-            _ => Ok(()),
+        if entry.dir.area == WriteArea::Workspace {
+            return self.recorder.before_change(entry);
         }
+        self.private_changes.before_change(entry, self.paths.root());
+        Ok(())
     }
 
     /// The same for an entry that does not exist.
     pub(super) fn before_creation(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
-        match entry.dir.area {
-            WriteArea::Workspace => self.recorder.before_creation(entry),
-            _ => Ok(()),
+        if entry.dir.area == WriteArea::Workspace {
+            return self.recorder.before_creation(entry);
         }
+        self.private_changes.before_change(entry, self.paths.root());
+        Ok(())
     }
 }

@@ -89,8 +89,10 @@ impl Supervisor {
             return Err(Errno::PERM);
         }
         // Undo does not restore times.
+        if !matches!(change, MetadataChange::Times(_)) {
+            self.before_change(&entry)?;
+        }
         if entry.dir.area == WriteArea::Workspace && !matches!(change, MetadataChange::Times(_)) {
-            self.recorder.before_change(&entry)?;
             self.recorder.add_altered(&stat);
             if let Some(what) = unrecorded(kind, &change) {
                 self.recorder.add_loss(format!("{what} {}", entry.path().display()));
@@ -204,7 +206,9 @@ fn unrecorded(kind: FileType, change: &MetadataChange) -> Option<&'static str> {
     use MetadataChange::{Mode, Owner, RemoveAttribute, SetAttribute};
     match (kind, change) {
         (FileType::Directory, Owner(..)) => Some("the owner of the directory"),
-        (FileType::Directory, SetAttribute { .. } | RemoveAttribute(_)) => Some("the attributes of the directory"),
+        (FileType::Directory, SetAttribute { .. } | RemoveAttribute(_)) => {
+            Some("the attributes of the directory")
+        }
         (FileType::Symlink, Owner(..)) => Some("the owner of the link"),
         (FileType::Fifo | FileType::Socket, Mode(_) | Owner(..) | SetAttribute { .. }) => {
             Some("the mode, owner or attributes of the pipe or socket")

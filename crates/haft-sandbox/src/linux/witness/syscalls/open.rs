@@ -88,6 +88,7 @@ impl Supervisor {
             return Ok(self.continue_or_fail(Errno::ISDIR));
         }
         if entry.dir.area == WriteArea::Private && !self.policy.opens_all {
+            self.before_change(entry)?;
             return Ok(Reply::Continue);
         }
         if entry.dir.path.starts_with("/dev")

@@ -126,6 +126,10 @@ impl Supervisor {
     ) -> Result<Reply, Errno> {
         let (old, new) = (from.path(), to.path());
         if from.dir.area != WriteArea::Workspace || old == new {
+            if from.dir.area != WriteArea::Workspace {
+                self.before_change(from)?;
+                self.before_change(to)?;
+            }
             self.paths.clear();
             return Ok(rename(from, to, flags).into());
         }

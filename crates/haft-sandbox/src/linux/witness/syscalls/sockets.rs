@@ -136,6 +136,7 @@ impl Supervisor {
             return Err(Errno::ADDRINUSE);
         }
         if entry.dir.area == WriteArea::Private {
+            self.before_change(&entry)?;
             // Landlock lets it create sockets there and nowhere else.
             return Ok(Reply::Continue);
         }
