@@ -182,7 +182,7 @@ fn capture_file(mut file: File, stat: Stat) -> std::io::Result<Captured> {
     Ok(Captured { node: Node::File(node), stat: Some(stat), content })
 }
 
-fn file_node(hash: Hash, size: u64, stat: &Stat, file: &File) -> FileNode {
+pub(crate) fn file_node(hash: Hash, size: u64, stat: &Stat, file: &File) -> FileNode {
     FileNode {
         hash,
         size,

@@ -6,12 +6,15 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
-use haft_tool::FileNode;
-use rustix::fs::{AtFlags, Gid, OFlags, RenameFlags, Stat, Uid, XattrFlags};
+use haft_tool::{FileNode, Hash};
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
+};
 use rustix::io::Errno;
 
-use crate::node::xattrs;
-use crate::stat::{is_directory, mode, same_version};
+use crate::node::{file_node, xattrs};
+use crate::open::READ_FLAGS;
+use crate::stat::{is_directory, is_file, mode, modified, same_version, size};
 
 /// Mode of a new file while its content is private: no other user may read it before it has its final permissions.
 pub(crate) const PRIVATE_MODE: u32 = 0o600;
@@ -21,7 +24,7 @@ const TEMP_PREFIX: &str = ".haft-";
 const TEMP_SUFFIX: &str = ".tmp";
 
 /// A random name that is recognised if a crash leaves it behind.
-pub(crate) fn temp_name() -> io::Result<OsString> {
+pub fn temp_name() -> io::Result<OsString> {
     let mut random = [0_u8; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
     Ok(format!("{TEMP_PREFIX}{:016x}{TEMP_SUFFIX}", u64::from_ne_bytes(random)).into())
@@ -75,6 +78,31 @@ pub(crate) fn set_metadata(file: impl AsFd, node: &FileNode) -> io::Result<()> {
     // After the owner, because changing that clears setuid.
     rustix::fs::fchmod(&file, mode(bits))?;
     Ok(())
+}
+
+/// Sets the time of the last modification, in seconds and nanoseconds.
+pub(crate) fn set_modified(file: impl AsFd, (seconds, nanoseconds): (i64, u32)) -> io::Result<()> {
+    let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+    let last_modification = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() };
+    Ok(rustix::fs::futimens(file, &Timestamps { last_access, last_modification })?)
+}
+
+/// Copies the regular file `name` of a directory to the new name `copy` beside it, with mode, owner, attributes and times.
+pub fn copy_beside(dir: &OwnedFd, name: &OsStr, copy: &OsStr) -> io::Result<()> {
+    let mut from = File::from(rustix::fs::openat(dir, name, READ_FLAGS | OFlags::NOFOLLOW, Mode::empty())?);
+    let stat = rustix::fs::fstat(&from)?;
+    if !is_file(&stat) {
+        return Err(Errno::AGAIN.into());
+    }
+    let mut to = create_file(dir, copy, PRIVATE_MODE)?;
+    let mut fill = || {
+        io::copy(&mut from, &mut to)?;
+        set_metadata(&to, &file_node(Hash::new(), size(&stat), &stat, &from))?;
+        set_modified(&to, modified(&stat))
+    };
+    fill().inspect_err(|_| {
+        let _ = rustix::fs::unlinkat(dir, copy, AtFlags::empty());
+    })
 }
 
 /// The result of a replacement.

@@ -47,6 +47,11 @@ pub(crate) fn modified_ns(stat: &Stat) -> i64 {
     stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }
 
+/// The time of the last modification in seconds and nanoseconds.
+pub(crate) fn modified(stat: &Stat) -> (i64, u32) {
+    (stat.st_mtime, u32::try_from(stat.st_mtime_nsec).unwrap_or(0))
+}
+
 pub(crate) fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }

@@ -13,6 +13,9 @@ use crate::LedgerHandle;
 use crate::receipts::CallTexts;
 use crate::spool::Spool;
 
+/// Further reasons why a call cannot be undone completely are only counted.
+const MAX_LISTED_LOSSES: usize = 20;
+
 /// Collects what one call reports, and writes its receipt.
 #[derive(Debug)]
 pub struct CallRecord {
@@ -81,7 +84,7 @@ impl CallRecord {
             receipt.reversible = Reversible::Yes;
         }
         if !losses.is_empty() && receipt.reversible == Reversible::Yes {
-            receipt.reversible = Reversible::Partly { why: losses.join("; ") };
+            receipt.reversible = Reversible::Partly { why: summary(losses) };
         }
         let (ledger, session) = self.handle.open()?;
         session.clone_into(&mut receipt.session);
@@ -142,6 +145,14 @@ impl CallRecord {
             state.spool = Some(self.handle.ledger()?.spool(id)?);
         }
         state.spool.as_mut().map_or_else(|| Err(ToolError::internal("no spool is open")), write)
+    }
+}
+
+/// The first losses, and how many more there are.
+fn summary(losses: &[String]) -> String {
+    match losses.split_at_checked(MAX_LISTED_LOSSES) {
+        Some((listed, more)) if !more.is_empty() => format!("{}; and {} more", listed.join("; "), more.len()),
+        _ => losses.join("; "),
     }
 }
 

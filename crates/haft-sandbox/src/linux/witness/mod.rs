@@ -9,6 +9,7 @@ mod capabilities;
 mod hard_links;
 mod new_tree;
 mod notifications;
+mod outside_names;
 mod paths;
 mod private_changes;
 mod proc_paths;
@@ -36,6 +37,7 @@ use crate::session::NetworkReach;
 use caller::UmaskCache;
 use capabilities::WitnessCapabilities;
 use notifications::NotifyListener;
+use outside_names::OutsideNames;
 use paths::PathLookup;
 use private_changes::PrivateChanges;
 use recorder::ChangeRecorder;
@@ -94,6 +96,7 @@ impl Witness {
                 policy,
                 recorder: ChangeRecorder::new(record),
                 private_changes: PrivateChanges::new(),
+                outside_names: OutsideNames::default(),
                 denials: DenialList::default(),
                 paths: PathLookup::new(RootDir::new(root)),
                 umasks: UmaskCache::default(),

@@ -63,6 +63,11 @@ impl DirectoryEntry {
         &self.path
     }
 
+    /// Another name in the same directory.
+    pub(super) fn sibling(&self, name: &OsStr) -> Self {
+        Self::new(Rc::clone(&self.dir), name)
+    }
+
     /// The name, with the program's trailing slash.
     pub(super) fn name_as_written(&self) -> Cow<'_, OsStr> {
         if !self.has_slash {

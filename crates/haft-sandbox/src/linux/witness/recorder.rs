@@ -34,6 +34,8 @@ pub(super) struct ChangeRecorder {
     altered: HashSet<FileId>,
     /// Directories and links, by their paths before the command, with an owner or attributes that are not stored.
     unstored_metadata: HashSet<PathBuf>,
+    /// Files that had names outside the scope, and are copies now.
+    separated: Vec<PathBuf>,
     /// What the command put into new directories: other programs may put something there too.
     own: HashSet<FileId>,
     losses: Vec<String>,
@@ -48,6 +50,7 @@ impl ChangeRecorder {
             linked: HashMap::new(),
             altered: HashSet::new(),
             unstored_metadata: HashSet::new(),
+            separated: Vec::new(),
             own: HashSet::new(),
             losses: Vec::new(),
             error: None,
@@ -138,6 +141,11 @@ impl ChangeRecorder {
         }
     }
 
+    /// Notes that an entry became a file of its own.
+    pub(super) fn add_separated(&mut self, path: &Path) {
+        self.separated.push(path.to_owned());
+    }
+
     /// Notes that undo cannot restore something.
     pub(super) fn add_loss(&mut self, reason: String) {
         self.losses.push(reason);
@@ -210,6 +218,17 @@ impl ChangeRecorder {
         changes.extend(hidden);
         let loss = |name: PathBuf| format!("{} had other names, which keep its new content", name.display());
         self.losses.extend(lost.into_iter().map(loss));
+        if let Some((first, others)) = self.separated.split_first() {
+            let first = first.display();
+            let files = match others.len() {
+                0 => first.to_string(),
+                1 => format!("{first} and 1 more file"),
+                more => format!("{first} and {more} more files"),
+            };
+            self.losses.push(format!(
+                "{files} had other names (hard links) outside the scope, which kept the old content; undo restores the content, not the link"
+            ));
+        }
         // The operation that could not be recorded was refused; what was recorded stays reversible.
         if let Some(error) = self.error {
             self.losses.push(format!("a change was refused because it could not be recorded: {error}"));

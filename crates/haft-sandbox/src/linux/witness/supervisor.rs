@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use super::caller::{Caller, UmaskCache};
 use super::capabilities::WitnessCapabilities;
 use super::notifications::{NotifyListener, ReceivedCall, Syscall};
+use super::outside_names::OutsideNames;
 use super::paths::{DirClassifier, DirectoryEntry, PathLookup, ResolvedTarget};
 use super::private_changes::PrivateChanges;
 use super::recorder::ChangeRecorder;
@@ -64,6 +65,7 @@ pub(super) struct Supervisor {
     pub(super) policy: WritePolicy,
     pub(super) recorder: ChangeRecorder,
     pub(super) private_changes: PrivateChanges,
+    pub(super) outside_names: OutsideNames,
     pub(super) denials: DenialList,
     pub(super) paths: PathLookup,
     pub(super) umasks: UmaskCache,

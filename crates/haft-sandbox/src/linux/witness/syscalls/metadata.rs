@@ -57,7 +57,7 @@ impl MetadataChange {
 impl Supervisor {
     pub(super) fn change_metadata(&mut self, call: &Syscall) -> Result<Reply, Errno> {
         let MetadataRequest { what, target, change } = parse(call)?;
-        let (fd, entry) = self.open_target(call, &target)?;
+        let (mut fd, entry) = self.open_target(call, &target)?;
         let stat = rustix::fs::fstat(&fd)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         let entry = match entry {
@@ -88,15 +88,16 @@ impl Supervisor {
             self.denials.add(what, entry.path().display().to_string(), "it would run as another user", None);
             return Err(Errno::PERM);
         }
+        let is_time = matches!(change, MetadataChange::Times(_));
+        let has_outside_names = entry.dir.area == WriteArea::Workspace
+            && kind == FileType::RegularFile
+            && self.outside_names.has_some(&stat, &self.policy);
         // Undo does not restore times.
-        if !matches!(change, MetadataChange::Times(_)) {
-            self.before_change(&entry)?;
+        if (!is_time || has_outside_names) && self.before_content_change(&entry)? {
+            fd = open_target_entry(&entry)?;
         }
-        if entry.dir.area == WriteArea::Workspace && !matches!(change, MetadataChange::Times(_)) {
-            self.recorder.add_altered(&stat);
-            if let Some(what) = unrecorded(kind, &change) {
-                self.recorder.add_loss(format!("{what} {}", entry.path().display()));
-            }
+        if let Some(what) = unrecorded(kind, &change).filter(|_| entry.dir.area == WriteArea::Workspace) {
+            self.recorder.add_loss(format!("{what} {}", entry.path().display()));
         }
         Ok(apply(&fd, kind, &change).into())
     }
@@ -120,13 +121,14 @@ impl Supervisor {
         };
         match resolved {
             ResolvedTarget::Fd(fd) => Ok((fd, None)),
-            ResolvedTarget::Entry(entry) => {
-                let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let fd = rustix::fs::openat(&entry.dir.fd, entry.name_as_written(), flags, Mode::empty())?;
-                Ok((fd, Some(entry)))
-            }
+            ResolvedTarget::Entry(entry) => Ok((open_target_entry(&entry)?, Some(entry))),
         }
     }
+}
+
+fn open_target_entry(entry: &DirectoryEntry) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(&entry.dir.fd, entry.name_as_written(), flags, Mode::empty())
 }
 
 /// Reads the arguments of the call.

@@ -7,6 +7,7 @@ mod open;
 mod processes;
 mod reads;
 mod rename;
+mod separate;
 mod socket_address;
 mod sockets;
 

@@ -164,11 +164,17 @@ impl Supervisor {
         }
         self.check_not_guarded("link", &source)?;
         self.check_not_guarded("create", &entry)?;
+        if source.dir.area != entry.dir.area {
+            // A change under the new name would not be recorded.
+            return Err(Errno::XDEV);
+        }
         // A change under the new name is a change under the old one.
         self.before_change(&source)?;
         self.before_change(&entry)?;
         let (from, to) = (&source.dir.fd, &entry.dir.fd);
+        let stat = source.stat()?;
         rustix::fs::linkat(from, &source.name, to, entry.name_as_written(), AtFlags::empty())?;
+        self.outside_names.add_name(&stat);
         self.recorder.after_creation(&entry);
         Ok(Reply::Value(0))
     }

@@ -115,7 +115,6 @@ impl Supervisor {
             (Ok(_), _) if !flags.contains(OFlags::WRONLY) && self.policy.is_secret(entry.path()) => {
                 return Err(self.refuse_read(entry.path()));
             }
-            (_, Ok(stat)) => self.recorder.add_altered(stat),
             (_, Err(error)) if !flags.contains(OFlags::CREATE) => return Err(*error),
             _ => {}
         }
@@ -135,10 +134,11 @@ impl Supervisor {
                 return Err(Errno::ACCESS);
             }
         }
-        if kind == Err(Errno::NOENT) {
-            self.before_creation(entry)?;
-        } else {
-            self.before_change(entry)?;
+        match kind {
+            Err(Errno::NOENT) => self.before_creation(entry)?,
+            // The kernel refuses it.
+            _ if exclusive => {}
+            _ => _ = self.before_content_change(entry)?,
         }
         self.use_umask_of(call);
         Ok(reply_with_fd(open_entry(entry, flags, mode)?, flags))
@@ -243,8 +243,7 @@ impl Supervisor {
             return Err(Errno::ACCESS);
         }
         self.check_guard_of_open(&entry, true)?;
-        self.before_change(&entry)?;
-        self.recorder.add_altered(&stat);
+        self.before_content_change(&entry)?;
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&entry.dir.fd, &entry.name, flags, Mode::empty())?;
         Ok(rustix::fs::ftruncate(&fd, length).into())

@@ -104,8 +104,14 @@ impl Supervisor {
                 return Err(Errno::ACCESS);
             }
             self.check_guard_of_open(&entry, true)?;
-            self.before_change(&entry)?;
-            self.recorder.add_altered(&stat);
+            if self.before_content_change(&entry)? {
+                let fd = open_entry(
+                    &entry,
+                    flags - OFlags::NOFOLLOW - OFlags::CREATE - OFlags::EXCL,
+                    Mode::empty(),
+                )?;
+                return Ok(reply_with_fd(fd, flags));
+            }
         } else if self.policy.is_secret(entry.path()) {
             return Err(self.refuse_read(entry.path()));
         }
