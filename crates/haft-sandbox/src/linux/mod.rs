@@ -93,6 +93,9 @@ impl SessionState {
         let opens_all =
             scope.roots.iter().any(|root| setup.secret_paths.iter().any(|secret| secret.starts_with(root)))
                 || scope.roots.iter().any(|root| self.searches.may_contain(root, &setup.secret_names));
+        let shared_memory =
+            if session.is_some() { None } else { Some(make_shared_memory(setup.scratch.path())?) };
+        let scopes_signals = session.is_some() || abi >= MIN_ABI_WITH_SIGNALS;
         let mut devices: Vec<PathBuf> = DEVICES.iter().map(PathBuf::from).collect();
         if let Some(terminal) = request.terminal {
             devices.extend([terminal.to_owned(), PathBuf::from("/dev/tty")]);
@@ -101,6 +104,8 @@ impl SessionState {
             scope: Arc::clone(scope),
             private: private.clone(),
             has_namespaces: session.is_some(),
+            scopes_signals,
+            shared_memory,
             devices: devices.clone(),
             secret_names: setup.secret_names.clone(),
             secret_paths: setup.secret_paths.clone(),
@@ -123,7 +128,7 @@ impl SessionState {
         let filter = seccomp::build_filter(FilterOptions {
             witness,
             report_reads: opens_all,
-            report_signals: abi < MIN_ABI_WITH_SIGNALS,
+            scopes_signals,
             open_network,
             namespaces: session.is_some(),
         });
@@ -150,6 +155,15 @@ impl SessionState {
         };
         let enforcement = format!("{isolated}, Landlock {abi}, seccomp, {recorded}");
         Ok(PreparedSandbox { confinement, witness, enforcement })
+    }
+}
+
+/// A directory of the session for shared memory and semaphores.
+fn make_shared_memory(scratch: &Path) -> Result<PathBuf, ToolError> {
+    let path = scratch.join("shm");
+    match rustix::fs::mkdir(&path, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => Ok(path),
+        Err(error) => Err(ToolError::io("Commands need a directory for shared memory", &error.into())),
     }
 }
 

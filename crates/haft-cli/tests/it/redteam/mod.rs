@@ -5,3 +5,5 @@ mod policy;
 mod records;
 #[cfg(target_os = "linux")]
 mod sandbox;
+#[cfg(target_os = "linux")]
+mod witness;

@@ -9,7 +9,7 @@ use crate::fixture::runtime::Directories;
 use crate::fixture::sandbox::{SandboxFixture, User};
 
 /// Runs `test` for every user, with and without namespaces.
-fn in_every_mode(test: impl Fn(&SandboxFixture, &str)) {
+pub(super) fn in_every_mode(test: impl Fn(&SandboxFixture, &str)) {
     for user in User::all() {
         for namespaces in ["true", "false"] {
             test(&SandboxFixture::new(*user), namespaces);
@@ -17,11 +17,11 @@ fn in_every_mode(test: impl Fn(&SandboxFixture, &str)) {
     }
 }
 
-fn run(fixture: &SandboxFixture, namespaces: &str, script: &str) -> RunOutput {
+pub(super) fn run(fixture: &SandboxFixture, namespaces: &str, script: &str) -> RunOutput {
     fixture.run(fixture.sandboxed(&[], script).env("HAFT_NAMESPACES", namespaces))
 }
 
-fn python(fixture: &SandboxFixture, namespaces: &str, script: &str) -> RunOutput {
+pub(super) fn python(fixture: &SandboxFixture, namespaces: &str, script: &str) -> RunOutput {
     fixture.file("programs/probe.py", script);
     let path = fixture.path("programs/probe.py");
     run(fixture, namespaces, &format!("python3 -IS {}", path.display()))

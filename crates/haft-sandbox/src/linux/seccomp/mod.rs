@@ -14,7 +14,7 @@ const fn refuse(errno: i32) -> u32 {
 /// The clone flags of all namespaces. A command creates none, because it would get capabilities in them.
 const NAMESPACE_FLAGS: u32 = 0x7e02_0080;
 /// `ioctl` requests that type into a terminal, or change a file's attributes through a read-only descriptor.
-const REFUSED_IOCTLS: [u32; 8] = [
+const REFUSED_IOCTLS: &[u32] = &[
     0x5412,      // TIOCSTI
     0x541c,      // TIOCLINUX
     0x541d,      // TIOCCONS
@@ -23,6 +23,19 @@ const REFUSED_IOCTLS: [u32; 8] = [
     0x401c_5820, // FS_IOC_FSSETXATTR
     0x4008_7602, // FS_IOC_SETVERSION
     0xc004_5877, // FIFREEZE
+];
+/// `fcntl` commands that let a program delay others, Haft included, when they open a file.
+const REFUSED_FCNTLS: &[u32] = &[libc::F_SETLEASE.cast_unsigned()];
+/// `ioctl` requests that choose who gets the signals of a descriptor.
+const SIGNAL_IOCTLS: &[u32] = &[
+    0x8901, // FIOSETOWN
+    0x8902, // SIOCSPGRP
+];
+/// `fcntl` commands that do the same, and choose the signal.
+const SIGNAL_FCNTLS: &[u32] = &[
+    8,  // F_SETOWN
+    10, // F_SETSIG
+    15, // F_SETOWN_EX
 ];
 /// The bits of a socket type besides its flags.
 const SOCKET_TYPE_MASK: u32 = 0xf;
@@ -36,8 +49,8 @@ pub(super) struct FilterOptions {
     pub(super) witness: bool,
     /// Whether opening for reading is reported, too, because secrets are among files that commands create.
     pub(super) report_reads: bool,
-    /// Whether signals are reported, because Landlock does not restrict them here.
-    pub(super) report_signals: bool,
+    /// Whether the kernel keeps signals among the command's processes. If not, they are reported.
+    pub(super) scopes_signals: bool,
     /// Whether all of the network may be reached.
     pub(super) open_network: bool,
     /// Whether the command has namespaces of its own: then signals and System V IPC lead nowhere, nor does the network
@@ -347,7 +360,7 @@ impl RuleList {
         self.add(libc::SYS_unshare, &make);
 
         self.add(libc::SYS_kill, &[ret(report)]);
-        if options.report_signals {
+        if !options.scopes_signals {
             for call in
                 [libc::SYS_tkill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo]
             {
@@ -395,12 +408,20 @@ impl RuleList {
                 ret(ALLOW),
             ],
         );
-        let mut ioctl = vec![load(argument_offset(1))];
-        for (at, request) in REFUSED_IOCTLS.iter().enumerate() {
-            let to_refusal = u8::try_from(REFUSED_IOCTLS.len() - at).unwrap_or_default();
-            ioctl.push(jump(libc::BPF_JEQ, *request, to_refusal, 0));
+        let signals =
+            if options.scopes_signals { (&[][..], &[][..]) } else { (SIGNAL_IOCTLS, SIGNAL_FCNTLS) };
+        self.refuse_values(libc::SYS_ioctl, 1, &[REFUSED_IOCTLS, signals.0].concat());
+        self.refuse_values(libc::SYS_fcntl, 1, &[REFUSED_FCNTLS, signals.1].concat());
+    }
+
+    /// Refuses a call if an argument has one of these values.
+    fn refuse_values(&mut self, call: i64, argument: u32, values: &[u32]) {
+        let mut body = vec![load(argument_offset(argument))];
+        for (at, value) in values.iter().enumerate() {
+            let to_refusal = u8::try_from(values.len() - at).unwrap_or_default();
+            body.push(jump(libc::BPF_JEQ, *value, to_refusal, 0));
         }
-        ioctl.extend([ret(ALLOW), ret(refuse(libc::EPERM))]);
-        self.add(libc::SYS_ioctl, &ioctl);
+        body.extend([ret(ALLOW), ret(refuse(libc::EPERM))]);
+        self.add(call, &body);
     }
 }

@@ -39,7 +39,7 @@ fn run(program: &[libc::sock_filter], arch: u32, number: i64, arguments: [u64; 6
 }
 
 const OPTIONS: FilterOptions =
-    FilterOptions { witness: true, report_reads: false, report_signals: false, open_network: false };
+    FilterOptions { witness: true, report_reads: false, scopes_signals: true, open_network: false };
 
 fn result(options: FilterOptions, number: i64, arguments: [u64; 6]) -> u32 {
     run(&build_filter(options), AUDIT_ARCH, number, arguments)

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::notifications::Syscall;
 use crate::process::last_error;
@@ -17,6 +18,8 @@ const MIN_PAGE_BYTES: usize = 4096;
 /// Most paths are shorter.
 const READ_BYTES: usize = 256;
 const DEFAULT_UMASK: u32 = 0o022;
+/// `PIDFD_THREAD`: a handle of one thread, which may have a table of descriptors of its own.
+const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL.cast_unsigned());
 const MAX_CACHED_UMASKS: usize = 512;
 
 /// The thread behind a call.
@@ -93,8 +96,7 @@ impl Caller {
     /// A copy of the caller's descriptor, which the caller cannot replace.
     #[expect(unsafe_code, reason = "pidfd_getfd has no safe wrapper")]
     pub(super) fn copy_fd(self, fd: i32) -> Result<OwnedFd, Errno> {
-        let pid = rustix::process::Pid::from_raw(self.process()).ok_or(Errno::SRCH)?;
-        let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?;
+        let pidfd = self.pidfd()?;
         // SAFETY: plain numbers; the result is a new descriptor of this process.
         let copy = unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0) };
         match i32::try_from(copy) {
@@ -102,6 +104,21 @@ impl Caller {
             Ok(copy) if copy >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(copy) }),
             _ => Err(last_error()),
         }
+    }
+
+    /// A handle of the thread, or of its process if they have the same descriptors.
+    fn pidfd(self) -> Result<OwnedFd, Errno> {
+        let open = |id, flags| pidfd_open(Pid::from_raw(id).ok_or(Errno::SRCH)?, flags);
+        match open(self.thread, PIDFD_THREAD) {
+            // Linux before 6.9.
+            Err(Errno::INVAL) => {}
+            opened => return opened,
+        }
+        let process = self.process();
+        if process != self.thread && !share_descriptors(process, self.thread) {
+            return Err(Errno::ACCESS);
+        }
+        open(process, PidfdFlags::empty())
     }
 
     /// The directory that relative paths start from, as a path in `/proc`: the working directory, or descriptor `fd`.
@@ -114,7 +131,7 @@ impl Caller {
     }
 
     /// The process that the thread belongs to.
-    pub(super) fn process(self) -> i32 {
+    fn process(self) -> i32 {
         field(&self.status(), "Tgid:").and_then(|tgid| tgid.parse().ok()).unwrap_or(self.thread)
     }
 
@@ -126,13 +143,44 @@ impl Caller {
         ["NSpid:", "NStgid:"].into_iter().filter_map(innermost).collect()
     }
 
+    /// The process group.
+    #[expect(unsafe_code, reason = "the safe wrapper panics for kernel threads, which have none")]
+    pub(super) fn group(self) -> Option<Pid> {
+        // SAFETY: plain numbers.
+        let group = unsafe { libc::getpgid(self.thread) };
+        if group > 0 { Pid::from_raw(group) } else { None }
+    }
+
     /// The number of the process group in the process's own pid namespace.
     pub(super) fn own_group(self) -> Option<i32> {
         field(&self.status(), "NSpgid:")?.split_ascii_whitespace().last()?.parse().ok()
     }
 
+    /// The size up to which the caller may extend a file.
+    #[expect(unsafe_code, reason = "the limits of other processes have no safe reader")]
+    pub(super) fn max_file_bytes(self) -> u64 {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: the limit is only written to.
+        let result =
+            unsafe { libc::prlimit(self.thread, libc::RLIMIT_FSIZE, std::ptr::null(), &raw mut limit) };
+        if result == 0 { limit.rlim_cur } else { 0 }
+    }
+
+    /// Whether the thread has a signal to handle.
+    pub(super) fn has_pending_signal(self) -> bool {
+        let status = self.status();
+        let mask =
+            |name| field(&status, name).and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
+        (mask("SigPnd:") | mask("ShdPnd:")) & !mask("SigBlk:") & !mask("SigIgn:") != 0
+    }
+
     pub(super) fn thread(self) -> i32 {
         self.thread
+    }
+
+    fn umask(self) -> Option<Mode> {
+        let umask = field(&self.status(), "Umask:").and_then(|umask| u32::from_str_radix(umask, 8).ok());
+        umask.map(Mode::from_raw_mode)
     }
 
     fn status(self) -> String {
@@ -144,30 +192,50 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
+/// Whether two threads have the same table of descriptors.
+#[expect(unsafe_code, reason = "kcmp has no safe wrapper")]
+fn share_descriptors(first: i32, second: i32) -> bool {
+    const KCMP_FILES: libc::c_int = 2;
+    // SAFETY: plain numbers.
+    unsafe { libc::syscall(libc::SYS_kcmp, first, second, KCMP_FILES, 0, 0) == 0 }
+}
+
 /// The umasks of threads. Reading one takes longer than creating a file, so they are cached until a thread changes its
 /// umask.
 #[derive(Debug, Default)]
 pub(super) struct UmaskCache {
-    known: HashMap<i32, Mode>,
+    /// With the thread's directory in `/proc`, which is empty when the thread has ended: its number can be used again.
+    known: HashMap<i32, (OwnedFd, Mode)>,
+    /// Threads that may still be about to set this umask. The threads that share it with them are not known.
+    changing: Vec<(Caller, Mode)>,
 }
 
 impl UmaskCache {
     pub(super) fn get(&mut self, caller: Caller) -> Mode {
-        if let Some(umask) = self.known.get(&caller.thread) {
+        self.changing.retain(|(thread, umask)| thread.umask().is_some_and(|current| current != *umask));
+        if let Some((directory, umask)) = self.known.get(&caller.thread)
+            && rustix::fs::statat(directory, "comm", AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        {
             return *umask;
         }
-        let status = caller.status();
-        let umask = field(&status, "Umask:").and_then(|umask| u32::from_str_radix(umask, 8).ok());
-        let umask = Mode::from_raw_mode(umask.unwrap_or(DEFAULT_UMASK));
+        let directory = open_proc(&format!("/proc/{}", caller.thread));
+        let Some(umask) = caller.umask() else { return Mode::from_raw_mode(DEFAULT_UMASK) };
         if self.known.len() >= MAX_CACHED_UMASKS {
             self.known.clear();
         }
-        self.known.insert(caller.thread, umask);
+        if self.changing.is_empty()
+            && let Ok(directory) = directory
+        {
+            self.known.insert(caller.thread, (directory, umask));
+        }
         umask
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Must be called before a thread sets its umask.
+    pub(super) fn change(&mut self, caller: Caller, umask: u64) {
         self.known.clear();
+        let umask = Mode::from_raw_mode(u32::try_from(umask & 0o777).unwrap_or_default());
+        self.changing.push((caller, umask));
     }
 }
 

@@ -4,6 +4,7 @@
 //! arguments once, resolves and checks the path, stores the previous state, performs the call and replies with the
 //! result. The descriptor that was checked is the one that is used, so no other thread of the program can interfere.
 
+mod blocking;
 mod caller;
 mod capabilities;
 mod hard_links;
@@ -34,6 +35,7 @@ use super::descriptors::receive_descriptor;
 use crate::denials::DenialList;
 use crate::git_audit::remove_unsafe_git_files;
 use crate::session::NetworkReach;
+use blocking::BlockedCalls;
 use caller::UmaskCache;
 use capabilities::WitnessCapabilities;
 use notifications::NotifyListener;
@@ -93,12 +95,12 @@ impl Witness {
             unshare_fs();
             let supervisor = Supervisor {
                 listener: Arc::new(NotifyListener::new(listener)),
-                policy,
                 recorder: ChangeRecorder::new(record),
                 private_changes: PrivateChanges::new(),
                 outside_names: OutsideNames::default(),
                 denials: DenialList::default(),
-                paths: PathLookup::new(RootDir::new(root)),
+                paths: PathLookup::new(RootDir::new(root), policy.shared_memory.clone()),
+                policy,
                 umasks: UmaskCache::default(),
                 umask: None,
                 capabilities: WitnessCapabilities::current(),
@@ -107,6 +109,9 @@ impl Witness {
                 ports: Vec::new(),
                 terminals: Vec::new(),
                 inherits_streams,
+                blocked: BlockedCalls::default(),
+                turn: None,
+                moves: 0,
                 stop: its_stop,
             };
             supervise(supervisor)
@@ -124,7 +129,9 @@ impl Witness {
 
 fn supervise(mut supervisor: Supervisor) -> Witnessed {
     supervisor.run();
-    let Supervisor { recorder, private_changes, paths, mut denials, policy, monitor, ports, .. } = supervisor;
+    let Supervisor { recorder, private_changes, paths, mut denials, policy, monitor, ports, blocked, .. } =
+        supervisor;
+    blocked.finish();
     policy.resources.remove_ports(&ports);
     let (mut changes, mut losses) = recorder.finish(&policy.scope.roots);
     losses.extend(private_changes.into_loss(paths.root()));

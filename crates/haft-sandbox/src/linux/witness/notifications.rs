@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use super::supervisor::Reply;
 use crate::process::last_error;
 
 /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`.
@@ -90,8 +91,19 @@ impl NotifyListener {
         self.ioctl(libc::SECCOMP_IOCTL_NOTIF_ID_VALID, (&raw mut id).cast()).is_ok()
     }
 
+    /// Sends a reply to a call.
+    pub(super) fn send_reply(&self, call: u64, reply: Reply) {
+        match reply {
+            Reply::Continue => self.continue_call(call),
+            Reply::Value(value) => self.reply(call, Ok(value)),
+            Reply::Error(error) => self.reply(call, Err(error)),
+            Reply::Fd { fd, close_on_exec } => self.reply_with_fd(call, fd, close_on_exec),
+            Reply::Deferred => {}
+        }
+    }
+
     /// Lets the kernel perform the call; Landlock still restricts it.
-    pub(super) fn continue_call(&self, call: u64) {
+    fn continue_call(&self, call: u64) {
         self.send(&libc::seccomp_notif_resp {
             id: call,
             val: 0,
@@ -101,7 +113,7 @@ impl NotifyListener {
     }
 
     /// Replies with a result.
-    pub(super) fn reply(&self, call: u64, result: Result<i64, Errno>) {
+    fn reply(&self, call: u64, result: Result<i64, Errno>) {
         let (val, error) = match result {
             Ok(value) => (value, 0),
             Err(error) => (0, -error.raw_os_error()),
@@ -113,7 +125,7 @@ impl NotifyListener {
     ///
     /// An executable file that is open for writing cannot be executed (ETXTBSY). So Haft closes its own descriptor of
     /// such a file before the caller continues, which needs two steps.
-    pub(super) fn reply_with_fd(&self, call: u64, fd: OwnedFd, close_on_exec: bool) {
+    fn reply_with_fd(&self, call: u64, fd: OwnedFd, close_on_exec: bool) {
         let in_two_steps = is_writable_executable(&fd);
         let mut request = libc::seccomp_notif_addfd {
             id: call,

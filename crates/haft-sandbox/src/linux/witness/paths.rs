@@ -124,14 +124,16 @@ pub(super) trait DirClassifier {
 #[derive(Debug)]
 pub(super) struct PathLookup {
     root: RootDir,
+    /// The directory that programs get in place of `/dev/shm`.
+    shared_memory: Option<PathBuf>,
     dirs: HashMap<(PathBase, Vec<u8>), (Rc<OpenDir>, Instant)>,
     /// Open `/proc/TID` directories.
     threads: HashMap<i32, OwnedFd>,
 }
 
 impl PathLookup {
-    pub(super) fn new(root: RootDir) -> Self {
-        Self { root, dirs: HashMap::new(), threads: HashMap::new() }
+    pub(super) fn new(root: RootDir, shared_memory: Option<PathBuf>) -> Self {
+        Self { root, shared_memory, dirs: HashMap::new(), threads: HashMap::new() }
     }
 
     pub(super) fn root(&self) -> &RootDir {
@@ -311,8 +313,14 @@ impl PathLookup {
         {
             return Ok(Rc::clone(dir));
         }
-        let fd = open(&self.root, path)?;
-        let path = self.real_path(&fd)?;
+        let mut fd = open(&self.root, path)?;
+        let mut path = self.real_path(&fd)?;
+        if let Some(own) = &self.shared_memory
+            && path == Path::new("/dev/shm")
+        {
+            fd = open_without_links(self.root.fd(), own.as_os_str().as_bytes(), OFlags::DIRECTORY)?;
+            path.clone_from(own);
+        }
         let dir = Rc::new(OpenDir {
             area: classifier.area(&path),
             is_uniform: classifier.is_uniform(&path),

@@ -39,14 +39,14 @@ pub(super) struct ResourceMonitor {
     initial_free_bytes: Option<u64>,
     max_memory_bytes: u64,
     /// Ends the command.
-    end: Box<dyn Fn() + Send>,
+    kill: Box<dyn Fn() + Send>,
     /// Why the command was ended.
     pub(super) exceeded: Option<String>,
 }
 
 impl ResourceMonitor {
-    /// A monitor for the descendants of `reaper`; calls `end` when a limit is exceeded.
-    pub(super) fn new(reaper: i32, end: Box<dyn Fn() + Send>) -> Self {
+    /// A monitor for the descendants of `reaper`; calls `kill` when a limit is exceeded.
+    pub(super) fn new(reaper: i32, kill: Box<dyn Fn() + Send>) -> Self {
         let now = Instant::now();
         Self {
             reaper,
@@ -55,7 +55,7 @@ impl ResourceMonitor {
             initial_processes: count_all_processes(),
             initial_free_bytes: None,
             max_memory_bytes: ProcessLimits::default().memory_bytes,
-            end,
+            kill,
             exceeded: None,
         }
     }
@@ -75,13 +75,14 @@ impl ResourceMonitor {
         false
     }
 
-    /// Whether the process group contains a process of the command.
-    pub(super) fn has_group(&self, group: i32) -> bool {
-        let Some(pid) = Pid::from_raw(group) else { return false };
-        self.is_descendant(group)
-            || self.descendants().iter().any(|process| {
-                rustix::process::getpgid(Pid::from_raw(*process)).is_ok_and(|group| group == pid)
-            })
+    /// Whether all processes of the process group belong to the command. With a terminal, a process can join the groups of
+    /// other programs.
+    pub(super) fn has_group(&self, group: Pid) -> bool {
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let processes = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let is_member = |process: &i32| Caller::of_process(*process).group() == Some(group);
+        let mut members = processes.filter(is_member).peekable();
+        members.peek().is_some() && members.all(|process| self.is_descendant(process))
     }
 
     /// Whether a process of the command is in the process group with this number in the command's own pid namespace.
@@ -107,7 +108,7 @@ impl ResourceMonitor {
             self.next_memory_check = now + MEMORY_CHECK_INTERVAL;
             let used: u64 = self.descendants().iter().map(|process| private_memory(*process)).sum();
             if used > self.max_memory_bytes {
-                self.exceed(format!("it used more than {} MiB of memory", self.max_memory_bytes >> 20));
+                self.end(format!("it used more than {} MiB of memory", self.max_memory_bytes >> 20));
             }
         }
     }
@@ -117,7 +118,7 @@ impl ResourceMonitor {
         let free = stat.f_bavail.saturating_mul(stat.f_frsize);
         let initial = *self.initial_free_bytes.get_or_insert(free);
         if free < MIN_FREE_BYTES && free < initial / 2 {
-            self.exceed(format!("it left only {} MiB free on the disk", free >> 20));
+            self.end(format!("it left only {} MiB free on the disk", free >> 20));
         }
     }
 
@@ -131,13 +132,13 @@ impl ResourceMonitor {
         if count < MAX_PROCESSES {
             return;
         }
-        self.exceed(format!("it had {count} processes and threads; {MAX_PROCESSES} are allowed"));
+        self.end(format!("it had {count} processes and threads; {MAX_PROCESSES} are allowed"));
         let own = rustix::process::getpgrp();
         for _ in 0..MAX_KILL_ROUNDS {
             let groups: HashSet<_> = self
                 .descendants()
                 .into_iter()
-                .filter_map(|process| rustix::process::getpgid(Pid::from_raw(process)).ok())
+                .filter_map(|process| Caller::of_process(process).group())
                 .filter(|group| *group != own)
                 .collect();
             if groups.is_empty() {
@@ -149,9 +150,10 @@ impl ResourceMonitor {
         }
     }
 
-    fn exceed(&mut self, reason: String) {
+    /// Ends the command.
+    pub(super) fn end(&mut self, reason: String) {
         self.exceeded.get_or_insert(reason);
-        (self.end)();
+        (self.kill)();
     }
 
     /// Every descendant of the reaper, up to a bound.

@@ -1,9 +1,10 @@
 //! The thread that performs the reported calls of one command.
 
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use haft_policy::Guard;
@@ -11,6 +12,7 @@ use haft_tool::lock;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
+use super::blocking::BlockedCalls;
 use super::caller::{Caller, UmaskCache};
 use super::capabilities::WitnessCapabilities;
 use super::notifications::{NotifyListener, ReceivedCall, Syscall};
@@ -29,6 +31,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(40);
 
 /// The commands of one process take turns: one may move a directory that another is about to write to.
 static TURN: Mutex<()> = Mutex::new(());
+
+/// How often a command of this process moved a directory.
+static MOVED_DIRECTORIES: AtomicU64 = AtomicU64::new(0);
+
+/// The call must be performed again from the beginning. The kernel returns this error to no program.
+const RESTART: Errno = Errno::from_raw_os_error(513);
 
 /// The reply to a call.
 pub(super) enum Reply {
@@ -80,6 +88,12 @@ pub(super) struct Supervisor {
     pub(super) terminals: Vec<OwnTerminal>,
     /// Whether the command has Haft's own streams.
     pub(super) inherits_streams: bool,
+    /// Calls that other threads perform.
+    pub(super) blocked: BlockedCalls,
+    /// This command's turn, while it performs a call.
+    pub(super) turn: Option<MutexGuard<'static, ()>>,
+    /// The number of moves when the call was begun.
+    pub(super) moves: u64,
     /// Set when the command has ended and remaining calls need no reply.
     pub(super) stop: Arc<AtomicBool>,
 }
@@ -108,28 +122,49 @@ impl Supervisor {
     /// Performs calls until no process of the command is left.
     pub(super) fn run(&mut self) {
         loop {
-            match self.listener.next(POLL_INTERVAL) {
-                ReceivedCall::Syscall(call) => self.handle(&call),
-                ReceivedCall::Timeout if self.stop.load(Ordering::SeqCst) => return,
-                ReceivedCall::Timeout => {}
-                ReceivedCall::Closed => return,
+            match catch_unwind(AssertUnwindSafe(|| self.next_call())) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(_) => {
+                    let reason = "Haft failed while it recorded the command";
+                    self.turn = None;
+                    self.monitor.end(reason.to_owned());
+                    self.recorder.add_loss(reason.to_owned());
+                }
             }
-            self.monitor.check(&self.policy.scope.workspace);
         }
     }
 
-    fn handle(&mut self, call: &Syscall) {
-        let reply = {
-            let _turn = lock(&TURN);
-            self.perform(call).unwrap_or_else(Reply::Error)
-        };
-        match reply {
-            Reply::Continue => self.listener.continue_call(call.id),
-            Reply::Value(value) => self.listener.reply(call.id, Ok(value)),
-            Reply::Error(error) => self.listener.reply(call.id, Err(error)),
-            Reply::Fd { fd, close_on_exec } => self.listener.reply_with_fd(call.id, fd, close_on_exec),
-            Reply::Deferred => {}
+    /// Waits for a call and performs it. Returns whether there may be more.
+    fn next_call(&mut self) -> bool {
+        match self.listener.next(POLL_INTERVAL) {
+            ReceivedCall::Syscall(call) => self.handle(&call),
+            ReceivedCall::Timeout if self.stop.load(Ordering::SeqCst) => return false,
+            ReceivedCall::Timeout => {}
+            ReceivedCall::Closed => return false,
         }
+        self.blocked.check(&self.listener);
+        self.monitor.check(&self.policy.scope.workspace);
+        true
+    }
+
+    fn handle(&mut self, call: &Syscall) {
+        let reply = loop {
+            self.turn = Some(lock(&TURN));
+            let moves = MOVED_DIRECTORIES.load(Ordering::SeqCst);
+            if moves != self.moves {
+                self.moves = moves;
+                self.paths.clear();
+            }
+            let performed = self.perform(call);
+            self.turn = None;
+            match performed {
+                // A directory was moved meanwhile.
+                Err(RESTART) => {}
+                reply => break reply.unwrap_or_else(Reply::Error),
+            }
+        };
+        self.listener.send_reply(call.id, reply);
     }
 
     /// Resolves a path of the program, without following a link at its end.
@@ -210,11 +245,25 @@ impl Supervisor {
 
     /// Stores the state of an entry, where changes are recorded.
     pub(super) fn before_change(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
-        if entry.dir.area == WriteArea::Workspace {
-            return self.recorder.before_change(entry);
+        if entry.dir.area != WriteArea::Workspace {
+            self.private_changes.before_change(entry, self.paths.root());
+            return Ok(());
         }
-        self.private_changes.before_change(entry, self.paths.root());
-        Ok(())
+        if self.recorder.is_known(entry) {
+            return Ok(());
+        }
+        // Storing a large file takes long; other commands go on meanwhile.
+        self.turn = None;
+        let stored = self.recorder.before_change(entry);
+        self.turn = Some(lock(&TURN));
+        stored?;
+        if self.moves == MOVED_DIRECTORIES.load(Ordering::SeqCst) { Ok(()) } else { Err(RESTART) }
+    }
+
+    /// Must be called when a directory was moved.
+    pub(super) fn after_move(&mut self) {
+        self.moves = MOVED_DIRECTORIES.fetch_add(1, Ordering::SeqCst) + 1;
+        self.paths.clear();
     }
 
     /// The same for an entry that does not exist.

@@ -14,7 +14,7 @@ use crate::secrets::SecretNames;
 const PACKAGE_DIRECTORIES: &[&str] = &["node_modules", "site-packages", "vendor", "target"];
 
 /// Temporary directories that all programs of the machine share, where commands have none of their own.
-const SHARED_TEMP_DIRS: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
+const SHARED_TEMP_DIRS: &[&str] = &["/tmp", "/var/tmp"];
 
 /// What a command may do in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,11 @@ pub(crate) struct WritePolicy {
     pub(crate) private: Vec<PathBuf>,
     /// Whether commands have namespaces of their own.
     pub(crate) has_namespaces: bool,
+    /// Whether the kernel keeps signals among the session's processes.
+    pub(crate) scopes_signals: bool,
     pub(crate) devices: Vec<PathBuf>,
+    /// The session's directory that commands without namespaces get in place of `/dev/shm`.
+    pub(crate) shared_memory: Option<PathBuf>,
     /// Names that are not read in any directory.
     pub(crate) secret_names: SecretNames,
     /// Paths that are not read.
@@ -102,6 +106,10 @@ impl WritePolicy {
         let is_in = |list: &[PathBuf]| list.iter().any(|root| path.starts_with(root));
         if self.scope.is_protected(path) {
             return WriteArea::Outside;
+        }
+        if self.shared_memory.as_ref().is_some_and(|directory| path.starts_with(directory)) {
+            // By the kernel a program would get the machine's own.
+            return WriteArea::Unrecorded;
         }
         if self.is_innermost_private(path) {
             return self.private_area(path);

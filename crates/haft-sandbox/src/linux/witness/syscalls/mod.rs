@@ -36,7 +36,7 @@ impl Supervisor {
             libc::SYS_renameat2 => self.rename(call, (int(0), 1), (int(2), 3), int(4).cast_unsigned()),
             libc::SYS_truncate => self.truncate(call, 0, call.arguments[1]),
             libc::SYS_umask => {
-                self.umasks.clear();
+                self.umasks.change(Caller::of(call), call.arguments[0]);
                 Ok(Reply::Continue)
             }
             libc::SYS_connect => self.connect(call),

@@ -1,13 +1,13 @@
 //! Opens files for writing, and truncates them by name.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-use std::sync::Arc;
 
 use haft_policy::Guard;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::linux::witness::caller::Caller;
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::{DirectoryEntry, MAX_LINKS, ResolvedTarget};
 use crate::linux::witness::supervisor::{Reply, Supervisor};
@@ -22,7 +22,14 @@ pub(super) fn open_entry(entry: &DirectoryEntry, flags: OFlags, mode: Mode) -> R
     let mode = if creates { mode & without_setid() } else { Mode::empty() };
     // Not by O_NOFOLLOW, because the program would see it in the file's flags.
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    rustix::fs::openat2(&entry.dir.fd, entry.name_as_written(), flags, mode, resolve)
+    let open = |flags| rustix::fs::openat2(&entry.dir.fd, entry.name_as_written(), flags, mode, resolve);
+    if flags.intersects(OFlags::NONBLOCK | OFlags::EXCL) {
+        return open(flags);
+    }
+    // Another program may have put a FIFO in its place.
+    let fd = open(flags | OFlags::NONBLOCK)?;
+    rustix::fs::fcntl_setfl(&fd, rustix::fs::fcntl_getfl(&fd)? - OFlags::NONBLOCK)?;
+    Ok(fd)
 }
 
 /// A reply with a descriptor that the program asked for with `flags`.
@@ -127,7 +134,7 @@ impl Supervisor {
         self.check_guard_of_open(entry, kind.is_ok())?;
         match kind.ok() {
             None | Some(FileType::RegularFile) => {}
-            Some(FileType::Fifo) => return Ok(self.open_fifo(call, entry, flags)),
+            Some(FileType::Fifo) => return self.open_blocking(call, entry, flags),
             Some(FileType::Socket) => return Err(Errno::NXIO),
             Some(_) => {
                 self.denials.add("write", entry.path().display().to_string(), "it is a device", None);
@@ -191,21 +198,25 @@ impl Supervisor {
         Ok(reply_with_fd(open_entry(entry, flags, mode)?, flags))
     }
 
-    /// Opens a FIFO in another thread, because it may block until the other end is opened.
-    pub(super) fn open_fifo(&mut self, call: &Syscall, entry: &DirectoryEntry, flags: OFlags) -> Reply {
-        let (listener, id, dir) = (Arc::clone(&self.listener), call.id, entry.dir.fd.try_clone());
-        let name = entry.name.clone();
-        std::thread::spawn(move || {
-            let opened = dir.map_err(|_| Errno::MFILE).and_then(|dir| {
-                let flags = (flags - OFlags::CREATE) | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                rustix::fs::openat(&dir, &name, flags, Mode::empty())
-            });
-            match opened {
-                Ok(fd) => listener.reply_with_fd(id, fd, flags.contains(OFlags::CLOEXEC)),
-                Err(error) => listener.reply(id, Err(error)),
-            }
-        });
-        Reply::Deferred
+    /// Opens a file in another thread, because it may block: a FIFO until the other end is opened.
+    pub(super) fn open_blocking(
+        &mut self,
+        call: &Syscall,
+        entry: &DirectoryEntry,
+        flags: OFlags,
+    ) -> Result<Reply, Errno> {
+        // By a handle: there may be another file at its name when the thread runs.
+        let path_flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let found = rustix::fs::openat(&entry.dir.fd, &entry.name, path_flags, Mode::empty())?;
+        if FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode) != FileType::Fifo {
+            return Err(Errno::AGAIN);
+        }
+        self.blocked.start(&self.listener, call, move || {
+            let own_flags = (flags - OFlags::CREATE - OFlags::NOFOLLOW) | OFlags::CLOEXEC;
+            let fd =
+                rustix::fs::open(format!("/proc/self/fd/{}", found.as_raw_fd()), own_flags, Mode::empty())?;
+            Ok(reply_with_fd(fd, flags))
+        })
     }
 
     /// Opens a pseudo-terminal that the command created; others are refused.
@@ -228,6 +239,9 @@ impl Supervisor {
 
     /// Performs truncate(2).
     pub(super) fn truncate(&mut self, call: &Syscall, path: usize, length: u64) -> Result<Reply, Errno> {
+        if length.cast_signed() < 0 {
+            return Err(Errno::INVAL);
+        }
         let path = Self::read_path(call, path)?;
         let ResolvedTarget::Entry(entry) = self.resolve_followed(call, libc::AT_FDCWD, &path)? else {
             return Err(Errno::ACCESS);
@@ -242,9 +256,12 @@ impl Supervisor {
         if !self.may_change("truncate", &entry) {
             return Err(Errno::ACCESS);
         }
+        if length > Caller::of(call).max_file_bytes() {
+            return Err(Errno::FBIG);
+        }
         self.check_guard_of_open(&entry, true)?;
         self.before_content_change(&entry)?;
-        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&entry.dir.fd, &entry.name, flags, Mode::empty())?;
         Ok(rustix::fs::ftruncate(&fd, length).into())
     }

@@ -1,8 +1,9 @@
 //! Calls that affect other processes.
 
 use rustix::io::Errno;
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 
+use crate::linux::witness::caller::Caller;
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 
@@ -26,12 +27,15 @@ impl Supervisor {
             | libc::SYS_rt_tgsigqueueinfo => ("signal", call.int(0)),
             _ => ("limit", call.int(0)),
         };
+        if what == "signal" && target <= 0 && !self.policy.scopes_signals {
+            return self.signal_group(call, target);
+        }
         // 0 is the caller itself, -1 everything that Landlock allows, other negative numbers are process groups.
         let is_own = match target {
             0 | -1 => true,
             ..0 if self.policy.has_namespaces => self.monitor.find_group(-target),
             _ if self.policy.has_namespaces => self.monitor.find_process(target).is_some(),
-            ..0 => self.monitor.has_group(-target),
+            ..0 => Pid::from_raw(target.saturating_neg()).is_some_and(|group| self.monitor.has_group(group)),
             _ => self.monitor.is_descendant(target),
         };
         if is_own {
@@ -40,6 +44,31 @@ impl Supervisor {
         if !self.policy.has_namespaces && !exists(target) {
             return Reply::Error(Errno::SRCH);
         }
+        self.refuse_process(what, target)
+    }
+
+    /// Sends a signal to a process group if all its processes are the command's own. The witness sends it, because the
+    /// caller could join another group after the check.
+    fn signal_group(&mut self, call: &Syscall, target: i32) -> Reply {
+        let group =
+            if target == 0 { Caller::of(call).group() } else { target.checked_neg().and_then(Pid::from_raw) };
+        let Some(group) = group.filter(|_| target != -1) else {
+            return self.refuse_process("signal", target);
+        };
+        if rustix::process::test_kill_process_group(group) == Err(Errno::SRCH) {
+            return Reply::Error(Errno::SRCH);
+        }
+        if !self.monitor.has_group(group) {
+            return self.refuse_process("signal", target);
+        }
+        match Signal::from_named_raw(call.int(1)) {
+            Some(signal) => rustix::process::kill_process_group(group, signal).into(),
+            None if call.int(1) == 0 => Reply::Value(0),
+            None => Reply::Error(Errno::INVAL),
+        }
+    }
+
+    fn refuse_process(&mut self, what: &str, target: i32) -> Reply {
         let place = format!("process {target}");
         self.denials.add(what, place, "not one of the command's own processes", None);
         Reply::Error(Errno::PERM)

@@ -39,7 +39,7 @@ impl Supervisor {
         }
         match kind {
             FileType::RegularFile | FileType::Directory => {}
-            FileType::Fifo => return Ok(self.open_fifo(call, entry, flags)),
+            FileType::Fifo => return self.open_blocking(call, entry, flags),
             FileType::Socket => return Err(Errno::NXIO),
             _ if self.policy.is_device(path) => {}
             _ if path.starts_with("/dev/pts") || path == Path::new("/dev/ptmx") => {

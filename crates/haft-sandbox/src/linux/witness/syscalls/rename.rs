@@ -147,9 +147,9 @@ impl Supervisor {
         }
         self.before_change(to)?;
         let node = Node::Dir { mode: from.stat()?.st_mode & 0o7777 };
-        self.paths.clear();
         let event = DirectoryEvent::Moved { from: old, to: new, node: &node };
         self.recorder.change_directory(event, || rename(from, to, flags))?;
+        self.after_move();
         self.recorder.after_creation(to);
         Ok(Reply::Value(0))
     }

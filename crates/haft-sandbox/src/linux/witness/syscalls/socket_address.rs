@@ -113,16 +113,9 @@ pub(super) fn is_dual_stack(socket: &OwnedFd) -> bool {
 #[expect(unsafe_code, reason = "addresses of any family have no safe wrapper")]
 pub(super) fn connect(socket: &OwnedFd, raw: &[u8]) -> Result<(), Errno> {
     let size = libc::socklen_t::try_from(raw.len()).unwrap_or_default();
-    loop {
-        // SAFETY: the address is `raw`, with its length.
-        if unsafe { libc::connect(socket.as_raw_fd(), raw.as_ptr().cast(), size) } == 0 {
-            return Ok(());
-        }
-        match last_error() {
-            Errno::INTR => {}
-            error => return Err(error),
-        }
-    }
+    // SAFETY: the address is `raw`, with its length.
+    let result = unsafe { libc::connect(socket.as_raw_fd(), raw.as_ptr().cast(), size) };
+    if result == 0 { Ok(()) } else { Err(last_error()) }
 }
 
 #[expect(unsafe_code, reason = "addresses of any family have no safe wrapper")]

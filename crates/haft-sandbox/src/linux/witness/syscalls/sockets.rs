@@ -3,7 +3,6 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-use std::sync::Arc;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -52,18 +51,12 @@ impl Supervisor {
                     return Err(Errno::ACCESS);
                 }
             }
-            SocketAddress::Path(path) => return self.connect_to_path(call, &socket, &path),
+            SocketAddress::Path(path) => return self.connect_to_path(call, socket, &path),
         }
-        let (listener, id) = (Arc::clone(&self.listener), call.id);
-        // In another thread, because it may block.
-        std::thread::spawn(move || {
-            let result = connect(&socket, &raw);
-            listener.reply(id, result.map(|()| 0));
-        });
-        Ok(Reply::Deferred)
+        self.blocked.start(&self.listener, call, move || Ok(connect(&socket, &raw).into()))
     }
 
-    fn connect_to_path(&mut self, call: &Syscall, socket: &OwnedFd, path: &[u8]) -> Result<Reply, Errno> {
+    fn connect_to_path(&mut self, call: &Syscall, socket: OwnedFd, path: &[u8]) -> Result<Reply, Errno> {
         let ResolvedTarget::Entry(entry) = self.resolve_followed(call, libc::AT_FDCWD, path)? else {
             return Err(Errno::CONNREFUSED);
         };
@@ -83,7 +76,11 @@ impl Supervisor {
             return Err(Errno::ACCESS);
         }
         let raw = path_address(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))?;
-        Ok(connect(socket, &raw).into())
+        self.blocked.start(&self.listener, call, move || {
+            let result = connect(&socket, &raw);
+            drop(file);
+            Ok(result.into())
+        })
     }
 
     pub(super) fn bind(&mut self, call: &Syscall) -> Result<Reply, Errno> {
@@ -167,7 +164,8 @@ impl Supervisor {
             bind(&socket, &inet_address(local))?;
             self.add_port(&socket, local);
         }
-        Ok(Reply::Continue)
+        // Not by the caller: another thread could put a different socket in its place.
+        Ok(rustix::net::listen(&socket, call.int(1)).into())
     }
 
     /// Refuses a socket that can send without connecting.

@@ -1,0 +1,113 @@
+//! Calls that may block, each performed by a thread of its own that can be interrupted.
+
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::{Arc, Once};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use super::caller::Caller;
+use super::notifications::{NotifyListener, Syscall};
+use super::supervisor::Reply;
+
+/// Blocked calls of one command at a time; further ones fail with EAGAIN.
+const MAX_BLOCKED_CALLS: usize = 64;
+/// The threads of a command, with those whose callers were killed a moment ago.
+const MAX_THREADS: usize = 4 * MAX_BLOCKED_CALLS;
+/// How often callers are looked at.
+const CHECK_INTERVAL: Duration = Duration::from_millis(40);
+const STACK_BYTES: usize = 64 * 1024;
+/// Interrupts a thread. By default it is ignored, so it does no harm where the handler is missing.
+const INTERRUPT_SIGNAL: libc::c_int = libc::SIGURG;
+/// `ERESTARTSYS`: the kernel's internal result of an interrupted call, which it repeats or ends with EINTR, as the signal's handler asks.
+const RESTART_ERRNO: i32 = 512;
+
+/// The blocked calls of one command.
+#[derive(Default)]
+pub(super) struct BlockedCalls {
+    calls: Vec<BlockedCall>,
+    checked_at: Option<Instant>,
+}
+
+struct BlockedCall {
+    id: u64,
+    caller: Caller,
+    thread: JoinHandle<()>,
+}
+
+impl BlockedCalls {
+    /// Performs a call in another thread, which sends the reply.
+    pub(super) fn start(
+        &mut self,
+        listener: &Arc<NotifyListener>,
+        call: &Syscall,
+        act: impl FnOnce() -> Result<Reply, Errno> + Send + 'static,
+    ) -> Result<Reply, Errno> {
+        static HANDLER: Once = Once::new();
+        HANDLER.call_once(install_handler);
+        self.calls.retain(|call| !call.thread.is_finished());
+        let waiting = self.calls.iter().filter(|call| listener.is_valid(call.id)).count();
+        if waiting >= MAX_BLOCKED_CALLS || self.calls.len() >= MAX_THREADS {
+            return Err(Errno::AGAIN);
+        }
+        let (id, listener) = (call.id, Arc::clone(listener));
+        let work = move || {
+            let restart = Errno::from_raw_os_error(RESTART_ERRNO);
+            let result = act().map_err(|error| if error == Errno::INTR { restart } else { error });
+            listener.send_reply(id, result.unwrap_or_else(Reply::Error));
+        };
+        let thread = std::thread::Builder::new().name("haft-blocked".to_owned()).stack_size(STACK_BYTES);
+        let thread = thread.spawn(work).map_err(|_| Errno::AGAIN)?;
+        self.calls.push(BlockedCall { id, caller: Caller::of(call), thread });
+        Ok(Reply::Deferred)
+    }
+
+    /// Interrupts the calls of killed callers, and of those that have a signal to handle. A signal can arrive before
+    /// the thread blocks, so this is repeated until the thread has ended.
+    pub(super) fn check(&mut self, listener: &NotifyListener) {
+        if self.calls.is_empty() || self.checked_at.is_some_and(|at| at.elapsed() < CHECK_INTERVAL) {
+            return;
+        }
+        self.checked_at = Some(Instant::now());
+        self.calls.retain(|call| !call.thread.is_finished());
+        for call in &self.calls {
+            if !listener.is_valid(call.id) || call.caller.has_pending_signal() {
+                interrupt(&call.thread);
+            }
+        }
+    }
+
+    /// Ends all threads. No caller may be left.
+    pub(super) fn finish(mut self) {
+        while let Some(call) = self.calls.pop() {
+            while !call.thread.is_finished() {
+                interrupt(&call.thread);
+                std::thread::park_timeout(Duration::from_millis(1));
+            }
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "signals to threads have no safe wrapper")]
+fn interrupt(thread: &JoinHandle<()>) {
+    // SAFETY: the thread has not been joined, so its handle is valid.
+    unsafe { libc::pthread_kill(thread.as_pthread_t(), INTERRUPT_SIGNAL) };
+}
+
+/// Installs a handler that does nothing, unless the program has one of its own: any handler interrupts a system call.
+#[expect(unsafe_code, reason = "signal handlers have no safe wrapper")]
+#[expect(clippy::fn_to_numeric_cast_any, reason = "sigaction takes a handler as a number")]
+fn install_handler() {
+    extern "C" fn ignore(_: libc::c_int) {}
+    // SAFETY: a zeroed sigaction is a valid one, and the handler does nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(INTERRUPT_SIGNAL, std::ptr::null(), &raw mut action);
+        if action.sa_sigaction == libc::SIG_DFL || action.sa_sigaction == libc::SIG_IGN {
+            action = std::mem::zeroed();
+            action.sa_sigaction = ignore as *const () as libc::sighandler_t;
+            libc::sigaction(INTERRUPT_SIGNAL, &raw const action, std::ptr::null_mut());
+        }
+    }
+}
