@@ -29,11 +29,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use haft_tool::{Change, Denial, Record, ToolError};
-use rustix::fs::Stat;
+use rustix::fs::{Mode, OFlags, ResolveFlags, Stat};
 
 use super::descriptors::receive_descriptor;
 use crate::denials::DenialList;
 use crate::git_audit::remove_unsafe_git_files;
+use crate::limits::CommandLimits;
 use crate::session::NetworkReach;
 use blocking::BlockedCalls;
 use caller::UmaskCache;
@@ -54,6 +55,7 @@ const STACK_BYTES: usize = 512 * 1024;
 pub(crate) struct WitnessConfig {
     pub(super) policy: WritePolicy,
     pub(super) network: NetworkReach,
+    pub(super) limits: CommandLimits,
     /// The command's root directory.
     pub(super) root: OwnedFd,
     /// Where the command's process sends its listener.
@@ -90,7 +92,8 @@ impl Witness {
         let its_stop = Arc::clone(&stop);
         let work = move || {
             let Some(listener) = receive_descriptor(&config.socket) else { return Witnessed::default() };
-            let WitnessConfig { policy, network, root, .. } = config;
+            let WitnessConfig { policy, network, root, limits, .. } = config;
+            let shared_memory = shared_memory_dir(&root).filter(|_| policy.has_namespaces);
             // The thread sets its umask for each call; this makes it independent of the process's umask.
             unshare_fs();
             let supervisor = Supervisor {
@@ -104,7 +107,7 @@ impl Witness {
                 umasks: UmaskCache::default(),
                 umask: None,
                 capabilities: WitnessCapabilities::current(),
-                monitor: ResourceMonitor::new(reaper, end),
+                monitor: ResourceMonitor::new(reaper, limits, shared_memory, end),
                 network,
                 ports: Vec::new(),
                 terminals: Vec::new(),
@@ -137,6 +140,11 @@ fn supervise(mut supervisor: Supervisor) -> Witnessed {
     losses.extend(private_changes.into_loss(paths.root()));
     remove_unsafe_git_files(&mut changes, &policy.scope, &mut denials);
     Witnessed { changes, losses, denials: denials.into_list(), limit_exceeded: monitor.exceeded }
+}
+
+fn shared_memory_dir(root: &OwnedFd) -> Option<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat2(root, "dev/shm", flags, Mode::empty(), ResolveFlags::IN_ROOT).ok()
 }
 
 /// Gives this thread a umask and a working directory of its own.
