@@ -12,6 +12,7 @@ use haft_tool::{
 use crate::LedgerHandle;
 use crate::receipts::CallTexts;
 use crate::spool::Spool;
+use crate::undo::unrestorable;
 
 /// Further reasons why a call cannot be undone completely are only counted.
 const MAX_LISTED_LOSSES: usize = 20;
@@ -80,6 +81,7 @@ impl CallRecord {
         state.closed = true;
         let RecordState { receipt, made, losses, witnessed, spool, .. } = &mut *state;
         receipt.changes = std::mem::take(made);
+        losses.extend(unrestorable(&receipt.changes));
         if *witnessed {
             receipt.reversible = Reversible::Yes;
         }

@@ -207,13 +207,9 @@ fn parse(call: &Syscall) -> Result<MetadataRequest, Errno> {
 fn unrecorded(kind: FileType, change: &MetadataChange) -> Option<&'static str> {
     use MetadataChange::{Mode, Owner, RemoveAttribute, SetAttribute};
     match (kind, change) {
-        (FileType::Directory, Owner(..)) => Some("the owner of the directory"),
-        (FileType::Directory, SetAttribute { .. } | RemoveAttribute(_)) => {
-            Some("the attributes of the directory")
-        }
-        (FileType::Symlink, Owner(..)) => Some("the owner of the link"),
-        (FileType::Fifo | FileType::Socket, Mode(_) | Owner(..) | SetAttribute { .. }) => {
-            Some("the mode, owner or attributes of the pipe or socket")
+        (FileType::Fifo, SetAttribute { .. } | RemoveAttribute(_)) => Some("the attributes of the pipe"),
+        (FileType::Socket, Mode(_) | Owner(..) | SetAttribute { .. } | RemoveAttribute(_)) => {
+            Some("the mode, owner or attributes of the socket")
         }
         _ => None,
     }

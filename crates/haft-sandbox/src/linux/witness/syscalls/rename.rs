@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use haft_policy::{Guard, guard_in};
-use haft_tool::{DirectoryEvent, Node};
+use haft_tool::DirectoryEvent;
 use rustix::fs::{AtFlags, FileType, RenameFlags};
 use rustix::io::Errno;
 
 use super::guards::is_git_control_path;
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::DirectoryEntry;
+use crate::linux::witness::recorder::capture_entry;
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 use crate::linux::witness::write_policy::WriteArea;
 
@@ -146,7 +147,7 @@ impl Supervisor {
             self.recorder.change_directory(DirectoryEvent::Removed(new), act)?;
         }
         self.before_change(to)?;
-        let node = Node::Dir { mode: from.stat()?.st_mode & 0o7777 };
+        let node = capture_entry(&from.dir.fd, &from.name)?.node;
         let event = DirectoryEvent::Moved { from: old, to: new, node: &node };
         self.recorder.change_directory(event, || rename(from, to, flags))?;
         self.after_move();
