@@ -146,7 +146,6 @@ fn node(bytes: &[u8]) -> Node {
         owner: None,
         xattrs: Vec::new(),
         linked: None,
-        modified: None,
     })
 }
 

@@ -1,18 +1,17 @@
 //! The record of one call while it is performed: the ledger's implementation of [`Record`].
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use haft_tool::{
-    CallEnd, Change, Denial, DirectoryEvent, ErrorKind, FileContent, Intent, Node, Receipt, ReceiptState,
-    Record, Reversible, StagedStep, ToolError, Value, lock, now_ms,
+    CallEnd, Change, Denial, DirectoryEvent, ErrorKind, FileContent, FileNode, Intent, Node, Receipt,
+    ReceiptState, Record, Reversible, StagedStep, ToolError, Value, lock, now_ms,
 };
 
 use crate::LedgerHandle;
 use crate::receipts::CallTexts;
 use crate::spool::Spool;
-use crate::undo::unrestorable;
 
 /// Further reasons why a call cannot be undone completely are only counted.
 const MAX_LISTED_LOSSES: usize = 20;
@@ -81,7 +80,6 @@ impl CallRecord {
         state.closed = true;
         let RecordState { receipt, made, losses, witnessed, spool, .. } = &mut *state;
         receipt.changes = std::mem::take(made);
-        losses.extend(unrestorable(&receipt.changes));
         if *witnessed {
             receipt.reversible = Reversible::Yes;
         }
@@ -188,6 +186,23 @@ impl Record for CallRecord {
 
     fn cancel_directory(&self) -> Result<(), ToolError> {
         self.spooled(Spool::cancel_directory)
+    }
+
+    fn stored_content(&self, hash: &str) -> Result<Option<Vec<u8>>, ToolError> {
+        let id = self.receipt_id();
+        if id == 0 { Ok(None) } else { self.handle.ledger()?.spooled_content(id, hash) }
+    }
+
+    fn files_before_calls(&self, hash: &str) -> Result<Vec<(PathBuf, FileNode)>, ToolError> {
+        self.handle.ledger()?.files_before_calls(hash)
+    }
+
+    fn runs_beside_another(&self, changed_at: u64) -> Result<bool, ToolError> {
+        Ok(self.handle.ledger()?.runs_beside_another(self.receipt_id(), changed_at))
+    }
+
+    fn may_be_from_call(&self, path: &Path, changed_at: u64) -> Result<bool, ToolError> {
+        self.handle.ledger()?.may_be_from_call(path, changed_at)
     }
 
     fn begin_restore(&self, steps: &[StagedStep]) -> Result<(), ToolError> {

@@ -22,6 +22,7 @@ mod events;
 mod gc;
 mod handle;
 mod ledger;
+mod origin;
 mod process;
 mod query;
 mod receipt_rows;

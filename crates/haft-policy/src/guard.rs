@@ -3,9 +3,14 @@
 //! A file planted there would run outside of every scope, so these names are not written without a grant, even if they do
 //! not exist yet.
 
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use haft_tool::{Scope, lies_in};
+
+use crate::guard_table::{NAME_RULES, NameRule, RunsWhen};
+use crate::wildcard::wildcard;
 
 /// Why a name is guarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,30 +37,6 @@ impl Guard {
     }
 }
 
-/// Directories whose whole contents are settings.
-pub const GUARDED_DIRECTORIES: &[&str] = &[".haft", ".vscode", ".idea"];
-/// Files that are settings, wherever they are.
-pub const GUARDED_FILES: &[&str] = &[
-    "haft.toml",
-    ".mcp.json",
-    ".envrc",
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".kshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".gitconfig",
-];
-
 /// Why `path` is guarded, unless the scope grants it.
 pub fn guard_in(scope: &Scope, path: &Path) -> Option<Guard> {
     let granted = || scope.unguarded.iter().any(|granted| lies_in(path, granted));
@@ -64,31 +45,105 @@ pub fn guard_in(scope: &Scope, path: &Path) -> Option<Guard> {
 
 /// Why `path` is guarded, judged by its text alone.
 pub fn guarded(path: &Path) -> Option<Guard> {
-    // Called before each write of a command; almost every path has no name with a leading dot.
-    let bytes = path.as_os_str().as_encoded_bytes();
-    let dotted = bytes.first() == Some(&b'.') || bytes.windows(2).any(|pair| pair == b"/.");
-    if !dotted && !path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("haft.toml")) {
-        return None;
+    let lower = LowerNames::of(path);
+    let names = lower.names();
+    let git = names.iter().position(|name| *name == ".git").and_then(|at| git(&names[at + 1..]));
+    let settings = || find_rule(&names, RunsWhen::Opened).map(|_| Guard::Settings);
+    git.or_else(settings)
+}
+
+/// The row of the table for guarded settings that `path` matches. A row for everything in a directory matches the directory
+/// itself, too.
+pub fn settings_rule(path: &Path) -> Option<&'static NameRule> {
+    find_rule(&LowerNames::of(path).names(), RunsWhen::Opened)
+}
+
+/// The row of the table that `path` matches, if it is run when the project is built or run.
+pub fn build_rule(path: &Path) -> Option<&'static NameRule> {
+    find_rule(&LowerNames::of(path).names(), RunsWhen::Built)
+}
+
+/// Whether a link or another directory at `path` would bring guarded names with it: `.claude`, `.config`.
+pub fn holds_settings(path: &Path) -> bool {
+    let lower = LowerNames::of(path);
+    let names = lower.names();
+    let is_start = |at: usize| {
+        let rest = &names[at..];
+        rules_from(rest[0]).any(|(rule, pattern)| {
+            rule.when == RunsWhen::Opened && pattern.len() > rest.len() && are_matched(rest, pattern)
+        })
+    };
+    (0..names.len()).any(is_start)
+}
+
+/// The names of a path in lower case, because some file systems ignore case.
+struct LowerNames {
+    text: String,
+}
+
+impl LowerNames {
+    fn of(path: &Path) -> Self {
+        Self { text: path.to_string_lossy().to_ascii_lowercase() }
     }
-    // Some file systems ignore case.
-    let lower = path.to_string_lossy().to_ascii_lowercase();
-    let names: Vec<&str> =
-        Path::new(&lower).components().filter_map(|part| part.as_os_str().to_str()).collect();
-    for (at, name) in names.iter().enumerate() {
-        let rest = &names[at + 1..];
-        let guard = match (*name, rest) {
-            (".git", rest) => git(rest),
-            (name, _) if GUARDED_DIRECTORIES.contains(&name) => Some(Guard::Settings),
-            (name, []) if GUARDED_FILES.contains(&name) => Some(Guard::Settings),
-            (".claude", [file]) if is_settings(file) => Some(Guard::Settings),
-            (".config", ["fish", ..]) => Some(Guard::Settings),
-            _ => None,
+
+    fn names(&self) -> Vec<&str> {
+        self.text.split('/').filter(|name| !name.is_empty() && *name != ".").collect()
+    }
+}
+
+/// The rows by the first name of their pattern, and those that start with a wildcard. Looked up for each write of a command.
+struct RuleIndex {
+    by_name: HashMap<&'static str, Vec<usize>>,
+    others: Vec<usize>,
+    patterns: Vec<Vec<&'static str>>,
+}
+
+fn index() -> &'static RuleIndex {
+    static INDEX: OnceLock<RuleIndex> = OnceLock::new();
+    INDEX.get_or_init(|| {
+        let mut index = RuleIndex { by_name: HashMap::new(), others: Vec::new(), patterns: Vec::new() };
+        for (at, rule) in NAME_RULES.iter().enumerate() {
+            let pattern: Vec<_> = rule.pattern.split('/').collect();
+            let first = pattern[0];
+            if first.contains('*') {
+                index.others.push(at);
+            } else {
+                index.by_name.entry(first).or_default().push(at);
+            }
+            index.patterns.push(pattern);
+        }
+        index
+    })
+}
+
+/// The rows whose pattern may start with a name.
+fn rules_from(name: &str) -> impl Iterator<Item = (&'static NameRule, &'static [&'static str])> {
+    let index = index();
+    let named = index.by_name.get(name).map_or(&[][..], Vec::as_slice);
+    named.iter().chain(&index.others).map(|&at| (&NAME_RULES[at], index.patterns[at].as_slice()))
+}
+
+fn find_rule(names: &[&str], when: RunsWhen) -> Option<&'static NameRule> {
+    for at in 0..names.len() {
+        let rest = &names[at..];
+        let is_whole = |pattern: &[&str]| match pattern {
+            [directories @ .., "**"] => rest.len() >= directories.len() && are_matched(rest, directories),
+            pattern => rest.len() == pattern.len() && are_matched(rest, pattern),
         };
-        if guard.is_some() {
-            return guard;
+        let found = rules_from(rest[0]).find(|(_, pattern)| is_whole(pattern));
+        // An exception is only one from rows that start with the same name.
+        if let Some((rule, _)) = found
+            && rule.when == when
+        {
+            return Some(rule);
         }
     }
     None
+}
+
+/// Whether names match as far as both go.
+fn are_matched(names: &[&str], pattern: &[&str]) -> bool {
+    names.iter().zip(pattern).all(|(name, pattern)| wildcard(pattern, name))
 }
 
 /// What is guarded below a `.git`.
@@ -102,11 +157,6 @@ fn git(rest: &[&str]) -> Option<Guard> {
         [.., "commondir" | "gitdir"] => Some(Guard::GitLink),
         rest => rest.iter().rev().skip(1).any(|name| *name == "hooks").then_some(Guard::Hook),
     }
-}
-
-/// `settings.json`, `settings.local.json` and their like.
-fn is_settings(file: &str) -> bool {
-    file.strip_prefix("settings").is_some_and(|rest| rest.strip_suffix(".json").is_some())
 }
 
 #[cfg(test)]
@@ -139,9 +189,15 @@ mod tests {
             "/w/a/.vscode/tasks.json",
             "/w/.VSCode",
             "/w/.idea",
+            "/w/vendor/p/.idea/workspace.xml",
             "/w/.bashrc",
             "/w/.envrc",
             "/w/.config/fish/config.fish",
+            "/w/my.code-workspace",
+            "/w/mise.local.toml",
+            "/w/.cursor/mcp.json",
+            "/h/.cursor/worktrees/p/.cursor/mcp.json",
+            "/h/.cursor/rules/p/.mcp.json",
         ] {
             assert_eq!(guard(path), Some(Guard::Settings), "{path}");
         }
@@ -155,11 +211,43 @@ mod tests {
             "/w/.gitignore",
             "/w/.github/workflows/ci.yml",
             "/w/.claude/agents/a.md",
+            "/w/.cursor/rules/a.mdc",
+            "/h/.cursor/worktrees/p/src/main.rs",
             "/w/settings.json",
             "/w/git/config",
             "/w/.env",
+            "/w/Makefile",
         ] {
             assert_eq!(guard(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_runs_on_build_is_known() {
+        let rule = |path: &str| build_rule(Path::new(path)).map(|rule| rule.program);
+        assert_eq!(rule("/w/a/Makefile"), Some("make"));
+        assert_eq!(rule("/w/.husky/pre-commit"), Some("husky"));
+        assert_eq!(rule("/w/rules.mk"), Some("make"));
+        assert_eq!(rule("/w/.vscode/tasks.json"), None);
+        assert_eq!(rule("/w/src/main.rs"), None);
+    }
+
+    #[test]
+    fn directories_that_would_bring_settings_are_known() {
+        for path in ["/w/.claude", "/w/.vscode", "/w/.config", "/w/a/.Config"] {
+            assert!(holds_settings(Path::new(path)), "{path}");
+        }
+        for path in ["/w/src", "/w/.claude/agents", "/w/config"] {
+            assert!(!holds_settings(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn patterns_are_in_lower_case_and_listed_once() {
+        let mut seen = std::collections::HashSet::new();
+        for rule in NAME_RULES {
+            assert_eq!(rule.pattern, rule.pattern.to_ascii_lowercase());
+            assert!(seen.insert(rule.pattern), "{} is listed twice", rule.pattern);
         }
     }
 }

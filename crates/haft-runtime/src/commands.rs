@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
-use haft_sandbox::{
-    CallTasks, Environment, LocalProcesses, SandboxOptions, ServerControl, SessionSandbox, TaskTable,
-};
+use haft_sandbox::{CallTasks, Environment, LocalProcesses, ServerControl, SessionSandbox, TaskTable};
 use haft_tool::{Finished, Processes, Record, RunRequest, Sandbox, Tasks, ToolError, lock};
 
 use crate::Builder;
@@ -27,7 +25,7 @@ pub(crate) struct CommandOptions {
     cache: Option<PathBuf>,
     task_bytes: Option<u64>,
     no_tasks: Option<String>,
-    sandbox: SandboxOptions,
+    no_namespaces: bool,
 }
 
 impl Builder {
@@ -43,9 +41,9 @@ impl Builder {
         self
     }
 
-    /// What commands see, use and serve.
-    pub fn sandbox_options(mut self, options: SandboxOptions) -> Self {
-        self.commands.sandbox = options;
+    /// Runs commands without namespaces of their own, where the kernel would grant them.
+    pub fn no_namespaces(mut self) -> Self {
+        self.commands.no_namespaces = true;
         self
     }
 
@@ -78,8 +76,7 @@ pub(crate) struct SessionCommands {
 }
 
 impl SessionCommands {
-    pub(crate) fn new(mut options: CommandOptions, home: &Path, workspace_reads: bool) -> Self {
-        options.sandbox.workspace_reads |= workspace_reads;
+    pub(crate) fn new(options: CommandOptions, home: &Path) -> Self {
         let task_ends = Arc::<TaskEndQueue>::default();
         let task_bytes = options.task_bytes.unwrap_or(DEFAULT_TASK_BYTES);
         let tasks = TaskTable::new(home, task_bytes, task_ends.sender());
@@ -91,7 +88,7 @@ impl SessionCommands {
             sandbox: Arc::new(SessionSandbox::new(
                 options.cache.or_else(cache_from_env),
                 home,
-                options.sandbox,
+                !options.no_namespaces,
             )),
             tasks: Arc::new(tasks),
             task_ends,

@@ -15,14 +15,13 @@ compile_error!("Haft runs on Linux and macOS; on Windows use it in WSL");
 mod denials;
 mod detached;
 mod environment;
-mod git_audit;
 mod git_config;
+mod guards;
 mod limits;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(any(target_os = "macos", test))]
 mod macos;
-mod options;
 mod process;
 mod secrets;
 mod server_process;
@@ -39,8 +38,6 @@ use macos as platform;
 
 pub use detached::{DetachedProcess, spawn_detached};
 pub use environment::Environment;
-pub use limits::CommandLimits;
-pub use options::SandboxOptions;
 pub use platform::probe;
 pub use process::LocalProcesses;
 pub use server_process::{ServerControl, ServerExit, ServerProcess, start_server_process};

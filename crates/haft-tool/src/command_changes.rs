@@ -77,9 +77,25 @@ impl CommandChanges {
         self.previous.entry(key).or_insert(state);
     }
 
-    /// The stored previous state of the entry at `path`.
-    pub fn previous(&self, path: &Path) -> Option<&Node> {
-        self.key(path).and_then(|key| self.previous.get(&key)).map(|state| &state.node)
+    /// The stored previous states, by the path before the command.
+    pub fn stored(&self) -> impl Iterator<Item = (&Path, &Node)> {
+        self.previous.iter().map(|(path, state)| (path.as_path(), &state.node))
+    }
+
+    /// The stored previous state of what was at `former`, moved directories included.
+    pub fn stored_at(&self, former: &Path) -> Option<&Node> {
+        // After a move the entry at the former path is another one.
+        self.moved.get(former).or_else(|| self.previous.get(former).map(|state| &state.node))
+    }
+
+    /// The path before the command of the entry that is at `path` now; `None` if its directory is new.
+    pub fn former_entry(&self, path: &Path) -> Option<PathBuf> {
+        self.key(path)
+    }
+
+    /// Notes that the directory that was at `former` is there again, after it was removed.
+    pub fn restored_directory(&mut self, former: &Path) {
+        self.dirs.restored(former);
     }
 
     /// Notes what happens to a directory. Must be called after the states of the entries are stored.

@@ -108,6 +108,12 @@ impl DirectoryTracker {
         }
     }
 
+    /// Notes that the directory that was at `former` is there again, after it was removed.
+    pub fn restored(&mut self, former: &Path) {
+        self.former.remove(former);
+        self.current.remove(former);
+    }
+
     /// Notes that the directory at `from` was moved to `to`, where nothing is.
     pub fn moved(&mut self, from: &Path, to: &Path) {
         let former = self.former_path(from);

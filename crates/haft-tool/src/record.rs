@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    Change, Denial, DirectoryEvent, ErrorKind, Exit, Finished, Node, ReceiptState, StagedStep, ToolError,
+    Change, Denial, DirectoryEvent, ErrorKind, Exit, FileNode, Finished, Node, ReceiptState, StagedStep,
+    ToolError,
 };
 
 /// The bytes of a file, on their way into the ledger.
@@ -110,6 +111,27 @@ pub trait Record: Send + Sync {
 
     /// Withdraws the last `witness_directory`: the kernel refused it.
     fn cancel_directory(&self) -> Result<(), ToolError>;
+
+    /// The bytes with this hash that `witness` has stored for this call.
+    fn stored_content(&self, _hash: &str) -> Result<Option<Vec<u8>>, ToolError> {
+        Ok(None)
+    }
+
+    /// The files that earlier calls found with this hash before they changed them, by path.
+    fn files_before_calls(&self, _hash: &str) -> Result<Vec<(PathBuf, FileNode)>, ToolError> {
+        Ok(Vec::new())
+    }
+
+    /// Whether a recorded call, this one included, may have created or changed the file at `path`, whose inode changed at
+    /// `changed_at` (milliseconds since 1970).
+    fn may_be_from_call(&self, _path: &Path, _changed_at: u64) -> Result<bool, ToolError> {
+        Ok(true)
+    }
+
+    /// Whether another call was running at `changed_at` (milliseconds since 1970) and has not ended.
+    fn runs_beside_another(&self, _changed_at: u64) -> Result<bool, ToolError> {
+        Ok(true)
+    }
 
     /// Stores the steps of a restore before the first of them, so that recovery can undo those that were made.
     fn begin_restore(&self, _steps: &[StagedStep]) -> Result<(), ToolError> {

@@ -11,8 +11,6 @@ use haft_tool::{Network, ToolError, close_names};
 use haft_tools::{Settings, dialects};
 use serde::{Deserialize, Serialize};
 
-use super::sandbox_section::SandboxSection;
-
 /// All settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -25,9 +23,11 @@ pub(crate) struct Sections {
     /// Which calls ask.
     #[serde(with = "by_name")]
     pub permission_mode: Option<Mode>,
-    /// What commands may write, see, use and serve.
-    #[serde(with = "SandboxSection")]
-    pub sandbox: SandboxSection,
+    /// What may be written.
+    #[serde(with = "by_name")]
+    pub sandbox: Option<Preset>,
+    /// Whether commands get namespaces of their own where the kernel grants them.
+    pub namespaces: Option<bool>,
     /// Network access: `none`, `all`, or a list of domains.
     pub network: Option<NetworkWords>,
     /// Rules for calls.
@@ -52,11 +52,12 @@ pub(crate) struct Permissions {
 
 impl Sections {
     /// The default values of settings that have one.
-    pub(super) fn defaults() -> [(&'static str, String); 4] {
+    pub(super) fn defaults() -> [(&'static str, String); 5] {
         [
             ("dialect", dialects::NAMES[0].to_owned()),
             ("permission_mode", Mode::default().to_string()),
             ("sandbox", Preset::default().to_string()),
+            ("namespaces", "true".to_owned()),
             ("network", "none".to_owned()),
         ]
     }
@@ -67,10 +68,9 @@ impl Sections {
             "dialect" => self.dialect = Some(text.parse()?),
             "offer" => self.offer = Some(words(text)),
             "permission_mode" => self.permission_mode = Some(text.parse()?),
-            "sandbox" => self.sandbox.preset = Some(text.parse()?),
-            "sandbox.namespaces" => {
-                self.sandbox.namespaces =
-                    Some(text.parse().map_err(|_| format!("{text:?} is not true or false"))?);
+            "sandbox" => self.sandbox = Some(text.parse()?),
+            "namespaces" => {
+                self.namespaces = Some(text.parse().map_err(|_| format!("{text:?} is not true or false"))?);
             }
             "network" => self.network = Some(NetworkWords(words(text))),
             other => return Err(format!("{other} cannot be set by a variable")),
@@ -164,7 +164,7 @@ impl NetworkWords {
 }
 
 /// Serializes a value by its name on the command line.
-pub(super) mod by_name {
+mod by_name {
     use std::fmt::Display;
     use std::str::FromStr;
 
@@ -172,17 +172,14 @@ pub(super) mod by_name {
     use serde::{Deserialize, Deserializer, Serializer};
 
     #[expect(clippy::ref_option, reason = "the signature serde asks for")]
-    pub(in super::super) fn serialize<T: Display, S: Serializer>(
-        value: &Option<T>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<T: Display, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error> {
         match value {
             Some(value) => to.collect_str(value),
             None => to.serialize_none(),
         }
     }
 
-    pub(in super::super) fn deserialize<'de, T, D>(from: D) -> Result<Option<T>, D::Error>
+    pub(super) fn deserialize<'de, T, D>(from: D) -> Result<Option<T>, D::Error>
     where
         T: FromStr<Err: Display>,
         D: Deserializer<'de>,

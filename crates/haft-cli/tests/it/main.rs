@@ -18,6 +18,7 @@ mod documents;
 #[cfg(target_os = "linux")]
 mod escapes;
 mod fixture;
+mod guard_table;
 mod host;
 mod large_directory;
 mod library;
@@ -33,8 +34,6 @@ mod omega;
 mod pdf_notebook;
 mod redteam;
 mod ripgrep_agreement;
-#[cfg(target_os = "linux")]
-mod sandbox_options;
 mod schemas;
 mod seed_003;
 mod statements;

@@ -134,7 +134,6 @@ impl Files for PreviewFiles<'_> {
             owner: None,
             xattrs: Vec::new(),
             linked: None,
-            modified: None,
         };
         let written = Written {
             path: path.to_owned(),

@@ -16,8 +16,6 @@ mod tests;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-pub(crate) use link::unguarded_target;
-
 /// Longer names and values are shortened in messages.
 const MAX_SHOWN_BYTES: usize = 160;
 
@@ -48,6 +46,30 @@ pub(crate) fn new_programs(path: &Path, old: &[u8], new: &[u8]) -> Vec<String> {
     // Git uses everything above the first line that it cannot parse.
     found.extend(new.error_line.map(|line| format!("line {line} is not valid in a git configuration")));
     found
+}
+
+/// Paths that a configuration names.
+#[derive(Debug, Default)]
+pub(crate) struct NamedPaths {
+    /// Other configurations.
+    pub(crate) includes: Vec<Vec<u8>>,
+    /// The directory of hooks.
+    pub(crate) hooks: Option<Vec<u8>>,
+}
+
+/// The paths that a configuration names, as they are written.
+pub(crate) fn named_paths(bytes: &[u8]) -> NamedPaths {
+    let config = parse::parse(bytes);
+    let mut named = NamedPaths::default();
+    for entry in &config.entries {
+        let Some(value) = entry.value.as_ref().filter(|value| !value.is_empty()) else { continue };
+        match (config.sections[entry.section].section(), entry.key.as_slice()) {
+            (b"include" | b"includeif", b"path") => named.includes.push(value.clone()),
+            (b"core", b"hookspath") => named.hooks = Some(value.clone()),
+            _ => {}
+        }
+    }
+    named
 }
 
 /// The values of one key that run programs and did not before, without duplicates.

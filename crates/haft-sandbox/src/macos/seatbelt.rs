@@ -8,7 +8,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use haft_policy::{GUARDED_DIRECTORIES, GUARDED_FILES};
+use haft_policy::{NAME_RULES, RunsWhen};
 use haft_tool::{Network, Reads, Scope, ToolError};
 
 use crate::secrets::PUBLIC_NAMES;
@@ -56,8 +56,6 @@ const SYSTEM_DIRECTORIES: &[&str] = &[
 const DEVICES: &[&str] =
     &["/dev/null", "/dev/zero", "/dev/tty", "/dev/dtracehelper", "/dev/random", "/dev/urandom"];
 
-/// What else [`haft_policy::guarded`] guards, as regular expressions.
-const GUARDED_PATTERNS: &[&str] = &[r"/[.]claude/settings[^/]*[.]json$", r"/[.]config/fish(/|$)"];
 /// Hooks, configurations and links in any repository, submodules and worktrees included. The `.git` itself must not be
 /// moved either, because it could be replaced by one with other hooks.
 const GUARDED_IN_GIT: &[&str] = &[
@@ -145,12 +143,10 @@ impl SeatbeltProfile<'_> {
         add_rule(text, "allow file-ioctl", &terminals);
         if scope.writes {
             *text += "\n; Files that make programs run later.\n";
-            let directories = GUARDED_DIRECTORIES.iter().map(|name| format!("/{}(/|$)", any_case(name)));
-            let files = GUARDED_FILES.iter().map(|name| format!("/{}$", any_case(name)));
-            let patterns = GUARDED_PATTERNS.iter().map(|&pattern| pattern.to_owned());
-            let guarded: Vec<String> =
-                directories.chain(files).chain(patterns).map(|pattern| regex(&pattern)).collect();
-            add_rule(text, "deny file-write*", &guarded);
+            let (guarded, exceptions) = (name_patterns(RunsWhen::Opened)?, name_patterns(RunsWhen::Never)?);
+            let guarded =
+                format!("(require-all (require-any {guarded}) (require-not (require-any {exceptions})))");
+            add_rule(text, "deny file-write*", &[guarded]);
             let in_git: Vec<String> = GUARDED_IN_GIT.iter().map(|pattern| regex(pattern)).collect();
             let data =
                 format!("(require-all {} (require-not {}))", regex(GIT_DATA), regex(NESTED_REPOSITORIES));
@@ -163,6 +159,18 @@ impl SeatbeltProfile<'_> {
         add_rule(text, "deny file-write*", &subpaths(&scope.blocked)?);
         Ok(())
     }
+}
+
+/// Filters for the rows of the table of names.
+fn name_patterns(when: RunsWhen) -> Result<String, ToolError> {
+    let rules = NAME_RULES.iter().filter(|rule| rule.when == when);
+    let filters = rules.map(|rule| {
+        Ok(match rule.pattern.strip_suffix("/**") {
+            Some(directory) => regex(&format!("/{}(/|$)", pattern(directory)?)),
+            None => regex(&format!("/{}$", pattern(rule.pattern)?)),
+        })
+    });
+    Ok(filters.collect::<Result<Vec<_>, ToolError>>()?.join(" "))
 }
 
 /// Filters for names that match one of `globs`.

@@ -13,8 +13,7 @@ use haft_tool::net::Domains;
 use haft_tool::{Network, Scope, ToolError, lock};
 
 use crate::denials::DenialList;
-use crate::limits::CommandLimits;
-use crate::options::SandboxOptions;
+use crate::limits::ProcessLimits;
 use crate::secrets::{PathResolver, SecretNames, locate_secrets};
 use crate::snapshot::{Snapshot, SnapshotStore};
 use crate::{Environment, platform};
@@ -27,7 +26,9 @@ const SETUP_LIFETIME: Duration = Duration::from_secs(2);
 pub struct SessionSandbox {
     cache: Option<PathBuf>,
     snapshots: SnapshotStore,
-    options: SandboxOptions,
+    limits: ProcessLimits,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has namespaces"))]
+    namespaces: bool,
     platform: platform::SessionState,
     scratch: Mutex<Option<Arc<ScratchDir>>>,
     last_setup: Mutex<Option<Arc<ScopeSetup>>>,
@@ -72,7 +73,7 @@ pub(crate) struct CommandRequest<'a> {
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux uses it"))]
     pub(crate) terminal: Option<&'a Path>,
     pub(crate) network: NetworkReach,
-    pub(crate) limits: CommandLimits,
+    pub(crate) limits: ProcessLimits,
     /// Whether a witness records the command.
     #[cfg(target_os = "linux")]
     pub(crate) witness: bool,
@@ -102,12 +103,13 @@ pub fn private_temp_directory() -> Option<PathBuf> {
 
 impl SessionSandbox {
     /// A sandbox whose commands keep their caches below `cache`. Snapshots are kept below `private`, which no command
-    /// can read.
-    pub fn new(cache: Option<PathBuf>, private: &Path, options: SandboxOptions) -> Self {
+    /// can read. `namespaces` says whether commands get namespaces of their own where the kernel grants them.
+    pub fn new(cache: Option<PathBuf>, private: &Path, namespaces: bool) -> Self {
         Self {
             cache,
             snapshots: SnapshotStore::new(private.join("snapshots")),
-            options,
+            limits: ProcessLimits::default(),
+            namespaces,
             platform: platform::SessionState::default(),
             scratch: Mutex::default(),
             last_setup: Mutex::default(),
@@ -156,7 +158,7 @@ impl SessionSandbox {
             setup: &setup,
             terminal,
             network,
-            limits: self.options.limits,
+            limits: self.limits,
             #[cfg(target_os = "linux")]
             witness,
         })?;
@@ -211,10 +213,9 @@ impl SessionSandbox {
         let directories = home::SessionDirs::new(self.cache.as_deref(), scope, &scratch)
             .map_err(|error| ToolError::io("Commands need a home directory", &error))?;
         #[cfg(target_os = "linux")]
-        let namespaces = if self.options.namespaces {
+        let namespaces = if self.namespaces {
             self.platform.namespaces(&crate::linux::ViewRequest {
                 scope,
-                options: &self.options,
                 home: real_home.as_deref(),
                 scratch: scratch.path(),
                 caches: directories.caches.as_deref(),
@@ -225,18 +226,6 @@ impl SessionSandbox {
         } else {
             Err(crate::linux::NamespaceError::TurnedOff)
         };
-        #[cfg(target_os = "linux")]
-        match &namespaces {
-            Ok(_) => self.platform.serve(&self.options.served_ports)?,
-            Err(reason) if self.options.workspace_reads => {
-                return Err(ToolError::failed(format!(
-                    "Reads cannot be confined to the workspace, because commands have no namespaces: {reason}. Allow \
-                     namespaces (`haft doctor`), or leave out --read workspace"
-                )));
-            }
-            // Without namespaces commands serve on the machine's own loopback interface.
-            Err(_) => {}
-        }
         #[cfg(target_os = "linux")]
         let view = namespaces.as_ref().ok().map(|session| &*session.view);
         #[cfg(not(target_os = "linux"))]
@@ -350,7 +339,7 @@ mod tests {
     #[test]
     fn removed_scratch_directory_is_replaced() {
         let private = tempfile::tempdir().unwrap();
-        let sandbox = SessionSandbox::new(None, private.path(), SandboxOptions::default());
+        let sandbox = SessionSandbox::new(None, private.path(), true);
         let first = sandbox.scratch().unwrap();
         assert!(Arc::ptr_eq(&first, &sandbox.scratch().unwrap()));
         std::fs::remove_dir(first.path()).unwrap();

@@ -5,6 +5,7 @@
 //! same time are attributed to the command.
 
 mod copies;
+mod guarded;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,6 @@ use haft_files::{Captured, CapturedContent, capture};
 use haft_tool::{Change, Denial, FileNode, Node, Record, Scope, ToolError, lock};
 
 use crate::denials::DenialList;
-use crate::git_audit::remove_unsafe_git_files;
 use copies::{CopySet, FileCopy};
 use scan::{EntryVersion, scan};
 
@@ -100,6 +100,8 @@ impl SnapshotStore {
 impl Snapshot {
     /// Compares the directories with the snapshot. Previous contents of changed files are stored in `record`.
     pub(crate) fn compare(self, scope: &Scope, record: &dyn Record) -> Result<SnapshotDiff, ToolError> {
+        let mut denials = DenialList::default();
+        self.restore_guarded(scope, record, &mut denials);
         let mut after = scan(&self.roots, &self.excluded);
         let (mut changes, mut lost) = (Vec::new(), Vec::new());
         for (path, entry) in self.before {
@@ -134,8 +136,6 @@ impl Snapshot {
             record.witness(&path, &Node::Absent, haft_tool::FileContent::None)?;
             changes.push(Change::new(path, Node::Absent, current));
         }
-        let mut denials = DenialList::default();
-        remove_unsafe_git_files(&mut changes, scope, &mut denials);
         let losses = describe_losses(&lost, self.unlisted.len().max(after.unlisted.len()));
         Ok(SnapshotDiff { changes, losses, denials: denials.into_list() })
     }
@@ -154,10 +154,10 @@ fn previous_state(entry: &SnapshotEntry, unchanged: Option<&FileNode>) -> Previo
     let version = &entry.version;
     let state = |node| PreviousState { node, content: CapturedContent::None, is_lost: false };
     if version.is_directory() {
-        return state(Node::directory(version.permissions()));
+        return state(Node::Dir { mode: version.permissions() });
     }
     if version.is_link() {
-        return state(Node::link(version.target.clone().unwrap_or_default()));
+        return state(Node::Link { target: version.target.clone().unwrap_or_default() });
     }
     if !version.is_file() {
         return state(Node::Special);
@@ -183,7 +183,6 @@ fn previous_state(entry: &SnapshotEntry, unchanged: Option<&FileNode>) -> Previo
                 owner: None,
                 xattrs: Vec::new(),
                 linked: None,
-                modified: None,
             };
             PreviousState { is_lost: true, ..state(Node::File(metadata(&unknown))) }
         }

@@ -144,7 +144,7 @@ fn modes_links_and_types_are_compared() {
     });
     assert_eq!(names(&diff, &fixture), ["dir", "link", "mode", "type"]);
     let link = diff.changes.iter().find(|change| change.path.ends_with("link")).unwrap();
-    assert_eq!(link.before, Node::link("old"));
+    assert_eq!(link.before, Node::Link { target: "old".into() });
     assert!(diff.losses.is_empty(), "{:?}", diff.losses);
 }
 
@@ -199,17 +199,25 @@ fn copies_are_removed_with_the_files_and_with_the_session() {
 }
 
 #[test]
-fn new_unsafe_git_files_are_removed() {
+fn what_would_run_programs_is_restored() {
     let fixture = Fixture::new();
+    fixture.write(".mcp.json", "mine");
+    fs::create_dir(fixture.path(".claude")).unwrap();
+    fixture.write(".claude/settings.json", "mine");
     let (diff, _) = fixture.diff(|| {
         for directory in ["repo/objects", "repo/refs"] {
             fs::create_dir_all(fixture.path(directory)).unwrap();
         }
         fixture.write("repo/HEAD", "ref: refs/heads/main\n");
         fixture.write("repo/config", "[core]\n\tfsmonitor = ./evil\n");
+        fixture.write(".mcp.json", "evil");
+        fs::remove_dir_all(fixture.path(".claude")).unwrap();
     });
-    // Without its HEAD git does not use the directory.
-    assert!(!fixture.path("repo/HEAD").exists());
-    assert_eq!(diff.denials.len(), 1);
-    assert!(!names(&diff, &fixture).contains(&"repo/HEAD".to_owned()));
+    assert!(!fixture.path("repo/config").exists());
+    for name in [".mcp.json", ".claude/settings.json"] {
+        assert_eq!(fs::read_to_string(fixture.path(name)).unwrap(), "mine", "{name}");
+    }
+    assert_eq!(diff.denials.len(), 3, "{:?}", diff.denials);
+    let names = names(&diff, &fixture);
+    assert!(!names.iter().any(|name| name.contains("json") || name.contains("config")), "{names:?}");
 }

@@ -8,25 +8,38 @@ struct Refusal {
     script: &'static str,
     /// Words that the line of refusal must have.
     says: &'static [&'static str],
+    /// Whether the program itself is told. What is judged after it was written is told at the end.
+    fails: bool,
 }
 
 const TABLE: &[Refusal] = &[
-    Refusal { script: "echo x > ../outside/new", says: &["Refused: write", "outside/new"] },
-    Refusal { script: "rm ../outside/there", says: &["Refused:", "outside/there"] },
-    Refusal { script: "mkdir ../outside/dir", says: &["Refused:", "outside/dir"] },
-    Refusal { script: "mv mine ../outside/moved", says: &["Refused:", "outside/moved"] },
-    Refusal { script: "chmod 777 ../outside/there", says: &["Refused:", "outside/there"] },
-    Refusal { script: "echo x > .mcp.json", says: &["Refused: write", ".mcp.json", "protected"] },
+    Refusal { script: "echo x > ../outside/new", says: &["Refused: write", "outside/new"], fails: true },
+    Refusal { script: "rm ../outside/there", says: &["Refused:", "outside/there"], fails: true },
+    Refusal { script: "mkdir ../outside/dir", says: &["Refused:", "outside/dir"], fails: true },
+    Refusal { script: "mv mine ../outside/moved", says: &["Refused:", "outside/moved"], fails: true },
+    Refusal { script: "chmod 777 ../outside/there", says: &["Refused:", "outside/there"], fails: true },
+    Refusal {
+        script: "echo x > .mcp.json",
+        says: &["Refused: write", ".mcp.json", "protected"],
+        fails: false,
+    },
     Refusal {
         script: "mkdir .vscode && echo x > .vscode/tasks.json",
         says: &["Refused:", ".vscode", "protected"],
+        fails: false,
     },
-    Refusal { script: "cat .env", says: &["Refused: read", ".env"] },
-    Refusal { script: "kill -9 $PPID", says: &["Refused: signal"] },
-    Refusal { script: "exec 3<>/dev/tcp/192.0.2.1/9", says: &["Refused: connect", "192.0.2.1"] },
+    Refusal { script: "cat .env", says: &["Refused: read", ".env"], fails: true },
+    Refusal { script: "kill -9 $PPID", says: &["Refused: signal"], fails: true },
+    Refusal { script: "exec 3<>/dev/tcp/192.0.2.1/9", says: &["Refused: connect", "192.0.2.1"], fails: true },
     Refusal {
         script: "git init -q; git config core.fsmonitor ./x",
         says: &["Refused:", "config", "fsmonitor"],
+        fails: false,
+    },
+    Refusal {
+        script: "cd repository; git config core.fsmonitor ./x",
+        says: &["Refused:", "config", "fsmonitor"],
+        fails: true,
     },
 ];
 
@@ -39,10 +52,11 @@ fn each_refusal_is_told() {
             fixture.file("outside/there", "x");
             fixture.file("work/mine", "x");
             fixture.file("work/.env", "x");
+            assert_eq!(fixture.unsandboxed("git init -q repository").code, 0);
             let ran = fixture.inside(refusal.script);
             let told = ran.stderr.lines().any(|line| refusal.says.iter().all(|word| line.contains(word)));
-            if !told || ran.code == 0 {
-                let Refusal { script, says } = refusal;
+            if !told || (ran.code == 0) == refusal.fails {
+                let Refusal { script, says, .. } = refusal;
                 failures.push_str(&format!(
                     "{} `{script}` (exit {}) says {:?}, not {says:?}\n",
                     user.word(),

@@ -7,7 +7,9 @@
 mod blocking;
 mod caller;
 mod capabilities;
+mod guarded_entries;
 mod hard_links;
+mod judgement;
 mod new_tree;
 mod notifications;
 mod outside_names;
@@ -22,19 +24,19 @@ mod syscalls;
 mod terminals;
 mod write_policy;
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use haft_tool::{Change, Denial, Record, ToolError};
-use rustix::fs::{Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::Stat;
 
 use super::descriptors::receive_descriptor;
 use crate::denials::DenialList;
-use crate::git_audit::remove_unsafe_git_files;
-use crate::limits::CommandLimits;
 use crate::session::NetworkReach;
 use blocking::BlockedCalls;
 use caller::UmaskCache;
@@ -55,7 +57,6 @@ const STACK_BYTES: usize = 512 * 1024;
 pub(crate) struct WitnessConfig {
     pub(super) policy: WritePolicy,
     pub(super) network: NetworkReach,
-    pub(super) limits: CommandLimits,
     /// The command's root directory.
     pub(super) root: OwnedFd,
     /// Where the command's process sends its listener.
@@ -92,8 +93,7 @@ impl Witness {
         let its_stop = Arc::clone(&stop);
         let work = move || {
             let Some(listener) = receive_descriptor(&config.socket) else { return Witnessed::default() };
-            let WitnessConfig { policy, network, root, limits, .. } = config;
-            let shared_memory = shared_memory_dir(&root).filter(|_| policy.has_namespaces);
+            let WitnessConfig { policy, network, root, .. } = config;
             // The thread sets its umask for each call; this makes it independent of the process's umask.
             unshare_fs();
             let supervisor = Supervisor {
@@ -107,7 +107,7 @@ impl Witness {
                 umasks: UmaskCache::default(),
                 umask: None,
                 capabilities: WitnessCapabilities::current(),
-                monitor: ResourceMonitor::new(reaper, limits, shared_memory, end),
+                monitor: ResourceMonitor::new(reaper, end),
                 network,
                 ports: Vec::new(),
                 terminals: Vec::new(),
@@ -115,6 +115,8 @@ impl Witness {
                 blocked: BlockedCalls::default(),
                 turn: None,
                 moves: 0,
+                refused: HashSet::new(),
+                last_judged: Instant::now(),
                 stop: its_stop,
             };
             supervise(supervisor)
@@ -132,19 +134,14 @@ impl Witness {
 
 fn supervise(mut supervisor: Supervisor) -> Witnessed {
     supervisor.run();
-    let Supervisor { recorder, private_changes, paths, mut denials, policy, monitor, ports, blocked, .. } =
+    supervisor.judge_at_end();
+    let Supervisor { recorder, private_changes, paths, denials, policy, monitor, ports, blocked, .. } =
         supervisor;
     blocked.finish();
     policy.resources.remove_ports(&ports);
-    let (mut changes, mut losses) = recorder.finish(&policy.scope.roots);
+    let (changes, mut losses) = recorder.finish(&policy.scope.roots);
     losses.extend(private_changes.into_loss(paths.root()));
-    remove_unsafe_git_files(&mut changes, &policy.scope, &mut denials);
     Witnessed { changes, losses, denials: denials.into_list(), limit_exceeded: monitor.exceeded }
-}
-
-fn shared_memory_dir(root: &OwnedFd) -> Option<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::openat2(root, "dev/shm", flags, Mode::empty(), ResolveFlags::IN_ROOT).ok()
 }
 
 /// Gives this thread a umask and a working directory of its own.

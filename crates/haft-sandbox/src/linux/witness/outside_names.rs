@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use haft_files::open_directory;
+use haft_policy::guard_in;
 use haft_tool::FileId;
 use rustix::fs::{AtFlags, FileType, Stat};
 
@@ -74,7 +75,8 @@ fn count_outside(policy: &WritePolicy) -> HashMap<FileId, u64> {
                     let Ok(stat) = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) else {
                         continue;
                     };
-                    if link_count(&stat) > 1 && policy.guard(&path.join(name), false).is_none() {
+                    let is_guarded = || guard_in(&policy.scope, &path.join(name)).is_some();
+                    if link_count(&stat) > 1 && !is_guarded() {
                         let count = names.entry((stat.st_dev, stat.st_ino)).or_insert((0, 0));
                         *count = (count.0 + 1, link_count(&stat));
                     }

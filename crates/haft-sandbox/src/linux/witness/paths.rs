@@ -37,8 +37,6 @@ pub(super) struct OpenDir {
     pub(super) is_uniform: bool,
     /// Whether it did not exist before the command, or before the last move of a directory.
     pub(super) is_new: bool,
-    /// Whether the command created it where nothing had been before.
-    pub(super) is_created: bool,
 }
 
 /// A name in a directory, existing or not.
@@ -117,7 +115,6 @@ pub(super) trait DirClassifier {
     fn area(&self, path: &Path) -> WriteArea;
     fn is_uniform(&self, path: &Path) -> bool;
     fn is_new(&self, path: &Path) -> bool;
-    fn is_created(&self, path: &Path) -> bool;
 }
 
 /// Resolves paths; recently resolved directories are cached.
@@ -240,6 +237,16 @@ impl PathLookup {
         if (named.st_dev, named.st_ino) == (open.st_dev, open.st_ino) { Ok(entry) } else { Err(Errno::NOENT) }
     }
 
+    /// The entry at an absolute path without links.
+    pub(super) fn entry_at(
+        &mut self,
+        path: &Path,
+        classifier: &dyn DirClassifier,
+    ) -> Result<DirectoryEntry, Errno> {
+        let (parent, name) = path.parent().zip(path.file_name()).ok_or(Errno::BUSY)?;
+        Ok(DirectoryEntry::new(self.canonical(parent, classifier)?, name))
+    }
+
     /// A directory as an entry of its parent.
     fn entry_of(
         &mut self,
@@ -308,8 +315,10 @@ impl PathLookup {
     ) -> Result<Rc<OpenDir>, Errno> {
         let key = (base, path.to_vec());
         let now = Instant::now();
+        // Other commands move directories, too: the directory must still have the path that it is judged by.
         if let Some((dir, since)) = self.dirs.get(&key)
             && now.duration_since(*since) < CACHE_LIFETIME
+            && shown_path(&dir.fd).is_ok_and(|path| path == dir.path)
         {
             return Ok(Rc::clone(dir));
         }
@@ -325,7 +334,6 @@ impl PathLookup {
             area: classifier.area(&path),
             is_uniform: classifier.is_uniform(&path),
             is_new: classifier.is_new(&path),
-            is_created: classifier.is_created(&path),
             fd,
             path,
         });
@@ -343,7 +351,7 @@ impl PathLookup {
     }
 
     /// The current path of an open file; an error if it has no name any more.
-    fn real_path(&self, fd: &OwnedFd) -> Result<PathBuf, Errno> {
+    pub(super) fn real_path(&self, fd: &OwnedFd) -> Result<PathBuf, Errno> {
         let path = shown_path(fd)?;
         // The kernel adds this to a removed name, but a name may also end so.
         if path.as_os_str().as_bytes().ends_with(b" (deleted)") {

@@ -6,17 +6,18 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_files::{Captured, CapturedContent, capture, open_directory};
+use haft_files::{Captured, CapturedContent, capture, foreign_owner, open_directory, xattrs};
 use haft_tool::{
     Change, CommandChanges, CommandView, DirectoryEvent, FileContent, FileId, Node, PathState, Record,
     ToolError,
 };
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{FileType, Mode, Stat};
 use rustix::io::Errno;
 
+use super::guarded_entries::GuardedEntries;
 use super::hard_links::{LinkedFile, hidden_changes};
 use super::link_count;
-use super::new_tree::{NewTree, list_new_tree};
+use super::new_tree::{LIST_FLAGS, NewTree, list_new_tree};
 use super::paths::DirectoryEntry;
 
 /// Further changes are not listed.
@@ -26,18 +27,22 @@ const MAX_STORED_BYTES: u64 = 1 << 30;
 
 /// The changes of one command.
 pub(super) struct ChangeRecorder {
-    record: Arc<dyn Record>,
-    changes: CommandChanges,
+    pub(super) record: Arc<dyn Record>,
+    pub(super) changes: CommandChanges,
     /// Files that had several names before the command.
     linked: HashMap<FileId, LinkedFile>,
     /// Those of them that the command may have changed, under any name.
     altered: HashSet<FileId>,
+    /// Directories and links, by their paths before the command, with an owner or attributes that are not stored.
+    unstored_metadata: HashSet<PathBuf>,
     /// Files that had names outside the scope, and are copies now.
     separated: Vec<PathBuf>,
     /// What the command put into new directories: other programs may put something there too.
     own: HashSet<FileId>,
     losses: Vec<String>,
     error: Option<ToolError>,
+    /// What must be judged.
+    pub(super) guarded: GuardedEntries,
 }
 
 impl ChangeRecorder {
@@ -47,11 +52,18 @@ impl ChangeRecorder {
             changes: CommandChanges::default(),
             linked: HashMap::new(),
             altered: HashSet::new(),
+            unstored_metadata: HashSet::new(),
             separated: Vec::new(),
             own: HashSet::new(),
             losses: Vec::new(),
             error: None,
+            guarded: GuardedEntries::default(),
         }
+    }
+
+    /// Whether something waits to be judged.
+    pub(super) fn has_notes(&self) -> bool {
+        !self.guarded.notes.is_empty()
     }
 
     /// Whether the command created the directory at `path`, or one above it.
@@ -59,21 +71,9 @@ impl ChangeRecorder {
         self.changes.directories().is_new(path)
     }
 
-    /// Whether the command created the directory at `path` where nothing had been before.
-    pub(super) fn is_created(&self, path: &Path) -> bool {
-        let directories = self.changes.directories();
-        directories.new_ancestor(path).is_some_and(|top| self.never_existed(top))
-            && !directories.has_left(path)
-    }
-
-    /// Whether nothing existed at `path`, as far as the command changed it.
-    pub(super) fn never_existed(&self, path: &Path) -> bool {
-        self.changes.previous(path).is_none_or(|before| *before == Node::Absent)
-            && !self.changes.directories().has_left(path)
-    }
-
     /// Stores the state of an entry before the command's first change to it.
     pub(super) fn before_change(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
+        self.guarded.note(entry);
         let Some(key) = self.unstored(entry) else { return Ok(()) };
         let Captured { mut node, stat, mut content, .. } = capture_entry(&entry.dir.fd, &entry.name)?;
         let file = file_of(&node, stat.as_ref());
@@ -90,11 +90,16 @@ impl ChangeRecorder {
                 self.linked.insert(file, LinkedFile { before: node.clone(), link_count });
             }
         }
+        if has_unstored_metadata(entry, &node, stat.as_ref()) {
+            self.unstored_metadata.insert(key.clone());
+        }
+        self.guarded.add_state(&key, &node, stat.as_ref());
         self.store(key, PathState { node, file }, &mut content)
     }
 
     /// The same for an entry that does not exist.
     pub(super) fn before_creation(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
+        self.guarded.note(entry);
         match self.unstored(entry) {
             Some(key) => self.store(key, PathState::ABSENT, &mut CapturedContent::None),
             None => Ok(()),
@@ -112,6 +117,7 @@ impl ChangeRecorder {
 
     /// Must be called when the command has created or moved an entry.
     pub(super) fn after_creation(&mut self, entry: &DirectoryEntry) {
+        self.guarded.note(entry);
         if entry.dir.is_new
             && let Ok(stat) = entry.stat()
         {
@@ -179,7 +185,12 @@ impl ChangeRecorder {
     }
 
     /// Stores the state of an entry. The change is not made if this fails.
-    fn store(&mut self, key: PathBuf, state: PathState, content: &mut CapturedContent) -> Result<(), Errno> {
+    pub(super) fn store(
+        &mut self,
+        key: PathBuf,
+        state: PathState,
+        content: &mut CapturedContent,
+    ) -> Result<(), Errno> {
         let is_too_large = state.node.as_file().is_some_and(|file| file.size > MAX_STORED_BYTES);
         let content = if is_too_large {
             self.losses.push(format!("{} was too large to be stored", key.display()));
@@ -200,6 +211,12 @@ impl ChangeRecorder {
         self.losses.append(&mut view.losses);
         if view.listed > MAX_CHANGES {
             self.losses.push(format!("{} entries were too many to list", view.listed - MAX_CHANGES));
+        }
+        for change in changes.iter().filter(|change| self.unstored_metadata.contains(&change.path)) {
+            let kind = std::mem::discriminant(&change.before);
+            if kind != std::mem::discriminant(&change.after) {
+                self.losses.push(format!("the owner or attributes of {}", change.path.display()));
+            }
         }
         self.linked.retain(|file, _| self.altered.contains(file));
         let (hidden, lost) = hidden_changes(&self.changes, &changes, &self.linked, roots);
@@ -259,7 +276,20 @@ fn file_of(node: &Node, stat: Option<&Stat>) -> Option<FileId> {
     stat.filter(|_| node.as_file().is_some()).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
-pub(super) fn capture_entry(dir: &OwnedFd, name: &OsStr) -> Result<Captured, Errno> {
+/// Whether an entry has an owner or attributes that its node does not have.
+fn has_unstored_metadata(entry: &DirectoryEntry, node: &Node, stat: Option<&Stat>) -> bool {
+    let has_owner = || stat.is_some_and(|stat| foreign_owner(stat).is_some());
+    match node {
+        Node::Link { .. } => has_owner(),
+        Node::Dir { .. } => {
+            let dir = rustix::fs::openat(&entry.dir.fd, &entry.name, LIST_FLAGS, Mode::empty());
+            has_owner() || dir.is_ok_and(|dir| !xattrs(&dir).is_empty())
+        }
+        _ => false,
+    }
+}
+
+fn capture_entry(dir: &OwnedFd, name: &OsStr) -> Result<Captured, Errno> {
     capture(dir, name).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 

@@ -1,11 +1,12 @@
 //! The thread that performs the reported calls of one command.
 
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haft_policy::Guard;
 use haft_tool::lock;
@@ -24,13 +25,17 @@ use super::resource_limits::ResourceMonitor;
 use super::terminals::OwnTerminal;
 use super::write_policy::{WriteArea, WritePolicy};
 use crate::denials::DenialList;
+use crate::guards::Violation;
 use crate::session::NetworkReach;
 
 /// How long to wait for a call before the resource limits are checked again.
 const POLL_INTERVAL: Duration = Duration::from_millis(40);
 
+/// How long guarded files that a command has written wait to be judged while it runs.
+const JUDGE_INTERVAL: Duration = Duration::from_millis(5);
+
 /// The commands of one process take turns: one may move a directory that another is about to write to.
-static TURN: Mutex<()> = Mutex::new(());
+pub(super) static TURN: Mutex<()> = Mutex::new(());
 
 /// How often a command of this process moved a directory.
 static MOVED_DIRECTORIES: AtomicU64 = AtomicU64::new(0);
@@ -94,11 +99,14 @@ pub(super) struct Supervisor {
     pub(super) turn: Option<MutexGuard<'static, ()>>,
     /// The number of moves when the call was begun.
     pub(super) moves: u64,
+    /// Paths that were refused by a judgement; they are not written again.
+    pub(super) refused: HashSet<PathBuf>,
+    pub(super) last_judged: Instant,
     /// Set when the command has ended and remaining calls need no reply.
     pub(super) stop: Arc<AtomicBool>,
 }
 
-struct Classifier<'a>(&'a WritePolicy, &'a ChangeRecorder);
+pub(super) struct Classifier<'a>(pub(super) &'a WritePolicy, pub(super) &'a ChangeRecorder);
 
 impl DirClassifier for Classifier<'_> {
     fn area(&self, path: &Path) -> WriteArea {
@@ -111,10 +119,6 @@ impl DirClassifier for Classifier<'_> {
 
     fn is_new(&self, path: &Path) -> bool {
         self.1.is_new(path)
-    }
-
-    fn is_created(&self, path: &Path) -> bool {
-        self.1.is_created(path)
     }
 }
 
@@ -137,11 +141,15 @@ impl Supervisor {
 
     /// Waits for a call and performs it. Returns whether there may be more.
     fn next_call(&mut self) -> bool {
-        match self.listener.next(POLL_INTERVAL) {
+        let interval = if self.recorder.has_notes() { JUDGE_INTERVAL } else { POLL_INTERVAL };
+        match self.listener.next(interval) {
             ReceivedCall::Syscall(call) => self.handle(&call),
             ReceivedCall::Timeout if self.stop.load(Ordering::SeqCst) => return false,
             ReceivedCall::Timeout => {}
             ReceivedCall::Closed => return false,
+        }
+        if self.recorder.has_notes() && self.last_judged.elapsed() >= JUDGE_INTERVAL {
+            self.judge_while_running();
         }
         self.blocked.check(&self.listener);
         self.monitor.check(&self.policy.scope.workspace);
@@ -203,6 +211,9 @@ impl Supervisor {
     /// Whether the scope allows a change of the entry, guards aside. A refusal is added to the denials.
     pub(super) fn may_change(&mut self, what: &str, entry: &DirectoryEntry) -> bool {
         let path = entry.path();
+        if self.refused.contains(path) {
+            return false;
+        }
         let area = if entry.dir.is_uniform { entry.dir.area } else { self.policy.area(path) };
         let allowed = match area {
             WriteArea::Workspace | WriteArea::Private | WriteArea::Unrecorded => true,
@@ -216,15 +227,20 @@ impl Supervisor {
     }
 
     /// Refuses a guarded entry.
-    pub(super) fn refuse_guarded(&mut self, what: &str, path: &Path, guard: Guard, detail: &str) -> Errno {
-        let rule = if detail.is_empty() {
-            guard.reason().to_owned()
-        } else {
-            format!("{} ({detail})", guard.reason())
-        };
-        let allow = Some(format!("--allow-write {}", path.display()));
-        self.denials.add(what, path.display().to_string(), rule, allow);
+    pub(super) fn refuse_guarded(
+        &mut self,
+        what: &'static str,
+        path: &Path,
+        guard: Guard,
+        detail: &str,
+    ) -> Errno {
+        self.deny(&Violation { path: path.to_owned(), guard, what, detail: detail.to_owned() });
         Errno::ACCESS
+    }
+
+    pub(super) fn deny(&mut self, violation: &Violation) {
+        let place = violation.path.display().to_string();
+        self.denials.add(violation.what, place, violation.rule(), Some(violation.allow()));
     }
 
     /// Refuses to read a secret.
@@ -249,6 +265,7 @@ impl Supervisor {
             self.private_changes.before_change(entry, self.paths.root());
             return Ok(());
         }
+        self.recorder.guarded.note(entry);
         if self.recorder.is_known(entry) {
             return Ok(());
         }

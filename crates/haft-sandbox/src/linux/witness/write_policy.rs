@@ -1,17 +1,13 @@
-//! Where a command may write, and what is guarded there.
+//! Where a command may write.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use haft_policy::{Guard, guard_in};
 use haft_tool::{FileId, Scope, lock};
 
 use crate::secrets::SecretNames;
-
-/// Directories of packages, whose settings no program uses in that place.
-const PACKAGE_DIRECTORIES: &[&str] = &["node_modules", "site-packages", "vendor", "target"];
 
 /// Temporary directories that all programs of the machine share, where commands have none of their own.
 const SHARED_TEMP_DIRS: &[&str] = &["/tmp", "/var/tmp"];
@@ -163,14 +159,6 @@ impl WritePolicy {
         ("outside the scope".to_owned(), Some(format!("--add-dir {}", directory.display())))
     }
 
-    /// Why a path is guarded. Settings in a directory that the command created are not in use yet.
-    pub(super) fn guard(&self, path: &Path, is_in_created_directory: bool) -> Option<Guard> {
-        match guard_in(&self.scope, path) {
-            Some(Guard::Settings) if is_in_created_directory || is_in_package(path) => None,
-            guard => guard,
-        }
-    }
-
     /// Whether the file at this path is not read.
     pub(super) fn is_secret(&self, path: &Path) -> bool {
         let has_secret_name = path.file_name().is_some_and(|name| self.secret_names.matches(name));
@@ -188,8 +176,4 @@ impl WritePolicy {
     pub(super) fn is_device(&self, path: &Path) -> bool {
         self.devices.iter().any(|device| device == path)
     }
-}
-
-fn is_in_package(path: &Path) -> bool {
-    path.components().any(|part| PACKAGE_DIRECTORIES.iter().any(|name| part.as_os_str() == *name))
 }

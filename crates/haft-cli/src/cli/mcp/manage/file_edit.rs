@@ -175,6 +175,5 @@ fn node(bytes: Option<&[u8]>) -> Node {
         owner: None,
         xattrs: Vec::new(),
         linked: None,
-        modified: None,
     })
 }

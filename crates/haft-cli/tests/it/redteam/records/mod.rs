@@ -8,4 +8,3 @@ mod outside_links;
 mod private_dirs;
 mod reversible;
 mod size;
-mod times;

@@ -4,7 +4,6 @@
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use haft_policy::Guard;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -73,9 +72,6 @@ impl Supervisor {
         };
         if !self.may_change(what, &entry) {
             return Err(Errno::PERM);
-        }
-        if let Some(guard @ (Guard::Settings | Guard::Hook)) = self.guard_of(&entry) {
-            return Err(self.refuse_guarded(what, entry.path(), guard, ""));
         }
         if let MetadataChange::SetAttribute { name, .. } | MetadataChange::RemoveAttribute(name) = &change
             && !name.to_bytes().starts_with(b"user.")
@@ -207,9 +203,13 @@ fn parse(call: &Syscall) -> Result<MetadataRequest, Errno> {
 fn unrecorded(kind: FileType, change: &MetadataChange) -> Option<&'static str> {
     use MetadataChange::{Mode, Owner, RemoveAttribute, SetAttribute};
     match (kind, change) {
-        (FileType::Fifo, SetAttribute { .. } | RemoveAttribute(_)) => Some("the attributes of the pipe"),
-        (FileType::Socket, Mode(_) | Owner(..) | SetAttribute { .. } | RemoveAttribute(_)) => {
-            Some("the mode, owner or attributes of the socket")
+        (FileType::Directory, Owner(..)) => Some("the owner of the directory"),
+        (FileType::Directory, SetAttribute { .. } | RemoveAttribute(_)) => {
+            Some("the attributes of the directory")
+        }
+        (FileType::Symlink, Owner(..)) => Some("the owner of the link"),
+        (FileType::Fifo | FileType::Socket, Mode(_) | Owner(..) | SetAttribute { .. }) => {
+            Some("the mode, owner or attributes of the pipe or socket")
         }
         _ => None,
     }

@@ -4,12 +4,10 @@ use std::ffi::OsStr;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 
-use haft_policy::Guard;
 use haft_tool::DirectoryEvent;
 use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 
-use super::guards::is_git_control_path;
 use super::open::without_setid;
 use crate::linux::witness::caller::Caller;
 use crate::linux::witness::link_count;
@@ -17,9 +15,6 @@ use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::{DirectoryEntry, ResolvedTarget};
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 use crate::linux::witness::write_policy::WriteArea;
-
-/// Git creates a link with this target to test whether the file system supports links, and removes it.
-const GIT_TEST_TARGET: &[u8] = b"testing";
 
 impl Supervisor {
     /// The entry that a path names, without following a link at its end.
@@ -51,11 +46,6 @@ impl Supervisor {
         mode: u64,
     ) -> Result<Reply, Errno> {
         let entry = self.new_entry(call, base, path)?;
-        match self.guard_of(&entry) {
-            // `git init` creates a directory for git, and a directory is not a settings file.
-            None | Some(Guard::GitLink | Guard::GitConfig) => {}
-            Some(guard) => return Err(self.refuse_guarded("create", entry.path(), guard, "")),
-        }
         self.before_change(&entry)?;
         self.use_umask_of(call);
         let mode = Mode::from_raw_mode(u32::try_from(mode & 0o7777).unwrap_or_default());
@@ -83,7 +73,7 @@ impl Supervisor {
             _ => return Err(Errno::PERM),
         };
         let entry = self.new_entry(call, base, path)?;
-        self.check_not_guarded("create", &entry)?;
+        self.check_no_git_config("create", &entry)?;
         self.before_change(&entry)?;
         self.use_umask_of(call);
         let mode = Mode::from_raw_mode(mode) & without_setid();
@@ -101,13 +91,7 @@ impl Supervisor {
     ) -> Result<Reply, Errno> {
         let target = Self::read_path(call, target)?;
         let entry = self.new_entry(call, base, path)?;
-        self.check_not_guarded("create", &entry)?;
-        if entry.dir.area == WriteArea::Workspace
-            && target != GIT_TEST_TARGET
-            && is_git_control_path(entry.path())
-        {
-            return Err(self.refuse_guarded("create", entry.path(), Guard::GitLink, "a link"));
-        }
+        self.check_no_git_config("create", &entry)?;
         self.before_change(&entry)?;
         self.paths.clear();
         let target = OsStr::from_bytes(&target);
@@ -138,7 +122,7 @@ impl Supervisor {
             ResolvedTarget::Fd(fd) if link_count(&rustix::fs::fstat(&fd)?) == 0 => {
                 // A file without a name was opened by the witness.
                 let entry = self.new_entry(call, new_base, new)?;
-                self.check_not_guarded("create", &entry)?;
+                self.check_no_git_config("create", &entry)?;
                 self.before_change(&entry)?;
                 let file = format!("/proc/self/fd/{}", fd.as_raw_fd());
                 let (cwd, follow) = (rustix::fs::CWD, AtFlags::SYMLINK_FOLLOW);
@@ -163,7 +147,7 @@ impl Supervisor {
             return Err(self.refuse_read(source.path()));
         }
         self.check_not_guarded("link", &source)?;
-        self.check_not_guarded("create", &entry)?;
+        self.check_no_git_config("create", &entry)?;
         if source.dir.area != entry.dir.area {
             // A change under the new name would not be recorded.
             return Err(Errno::XDEV);
@@ -204,9 +188,6 @@ impl Supervisor {
         }
         if !self.may_change("delete", &entry) {
             return Err(Errno::ACCESS);
-        }
-        if let Some(guard @ Guard::Settings) = self.guard_of(&entry) {
-            return Err(self.refuse_guarded("delete", entry.path(), guard, ""));
         }
         self.before_change(&entry)?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };

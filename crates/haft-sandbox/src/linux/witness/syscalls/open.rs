@@ -3,7 +3,6 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-use haft_policy::Guard;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
@@ -131,7 +130,7 @@ impl Supervisor {
         if !self.may_change("write", entry) {
             return Ok(self.continue_or_fail(Errno::ACCESS));
         }
-        self.check_guard_of_open(entry, kind.is_ok())?;
+        self.check_no_git_config("write", entry)?;
         match kind.ok() {
             None | Some(FileType::RegularFile) => {}
             Some(FileType::Fifo) => return self.open_blocking(call, entry, flags),
@@ -176,7 +175,6 @@ impl Supervisor {
         flags: OFlags,
         mode: Mode,
     ) -> Result<Reply, Errno> {
-        self.check_guard_of_open(entry, false)?;
         self.use_umask_of(call);
         let fd = open_entry(entry, flags | OFlags::EXCL, mode)?;
         self.recorder.after_creation(entry);
@@ -259,26 +257,11 @@ impl Supervisor {
         if length > Caller::of(call).max_file_bytes() {
             return Err(Errno::FBIG);
         }
-        self.check_guard_of_open(&entry, true)?;
+        self.check_no_git_config("truncate", &entry)?;
         self.before_content_change(&entry)?;
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&entry.dir.fd, &entry.name, flags, Mode::empty())?;
         Ok(rustix::fs::ftruncate(&fd, length).into())
-    }
-
-    /// Refuses to open a guarded file for writing.
-    pub(super) fn check_guard_of_open(&mut self, entry: &DirectoryEntry, exists: bool) -> Result<(), Errno> {
-        if entry.dir.area != WriteArea::Workspace {
-            return Ok(());
-        }
-        let Some(guard) = self.guard_of(entry) else { return Ok(()) };
-        // Git writes these in place when it creates a repository, a worktree or a submodule. They are audited at the end.
-        let is_created = entry.dir.is_created && matches!(guard, Guard::GitConfig | Guard::GitLink);
-        let is_new_link = guard == Guard::GitLink && !exists && Self::is_in_git_linkage(entry.path());
-        if is_created || is_new_link {
-            return Ok(());
-        }
-        Err(self.refuse_guarded("write", entry.path(), guard, ""))
     }
 }
 

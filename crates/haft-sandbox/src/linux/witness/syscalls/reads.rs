@@ -103,7 +103,7 @@ impl Supervisor {
             if !self.may_change("write", &entry) {
                 return Err(Errno::ACCESS);
             }
-            self.check_guard_of_open(&entry, true)?;
+            self.check_no_git_config("write", &entry)?;
             if self.before_content_change(&entry)? {
                 let fd = open_entry(
                     &entry,

@@ -1,16 +1,12 @@
 //! Renames files and directories.
 
-use std::path::Path;
-
-use haft_policy::{Guard, guard_in};
-use haft_tool::DirectoryEvent;
+use haft_policy::{Guard, holds_settings, settings_rule};
+use haft_tool::{DirectoryEvent, Node};
 use rustix::fs::{AtFlags, FileType, RenameFlags};
 use rustix::io::Errno;
 
-use super::guards::is_git_control_path;
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::DirectoryEntry;
-use crate::linux::witness::recorder::capture_entry;
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 use crate::linux::witness::write_policy::WriteArea;
 
@@ -59,23 +55,15 @@ impl Supervisor {
             // It could be read under the new name.
             return Err(self.refuse_read(from.path()));
         }
-        self.check_moves_no_settings(&from, is_directory)?;
-        match self.guard_of(&to) {
-            None => {}
-            Some(Guard::GitConfig) if kind == FileType::RegularFile => {
-                return Ok(self.replace_config(&from, &to).into());
-            }
-            // The contents of a directory named .git are checked below.
-            Some(Guard::GitLink) if is_directory => {}
-            Some(guard) => return Err(self.refuse_guarded("move", to.path(), guard, "")),
-        }
-        if kind == FileType::Symlink && to.dir.area == WriteArea::Workspace && is_git_control_path(to.path())
-        {
-            return Err(self.refuse_guarded("move", to.path(), Guard::GitLink, "a link"));
-        }
         if is_directory {
-            self.check_moved_tree(&from, &to)?;
+            self.check_moves_no_settings(&from)?;
             return self.move_directory(&from, &to, replaced, flags);
+        }
+        if self.is_git_config(&to) {
+            return match kind {
+                FileType::RegularFile => Ok(self.replace_config(&from, &to).into()),
+                _ => Err(self.refuse_guarded("move", to.path(), Guard::GitConfig, "")),
+            };
         }
         self.before_change(&from)?;
         self.before_change(&to)?;
@@ -98,24 +86,17 @@ impl Supervisor {
         Err(Errno::ACCESS)
     }
 
-    /// Settings must stay in place, also together with the directory around them.
-    fn check_moves_no_settings(&mut self, from: &DirectoryEntry, is_directory: bool) -> Result<(), Errno> {
-        if let Some(guard @ Guard::Settings) = self.guard_of(from) {
-            return Err(self.refuse_guarded("move", from.path(), guard, ""));
-        }
-        let is_claude = from.name == ".claude" && from.dir.area == WriteArea::Workspace;
-        if !is_directory || !is_claude || from.dir.is_created {
+    /// A directory of settings stays in place: without it, others could take its name.
+    fn check_moves_no_settings(&mut self, from: &DirectoryEntry) -> Result<(), Errno> {
+        let path = from.path();
+        let is_settings = settings_rule(path).is_some() || holds_settings(path);
+        if !is_settings || from.dir.area != WriteArea::Workspace || self.recorder.is_new(path) {
             return Ok(());
         }
-        for name in ["settings.json", "settings.local.json"] {
-            let inside = Path::new(&from.name).join(name);
-            if rustix::fs::statat(&from.dir.fd, &inside, AtFlags::SYMLINK_NOFOLLOW).is_ok()
-                && guard_in(&self.policy.scope, &from.dir.path.join(&inside)).is_some()
-            {
-                return Err(self.refuse_guarded("move", from.path(), Guard::Settings, name));
-            }
+        match self.with_judge(|judge| judge.settings_in(path)) {
+            Some(inside) => Err(self.refuse_guarded("move", &inside, Guard::Settings, "")),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn move_directory(
@@ -147,11 +128,19 @@ impl Supervisor {
             self.recorder.change_directory(DirectoryEvent::Removed(new), act)?;
         }
         self.before_change(to)?;
-        let node = capture_entry(&from.dir.fd, &from.name)?.node;
+        let node = Node::Dir { mode: from.stat()?.st_mode & 0o7777 };
         let event = DirectoryEvent::Moved { from: old, to: new, node: &node };
         self.recorder.change_directory(event, || rename(from, to, flags))?;
         self.after_move();
         self.recorder.after_creation(to);
+        if let Some(violation) = self.judge_moved(new) {
+            let event = DirectoryEvent::Moved { from: new, to: old, node: &node };
+            self.recorder.change_directory(event, || rename(to, from, RenameFlags::NOREPLACE))?;
+            self.after_move();
+            self.recorder.after_creation(from);
+            self.deny(&violation);
+            return Err(Errno::ACCESS);
+        }
         Ok(Reply::Value(0))
     }
 
@@ -165,8 +154,8 @@ impl Supervisor {
             // Programs fall back to several renames.
             return Err(Errno::INVAL);
         }
-        self.check_not_guarded("move", from)?;
-        self.check_not_guarded("move", to)?;
+        self.check_no_git_config("move", from)?;
+        self.check_no_git_config("move", to)?;
         for entry in [from, to] {
             if self.policy.is_secret(entry.path()) {
                 return Err(self.refuse_read(entry.path()));

@@ -1,0 +1,155 @@
+//! Whether files come from recorded calls or from the user. Asked seldom: when a command leaves something that programs
+//! would run.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use haft_tool::{FileNode, Receipt, ReceiptState, ToolError, path_from_text, path_to_text};
+
+use crate::Ledger;
+use crate::blobs::key_of;
+use crate::spool::{self, SpoolRecord};
+use crate::spool_reader::SpoolReader;
+
+/// The clock of file systems may be behind by one tick.
+const CLOCK_TICK_MS: u64 = 10;
+
+const RECEIPTS_WITH: &str = "SELECT receipt FROM refs WHERE hash = ?1";
+const ALL_TIMES: &str =
+    "SELECT id, state, started_at, coalesce(json_extract(body, '$.duration_us'), 0) FROM receipts";
+const HAS_CHANGE: &str = "SELECT 1 FROM receipts WHERE change_count > 0 AND instr(changes, ?1) > 0 LIMIT 1";
+
+impl Ledger {
+    /// The files that calls found with this hash before they changed them, by path. Calls that ran while another one did are
+    /// left out: they may have found what the other one was about to lose again.
+    pub(crate) fn files_before_calls(&self, hash: &str) -> Result<Vec<(PathBuf, FileNode)>, ToolError> {
+        let Some(key) = key_of(hash) else { return Ok(Vec::new()) };
+        let ids: Vec<i64> = self.db.read(|conn| {
+            let mut statement = conn.prepare(RECEIPTS_WITH)?;
+            let rows = statement.query_map([&key[..]], |row| row.get(0))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })?;
+        let mut files = Vec::new();
+        for id in ids {
+            let receipt = self.receipt(id)?;
+            let before = receipt.changes.iter().filter_map(|change| {
+                let file = change.before.as_file().filter(|file| file.hash == hash)?;
+                Some((change.path.clone(), file.clone()))
+            });
+            let mut before = before.peekable();
+            if before.peek().is_some() && !self.ran_beside_another(&receipt)? {
+                files.extend(before);
+            }
+        }
+        Ok(files)
+    }
+
+    fn ran_beside_another(&self, receipt: &Receipt) -> Result<bool, ToolError> {
+        let end = |started: u64, duration_us: u64| started + duration_us / 1000 + 1;
+        let (start, own_end) = (receipt.started_at, end(receipt.started_at, receipt.duration_us));
+        self.db.read(|conn| {
+            let mut statement = conn.prepare(ALL_TIMES)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let (id, state, started, duration): (i64, String, u64, u64) =
+                    (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+                let is_running = state == ReceiptState::Running.word();
+                if id != receipt.id && started < own_end && (is_running || end(started, duration) > start) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+    }
+
+    /// Whether a call, ended or running, may have created or changed the file at `path`, whose inode changed at
+    /// `changed_at` (milliseconds since 1970).
+    pub(crate) fn may_be_from_call(&self, path: &Path, changed_at: u64) -> Result<bool, ToolError> {
+        let quoted = |path: &Path| serde_json::to_string(&path_to_text(path));
+        let mut needles = vec![quoted(path)?];
+        for above in path.ancestors().skip(1) {
+            needles.push(format!("\"moved_to\":{}", quoted(above)?));
+        }
+        let is_listed = self.db.read(|conn| {
+            let mut statement = conn.prepare(HAS_CHANGE)?;
+            for needle in &needles {
+                if statement.exists([needle])? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })?;
+        if is_listed {
+            return Ok(true);
+        }
+        for id in spool::receipts(self.db.dir()) {
+            if self.was_running(id, changed_at) || self.has_moved(id, path)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a call other than `id` was running at `changed_at` (milliseconds since 1970) and has not ended.
+    pub(crate) fn runs_beside_another(&self, id: i64, changed_at: u64) -> bool {
+        spool::receipts(self.db.dir())
+            .into_iter()
+            .any(|other| other != id && self.was_running(other, changed_at))
+    }
+
+    /// Whether a call that has a spool had started at `changed_at`.
+    fn was_running(&self, id: i64, changed_at: u64) -> bool {
+        let started_at = self.receipt(id).map_or(0, |receipt| receipt.started_at);
+        changed_at + CLOCK_TICK_MS >= started_at
+    }
+
+    /// Whether a running call has moved a directory to `path` or above it.
+    fn has_moved(&self, id: i64, path: &Path) -> Result<bool, ToolError> {
+        let failed = |error: io::Error| ToolError::io("read the spool", &error);
+        let Some(mut reader) = SpoolReader::open(self.db.dir(), id).map_err(failed)? else {
+            return Ok(false);
+        };
+        while let Some(record) = reader.next().map_err(failed)? {
+            if let Some(SpoolRecord::Moved { to, .. }) = record.decode()
+                && path.starts_with(path_from_text(&to))
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The bytes with this hash in the spool of a running call.
+    pub(crate) fn spooled_content(&self, id: i64, hash: &str) -> Result<Option<Vec<u8>>, ToolError> {
+        let failed = |error: io::Error| ToolError::io("read the spool", &error);
+        let Some(key) = key_of(hash) else { return Ok(None) };
+        let large = spool::large_contents(self.db.dir(), id).map_err(failed)?;
+        let chunked = spool::chunked_contents(self.db.dir(), id).map_err(failed)?;
+        let chunks = chunked.into_iter().find(|content| content.hash == key).map(|content| content.chunks);
+        let keys =
+            chunks.map_or_else(|| vec![key], |chunks| chunks.into_iter().map(|(key, _)| key).collect());
+        let files: Option<Vec<_>> =
+            keys.iter().map(|key| large.iter().find(|content| content.key == *key)).collect();
+        if let Some(files) = files {
+            let mut bytes = Vec::new();
+            for file in files {
+                bytes.extend(std::fs::read(&file.path).map_err(failed)?);
+            }
+            return Ok((blake3::hash(&bytes) == key).then_some(bytes));
+        }
+        let Some(mut reader) = SpoolReader::open(self.db.dir(), id).map_err(failed)? else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        while let Some(record) = reader.next().map_err(failed)? {
+            let content = record.content;
+            if record.key == key
+                && reader.read(content, &mut bytes).map_err(failed)?
+                && blake3::hash(&bytes).as_bytes() == &key
+            {
+                return Ok(Some(bytes));
+            }
+        }
+        Ok(None)
+    }
+}

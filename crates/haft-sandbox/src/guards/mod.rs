@@ -1,0 +1,277 @@
+//! Judges what a command left behind by what is on disk: whether a program outside the sandbox would run something that it
+//! did not run before.
+//!
+//! Which call wrote which part is irrelevant, and so is how: a file, a moved directory, a link, a completed repository.
+//! What the user had is no change, wherever it is now.
+
+mod git;
+mod objects;
+mod origin;
+mod restore;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use haft_files::capture;
+use haft_policy::{Guard, holds_settings, settings_rule};
+use haft_tool::{FileNode, Node, Record, Scope};
+
+pub(crate) use git::is_control_name;
+pub(crate) use restore::{Restoration, refused_name};
+
+/// Larger files are neither configurations nor searched for in repositories.
+const MAX_CONTENT_BYTES: u64 = 1 << 20;
+/// A directory with more entries is not moved to a place where names are guarded.
+const MAX_MOVED_ENTRIES: usize = 20_000;
+
+/// The states of paths before a command.
+pub(crate) trait BeforeView {
+    /// The path before the command of the entry that is at `path` now; `None` if its directory is new.
+    fn former_entry(&self, path: &Path) -> Option<PathBuf>;
+
+    /// The path before the command of the directory that is at `path` now; `None` if it is new.
+    fn former_directory(&self, path: &Path) -> Option<PathBuf>;
+
+    /// Where the entry is now that was at `former`, if the command did not change it.
+    fn current_entry(&self, former: &Path) -> Option<PathBuf>;
+
+    /// The state of a path before the command, if the command may have changed it.
+    fn stored(&self, former: &Path) -> Option<Node>;
+
+    /// All of them that are files.
+    fn stored_files(&self) -> Vec<(PathBuf, FileNode)>;
+
+    /// The bytes of a stored file.
+    fn stored_bytes(&self, former: &Path, file: &FileNode) -> Option<Vec<u8>>;
+
+    /// Whether the stored state was that of the user, and not what another command had just written.
+    fn is_trusted(&self, former: &Path) -> bool;
+}
+
+/// Something that programs outside the sandbox would run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Violation {
+    pub(crate) path: PathBuf,
+    pub(crate) guard: Guard,
+    /// What was done, for a denial.
+    pub(crate) what: &'static str,
+    /// More about the reason; may be empty.
+    pub(crate) detail: String,
+}
+
+impl Violation {
+    /// Why it is refused, for a denial.
+    pub(crate) fn rule(&self) -> String {
+        match self.detail.as_str() {
+            "" => self.guard.reason().to_owned(),
+            detail => format!("{} ({detail})", self.guard.reason()),
+        }
+    }
+
+    /// How to allow it, for a denial.
+    pub(crate) fn allow(&self) -> String {
+        format!("--allow-write {}", self.path.display())
+    }
+}
+
+/// What a judgement is based on.
+#[derive(Clone, Copy)]
+pub(crate) struct Judge<'a> {
+    pub(crate) scope: &'a Scope,
+    pub(crate) before: &'a dyn BeforeView,
+    pub(crate) record: &'a dyn Record,
+    /// Whether commands' changes at a path are recorded, and so judged.
+    pub(crate) is_recorded: &'a dyn Fn(&Path) -> bool,
+}
+
+impl Judge<'_> {
+    /// What is wrong with settings at `path`. Deletions are judged only `at_end`: a program may be about to write the file.
+    pub(crate) fn settings(&self, path: &Path, at_end: bool) -> Option<Violation> {
+        if self.is_granted(path) || !(self.is_recorded)(path) {
+            return None;
+        }
+        let violation = |what, detail: &str| {
+            Some(Violation { path: path.to_owned(), guard: Guard::Settings, what, detail: detail.to_owned() })
+        };
+        // A directory may have been created in place of another one.
+        let former = self.before.former_entry(path).unwrap_or_else(|| path.to_owned());
+        let before = self.node_before(&former);
+        let now = node_now(path);
+        if settings_rule(path).is_none() {
+            let is_new_link = matches!(now, Node::Link { .. }) && now != before && holds_settings(path);
+            return is_new_link.then(|| violation("link", "a link")).flatten();
+        }
+        match now {
+            Node::Dir { .. } => None,
+            Node::Absent => {
+                let was_file = matches!(before, Node::File(_) | Node::Link { .. });
+                let is_lost = was_file && at_end && has_project(path) && !self.is_kept(path, &before);
+                is_lost.then(|| violation("delete", "")).flatten()
+            }
+            Node::File(file) => {
+                let is_same = before.as_file().is_some_and(|before| before.hash == file.hash);
+                let is_users = is_same || self.is_users_file(path, &file);
+                (!is_users).then(|| violation("write", "")).flatten()
+            }
+            Node::Link { ref target } => {
+                let is_users = now == before || self.is_in_repository(path, target.as_os_str().as_bytes());
+                (!is_users).then(|| violation("link", "a link")).flatten()
+            }
+            Node::Special => (before != Node::Special).then(|| violation("create", "")).flatten(),
+        }
+    }
+
+    /// What is wrong with settings in a directory that was moved to `path`.
+    pub(crate) fn moved_settings(&self, path: &Path) -> Option<Violation> {
+        if settings_rule(path).is_none() && !holds_settings(path) {
+            return None;
+        }
+        let mut todo = vec![path.to_owned()];
+        let mut entries = 0;
+        while let Some(directory) = todo.pop() {
+            for name in names_in(&directory) {
+                entries += 1;
+                let path = directory.join(name);
+                if entries > MAX_MOVED_ENTRIES {
+                    let detail = "too many files to check".to_owned();
+                    return Some(Violation { path, guard: Guard::Settings, what: "move", detail });
+                }
+                if matches!(node_kind(&path), Some(kind) if kind.is_dir()) {
+                    todo.push(path);
+                } else if settings_rule(&path).is_some()
+                    && !self.was_settings(&path)
+                    && let Some(violation) = self.new_settings(&path)
+                {
+                    return Some(violation);
+                }
+            }
+        }
+        None
+    }
+
+    /// Settings in the directory at `path`, if there are any.
+    pub(crate) fn settings_in(&self, path: &Path) -> Option<PathBuf> {
+        let mut todo = vec![path.to_owned()];
+        let mut entries = 0;
+        while let Some(directory) = todo.pop() {
+            for name in names_in(&directory) {
+                entries += 1;
+                let path = directory.join(name);
+                let is_directory = node_kind(&path).is_some_and(|kind| kind.is_dir());
+                let is_settings = settings_rule(&path).is_some() && !self.is_granted(&path);
+                if (!is_directory && is_settings) || entries > MAX_MOVED_ENTRIES {
+                    return Some(path);
+                }
+                if is_directory {
+                    todo.push(path);
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether the file at `path` was settings of the same name before it was moved.
+    fn was_settings(&self, path: &Path) -> bool {
+        let former = self.before.former_entry(path);
+        former.is_some_and(|former| is_same_setting(path, &former))
+    }
+
+    /// The violation of a file that was elsewhere before, unless the user had such settings.
+    fn new_settings(&self, path: &Path) -> Option<Violation> {
+        let is_users = match node_now(path) {
+            Node::File(file) => self.is_users_file(path, &file),
+            _ => false,
+        };
+        let is_fine = is_users || self.is_granted(path);
+        let (path, detail) = (path.to_owned(), String::new());
+        (!is_fine).then_some(Violation { path, guard: Guard::Settings, what: "move", detail })
+    }
+
+    /// Whether the user allowed writes there.
+    fn is_granted(&self, path: &Path) -> bool {
+        self.scope.unguarded.iter().any(|granted| path.starts_with(granted))
+    }
+
+    /// Whether deleted settings are elsewhere now, or in the repository.
+    fn is_kept(&self, path: &Path, before: &Node) -> bool {
+        match before {
+            Node::File(file) => {
+                let former = self.before.former_entry(path).unwrap_or_else(|| path.to_owned());
+                let bytes = self.before.stored_bytes(&former, file);
+                bytes.is_some_and(|bytes| self.is_in_repository(path, &bytes))
+                    || self.is_elsewhere(path, file)
+            }
+            Node::Link { target } => self.is_in_repository(path, target.as_os_str().as_bytes()),
+            _ => false,
+        }
+    }
+
+    /// The state of a path before the command.
+    fn node_before(&self, former: &Path) -> Node {
+        for above in former.ancestors() {
+            match self.before.stored(above) {
+                Some(node) if above == former => return node,
+                Some(Node::Dir { .. }) | None => {}
+                Some(_) => return Node::Absent,
+            }
+        }
+        self.before.current_entry(former).map_or(Node::Absent, |current| node_now(&current))
+    }
+
+    /// The content of a file before the command, links followed; empty if there was none.
+    fn bytes_before(&self, former: &Path) -> Vec<u8> {
+        let bytes = match self.node_before(former) {
+            Node::File(file) if self.before.stored(former).is_some() => {
+                self.before.stored_bytes(former, &file)
+            }
+            Node::Absent => None,
+            _ => self.before.current_entry(former).and_then(|current| read_now(&current)),
+        };
+        bytes.unwrap_or_default()
+    }
+}
+
+/// Whether an entry may be guarded, by its name.
+pub(crate) fn is_relevant(path: &Path) -> bool {
+    is_control_name(path) || settings_rule(path).is_some() || holds_settings(path)
+}
+
+/// Whether the directory that settings are for still exists.
+fn has_project(path: &Path) -> bool {
+    let is_project = |above: &&Path| settings_rule(above).is_none() && !holds_settings(above);
+    let project = path.ancestors().skip(1).find(is_project);
+    project.is_some_and(|project| node_kind(project).is_some_and(|kind| kind.is_dir()))
+}
+
+/// Whether both paths are of one row of the table, and have the same name.
+fn is_same_setting(path: &Path, other: &Path) -> bool {
+    let rule = settings_rule(path).map(|rule| rule.pattern);
+    rule.is_some()
+        && rule == settings_rule(other).map(|rule| rule.pattern)
+        && path.file_name() == other.file_name()
+}
+
+/// The state of a path now, links not followed.
+fn node_now(path: &Path) -> Node {
+    match capture(rustix::fs::CWD, path.as_os_str()) {
+        Ok(captured) => captured.node,
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Node::Absent,
+        // What cannot be read cannot be judged.
+        Err(_) => Node::Special,
+    }
+}
+
+fn node_kind(path: &Path) -> Option<std::fs::FileType> {
+    std::fs::symlink_metadata(path).ok().map(|meta| meta.file_type())
+}
+
+/// The content of a file now, links followed; `None` if it is no file of a moderate size.
+fn read_now(path: &Path) -> Option<Vec<u8>> {
+    let meta = std::fs::metadata(path).ok()?;
+    (meta.is_file() && meta.len() <= MAX_CONTENT_BYTES).then(|| std::fs::read(path).ok()).flatten()
+}
+
+fn names_in(directory: &Path) -> Vec<OsString> {
+    std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
+}

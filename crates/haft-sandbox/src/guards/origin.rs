@@ -1,0 +1,150 @@
+//! Whether content is the user's: it was in use under the same name before, or in the repository before any command wrote
+//! objects.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use haft_tool::{FileNode, Node};
+
+use super::git::is_executable;
+use super::objects::{blob_id, changed_at, common_directory, git_directory, object_files};
+use super::{Judge, is_same_setting, names_in, node_kind, node_now, read_now};
+use crate::git_config::new_programs;
+
+/// Entries of the workspace that are searched for the same file.
+const MAX_SEARCHED_ENTRIES: usize = 20_000;
+
+impl Judge<'_> {
+    /// Whether the user had the same settings under this name, in whatever directory.
+    pub(super) fn is_users_file(&self, path: &Path, file: &FileNode) -> bool {
+        let is_same =
+            |other: &Path, known: &FileNode| known.hash == file.hash && is_same_setting(path, other);
+        self.was_known(file, &is_same)
+            || read_now(path).is_some_and(|bytes| self.is_in_repository(path, &bytes))
+            || self.find_unchanged(path.file_name(), &|found| {
+                is_same_setting(path, found) && has_hash(found, file)
+            })
+    }
+
+    /// Whether the user had the same hook under this name, in any repository.
+    pub(super) fn is_users_hook(&self, path: &Path, file: &FileNode) -> bool {
+        let is_hook = |other: &Path| {
+            other.file_name() == path.file_name()
+                && other.parent().is_some_and(|hooks| {
+                    hooks.file_name().is_some_and(|name| name == "hooks")
+                        && hooks.parent().is_some_and(|directory| self.was_git_directory(directory))
+                })
+        };
+        let is_same = |other: &Path, known: &FileNode| {
+            known.hash == file.hash && is_executable(known) && is_hook(other)
+        };
+        self.was_known(file, &is_same)
+            || self.find_unchanged(path.file_name(), &|found| {
+                is_hook(found)
+                    && has_hash(found, file)
+                    && node_now(found).as_file().is_some_and(is_executable)
+            })
+    }
+
+    /// Whether another repository of the user had a configuration with the same programs.
+    pub(super) fn is_users_config(&self, path: &Path, bytes: &[u8]) -> bool {
+        let has_programs = |old: &[u8]| new_programs(path, old, bytes).is_empty();
+        let stored = self.before.stored_files().into_iter().any(|(former, file)| {
+            former.file_name() == path.file_name()
+                && former.parent().is_some_and(|directory| self.was_git_directory(directory))
+                && self.before.is_trusted(&former)
+                && self.before.stored_bytes(&former, &file).is_some_and(|old| has_programs(&old))
+        });
+        let around = || {
+            let dot_gits = path.ancestors().skip(2).map(|above| above.join(".git"));
+            let mut configs = dot_gits
+                .filter_map(|dot_git| git_directory(&dot_git))
+                .map(|git| common_directory(&git).join("config"));
+            configs.any(|config| {
+                config != path
+                    && self.is_unchanged(&config)
+                    && read_now(&config).is_some_and(|old| has_programs(&old))
+            })
+        };
+        stored
+            || around()
+            || self.find_unchanged(path.file_name(), &|found| {
+                found.parent().is_some_and(|directory| self.was_git_directory(directory))
+                    && read_now(found).is_some_and(|old| has_programs(&old))
+            })
+    }
+
+    /// Whether the repository around `path` had a blob with this content before any command could have put it there.
+    pub(super) fn is_in_repository(&self, path: &Path, content: &[u8]) -> bool {
+        let Some(directory) = path.parent() else { return false };
+        let is_users = |object: &PathBuf| {
+            !(self.is_recorded)(object)
+                || changed_at(object)
+                    .is_some_and(|at| matches!(self.record.may_be_from_call(object, at), Ok(false)))
+        };
+        object_files(directory, &blob_id(content)).iter().any(is_users)
+    }
+
+    /// Whether this call or an earlier one found such a file.
+    fn was_known(&self, file: &FileNode, is_same: &dyn Fn(&Path, &FileNode) -> bool) -> bool {
+        let in_this_call = self.before.stored_files();
+        let mut in_this_call = in_this_call.iter();
+        if in_this_call.any(|(former, known)| is_same(former, known) && self.before.is_trusted(former)) {
+            return true;
+        }
+        let earlier = self.record.files_before_calls(&file.hash).unwrap_or_default();
+        earlier.iter().any(|(path, known)| is_same(path, known))
+    }
+
+    /// Whether the command left the entry at `path` alone, and no other command is changing it.
+    fn is_unchanged(&self, path: &Path) -> bool {
+        let is_left_alone = self.before.former_entry(path).is_some_and(|former| {
+            former == path
+                && former.ancestors().all(|above| match self.before.stored(above) {
+                    None => true,
+                    Some(node) => above != former && matches!(node, Node::Dir { .. }),
+                })
+        });
+        let is_beside = |at| self.record.runs_beside_another(at).unwrap_or(true);
+        is_left_alone && changed_at(path).is_some_and(|at| !is_beside(at))
+    }
+
+    /// Whether the same settings are somewhere else now.
+    pub(super) fn is_elsewhere(&self, path: &Path, file: &FileNode) -> bool {
+        self.find(path.file_name(), &|found| is_same_setting(path, found) && has_hash(found, file))
+    }
+
+    /// Whether a file of this name in the roots, which the command left alone, is as wanted.
+    fn find_unchanged(&self, name: Option<&OsStr>, is_wanted: &dyn Fn(&Path) -> bool) -> bool {
+        self.find(name, &|path| is_wanted(path) && self.is_unchanged(path))
+    }
+
+    /// Whether a file of this name in the roots is as wanted.
+    fn find(&self, name: Option<&OsStr>, is_wanted: &dyn Fn(&Path) -> bool) -> bool {
+        let mut todo = self.scope.roots.clone();
+        let mut entries = 0;
+        while let Some(directory) = todo.pop() {
+            let is_objects = directory.ends_with(".git/objects");
+            for entry in names_in(&directory) {
+                entries += 1;
+                if entries > MAX_SEARCHED_ENTRIES {
+                    return false;
+                }
+                let path = directory.join(&entry);
+                match node_kind(&path) {
+                    Some(kind) if kind.is_dir() && !is_objects => todo.push(path),
+                    Some(kind) if kind.is_file() && Some(entry.as_os_str()) == name && is_wanted(&path) => {
+                        return true;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        false
+    }
+}
+
+fn has_hash(path: &Path, file: &FileNode) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|meta| meta.len() == file.size)
+        && node_now(path).as_file().is_some_and(|found| found.hash == file.hash)
+}

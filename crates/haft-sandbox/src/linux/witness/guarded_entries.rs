@@ -1,0 +1,96 @@
+//! The entries that a command touched and that must be judged, and the states of paths before it, as the judgement sees them.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Instant;
+
+use haft_policy::settings_rule;
+use haft_tool::{FileNode, Node};
+use rustix::fs::Stat;
+
+use super::paths::{DirectoryEntry, OpenDir};
+use super::recorder::ChangeRecorder;
+use super::write_policy::WriteArea;
+use crate::guards::{BeforeView, is_relevant};
+
+/// What a command touched that may make programs run.
+#[derive(Debug, Default)]
+pub(super) struct GuardedEntries {
+    /// Entries that have not been judged. Their directories are open, because other commands may move them.
+    pub(super) notes: Vec<GuardedNote>,
+    /// The former paths of settings that existed before the command.
+    pub(super) settings: Vec<PathBuf>,
+    /// When the inodes of stored files had changed last, in milliseconds since 1970.
+    changed_at: HashMap<PathBuf, u64>,
+}
+
+/// An entry that waits to be judged.
+#[derive(Debug)]
+pub(super) struct GuardedNote {
+    pub(super) dir: Rc<OpenDir>,
+    pub(super) name: OsString,
+    pub(super) since: Instant,
+}
+
+impl GuardedEntries {
+    /// Notes an entry, if its name may be guarded.
+    pub(super) fn note(&mut self, entry: &DirectoryEntry) {
+        if entry.dir.area != WriteArea::Workspace || !is_relevant(entry.path()) {
+            return;
+        }
+        let is_known = |note: &GuardedNote| Rc::ptr_eq(&note.dir, &entry.dir) && note.name == entry.name;
+        if !self.notes.iter().any(is_known) {
+            let (dir, name) = (Rc::clone(&entry.dir), entry.name.clone());
+            self.notes.push(GuardedNote { dir, name, since: Instant::now() });
+        }
+    }
+
+    /// Remembers a state that the recorder is about to store.
+    pub(super) fn add_state(&mut self, former: &Path, node: &Node, stat: Option<&Stat>) {
+        if !is_relevant(former) || !matches!(node, Node::File(_) | Node::Link { .. }) {
+            return;
+        }
+        if settings_rule(former).is_some() {
+            self.settings.push(former.to_owned());
+        }
+        if let Some(stat) = stat {
+            let millis = i128::from(stat.st_ctime) * 1000 + i128::from(stat.st_ctime_nsec) / 1_000_000;
+            self.changed_at.insert(former.to_owned(), u64::try_from(millis).unwrap_or(u64::MAX));
+        }
+    }
+}
+
+impl BeforeView for ChangeRecorder {
+    fn former_entry(&self, path: &Path) -> Option<PathBuf> {
+        self.changes.former_entry(path)
+    }
+
+    fn former_directory(&self, path: &Path) -> Option<PathBuf> {
+        self.changes.directories().former_path(path)
+    }
+
+    fn current_entry(&self, former: &Path) -> Option<PathBuf> {
+        self.changes.current_path(former)
+    }
+
+    fn stored(&self, former: &Path) -> Option<Node> {
+        self.changes.stored_at(former).cloned()
+    }
+
+    fn stored_files(&self) -> Vec<(PathBuf, FileNode)> {
+        let relevant = self.guarded.changed_at.keys();
+        let file = |former: &PathBuf| Some((former.clone(), self.stored(former)?.as_file()?.clone()));
+        relevant.filter_map(file).collect()
+    }
+
+    fn stored_bytes(&self, _former: &Path, file: &FileNode) -> Option<Vec<u8>> {
+        self.record.stored_content(&file.hash).ok().flatten()
+    }
+
+    fn is_trusted(&self, former: &Path) -> bool {
+        let at = self.guarded.changed_at.get(former);
+        at.is_some_and(|at| matches!(self.record.runs_beside_another(*at), Ok(false)))
+    }
+}
