@@ -54,10 +54,24 @@ const FOR_PEERS: [SystemProgram; 3] = [
     SystemProgram { program: "tar", package: "tar", purpose: "published type definitions", probe: &[] },
 ];
 
+/// Programs that must work in the sandbox as they do outside. Tests leave out what is missing.
+const FOR_WORKLOADS: [SystemProgram; 6] = [
+    in_sandbox("rsync", "rsync"),
+    in_sandbox("tmux", "tmux"),
+    in_sandbox("screen", "screen"),
+    in_sandbox("gdb", "gdb"),
+    in_sandbox("valgrind", "valgrind"),
+    in_sandbox("psql", "postgresql"),
+];
+
+const fn in_sandbox(program: &'static str, package: &'static str) -> SystemProgram {
+    SystemProgram { program, package, purpose: "the tests of programs in the sandbox", probe: &[] }
+}
+
 /// Says what is missing for the full test run, then installs the system packages among it.
 pub(crate) fn prepare() -> Done {
     let missing: Vec<SystemProgram> =
-        [ALWAYS, FOR_PEERS].concat().into_iter().filter(|program| !program.works()).collect();
+        ALWAYS.into_iter().chain(FOR_PEERS).chain(FOR_WORKLOADS).filter(|program| !program.works()).collect();
     let later = peers::missing();
     if missing.is_empty() && later.is_empty() {
         println!("    everything is installed");

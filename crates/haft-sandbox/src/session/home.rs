@@ -104,6 +104,11 @@ pub(super) fn environment(
 ) -> Environment {
     let temp = if view.is_some() { Path::new("/tmp") } else { scratch.path() };
     let mut environment = given.clone().with("HOME", home).with("TMPDIR", temp);
+    // Its usual place is below /run, which commands cannot write.
+    environment = environment.with("SCREENDIR", temp.join("screen"));
+    if view.is_none() {
+        environment = environment.with("TMUX_TMPDIR", temp);
+    }
     let Some(real_home) = real_home else { return without(environment, REMOVED) };
     if is_in_place(real_home, view) {
         let is_elsewhere =
@@ -123,6 +128,9 @@ pub(super) fn environment(
     let offline = home.join(".cargo-offline");
     let is_shared = *network == Network::None && users.is_dir() && link_cargo_home(&users, &offline);
     environment = environment.with("CARGO_HOME", if is_shared { offline } else { home.join(".cargo") });
+    // Java takes the home from the list of users.
+    environment = environment.with("GRADLE_USER_HOME", home.join(".gradle"));
+    environment = environment.with("MAVEN_OPTS", format!("-Duser.home={}", home.display()));
     if environment.get("GIT_CONFIG_GLOBAL").is_none() {
         let places = [real_home.join(".gitconfig"), real_home.join(".config/git/config")];
         if let Some(place) = places.into_iter().find(|place| place.exists()) {

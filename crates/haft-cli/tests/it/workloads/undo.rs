@@ -44,6 +44,11 @@ const JOBS: &[Job] = &[
         SMALL,
         "ln -sfn nowhere a/l; ln -s a other; rm a/1; ln -s b/2 a/1; ln big big2; ln -s ../.. c/up",
     ),
+    job(
+        "exchanged folders",
+        SMALL,
+        "cat > x.py <<'X'\nimport ctypes\nfor a, b in ((b'a', b'c'), (b'a', b'run'), (b'run/h', b'c/b'), (b'hollow', b'c')): assert ctypes.CDLL(None).renameat2(-100, a, -100, b, 2) == 0\nX\npython3 x.py; rm x.py; echo more >> hollow/1; echo new > c/new",
+    ),
     job("hard links changed in place", SMALL, "echo through >> c/h"),
     job(
         "hard links changed and removed",

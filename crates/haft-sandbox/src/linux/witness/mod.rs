@@ -13,12 +13,14 @@ mod judgement;
 mod new_tree;
 mod notifications;
 mod outside_names;
+mod own_secrets;
 mod paths;
 mod private_changes;
 mod proc_paths;
 mod recorder;
 mod resource_limits;
 mod root_dir;
+mod shown_path;
 mod supervisor;
 mod syscalls;
 mod terminals;
@@ -43,6 +45,7 @@ use caller::UmaskCache;
 use capabilities::WitnessCapabilities;
 use notifications::NotifyListener;
 use outside_names::OutsideNames;
+use own_secrets::OwnSecrets;
 use paths::PathLookup;
 use private_changes::PrivateChanges;
 use recorder::ChangeRecorder;
@@ -101,6 +104,7 @@ impl Witness {
                 recorder: ChangeRecorder::new(record),
                 private_changes: PrivateChanges::new(),
                 outside_names: OutsideNames::default(),
+                own_secrets: OwnSecrets::default(),
                 denials: DenialList::default(),
                 paths: PathLookup::new(RootDir::new(root), policy.shared_memory.clone()),
                 policy,

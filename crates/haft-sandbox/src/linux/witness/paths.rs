@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use super::caller::{Caller, open_proc};
 use super::proc_paths::{OwnProcPath, is_fd_directory, is_own};
 use super::root_dir::{RootDir, open_without_links};
+use super::shown_path::shown_path;
 use super::write_policy::WriteArea;
 
 /// The kernel's limit.
@@ -87,6 +88,11 @@ impl DirectoryEntry {
     /// Whether the program's path requires a directory, and the entry is none.
     pub(super) fn is_not_a_directory(&self) -> bool {
         self.has_slash && self.file_type().is_ok_and(|kind| kind != FileType::Directory)
+    }
+
+    /// Whether this is the root directory, which is in no other one.
+    pub(super) fn is_root(&self) -> bool {
+        self.dots > 0 && self.path.parent().is_none()
     }
 
     pub(super) fn exists(&self) -> bool {
@@ -254,7 +260,14 @@ impl PathLookup {
         dots: usize,
         classifier: &dyn DirClassifier,
     ) -> Result<DirectoryEntry, Errno> {
-        let (parent, name) = dir.path.parent().zip(dir.path.file_name()).ok_or(Errno::BUSY)?;
+        let Some((parent, name)) = dir.path.parent().zip(dir.path.file_name()) else {
+            let root = self.canonical(&dir.path, classifier)?;
+            return Ok(DirectoryEntry {
+                dots: 1,
+                path: dir.path.clone(),
+                ..DirectoryEntry::new(root, OsStr::new("."))
+            });
+        };
         Ok(DirectoryEntry { dots, ..DirectoryEntry::new(self.canonical(parent, classifier)?, name) })
     }
 
@@ -363,15 +376,6 @@ impl PathLookup {
         }
         Ok(path)
     }
-}
-
-/// The path that the kernel shows for an open file, from the root directory of its mount namespace.
-pub(super) fn shown_path(fd: &OwnedFd) -> Result<PathBuf, Errno> {
-    let link = rustix::fs::readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new())?.into_bytes();
-    if link.first() != Some(&b'/') {
-        return Err(Errno::NOENT);
-    }
-    Ok(PathBuf::from(OsString::from_vec(link)))
 }
 
 /// An entry of a directory of descriptors.

@@ -29,7 +29,8 @@ impl RootDir {
     pub(super) fn open_directory(&self, base: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
         let (base, path) = if path.first() == Some(&b'/') { (self.fd(), path) } else { (base, path) };
         match open_without_links(base, path, OFlags::DIRECTORY) {
-            Err(Errno::LOOP) => self.follow(base, path),
+            // The path of a directory can be longer than what one call takes.
+            Err(Errno::LOOP | Errno::NAMETOOLONG) => self.follow(base, path),
             opened => opened,
         }
     }

@@ -18,6 +18,7 @@ use super::caller::{Caller, UmaskCache};
 use super::capabilities::WitnessCapabilities;
 use super::notifications::{NotifyListener, ReceivedCall, Syscall};
 use super::outside_names::OutsideNames;
+use super::own_secrets::OwnSecrets;
 use super::paths::{DirClassifier, DirectoryEntry, PathLookup, ResolvedTarget};
 use super::private_changes::PrivateChanges;
 use super::recorder::ChangeRecorder;
@@ -79,6 +80,7 @@ pub(super) struct Supervisor {
     pub(super) recorder: ChangeRecorder,
     pub(super) private_changes: PrivateChanges,
     pub(super) outside_names: OutsideNames,
+    pub(super) own_secrets: OwnSecrets,
     pub(super) denials: DenialList,
     pub(super) paths: PathLookup,
     pub(super) umasks: UmaskCache,
@@ -241,6 +243,12 @@ impl Supervisor {
     pub(super) fn deny(&mut self, violation: &Violation) {
         let place = violation.path.display().to_string();
         self.denials.add(violation.what, place, violation.rule(), Some(violation.allow()));
+    }
+
+    /// Whether the entry may hold a secret. What is in the session's own directories was put there by commands.
+    pub(super) fn is_secret(&self, entry: &DirectoryEntry) -> bool {
+        let may_be = matches!(entry.dir.area, WriteArea::Workspace | WriteArea::Outside);
+        may_be && self.policy.is_secret(entry.path()) && !self.own_secrets.contains(entry)
     }
 
     /// Refuses to read a secret.

@@ -12,6 +12,9 @@ use crate::secrets::SecretNames;
 /// Temporary directories that all programs of the machine share, where commands have none of their own.
 const SHARED_TEMP_DIRS: &[&str] = &["/tmp", "/var/tmp"];
 
+/// What is written there changes the machine or other processes.
+const KERNEL_DIRS: &[&str] = &["/proc", "/sys"];
+
 /// What a command may do in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WriteArea {
@@ -154,6 +157,9 @@ impl WritePolicy {
         if SHARED_TEMP_DIRS.iter().any(|temp| path.starts_with(temp)) {
             let allow = "use $TMPDIR";
             return ("other programs use this directory, too".to_owned(), Some(allow.to_owned()));
+        }
+        if KERNEL_DIRS.iter().any(|kernel| path.starts_with(kernel)) {
+            return ("it belongs to the kernel".to_owned(), None);
         }
         let directory = path.parent().unwrap_or(path);
         ("outside the scope".to_owned(), Some(format!("--add-dir {}", directory.display())))

@@ -35,7 +35,8 @@ enum MetadataTarget {
         base: i32,
         /// Index of the argument.
         path: usize,
-        follow: bool,
+        /// `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`.
+        flags: i32,
     },
 }
 
@@ -59,6 +60,10 @@ impl Supervisor {
         let (mut fd, entry) = self.open_target(call, &target)?;
         let stat = rustix::fs::fstat(&fd)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
+        let is_own_terminal = || self.terminals.iter().any(|terminal| terminal.is(&stat));
+        if kind == FileType::CharacterDevice && is_own_terminal() {
+            return Ok(apply(&fd, kind, &change).into());
+        }
         let entry = match entry {
             Some(entry) => entry,
             // Pipes, sockets and files without a name belong to the program.
@@ -77,8 +82,10 @@ impl Supervisor {
             && !name.to_bytes().starts_with(b"user.")
             && !name.to_bytes().starts_with(b"system.posix_acl_")
         {
-            // Others can give privileges to any user who runs the file.
-            return Err(Errno::PERM);
+            // These can give privileges to any user who runs the file; the kernel knows no others.
+            let is_known =
+                name.to_bytes().starts_with(b"security.") || name.to_bytes().starts_with(b"trusted.");
+            return Err(if is_known { Errno::PERM } else { Errno::OPNOTSUPP });
         }
         if change.sets_setid() && kind != FileType::Directory {
             self.denials.add(what, entry.path().display().to_string(), "it would run as another user", None);
@@ -104,19 +111,26 @@ impl Supervisor {
         call: &Syscall,
         target: &MetadataTarget,
     ) -> Result<(OwnedFd, Option<DirectoryEntry>), Errno> {
-        let (base, path, follow) = match *target {
+        let (base, path, flags) = match *target {
             MetadataTarget::Fd(fd) => return Ok((Caller::of(call).copy_fd(fd)?, None)),
-            MetadataTarget::Path { base, path, follow } => (base, Self::read_path(call, path)?, follow),
+            MetadataTarget::Path { base, path, flags } => (base, Self::read_path(call, path)?, flags),
         };
-        let resolved = if path.is_empty() && base != CWD_FD {
+        if flags & !(libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH) != 0 {
+            return Err(Errno::INVAL);
+        }
+        let names_base = path.is_empty() && flags & libc::AT_EMPTY_PATH != 0;
+        let resolved = if names_base && base == CWD_FD {
+            self.resolve(call, base, b".")?
+        } else if names_base {
             ResolvedTarget::Fd(Caller::of(call).copy_fd(base)?)
-        } else if follow {
+        } else if flags & libc::AT_SYMLINK_NOFOLLOW == 0 {
             self.resolve_followed(call, base, &path)?
         } else {
             self.resolve(call, base, &path)?
         };
         match resolved {
             ResolvedTarget::Fd(fd) => Ok((fd, None)),
+            ResolvedTarget::Entry(entry) if entry.is_root() => Err(Errno::BUSY),
             ResolvedTarget::Entry(entry) => Ok((open_target_entry(&entry)?, Some(entry))),
         }
     }
@@ -131,11 +145,11 @@ fn open_target_entry(entry: &DirectoryEntry) -> Result<OwnedFd, Errno> {
 fn parse(call: &Syscall) -> Result<MetadataRequest, Errno> {
     use MetadataChange::{Mode, Owner, RemoveAttribute, SetAttribute, Times};
     let caller = Caller::of(call);
+    let nofollow = libc::AT_SYMLINK_NOFOLLOW;
     let int = |index| call.int(index);
     let uint = |index| call.int(index).cast_unsigned();
-    let follows = |flags: i32| flags & libc::AT_SYMLINK_NOFOLLOW == 0;
-    let on_path = |what, base, path, follow, change| {
-        Ok(MetadataRequest { what, target: MetadataTarget::Path { base, path, follow }, change })
+    let on_path = |what, base, path, flags, change| {
+        Ok(MetadataRequest { what, target: MetadataTarget::Path { base, path, flags }, change })
     };
     let on_fd = |what, change| Ok(MetadataRequest { what, target: MetadataTarget::Fd(int(0)), change });
     let attribute_name = || CString::new(caller.read_string(call.arguments[1])?).map_err(|_| Errno::INVAL);
@@ -149,39 +163,39 @@ fn parse(call: &Syscall) -> Result<MetadataRequest, Errno> {
     };
     match call.number {
         libc::SYS_fchmod => on_fd("chmod", Mode(uint(1))),
-        libc::SYS_fchmodat => on_path("chmod", int(0), 1, true, Mode(uint(2))),
-        SYS_FCHMODAT2 => on_path("chmod", int(0), 1, follows(int(3)), Mode(uint(2))),
+        libc::SYS_fchmodat => on_path("chmod", int(0), 1, 0, Mode(uint(2))),
+        SYS_FCHMODAT2 => on_path("chmod", int(0), 1, int(3), Mode(uint(2))),
         libc::SYS_fchown => on_fd("chown", Owner(uint(1), uint(2))),
-        libc::SYS_fchownat => on_path("chown", int(0), 1, follows(int(4)), Owner(uint(2), uint(3))),
-        libc::SYS_setxattr => on_path("setxattr", CWD_FD, 0, true, set_attribute()?),
-        libc::SYS_lsetxattr => on_path("setxattr", CWD_FD, 0, false, set_attribute()?),
+        libc::SYS_fchownat => on_path("chown", int(0), 1, int(4), Owner(uint(2), uint(3))),
+        libc::SYS_setxattr => on_path("setxattr", CWD_FD, 0, 0, set_attribute()?),
+        libc::SYS_lsetxattr => on_path("setxattr", CWD_FD, 0, nofollow, set_attribute()?),
         libc::SYS_fsetxattr => on_fd("setxattr", set_attribute()?),
-        libc::SYS_removexattr => on_path("removexattr", CWD_FD, 0, true, RemoveAttribute(attribute_name()?)),
+        libc::SYS_removexattr => on_path("removexattr", CWD_FD, 0, 0, RemoveAttribute(attribute_name()?)),
         libc::SYS_lremovexattr => {
-            on_path("removexattr", CWD_FD, 0, false, RemoveAttribute(attribute_name()?))
+            on_path("removexattr", CWD_FD, 0, nofollow, RemoveAttribute(attribute_name()?))
         }
         libc::SYS_fremovexattr => on_fd("removexattr", RemoveAttribute(attribute_name()?)),
         libc::SYS_utimensat => {
             let times = Times(timespecs(caller, call.arguments[2])?);
             match call.arguments[1] {
                 0 => on_fd("touch", times),
-                _ => on_path("touch", int(0), 1, follows(int(3)), times),
+                _ => on_path("touch", int(0), 1, int(3), times),
             }
         }
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_chmod => on_path("chmod", CWD_FD, 0, true, Mode(uint(1))),
+        libc::SYS_chmod => on_path("chmod", CWD_FD, 0, 0, Mode(uint(1))),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_chown => on_path("chown", CWD_FD, 0, true, Owner(uint(1), uint(2))),
+        libc::SYS_chown => on_path("chown", CWD_FD, 0, 0, Owner(uint(1), uint(2))),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_lchown => on_path("chown", CWD_FD, 0, false, Owner(uint(1), uint(2))),
+        libc::SYS_lchown => on_path("chown", CWD_FD, 0, nofollow, Owner(uint(1), uint(2))),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_utimes => on_path("touch", CWD_FD, 0, true, Times(timevals(caller, call.arguments[1])?)),
+        libc::SYS_utimes => on_path("touch", CWD_FD, 0, 0, Times(timevals(caller, call.arguments[1])?)),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_futimesat => {
             let times = Times(timevals(caller, call.arguments[2])?);
             match call.arguments[1] {
                 0 => on_fd("touch", times),
-                _ => on_path("touch", int(0), 1, true, times),
+                _ => on_path("touch", int(0), 1, 0, times),
             }
         }
         #[cfg(target_arch = "x86_64")]
@@ -193,7 +207,7 @@ fn parse(call: &Syscall) -> Result<MetadataRequest, Errno> {
                     seconds.map(|seconds| timespec(seconds, 0))
                 }
             };
-            on_path("touch", CWD_FD, 0, true, Times(times))
+            on_path("touch", CWD_FD, 0, 0, Times(times))
         }
         _ => Err(Errno::NOSYS),
     }

@@ -16,6 +16,9 @@ use crate::linux::witness::paths::{DirectoryEntry, ResolvedTarget};
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 use crate::linux::witness::write_policy::WriteArea;
 
+/// The part of a mode that is the type of the file.
+const S_IFMT: u32 = 0o170_000;
+
 impl Supervisor {
     /// The entry that a path names, without following a link at its end.
     pub(super) fn entry(&mut self, call: &Syscall, base: i32, path: usize) -> Result<DirectoryEntry, Errno> {
@@ -67,9 +70,9 @@ impl Supervisor {
     ) -> Result<Reply, Errno> {
         let mode = u32::try_from(mode & 0o177_777).unwrap_or_default();
         let kind = match FileType::from_raw_mode(mode) {
-            FileType::Unknown => FileType::RegularFile,
+            FileType::Unknown if mode & S_IFMT == 0 => FileType::RegularFile,
             kind @ (FileType::RegularFile | FileType::Fifo | FileType::Socket) => kind,
-            FileType::Symlink => return Err(Errno::INVAL),
+            FileType::Symlink | FileType::Unknown => return Err(Errno::INVAL),
             _ => return Err(Errno::PERM),
         };
         let entry = self.new_entry(call, base, path)?;
@@ -143,7 +146,7 @@ impl Supervisor {
         if !self.may_change("link", &source) {
             return Err(Errno::ACCESS);
         }
-        if self.policy.is_secret(source.path()) {
+        if self.is_secret(&source) {
             return Err(self.refuse_read(source.path()));
         }
         self.check_not_guarded("link", &source)?;
@@ -173,6 +176,7 @@ impl Supervisor {
         let entry = self.entry(call, base, path)?;
         match (entry.dots, directory) {
             (0, _) => {}
+            (_, true) if entry.is_root() => return Err(Errno::BUSY),
             (1, true) => return Err(Errno::INVAL),
             (_, true) => return Err(Errno::NOTEMPTY),
             (_, false) => return Err(Errno::ISDIR),

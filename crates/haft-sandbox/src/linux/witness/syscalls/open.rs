@@ -118,7 +118,7 @@ impl Supervisor {
             (Ok(FileType::Directory), _) if !flags.contains(OFlags::TMPFILE) => {
                 return Ok(self.continue_or_fail(Errno::ISDIR));
             }
-            (Ok(_), _) if !flags.contains(OFlags::WRONLY) && self.policy.is_secret(entry.path()) => {
+            (Ok(_), _) if !flags.contains(OFlags::WRONLY) && self.is_secret(entry) => {
                 return Err(self.refuse_read(entry.path()));
             }
             (_, Err(error)) if !flags.contains(OFlags::CREATE) => return Err(*error),
@@ -147,7 +147,11 @@ impl Supervisor {
             _ => _ = self.before_content_change(entry)?,
         }
         self.use_umask_of(call);
-        Ok(reply_with_fd(open_entry(entry, flags, mode)?, flags))
+        let fd = open_entry(entry, flags, mode)?;
+        if kind.is_err() && self.policy.is_secret(entry.path()) {
+            self.own_secrets.add(entry, &fd);
+        }
+        Ok(reply_with_fd(fd, flags))
     }
 
     /// Opens the devices that commands may use; `None` for other files in `/dev`.
@@ -178,6 +182,9 @@ impl Supervisor {
         self.use_umask_of(call);
         let fd = open_entry(entry, flags | OFlags::EXCL, mode)?;
         self.recorder.after_creation(entry);
+        if self.policy.is_secret(entry.path()) {
+            self.own_secrets.add(entry, &fd);
+        }
         Ok(reply_with_fd(fd, flags))
     }
 

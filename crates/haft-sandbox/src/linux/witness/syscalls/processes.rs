@@ -1,10 +1,16 @@
 //! Calls that affect other processes.
 
+use std::io::Read;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
 use crate::linux::witness::caller::Caller;
 use crate::linux::witness::notifications::Syscall;
+use crate::linux::witness::paths::PathLookup;
+use crate::linux::witness::root_dir::open_without_links;
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 
 const IOPRIO_WHO_PROCESS: i32 = 1;
@@ -41,7 +47,8 @@ impl Supervisor {
         if is_own {
             return Reply::Continue;
         }
-        if !self.policy.has_namespaces && !exists(target) {
+        let exists = if self.policy.has_namespaces { exists_in(&self.paths, target) } else { exists(target) };
+        if !exists {
             return Reply::Error(Errno::SRCH);
         }
         self.refuse_process(what, target)
@@ -73,6 +80,30 @@ impl Supervisor {
         self.denials.add(what, place, "not one of the command's own processes", None);
         Reply::Error(Errno::PERM)
     }
+}
+
+/// Whether there is such a process or group in the command's own `/proc`.
+fn exists_in(paths: &PathLookup, target: i32) -> bool {
+    let proc = open_without_links(paths.root().fd(), b"proc", OFlags::DIRECTORY);
+    let Ok(proc) = proc else { return true };
+    if target > 0 {
+        return rustix::fs::statat(&proc, target.to_string(), AtFlags::empty()).is_ok();
+    }
+    let Ok(processes) = rustix::fs::Dir::read_from(&proc) else { return true };
+    let mut ids =
+        processes.flatten().filter_map(|entry| entry.file_name().to_str().ok()?.parse::<u32>().ok());
+    let group = target.unsigned_abs().to_string();
+    ids.any(|id| group_of(&proc, id).is_some_and(|of| of == group))
+}
+
+/// The group of a process in its `/proc`; `None` if it has ended meanwhile.
+fn group_of(proc: &OwnedFd, id: u32) -> Option<String> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let stat = rustix::fs::openat(proc, format!("{id}/stat"), flags, Mode::empty()).ok()?;
+    let mut text = String::new();
+    std::fs::File::from(stat).read_to_string(&mut text).ok()?;
+    // The name of the program, in parentheses, can contain anything.
+    text.rsplit_once(") ")?.1.split(' ').nth(2).map(str::to_owned)
 }
 
 fn exists(target: i32) -> bool {

@@ -10,8 +10,9 @@ use rustix::io::Errno;
 
 use super::open::{is_for_writing, open_entry, reply_with_fd};
 use crate::linux::witness::notifications::Syscall;
-use crate::linux::witness::paths::{DirectoryEntry, shown_path};
+use crate::linux::witness::paths::DirectoryEntry;
 use crate::linux::witness::proc_paths::{is_in_haft_proc, is_private_proc_file, process_of};
+use crate::linux::witness::shown_path::shown_path;
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 
 impl Supervisor {
@@ -26,7 +27,7 @@ impl Supervisor {
         if kind == FileType::Symlink {
             return Err(Errno::LOOP);
         }
-        if self.policy.is_secret(path) && kind != FileType::Directory {
+        if self.is_secret(entry) && kind != FileType::Directory {
             return Err(self.refuse_read(path));
         }
         if let Some(process) = process_of(path)
@@ -112,7 +113,7 @@ impl Supervisor {
                 )?;
                 return Ok(reply_with_fd(fd, flags));
             }
-        } else if self.policy.is_secret(entry.path()) {
+        } else if self.is_secret(&entry) {
             return Err(self.refuse_read(entry.path()));
         }
         let own_flags = (flags - OFlags::NOFOLLOW - OFlags::CREATE - OFlags::EXCL) | OFlags::CLOEXEC;

@@ -1,5 +1,6 @@
 //! Renames files and directories.
 
+use haft_files::temp_name;
 use haft_policy::{Guard, holds_settings, settings_rule};
 use haft_tool::{DirectoryEvent, Node};
 use rustix::fs::{AtFlags, FileType, RenameFlags};
@@ -48,10 +49,9 @@ impl Supervisor {
             return Err(Errno::NOTDIR);
         }
         if flags.contains(RenameFlags::EXCHANGE) {
-            let replaced = replaced.ok_or(Errno::NOENT)?;
-            return self.exchange(&from, &to, is_directory || replaced == FileType::Directory);
+            return self.exchange((&from, kind), (&to, replaced.ok_or(Errno::NOENT)?));
         }
-        if !is_directory && self.policy.is_secret(from.path()) && !self.policy.is_secret(to.path()) {
+        if !is_directory && self.is_secret(&from) && !self.policy.is_secret(to.path()) {
             // It could be read under the new name.
             return Err(self.refuse_read(from.path()));
         }
@@ -128,46 +128,89 @@ impl Supervisor {
             self.recorder.change_directory(DirectoryEvent::Removed(new), act)?;
         }
         self.before_change(to)?;
-        let node = Node::Dir { mode: from.stat()?.st_mode & 0o7777 };
-        let event = DirectoryEvent::Moved { from: old, to: new, node: &node };
-        self.recorder.change_directory(event, || rename(from, to, flags))?;
-        self.after_move();
-        self.recorder.after_creation(to);
+        self.move_recorded(from, to, flags)?;
         if let Some(violation) = self.judge_moved(new) {
-            let event = DirectoryEvent::Moved { from: new, to: old, node: &node };
-            self.recorder.change_directory(event, || rename(to, from, RenameFlags::NOREPLACE))?;
-            self.after_move();
-            self.recorder.after_creation(from);
+            self.move_recorded(to, from, RenameFlags::NOREPLACE)?;
             self.deny(&violation);
             return Err(Errno::ACCESS);
         }
         Ok(Reply::Value(0))
     }
 
+    /// Exchanges two entries. With a directory it is recorded as three moves, because a move leads to a path where nothing is.
     fn exchange(
+        &mut self,
+        (from, kind): (&DirectoryEntry, FileType),
+        (to, replaced): (&DirectoryEntry, FileType),
+    ) -> Result<Reply, Errno> {
+        if from.path() == to.path() {
+            return Ok(Reply::Value(0));
+        }
+        if from.path().starts_with(to.path()) || to.path().starts_with(from.path()) {
+            return Err(Errno::INVAL);
+        }
+        self.check_exchanged(from, kind)?;
+        self.check_exchanged(to, replaced)?;
+        self.before_change(from)?;
+        self.before_change(to)?;
+        let has_directory = [kind, replaced].contains(&FileType::Directory);
+        if !has_directory || from.dir.area != WriteArea::Workspace {
+            self.paths.clear();
+            rename(from, to, RenameFlags::EXCHANGE)?;
+            self.recorder.after_creation(from);
+            self.recorder.after_creation(to);
+            return Ok(Reply::Value(0));
+        }
+        let name = temp_name().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let temp = from.sibling(&name);
+        let steps = [(from, &temp), (to, from), (&temp, to)];
+        for (number, (old, new)) in steps.iter().enumerate() {
+            if let Err(error) = self.move_recorded(old, new, RenameFlags::empty()) {
+                self.move_back(&steps[..number])?;
+                return Err(error);
+            }
+        }
+        let violation = self.judge_moved(from.path()).or_else(|| self.judge_moved(to.path()));
+        if let Some(violation) = violation {
+            self.move_back(&steps)?;
+            self.deny(&violation);
+            return Err(Errno::ACCESS);
+        }
+        Ok(Reply::Value(0))
+    }
+
+    fn move_back(&mut self, steps: &[(&DirectoryEntry, &DirectoryEntry)]) -> Result<(), Errno> {
+        steps.iter().rev().try_for_each(|(old, new)| self.move_recorded(new, old, RenameFlags::empty()))
+    }
+
+    /// Refuses to exchange an entry whose place matters.
+    fn check_exchanged(&mut self, entry: &DirectoryEntry, kind: FileType) -> Result<(), Errno> {
+        if kind == FileType::Directory {
+            return self.check_moves_no_settings(entry);
+        }
+        self.check_no_git_config("move", entry)?;
+        if self.is_secret(entry) { Err(self.refuse_read(entry.path())) } else { Ok(()) }
+    }
+
+    /// Moves an entry to a path where nothing is, without letting other commands act meanwhile.
+    fn move_recorded(
         &mut self,
         from: &DirectoryEntry,
         to: &DirectoryEntry,
-        with_directory: bool,
-    ) -> Result<Reply, Errno> {
-        if with_directory {
-            // Programs fall back to several renames.
-            return Err(Errno::INVAL);
+        flags: RenameFlags,
+    ) -> Result<(), Errno> {
+        self.recorder.before_change(to)?;
+        let stat = from.stat()?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            let node = Node::Dir { mode: stat.st_mode & 0o7777 };
+            let event = DirectoryEvent::Moved { from: from.path(), to: to.path(), node: &node };
+            self.recorder.change_directory(event, || rename(from, to, flags))?;
+        } else {
+            rename(from, to, flags)?;
         }
-        self.check_no_git_config("move", from)?;
-        self.check_no_git_config("move", to)?;
-        for entry in [from, to] {
-            if self.policy.is_secret(entry.path()) {
-                return Err(self.refuse_read(entry.path()));
-            }
-        }
-        self.before_change(from)?;
-        self.before_change(to)?;
-        self.paths.clear();
-        rename(from, to, RenameFlags::EXCHANGE)?;
-        self.recorder.after_creation(from);
+        self.after_move();
         self.recorder.after_creation(to);
-        Ok(Reply::Value(0))
+        Ok(())
     }
 }
 
