@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
+use haft_policy::build_files;
 use haft_tool::{
     CallEnd, Change, Denial, DirectoryEvent, ErrorKind, FileContent, FileNode, Intent, Node, Receipt,
     ReceiptState, Record, Reversible, StagedStep, ToolError, Value, lock, now_ms,
@@ -80,6 +81,7 @@ impl CallRecord {
         state.closed = true;
         let RecordState { receipt, made, losses, witnessed, spool, .. } = &mut *state;
         receipt.changes = std::mem::take(made);
+        receipt.runs_on_build = build_files(&receipt.changes, &receipt.workspace);
         if *witnessed {
             receipt.reversible = Reversible::Yes;
         }

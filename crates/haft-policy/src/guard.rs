@@ -7,10 +7,13 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use haft_tool::{Scope, lies_in};
+use haft_tool::{Change, Node, Scope, lies_in};
 
 use crate::guard_table::{NAME_RULES, NameRule, RunsWhen};
 use crate::wildcard::wildcard;
+
+/// More files that run on build are not listed.
+const MAX_BUILD_FILES: usize = 100;
 
 /// Why a name is guarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +64,17 @@ pub fn settings_rule(path: &Path) -> Option<&'static NameRule> {
 /// The row of the table that `path` matches, if it is run when the project is built or run.
 pub fn build_rule(path: &Path) -> Option<&'static NameRule> {
     find_rule(&LowerNames::of(path).names(), RunsWhen::Built)
+}
+
+/// The files among `changes` that are run when the project is built or run, as paths in the workspace where they are in it.
+pub fn build_files(changes: &[Change], workspace: &Path) -> Vec<String> {
+    let is_file = |node: &Node| matches!(node, Node::File(_) | Node::Link { .. });
+    let changed = changes.iter().filter(|change| is_file(&change.before) || is_file(&change.after));
+    let run = changed.filter(|change| build_rule(&change.path).is_some()).take(MAX_BUILD_FILES);
+    let name = |change: &Change| {
+        change.path.strip_prefix(workspace).unwrap_or(&change.path).to_string_lossy().into_owned()
+    };
+    run.map(name).collect()
 }
 
 /// Whether a link or another directory at `path` would bring guarded names with it: `.claude`, `.config`.

@@ -24,7 +24,7 @@ mod wildcard;
 pub use access::{PathGlobs, read_refusal, write_refusal};
 pub use address::{not_public, not_public_host};
 pub use decide::{Decided, Policy, Request, decide};
-pub use guard::{Guard, build_rule, guard_in, guarded, holds_settings, settings_rule};
+pub use guard::{Guard, build_files, build_rule, guard_in, guarded, holds_settings, settings_rule};
 pub use guard_table::{NAME_RULES, NameRule, RunsWhen};
 pub use mode::Mode;
 pub use preset::Preset;

@@ -73,7 +73,9 @@ pub use scope::{Network, Reach, Reads, Sandbox, Scope, lies_in};
 pub use secret::Secret;
 pub use task::{TaskClass, TaskInfo, TaskRead, TaskState, Tasks};
 pub use tool::{AnyTool, Definition, Perform, Planned, Tool};
-pub use world::{Capture, Denial, Exit, Finished, Planning, Processes, RunRequest, World};
+pub use world::{
+    Capture, Denial, Exit, Finished, Planning, Processes, RunRequest, World, runs_on_build_line,
+};
 
 /// What the types of inputs and results derive.
 pub use schemars::JsonSchema;

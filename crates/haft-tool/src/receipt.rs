@@ -122,6 +122,9 @@ pub struct Receipt {
     /// What the scope refused to its commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denials: Vec<Denial>,
+    /// Files that it changed and that programs run when the project is built or run, as paths in the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs_on_build: Vec<String>,
     /// Values for the later calls of its session.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub notes: Map<String, Value>,

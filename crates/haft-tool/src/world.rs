@@ -10,6 +10,9 @@ use serde_json::Value;
 
 use crate::{Cancel, Files, Host, Http, NoHost, NoHttp, Progress, Tasks, Text, ToolError};
 
+/// How many files a note names.
+const MAX_NAMED_FILES: usize = 5;
+
 /// Whether a path is absolute and lexically normal.
 fn is_normal(path: &str) -> bool {
     let below = path.strip_prefix('/').filter(|below| !below.is_empty());
@@ -178,6 +181,8 @@ pub struct Finished {
     pub denials: Vec<Denial>,
     /// Why Haft ended it early: it exceeded a limit of memory, processes or disk.
     pub exhausted: Option<String>,
+    /// Files that it changed and that programs run when the project is built or run, as paths in the workspace.
+    pub runs_on_build: Vec<String>,
 }
 
 impl Finished {
@@ -187,6 +192,7 @@ impl Finished {
         if self.denials.len() > max_denials {
             lines.push(format!("Refused: {} more", self.denials.len() - max_denials));
         }
+        lines.extend(runs_on_build_line(&self.runs_on_build));
         lines.extend(self.exhausted.iter().map(|why| format!("Ended, with all that it had started: {why}")));
         if self.left_behind > 0 {
             let processes = if self.left_behind == 1 { "process" } else { "processes" };
@@ -194,6 +200,16 @@ impl Finished {
         }
         lines
     }
+}
+
+/// What people are told of changed files that programs run when the project is built or run.
+pub fn runs_on_build_line(paths: &[String]) -> Option<String> {
+    let named = &paths[..paths.len().min(MAX_NAMED_FILES)];
+    let more = match paths.len().saturating_sub(MAX_NAMED_FILES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!named.is_empty()).then(|| format!("Changes what runs on build: {}{more}", named.join(", ")))
 }
 
 /// An operation of a command that the scope denied.

@@ -56,6 +56,9 @@ fn line(summary: &ReceiptSummary, with_place: bool) -> String {
     if *change_count > 0 {
         let _ = write!(line, "  {}", styled(FAINT, &format!("{change_count} changed")));
     }
+    if !receipt.runs_on_build.is_empty() {
+        let _ = write!(line, "  {}", styled(NOTE, "changes what runs on build"));
+    }
     if let Some(by) = undone_by {
         let _ = write!(line, "  {}", styled(NOTE, &format!("undone by {by}")));
     }

@@ -127,6 +127,7 @@ impl Tool for SandboxTool {
             "exit": exit,
             "durationMs": u64::try_from(done.elapsed.as_millis()).unwrap_or(u64::MAX),
             "denials": done.denials,
+            "runsOnBuild": done.runs_on_build,
             "facts": facts,
         }));
         Ok(match done.exit {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use haft_files::{hash, read_named};
 use haft_ledger::Ledger;
-use haft_tool::{ErrorKind, FileNode, Node, Receipt, ToolError, clip_chars, json};
+use haft_tool::{ErrorKind, FileNode, Node, Receipt, ToolError, clip_chars, json, runs_on_build_line};
 
 use super::diff::{ChangeKind, FileDiff, diff, line, summary};
 use super::exit::CliExit;
@@ -145,6 +145,9 @@ fn head(receipt: &Receipt, undone: Option<i64>) -> String {
     }
     if receipt.denials.len() > MAX_DENIAL_LINES {
         row("refused", &format!("{} more; see --json", receipt.denials.len() - MAX_DENIAL_LINES));
+    }
+    if let Some(line) = runs_on_build_line(&receipt.runs_on_build) {
+        row("build", &line);
     }
     if !receipt.undoes.is_empty() {
         row("undoes", &receipt.undoes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));

@@ -30,7 +30,10 @@ fn docs_list_every_name_that_makes_programs_run() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sandbox.md");
     let old = std::fs::read_to_string(&path).unwrap();
     let mut new = old.clone();
-    for (header, when) in [("| runs when a folder is opened or entered | by |", RunsWhen::Opened)] {
+    for (header, when) in [
+        ("| runs when a folder is opened or entered | by |", RunsWhen::Opened),
+        ("| runs when the project is built or run | by |", RunsWhen::Built),
+    ] {
         let start = new.find(header).unwrap_or_else(|| panic!("no table {header}"));
         let start = start + header.len() + "\n|---|---|\n".len();
         let end = start + new[start..].find("\n\n").unwrap_or(0) + 1;

@@ -187,6 +187,7 @@ impl LocalProcesses {
         };
         if let Some(observed) = observed {
             finished.denials = observed.denials;
+            finished.runs_on_build = observed.runs_on_build;
             if observed.limit_exceeded.is_some() && finished.exit == Exit::Cancelled {
                 finished.exit = Exit::Signal(libc::SIGKILL);
             }
@@ -227,7 +228,16 @@ fn is_foreground() -> bool {
 }
 
 fn finished(exit: Exit, stdout: Capture, stderr: Capture, elapsed: Duration, left_behind: u32) -> Finished {
-    Finished { exit, stdout, stderr, elapsed, left_behind, denials: Vec::new(), exhausted: None }
+    Finished {
+        exit,
+        stdout,
+        stderr,
+        elapsed,
+        left_behind,
+        denials: Vec::new(),
+        exhausted: None,
+        runs_on_build: Vec::new(),
+    }
 }
 
 fn not_ended(end: &TreeEnd, stdout: Capture, stderr: Capture) -> ToolError {

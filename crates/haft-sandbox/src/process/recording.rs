@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haft_policy::build_files;
 use haft_tool::{Denial, Record, Scope, ToolError, lock};
 
 use super::drain::Waker;
@@ -28,6 +29,8 @@ pub(super) struct Observed {
     pub(super) denials: Vec<Denial>,
     /// Why Haft ended the command, if it used too many resources.
     pub(super) limit_exceeded: Option<String>,
+    /// Changed files that programs run when the project is built or run, as paths in the workspace.
+    pub(super) runs_on_build: Vec<String>,
 }
 
 /// The recording of a running command.
@@ -67,11 +70,13 @@ impl Recording {
         #[cfg(target_os = "linux")]
         if let Some(witness) = self.witness {
             let seen = witness.finish()?;
+            let runs_on_build = build_files(&seen.changes, &scope.workspace);
             report(&*record, seen.changes, seen.losses);
-            observed = Observed { denials: seen.denials, limit_exceeded: seen.limit_exceeded };
+            observed = Observed { denials: seen.denials, limit_exceeded: seen.limit_exceeded, runs_on_build };
         }
         if let Some(snapshot) = snapshot {
             let difference = snapshot.compare(&scope, &*record)?;
+            observed.runs_on_build = build_files(&difference.changes, &scope.workspace);
             report(&*record, difference.changes, difference.losses);
             observed.denials.extend(difference.denials);
         }

@@ -34,6 +34,7 @@ impl ScriptedProcesses {
             left_behind: 0,
             denials: Vec::new(),
             exhausted: None,
+            runs_on_build: Vec::new(),
         });
     }
 

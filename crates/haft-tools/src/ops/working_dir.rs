@@ -78,6 +78,7 @@ mod tests {
             left_behind: 0,
             denials: Vec::new(),
             exhausted: None,
+            runs_on_build: Vec::new(),
         };
         (take_report(&mut done), done.stdout.into_text().head)
     }

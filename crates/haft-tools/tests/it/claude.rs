@@ -89,6 +89,7 @@ fn ends_in(cwd: &str) -> Finished {
         left_behind: 0,
         denials: Vec::new(),
         exhausted: None,
+        runs_on_build: Vec::new(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Findings of attacks on Haft, by number. Each test shows that the class of the finding is closed.
 
 #[cfg(target_os = "linux")]
+mod build_marks;
+#[cfg(target_os = "linux")]
 mod guards;
 mod policy;
 #[cfg(target_os = "linux")]

@@ -123,6 +123,7 @@ fn run(world: &dyn World, command: &str, timeout_ms: u64) -> Result<Output, Tool
         "durationMs": shell::milliseconds(done.elapsed),
         "leftBehind": done.left_behind,
         "denials": done.denials,
+        "runsOnBuild": done.runs_on_build,
         "exhausted": done.exhausted,
     });
     let text = shell::run_text(&mut done, ending.as_deref(), reset.as_slice());

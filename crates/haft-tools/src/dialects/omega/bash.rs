@@ -82,6 +82,7 @@ mod tests {
             left_behind: 0,
             denials: Vec::new(),
             exhausted: None,
+            runs_on_build: Vec::new(),
         });
         (output.as_text(), output.error_kind)
     }
