@@ -8,14 +8,15 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use haft_tool::{FileContent, FileNode, Hash, Node, ToolError};
+use haft_tool::{DirNode, FileContent, FileNode, Hash, Node, ToolError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::{not_a_file, os_error, protected};
 use crate::open::{READ_FLAGS, require_regular};
 use crate::resolve::{ResolvedPath, open_exact};
-use crate::{LocalFiles, stat};
+use crate::restore_entry::DIR_FLAGS;
+use crate::{LocalFiles, os, stat};
 
 /// Larger files are not changed by tools that hold the content in memory.
 const MAX_UPDATE_BYTES: u64 = 1 << 30;
@@ -144,10 +145,19 @@ fn capture_with(dir: impl AsFd, name: &OsStr, unreadable: Unreadable) -> std::io
                 Err(error) => Err(error.into()),
             };
         }
-        FileType::Directory => Node::Dir { mode: stat::permissions(&stat) },
+        FileType::Directory => Node::Dir(DirNode {
+            mode: stat::permissions(&stat),
+            owner: foreign_owner(&stat),
+            // Empty if the directory cannot be read.
+            xattrs: rustix::fs::openat(dir, name, DIR_FLAGS, Mode::empty()).map(xattrs).unwrap_or_default(),
+        }),
         FileType::Symlink => {
             let target = rustix::fs::readlinkat(dir, name, Vec::new())?;
-            Node::Link { target: PathBuf::from(OsString::from_vec(target.into_bytes())) }
+            let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+            Node::Link { target, owner: foreign_owner(&stat) }
+        }
+        FileType::Fifo if os::HAS_FIFOS => {
+            Node::Fifo { mode: stat::permissions(&stat), owner: foreign_owner(&stat) }
         }
         _ => Node::Special,
     };
@@ -163,6 +173,7 @@ fn unread(stat: Stat) -> Captured {
         owner: foreign_owner(&stat),
         xattrs: Vec::new(),
         linked: (stat::link_count(&stat) > 1).then(|| stat::file_id(&stat)),
+        modified: Some(stat::modified(&stat)),
     };
     Captured { node: Node::File(node), stat: Some(stat), content: CapturedContent::None }
 }
@@ -190,6 +201,7 @@ pub(crate) fn file_node(hash: Hash, size: u64, stat: &Stat, file: &File) -> File
         owner: foreign_owner(stat),
         xattrs: xattrs(file),
         linked: (stat::link_count(stat) > 1).then(|| stat::file_id(stat)),
+        modified: Some(stat::modified(stat)),
     }
 }
 
@@ -248,7 +260,7 @@ fn open_entry(dir: impl AsFd, name: &OsStr, unreadable: Unreadable) -> Result<(F
 }
 
 /// Owner and group, if they are not those of this process.
-pub fn foreign_owner(stat: &Stat) -> Option<(u32, u32)> {
+pub(crate) fn foreign_owner(stat: &Stat) -> Option<(u32, u32)> {
     // Cached because every captured file needs it.
     static OWN: OnceLock<(u32, u32)> = OnceLock::new();
     let (uid, gid) =
@@ -257,7 +269,7 @@ pub fn foreign_owner(stat: &Stat) -> Option<(u32, u32)> {
 }
 
 /// The extended attributes that can be read, sorted by name.
-pub fn xattrs(file: impl AsFd) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn xattrs(file: impl AsFd) -> Vec<(String, Vec<u8>)> {
     let list = |capacity: usize| {
         let mut names = vec![0; capacity];
         let used = rustix::fs::flistxattr(&file, names.as_mut_slice())?;

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
-use haft_tool::{FileNode, Hash};
+use haft_tool::{DirNode, FileNode, FileTime, Hash};
 use rustix::fs::{
     AtFlags, Gid, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
 };
@@ -52,8 +52,29 @@ pub(crate) fn create_file(dir: &OwnedFd, name: &OsStr, bits: u32) -> Result<File
     rustix::fs::openat(dir, name, flags, mode(bits)).map(File::from)
 }
 
-/// Sets mode, owner and attributes of a file as far as this process may.
-pub(crate) fn set_metadata(file: impl AsFd, node: &FileNode) -> io::Result<()> {
+/// Mode, owner and attributes of a file or a directory.
+#[derive(Clone, Copy)]
+pub(crate) struct NodeMetadata<'a> {
+    mode: u32,
+    owner: Option<(u32, u32)>,
+    xattrs: &'a [(String, Vec<u8>)],
+}
+
+impl<'a> From<&'a FileNode> for NodeMetadata<'a> {
+    fn from(node: &'a FileNode) -> Self {
+        Self { mode: node.mode, owner: node.owner, xattrs: &node.xattrs }
+    }
+}
+
+impl<'a> From<&'a DirNode> for NodeMetadata<'a> {
+    fn from(node: &'a DirNode) -> Self {
+        Self { mode: node.mode, owner: node.owner, xattrs: &node.xattrs }
+    }
+}
+
+/// Sets mode, owner and attributes as far as this process may.
+pub(crate) fn set_metadata<'a>(file: impl AsFd, node: impl Into<NodeMetadata<'a>>) -> io::Result<()> {
+    let node = node.into();
     let own = || (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let (uid, gid) = node.owner.unwrap_or_else(own);
     let stat = rustix::fs::fstat(&file)?;
@@ -72,7 +93,7 @@ pub(crate) fn set_metadata(file: impl AsFd, node: &FileNode) -> io::Result<()> {
             let _ = rustix::fs::fremovexattr(&file, name.as_str());
         }
     }
-    for (name, value) in &node.xattrs {
+    for (name, value) in node.xattrs {
         let _ = rustix::fs::fsetxattr(&file, name.as_str(), value, XattrFlags::empty());
     }
     // After the owner, because changing that clears setuid.
@@ -80,11 +101,16 @@ pub(crate) fn set_metadata(file: impl AsFd, node: &FileNode) -> io::Result<()> {
     Ok(())
 }
 
-/// Sets the time of the last modification, in seconds and nanoseconds.
-pub(crate) fn set_modified(file: impl AsFd, (seconds, nanoseconds): (i64, u32)) -> io::Result<()> {
+/// Sets the time of the last modification of an entry.
+pub(crate) fn set_modified(
+    dir: impl AsFd,
+    name: &OsStr,
+    (seconds, nanoseconds): FileTime,
+) -> Result<(), Errno> {
     let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
     let last_modification = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() };
-    Ok(rustix::fs::futimens(file, &Timestamps { last_access, last_modification })?)
+    let times = Timestamps { last_access, last_modification };
+    rustix::fs::utimensat(dir, name, &times, AtFlags::SYMLINK_NOFOLLOW)
 }
 
 /// Copies the regular file `name` of a directory to the new name `copy` beside it, with mode, owner, attributes and times.
@@ -98,7 +124,7 @@ pub fn copy_beside(dir: &OwnedFd, name: &OsStr, copy: &OsStr) -> io::Result<()> 
     let mut fill = || {
         io::copy(&mut from, &mut to)?;
         set_metadata(&to, &file_node(Hash::new(), size(&stat), &stat, &from))?;
-        set_modified(&to, modified(&stat))
+        Ok(set_modified(dir, copy, modified(&stat))?)
     };
     fill().inspect_err(|_| {
         let _ = rustix::fs::unlinkat(dir, copy, AtFlags::empty());

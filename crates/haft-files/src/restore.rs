@@ -12,7 +12,7 @@ use crate::error::conflict;
 use crate::hard_links::{HardLinks, id_of};
 use crate::node::{Captured, CapturedContent, capture};
 use crate::resolve::ResolvedPath;
-use crate::restore_entry::{EntryRestore, set_directory_mode};
+use crate::restore_entry::{EntryRestore, set_directory};
 use crate::restore_stage::StageSet;
 use crate::stat::file_id;
 use crate::{LocalFiles, os};
@@ -89,7 +89,7 @@ impl LocalFiles {
                 }
             }
             if matches!(step, RestoreStep::Set { to: Node::Special, .. }) {
-                let why = "a device, socket or FIFO was there, which cannot be recreated";
+                let why = "a device or socket was there, which cannot be recreated";
                 return Err(conflict(step.path(), why));
             }
             let slot = match step {
@@ -203,8 +203,10 @@ impl RestoreRun<'_> {
         }
         // The first steps have changed the modes of directories already.
         let is_same = match (&seen.node, before) {
-            (Node::Dir { mode: now }, Node::Dir { mode }) => {
-                *now == *mode || *now == mode | OWNER_WRITE_SEARCH || seen.node == *after
+            (Node::Dir(now), Node::Dir(then)) => {
+                now.mode == then.mode
+                    || now.mode == then.mode | OWNER_WRITE_SEARCH
+                    || seen.node.same_as(after)
             }
             (now, before) => now.same_as(before),
         };
@@ -223,9 +225,8 @@ impl RestoreRun<'_> {
         steps: &[StagedStep],
     ) -> Result<(), ToolError> {
         let [StagedStep { step, slot }, ..] = steps else { return Ok(()) };
-        if let RestoreStep::Set { path, expect: Node::Dir { mode: old }, to: Node::Dir { mode: new } } = step
-        {
-            return set_directory_mode(found, path, *old, *new);
+        if let RestoreStep::Set { path, expect: Node::Dir(old), to: Node::Dir(new) } = step {
+            return set_directory(found, path, old, new);
         }
         let slot = stages.entry(slot).ok_or_else(|| ToolError::internal("the restore has no stage"))?;
         let entry = EntryRestore { found, path: step.path(), slot };
@@ -261,6 +262,8 @@ impl RestoreRun<'_> {
         rest: &[StagedStep],
     ) -> Result<(), ToolError> {
         let seen = self.seen.get(entry.path).copied().filter(|_| *expect != Node::Absent);
+        let hash = |node: &Node| node.as_file().map(|file| file.hash.clone()).filter(|hash| !hash.is_empty());
+        let has_bytes = hash(expect).is_some() && hash(expect) == hash(to);
         if *to == Node::Absent {
             return entry.move_out(seen.as_ref());
         }
@@ -269,12 +272,18 @@ impl RestoreRun<'_> {
         {
             // The file that was there before the call; it has or had other names, which must show the same content.
             if self.rewritten.insert(file) {
-                let mut content = (self.content)(node)?;
-                entry.rewrite(seen.as_ref(), node, &mut *content)?;
+                let mut content = if has_bytes { None } else { Some((self.content)(node)?) };
+                entry.rewrite(seen.as_ref(), node, content.as_mut().map(|content| &mut **content as _))?;
             }
             return Ok(());
         }
         self.prepare(entry, to, rest)?;
+        if let Node::File(node) = to
+            && (has_bytes || *expect == Node::Absent)
+        {
+            // What was only moved or removed is as old as it was, so that nothing is built again.
+            entry.set_modified(node)?;
+        }
         match expect {
             Node::Absent => entry.move_in()?,
             _ => entry.exchange(seen.as_ref())?,

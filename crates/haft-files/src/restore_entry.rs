@@ -6,14 +6,16 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use haft_tool::{FileNode, Node, ToolError};
-use rustix::fs::{AtFlags, Dir, DirEntry, Mode, OFlags, RenameFlags, Stat};
+use haft_tool::{DirNode, FileNode, Node, ToolError};
+use rustix::fs::{AtFlags, Dir, DirEntry, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use crate::error::{changed_meanwhile, conflict};
 use crate::node::capture;
 use crate::os;
-use crate::replace::{PRIVATE_MODE, create_file, is_unsupported, rename_to_free_name, set_metadata};
+use crate::replace::{
+    PRIVATE_MODE, create_file, is_unsupported, rename_to_free_name, set_metadata, set_modified,
+};
 use crate::resolve::ResolvedPath;
 use crate::restore::restore_failed;
 use crate::stat::{file_id, is_directory, mode, permissions, same_version};
@@ -21,6 +23,7 @@ use crate::stat::{file_id, is_directory, mode, permissions, same_version};
 /// Aligned blocks of this many zeros become holes.
 const HOLE_BYTES: u32 = 64 << 10;
 const OWNER_WRITE: u32 = 0o200;
+const OWNER_ALL: u32 = 0o700;
 pub(crate) const DIR_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FILE_FLAGS: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
@@ -126,22 +129,42 @@ impl EntryRestore<'_> {
         Ok(())
     }
 
-    /// Creates a link or a directory in the slot.
+    /// Creates a link, a pipe or a directory in the slot.
     pub(crate) fn create(&self, to: &Node) -> Result<(), ToolError> {
         let Slot { dir, name } = self.slot;
         let created = match to {
-            Node::Link { target } => rustix::fs::symlinkat(target, dir, name),
-            Node::Dir { mode: bits } => rustix::fs::mkdirat(dir, name, Mode::RWXU)
-                .and_then(|()| rustix::fs::openat(dir, name, DIR_FLAGS, Mode::empty()))
-                .and_then(|fd| os::set_mode(fd, mode(*bits))),
+            Node::Link { target, owner } => {
+                rustix::fs::symlinkat(target, dir, name).map(|()| self.set_owner(*owner))
+            }
+            Node::Fifo { mode: bits, owner } => os::make_fifo(dir, name, mode(PRIVATE_MODE))
+                .map(|()| self.set_owner(*owner))
+                .and_then(|()| rustix::fs::chmodat(dir, name, mode(*bits), AtFlags::empty())),
+            Node::Dir(node) => {
+                rustix::fs::mkdirat(dir, name, Mode::RWXU).map_err(|error| self.failed(error))?;
+                let dir = rustix::fs::openat(dir, name, DIR_FLAGS, Mode::empty());
+                let dir = dir.map_err(|error| self.failed(error))?;
+                return set_metadata(dir, node).map_err(|error| restore_failed(self.path, &error));
+            }
             _ => {
-                return Err(conflict(
-                    self.path,
-                    "a device, socket or FIFO was there, which cannot be recreated",
-                ));
+                return Err(conflict(self.path, "a device or socket was there, which cannot be recreated"));
             }
         };
         created.map_err(|error| self.failed(error))
+    }
+
+    /// Sets the owner of what is in the slot, as far as this process may.
+    fn set_owner(&self, owner: Option<(u32, u32)>) {
+        if let Some((uid, gid)) = owner {
+            let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+            let _ = rustix::fs::chownat(self.slot.dir, self.slot.name, uid, gid, AtFlags::SYMLINK_NOFOLLOW);
+        }
+    }
+
+    /// Sets the time of the last modification of the file in the slot.
+    pub(crate) fn set_modified(&self, node: &FileNode) -> Result<(), ToolError> {
+        let Some(modified) = node.modified else { return Ok(()) };
+        let Slot { dir, name } = self.slot;
+        set_modified(dir, name, modified).map_err(|error| self.failed(error))
     }
 
     /// Writes a file with this content into the slot.
@@ -171,7 +194,9 @@ impl EntryRestore<'_> {
         if rustix::fs::linkat(&other.parent, &other.name, dir, name, AtFlags::empty()).is_err() {
             return false;
         }
-        let same = |now: &FileNode| FileNode { linked: node.linked, ..now.clone() } == *node;
+        let same = |now: &FileNode| {
+            FileNode { linked: node.linked, modified: node.modified, ..now.clone() } == *node
+        };
         let is_same = capture(dir, name).is_ok_and(|linked| linked.node.as_file().is_some_and(same));
         if !is_same {
             let _ = rustix::fs::unlinkat(dir, name, AtFlags::empty());
@@ -179,22 +204,31 @@ impl EntryRestore<'_> {
         is_same
     }
 
-    /// Writes the content into the file at the path, which its other names show too. What was there is in the ledger.
+    /// Writes the content into the file at the path, which its other names show too, or sets only its metadata without
+    /// one. What was there is in the ledger.
     pub(crate) fn rewrite(
         &self,
         seen: Option<&Stat>,
         node: &FileNode,
-        content: &mut dyn Read,
+        content: Option<&mut dyn Read>,
     ) -> Result<(), ToolError> {
-        // Prepared first, so that the file is not touched if the stored content is damaged.
-        self.write(node, content, false)?;
+        let has_content = content.is_some();
+        if let Some(content) = content {
+            // Prepared first, so that the file is not touched if the stored content is damaged.
+            self.write(node, content, false)?;
+        }
         let failed = |error: std::io::Error| restore_failed(self.path, &error);
-        let is_same = self.copy_from_slot(seen, node).map_err(failed)?;
+        let is_same = self.copy_from_slot(seen, node, has_content).map_err(failed)?;
         if is_same { Ok(()) } else { Err(changed_meanwhile(self.path)) }
     }
 
     /// Returns whether the file at the path was `seen`.
-    fn copy_from_slot(&self, seen: Option<&Stat>, node: &FileNode) -> std::io::Result<bool> {
+    fn copy_from_slot(
+        &self,
+        seen: Option<&Stat>,
+        node: &FileNode,
+        has_content: bool,
+    ) -> std::io::Result<bool> {
         let ResolvedPath { parent, name, .. } = self.found;
         let open = |dir: &OwnedFd, name: &OsStr, access| {
             rustix::fs::openat(dir, name, FILE_FLAGS | access, Mode::empty())
@@ -215,11 +249,13 @@ impl EntryRestore<'_> {
         if file_id(&rustix::fs::fstat(&file)?) != file_id(&now) {
             return Ok(false);
         }
-        // The slot may not be readable by its final mode.
-        rustix::fs::chmodat(self.slot.dir, self.slot.name, mode(PRIVATE_MODE), AtFlags::empty())?;
-        let mut prepared = File::from(open(self.slot.dir, self.slot.name, OFlags::RDONLY)?);
-        file.set_len(0)?;
-        std::io::copy(&mut prepared, &mut file)?;
+        if has_content {
+            // The slot may not be readable by its final mode.
+            rustix::fs::chmodat(self.slot.dir, self.slot.name, mode(PRIVATE_MODE), AtFlags::empty())?;
+            let mut prepared = File::from(open(self.slot.dir, self.slot.name, OFlags::RDONLY)?);
+            file.set_len(0)?;
+            std::io::copy(&mut prepared, &mut file)?;
+        }
         set_metadata(&file, node)?;
         file.sync_all()?;
         Ok(true)
@@ -242,28 +278,31 @@ fn is_expected(now: &Stat, expected: Option<&Stat>) -> bool {
     expected.map_or(is_directory(now), |seen| same_version(now, seen))
 }
 
-/// Changes the mode of a directory.
-pub(crate) fn set_directory_mode(
+/// Changes mode, owner and attributes of a directory.
+pub(crate) fn set_directory(
     found: &ResolvedPath,
     path: &Path,
-    old: u32,
-    new: u32,
+    old: &DirNode,
+    new: &DirNode,
 ) -> Result<(), ToolError> {
     let failed = |error: Errno| restore_failed(path, &error.into());
-    let dir = match rustix::fs::openat(&found.parent, &found.name, DIR_FLAGS, Mode::empty()) {
+    let open = |flags: OFlags| rustix::fs::openat(&found.parent, &found.name, flags, Mode::empty());
+    let dir = match open(DIR_FLAGS) {
         // Its owner may not list it; the mode can still be set through a handle.
-        Err(Errno::ACCESS) => {
-            let flags = os::DIR_HANDLE_FLAGS | OFlags::NOFOLLOW;
-            rustix::fs::openat(&found.parent, &found.name, flags, Mode::empty())
-        }
+        Err(Errno::ACCESS) => open(os::DIR_HANDLE_FLAGS | OFlags::NOFOLLOW),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Err(changed_meanwhile(path)),
         other => other,
-    }
-    .map_err(failed)?;
-    if permissions(&rustix::fs::fstat(&dir).map_err(failed)?) != old {
+    };
+    let dir = dir.map_err(failed)?;
+    if permissions(&rustix::fs::fstat(&dir).map_err(failed)?) != old.mode {
         return Err(changed_meanwhile(path));
     }
-    os::set_mode(dir, mode(new)).map_err(failed)
+    if (old.owner, &old.xattrs) != (new.owner, &new.xattrs) {
+        os::set_mode(&dir, mode(old.mode | OWNER_ALL)).map_err(failed)?;
+        let dir = open(DIR_FLAGS).map_err(failed)?;
+        return set_metadata(dir, new).map_err(|error| restore_failed(path, &error));
+    }
+    os::set_mode(dir, mode(new.mode)).map_err(failed)
 }
 
 /// Copies into an empty file, with holes for blocks of zeros, and returns the hash of the content.

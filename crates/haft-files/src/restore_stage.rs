@@ -15,7 +15,7 @@ use crate::node::capture;
 use crate::replace::{is_temp_name, temp_name};
 use crate::resolve::{FinalLink, ResolvedPath, open_exact};
 use crate::restore::restore_failed;
-use crate::restore_entry::{DIR_FLAGS, EntryRestore, Slot, set_directory_mode};
+use crate::restore_entry::{DIR_FLAGS, EntryRestore, Slot, set_directory};
 use crate::{LocalFiles, os};
 
 /// One directory of Haft's own.
@@ -187,9 +187,9 @@ impl LocalFiles {
             found => found?,
         };
         let (Some(stage), Some(name)) = (slot.parent(), slot.file_name()) else { return Ok(()) };
-        if let RestoreStep::Set { expect: Node::Dir { mode: old }, to: Node::Dir { mode: new }, .. } = step {
+        if let RestoreStep::Set { expect: Node::Dir(old), to: Node::Dir(new), .. } = step {
             // If the modes do not match, it was not made.
-            let _ = set_directory_mode(&found, step.path(), *new, *old);
+            let _ = set_directory(&found, step.path(), new, old);
             return Ok(());
         }
         let place = self.find_stage(stage, step.path())?;
@@ -231,7 +231,7 @@ impl LocalFiles {
                     && !now.same_as(expect)
                 {
                     let _ = rustix::fs::unlinkat(&dir, name, rustix::fs::AtFlags::empty());
-                    return entry.rewrite(None, node, &mut *content(node)?);
+                    return entry.rewrite(None, node, Some(&mut *content(node)?));
                 }
                 Ok(())
             }

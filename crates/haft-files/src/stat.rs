@@ -6,7 +6,7 @@
     reason = "the fields of Stat have other types on other platforms"
 )]
 
-use haft_tool::FileId;
+use haft_tool::{FileId, FileTime};
 use rustix::fs::{FileType, Mode, RawMode, Stat};
 
 const PERMISSION_BITS: u32 = 0o7777;
@@ -47,8 +47,8 @@ pub(crate) fn modified_ns(stat: &Stat) -> i64 {
     stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }
 
-/// The time of the last modification in seconds and nanoseconds.
-pub(crate) fn modified(stat: &Stat) -> (i64, u32) {
+/// The time of the last modification.
+pub(crate) fn modified(stat: &Stat) -> FileTime {
     (stat.st_mtime, u32::try_from(stat.st_mtime_nsec).unwrap_or(0))
 }
 

@@ -144,6 +144,7 @@ impl LocalFiles {
             owner: None,
             xattrs: Vec::new(),
             linked: None,
+            modified: None,
         };
         if let Some(current) = &current {
             if current.node.hash == after.hash {
@@ -170,6 +171,7 @@ impl LocalFiles {
         let new = write_temp(&replace, &bytes, like).map_err(failed)?;
         after.mode = stat::permissions(&new);
         after.owner = foreign_owner(&new);
+        after.modified = Some(stat::modified(&new));
         match replace
             .install(&new, current.as_ref().map(|current| &current.stat))
             .map_err(|error| failed(error.into()))?
@@ -230,7 +232,7 @@ impl LocalFiles {
             let next = rustix::fs::openat(&parent, name, flags, Mode::empty()).map_err(failed)?;
             if created {
                 let mode = stat::permissions(&rustix::fs::fstat(&next).map_err(failed)?);
-                self.record.changed(Change::new(&path, Node::Absent, Node::Dir { mode }));
+                self.record.changed(Change::new(&path, Node::Absent, Node::directory(mode)));
                 sync_directory(&parent, &path)?;
             }
             parent = next;
@@ -263,7 +265,7 @@ fn missing_directories(target: &ResolvedPath) -> impl Iterator<Item = PathBuf> {
 }
 
 fn new_directory<'a>(path: PathBuf) -> Intent<'a> {
-    let after = Node::Dir { mode: NEW_DIR_MODE & !umask() };
+    let after = Node::directory(NEW_DIR_MODE & !umask());
     Intent { change: Change::new(path, Node::Absent, after), previous: FileContent::None, temp: None }
 }
 

@@ -146,6 +146,7 @@ fn node(bytes: &[u8]) -> Node {
         owner: None,
         xattrs: Vec::new(),
         linked: None,
+        modified: None,
     })
 }
 

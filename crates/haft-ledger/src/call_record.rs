@@ -13,6 +13,7 @@ use haft_tool::{
 use crate::LedgerHandle;
 use crate::receipts::CallTexts;
 use crate::spool::Spool;
+use crate::undo::unrestorable;
 
 /// Further reasons why a call cannot be undone completely are only counted.
 const MAX_LISTED_LOSSES: usize = 20;
@@ -81,6 +82,7 @@ impl CallRecord {
         state.closed = true;
         let RecordState { receipt, made, losses, witnessed, spool, .. } = &mut *state;
         receipt.changes = std::mem::take(made);
+        losses.extend(unrestorable(&receipt.changes));
         receipt.runs_on_build = build_files(&receipt.changes, &receipt.workspace);
         if *witnessed {
             receipt.reversible = Reversible::Yes;

@@ -159,7 +159,7 @@ mod tests {
         };
         let mut receipt = Receipt::new("c", "Write", "/w", 0);
         receipt.session = "s".into();
-        let change = Change::new("/w/d", Node::Absent, Node::Dir { mode: 0o755 });
+        let change = Change::new("/w/d", Node::Absent, Node::directory(0o755));
         ledger.begin(&mut receipt).unwrap();
         assert!(!waited());
         ledger

@@ -17,6 +17,7 @@ use crate::receipts::changes_json;
 use crate::recover_changes::{RecoveredChanges, WorkspaceView, recover_changes};
 use crate::spool::SpoolRecord;
 use crate::spool_reader::SpoolReader;
+use crate::undo::unrestorable;
 use crate::{Ledger, spool, sql};
 
 /// What is known of a call from its spool.
@@ -155,7 +156,7 @@ fn interrupt(
     if let SpooledCall::Command(recovered, commit) = spooled {
         // The command's processes died with Haft, and every change was recorded before it was made.
         receipt.reversible = match recovered.unreadable.as_slice() {
-            [] => Reversible::Yes,
+            [] => unrestorable(&recovered.changes).map_or(Reversible::Yes, |why| Reversible::Partly { why }),
             [first, ..] => Reversible::Partly { why: format!("some paths could not be read: {first}") },
         };
         receipt.changes.extend(recovered.changes);

@@ -65,6 +65,18 @@ fn obstacle(receipt: &Receipt) -> Option<String> {
     }
 }
 
+/// What an undo of these changes cannot recreate.
+pub(crate) fn unrestorable(changes: &[Change]) -> Option<String> {
+    let is_lost = |change: &&Change| change.before == Node::Special && change.moved_to.is_none();
+    let mut lost = changes.iter().filter(is_lost).map(|change| change.path.display());
+    let first = lost.next()?;
+    Some(match lost.count() {
+        0 => format!("{first} was a device or socket, which cannot be recreated"),
+        1 => format!("{first} and 1 more path were devices or sockets, which cannot be recreated"),
+        more => format!("{first} and {more} more paths were devices or sockets, which cannot be recreated"),
+    })
+}
+
 /// The changes of a call to one path.
 struct PathChange<'a> {
     path: &'a Path,
@@ -77,7 +89,7 @@ struct PathChange<'a> {
 impl PathChange<'_> {
     fn allows(&self, found: &Node) -> bool {
         // A pipe or socket that is gone holds nothing that could be lost.
-        let gone = *self.after == Node::Special && *found == Node::Absent;
+        let gone = matches!(self.after, Node::Special | Node::Fifo { .. }) && *found == Node::Absent;
         gone || found.same_as(self.after) || self.possible.iter().any(|state| found.same_as(state))
     }
 }
@@ -296,7 +308,7 @@ impl UndoPlanner<'_> {
             }
         }
         if *change.before == Node::Special {
-            let why = format!("{} was a special file, which cannot be recreated", change.path.display());
+            let why = format!("{} was a device or socket, which cannot be recreated", change.path.display());
             self.blocked.push((receipt.id, why));
             return Ok(());
         }

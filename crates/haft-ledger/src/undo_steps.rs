@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{Change, Node, RestorePlan, RestoreStep, ToolError};
+use haft_tool::{Change, DirNode, Node, RestorePlan, RestoreStep, ToolError};
 
 use crate::virtual_tree::{DirIndex, VirtualDir, VirtualEntry, VirtualTree};
 
@@ -178,7 +178,9 @@ impl<'v> StepPlanner<'v> {
             let VirtualDir { now, node, .. } = &self.tree.dirs[dir];
             let (now, node, is_busy) = (now.clone(), node.clone(), self.busy.contains(&dir));
             let open = |node: &Node| match node {
-                Node::Dir { mode } if is_busy => Node::Dir { mode: mode | OWNER_WRITE_SEARCH },
+                Node::Dir(node) if is_busy => {
+                    Node::Dir(DirNode { mode: node.mode | OWNER_WRITE_SEARCH, ..node.clone() })
+                }
                 node => node.clone(),
             };
             let Some(now) = now else {

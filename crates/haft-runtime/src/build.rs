@@ -23,7 +23,12 @@ use crate::{Builder, Registry, Runtime};
 
 impl Builder {
     /// Builds the runtime. The ledger is opened by the first call, or here to continue an earlier session.
-    pub fn build(self) -> Result<Runtime, ToolError> {
+    pub fn build(mut self) -> Result<Runtime, ToolError> {
+        if self.workspace_reads {
+            for dialect in self.dialect.iter_mut().chain(&mut self.others) {
+                dialect.reads = Reads::Roots;
+            }
+        }
         let given = match &self.workspace {
             Some(path) => path.clone(),
             None => std::env::current_dir()
@@ -71,7 +76,7 @@ impl Builder {
                 env: Arc::new(SessionEnv {
                     planning,
                     roots,
-                    commands: SessionCommands::new(self.commands, &home),
+                    commands: SessionCommands::new(self.commands, &home, self.workspace_reads),
                     #[cfg(feature = "web")]
                     http: Arc::default(),
                 }),
@@ -95,6 +100,13 @@ impl Builder {
         self.dialect.iter().chain(&self.others)
     }
 
+    fn reads(&self) -> Reads {
+        if self.workspace_reads {
+            return Reads::Roots;
+        }
+        self.dialect.as_ref().map_or(Reads::Everywhere, |dialect| dialect.reads.clone())
+    }
+
     /// The scope of every call that needs no grant. Roots that the sandbox adds are opened too.
     fn scope(
         &self,
@@ -106,7 +118,7 @@ impl Builder {
         let own_roots = roots.len();
         let mut scope = self.sandbox.apply(Scope {
             roots: roots.iter().map(|root| root.path.clone()).collect(),
-            reads: self.dialect.as_ref().map_or(Reads::Everywhere, |dialect| dialect.reads.clone()),
+            reads: self.reads(),
             protected: vec![home.to_owned()],
             network: self.network.clone(),
             endpoints: host_entries(&self.endpoints)?,

@@ -32,6 +32,7 @@ pub struct Builder {
     pub(crate) network: Network,
     pub(crate) endpoints: Vec<String>,
     pub(crate) sandbox: Preset,
+    pub(crate) workspace_reads: bool,
     pub(crate) writable: Vec<PathBuf>,
     pub(crate) readable: Vec<String>,
     pub(crate) session: Option<String>,
@@ -176,6 +177,12 @@ impl Builder {
     /// Adds a path that may be written although it is guarded or outside the workspace.
     pub fn allow_write(mut self, path: impl Into<PathBuf>) -> Self {
         self.writable.push(path.into());
+        self
+    }
+
+    /// Lets tools read only the workspace, and commands only the workspace, system directories and toolchains.
+    pub fn workspace_reads(mut self) -> Self {
+        self.workspace_reads = true;
         self
     }
 

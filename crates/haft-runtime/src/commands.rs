@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
-use haft_sandbox::{CallTasks, Environment, LocalProcesses, ServerControl, SessionSandbox, TaskTable};
+use haft_sandbox::{
+    CallTasks, Environment, LocalProcesses, SandboxOptions, ServerControl, SessionSandbox, TaskTable,
+};
 use haft_tool::{Finished, Processes, Record, RunRequest, Sandbox, Tasks, ToolError, lock};
 
 use crate::Builder;
@@ -25,7 +27,7 @@ pub(crate) struct CommandOptions {
     cache: Option<PathBuf>,
     task_bytes: Option<u64>,
     no_tasks: Option<String>,
-    no_namespaces: bool,
+    sandbox: SandboxOptions,
 }
 
 impl Builder {
@@ -41,9 +43,9 @@ impl Builder {
         self
     }
 
-    /// Runs commands without namespaces of their own, where the kernel would grant them.
-    pub fn no_namespaces(mut self) -> Self {
-        self.commands.no_namespaces = true;
+    /// What commands see, use and serve.
+    pub fn sandbox_options(mut self, options: SandboxOptions) -> Self {
+        self.commands.sandbox = options;
         self
     }
 
@@ -76,7 +78,8 @@ pub(crate) struct SessionCommands {
 }
 
 impl SessionCommands {
-    pub(crate) fn new(options: CommandOptions, home: &Path) -> Self {
+    pub(crate) fn new(mut options: CommandOptions, home: &Path, workspace_reads: bool) -> Self {
+        options.sandbox.workspace_reads |= workspace_reads;
         let task_ends = Arc::<TaskEndQueue>::default();
         let task_bytes = options.task_bytes.unwrap_or(DEFAULT_TASK_BYTES);
         let tasks = TaskTable::new(home, task_bytes, task_ends.sender());
@@ -88,7 +91,7 @@ impl SessionCommands {
             sandbox: Arc::new(SessionSandbox::new(
                 options.cache.or_else(cache_from_env),
                 home,
-                !options.no_namespaces,
+                options.sandbox,
             )),
             tasks: Arc::new(tasks),
             task_ends,

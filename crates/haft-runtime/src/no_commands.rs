@@ -18,7 +18,7 @@ pub(crate) struct CommandOptions;
 pub(crate) struct SessionCommands;
 
 impl SessionCommands {
-    pub(crate) fn new(_options: CommandOptions, _home: &Path) -> Self {
+    pub(crate) fn new(_options: CommandOptions, _home: &Path, _workspace_reads: bool) -> Self {
         Self
     }
 

@@ -22,6 +22,7 @@ mod limits;
 mod linux;
 #[cfg(any(target_os = "macos", test))]
 mod macos;
+mod options;
 mod process;
 mod secrets;
 mod server_process;
@@ -38,6 +39,8 @@ use macos as platform;
 
 pub use detached::{DetachedProcess, spawn_detached};
 pub use environment::Environment;
+pub use limits::CommandLimits;
+pub use options::SandboxOptions;
 pub use platform::probe;
 pub use process::LocalProcesses;
 pub use server_process::{ServerControl, ServerExit, ServerProcess, start_server_process};

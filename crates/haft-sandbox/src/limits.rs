@@ -11,37 +11,38 @@ const MAX_OPEN_FILES: u64 = if cfg!(target_os = "macos") { 10_240 } else { 65_53
 /// Assumed if the size of the memory is unknown.
 const DEFAULT_MEMORY_BYTES: u64 = 8 * GIB_BYTES;
 
-/// The resource limits of each process of a command.
+/// Processes and threads of the user; root has no such limit.
+const MAX_USER_PROCESSES: u64 = 16_384;
+
+/// The resource limits of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProcessLimits {
-    /// Bytes of private memory.
-    pub(crate) memory_bytes: u64,
-    /// Bytes of one file.
-    pub(crate) file_bytes: u64,
-    /// Open files.
-    pub(crate) open_files: u64,
-    /// Processes and threads of the user; root has no such limit.
-    pub(crate) processes: u64,
+#[non_exhaustive]
+pub struct CommandLimits {
+    /// Bytes of memory of all its processes; three quarters of the machine's by default.
+    pub memory_bytes: u64,
+    /// Bytes of one file; 32 GiB by default.
+    pub file_bytes: u64,
+    /// Its processes and threads; 2,000 by default.
+    pub processes: usize,
 }
 
-impl Default for ProcessLimits {
+impl Default for CommandLimits {
     fn default() -> Self {
-        let memory_bytes = total_memory() / 4 * 3;
-        Self { memory_bytes, file_bytes: 32 * GIB_BYTES, open_files: MAX_OPEN_FILES, processes: 16_384 }
+        Self { memory_bytes: total_memory() / 4 * 3, file_bytes: 32 * GIB_BYTES, processes: 2_000 }
     }
 }
 
-impl ProcessLimits {
+impl CommandLimits {
     /// Applies the limits to this process and its descendants. No limit is ever raised.
     ///
     /// Does not allocate, lock or panic: it is called between fork and exec.
     pub(crate) fn apply(&self) -> Result<(), Errno> {
         lower(Resource::Core, 0)?;
-        lower(Resource::Nofile, self.open_files)?;
+        lower(Resource::Nofile, MAX_OPEN_FILES)?;
         lower(Resource::Fsize, self.file_bytes)?;
         lower(Resource::Data, self.memory_bytes)?;
         if !rustix::process::getuid().is_root() {
-            lower(Resource::Nproc, self.processes)?;
+            lower(Resource::Nproc, MAX_USER_PROCESSES)?;
         }
         Ok(())
     }

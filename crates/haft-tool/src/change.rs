@@ -10,6 +10,9 @@ pub type Hash = String;
 /// Device and number of a file: the same under all its names.
 pub type FileId = (u64, u64);
 
+/// A time in seconds and nanoseconds since 1970.
+pub type FileTime = (i64, u32);
+
 /// A regular file's state, apart from its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileNode {
@@ -28,6 +31,22 @@ pub struct FileNode {
     /// Which file it is, where it has other names too: they all show the same bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub linked: Option<FileId>,
+    /// When its bytes last changed. It is no change by itself, and restored only with bytes that did not change since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified: Option<FileTime>,
+}
+
+/// A directory's state, apart from its name and its entries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirNode {
+    /// Permission bits.
+    pub mode: u32,
+    /// Owner and group, where they are not the caller's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<(u32, u32)>,
+    /// Extended attributes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub xattrs: Vec<(String, Vec<u8>)>,
 }
 
 /// The state of a path.
@@ -39,21 +58,39 @@ pub enum Node {
     /// A regular file.
     File(FileNode),
     /// A directory; its entries are nodes of their own.
-    Dir {
-        /// Permission bits.
-        mode: u32,
-    },
+    Dir(DirNode),
     /// A symbolic link.
     Link {
         /// Where it points, as written.
         #[serde(with = "crate::path_text")]
         target: PathBuf,
+        /// Owner and group, where they are not the caller's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<(u32, u32)>,
     },
-    /// A device, socket or FIFO: seen, never recreated.
+    /// A named pipe.
+    Fifo {
+        /// Permission bits.
+        mode: u32,
+        /// Owner and group, where they are not the caller's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<(u32, u32)>,
+    },
+    /// A device or socket: seen, never recreated.
     Special,
 }
 
 impl Node {
+    /// A directory of the caller's own, without attributes.
+    pub const fn directory(mode: u32) -> Self {
+        Self::Dir(DirNode { mode, owner: None, xattrs: Vec::new() })
+    }
+
+    /// A symbolic link of the caller's own.
+    pub fn link(target: impl Into<PathBuf>) -> Self {
+        Self::Link { target: target.into(), owner: None }
+    }
+
     /// The file's state, if this is a file.
     pub fn as_file(&self) -> Option<&FileNode> {
         match self {
@@ -71,6 +108,9 @@ impl Node {
     pub fn same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File(a), Self::File(b)) => a.hash == b.hash && a.size == b.size && a.mode == b.mode,
+            (Self::Dir(a), Self::Dir(b)) => a.mode == b.mode,
+            (Self::Link { target: a, .. }, Self::Link { target: b, .. }) => a == b,
+            (Self::Fifo { mode: a, .. }, Self::Fifo { mode: b, .. }) => a == b,
             (a, b) => a == b,
         }
     }
@@ -83,8 +123,12 @@ impl Node {
 
     /// The same, owner and attributes included.
     pub fn fully_same_as(&self, other: &Self) -> bool {
-        let mut files = self.as_file().into_iter().zip(other.as_file());
-        self.same_as(other) && files.all(|(a, b)| a.owner == b.owner && a.xattrs == b.xattrs)
+        match (self, other) {
+            (Self::File(a), Self::File(b)) => {
+                self.same_as(other) && a.owner == b.owner && a.xattrs == b.xattrs
+            }
+            (a, b) => a == b,
+        }
     }
 
     /// One word for people.
@@ -94,6 +138,7 @@ impl Node {
             Self::File(_) => "a file",
             Self::Dir { .. } => "a directory",
             Self::Link { .. } => "a symbolic link",
+            Self::Fifo { .. } => "a named pipe",
             Self::Special => "a special file",
         }
     }

@@ -101,6 +101,7 @@ pub type EditFn<'a> = dyn FnMut(Option<&[u8]>) -> Result<Vec<u8>, ToolError> + '
 /// One step of a restore. Its paths are those that hold when the steps before it have been performed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "nearly all steps are of the large variant")]
 pub enum RestoreStep {
     /// Changes what is at a path.
     Set {

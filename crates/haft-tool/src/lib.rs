@@ -42,7 +42,7 @@ mod world;
 pub use bound::{Bound, Cut, JsonBound, Keep, clip_chars, cut_list, cut_string};
 pub use call::{Arguments, Call};
 pub use cancel::{Cancel, CancelGuard};
-pub use change::{Change, FileId, FileNode, Hash, Node, Reversible};
+pub use change::{Change, DirNode, FileId, FileNode, FileTime, Hash, Node, Reversible};
 pub use close::close_names;
 pub use command_changes::{CommandChanges, CommandView, DirectoryEvent, PathState};
 pub use configuration::{Configuration, Setting};

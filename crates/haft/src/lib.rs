@@ -53,7 +53,7 @@ pub use haft_runtime::{
     Runtime, UndoPreview, UndoTarget, Watch,
 };
 #[cfg(feature = "sandbox")]
-pub use haft_sandbox::Environment;
+pub use haft_sandbox::{CommandLimits, Environment, SandboxOptions};
 pub use haft_tool::{
     Arguments, Call, Change, Decision, Execution, Node, Outcome, Receipt, ReceiptState, Reversible, Verdict,
 };

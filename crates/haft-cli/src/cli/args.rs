@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::config::{ByteSize, ReadScope};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
 use haft_policy::{Mode, Preset};
@@ -137,6 +138,27 @@ pub(super) struct ScopeArgs {
     /// Path that may be written although it is guarded or outside the scope; repeatable.
     #[arg(long, value_name = "PATH")]
     pub(super) allow_write: Vec<PathBuf>,
+    /// Variable that commands get, with a value or from the environment; repeatable.
+    #[arg(long = "env", value_name = "NAME[=VALUE]")]
+    pub(super) variables: Vec<String>,
+    /// TCP port of commands that can be reached from outside, on the loopback interface; repeatable.
+    #[arg(long, value_name = "PORT")]
+    pub(super) serve: Vec<u16>,
+    /// Entry of the home directory that commands see, for example .config/gh; repeatable.
+    #[arg(long, value_name = "ENTRY")]
+    pub(super) show_home: Vec<PathBuf>,
+    /// What may be read: all, or workspace [default: all].
+    #[arg(long, value_name = "SCOPE")]
+    pub(super) read: Option<ReadScope>,
+    /// Memory of a command, for example 4G [default: three quarters of the machine's].
+    #[arg(long, value_name = "SIZE")]
+    pub(super) max_memory: Option<ByteSize>,
+    /// Processes and threads of a command [default: 2000].
+    #[arg(long, value_name = "N")]
+    pub(super) max_processes: Option<usize>,
+    /// Size of a file that a command writes [default: 32G].
+    #[arg(long, value_name = "SIZE")]
+    pub(super) max_file_size: Option<ByteSize>,
     /// Secret that commands and tools may read, as named in the list of secrets, for example .env; repeatable.
     #[arg(long, value_name = "SECRET")]
     pub(super) allow_read: Vec<String>,

@@ -34,7 +34,7 @@ impl ChangeKind {
         match (before, after) {
             (Node::Absent, _) => Self::Created,
             (_, Node::Absent) => Self::Deleted,
-            (Node::Dir { mode: a }, Node::Dir { mode: b }) => Self::Mode(*a, *b),
+            (Node::Dir(a), Node::Dir(b)) if a.mode != b.mode => Self::Mode(a.mode, b.mode),
             (Node::File(a), Node::File(b)) if a.hash == b.hash && a.mode != b.mode => {
                 Self::Mode(a.mode, b.mode)
             }
@@ -113,10 +113,11 @@ pub(super) fn diff(sides: &FileDiff<'_>) -> String {
             let _ = write!(text, " (mode {:o} to {:o})", a.mode, b.mode);
         }
         (Node::Dir { .. }, Node::Absent) | (Node::Absent, Node::Dir { .. }) => text.push_str(" (directory)"),
-        (Node::Dir { mode: a }, Node::Dir { mode: b }) => {
-            let _ = write!(text, " (directory, mode {a:o} to {b:o})");
+        (Node::Dir(a), Node::Dir(b)) if a.mode != b.mode => {
+            let _ = write!(text, " (directory, mode {:o} to {:o})", a.mode, b.mode);
         }
-        (_, Node::Link { target }) => {
+        (Node::Dir(_), Node::Dir(_)) => text.push_str(" (owner or attributes of the directory)"),
+        (_, Node::Link { target, .. }) => {
             let _ = write!(text, " (link to {})", screen::escape(&target.display().to_string()));
         }
         _ => {}

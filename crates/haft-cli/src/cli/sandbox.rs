@@ -28,6 +28,7 @@ pub(super) fn run(args: &args::SandboxArgs) -> CommandResult {
     }
     let setup = Setup::load(&args.workspace)?;
     let builder = setup.scope(&args.scope, setup.builder())?.tool(SandboxTool);
+    name_dropped_variables(&setup, args);
     let builder = builder.allow(SandboxTool::NAME, "named on the command line").asker(terminal::asker());
     // This process ends with the command, and the kernel takes everything down faster than we could.
     let runtime = ManuallyDrop::new(builder.build()?);
@@ -63,6 +64,26 @@ pub(super) fn run(args: &args::SandboxArgs) -> CommandResult {
         _ => {}
     }
     Ok(result.output.error_kind.map_or(CliExit::Done, code))
+}
+
+/// Mentions variables that the command line names and that are set, but not passed to the command.
+fn name_dropped_variables(setup: &Setup, args: &args::SandboxArgs) {
+    let Ok(passed) = setup.environment(&args.scope) else { return };
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut named: Vec<&str> = args.command.iter().flat_map(|text| text.split(|c| !is_word(c))).collect();
+    named.sort_unstable();
+    named.dedup();
+    named.retain(|name| !name.is_empty() && std::env::var_os(name).is_some() && passed.get(name).is_none());
+    if !named.is_empty() {
+        let flags: Vec<String> = named.iter().map(|name| format!("--env {name}")).collect();
+        let verb = if named.len() == 1 { "is" } else { "are" };
+        let text = format!(
+            "{} {verb} set, but not passed to the command; to pass it on: {}",
+            named.join(", "),
+            flags.join(" ")
+        );
+        screen::note(&format!("{}: {text}", styled(NOTE, "note")));
+    }
 }
 
 /// Has another Haft run the command, and leaves both to themselves.

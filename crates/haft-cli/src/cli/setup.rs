@@ -1,5 +1,6 @@
 //! The settings, the host and the flags of every command that makes calls.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,13 +8,16 @@ use crate::servers::{self, ServerEntry};
 use haft_ledger::Ledger;
 use haft_mcp::client::oauth::BrowserOpener;
 use haft_runtime::{Builder, Runtime};
+use haft_sandbox::{Environment, SandboxOptions};
 use haft_tool::ToolError;
 use url::Url;
 
 use super::args::{DialectArgs, RuleArgs, ScopeArgs, ServerArgs, WorkspaceArgs};
 use super::screen::{self, NOTE, styled};
 use super::terminal;
-use crate::config::{self, Config, DialectName, NetworkWords, user_file};
+use crate::config::{
+    self, ByteSize, Config, DialectName, NetworkWords, ReadScope, SandboxSection, user_file,
+};
 use crate::host::CommandLine;
 use haft::selection::ToolSelection;
 
@@ -66,11 +70,18 @@ impl Setup {
         let values = &self.config.values;
         let network = flags.network.clone().map(NetworkWords).or_else(|| values.network.clone());
         let network = network.map(|words| words.network()).transpose()?.unwrap_or_default();
-        let sandbox = flags.sandbox.or(values.sandbox).unwrap_or_default();
-        if values.namespaces == Some(false) {
-            builder = builder.no_namespaces();
+        let section = &values.sandbox;
+        if flags.read.or(section.read) == Some(ReadScope::Workspace) {
+            builder = builder.workspace_reads();
         }
-        Ok(builder.sandbox(sandbox).network(network))
+        let sandbox = flags.sandbox.or(section.preset).unwrap_or_default();
+        let builder = builder.sandbox(sandbox).environment(self.environment(flags)?);
+        Ok(builder.sandbox_options(sandbox_options(flags, section)).network(network))
+    }
+
+    /// The environment of commands.
+    pub(super) fn environment(&self, flags: &ScopeArgs) -> Result<Environment, ToolError> {
+        environment(self.config.values.sandbox.env.iter().chain(&flags.variables))
     }
 
     /// The builder with these rules.
@@ -141,6 +152,45 @@ impl Setup {
         let set = self.config.values.dialect.as_ref().map(DialectName::as_str);
         flags.dialect.as_deref().or(set).unwrap_or(haft_tools::dialects::NAMES[0])
     }
+}
+
+/// What commands see, use and serve.
+fn sandbox_options(flags: &ScopeArgs, section: &SandboxSection) -> SandboxOptions {
+    let mut options = SandboxOptions::default();
+    options.namespaces = section.namespaces.unwrap_or(true);
+    options.home_entries = section.home.iter().chain(&flags.show_home).cloned().collect();
+    options.served_ports = section.serve.iter().chain(&flags.serve).copied().collect();
+    options.served_ports.sort_unstable();
+    options.served_ports.dedup();
+    let limits = &mut options.limits;
+    if let Some(ByteSize(bytes)) = flags.max_memory.or(section.memory) {
+        limits.memory_bytes = bytes;
+    }
+    if let Some(ByteSize(bytes)) = flags.max_file_size.or(section.file_size) {
+        limits.file_bytes = bytes;
+    }
+    if let Some(count) = flags.max_processes.or(section.processes) {
+        limits.processes = count;
+    }
+    options
+}
+
+/// The environment of commands, with these variables, each `NAME=VALUE` or the name of one of this process's own.
+fn environment<'a>(variables: impl Iterator<Item = &'a String>) -> Result<Environment, ToolError> {
+    let mut environment = Environment::inherited();
+    for variable in variables {
+        let (name, value) = match variable.split_once('=') {
+            Some((name, value)) => (name, Some(OsString::from(value))),
+            None => (variable.as_str(), std::env::var_os(variable)),
+        };
+        if name.is_empty() || name.contains('\0') {
+            return Err(ToolError::invalid_arguments(format!("--env {variable}: give NAME or NAME=VALUE")));
+        }
+        if let Some(value) = value {
+            environment = environment.with(name, value);
+        }
+    }
+    Ok(environment)
 }
 
 /// Prints the login URL; the user opens it.

@@ -7,6 +7,7 @@ mod edit;
 mod file;
 mod pinned;
 mod places;
+mod sandbox_section;
 mod sections;
 mod servers;
 mod skills;
@@ -21,6 +22,7 @@ use serde_json::Map;
 
 use file::SettingsFile;
 pub(crate) use places::{required_user_file, user_file};
+pub(crate) use sandbox_section::{ByteSize, ReadScope, SandboxSection};
 pub(crate) use sections::{DialectName, NetworkWords, Permissions, Sections};
 pub(crate) use servers::{ConfiguredServer, ConfiguredServers, PROJECT_SERVERS};
 
@@ -33,7 +35,7 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("HAFT_OFFER", "offer"),
     ("HAFT_PERMISSION_MODE", "permission_mode"),
     ("HAFT_SANDBOX", "sandbox"),
-    ("HAFT_NAMESPACES", "namespaces"),
+    ("HAFT_NAMESPACES", "sandbox.namespaces"),
     ("HAFT_NETWORK", "network"),
 ];
 

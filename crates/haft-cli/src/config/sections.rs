@@ -11,6 +11,8 @@ use haft_tool::{Network, ToolError, close_names};
 use haft_tools::{Settings, dialects};
 use serde::{Deserialize, Serialize};
 
+use super::sandbox_section::SandboxSection;
+
 /// All settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -23,11 +25,9 @@ pub(crate) struct Sections {
     /// Which calls ask.
     #[serde(with = "by_name")]
     pub permission_mode: Option<Mode>,
-    /// What may be written.
-    #[serde(with = "by_name")]
-    pub sandbox: Option<Preset>,
-    /// Whether commands get namespaces of their own where the kernel grants them.
-    pub namespaces: Option<bool>,
+    /// What commands may write, see, use and serve.
+    #[serde(with = "SandboxSection")]
+    pub sandbox: SandboxSection,
     /// Network access: `none`, `all`, or a list of domains.
     pub network: Option<NetworkWords>,
     /// Rules for calls.
@@ -52,12 +52,11 @@ pub(crate) struct Permissions {
 
 impl Sections {
     /// The default values of settings that have one.
-    pub(super) fn defaults() -> [(&'static str, String); 5] {
+    pub(super) fn defaults() -> [(&'static str, String); 4] {
         [
             ("dialect", dialects::NAMES[0].to_owned()),
             ("permission_mode", Mode::default().to_string()),
             ("sandbox", Preset::default().to_string()),
-            ("namespaces", "true".to_owned()),
             ("network", "none".to_owned()),
         ]
     }
@@ -68,9 +67,10 @@ impl Sections {
             "dialect" => self.dialect = Some(text.parse()?),
             "offer" => self.offer = Some(words(text)),
             "permission_mode" => self.permission_mode = Some(text.parse()?),
-            "sandbox" => self.sandbox = Some(text.parse()?),
-            "namespaces" => {
-                self.namespaces = Some(text.parse().map_err(|_| format!("{text:?} is not true or false"))?);
+            "sandbox" => self.sandbox.preset = Some(text.parse()?),
+            "sandbox.namespaces" => {
+                self.sandbox.namespaces =
+                    Some(text.parse().map_err(|_| format!("{text:?} is not true or false"))?);
             }
             "network" => self.network = Some(NetworkWords(words(text))),
             other => return Err(format!("{other} cannot be set by a variable")),
@@ -164,7 +164,7 @@ impl NetworkWords {
 }
 
 /// Serializes a value by its name on the command line.
-mod by_name {
+pub(super) mod by_name {
     use std::fmt::Display;
     use std::str::FromStr;
 
@@ -172,14 +172,17 @@ mod by_name {
     use serde::{Deserialize, Deserializer, Serializer};
 
     #[expect(clippy::ref_option, reason = "the signature serde asks for")]
-    pub(super) fn serialize<T: Display, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error> {
+    pub(in super::super) fn serialize<T: Display, S: Serializer>(
+        value: &Option<T>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         match value {
             Some(value) => to.collect_str(value),
             None => to.serialize_none(),
         }
     }
 
-    pub(super) fn deserialize<'de, T, D>(from: D) -> Result<Option<T>, D::Error>
+    pub(in super::super) fn deserialize<'de, T, D>(from: D) -> Result<Option<T>, D::Error>
     where
         T: FromStr<Err: Display>,
         D: Deserializer<'de>,

@@ -34,6 +34,8 @@ mod omega;
 mod pdf_notebook;
 mod redteam;
 mod ripgrep_agreement;
+#[cfg(target_os = "linux")]
+mod sandbox_options;
 mod schemas;
 mod seed_003;
 mod statements;

@@ -1,6 +1,6 @@
 //! Linux: `O_PATH` handles, openat2, getdents, syncfs and /proc.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,9 @@ pub(crate) const METADATA_FLAGS: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 pub(crate) const DIR_HANDLE_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// Whether [`sync_filesystem`] makes all files of a file system durable.
 pub(crate) const HAS_FILESYSTEM_SYNC: bool = true;
+
+/// Whether [`make_fifo`] works.
+pub(crate) const HAS_FIFOS: bool = true;
 
 /// The buffer of [`for_each_entry`].
 pub(crate) type EntryBuffer = Vec<MaybeUninit<u8>>;
@@ -71,6 +74,11 @@ pub(crate) fn set_mode(fd: impl AsFd, mode: Mode) -> Result<(), Errno> {
         Err(Errno::BADF) => rustix::fs::chmod(fd_link(fd), mode),
         other => other,
     }
+}
+
+/// Creates a named pipe.
+pub(crate) fn make_fifo(dir: impl AsFd, name: &OsStr, mode: Mode) -> Result<(), Errno> {
+    rustix::fs::mknodat(dir, name, FileType::Fifo, mode, 0)
 }
 
 /// Makes everything on the file system of `fd` durable.

@@ -1,6 +1,6 @@
 //! macOS: no O_PATH and no openat2, so every path is resolved component by component with O_NOFOLLOW.
 
-use std::ffi::{CStr, OsString};
+use std::ffi::{CStr, OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,9 @@ pub(crate) const METADATA_FLAGS: OFlags =
 pub(crate) const DIR_HANDLE_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// Whether [`sync_filesystem`] makes all files of a file system durable.
 pub(crate) const HAS_FILESYSTEM_SYNC: bool = false;
+
+/// Whether [`make_fifo`] works.
+pub(crate) const HAS_FIFOS: bool = false;
 
 /// The buffer of [`for_each_entry`].
 pub(crate) type EntryBuffer = ();
@@ -53,6 +56,11 @@ pub(crate) fn is_on_procfs(_fd: impl AsFd) -> bool {
 /// Sets the mode of the open file.
 pub(crate) fn set_mode(fd: impl AsFd, mode: Mode) -> Result<(), Errno> {
     rustix::fs::fchmod(fd, mode)
+}
+
+/// Named pipes count as special files here, which are not recreated.
+pub(crate) fn make_fifo(_dir: impl AsFd, _name: &OsStr, _mode: Mode) -> Result<(), Errno> {
+    Err(Errno::NOTSUP)
 }
 
 /// Syncs only `fd`: see [`HAS_FILESYSTEM_SYNC`].

@@ -25,7 +25,7 @@ fn assert_refused(fixture: &Fixture, path: &Path) {
     refused("update", kind(write(&files, path, b"new")));
     refused("update below", kind(write(&files, &path.join("new"), b"new")));
     refused("observe below", kind(files.observe(&path.join("file"))));
-    let restore = Restore { path: &path.join("file"), expect: &Node::Absent, to: &Node::Dir { mode: 0o755 } };
+    let restore = Restore { path: &path.join("file"), expect: &Node::Absent, to: &Node::directory(0o755) };
     refused("restore below", kind(restore_one(&files, &restore)));
     let walk = WalkRequest { root: path.to_owned(), ..WalkRequest::default() };
     let walked = files.walk(&walk, &mut || Box::new(|file| panic!("walked to {}", file.path().display())));
@@ -125,7 +125,7 @@ fn links_inside_are_followed_and_kept() {
         }
         assert_eq!(
             files.observe(&fixture.ws("chain")).unwrap(),
-            Node::Link { target: "absolute".into() },
+            Node::link("absolute"),
             "a link is looked at, not through"
         );
         let mut found = 0;

@@ -119,11 +119,8 @@ fn protected_paths_outside_are_refused() {
                 "{path}"
             );
         }
-        let restore = Restore {
-            path: &fixture.path("home/new"),
-            expect: &Node::Absent,
-            to: &Node::Dir { mode: 0o755 },
-        };
+        let restore =
+            Restore { path: &fixture.path("home/new"), expect: &Node::Absent, to: &Node::directory(0o755) };
         assert_eq!(kind(restore_one(&fixture.files(), &restore)), Err(ErrorKind::PermissionDenied));
         assert_eq!(fixture.names("home"), ["blobs", "ledger.db"]);
         assert_eq!(fs::read(fixture.path("home/ledger.db")).unwrap(), SECRET);
@@ -161,7 +158,7 @@ fn protected_paths_in_the_workspace_are_refused() {
             let restore = Restore {
                 path: &fixture.ws("relative/x"),
                 expect: &Node::Absent,
-                to: &Node::Dir { mode: 0o755 },
+                to: &Node::directory(0o755),
             };
             assert_eq!(kind(restore_one(&files, &restore)), Err(ErrorKind::PermissionDenied));
             assert_eq!(fixture.names("ws/secret"), ["file"]);
@@ -187,6 +184,7 @@ fn hard_link_to_a_protected_file_is_refused() {
                 owner: None,
                 xattrs: Vec::new(),
                 linked: None,
+                modified: None,
             });
             let restore = Restore { path: &alias, expect: &node, to: &Node::Absent };
             assert_eq!(kind(restore_one(&fixture.files(), &restore)), Err(ErrorKind::PermissionDenied));

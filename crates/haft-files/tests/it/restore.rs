@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 
-use haft_tool::{ErrorKind, FileNode, Files, Node};
+use haft_tool::{DirNode, ErrorKind, FileNode, Files, Node};
 
 use crate::fixture::{
     BYTES, Fixture, RecordEvent, Restore, SECRET, kind, mode, observed, plan_of, restore_all, restore_one,
@@ -20,6 +20,7 @@ fn file(bytes: &[u8], mode: u32) -> Node {
         owner: None,
         xattrs: Vec::new(),
         linked: None,
+        modified: None,
     })
 }
 
@@ -28,26 +29,26 @@ fn nodes() -> Vec<Node> {
         Node::Absent,
         file(BYTES, 0o640),
         file(BYTES, 0o4755),
-        Node::Dir { mode: 0o750 },
-        Node::Dir { mode: 0o1777 },
-        Node::Link { target: "elsewhere/none".into() },
-        Node::Link { target: "/etc".into() },
+        Node::directory(0o750),
+        Node::directory(0o1777),
+        Node::link("elsewhere/none"),
+        Node::link("/etc"),
     ]
 }
 
 /// Creates `node` at `path` without Haft.
 fn set_up(path: &Path, node: &Node) {
     match node {
-        Node::Absent | Node::Special => {}
+        Node::Absent | Node::Fifo { .. } | Node::Special => {}
         Node::File(file) => {
             fs::write(path, BYTES).unwrap();
             set_mode(path, file.mode);
         }
-        Node::Dir { mode } => {
+        Node::Dir(DirNode { mode, .. }) => {
             fs::create_dir(path).unwrap();
             set_mode(path, *mode);
         }
-        Node::Link { target } => symlink(target, path).unwrap(),
+        Node::Link { target, .. } => symlink(target, path).unwrap(),
     }
 }
 
@@ -59,12 +60,12 @@ fn assert_is(path: &Path, node: &Node) {
             assert!(stat.unwrap().is_file());
             assert_eq!((fs::read(path).unwrap(), mode(path)), (BYTES.to_vec(), file.mode));
         }
-        Node::Dir { mode: bits } => {
+        Node::Dir(DirNode { mode: bits, .. }) => {
             assert!(stat.unwrap().is_dir());
             assert_eq!(mode(path), *bits);
         }
-        Node::Link { target } => assert_eq!(fs::read_link(path).unwrap(), *target),
-        Node::Special => panic!("never set up"),
+        Node::Link { target, .. } => assert_eq!(fs::read_link(path).unwrap(), *target),
+        Node::Fifo { .. } | Node::Special => panic!("never set up"),
     }
 }
 
@@ -103,12 +104,7 @@ fn unexpected_state_is_a_conflict() {
         for expect in
             nodes().into_iter().chain([other.clone(), Node::Special]).filter(|expect| *expect != now)
         {
-            for to in [
-                Node::Absent,
-                file(BYTES, 0o600),
-                Node::Dir { mode: 0o700 },
-                Node::Link { target: "x".into() },
-            ] {
+            for to in [Node::Absent, file(BYTES, 0o600), Node::directory(0o700), Node::link("x")] {
                 let fixture = Fixture::new();
                 let path = fixture.ws("path");
                 set_up(&path, &now);
@@ -125,7 +121,7 @@ fn unexpected_state_is_a_conflict() {
 
 #[test]
 fn directory_with_foreign_entries_is_a_conflict() {
-    for to in [Node::Absent, file(BYTES, 0o600), Node::Link { target: "x".into() }] {
+    for to in [Node::Absent, file(BYTES, 0o600), Node::link("x")] {
         let fixture = Fixture::new();
         let foreign = fixture.put("ws/dir/foreign", "theirs");
         let dir = fixture.ws("dir");
@@ -143,7 +139,7 @@ fn directory_with_foreign_entries_is_a_conflict() {
 
 #[test]
 fn late_entries_of_a_directory_are_kept() {
-    for to in [Node::Absent, file(BYTES, 0o600), Node::Link { target: "x".into() }] {
+    for to in [Node::Absent, file(BYTES, 0o600), Node::link("x")] {
         let fixture = Fixture::new();
         let dir = fixture.ws("dir");
         fs::create_dir(&dir).unwrap();
@@ -213,7 +209,7 @@ fn late_link_does_not_redirect_chmod() {
         }
     });
     let expect = observed(&files, &dir);
-    let to = Node::Dir { mode: 0o777 };
+    let to = Node::directory(0o777);
     // The link comes after the directory's mode was set; setting that back must not follow it either.
     let _ = restore_one(&files, &Restore { path: &dir, expect: &expect, to: &to });
     assert_eq!(mode(&fixture.path("out")), 0o700);
@@ -292,11 +288,7 @@ fn link_is_restored_as_a_link() {
     restore_one(&files, &Restore { path: &link, expect: &expect, to: &file(BYTES, 0o600) }).unwrap();
     assert_eq!((fs::read(&link).unwrap(), fs::read(&target).unwrap()), (BYTES.to_vec(), b"target".to_vec()));
     let expect = observed(&files, &link);
-    restore_one(
-        &files,
-        &Restore { path: &link, expect: &expect, to: &Node::Link { target: "target".into() } },
-    )
-    .unwrap();
+    restore_one(&files, &Restore { path: &link, expect: &expect, to: &Node::link("target") }).unwrap();
     assert_eq!(fs::read(&link).unwrap(), b"target");
 }
 
@@ -306,12 +298,12 @@ fn create_tree(fixture: &Fixture) -> Vec<(std::path::PathBuf, Node)> {
     for dir in 0..20 {
         let top = fixture.ws(&format!("d{dir}"));
         let deep = top.join("deep");
-        create_tree.push((top.clone(), Node::Dir { mode: 0o755 }));
-        create_tree.push((deep.clone(), Node::Dir { mode: 0o700 }));
+        create_tree.push((top.clone(), Node::directory(0o755)));
+        create_tree.push((deep.clone(), Node::directory(0o700)));
         for n in 0..60 {
             create_tree.push((deep.join(format!("f{n}")), file(BYTES, 0o600 + n % 2)));
         }
-        create_tree.push((top.join("link"), Node::Link { target: "deep".into() }));
+        create_tree.push((top.join("link"), Node::link("deep")));
     }
     create_tree
 }
@@ -375,8 +367,8 @@ fn special_file_is_removed() {
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     let files = fixture.files();
-    assert_eq!(observed(&files, &fifo), Node::Special);
-    restore_one(&files, &Restore { path: &fifo, expect: &Node::Special, to: &Node::Absent }).unwrap();
+    let expect = observed(&files, &fifo);
+    restore_one(&files, &Restore { path: &fifo, expect: &expect, to: &Node::Absent }).unwrap();
     assert_eq!(fixture.names("ws"), [] as [&str; 0]);
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
 
 use haft_tool::FileContent;
-use haft_tool::{Change, ErrorKind, Files, Node, ToolError};
+use haft_tool::{Change, ErrorKind, FileNode, Files, Node, ToolError};
 use rustix::fs::{Gid, Uid, XattrFlags};
 
 use crate::fixture::{Fixture, RecordEvent, is_root, kind, mode, observed, read, set_mode, write};
@@ -204,11 +204,14 @@ fn intent_is_recorded_before_the_change() {
     });
     let before = observed(&files, &file);
     let written = write(&files, &file, b"new").unwrap();
-    let change = Change::new(&file, before, Node::File(written.after));
+    let change = Change::new(&file, before.clone(), Node::File(written.after.clone()));
+    // The time of the change is not known before.
+    let after = FileNode { modified: None, ..written.after };
+    let intended = Change::new(&file, before, Node::File(after));
     assert_eq!(
         log.events(),
         [
-            RecordEvent::Intended { change: change.clone(), bytes: Some(b"old".to_vec()) },
+            RecordEvent::Intended { change: intended, bytes: Some(b"old".to_vec()) },
             RecordEvent::Changed(change)
         ]
     );
@@ -232,7 +235,7 @@ fn new_directories_are_recorded() {
             |events| matches!(events, RecordEvent::Intended { change, bytes: None } if change.before == Node::Absent)
         )
     );
-    assert_eq!(log.changes()[0].after, Node::Dir { mode: mode(&a) });
+    assert_eq!(log.changes()[0].after, Node::directory(mode(&a)));
 }
 
 #[test]

@@ -127,6 +127,7 @@ pub(crate) fn file(bytes: &[u8]) -> Node {
         owner: None,
         xattrs: Vec::new(),
         linked: None,
+        modified: None,
     })
 }
 

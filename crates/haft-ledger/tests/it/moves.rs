@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use crate::fixture::{Fixture, blank_receipt, file};
 use crate::undo::{Model, Operation, Tree, applied, at, name, operation, perform, planned};
 
-const DIR: Node = Node::Dir { mode: 0o755 };
+const DIR: Node = Node::directory(0o755);
 
 /// The witness of one call.
 #[derive(Default)]

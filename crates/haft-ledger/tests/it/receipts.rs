@@ -61,7 +61,7 @@ fn only_changes_that_were_made_are_on_the_receipt() {
             record.changed(change);
         }
     }
-    let made = Change::new("/w/d", Node::Absent, Node::Dir { mode: 0o755 });
+    let made = Change::new("/w/d", Node::Absent, Node::directory(0o755));
     record.intend(&mut [Intent { change: made.clone(), previous: FileContent::None, temp: None }]).unwrap();
     record.changed(made);
     finish(&record);
@@ -87,7 +87,7 @@ fn ended_call_changes_nothing_and_has_one_receipt() {
     let fixture = Fixture::new();
     let record = fixture.record();
     finish(&record);
-    let change = Change::new("/w/a", Node::Absent, Node::Dir { mode: 0o755 });
+    let change = Change::new("/w/a", Node::Absent, Node::directory(0o755));
     let late = record.intend(&mut [Intent { change, previous: FileContent::None, temp: None }]);
     assert_eq!(late.unwrap_err().kind, ErrorKind::Interrupted);
     assert!(record.finish(&ended(ReceiptState::Completed)).is_err());
@@ -157,8 +157,7 @@ fn paths_that_are_not_utf8_are_read_back_unchanged() {
     receipt.workspace = path(b"/w-\xff\xfe");
     receipt.effects = vec![Effect::Write { path: path(b"/w-\xff/\x80a") }];
     let record = fixture.record_of(receipt);
-    let change =
-        Change::new(path(b"/w-\xff\xfe/caf\xe9"), Node::Link { target: path(b"\xc3") }, Node::Absent);
+    let change = Change::new(path(b"/w-\xff\xfe/caf\xe9"), Node::link(path(b"\xc3")), Node::Absent);
     let temp = Some(path(b"/w-\xff\xfe/.\xe9"));
     record.intend(&mut [Intent { change: change.clone(), previous: FileContent::None, temp }]).unwrap();
     let running = fixture.ledger.receipt(record.receipt_id()).unwrap();

@@ -136,7 +136,7 @@ fn move_that_was_refused_or_never_made_is_ignored() {
         let fixture = Fixture::new();
         let (record, _) = fixture.running();
         witness(&record, "/w/a", b"old");
-        let (from, to, node) = (Path::new("/w/d"), Path::new("/w/e"), &Node::Dir { mode: 0o755 });
+        let (from, to, node) = (Path::new("/w/d"), Path::new("/w/e"), &Node::directory(0o755));
         record.witness_directory(DirectoryEvent::Moved { from, to, node }).unwrap();
         if refused {
             record.cancel_directory().unwrap();

@@ -56,7 +56,7 @@ pub(crate) fn lies_in(tree: &Tree, path: &Path, nearest: u32) -> bool {
     let above = path.ancestors().skip(1).take_while(|dir| *dir != Path::new("/w"));
     above.zip([nearest].into_iter().chain(std::iter::repeat(0))).all(|(dir, bits)| {
         let bits = bits | 0o100;
-        matches!(at(tree, dir), Node::Dir { mode } if mode & bits == bits)
+        matches!(at(tree, dir), Node::Dir(dir) if dir.mode & bits == bits)
     })
 }
 
@@ -158,10 +158,10 @@ pub(crate) fn applied(tree: &Tree, operation: &Operation) -> Tree {
     };
     match operation {
         Operation::Write(n, byte) => put(name(*n), file(&[*byte])),
-        Operation::MakeDir(n, mode) => put(name(*n), Node::Dir { mode: *mode }),
-        Operation::Link(n, byte) => put(name(*n), Node::Link { target: format!("to-{byte}").into() }),
+        Operation::MakeDir(n, mode) => put(name(*n), Node::directory(*mode)),
+        Operation::Link(n, byte) => put(name(*n), Node::link(format!("to-{byte}"))),
         Operation::Chmod(n, mode) => match after.get_mut(&name(*n)) {
-            Some(Node::Dir { mode: old }) if lies_in(tree, &name(*n), 0) => *old = *mode,
+            Some(Node::Dir(old)) if lies_in(tree, &name(*n), 0) => old.mode = *mode,
             Some(Node::File(file)) if lies_in(tree, &name(*n), 0) => file.mode = *mode,
             _ => {}
         },
@@ -334,7 +334,7 @@ fn calls_that_cannot_be_undone_are_listed_with_the_reason() {
     assert_eq!(
         blocked,
         [
-            (3, "/w/fifo was a special file, which cannot be recreated"),
+            (3, "/w/fifo was a device or socket, which cannot be recreated"),
             (2, "it is still running"),
             (1, "it sent mail")
         ]
@@ -375,7 +375,7 @@ fn error_while_observing_ends_the_planning() {
 
 #[test]
 fn foreign_entries_of_a_directory_that_goes_are_conflicts() {
-    let dir = Node::Dir { mode: 0o755 };
+    let dir = Node::directory(0o755);
     let mut receipt = blank_receipt();
     receipt.id = 1;
     receipt.changes = vec![

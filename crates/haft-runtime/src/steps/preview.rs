@@ -134,6 +134,7 @@ impl Files for PreviewFiles<'_> {
             owner: None,
             xattrs: Vec::new(),
             linked: None,
+            modified: None,
         };
         let written = Written {
             path: path.to_owned(),

@@ -42,6 +42,7 @@ impl Fixture {
             owner: None,
             xattrs: Vec::new(),
             linked: None,
+            modified: None,
         })
     }
 
@@ -112,7 +113,7 @@ fn work(fixture: &Fixture, changes: &mut Vec<Change>) {
 
 fn mode(path: &Path) -> Node {
     use std::os::unix::fs::PermissionsExt;
-    Node::Dir { mode: fs::metadata(path).unwrap().permissions().mode() & 0o7777 }
+    Node::directory(fs::metadata(path).unwrap().permissions().mode() & 0o7777)
 }
 
 #[tokio::test]

@@ -181,7 +181,9 @@ impl Judge<'_> {
         };
         match now {
             _ if is_same => {}
-            Node::Link { target } => self.leads_out(path, parent, target.as_os_str().as_bytes(), violations),
+            Node::Link { target, .. } => {
+                self.leads_out(path, parent, target.as_os_str().as_bytes(), violations)
+            }
             Node::File(_) => {
                 let bytes = read_now(path).unwrap_or_default();
                 if let Some(target) = bytes.strip_prefix(b"gitdir: ") {

@@ -114,11 +114,11 @@ impl Judge<'_> {
                 let is_users = is_same || self.is_users_file(path, &file);
                 (!is_users).then(|| violation("write", "")).flatten()
             }
-            Node::Link { ref target } => {
+            Node::Link { ref target, .. } => {
                 let is_users = now == before || self.is_in_repository(path, target.as_os_str().as_bytes());
                 (!is_users).then(|| violation("link", "a link")).flatten()
             }
-            Node::Special => (before != Node::Special).then(|| violation("create", "")).flatten(),
+            Node::Fifo { .. } | Node::Special => (before != now).then(|| violation("create", "")).flatten(),
         }
     }
 
@@ -202,7 +202,7 @@ impl Judge<'_> {
                 bytes.is_some_and(|bytes| self.is_in_repository(path, &bytes))
                     || self.is_elsewhere(path, file)
             }
-            Node::Link { target } => self.is_in_repository(path, target.as_os_str().as_bytes()),
+            Node::Link { target, .. } => self.is_in_repository(path, target.as_os_str().as_bytes()),
             _ => false,
         }
     }

@@ -21,14 +21,14 @@ impl Restoration {
     pub(crate) fn perform(&self, path: &Path) -> io::Result<()> {
         let Self::Put(node, bytes) = self else { return remove(path) };
         match node {
-            Node::Absent | Node::Special => remove(path),
-            Node::Dir { mode } => {
+            Node::Absent | Node::Fifo { .. } | Node::Special => remove(path),
+            Node::Dir(directory) => {
                 if fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir()) {
                     return Ok(());
                 }
                 remove(path)?;
                 fs::create_dir(path)?;
-                fs::set_permissions(path, Permissions::from_mode(*mode))
+                fs::set_permissions(path, Permissions::from_mode(directory.mode))
             }
             Node::File(file) => {
                 if fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir()) {
@@ -43,7 +43,7 @@ impl Restoration {
                 });
                 put.inspect_err(|_| drop(fs::remove_file(&temp)))
             }
-            Node::Link { target } => {
+            Node::Link { target, .. } => {
                 remove(path)?;
                 symlink(target, path)
             }

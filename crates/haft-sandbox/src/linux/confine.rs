@@ -13,7 +13,7 @@ use super::descriptors::send_descriptor;
 use super::namespaces::Namespaces;
 use super::ruleset::{LandlockRuleset, restrict_self};
 use super::{last_error, privileges};
-use crate::limits::ProcessLimits;
+use crate::limits::CommandLimits;
 use crate::process::{StartError, StartStep};
 
 /// Only fatal signals interrupt a call that waits for the witness, so that no call is performed twice (Linux 5.19).
@@ -23,7 +23,7 @@ const WAIT_KILLABLE: libc::c_ulong = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_REC
 pub(crate) struct Confinement {
     ruleset: Arc<LandlockRuleset>,
     filter: Vec<libc::sock_filter>,
-    limits: ProcessLimits,
+    limits: CommandLimits,
     /// Where the process starts; `None` in Haft's own namespaces.
     namespaces: Option<EnteredNamespaces>,
     /// The socket that the listener is sent over; `None` without a witness.
@@ -43,7 +43,7 @@ impl Confinement {
     pub(super) fn new(
         ruleset: Arc<LandlockRuleset>,
         filter: Vec<libc::sock_filter>,
-        limits: ProcessLimits,
+        limits: CommandLimits,
         namespaces: Option<EnteredNamespaces>,
         witness: bool,
     ) -> Result<(Self, Option<OwnedFd>), Errno> {

@@ -14,6 +14,7 @@ mod ruleset;
 mod ruleset_cache;
 mod seccomp;
 mod secret_search;
+mod served_ports;
 mod session_view;
 #[cfg(test)]
 mod tests;
@@ -21,10 +22,10 @@ mod witness;
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use haft_files::read_small_file;
-use haft_tool::{ErrorKind, Network, ToolError};
+use haft_tool::{ErrorKind, Network, ToolError, lock};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -40,6 +41,7 @@ use ruleset::FileGrants;
 use ruleset_cache::RulesetCache;
 use seccomp::FilterOptions;
 use secret_search::SecretSearchCache;
+use served_ports::ServedPorts;
 use session_view::NamespaceCache;
 pub(crate) use session_view::{SessionNamespaces, ViewRequest};
 use witness::{SessionResources, WritePolicy};
@@ -55,7 +57,8 @@ const MIN_ABI_WITH_SIGNALS: u32 = 6;
 /// What the commands of a session share on Linux.
 #[derive(Default)]
 pub(crate) struct SessionState {
-    namespaces: NamespaceCache,
+    namespaces: Arc<NamespaceCache>,
+    served: Mutex<Option<ServedPorts>>,
     rulesets: RulesetCache,
     searches: SecretSearchCache,
     resources: Arc<SessionResources>,
@@ -74,8 +77,23 @@ impl SessionState {
         self.namespaces.get(session_view::build(request)?)
     }
 
+    /// Makes ports of commands reachable on the machine's loopback interface, from the first call until the session ends.
+    pub(crate) fn serve(&self, ports: &[u16]) -> Result<(), ToolError> {
+        let mut served = lock(&self.served);
+        if served.is_none() && !ports.is_empty() {
+            let started = ServedPorts::start(ports, &self.namespaces);
+            let started = started.map_err(|error| {
+                let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+                ToolError::io(format!("serve port {} of commands", ports.join(", ")), &error)
+            });
+            *served = Some(started?);
+        }
+        Ok(())
+    }
+
     /// Ends the namespaces when the last command in them has ended.
     pub(crate) fn clear(&self) {
+        drop(lock(&self.served).take());
         self.namespaces.clear();
     }
 
@@ -142,9 +160,13 @@ impl SessionState {
         let (confinement, listener) =
             Confinement::new(ruleset, filter, request.limits, entered, witness).map_err(pipes)?;
         let witness = match listener {
-            Some(socket) => {
-                Some(WitnessConfig { policy, network: request.network, root: root.map_err(pipes)?, socket })
-            }
+            Some(socket) => Some(WitnessConfig {
+                policy,
+                network: request.network,
+                limits: request.limits,
+                root: root.map_err(pipes)?,
+                socket,
+            }),
             None => None,
         };
         let recorded =

@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::io;
+use std::net::TcpStream;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use haft_tool::{Scope, lock};
 use rustix::io::Errno;
+
+use crate::options::SandboxOptions;
 
 use super::namespaces::{MountedDir, NamespaceError, Namespaces, SessionView};
 
@@ -64,6 +67,11 @@ const VISIBLE_DOT_ENTRIES: &[&str] = &[
     ".tfenv",
     ".volta",
 ];
+/// Directories in `/` that commands see also if they may read the workspace only.
+const SYSTEM_DIRS: &[&str] = &[
+    "bin", "boot", "dev", "etc", "gnu", "lib", "lib32", "lib64", "libx32", "nix", "opt", "proc", "run",
+    "sbin", "snap", "sys", "tmp", "usr", "var",
+];
 /// Downloads of package managers. Without a network commands see the user's own, else they have their own, which persist.
 const DOWNLOADS: &[&str] = &[
     ".cargo/git",
@@ -80,9 +88,12 @@ const CACHES: &[&str] = &[".cache", ".npm", ".local/share/pnpm"];
 /// What a view is made from.
 pub(crate) struct ViewRequest<'a> {
     pub(crate) scope: &'a Scope,
+    pub(crate) options: &'a SandboxOptions,
     pub(crate) home: Option<&'a Path>,
     /// A directory of the session.
     pub(crate) scratch: &'a Path,
+    /// The directory of the session that is the home of commands.
+    pub(crate) home_source: &'a Path,
     /// Where the caches of commands persist.
     pub(crate) caches: Option<&'a Path>,
     /// What commands may not read.
@@ -126,6 +137,13 @@ impl NamespaceCache {
         Ok(SessionNamespaces { namespaces: namespaces?, view })
     }
 
+    /// Connects to a port on the loopback interface of any of the namespaces.
+    pub(super) fn connect(&self, port: u16) -> Option<TcpStream> {
+        let all: Vec<_> =
+            lock(&self.0).iter().filter_map(|(_, namespaces)| namespaces.clone().ok()).collect();
+        all.iter().find_map(|namespaces| namespaces.connect(port).ok())
+    }
+
     pub(super) fn clear(&self) {
         lock(&self.0).clear();
     }
@@ -157,6 +175,13 @@ fn build_view(request: &ViewRequest<'_>) -> io::Result<SessionView> {
             view.private.push(MountedDir { source, target });
         }
     }
+    if request.options.workspace_reads {
+        for target in other_directories(&view)? {
+            let source = scratch.join("hidden").join(target.file_name().unwrap_or_default());
+            create_directory(&source, 0o755)?;
+            view.private.push(MountedDir { source, target });
+        }
+    }
     let home = request.home.and_then(|home| home.canonicalize().ok());
     if let Some(home) = home.filter(|home| home.parent().is_some() && !is_within(home, &view.writable)) {
         add_home(&mut view, request, &home)?;
@@ -168,15 +193,25 @@ fn build_view(request: &ViewRequest<'_>) -> io::Result<SessionView> {
     Ok(view)
 }
 
+/// The directories in `/` that are not the system's.
+fn other_directories(view: &SessionView) -> io::Result<Vec<PathBuf>> {
+    let entries =
+        fs::read_dir("/")?.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let others = entries.filter(|entry| !SYSTEM_DIRS.iter().any(|name| entry.file_name() == *name));
+    Ok(others.map(|entry| entry.path()).filter(|path| !view.is_private(path)).collect())
+}
+
 /// A home directory of the session at the real path, with the visible parts of the real one.
 fn add_home(view: &mut SessionView, request: &ViewRequest<'_>, home: &Path) -> io::Result<()> {
-    let source = request.scratch.join("home");
+    let source = request.home_source.to_owned();
     create_directory(&source, 0o700)?;
     view.private.push(MountedDir { source, target: home.to_owned() });
     let entries = fs::read_dir(home)?.flatten().map(|entry| entry.file_name());
-    let plain = entries.filter(|name| !name.as_encoded_bytes().starts_with(b".")).map(|name| home.join(name));
-    let listed = VISIBLE_DOT_ENTRIES.iter().map(|name| home.join(name));
-    for target in plain.chain(listed) {
+    let plain =
+        entries.filter(|name| !request.options.workspace_reads && !name.as_encoded_bytes().starts_with(b"."));
+    let listed = VISIBLE_DOT_ENTRIES.iter().map(Path::new);
+    let listed = listed.chain(request.options.home_entries.iter().map(PathBuf::as_path));
+    for target in plain.map(|name| home.join(name)).chain(listed.map(|name| home.join(name))) {
         // What a link leads to may be hidden under its own path.
         if let Ok(source) = target.canonicalize() {
             view.visible.push(MountedDir { source, target });

@@ -17,7 +17,7 @@ use super::privileges::drop_all;
 use super::probe;
 use super::ruleset::{FileGrants, LandlockRuleset, restrict_self};
 use super::ruleset_cache::RulesetCache;
-use crate::limits::ProcessLimits;
+use crate::limits::CommandLimits;
 use crate::status::LayerLevel;
 
 /// A directory with secrets and other files.
@@ -328,21 +328,20 @@ fn privileges_are_dropped() {
 
 #[test]
 fn limits_are_never_raised() {
-    let limits =
-        ProcessLimits { memory_bytes: 64 << 20, file_bytes: 4096, open_files: 64, processes: 1 << 14 };
+    let limits = CommandLimits { memory_bytes: 64 << 20, file_bytes: 4096, processes: 1 << 14 };
     let run = |script: &str| {
         let mut command = Command::new("/bin/bash");
         command.args(["-c", script]);
         // SAFETY: system calls only.
         unsafe {
             command.pre_exec(move || {
-                limits.apply().and_then(|()| ProcessLimits::default().apply()).map_err(io::Error::from)
+                limits.apply().and_then(|()| CommandLimits::default().apply()).map_err(io::Error::from)
             })
         };
         command.output().unwrap()
     };
-    let output = run("ulimit -Hc; ulimit -Hn; ulimit -Sn; ulimit -Hf; ulimit -Hd");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n64\n64\n4\n65536\n");
+    let output = run("ulimit -Hc; ulimit -Hf; ulimit -Hd");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n4\n65536\n");
     assert!(!succeeds(&run("x=$(head -c 200M /dev/zero | tr '\\0' x)")));
     let file = tempfile::NamedTempFile::new().unwrap();
     let output = run(&format!("exec head -c 8192 /dev/zero > {}", file.path().display()));

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 
 use super::seatbelt::SeatbeltProfile;
-use crate::limits::ProcessLimits;
+use crate::limits::CommandLimits;
 use crate::process::{StartError, StartStep, last_error};
 use crate::session::{CommandRequest, NetworkReach};
 
@@ -65,7 +65,7 @@ impl SessionState {
 /// What restricts a command.
 pub(crate) struct Confinement {
     wrapper: Vec<CString>,
-    limits: ProcessLimits,
+    limits: CommandLimits,
 }
 
 impl Confinement {

@@ -13,7 +13,8 @@ use haft_tool::net::Domains;
 use haft_tool::{Network, Scope, ToolError, lock};
 
 use crate::denials::DenialList;
-use crate::limits::ProcessLimits;
+use crate::limits::CommandLimits;
+use crate::options::SandboxOptions;
 use crate::secrets::{PathResolver, SecretNames, locate_secrets};
 use crate::snapshot::{Snapshot, SnapshotStore};
 use crate::{Environment, platform};
@@ -26,11 +27,12 @@ const SETUP_LIFETIME: Duration = Duration::from_secs(2);
 pub struct SessionSandbox {
     cache: Option<PathBuf>,
     snapshots: SnapshotStore,
-    limits: ProcessLimits,
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has namespaces"))]
-    namespaces: bool,
+    options: SandboxOptions,
     platform: platform::SessionState,
     scratch: Mutex<Option<Arc<ScratchDir>>>,
+    /// The home of commands with namespaces.
+    #[cfg(target_os = "linux")]
+    home: Mutex<Option<ScratchDir>>,
     last_setup: Mutex<Option<Arc<ScopeSetup>>>,
 }
 
@@ -73,7 +75,7 @@ pub(crate) struct CommandRequest<'a> {
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux uses it"))]
     pub(crate) terminal: Option<&'a Path>,
     pub(crate) network: NetworkReach,
-    pub(crate) limits: ProcessLimits,
+    pub(crate) limits: CommandLimits,
     /// Whether a witness records the command.
     #[cfg(target_os = "linux")]
     pub(crate) witness: bool,
@@ -103,15 +105,16 @@ pub fn private_temp_directory() -> Option<PathBuf> {
 
 impl SessionSandbox {
     /// A sandbox whose commands keep their caches below `cache`. Snapshots are kept below `private`, which no command
-    /// can read. `namespaces` says whether commands get namespaces of their own where the kernel grants them.
-    pub fn new(cache: Option<PathBuf>, private: &Path, namespaces: bool) -> Self {
+    /// can read.
+    pub fn new(cache: Option<PathBuf>, private: &Path, options: SandboxOptions) -> Self {
         Self {
             cache,
             snapshots: SnapshotStore::new(private.join("snapshots")),
-            limits: ProcessLimits::default(),
-            namespaces,
+            options,
             platform: platform::SessionState::default(),
             scratch: Mutex::default(),
+            #[cfg(target_os = "linux")]
+            home: Mutex::default(),
             last_setup: Mutex::default(),
         }
     }
@@ -138,6 +141,8 @@ impl SessionSandbox {
         #[cfg(target_os = "linux")]
         self.platform.clear();
         drop(lock(&self.scratch).take());
+        #[cfg(target_os = "linux")]
+        drop(lock(&self.home).take());
         self.snapshots.clear();
     }
 
@@ -158,7 +163,7 @@ impl SessionSandbox {
             setup: &setup,
             terminal,
             network,
-            limits: self.limits,
+            limits: self.options.limits,
             #[cfg(target_os = "linux")]
             witness,
         })?;
@@ -213,11 +218,13 @@ impl SessionSandbox {
         let directories = home::SessionDirs::new(self.cache.as_deref(), scope, &scratch)
             .map_err(|error| ToolError::io("Commands need a home directory", &error))?;
         #[cfg(target_os = "linux")]
-        let namespaces = if self.namespaces {
+        let namespaces = if self.options.namespaces {
             self.platform.namespaces(&crate::linux::ViewRequest {
                 scope,
+                options: &self.options,
                 home: real_home.as_deref(),
                 scratch: scratch.path(),
+                home_source: &self.home_source(&scratch),
                 caches: directories.caches.as_deref(),
                 secrets: &secret_paths,
                 terminal,
@@ -226,6 +233,18 @@ impl SessionSandbox {
         } else {
             Err(crate::linux::NamespaceError::TurnedOff)
         };
+        #[cfg(target_os = "linux")]
+        match &namespaces {
+            Ok(_) => self.platform.serve(&self.options.served_ports)?,
+            Err(reason) if self.options.workspace_reads => {
+                return Err(ToolError::failed(format!(
+                    "Reads cannot be confined to the workspace, because commands have no namespaces: {reason}. Allow \
+                     namespaces (`haft doctor`), or leave out --read workspace"
+                )));
+            }
+            // Without namespaces commands serve on the machine's own loopback interface.
+            Err(_) => {}
+        }
         #[cfg(target_os = "linux")]
         let view = namespaces.as_ref().ok().map(|session| &*session.view);
         #[cfg(not(target_os = "linux"))]
@@ -248,6 +267,16 @@ impl SessionSandbox {
         });
         *last = Some(Arc::clone(&setup));
         Ok(setup)
+    }
+
+    /// The directory that is the home of commands with namespaces.
+    #[cfg(target_os = "linux")]
+    fn home_source(&self, scratch: &ScratchDir) -> PathBuf {
+        let mut home = lock(&self.home);
+        if home.is_none() {
+            *home = ScratchDir::in_memory().ok();
+        }
+        home.as_ref().map_or_else(|| scratch.path().join("home"), |home| home.path().to_owned())
     }
 
     fn scratch(&self) -> Result<Arc<ScratchDir>, ToolError> {
@@ -339,7 +368,7 @@ mod tests {
     #[test]
     fn removed_scratch_directory_is_replaced() {
         let private = tempfile::tempdir().unwrap();
-        let sandbox = SessionSandbox::new(None, private.path(), true);
+        let sandbox = SessionSandbox::new(None, private.path(), SandboxOptions::default());
         let first = sandbox.scratch().unwrap();
         assert!(Arc::ptr_eq(&first, &sandbox.scratch().unwrap()));
         std::fs::remove_dir(first.path()).unwrap();

@@ -10,6 +10,10 @@ use crate::platform::process_start_time;
 /// Directories nested deeper than this are not made writable before their removal.
 const MAX_DEPTH: u32 = 200;
 
+/// Less space in memory is left to others: containers have little.
+#[cfg(target_os = "linux")]
+const MIN_MEMORY_BYTES: u64 = 1 << 30;
+
 /// A private directory. Dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct ScratchDir {
@@ -20,6 +24,20 @@ impl ScratchDir {
     /// Creates a directory in the user's directory for temporary files.
     pub(crate) fn new() -> io::Result<Self> {
         Self::new_in(&user_directory()?)
+    }
+
+    /// Creates a directory in memory, where small files are created and removed much faster than on a disk.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn in_memory() -> io::Result<Self> {
+        const TMPFS_MAGIC: u64 = 0x0102_1994;
+        let memory = Path::new("/dev/shm");
+        let kind = rustix::fs::statfs(memory)?.f_type;
+        let space = rustix::fs::statvfs(memory)?;
+        let free = space.f_bavail.saturating_mul(space.f_frsize);
+        if u64::try_from(kind) != Ok(TMPFS_MAGIC) || free < MIN_MEMORY_BYTES {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Self::new_in(&user_directory_in(memory)?)
     }
 
     /// Creates a directory in `parent`, and removes those of processes that were killed.
@@ -44,7 +62,10 @@ impl Drop for ScratchDir {
 /// The directory that holds those of all sessions of this user; others cannot look into it.
 pub(crate) fn user_directory() -> io::Result<PathBuf> {
     let temp = std::env::temp_dir();
-    let temp = temp.canonicalize().unwrap_or(temp);
+    user_directory_in(&temp.canonicalize().unwrap_or(temp))
+}
+
+fn user_directory_in(temp: &Path) -> io::Result<PathBuf> {
     let uid = rustix::process::geteuid().as_raw();
     let path = temp.join(format!("haft-{uid}"));
     // It usually exists.

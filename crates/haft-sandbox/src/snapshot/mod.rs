@@ -154,10 +154,10 @@ fn previous_state(entry: &SnapshotEntry, unchanged: Option<&FileNode>) -> Previo
     let version = &entry.version;
     let state = |node| PreviousState { node, content: CapturedContent::None, is_lost: false };
     if version.is_directory() {
-        return state(Node::Dir { mode: version.permissions() });
+        return state(Node::directory(version.permissions()));
     }
     if version.is_link() {
-        return state(Node::Link { target: version.target.clone().unwrap_or_default() });
+        return state(Node::link(version.target.clone().unwrap_or_default()));
     }
     if !version.is_file() {
         return state(Node::Special);
@@ -183,6 +183,7 @@ fn previous_state(entry: &SnapshotEntry, unchanged: Option<&FileNode>) -> Previo
                 owner: None,
                 xattrs: Vec::new(),
                 linked: None,
+                modified: None,
             };
             PreviousState { is_lost: true, ..state(Node::File(metadata(&unknown))) }
         }

@@ -39,7 +39,7 @@ struct MemoryEntry {
 impl MemoryFiles {
     pub(super) fn new(workspace: PathBuf, now_ms: Arc<AtomicU64>) -> Self {
         let files = Self { workspace, entries: Mutex::default(), changes: Mutex::default(), now_ms };
-        files.insert(files.workspace.clone(), Node::Dir { mode: 0o755 }, Vec::new());
+        files.insert(files.workspace.clone(), Node::directory(0o755), Vec::new());
         files
     }
 
@@ -85,7 +85,7 @@ impl MemoryFiles {
         match self.entry(path) {
             Some(entry) => entry.node,
             None if self.below(path).is_empty() => Node::Absent,
-            None => Node::Dir { mode: 0o755 },
+            None => Node::directory(0o755),
         }
     }
 
@@ -332,7 +332,7 @@ fn kind_of(node: &Node) -> FileKind {
         Node::File(_) => FileKind::File,
         Node::Dir { .. } => FileKind::Dir,
         Node::Link { .. } => FileKind::Link,
-        Node::Absent | Node::Special => FileKind::Special,
+        Node::Absent | Node::Fifo { .. } | Node::Special => FileKind::Special,
     }
 }
 
@@ -344,6 +344,7 @@ fn file_node(content: &[u8], mode: u32) -> FileNode {
         owner: None,
         xattrs: Vec::new(),
         linked: None,
+        modified: None,
     }
 }
 

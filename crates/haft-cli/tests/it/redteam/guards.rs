@@ -119,7 +119,9 @@ fn e04_hook_through_a_handle_of_a_moved_directory_is_found() {
         fs::remove_dir_all(work.join(".git/hooks")).unwrap();
         let builder =
             Runtime::builder().workspace(work).home(directories.home.path()).dialect(haft::claude());
-        let builder = if namespaces { builder } else { builder.no_namespaces() };
+        let mut options = haft::SandboxOptions::default();
+        options.namespaces = namespaces;
+        let builder = builder.sandbox_options(options);
         let runtime = builder.build().unwrap();
         let call = |id: &str, arguments| {
             runtime

@@ -189,3 +189,32 @@ fn semaphores_and_shared_memory_are_the_sessions_own() {
         }
     });
 }
+
+#[test]
+fn e19_shared_memory_counts() {
+    in_every_mode(|fixture, namespaces| {
+        for (kind, make) in [
+            ("memfd", "fd = os.memfd_create('x')\nfor _ in range(400): os.write(fd, bytes(1 << 20))"),
+            ("mapping", "m = mmap.mmap(-1, 400 << 20)\nfor at in range(0, 400 << 20, 4096): m[at] = 1"),
+            (
+                "file",
+                "fd = os.open('/dev/shm/x', os.O_CREAT | os.O_RDWR)\nfor _ in range(400): os.write(fd, bytes(1 << 20))",
+            ),
+        ] {
+            if kind == "file" && namespaces == "false" {
+                // There it is a file on the disk.
+                continue;
+            }
+            fixture.file("programs/probe.py", &format!("import mmap, os, signal\n{make}\nsignal.pause()\n"));
+            let script = format!("python3 -IS {}", fixture.path("programs/probe.py").display());
+            let mut command = fixture.sandboxed(&["--max-memory", "200M", "--timeout", "100000"], &script);
+            let ran = fixture.run(command.env("HAFT_NAMESPACES", namespaces));
+            assert!(
+                ran.stderr.contains("it used more than 200 MiB of memory"),
+                "{kind} {namespaces}: {} {}",
+                ran.code,
+                ran.stderr
+            );
+        }
+    });
+}

@@ -10,7 +10,7 @@ mod view;
 
 use std::ffi::c_long;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
@@ -89,7 +89,7 @@ impl Namespaces {
         drop(end);
         let child = child.and_then(|child| child.ok_or(Errno::CHILD));
         let init = child.map_err(failed("creating namespaces"))?;
-        let namespaces = Self::connect(init, control, &plan);
+        let namespaces = Self::receive_handles(init, control, &plan);
         if namespaces.is_err() {
             let _ = rustix::process::kill_process(init, Signal::KILL);
             let _ = rustix::process::waitpid(Some(init), WaitOptions::empty());
@@ -98,7 +98,7 @@ impl Namespaces {
     }
 
     /// Maps the ids, waits until the first process is ready or has failed, and receives its handles.
-    fn connect(init: Pid, control: OwnedFd, plan: &MountPlan) -> Result<Self, NamespaceError> {
+    fn receive_handles(init: Pid, control: OwnedFd, plan: &MountPlan) -> Result<Self, NamespaceError> {
         id_maps::write(init).map_err(failed("mapping the user and group ids"))?;
         let waiting = failed("waiting for the first process");
         rustix::io::write(&control, &[1]).map_err(&waiting)?;
@@ -184,6 +184,16 @@ impl Namespaces {
         rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0)))?;
         rustix::net::listen(&socket, libc::SOMAXCONN)?;
         Ok(TcpListener::from(socket))
+    }
+
+    /// Connects to a port on the session's own loopback interface.
+    pub(super) fn connect(&self, port: u16) -> io::Result<TcpStream> {
+        let connect = |family, ip: IpAddr| {
+            let socket = self.socket(family)?;
+            rustix::net::connect(&socket, &SocketAddr::new(ip, port))?;
+            Ok(TcpStream::from(socket))
+        };
+        connect(4, Ipv4Addr::LOCALHOST.into()).or_else(|_: io::Error| connect(6, Ipv6Addr::LOCALHOST.into()))
     }
 
     /// A new TCP socket in the session's network namespace.

@@ -93,32 +93,20 @@ impl Caller {
         if usize::try_from(written) == Ok(bytes.len()) { Ok(()) } else { Err(Errno::FAULT) }
     }
 
-    /// A copy of the caller's descriptor, which the caller cannot replace.
-    #[expect(unsafe_code, reason = "pidfd_getfd has no safe wrapper")]
-    pub(super) fn copy_fd(self, fd: i32) -> Result<OwnedFd, Errno> {
-        let pidfd = self.pidfd()?;
-        // SAFETY: plain numbers; the result is a new descriptor of this process.
-        let copy = unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0) };
-        match i32::try_from(copy) {
-            // SAFETY: the kernel has just created it.
-            Ok(copy) if copy >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(copy) }),
-            _ => Err(last_error()),
-        }
-    }
-
-    /// A handle of the thread, or of its process if they have the same descriptors.
-    fn pidfd(self) -> Result<OwnedFd, Errno> {
+    /// A handle of the thread. Before Linux 6.9 it is of its process, if they have the same descriptors at the moment; then
+    /// the second value is false.
+    pub(super) fn pidfd(self) -> Result<(OwnedFd, bool), Errno> {
         let open = |id, flags| pidfd_open(Pid::from_raw(id).ok_or(Errno::SRCH)?, flags);
         match open(self.thread, PIDFD_THREAD) {
             // Linux before 6.9.
             Err(Errno::INVAL) => {}
-            opened => return opened,
+            opened => return Ok((opened?, true)),
         }
         let process = self.process();
         if process != self.thread && !share_descriptors(process, self.thread) {
             return Err(Errno::ACCESS);
         }
-        open(process, PidfdFlags::empty())
+        Ok((open(process, PidfdFlags::empty())?, false))
     }
 
     /// The directory that relative paths start from, as a path in `/proc`: the working directory, or descriptor `fd`.
@@ -190,6 +178,18 @@ impl Caller {
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+/// A copy of a descriptor of a thread.
+#[expect(unsafe_code, reason = "pidfd_getfd has no safe wrapper")]
+pub(super) fn copy_fd(thread: &OwnedFd, fd: i32) -> Result<OwnedFd, Errno> {
+    // SAFETY: plain numbers; the result is a new descriptor of this process.
+    let copy = unsafe { libc::syscall(libc::SYS_pidfd_getfd, thread.as_raw_fd(), fd, 0) };
+    match i32::try_from(copy) {
+        // SAFETY: the kernel has just created it.
+        Ok(copy) if copy >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(copy) }),
+        _ => Err(last_error()),
+    }
 }
 
 /// Whether two threads have the same table of descriptors.

@@ -35,10 +35,11 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use haft_tool::{Change, Denial, Record, ToolError};
-use rustix::fs::Stat;
+use rustix::fs::{Mode, OFlags, ResolveFlags, Stat};
 
 use super::descriptors::receive_descriptor;
 use crate::denials::DenialList;
+use crate::limits::CommandLimits;
 use crate::session::NetworkReach;
 use blocking::BlockedCalls;
 use caller::UmaskCache;
@@ -60,6 +61,7 @@ const STACK_BYTES: usize = 512 * 1024;
 pub(crate) struct WitnessConfig {
     pub(super) policy: WritePolicy,
     pub(super) network: NetworkReach,
+    pub(super) limits: CommandLimits,
     /// The command's root directory.
     pub(super) root: OwnedFd,
     /// Where the command's process sends its listener.
@@ -96,7 +98,8 @@ impl Witness {
         let its_stop = Arc::clone(&stop);
         let work = move || {
             let Some(listener) = receive_descriptor(&config.socket) else { return Witnessed::default() };
-            let WitnessConfig { policy, network, root, .. } = config;
+            let WitnessConfig { policy, network, root, limits, .. } = config;
+            let shared_memory = shared_memory_dir(&root).filter(|_| policy.has_namespaces);
             // The thread sets its umask for each call; this makes it independent of the process's umask.
             unshare_fs();
             let supervisor = Supervisor {
@@ -110,8 +113,9 @@ impl Witness {
                 policy,
                 umasks: UmaskCache::default(),
                 umask: None,
+                last_thread: None,
                 capabilities: WitnessCapabilities::current(),
-                monitor: ResourceMonitor::new(reaper, end),
+                monitor: ResourceMonitor::new(reaper, limits, shared_memory, end),
                 network,
                 ports: Vec::new(),
                 terminals: Vec::new(),
@@ -146,6 +150,11 @@ fn supervise(mut supervisor: Supervisor) -> Witnessed {
     let (changes, mut losses) = recorder.finish(&policy.scope.roots);
     losses.extend(private_changes.into_loss(paths.root()));
     Witnessed { changes, losses, denials: denials.into_list(), limit_exceeded: monitor.exceeded }
+}
+
+fn shared_memory_dir(root: &OwnedFd) -> Option<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat2(root, "dev/shm", flags, Mode::empty(), ResolveFlags::IN_ROOT).ok()
 }
 
 /// Gives this thread a umask and a working directory of its own.

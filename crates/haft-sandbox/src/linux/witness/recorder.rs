@@ -6,18 +6,18 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_files::{Captured, CapturedContent, capture, foreign_owner, open_directory, xattrs};
+use haft_files::{Captured, CapturedContent, capture, open_directory};
 use haft_tool::{
     Change, CommandChanges, CommandView, DirectoryEvent, FileContent, FileId, Node, PathState, Record,
     ToolError,
 };
-use rustix::fs::{FileType, Mode, Stat};
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::guarded_entries::GuardedEntries;
 use super::hard_links::{LinkedFile, hidden_changes};
 use super::link_count;
-use super::new_tree::{LIST_FLAGS, NewTree, list_new_tree};
+use super::new_tree::{NewTree, list_new_tree};
 use super::paths::DirectoryEntry;
 
 /// Further changes are not listed.
@@ -33,8 +33,6 @@ pub(super) struct ChangeRecorder {
     linked: HashMap<FileId, LinkedFile>,
     /// Those of them that the command may have changed, under any name.
     altered: HashSet<FileId>,
-    /// Directories and links, by their paths before the command, with an owner or attributes that are not stored.
-    unstored_metadata: HashSet<PathBuf>,
     /// Files that had names outside the scope, and are copies now.
     separated: Vec<PathBuf>,
     /// What the command put into new directories: other programs may put something there too.
@@ -52,7 +50,6 @@ impl ChangeRecorder {
             changes: CommandChanges::default(),
             linked: HashMap::new(),
             altered: HashSet::new(),
-            unstored_metadata: HashSet::new(),
             separated: Vec::new(),
             own: HashSet::new(),
             losses: Vec::new(),
@@ -89,9 +86,6 @@ impl ChangeRecorder {
                 let link_count = stat.as_ref().map_or(0, link_count);
                 self.linked.insert(file, LinkedFile { before: node.clone(), link_count });
             }
-        }
-        if has_unstored_metadata(entry, &node, stat.as_ref()) {
-            self.unstored_metadata.insert(key.clone());
         }
         self.guarded.add_state(&key, &node, stat.as_ref());
         self.store(key, PathState { node, file }, &mut content)
@@ -212,12 +206,6 @@ impl ChangeRecorder {
         if view.listed > MAX_CHANGES {
             self.losses.push(format!("{} entries were too many to list", view.listed - MAX_CHANGES));
         }
-        for change in changes.iter().filter(|change| self.unstored_metadata.contains(&change.path)) {
-            let kind = std::mem::discriminant(&change.before);
-            if kind != std::mem::discriminant(&change.after) {
-                self.losses.push(format!("the owner or attributes of {}", change.path.display()));
-            }
-        }
         self.linked.retain(|file, _| self.altered.contains(file));
         let (hidden, lost) = hidden_changes(&self.changes, &changes, &self.linked, roots);
         changes.extend(hidden);
@@ -276,20 +264,7 @@ fn file_of(node: &Node, stat: Option<&Stat>) -> Option<FileId> {
     stat.filter(|_| node.as_file().is_some()).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
-/// Whether an entry has an owner or attributes that its node does not have.
-fn has_unstored_metadata(entry: &DirectoryEntry, node: &Node, stat: Option<&Stat>) -> bool {
-    let has_owner = || stat.is_some_and(|stat| foreign_owner(stat).is_some());
-    match node {
-        Node::Link { .. } => has_owner(),
-        Node::Dir { .. } => {
-            let dir = rustix::fs::openat(&entry.dir.fd, &entry.name, LIST_FLAGS, Mode::empty());
-            has_owner() || dir.is_ok_and(|dir| !xattrs(&dir).is_empty())
-        }
-        _ => false,
-    }
-}
-
-fn capture_entry(dir: &OwnedFd, name: &OsStr) -> Result<Captured, Errno> {
+pub(super) fn capture_entry(dir: &OwnedFd, name: &OsStr) -> Result<Captured, Errno> {
     capture(dir, name).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 

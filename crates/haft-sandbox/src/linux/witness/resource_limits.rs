@@ -3,8 +3,9 @@
 //! Needs no privileges and no control groups: the reaper adopts every orphan, so all processes of the command are its
 //! descendants.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,8 @@ use haft_files::read_small_file;
 use rustix::process::{Pid, Signal};
 
 use super::caller::Caller;
-use crate::limits::ProcessLimits;
+use crate::limits::CommandLimits;
 
-/// Processes and threads of a command.
-const MAX_PROCESSES: usize = 2_000;
 /// How often the number of processes and the free disk space are checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(40);
 /// How often memory is summed up, which takes longer.
@@ -26,8 +25,12 @@ const MAX_KILL_ROUNDS: usize = 100;
 const MIN_FREE_BYTES: u64 = 512 << 20;
 /// Ends the search for ancestors if the process tree changes meanwhile.
 const MAX_ANCESTORS: usize = 10_000;
+/// Ends the search for descendants, of which a fork bomb can have many more than are allowed.
+const MAX_LISTED_PROCESSES: usize = 100_000;
 /// The unit of `/proc/PID/statm`.
 const PAGE_BYTES: u64 = 4096;
+/// The unit of `st_blocks`.
+const STAT_BLOCK_BYTES: u64 = 512;
 
 /// Checks the resources of one command.
 pub(super) struct ResourceMonitor {
@@ -36,8 +39,13 @@ pub(super) struct ResourceMonitor {
     next_memory_check: Instant,
     /// Processes and threads of the machine when the command started.
     initial_processes: usize,
-    initial_free_bytes: Option<u64>,
-    max_memory_bytes: u64,
+    /// Free space when the command started, in the workspace and in memory.
+    initial_free_bytes: [Option<u64>; 2],
+    limits: CommandLimits,
+    /// The command's own directory for shared memory.
+    shared_memory: Option<OwnedFd>,
+    /// Shared memory of the machine when the command started.
+    initial_shared_bytes: u64,
     /// Ends the command.
     kill: Box<dyn Fn() + Send>,
     /// Why the command was ended.
@@ -46,15 +54,22 @@ pub(super) struct ResourceMonitor {
 
 impl ResourceMonitor {
     /// A monitor for the descendants of `reaper`; calls `kill` when a limit is exceeded.
-    pub(super) fn new(reaper: i32, kill: Box<dyn Fn() + Send>) -> Self {
+    pub(super) fn new(
+        reaper: i32,
+        limits: CommandLimits,
+        shared_memory: Option<OwnedFd>,
+        kill: Box<dyn Fn() + Send>,
+    ) -> Self {
         let now = Instant::now();
         Self {
             reaper,
             next_check: now + CHECK_INTERVAL,
             next_memory_check: now + MEMORY_CHECK_INTERVAL,
             initial_processes: count_all_processes(),
-            initial_free_bytes: None,
-            max_memory_bytes: ProcessLimits::default().memory_bytes,
+            initial_free_bytes: [None; 2],
+            limits,
+            shared_memory,
+            initial_shared_bytes: shared_memory_of_machine(),
             kill,
             exceeded: None,
         }
@@ -106,33 +121,52 @@ impl ResourceMonitor {
         }
         if now >= self.next_memory_check {
             self.next_memory_check = now + MEMORY_CHECK_INTERVAL;
-            let used: u64 = self.descendants().iter().map(|process| private_memory(*process)).sum();
-            if used > self.max_memory_bytes {
-                self.end(format!("it used more than {} MiB of memory", self.max_memory_bytes >> 20));
+            let used = self.used_memory();
+            if used > self.limits.memory_bytes {
+                self.end(format!("it used more than {} MiB of memory", self.limits.memory_bytes >> 20));
             }
         }
     }
 
+    fn used_memory(&self) -> u64 {
+        let descendants = self.descendants();
+        let private: u64 = descendants.iter().map(|process| private_memory(*process)).sum();
+        // Whose shared memory it is takes long to find out, so the machine's total is checked first.
+        let grown = shared_memory_of_machine().saturating_sub(self.initial_shared_bytes);
+        if private + grown <= self.limits.memory_bytes {
+            return private;
+        }
+        let in_files = self.shared_memory.as_ref().and_then(|dir| rustix::fs::fstatvfs(dir).ok());
+        let in_files =
+            in_files.map_or(0, |stat| (stat.f_blocks - stat.f_bfree).saturating_mul(stat.f_frsize));
+        // Processes that share memory count it several times, but not more than there is.
+        private + (in_files + shared_memory_of(&descendants)).min(grown)
+    }
+
     fn check_disk(&mut self, workspace: &Path) {
-        let Ok(stat) = rustix::fs::statvfs(workspace) else { return };
-        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-        let initial = *self.initial_free_bytes.get_or_insert(free);
-        if free < MIN_FREE_BYTES && free < initial / 2 {
-            self.end(format!("it left only {} MiB free on the disk", free >> 20));
+        // The home of commands is in memory.
+        for (index, path) in [workspace, Path::new("/dev/shm")].into_iter().enumerate() {
+            let Ok(stat) = rustix::fs::statvfs(path) else { continue };
+            let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+            let initial = *self.initial_free_bytes[index].get_or_insert(free);
+            if free < MIN_FREE_BYTES && free < initial / 2 {
+                self.end(format!("it left only {} MiB free in {}", free >> 20, path.display()));
+            }
         }
     }
 
     /// Kills a fork bomb at once: asking the reaper to end it would take too long.
     fn check_processes(&mut self) {
         // Counting descendants is slow when there are many, so the machine's total is checked first.
-        if count_all_processes() < self.initial_processes + MAX_PROCESSES {
+        let allowed = self.limits.processes;
+        if count_all_processes() < self.initial_processes + allowed {
             return;
         }
         let count: usize = self.descendants().iter().map(|process| count_threads(*process)).sum();
-        if count < MAX_PROCESSES {
+        if count < allowed {
             return;
         }
-        self.end(format!("it had {count} processes and threads; {MAX_PROCESSES} are allowed"));
+        self.end(format!("it had {count} processes and threads; {allowed} are allowed"));
         let own = rustix::process::getpgrp();
         for _ in 0..MAX_KILL_ROUNDS {
             let groups: HashSet<_> = self
@@ -165,7 +199,7 @@ impl ResourceMonitor {
                 found.push(child);
                 todo.push(child);
             }
-            if found.len() > 2 * MAX_PROCESSES {
+            if found.len() > MAX_LISTED_PROCESSES {
                 break;
             }
         }
@@ -203,6 +237,39 @@ fn count_all_processes() -> usize {
 fn parent_of(process: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
+/// Shared memory that processes have mapped or open.
+fn shared_memory_of(processes: &[i32]) -> u64 {
+    let mut files = HashMap::new();
+    let mut mapped = 0;
+    for process in processes {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        let kilobytes = status.lines().find_map(|line| line.strip_prefix("RssShmem:"));
+        mapped += kilobytes.and_then(first_number).unwrap_or(0) * 1024;
+        for entry in fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten() {
+            let is_memory =
+                fs::read_link(entry.path()).is_ok_and(|name| name.to_string_lossy().starts_with("/memfd:"));
+            if is_memory && let Ok(stat) = rustix::fs::stat(entry.path()) {
+                files.insert(
+                    (stat.st_dev, stat.st_ino),
+                    u64::try_from(stat.st_blocks).unwrap_or(0) * STAT_BLOCK_BYTES,
+                );
+            }
+        }
+    }
+    mapped + files.values().sum::<u64>()
+}
+
+/// Shared memory of the whole machine.
+fn shared_memory_of_machine() -> u64 {
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kilobytes = memory.lines().find_map(|line| line.strip_prefix("Shmem:"));
+    kilobytes.and_then(first_number).unwrap_or(0) * 1024
+}
+
+fn first_number(text: &str) -> Option<u64> {
+    text.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// Resident memory that is not shared.

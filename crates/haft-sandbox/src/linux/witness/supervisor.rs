@@ -14,7 +14,7 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::blocking::BlockedCalls;
-use super::caller::{Caller, UmaskCache};
+use super::caller::{Caller, UmaskCache, copy_fd};
 use super::capabilities::WitnessCapabilities;
 use super::notifications::{NotifyListener, ReceivedCall, Syscall};
 use super::outside_names::OutsideNames;
@@ -84,6 +84,8 @@ pub(super) struct Supervisor {
     pub(super) denials: DenialList,
     pub(super) paths: PathLookup,
     pub(super) umasks: UmaskCache,
+    /// A handle of the last caller whose descriptor was needed.
+    pub(super) last_thread: Option<(i32, OwnedFd)>,
     /// The current umask of this thread.
     pub(super) umask: Option<Mode>,
     pub(super) monitor: ResourceMonitor,
@@ -175,6 +177,23 @@ impl Supervisor {
             }
         };
         self.listener.send_reply(call.id, reply);
+    }
+
+    /// A copy of the caller's descriptor, which the caller cannot replace.
+    pub(super) fn copy_fd(&mut self, call: &Syscall, fd: i32) -> Result<OwnedFd, Errno> {
+        if let Some((thread, handle)) = &self.last_thread
+            && *thread == call.thread
+        {
+            match copy_fd(handle, fd) {
+                // Another thread has its number now.
+                Err(Errno::SRCH) => {}
+                copied => return copied,
+            }
+        }
+        let (handle, is_exact) = Caller::of(call).pidfd()?;
+        let copied = copy_fd(&handle, fd);
+        self.last_thread = Some((call.thread, handle)).filter(|_| is_exact);
+        copied
     }
 
     /// Resolves a path of the program, without following a link at its end.

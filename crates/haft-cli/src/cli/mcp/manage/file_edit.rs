@@ -175,5 +175,6 @@ fn node(bytes: Option<&[u8]>) -> Node {
         owner: None,
         xattrs: Vec::new(),
         linked: None,
+        modified: None,
     })
 }

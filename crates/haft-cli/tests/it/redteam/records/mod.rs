@@ -8,3 +8,4 @@ mod outside_links;
 mod private_dirs;
 mod reversible;
 mod size;
+mod times;

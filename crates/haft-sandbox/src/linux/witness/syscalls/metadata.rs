@@ -112,7 +112,7 @@ impl Supervisor {
         target: &MetadataTarget,
     ) -> Result<(OwnedFd, Option<DirectoryEntry>), Errno> {
         let (base, path, flags) = match *target {
-            MetadataTarget::Fd(fd) => return Ok((Caller::of(call).copy_fd(fd)?, None)),
+            MetadataTarget::Fd(fd) => return Ok((self.copy_fd(call, fd)?, None)),
             MetadataTarget::Path { base, path, flags } => (base, Self::read_path(call, path)?, flags),
         };
         if flags & !(libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH) != 0 {
@@ -122,7 +122,7 @@ impl Supervisor {
         let resolved = if names_base && base == CWD_FD {
             self.resolve(call, base, b".")?
         } else if names_base {
-            ResolvedTarget::Fd(Caller::of(call).copy_fd(base)?)
+            ResolvedTarget::Fd(self.copy_fd(call, base)?)
         } else if flags & libc::AT_SYMLINK_NOFOLLOW == 0 {
             self.resolve_followed(call, base, &path)?
         } else {
@@ -217,13 +217,9 @@ fn parse(call: &Syscall) -> Result<MetadataRequest, Errno> {
 fn unrecorded(kind: FileType, change: &MetadataChange) -> Option<&'static str> {
     use MetadataChange::{Mode, Owner, RemoveAttribute, SetAttribute};
     match (kind, change) {
-        (FileType::Directory, Owner(..)) => Some("the owner of the directory"),
-        (FileType::Directory, SetAttribute { .. } | RemoveAttribute(_)) => {
-            Some("the attributes of the directory")
-        }
-        (FileType::Symlink, Owner(..)) => Some("the owner of the link"),
-        (FileType::Fifo | FileType::Socket, Mode(_) | Owner(..) | SetAttribute { .. }) => {
-            Some("the mode, owner or attributes of the pipe or socket")
+        (FileType::Fifo, SetAttribute { .. } | RemoveAttribute(_)) => Some("the attributes of the pipe"),
+        (FileType::Socket, Mode(_) | Owner(..) | SetAttribute { .. } | RemoveAttribute(_)) => {
+            Some("the mode, owner or attributes of the socket")
         }
         _ => None,
     }
@@ -267,7 +263,7 @@ fn read_numbers<const N: usize>(caller: Caller, address: u64) -> Result<[i64; N]
     Ok(numbers)
 }
 
-/// Changes the open file through its path in `/proc`, because an `O_PATH` descriptor cannot be used directly.
+/// Changes the open file; an `O_PATH` descriptor through its path in `/proc`, where it cannot be used directly.
 #[expect(unsafe_code, reason = "some of these calls have no safe wrapper")]
 fn apply(fd: &OwnedFd, kind: FileType, change: &MetadataChange) -> Result<(), Errno> {
     let proc_path = CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd())).map_err(|_| Errno::INVAL)?;
@@ -277,14 +273,16 @@ fn apply(fd: &OwnedFd, kind: FileType, change: &MetadataChange) -> Result<(), Er
     let result = unsafe {
         match change {
             MetadataChange::Mode(_) if is_link => return Err(Errno::OPNOTSUPP),
-            MetadataChange::Mode(mode) => libc::chmod(path, mode & 0o7777),
+            MetadataChange::Mode(mode) => match libc::fchmod(fd.as_raw_fd(), mode & 0o7777) {
+                -1 if last_error() == Errno::BADF => libc::chmod(path, mode & 0o7777),
+                result => result,
+            },
             MetadataChange::Owner(uid, gid) => {
                 libc::fchownat(fd.as_raw_fd(), empty, *uid, *gid, libc::AT_EMPTY_PATH)
             }
-            MetadataChange::Times(times) if is_link => {
+            MetadataChange::Times(times) => {
                 libc::utimensat(fd.as_raw_fd(), empty, times.as_ptr(), libc::AT_EMPTY_PATH)
             }
-            MetadataChange::Times(times) => libc::utimensat(libc::AT_FDCWD, path, times.as_ptr(), 0),
             MetadataChange::SetAttribute { .. } | MetadataChange::RemoveAttribute(_) if is_link => {
                 return Err(Errno::PERM);
             }

@@ -9,7 +9,6 @@ use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 
 use super::open::without_setid;
-use crate::linux::witness::caller::Caller;
 use crate::linux::witness::link_count;
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::{DirectoryEntry, ResolvedTarget};
@@ -116,7 +115,7 @@ impl Supervisor {
         }
         let path = Self::read_path(call, old)?;
         let target = if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
-            ResolvedTarget::Fd(Caller::of(call).copy_fd(old_base)?)
+            ResolvedTarget::Fd(self.copy_fd(call, old_base)?)
         } else {
             let target = self.resolve(call, old_base, &path)?;
             if flags & libc::AT_SYMLINK_FOLLOW != 0 { self.follow(call, target)? } else { target }

@@ -2,12 +2,13 @@
 
 use haft_files::temp_name;
 use haft_policy::{Guard, holds_settings, settings_rule};
-use haft_tool::{DirectoryEvent, Node};
+use haft_tool::DirectoryEvent;
 use rustix::fs::{AtFlags, FileType, RenameFlags};
 use rustix::io::Errno;
 
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::DirectoryEntry;
+use crate::linux::witness::recorder::capture_entry;
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 use crate::linux::witness::write_policy::WriteArea;
 
@@ -202,7 +203,7 @@ impl Supervisor {
         self.recorder.before_change(to)?;
         let stat = from.stat()?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-            let node = Node::Dir { mode: stat.st_mode & 0o7777 };
+            let node = capture_entry(&from.dir.fd, &from.name)?.node;
             let event = DirectoryEvent::Moved { from: from.path(), to: to.path(), node: &node };
             self.recorder.change_directory(event, || rename(from, to, flags))?;
         } else {

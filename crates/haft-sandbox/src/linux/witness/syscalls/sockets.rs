@@ -29,7 +29,7 @@ impl Supervisor {
     pub(super) fn connect(&mut self, call: &Syscall) -> Result<Reply, Errno> {
         let raw = read_address(call)?;
         let address = parse_address(&raw)?;
-        let socket = Caller::of(call).copy_fd(call.int(0))?;
+        let socket = self.copy_fd(call, call.int(0))?;
         match address {
             // Only commands with a network namespace of their own have such sockets.
             SocketAddress::Unspecified | SocketAddress::Netlink => {}
@@ -85,7 +85,7 @@ impl Supervisor {
 
     pub(super) fn bind(&mut self, call: &Syscall) -> Result<Reply, Errno> {
         let raw = read_address(call)?;
-        let socket = Caller::of(call).copy_fd(call.int(0))?;
+        let socket = self.copy_fd(call, call.int(0))?;
         match parse_address(&raw)? {
             SocketAddress::Netlink => Ok(bind(&socket, &raw).into()),
             SocketAddress::Unspecified if self.may_bind_unspecified(&socket) => {
@@ -155,7 +155,7 @@ impl Supervisor {
 
     /// Binds an unbound socket to the loopback address, because it would listen on all addresses.
     pub(super) fn listen(&mut self, call: &Syscall) -> Result<Reply, Errno> {
-        let socket = Caller::of(call).copy_fd(call.int(0))?;
+        let socket = self.copy_fd(call, call.int(0))?;
         if !matches!(self.network, NetworkReach::All | NetworkReach::Own)
             && let Some(at) = bound_address(&socket)
             && at.port() == 0
