@@ -179,6 +179,10 @@ impl WorkspaceView for EmptyView {
         Ok(Node::Absent)
     }
 
+    fn file_id(&mut self, _path: &Path) -> Option<FileId> {
+        None
+    }
+
     fn entry_names(&mut self, _path: &Path) -> Result<Vec<OsString>, ToolError> {
         Ok(Vec::new())
     }

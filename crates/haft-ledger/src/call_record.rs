@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use haft_policy::build_files;
 use haft_tool::{
-    CallEnd, Change, Denial, DirectoryEvent, ErrorKind, FileContent, FileNode, Intent, Node, Receipt,
+    CallEnd, Change, Denial, DirectoryEvent, ErrorKind, FileContent, FileId, FileNode, Intent, Node, Receipt,
     ReceiptState, Record, Reversible, StagedStep, ToolError, Value, lock, now_ms,
 };
 
@@ -186,6 +186,10 @@ impl Record for CallRecord {
 
     fn witness_directory(&self, event: DirectoryEvent<'_>) -> Result<(), ToolError> {
         self.spooled(|spool| spool.directory(event))
+    }
+
+    fn witness_own(&self, file: FileId, is_own: bool) -> Result<(), ToolError> {
+        self.spooled(|spool| spool.own(file, is_own))
     }
 
     fn cancel_directory(&self) -> Result<(), ToolError> {

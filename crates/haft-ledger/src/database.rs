@@ -18,8 +18,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_WAL_BYTES_AT_OPEN: u64 = 512 * 1_024;
 /// Pages in the write-ahead log after which SQLite copies them into the database.
 const WAL_CHECKPOINT_PAGES: u32 = 1_000;
-/// Pages of the database kept in memory, in KiB. A larger transaction writes pages to the log more than once.
-const PAGE_CACHE_KIB: u32 = 8 * 1_024;
+/// Pages of the database kept in memory between transactions, in KiB.
+const PAGE_CACHE_KIB: u32 = 1_024;
 /// More than there are statements in [`crate::sql`].
 const CACHED_STATEMENTS: usize = 64;
 
@@ -132,10 +132,12 @@ fn connect(dir: &LedgerDir) -> TxResult<Connection> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     conn.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     schema::ensure(&conn, dir)?;
-    // A plain fsync does not reach the disk on macOS; elsewhere `fullfsync` changes nothing.
+    // A plain fsync does not reach the disk on macOS; elsewhere `fullfsync` changes nothing. A large transaction takes
+    // more memory until it ends, because pages that spill are written more than once.
     conn.execute_batch(&format!(
         "PRAGMA synchronous = NORMAL; PRAGMA fullfsync = 1;
-         PRAGMA wal_autocheckpoint = {WAL_CHECKPOINT_PAGES}; PRAGMA cache_size = -{PAGE_CACHE_KIB}"
+         PRAGMA wal_autocheckpoint = {WAL_CHECKPOINT_PAGES}; PRAGMA cache_size = -{PAGE_CACHE_KIB};
+         PRAGMA cache_spill = 0"
     ))?;
     if wal_bytes > MAX_WAL_BYTES_AT_OPEN {
         checkpoint(&conn, Duration::ZERO)?;

@@ -15,6 +15,8 @@ use crate::spool::SpoolRecord;
 pub trait WorkspaceView {
     /// The state of a path.
     fn observe(&mut self, path: &Path) -> Result<Node, ToolError>;
+    /// Device and inode of a path, if it can be found.
+    fn file_id(&mut self, path: &Path) -> Option<FileId>;
     /// The names in a directory.
     fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError>;
     /// Undoes the first `made` steps of a restore, of which the last one may not have been made; without it, all were made, and
@@ -41,10 +43,19 @@ pub(crate) struct RecoveredChanges {
 /// Determines what a command changed from the records of its witness, in order.
 pub(crate) fn recover_changes(records: &[SpoolRecord<'_>], view: &mut dyn WorkspaceView) -> RecoveredChanges {
     let mut command = CommandChanges::default();
+    let mut own = HashSet::new();
     for (at, record) in records.iter().enumerate() {
         if let SpoolRecord::Before { path, node } = record {
             let state = PathState { node: node.clone().into_owned(), file: None };
             command.store(path_from_text(path), state);
+            continue;
+        }
+        if let SpoolRecord::Own { file, is_own } = record {
+            if *is_own {
+                own.insert(*file);
+            } else {
+                own.remove(file);
+            }
             continue;
         }
         // The process may have died between the record and the call.
@@ -57,7 +68,7 @@ pub(crate) fn recover_changes(records: &[SpoolRecord<'_>], view: &mut dyn Worksp
             apply(&mut command, record);
         }
     }
-    let mut recovery = Recovery { view, unreadable: Vec::new() };
+    let mut recovery = Recovery { view, own, unreadable: Vec::new() };
     let (mut changes, mut unreadable) = command.compare(&mut recovery);
     unreadable.append(&mut recovery.unreadable);
     let more = changes_of_other_links(&command, &changes, recovery.view);
@@ -90,6 +101,7 @@ fn was_made(record: &SpoolRecord<'_>, view: &mut dyn WorkspaceView) -> bool {
 /// The file system after the command.
 struct Recovery<'a> {
     view: &'a mut dyn WorkspaceView,
+    own: HashSet<FileId>,
     unreadable: Vec<String>,
 }
 
@@ -98,7 +110,6 @@ impl CommandView for Recovery<'_> {
         self.view.observe(path).map(|node| PathState { node, file: None })
     }
 
-    /// Everything in a directory that the command created is taken for the command's.
     fn visit_new(&mut self, path: &Path, visit: &mut dyn FnMut(PathBuf, Node) -> bool) {
         let mut pending = vec![path.to_owned()];
         while let Some(dir) = pending.pop() {
@@ -110,6 +121,9 @@ impl CommandView for Recovery<'_> {
                 }
             };
             for path in names.into_iter().map(|name| dir.join(name)) {
+                if !self.view.file_id(&path).is_some_and(|file| self.own.contains(&file)) {
+                    continue;
+                }
                 match self.view.observe(&path) {
                     Ok(node) => {
                         let is_dir = matches!(node, Node::Dir { .. });

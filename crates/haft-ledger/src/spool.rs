@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_tool::{DirectoryEvent, FileContent, Node, StagedStep, ToolError, path_to_text};
+use haft_tool::{DirectoryEvent, FileContent, FileId, Node, StagedStep, ToolError, path_to_text};
 use serde::{Deserialize, Serialize};
 
 use crate::Ledger;
@@ -38,6 +38,8 @@ pub(crate) enum SpoolRecord<'a> {
     Removed { path: Cow<'a, str> },
     /// A directory is about to be moved.
     Moved { from: Cow<'a, str>, to: Cow<'a, str>, node: Cow<'a, Node> },
+    /// A file or directory inside a new directory is the command's, or is not any more.
+    Own { file: FileId, is_own: bool },
     /// What the last record says of a directory was refused.
     Cancelled,
     /// Steps of a restore that is about to be made.
@@ -112,6 +114,11 @@ impl Spool {
             },
         };
         self.write(&record, BlobKey::default(), &[])
+    }
+
+    /// Writes whether a file or directory is the command's.
+    pub(crate) fn own(&mut self, file: FileId, is_own: bool) -> Result<(), ToolError> {
+        self.write(&SpoolRecord::Own { file, is_own }, BlobKey::default(), &[])
     }
 
     /// Writes that the last event of a directory was refused.

@@ -185,6 +185,10 @@ impl WorkspaceView for Observer<'_> {
         self.0.observe_recorded(path)
     }
 
+    fn file_id(&mut self, path: &Path) -> Option<FileId> {
+        haft_files::id_of(path)
+    }
+
     fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
         Ok(self.0.list(path)?.into_iter().map(|entry| entry.name).collect())
     }

@@ -77,6 +77,20 @@ impl CommandChanges {
         self.previous.entry(key).or_insert(state);
     }
 
+    /// The number of stored states.
+    pub fn stored_count(&self) -> usize {
+        self.previous.len()
+    }
+
+    /// Forgets entries that did not exist before and do not exist now, as temporary files do.
+    pub fn forget_absent(&mut self, mut exists: impl FnMut(&Path) -> bool) {
+        let mut previous = std::mem::take(&mut self.previous);
+        previous.retain(|former, before| {
+            before.node != Node::Absent || self.current_path(former).is_some_and(|current| exists(&current))
+        });
+        self.previous = previous;
+    }
+
     /// The stored previous states, by the path before the command.
     pub fn stored(&self) -> impl Iterator<Item = (&Path, &Node)> {
         self.previous.iter().map(|(path, state)| (path.as_path(), &state.node))

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    Change, Denial, DirectoryEvent, ErrorKind, Exit, FileNode, Finished, Node, ReceiptState, StagedStep,
-    ToolError,
+    Change, Denial, DirectoryEvent, ErrorKind, Exit, FileId, FileNode, Finished, Node, ReceiptState,
+    StagedStep, ToolError,
 };
 
 /// The bytes of a file, on their way into the ledger.
@@ -108,6 +108,12 @@ pub trait Record: Send + Sync {
     /// Stores what a command is about to do to a directory. Without this, recovery could not tell moved files from new
     /// ones.
     fn witness_directory(&self, event: DirectoryEvent<'_>) -> Result<(), ToolError>;
+
+    /// Stores whether a file or directory inside a new directory is the command's: other programs may put something there,
+    /// too.
+    fn witness_own(&self, _file: FileId, _is_own: bool) -> Result<(), ToolError> {
+        Ok(())
+    }
 
     /// Withdraws the last `witness_directory`: the kernel refused it.
     fn cancel_directory(&self) -> Result<(), ToolError>;

@@ -28,6 +28,10 @@ impl WorkspaceView for Model<'_> {
         Ok(at(self.0, path))
     }
 
+    fn file_id(&mut self, _path: &Path) -> Option<FileId> {
+        None
+    }
+
     fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
         let below = self.0.keys().filter(|below| below.parent() == Some(path));
         Ok(below.filter_map(|below| Some(below.file_name()?.to_owned())).collect())
@@ -346,6 +350,10 @@ struct Unreadable;
 impl WorkspaceView for Unreadable {
     fn observe(&mut self, _path: &Path) -> Result<Node, ToolError> {
         Err(ToolError::denied("no"))
+    }
+
+    fn file_id(&mut self, _path: &Path) -> Option<FileId> {
+        None
     }
 
     fn entry_names(&mut self, _path: &Path) -> Result<Vec<OsString>, ToolError> {

@@ -182,7 +182,7 @@ impl Judge<'_> {
         match now {
             _ if is_same => {}
             Node::Link { target, .. } => {
-                self.leads_out(path, parent, target.as_os_str().as_bytes(), violations)
+                self.leads_out(path, parent, target.as_os_str().as_bytes(), violations);
             }
             Node::File(_) => {
                 let bytes = read_now(path).unwrap_or_default();

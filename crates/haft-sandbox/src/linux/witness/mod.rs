@@ -102,6 +102,7 @@ impl Witness {
             let shared_memory = shared_memory_dir(&root).filter(|_| policy.has_namespaces);
             // The thread sets its umask for each call; this makes it independent of the process's umask.
             unshare_fs();
+            policy.resources.enter();
             let supervisor = Supervisor {
                 listener: Arc::new(NotifyListener::new(listener)),
                 recorder: ChangeRecorder::new(record),
@@ -147,7 +148,8 @@ fn supervise(mut supervisor: Supervisor) -> Witnessed {
         supervisor;
     blocked.finish();
     policy.resources.remove_ports(&ports);
-    let (changes, mut losses) = recorder.finish(&policy.scope.roots);
+    let has_others = policy.resources.leave() > 0;
+    let (changes, mut losses) = recorder.finish(&policy.scope.roots, has_others);
     losses.extend(private_changes.into_loss(paths.root()));
     Witnessed { changes, losses, denials: denials.into_list(), limit_exceeded: monitor.exceeded }
 }

@@ -6,12 +6,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_files::{Captured, CapturedContent, capture, open_directory};
+use haft_files::{Captured, CapturedContent, capture, id_of, open_directory};
 use haft_tool::{
     Change, CommandChanges, CommandView, DirectoryEvent, FileContent, FileId, Node, PathState, Record,
     ToolError,
 };
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::guarded_entries::GuardedEntries;
@@ -19,9 +19,14 @@ use super::hard_links::{LinkedFile, hidden_changes};
 use super::link_count;
 use super::new_tree::{NewTree, list_new_tree};
 use super::paths::DirectoryEntry;
+use crate::process::last_error;
 
 /// Further changes are not listed.
 const MAX_CHANGES: usize = 2_000_000;
+/// From the kernel's `fcntl.h`; libc does not have it.
+const F_SETSIG: libc::c_int = 10;
+/// Fewer states are kept until the end.
+const MIN_STATES_TO_CHECK: usize = 2_000;
 /// The content of larger files is not stored.
 const MAX_STORED_BYTES: u64 = 1 << 30;
 
@@ -37,6 +42,8 @@ pub(super) struct ChangeRecorder {
     separated: Vec<PathBuf>,
     /// What the command put into new directories: other programs may put something there too.
     own: HashSet<FileId>,
+    /// Temporary files that are gone again are forgotten at this number of states.
+    next_check: usize,
     losses: Vec<String>,
     error: Option<ToolError>,
     /// What must be judged.
@@ -52,6 +59,7 @@ impl ChangeRecorder {
             altered: HashSet::new(),
             separated: Vec::new(),
             own: HashSet::new(),
+            next_check: MIN_STATES_TO_CHECK,
             losses: Vec::new(),
             error: None,
             guarded: GuardedEntries::default(),
@@ -115,7 +123,12 @@ impl ChangeRecorder {
         if entry.dir.is_new
             && let Ok(stat) = entry.stat()
         {
-            self.own.insert((stat.st_dev, stat.st_ino));
+            let file = (stat.st_dev, stat.st_ino);
+            if self.own.insert(file)
+                && let Err(error) = self.record.witness_own(file, true)
+            {
+                self.error.get_or_insert(error);
+            }
         }
     }
 
@@ -124,7 +137,12 @@ impl ChangeRecorder {
         if entry.dir.is_new
             && (link_count(stat) == 1 || FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
         {
-            self.own.remove(&(stat.st_dev, stat.st_ino));
+            let file = (stat.st_dev, stat.st_ino);
+            if self.own.remove(&file)
+                && let Err(error) = self.record.witness_own(file, false)
+            {
+                self.error.get_or_insert(error);
+            }
         }
     }
 
@@ -193,13 +211,18 @@ impl ChangeRecorder {
             content.as_file_content()
         };
         self.record.witness(&key, &state.node, content).map_err(|error| self.refuse(error))?;
+        if self.changes.stored_count() >= self.next_check {
+            self.changes.forget_absent(|path| id_of(path).is_some());
+            self.next_check = MIN_STATES_TO_CHECK.max(2 * self.changes.stored_count());
+        }
         self.changes.store(key, state);
         Ok(())
     }
 
-    /// The command's changes in `roots`, and what undo will not restore.
-    pub(super) fn finish(mut self, roots: &[PathBuf]) -> (Vec<Change>, Vec<String>) {
-        let mut view = FinalView { own: &self.own, last: None, listed: 0, losses: Vec::new() };
+    /// The command's changes in `roots`, and what undo will not restore. `has_others` says whether other commands of the
+    /// session run, to which the command may have passed descriptors.
+    pub(super) fn finish(mut self, roots: &[PathBuf], has_others: bool) -> (Vec<Change>, Vec<String>) {
+        let mut view = FinalView { own: &self.own, has_others, last: None, listed: 0, losses: Vec::new() };
         let (mut changes, unreadable) = self.changes.compare(&mut view);
         self.losses.extend(unreadable);
         self.losses.append(&mut view.losses);
@@ -233,6 +256,7 @@ impl ChangeRecorder {
 /// The file system after the command.
 struct FinalView<'a> {
     own: &'a HashSet<FileId>,
+    has_others: bool,
     /// The directory that was opened last: paths come sorted.
     last: Option<(PathBuf, OwnedFd)>,
     listed: usize,
@@ -246,6 +270,9 @@ impl CommandView for FinalView<'_> {
             self.last = open_directory(parent).ok().map(|fd| (parent.to_owned(), fd));
         }
         let Some((_, dir)) = &self.last else { return Ok(PathState::ABSENT) };
+        if self.has_others && has_writer(dir, name) {
+            self.losses.push(still_open(path));
+        }
         match capture_entry(dir, name) {
             Ok(now) => Ok(PathState { file: file_of(&now.node, now.stat.as_ref()), node: now.node }),
             Err(_) => Err(ToolError::failed(format!("{} cannot be read any more", path.display()))),
@@ -253,10 +280,34 @@ impl CommandView for FinalView<'_> {
     }
 
     fn visit_new(&mut self, path: &Path, visit: &mut dyn FnMut(PathBuf, Node) -> bool) {
-        let NewTree { listed, losses } = list_new_tree(path, self.own, MAX_CHANGES, self.listed, visit);
+        let mut open = Vec::new();
+        let mut visit_checked = |path: PathBuf, node: Node| {
+            if self.has_others
+                && let (Node::File(_), Some(parent), Some(name)) = (&node, path.parent(), path.file_name())
+                && open_directory(parent).is_ok_and(|dir| has_writer(&dir, name))
+            {
+                open.push(still_open(&path));
+            }
+            visit(path, node)
+        };
+        let NewTree { listed, losses } =
+            list_new_tree(path, self.own, MAX_CHANGES, self.listed, &mut visit_checked);
         self.listed = listed;
         self.losses.extend(losses);
+        self.losses.append(&mut open);
     }
+}
+
+fn still_open(path: &Path) -> String {
+    format!("{} is open for writing in another command, whose changes of it are not recorded", path.display())
+}
+
+/// Whether a process has the file open for writing.
+fn has_writer(dir: &OwnedFd, name: &OsStr) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let is_file = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(is_file)
+        && rustix::fs::openat(dir, name, flags, Mode::empty()).is_ok_and(|fd| lease(&fd) == Err(Errno::AGAIN))
 }
 
 /// Device and inode, if it is a regular file.
@@ -268,9 +319,19 @@ pub(super) fn capture_entry(dir: &OwnedFd, name: &OsStr) -> Result<Captured, Err
     capture(dir, name).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
-/// Whether no process has the file open for writing: only then the kernel grants a read lease.
-#[expect(unsafe_code, reason = "leases have no safe wrapper")]
+/// Whether no process has the file open for writing.
 pub(super) fn has_no_writer(fd: &OwnedFd) -> bool {
-    // SAFETY: plain numbers; the lease ends with the descriptor.
-    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) == 0 }
+    lease(fd).is_ok()
+}
+
+/// Takes a read lease, which the kernel grants only if no process has the file open for writing.
+#[expect(unsafe_code, reason = "leases have no safe wrapper")]
+fn lease(fd: &OwnedFd) -> Result<(), Errno> {
+    // SAFETY: plain numbers; the lease ends with the descriptor. A process that opens the file before that makes the
+    // kernel send a signal: one that is ignored by default instead of SIGIO, which ends the process.
+    let leased = unsafe {
+        libc::fcntl(fd.as_raw_fd(), F_SETSIG, libc::SIGURG);
+        libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK)
+    };
+    if leased == 0 { Ok(()) } else { Err(last_error()) }
 }

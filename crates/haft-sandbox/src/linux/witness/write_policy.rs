@@ -3,8 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use haft_files::is_temp_name;
 use haft_tool::{FileId, Scope, lock};
 
 use crate::secrets::SecretNames;
@@ -32,6 +34,8 @@ pub(super) enum WriteArea {
 /// What the commands of a session created and may use together.
 #[derive(Debug, Default)]
 pub(crate) struct SessionResources {
+    /// The number of commands that run.
+    running: AtomicUsize,
     /// TCP ports that commands listen on.
     ports: Mutex<Vec<u16>>,
     /// Abstract socket names that commands are bound to.
@@ -41,6 +45,16 @@ pub(crate) struct SessionResources {
 }
 
 impl SessionResources {
+    /// Counts a command that starts.
+    pub(super) fn enter(&self) {
+        self.running.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Counts a command that has ended; returns how many others run.
+    pub(super) fn leave(&self) -> usize {
+        self.running.fetch_sub(1, Ordering::SeqCst).saturating_sub(1)
+    }
+
     pub(super) fn has_port(&self, port: u16) -> bool {
         lock(&self.ports).contains(&port)
     }
@@ -103,7 +117,7 @@ pub(crate) struct WritePolicy {
 impl WritePolicy {
     pub(super) fn area(&self, path: &Path) -> WriteArea {
         let is_in = |list: &[PathBuf]| list.iter().any(|root| path.starts_with(root));
-        if self.scope.is_protected(path) {
+        if self.scope.is_protected(path) || has_temp_name(path) {
             return WriteArea::Outside;
         }
         if self.shared_memory.as_ref().is_some_and(|directory| path.starts_with(directory)) {
@@ -148,7 +162,7 @@ impl WritePolicy {
 
     /// Why `path` may not be written, and how to allow it.
     pub(super) fn explain_outside(&self, path: &Path) -> (String, Option<String>) {
-        if self.scope.is_protected(path) {
+        if self.scope.is_protected(path) || has_temp_name(path) {
             return ("it belongs to Haft".to_owned(), None);
         }
         if self.scope.blocked.iter().any(|blocked| path.starts_with(blocked)) {
@@ -182,4 +196,9 @@ impl WritePolicy {
     pub(super) fn is_device(&self, path: &Path) -> bool {
         self.devices.iter().any(|device| device == path)
     }
+}
+
+/// Whether the path is or lies in one of Haft's temporary files, which an undo creates and removes.
+fn has_temp_name(path: &Path) -> bool {
+    path.iter().any(|part| part.to_str().is_some_and(is_temp_name))
 }

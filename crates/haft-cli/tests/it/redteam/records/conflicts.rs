@@ -64,3 +64,51 @@ fn e35_dry_run_does_not_touch_an_unreadable_file() {
     assert_eq!(fixture.haft(&["undo", "--yes"]).code, 0);
     assert_eq!(fs::read_to_string(fixture.path("work/f")).unwrap(), "old\n");
 }
+
+#[test]
+fn e37_file_of_another_program_is_not_the_commands_if_haft_was_killed() {
+    let fixture = SandboxFixture::new(User::Current);
+    let script = "mkdir -p new/deep; echo own > new/deep/own; mkdir new/deep/dir; mv new/deep/own new/own; touch gone new/gone; rm gone new/gone; touch ready; sleep 600";
+    let mut haft = fixture.bare(&fixture.program());
+    let mut haft = haft.args(["sandbox", "--", "bash", "-c", script]).spawn().unwrap();
+    wait_until(|| fixture.path("work/ready").exists());
+    for name in ["work/new/theirs", "work/new/deep/dir/theirs"] {
+        fs::write(fixture.path(name), "theirs").unwrap();
+    }
+    haft.kill().unwrap();
+    haft.wait().unwrap();
+    wait_until(|| fixture.processes().is_empty());
+    let show = fixture.haft(&["show", "1", "--all"]).stdout;
+    assert!(show.contains("new/own") && show.contains("new/deep/dir") && !show.contains("theirs"), "{show}");
+    let undo = fixture.haft(&["undo", "--yes"]);
+    assert_eq!(undo.code, 1, "{}", undo.stderr);
+    assert!(undo.stdout.contains("new/theirs") && undo.stdout.contains("dir/theirs"), "{}", undo.stdout);
+    for name in ["work/new/theirs", "work/new/deep/dir/theirs"] {
+        fs::remove_file(fixture.path(name)).unwrap();
+    }
+    let undo = fixture.haft(&["undo", "--yes"]);
+    assert_eq!(undo.code, 0, "{}", undo.stderr);
+    assert_eq!(fs::read_dir(fixture.work()).unwrap().count(), 0);
+}
+
+#[test]
+fn names_of_temporary_files_of_an_undo_cannot_be_made_by_commands() {
+    let fixture = SandboxFixture::new(User::Current);
+    let name = ".haft-0123456789abcdef.tmp";
+    for command in ["mkdir N", "echo x > N", "ln -s / N", "mv f N", "ln f N", "mkdir d && mv d N", "mkfifo N"]
+    {
+        fixture.file("work/f", "text");
+        let ran = fixture.inside(&command.replace('N', name));
+        assert!(ran.code != 0 && ran.stderr.contains("it belongs to Haft"), "{command}: {}", ran.stderr);
+        assert!(!fixture.work().join(name).exists(), "{command}");
+    }
+    // One that a crash left is not entered either.
+    fixture.file(&format!("work/{name}/0"), "kept");
+    assert!(
+        fixture
+            .inside(&format!("echo x > {name}/0; rm -rf {name}; mv {name} x; chmod 700 {name}; false"))
+            .code
+            != 0
+    );
+    assert_eq!(fs::read_to_string(fixture.work().join(name).join("0")).unwrap(), "kept");
+}

@@ -2,8 +2,10 @@
 
 mod conflicts;
 mod depth;
+mod descriptors;
 mod exact;
 mod killed;
+mod memory;
 mod outside_links;
 mod private_dirs;
 mod reversible;
