@@ -30,5 +30,5 @@ pub use mode::Mode;
 pub use preset::Preset;
 pub use rule::{Behavior, Rule, Rules};
 pub use rule_tools::RuleTools;
-pub use secret::Secrets;
-pub use tables::{BLOCKLIST, SECRETS, default_secrets};
+pub use secret::{Secrets, is_secret_name};
+pub use tables::{BLOCKLIST, SECRET_TEMPLATES, SECRETS, default_secrets};

@@ -1,6 +1,7 @@
 //! Which files hold secrets.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -51,7 +52,7 @@ impl<'s> Secrets<'s> {
 
     /// Whether the file or directory at `path` is one of them, or lies in one.
     pub fn contain(&self, path: &Path) -> bool {
-        let has_secret_name = || path.file_name().is_some_and(|name| self.is_secret_name(name.as_bytes()));
+        let has_secret_name = || path.file_name().is_some_and(|name| self.is_secret_name(name));
         self.contain_directory(path) || has_secret_name()
     }
 
@@ -66,16 +67,21 @@ impl<'s> Secrets<'s> {
         })
     }
 
-    fn is_secret_name(&self, name: &[u8]) -> bool {
-        // Some file systems ignore case. A name that is not UTF-8 differs from all listed ones.
-        let Ok(name) = std::str::from_utf8(name) else { return false };
-        let has_capitals = name.bytes().any(|byte| byte.is_ascii_uppercase());
-        let name = if has_capitals { Cow::Owned(name.to_ascii_lowercase()) } else { Cow::Borrowed(name) };
-        if SECRET_TEMPLATES.contains(&&*name) {
-            return self.names.iter().any(|listed| *listed == name);
-        }
-        self.names.iter().any(|glob| wildcard(glob, &name))
+    fn is_secret_name(&self, name: &OsStr) -> bool {
+        is_secret_name(&self.names, name)
     }
+}
+
+/// Whether a file of this name is secret anywhere, by a list of names; `*` matches any characters.
+pub fn is_secret_name<T: AsRef<str>>(names: &[T], name: &OsStr) -> bool {
+    // Some file systems ignore case. A name that is not UTF-8 differs from all listed ones.
+    let Some(name) = name.to_str() else { return false };
+    let has_capitals = name.bytes().any(|byte| byte.is_ascii_uppercase());
+    let name = if has_capitals { Cow::Owned(name.to_ascii_lowercase()) } else { Cow::Borrowed(name) };
+    if SECRET_TEMPLATES.contains(&&*name) {
+        return names.iter().any(|listed| listed.as_ref() == name);
+    }
+    names.iter().any(|glob| wildcard(glob.as_ref(), &name))
 }
 
 #[cfg(test)]

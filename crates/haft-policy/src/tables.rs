@@ -154,7 +154,7 @@ pub const SECRETS: &[&str] = &[
 ];
 
 /// Templates of secret files, which are not secret unless the scope lists them: they say which secrets a program needs.
-pub(crate) const SECRET_TEMPLATES: &[&str] = &[".env.example", ".env.sample", ".env.template"];
+pub const SECRET_TEMPLATES: &[&str] = &[".env.example", ".env.sample", ".env.template"];
 
 /// The settings that `Config` may change when the user says yes. All others say what later calls may do, so that only a
 /// rule that names them lets a model change them.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use haft_policy::{NAME_RULES, RunsWhen};
 use haft_tool::{Network, Reads, Scope, ToolError};
 
-use crate::secrets::PUBLIC_NAMES;
+use haft_policy::SECRET_TEMPLATES;
 
 /// What every program needs on macOS.
 const BASE: &str = r#"(version 1)
@@ -114,7 +114,7 @@ impl SeatbeltProfile<'_> {
         add_rule(text, deny, &subpaths(self.secret_paths)?);
         if !self.secret_names.is_empty() {
             let is_listed = |public: &&&str| self.secret_names.iter().any(|name| name == **public);
-            let public: Vec<&&str> = PUBLIC_NAMES.iter().filter(|public| !is_listed(public)).collect();
+            let public: Vec<&&str> = SECRET_TEMPLATES.iter().filter(|public| !is_listed(public)).collect();
             let any = format!("(require-any {})", name_filters(self.secret_names)?);
             let except = if public.is_empty() {
                 String::new()

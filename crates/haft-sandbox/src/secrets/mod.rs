@@ -8,8 +8,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-#[cfg(any(target_os = "macos", test))]
-pub(crate) use names::PUBLIC_NAMES;
+use haft_policy::is_secret_name;
+
 pub(crate) use names::SecretNames;
 pub(crate) use path_resolver::PathResolver;
 
@@ -76,7 +76,7 @@ fn linked_files(directory: &Path) -> Vec<PathBuf> {
 
 /// The existing paths that match a path with globs, and the path itself.
 fn expand(path: &Path) -> Vec<PathBuf> {
-    let is_glob = |part: &OsStr| part.as_bytes().iter().any(|byte| matches!(byte, b'*' | b'?' | b'['));
+    let is_glob = |part: &OsStr| part.as_bytes().contains(&b'*');
     if !is_glob(path.as_os_str()) {
         return vec![path.components().collect()];
     }
@@ -97,11 +97,9 @@ fn expand(path: &Path) -> Vec<PathBuf> {
 
 fn matching_entries(directory: &Path, glob: &OsStr) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    let Some(matcher) = glob.to_str().and_then(names::compile).map(|glob| glob.compile_matcher()) else {
-        return Vec::new();
-    };
+    let Some(glob) = glob.to_str() else { return Vec::new() };
     let entries = entries.take(MAX_LISTED_ENTRIES).filter_map(Result::ok);
-    entries.filter(|entry| matcher.is_match(entry.file_name())).map(|entry| entry.path()).collect()
+    entries.filter(|entry| is_secret_name(&[glob], &entry.file_name())).map(|entry| entry.path()).collect()
 }
 
 #[cfg(test)]
