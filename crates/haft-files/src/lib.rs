@@ -39,7 +39,7 @@ use haft_tool::{
 };
 
 pub use hard_links::{find_names, id_of};
-pub use node::{Captured, CapturedContent, capture, hash};
+pub use node::{Captured, CapturedContent, capture, capture_unread, hash};
 pub use os::containment;
 pub use private_file::{FileLockGuard, PrivateFile};
 pub use replace::{copy_beside, is_temp_name, remove_leftovers, temp_name};

@@ -22,6 +22,8 @@ use crate::{LocalFiles, os, stat};
 const MAX_UPDATE_BYTES: u64 = 1 << 30;
 /// The content of larger files is hashed as a stream.
 const MAX_BYTES_IN_MEMORY: u64 = 32 << 10;
+/// Larger files are neither hashed nor stored.
+const MAX_HASHED_BYTES: u64 = 1 << 30;
 /// Enough for the attribute names of nearly every file.
 const XATTR_NAMES_BYTES: usize = 1 << 10;
 /// The kernel's limit for the list of names and for one value.
@@ -130,7 +132,21 @@ pub fn capture(dir: impl AsFd, name: &OsStr) -> std::io::Result<Captured> {
     capture_with(dir, name, Unreadable::Open)
 }
 
+/// The same, but the content of a large file is not read: its node has no hash.
+pub fn capture_unread(dir: impl AsFd, name: &OsStr) -> std::io::Result<Captured> {
+    capture_hashing(dir, name, Unreadable::Open, false)
+}
+
 fn capture_with(dir: impl AsFd, name: &OsStr, unreadable: Unreadable) -> std::io::Result<Captured> {
+    capture_hashing(dir, name, unreadable, true)
+}
+
+fn capture_hashing(
+    dir: impl AsFd,
+    name: &OsStr,
+    unreadable: Unreadable,
+    hashes_large: bool,
+) -> std::io::Result<Captured> {
     let stat = match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(Captured::ABSENT),
         stat => stat?,
@@ -139,7 +155,7 @@ fn capture_with(dir: impl AsFd, name: &OsStr, unreadable: Unreadable) -> std::io
         FileType::RegularFile => {
             return match open_entry(dir, name, unreadable) {
                 Err(Errno::ACCESS) if unreadable == Unreadable::Leave => Ok(unread(stat)),
-                Ok((file, stat)) if stat::is_file(&stat) => capture_file(file, stat),
+                Ok((file, stat)) if stat::is_file(&stat) => capture_file(file, stat, hashes_large),
                 Ok(_) => Err(Errno::AGAIN.into()),
                 Err(Errno::NOENT) => Ok(Captured::ABSENT),
                 Err(error) => Err(error.into()),
@@ -178,7 +194,14 @@ fn unread(stat: Stat) -> Captured {
     Captured { node: Node::File(node), stat: Some(stat), content: CapturedContent::None }
 }
 
-fn capture_file(mut file: File, stat: Stat) -> std::io::Result<Captured> {
+fn capture_file(mut file: File, stat: Stat, hashes_large: bool) -> std::io::Result<Captured> {
+    let size = stat::size(&stat);
+    if size > MAX_HASHED_BYTES || (size > MAX_BYTES_IN_MEMORY && !hashes_large) {
+        let node = Node::File(file_node(Hash::new(), size, &stat, &file));
+        let content =
+            if size > MAX_HASHED_BYTES { CapturedContent::None } else { CapturedContent::File(file) };
+        return Ok(Captured { node, stat: Some(stat), content });
+    }
     let mut bytes = Vec::new();
     file.by_ref().take(MAX_BYTES_IN_MEMORY + 1).read_to_end(&mut bytes)?;
     let mut hasher = blake3::Hasher::new();

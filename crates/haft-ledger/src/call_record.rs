@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use haft_policy::build_files;
 use haft_tool::{
-    CallEnd, Change, Denial, DirectoryEvent, ErrorKind, FileContent, FileId, FileNode, Intent, Node, Receipt,
-    ReceiptState, Record, Reversible, StagedStep, ToolError, Value, lock, now_ms,
+    CallEnd, Change, Denial, DirectoryEvent, ErrorKind, FileContent, FileId, FileNode, Hash, Intent, Node,
+    Receipt, ReceiptState, Record, Reversible, StagedStep, ToolError, Value, lock, now_ms,
 };
 
 use crate::LedgerHandle;
@@ -142,7 +142,7 @@ impl CallRecord {
     }
 
     /// Writes into the call's spool, which is created at first use.
-    fn spooled(&self, write: impl FnOnce(&mut Spool) -> Result<(), ToolError>) -> Result<(), ToolError> {
+    fn spooled<T>(&self, write: impl FnOnce(&mut Spool) -> Result<T, ToolError>) -> Result<T, ToolError> {
         let mut state = self.open()?;
         if state.spool.is_none() {
             let id = self.begin_in(&mut state)?;
@@ -180,7 +180,12 @@ impl Record for CallRecord {
         self.state().losses.push(reason);
     }
 
-    fn witness(&self, path: &Path, node: &Node, content: FileContent<'_>) -> Result<(), ToolError> {
+    fn witness(
+        &self,
+        path: &Path,
+        node: &Node,
+        content: FileContent<'_>,
+    ) -> Result<Option<(Hash, u64)>, ToolError> {
         self.spooled(|spool| spool.before(path, node, content))
     }
 

@@ -10,7 +10,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_tool::{DirectoryEvent, FileContent, FileId, Node, StagedStep, ToolError, path_to_text};
+use haft_tool::{
+    DirectoryEvent, FileContent, FileId, FileNode, Hash, Node, StagedStep, ToolError, path_to_text,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::Ledger;
@@ -81,25 +83,40 @@ impl Ledger {
 }
 
 impl Spool {
-    /// Writes the state of a path. A file's node has the hash of its content.
+    /// Writes the state of a path. If the node of a file has no hash, returns hash and size of its content.
     pub(crate) fn before(
         &mut self,
         path: &Path,
         node: &Node,
         content: FileContent<'_>,
-    ) -> Result<(), ToolError> {
+    ) -> Result<Option<(Hash, u64)>, ToolError> {
+        let mut node = Cow::Borrowed(node);
+        let mut hashed = None;
+        let content = match (content, node.as_file()) {
+            (FileContent::Reader(reader), Some(file)) => {
+                let stored = self.write_chunks(reader).map_err(|error| self.io_error(&error))?;
+                if file.hash.is_empty() {
+                    let hash = stored.hash.to_hex().to_string();
+                    hashed = Some((hash.clone(), stored.size));
+                    node = Cow::Owned(Node::File(FileNode { hash, size: stored.size, ..file.clone() }));
+                }
+                FileContent::None
+            }
+            (content, _) => content,
+        };
         let key = node.as_file().and_then(|file| key_of(&file.hash));
-        let key = key.filter(|_| !matches!(content, FileContent::None));
         let inline = match (key, content) {
-            (_, FileContent::None) | (None, _) => &[],
+            (_, FileContent::None | FileContent::Reader(_)) | (None, _) => &[],
             (Some(_), FileContent::Bytes(bytes)) if bytes.len() <= MAX_ROW_BYTES => bytes,
-            (Some(key), content) => {
-                self.write_large(key, content).map_err(|error| self.io_error(&error))?;
+            (Some(key), FileContent::Bytes(bytes)) => {
+                self.write_large(key, bytes).map_err(|error| self.io_error(&error))?;
                 &[]
             }
         };
-        let record = SpoolRecord::Before { path: path_to_text(path), node: Cow::Borrowed(node) };
-        self.write(&record, key.unwrap_or_default(), inline)
+        let key = key.filter(|_| !inline.is_empty() || node.as_file().is_some_and(|file| file.size == 0));
+        let record = SpoolRecord::Before { path: path_to_text(path), node };
+        self.write(&record, key.unwrap_or_default(), inline)?;
+        Ok(hashed)
     }
 
     /// Writes what is about to happen to a directory.
@@ -177,24 +194,24 @@ impl Spool {
         Ok(())
     }
 
-    fn write_large(&mut self, key: BlobKey, content: FileContent<'_>) -> io::Result<()> {
-        let folder = large_dir(self.db.dir(), self.receipt);
-        if !self.has_large {
-            make_private_dirs(&folder)?;
-            self.has_large = true;
-        }
-        let bytes = match content {
-            FileContent::None => return Ok(()),
-            FileContent::Reader(reader) => return self.write_chunks(key, reader),
-            FileContent::Bytes(bytes) => bytes,
-        };
-        let path = folder.join(blake3::Hash::from(key).to_hex().as_str());
+    fn write_large(&mut self, key: BlobKey, bytes: &[u8]) -> io::Result<()> {
+        let path = self.large_dir()?.join(blake3::Hash::from(key).to_hex().as_str());
         let mut file = match private_file(&path, OpenOptions::new().write(true).create_new(true)) {
             // Another path had the same content.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
             other => other?,
         };
         file.write_all(bytes).inspect_err(|_| drop(fs::remove_file(&path)))
+    }
+
+    /// The directory of large contents, which is created at first use.
+    fn large_dir(&mut self) -> io::Result<PathBuf> {
+        let folder = large_dir(self.db.dir(), self.receipt);
+        if !self.has_large {
+            make_private_dirs(&folder)?;
+            self.has_large = true;
+        }
+        Ok(folder)
     }
 }
 
@@ -203,8 +220,8 @@ const CHUNK_LIST_SUFFIX: &str = ".chunks";
 
 impl Spool {
     /// Writes the chunks, or second names of those that the ledger has, and the list of all.
-    fn write_chunks(&self, key: BlobKey, reader: &mut dyn io::Read) -> io::Result<()> {
-        let folder = large_dir(self.db.dir(), self.receipt);
+    fn write_chunks(&mut self, reader: &mut dyn io::Read) -> io::Result<ChunkedContent> {
+        let folder = self.large_dir()?;
         let hex = |key: BlobKey| blake3::Hash::from(key).to_hex();
         let write = |path: &Path, bytes: &[u8]| {
             // Under another name first: what has its name is complete.
@@ -222,11 +239,11 @@ impl Spool {
             }
             write(&path, chunk)
         })?;
-        // The file may have changed since it was hashed. The receipt then says that its bytes were not kept.
-        if BlobKey::from(content.hash) != key || content.is_one_file() {
-            return Ok(());
+        if !content.is_one_file() {
+            let list = folder.join(format!("{}{CHUNK_LIST_SUFFIX}", content.hash.to_hex()));
+            write(&list, &list_to_bytes(&content.chunks))?;
         }
-        write(&folder.join(format!("{}{CHUNK_LIST_SUFFIX}", hex(key))), &list_to_bytes(&content.chunks))
+        Ok(content)
     }
 }
 

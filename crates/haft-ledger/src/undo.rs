@@ -67,14 +67,25 @@ fn obstacle(receipt: &Receipt) -> Option<String> {
 
 /// What an undo of these changes cannot recreate.
 pub(crate) fn unrestorable(changes: &[Change]) -> Option<String> {
-    let is_lost = |change: &&Change| change.before == Node::Special && change.moved_to.is_none();
-    let mut lost = changes.iter().filter(is_lost).map(|change| change.path.display());
+    let mut lost = changes.iter().filter(|change| change.moved_to.is_none() && is_lost(&change.before));
     let first = lost.next()?;
+    let (path, why) = (first.path.display(), why_lost(&first.before));
     Some(match lost.count() {
-        0 => format!("{first} was a device or socket, which cannot be recreated"),
-        1 => format!("{first} and 1 more path were devices or sockets, which cannot be recreated"),
-        more => format!("{first} and {more} more paths were devices or sockets, which cannot be recreated"),
+        0 => format!("{path} {why}"),
+        more => format!("{path} {why}, and so for {more} more"),
     })
+}
+
+/// Whether a state cannot be recreated.
+fn is_lost(node: &Node) -> bool {
+    *node == Node::Special || node.as_file().is_some_and(|file| file.hash.is_empty())
+}
+
+fn why_lost(node: &Node) -> &'static str {
+    match node {
+        Node::File(_) => "was too large to be kept, or could not be read",
+        _ => "was a device or socket, which cannot be recreated",
+    }
 }
 
 /// The changes of a call to one path.
@@ -307,8 +318,8 @@ impl UndoPlanner<'_> {
                 return Ok(());
             }
         }
-        if *change.before == Node::Special {
-            let why = format!("{} was a device or socket, which cannot be recreated", change.path.display());
+        if is_lost(change.before) {
+            let why = format!("{} {}", change.path.display(), why_lost(change.before));
             self.blocked.push((receipt.id, why));
             return Ok(());
         }

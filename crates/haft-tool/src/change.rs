@@ -16,7 +16,7 @@ pub type FileTime = (i64, u32);
 /// A regular file's state, apart from its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileNode {
-    /// The hash of its bytes; empty if they cannot be read without a change of its mode.
+    /// The hash of its bytes; empty if they cannot be read without a change of its mode, or are too many.
     pub hash: Hash,
     /// Its size in bytes.
     pub size: u64,
@@ -107,7 +107,11 @@ impl Node {
     /// Whether putting `self` in place of `other` would change anything that undo promises to restore.
     pub fn same_as(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::File(a), Self::File(b)) => a.hash == b.hash && a.size == b.size && a.mode == b.mode,
+            (Self::File(a), Self::File(b)) => {
+                // Without a hash, the time tells two versions of the bytes apart.
+                let same_bytes = a.hash == b.hash && (!a.hash.is_empty() || a.modified == b.modified);
+                same_bytes && a.size == b.size && a.mode == b.mode
+            }
             (Self::Dir(a), Self::Dir(b)) => a.mode == b.mode,
             (Self::Link { target: a, .. }, Self::Link { target: b, .. }) => a == b,
             (Self::Fifo { mode: a, .. }, Self::Fifo { mode: b, .. }) => a == b,
@@ -118,7 +122,7 @@ impl Node {
     /// Whether this is a file whose bytes were not read, and that is `other` as far as is known.
     pub fn may_be(&self, other: &Self) -> bool {
         let mut files = self.as_file().into_iter().zip(other.as_file());
-        files.any(|(a, b)| a.hash.is_empty() && a.size == b.size && a.mode == b.mode)
+        files.any(|(a, b)| a.hash.is_empty() && !b.hash.is_empty() && a.size == b.size && a.mode == b.mode)
     }
 
     /// The same, owner and attributes included.

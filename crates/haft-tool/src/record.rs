@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    Change, Denial, DirectoryEvent, ErrorKind, Exit, FileId, FileNode, Finished, Node, ReceiptState,
+    Change, Denial, DirectoryEvent, ErrorKind, Exit, FileId, FileNode, Finished, Hash, Node, ReceiptState,
     StagedStep, ToolError,
 };
 
@@ -101,9 +101,15 @@ pub trait Record: Send + Sync {
     /// Reports something that undo will not restore.
     fn not_reversible(&self, reason: String);
 
-    /// Stores the state of a path before a command's first change to it; a file's node has the hash of its bytes.
-    /// Survives the death of Haft, not a power failure: it costs one write into the page cache.
-    fn witness(&self, path: &Path, node: &Node, content: FileContent<'_>) -> Result<(), ToolError>;
+    /// Stores the state of a path before a command's first change to it. If the node of a file has no hash, returns hash
+    /// and size of the content, so that a large file is read only once. Survives the death of Haft, not a power failure:
+    /// it costs one write into the page cache.
+    fn witness(
+        &self,
+        path: &Path,
+        node: &Node,
+        content: FileContent<'_>,
+    ) -> Result<Option<(Hash, u64)>, ToolError>;
 
     /// Stores what a command is about to do to a directory. Without this, recovery could not tell moved files from new
     /// ones.
@@ -207,7 +213,12 @@ impl Record for ReadOnlyRecord {
 
     fn not_reversible(&self, _reason: String) {}
 
-    fn witness(&self, _path: &Path, _node: &Node, _content: FileContent<'_>) -> Result<(), ToolError> {
+    fn witness(
+        &self,
+        _path: &Path,
+        _node: &Node,
+        _content: FileContent<'_>,
+    ) -> Result<Option<(Hash, u64)>, ToolError> {
         Err(Self::refuse())
     }
 

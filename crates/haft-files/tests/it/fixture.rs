@@ -62,8 +62,13 @@ impl Record for RecordLog {
         self.events.lock().unwrap().push(RecordEvent::NotReversible(why));
     }
 
-    fn witness(&self, _path: &Path, _node: &Node, _content: FileContent<'_>) -> Result<(), ToolError> {
-        Ok(())
+    fn witness(
+        &self,
+        _path: &Path,
+        _node: &Node,
+        _content: FileContent<'_>,
+    ) -> Result<Option<(haft_tool::Hash, u64)>, ToolError> {
+        Ok(None)
     }
 
     fn witness_directory(&self, _event: haft_tool::DirectoryEvent<'_>) -> Result<(), ToolError> {

@@ -9,7 +9,7 @@ use haft_tool::{
 use proptest::prelude::*;
 
 use crate::fixture::{Fixture, blank_receipt, file};
-use crate::undo::{Model, Operation, Tree, applied, at, name, operation, perform, planned};
+use crate::undo::{EVERY_FILE, Model, Operation, Tree, applied, at, name, operation, perform, planned};
 
 const DIR: Node = Node::directory(0o755);
 
@@ -159,6 +159,7 @@ fn assert_recovered_and_undone(start: &[Operation], operations: &[Operation]) {
     let start = start.iter().fold(Tree::new(), |tree, operation| applied(&tree, operation));
     let fixture = Fixture::new();
     let (record, id) = fixture.running();
+    record.witness_own(EVERY_FILE, true).unwrap();
     let mut witness = Witness::default();
     let now = operations
         .iter()

@@ -23,13 +23,16 @@ pub(crate) fn at(tree: &Tree, path: &Path) -> Node {
 /// The tree as the ledger reads it.
 pub(crate) struct Model<'a>(pub(crate) &'a Tree);
 
+/// The number of all files in the model.
+pub(crate) const EVERY_FILE: FileId = (1, 1);
+
 impl WorkspaceView for Model<'_> {
     fn observe(&mut self, path: &Path) -> Result<Node, ToolError> {
         Ok(at(self.0, path))
     }
 
     fn file_id(&mut self, _path: &Path) -> Option<FileId> {
-        None
+        Some(EVERY_FILE)
     }
 
     fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {

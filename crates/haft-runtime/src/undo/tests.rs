@@ -106,6 +106,9 @@ fn work(fixture: &Fixture, changes: &mut Vec<Change>) {
     fixture.witness("made", None);
     fixture.record.witness_directory(DirectoryEvent::Created(&at("made"))).unwrap();
     fixture.put("made/deep/g", b"g");
+    for name in ["made/deep", "made/deep/g"] {
+        fixture.record.witness_own(haft_files::id_of(&at(name)).unwrap(), true).unwrap();
+    }
     changes.push(Change::new(at("made"), Node::Absent, mode(&at("made"))));
     changes.push(Change::new(at("made/deep"), Node::Absent, mode(&at("made/deep"))));
     changes.push(Change::new(at("made/deep/g"), Node::Absent, Fixture::file(b"g")));

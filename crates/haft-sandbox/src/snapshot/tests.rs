@@ -24,9 +24,14 @@ impl Record for TestRecord {
 
     fn not_reversible(&self, _reason: String) {}
 
-    fn witness(&self, path: &Path, _node: &Node, content: FileContent<'_>) -> Result<(), ToolError> {
+    fn witness(
+        &self,
+        path: &Path,
+        _node: &Node,
+        content: FileContent<'_>,
+    ) -> Result<Option<(haft_tool::Hash, u64)>, ToolError> {
         let bytes = match content {
-            FileContent::None => return Ok(()),
+            FileContent::None => return Ok(None),
             FileContent::Bytes(bytes) => bytes.to_vec(),
             FileContent::Reader(reader) => {
                 let mut bytes = Vec::new();
@@ -35,7 +40,7 @@ impl Record for TestRecord {
             }
         };
         lock(&self.0).insert(path.to_owned(), bytes);
-        Ok(())
+        Ok(None)
     }
 
     fn witness_directory(&self, _event: haft_tool::DirectoryEvent<'_>) -> Result<(), ToolError> {

@@ -6,10 +6,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_files::{Captured, CapturedContent, capture, id_of, open_directory};
+use haft_files::{Captured, CapturedContent, capture, capture_unread, id_of, open_directory};
 use haft_tool::{
-    Change, CommandChanges, CommandView, DirectoryEvent, FileContent, FileId, Node, PathState, Record,
-    ToolError,
+    Change, CommandChanges, CommandView, DirectoryEvent, FileId, Node, PathState, Record, ToolError,
 };
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -27,8 +26,8 @@ const MAX_CHANGES: usize = 2_000_000;
 const F_SETSIG: libc::c_int = 10;
 /// Fewer states are kept until the end.
 const MIN_STATES_TO_CHECK: usize = 2_000;
-/// The content of larger files is not stored.
-const MAX_STORED_BYTES: u64 = 1 << 30;
+/// The change time of older files is another one after the next change.
+const MIN_SETTLED_SECONDS: i64 = 1;
 
 /// The changes of one command.
 pub(super) struct ChangeRecorder {
@@ -38,6 +37,8 @@ pub(super) struct ChangeRecorder {
     linked: HashMap<FileId, LinkedFile>,
     /// Those of them that the command may have changed, under any name.
     altered: HashSet<FileId>,
+    /// Large files, with their change times and states before the command. Those that did not change are not read again.
+    large: HashMap<FileId, (ChangeTime, Node)>,
     /// Files that had names outside the scope, and are copies now.
     separated: Vec<PathBuf>,
     /// What the command put into new directories: other programs may put something there too.
@@ -57,6 +58,7 @@ impl ChangeRecorder {
             changes: CommandChanges::default(),
             linked: HashMap::new(),
             altered: HashSet::new(),
+            large: HashMap::new(),
             separated: Vec::new(),
             own: HashSet::new(),
             next_check: MIN_STATES_TO_CHECK,
@@ -80,30 +82,37 @@ impl ChangeRecorder {
     pub(super) fn before_change(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
         self.guarded.note(entry);
         let Some(key) = self.unstored(entry) else { return Ok(()) };
-        let Captured { mut node, stat, mut content, .. } = capture_entry(&entry.dir.fd, &entry.name)?;
+        let captured = capture_unread(&entry.dir.fd, &entry.name).map_err(|error| to_errno(&error))?;
+        let Captured { mut node, stat, mut content, .. } = captured;
         let file = file_of(&node, stat.as_ref());
         if let Node::File(node) = &mut node {
             // The other names of the file may have been removed before.
             node.linked = node.linked.or(file.filter(|file| self.linked.contains_key(file)));
         }
-        if let Some(file) = node.linked() {
-            if let Some(linked) = self.linked.get(&file) {
-                // Its content was stored under another name.
-                (node, content) = (linked.before.clone(), CapturedContent::None);
-            } else {
-                let link_count = stat.as_ref().map_or(0, link_count);
-                self.linked.insert(file, LinkedFile { before: node.clone(), link_count });
-            }
+        if let Some(linked) = node.linked().and_then(|file| self.linked.get(&file)) {
+            // Its content was stored under another name.
+            (node, content) = (linked.before.clone(), CapturedContent::None);
         }
         self.guarded.add_state(&key, &node, stat.as_ref());
-        self.store(key, PathState { node, file }, &mut content)
+        let is_large = matches!(content, CapturedContent::File(_));
+        let node = self.store(key, PathState { node, file }, &mut content)?;
+        if let Some((file, stat)) = file.zip(stat) {
+            if node.linked().is_some() && !self.linked.contains_key(&file) {
+                let link_count = link_count(&stat);
+                self.linked.insert(file, LinkedFile { before: node.clone(), link_count });
+            }
+            if is_large && is_settled(&stat) {
+                self.large.insert(file, (change_time(&stat), node));
+            }
+        }
+        Ok(())
     }
 
     /// The same for an entry that does not exist.
     pub(super) fn before_creation(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
         self.guarded.note(entry);
         match self.unstored(entry) {
-            Some(key) => self.store(key, PathState::ABSENT, &mut CapturedContent::None),
+            Some(key) => self.store(key, PathState::ABSENT, &mut CapturedContent::None).map(drop),
             None => Ok(()),
         }
     }
@@ -200,29 +209,28 @@ impl ChangeRecorder {
     pub(super) fn store(
         &mut self,
         key: PathBuf,
-        state: PathState,
+        mut state: PathState,
         content: &mut CapturedContent,
-    ) -> Result<(), Errno> {
-        let is_too_large = state.node.as_file().is_some_and(|file| file.size > MAX_STORED_BYTES);
-        let content = if is_too_large {
-            self.losses.push(format!("{} was too large to be stored", key.display()));
-            FileContent::None
-        } else {
-            content.as_file_content()
-        };
-        self.record.witness(&key, &state.node, content).map_err(|error| self.refuse(error))?;
+    ) -> Result<Node, Errno> {
+        let stored = self.record.witness(&key, &state.node, content.as_file_content());
+        let stored = stored.map_err(|error| self.refuse(error))?;
+        if let (Some((hash, size)), Node::File(file)) = (stored, &mut state.node) {
+            (file.hash, file.size) = (hash, size);
+        }
         if self.changes.stored_count() >= self.next_check {
             self.changes.forget_absent(|path| id_of(path).is_some());
             self.next_check = MIN_STATES_TO_CHECK.max(2 * self.changes.stored_count());
         }
+        let node = state.node.clone();
         self.changes.store(key, state);
-        Ok(())
+        Ok(node)
     }
 
     /// The command's changes in `roots`, and what undo will not restore. `has_others` says whether other commands of the
     /// session run, to which the command may have passed descriptors.
     pub(super) fn finish(mut self, roots: &[PathBuf], has_others: bool) -> (Vec<Change>, Vec<String>) {
-        let mut view = FinalView { own: &self.own, has_others, last: None, listed: 0, losses: Vec::new() };
+        let (own, large) = (&self.own, &self.large);
+        let mut view = FinalView { own, large, has_others, last: None, listed: 0, losses: Vec::new() };
         let (mut changes, unreadable) = self.changes.compare(&mut view);
         self.losses.extend(unreadable);
         self.losses.append(&mut view.losses);
@@ -256,6 +264,7 @@ impl ChangeRecorder {
 /// The file system after the command.
 struct FinalView<'a> {
     own: &'a HashSet<FileId>,
+    large: &'a HashMap<FileId, (ChangeTime, Node)>,
     has_others: bool,
     /// The directory that was opened last: paths come sorted.
     last: Option<(PathBuf, OwnedFd)>,
@@ -272,6 +281,12 @@ impl CommandView for FinalView<'_> {
         let Some((_, dir)) = &self.last else { return Ok(PathState::ABSENT) };
         if self.has_others && has_writer(dir, name) {
             self.losses.push(still_open(path));
+        }
+        if let Ok(stat) = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
+            && let Some((time, node)) = self.large.get(&(stat.st_dev, stat.st_ino))
+            && *time == change_time(&stat)
+        {
+            return Ok(PathState { node: node.clone(), file: Some((stat.st_dev, stat.st_ino)) });
         }
         match capture_entry(dir, name) {
             Ok(now) => Ok(PathState { file: file_of(&now.node, now.stat.as_ref()), node: now.node }),
@@ -310,13 +325,29 @@ fn has_writer(dir: &OwnedFd, name: &OsStr) -> bool {
         && rustix::fs::openat(dir, name, flags, Mode::empty()).is_ok_and(|fd| lease(&fd) == Err(Errno::AGAIN))
 }
 
+/// Programs cannot set it.
+type ChangeTime = (i64, u64);
+
+fn change_time(stat: &Stat) -> ChangeTime {
+    (stat.st_ctime, stat.st_ctime_nsec)
+}
+
+/// Whether a change from now on gives the file another change time: the kernel's clock has a resolution.
+fn is_settled(stat: &Stat) -> bool {
+    stat.st_ctime + MIN_SETTLED_SECONDS < rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec
+}
+
 /// Device and inode, if it is a regular file.
 fn file_of(node: &Node, stat: Option<&Stat>) -> Option<FileId> {
     stat.filter(|_| node.as_file().is_some()).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
 pub(super) fn capture_entry(dir: &OwnedFd, name: &OsStr) -> Result<Captured, Errno> {
-    capture(dir, name).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    capture(dir, name).map_err(|error| to_errno(&error))
+}
+
+fn to_errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 /// Whether no process has the file open for writing.

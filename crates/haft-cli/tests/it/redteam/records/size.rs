@@ -1,6 +1,9 @@
-//! What the ledger takes on the disk.
+//! What the ledger takes on the disk, and what is read for it.
+
+use std::fs;
 
 use crate::fixture::sandbox::{SandboxFixture, User};
+use crate::fixture::wait_until;
 
 /// The megabytes that the ledger takes.
 fn ledger_megabytes(fixture: &SandboxFixture) -> u64 {
@@ -39,4 +42,65 @@ fn e25_moved_directory_is_not_stored() {
     assert_eq!(fixture.inside("for i in $(seq 5); do mv d e; mv e d; done; mv d e").code, 0);
     let megabytes = ledger_megabytes(&fixture);
     assert!(megabytes < 5, "{megabytes}");
+}
+
+#[test]
+fn large_file_is_read_once_before_a_change() {
+    const FILE_BYTES: u64 = 30 << 20;
+    let fixture = SandboxFixture::new(User::Current);
+    assert_eq!(fixture.unsandboxed(&format!("head -c {FILE_BYTES} /dev/urandom > db; cp db db.0")).code, 0);
+    let script = "exec 5>> db; touch ready; until [ -e go ]; do sleep 0.01; done; echo x >&5";
+    let mut haft = fixture.bare(&fixture.program());
+    let mut haft = haft.args(["sandbox", "--", "bash", "-c", script]).spawn().unwrap();
+    wait_until(|| fixture.path("work/ready").exists());
+    let io = fs::read_to_string(format!("/proc/{}/io", haft.id())).unwrap();
+    let read: u64 = io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap();
+    assert!((FILE_BYTES..FILE_BYTES + (10 << 20)).contains(&read), "{read} bytes were read");
+    fs::write(fixture.path("work/go"), "").unwrap();
+    assert!(haft.wait().unwrap().success());
+    assert!(fixture.haft(&["show", "1"]).stdout.contains("reversible  yes"));
+    fs::remove_file(fixture.path("work/go")).unwrap();
+    assert_eq!(fixture.haft(&["undo", "--yes"]).code, 0);
+    assert_eq!(fixture.unsandboxed("cmp db db.0").code, 0);
+}
+
+#[test]
+fn large_file_that_was_only_opened_is_no_change() {
+    let fixture = SandboxFixture::new(User::Current);
+    assert_eq!(fixture.unsandboxed("head -c 200000 /dev/urandom > db; ln db link").code, 0);
+    // Changes in the same tick of the clock, and those that leave the size as it is, are seen.
+    assert_eq!(fixture.inside("true <> db; echo other > f").code, 0);
+    let show = fixture.haft(&["show", "1"]).stdout;
+    assert!(!show.contains("work/db") && show.contains("reversible  yes"), "{show}");
+    assert_eq!(fixture.unsandboxed("cp db db.0; touch -d 2020-01-01 db").code, 0);
+    assert_eq!(
+        fixture
+            .inside("printf x | dd of=db bs=1 seek=100000 conv=notrunc status=none; touch -d 2020-01-01 db")
+            .code,
+        0
+    );
+    assert!(fixture.haft(&["show", "2"]).stdout.contains("work/db"));
+    assert_eq!(fixture.haft(&["undo", "--yes"]).code, 0);
+    assert_eq!(fixture.unsandboxed("cmp db db.0").code, 0);
+}
+
+#[test]
+fn e21_huge_files_are_not_hashed_and_the_rest_is_undone() {
+    let fixture = SandboxFixture::new(User::Current);
+    assert_eq!(fixture.unsandboxed("truncate -s 1500G huge; truncate -s 1500G gone; echo old > f").code, 0);
+    assert_eq!(fixture.inside("true <> huge; truncate -s 1500G new; echo new > f").code, 0);
+    assert!(fixture.haft(&["show", "1"]).stdout.contains("reversible  yes"));
+    let undo = fixture.haft(&["undo", "--yes"]);
+    assert_eq!(undo.code, 0, "{}", undo.stderr);
+    assert!(!fixture.path("work/new").exists());
+    // In the same size, too.
+    assert_eq!(
+        fixture.inside("printf x | dd of=huge conv=notrunc status=none; rm gone; echo new > f").code,
+        0
+    );
+    let show = fixture.haft(&["show", "3"]).stdout;
+    assert!(show.contains("partly") && show.contains("too large") && show.contains("huge"), "{show}");
+    let undo = fixture.haft(&["undo", "--yes", "3"]);
+    assert_eq!(undo.code, 0, "{}{}", undo.stdout, undo.stderr);
+    assert_eq!(fs::read_to_string(fixture.path("work/f")).unwrap(), "old\n");
 }
