@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::Pid;
+use rustix::thread::CapabilitySet;
 
 use super::descriptors::send_descriptor;
 use super::namespaces::Namespaces;
@@ -36,6 +37,8 @@ pub(crate) struct EnteredNamespaces {
     pub(super) namespaces: Arc<Namespaces>,
     /// Whether the command stays in Haft's network namespace.
     pub(super) open_network: bool,
+    /// Whether root may use the files of the other user in the user namespace.
+    pub(super) overrides_modes: bool,
 }
 
 impl Confinement {
@@ -62,7 +65,7 @@ impl Confinement {
     /// `run` may only make system calls and must not return. Signals must be blocked.
     #[expect(unsafe_code, reason = "the caller's promise is passed on")]
     pub(crate) unsafe fn start_process<F: FnMut()>(&self, run: F) -> Option<Result<Pid, Errno>> {
-        let EnteredNamespaces { namespaces, open_network } = self.namespaces.as_ref()?;
+        let EnteredNamespaces { namespaces, open_network, .. } = self.namespaces.as_ref()?;
         // SAFETY: as promised by the caller.
         Some(unsafe { namespaces.start_process(*open_network, run) })
     }
@@ -75,7 +78,9 @@ impl Confinement {
     /// Confines this process for good. `fds` are the descriptors under their new numbers.
     pub(crate) fn apply(&self, [ruleset, socket]: [RawFd; 2]) -> Result<(), StartError> {
         self.limits.apply().map_err(StartStep::Limits.failed())?;
-        privileges::drop_all().map_err(StartStep::Privileges.failed())?;
+        let overrides_modes = self.namespaces.as_ref().is_some_and(|entered| entered.overrides_modes);
+        let kept = if overrides_modes { CapabilitySet::DAC_OVERRIDE } else { CapabilitySet::empty() };
+        privileges::drop_all_but(kept).map_err(StartStep::Privileges.failed())?;
         restrict_self(ruleset).map_err(StartStep::Landlock.failed())?;
         let listener = install_filter(&self.filter, self.socket.is_some());
         if let Some(listener) = listener.map_err(StartStep::Filter.failed())? {

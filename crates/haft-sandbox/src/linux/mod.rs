@@ -19,6 +19,7 @@ mod session_view;
 #[cfg(test)]
 mod tests;
 mod witness;
+mod workspace_owner;
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -46,6 +47,7 @@ use session_view::NamespaceCache;
 pub(crate) use session_view::{SessionNamespaces, ViewRequest};
 use witness::{SessionResources, WritePolicy};
 pub(crate) use witness::{Witness, WitnessConfig};
+use workspace_owner::WorkspaceOwner;
 
 /// Whether this platform can record a command with a witness.
 pub(crate) const HAS_WITNESS: bool = true;
@@ -108,9 +110,10 @@ impl SessionState {
             private.push(PathBuf::from("/dev"));
         }
         // Where secrets are among files that commands create, the witness must open every file.
-        let opens_all =
-            scope.roots.iter().any(|root| setup.secret_paths.iter().any(|secret| secret.starts_with(root)))
-                || scope.roots.iter().any(|root| self.searches.may_contain(root, &setup.secret_names));
+        let opens_all = scope.roots.iter().any(|root| setup.secret_paths.iter().any(|secret| secret.starts_with(root)))
+                || scope.roots.iter().any(|root| self.searches.may_contain(root, &setup.secret_names))
+                // Without namespaces only the witness can read the private files of another user.
+                || (session.is_none() && WorkspaceOwner::find(&scope.workspace).is_some());
         let shared_memory =
             if session.is_some() { None } else { Some(make_shared_memory(setup.scratch.path())?) };
         let scopes_signals = session.is_some() || abi >= MIN_ABI_WITH_SIGNALS;
@@ -150,8 +153,11 @@ impl SessionState {
             open_network,
             namespaces: session.is_some(),
         });
-        let entered = session
-            .map(|session| EnteredNamespaces { namespaces: Arc::clone(&session.namespaces), open_network });
+        let entered = session.map(|session| EnteredNamespaces {
+            namespaces: Arc::clone(&session.namespaces),
+            open_network,
+            overrides_modes: session.view.owner.is_some(),
+        });
         let pipes = |error: Errno| ToolError::io(StartStep::Pipes.description(), &error.into());
         let root = match session {
             Some(session) => session.namespaces.root().try_clone_to_owned().map_err(|_| Errno::MFILE),

@@ -1,12 +1,12 @@
-//! Drops every privilege, also of root.
+//! Drops privileges, also of root.
 
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-/// Leaves this process and its descendants without capabilities and without a way to get any.
+/// Leaves this process and its descendants without other capabilities and without a way to get any.
 ///
 /// Does not allocate, lock or panic: it is called between fork and exec.
-pub(super) fn drop_all() -> Result<(), Errno> {
+pub(super) fn drop_all_but(kept: CapabilitySet) -> Result<(), Errno> {
     rustix::thread::set_no_new_privs(true)?;
     match rustix::thread::clear_ambient_capability_set() {
         // Linux before 4.3 has no ambient set.
@@ -15,6 +15,9 @@ pub(super) fn drop_all() -> Result<(), Errno> {
     }
     for number in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << number);
+        if kept.contains(capability) {
+            continue;
+        }
         match rustix::thread::remove_capability_from_bounding_set(capability) {
             Ok(()) => {}
             // The first unknown capability; or no permission, and then no_new_privs already prevents new ones.
@@ -22,9 +25,8 @@ pub(super) fn drop_all() -> Result<(), Errno> {
             Err(error) => return Err(error),
         }
     }
-    let none = CapabilitySet::empty();
     rustix::thread::set_capabilities(
         None,
-        CapabilitySets { effective: none, permitted: none, inheritable: none },
+        CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() },
     )
 }

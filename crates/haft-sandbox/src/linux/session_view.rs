@@ -3,16 +3,19 @@
 use std::fs;
 use std::io;
 use std::net::TcpStream;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use haft_tool::{Scope, lock};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::options::SandboxOptions;
 
 use super::namespaces::{MountedDir, NamespaceError, Namespaces, SessionView};
+use super::workspace_owner::WorkspaceOwner;
+use crate::session::{copy_registry_settings, create_own_directory};
 
 /// Temporary directories, of which every session has its own.
 const TEMP_DIRS: &[(&str, &str)] = &[("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
@@ -23,8 +26,6 @@ const VISIBLE_DOT_ENTRIES: &[&str] = &[
     ".cabal",
     ".cache/ms-playwright",
     ".cargo/bin",
-    ".cargo/config",
-    ".cargo/config.toml",
     ".cargo/env",
     ".config/git/attributes",
     ".config/git/config",
@@ -165,27 +166,40 @@ fn build_view(request: &ViewRequest<'_>) -> io::Result<SessionView> {
         terminal: request.terminal.map(Path::to_owned),
         ..SessionView::default()
     };
-    create_directory(&view.empty.0, 0o755)?;
-    fs::OpenOptions::new().create(true).append(true).open(&view.empty.1)?;
+    create_own_directory(&view.empty.0, 0o755)?;
+    create_own_file(&view.empty.1)?;
     for (target, name) in TEMP_DIRS {
         let Ok(target) = Path::new(target).canonicalize() else { continue };
         if !is_within(&target, &view.writable) && !view.is_private(&target) {
             let source = scratch.join(name);
-            create_directory(&source, 0o1777)?;
+            create_own_directory(&source, 0o1777)?;
             view.private.push(MountedDir { source, target });
         }
     }
     if request.options.workspace_reads {
+        let hidden = scratch.join("hidden");
+        create_own_directory(&hidden, 0o755)?;
         for target in other_directories(&view)? {
-            let source = scratch.join("hidden").join(target.file_name().unwrap_or_default());
-            create_directory(&source, 0o755)?;
+            let source = hidden.join(target.file_name().unwrap_or_default());
+            create_own_directory(&source, 0o755)?;
             view.private.push(MountedDir { source, target });
         }
     }
     let home = request.home.and_then(|home| home.canonicalize().ok());
-    if let Some(home) = home.filter(|home| home.parent().is_some() && !is_within(home, &view.writable)) {
-        add_home(&mut view, request, &home)?;
+    let writable = view.writable.clone();
+    let is_hideable = |home: &PathBuf| home.parent().is_some() && !is_within(home, &writable);
+    if let Some(home) = home.filter(is_hideable) {
+        add_home(&mut view, request, &home, request.home_source.to_owned())?;
+        add_caches(&mut view, request, &home)?;
     }
+    view.owner = WorkspaceOwner::find(&scope.workspace);
+    let owned = view.owner.map(|owner| owner.homes(&scope.workspace)).unwrap_or_default();
+    for (number, home) in owned.into_iter().filter(is_hideable).enumerate() {
+        if !view.is_private(&home) {
+            add_home(&mut view, request, &home, scratch.join(format!("owner-{number}")))?;
+        }
+    }
+    view.visible.sort();
     let hidden = request.secrets.iter().filter(|path| is_visible(path, &view) && path.exists());
     view.hidden = hidden.filter_map(|path| path.canonicalize().ok()).collect();
     view.hidden.sort();
@@ -201,10 +215,15 @@ fn other_directories(view: &SessionView) -> io::Result<Vec<PathBuf>> {
     Ok(others.map(|entry| entry.path()).filter(|path| !view.is_private(path)).collect())
 }
 
-/// A home directory of the session at the real path, with the visible parts of the real one.
-fn add_home(view: &mut SessionView, request: &ViewRequest<'_>, home: &Path) -> io::Result<()> {
-    let source = request.home_source.to_owned();
-    create_directory(&source, 0o700)?;
+/// A home directory of the session, `source`, at the real path, with the visible parts of the real one.
+fn add_home(
+    view: &mut SessionView,
+    request: &ViewRequest<'_>,
+    home: &Path,
+    source: PathBuf,
+) -> io::Result<()> {
+    create_own_directory(&source, 0o700)?;
+    copy_registry_settings(home, &source);
     view.private.push(MountedDir { source, target: home.to_owned() });
     let entries = fs::read_dir(home)?.flatten().map(|entry| entry.file_name());
     let plain =
@@ -213,10 +232,17 @@ fn add_home(view: &mut SessionView, request: &ViewRequest<'_>, home: &Path) -> i
     let listed = listed.chain(request.options.home_entries.iter().map(PathBuf::as_path));
     for target in plain.map(|name| home.join(name)).chain(listed.map(|name| home.join(name))) {
         // What a link leads to may be hidden under its own path.
-        if let Ok(source) = target.canonicalize() {
+        if let Ok(source) = target.canonicalize()
+            && !view.is_private(&target)
+        {
             view.visible.push(MountedDir { source, target });
         }
     }
+    Ok(())
+}
+
+/// Caches that persist, and the downloads of package managers.
+fn add_caches(view: &mut SessionView, request: &ViewRequest<'_>, home: &Path) -> io::Result<()> {
     let mut own: Vec<&str> = CACHES.to_vec();
     for name in DOWNLOADS {
         if request.has_network {
@@ -226,13 +252,15 @@ fn add_home(view: &mut SessionView, request: &ViewRequest<'_>, home: &Path) -> i
         }
     }
     if let Some(caches) = request.caches {
+        let is_covered = |path: &Path| view.visible.iter().any(|visible| path.starts_with(&visible.target));
+        // Nothing can be created in a directory that is visible and read-only.
+        own.retain(|name| !is_covered(&home.join(name)) || home.join(name).is_dir());
         for name in own {
             let source = caches.join(name);
-            create_directory(&source, 0o700)?;
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&source)?;
             view.private.push(MountedDir { source, target: home.join(name) });
         }
     }
-    view.visible.sort();
     Ok(())
 }
 
@@ -263,10 +291,61 @@ fn is_within(path: &Path, roots: &[PathBuf]) -> bool {
     roots.iter().any(|root| path.starts_with(root))
 }
 
-fn create_directory(path: &Path, mode: u32) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
-    if mode & 0o1000 != 0 {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
-    }
+/// An empty file in the session's directory. Without namespaces commands can write there, so a link is not followed.
+fn create_own_file(path: &Path) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let create = || rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR);
+    create().or_else(|_| rustix::fs::unlink(path).and_then(|()| create()))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn e13_links_of_commands_in_their_home_are_not_followed_by_mounts() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().canonicalize().unwrap();
+        let at = |name: &str| path.join(name);
+        for name in ["home/.config/git", "home/notes", "home/.nvm", "outside", "work", "scratch", "caches"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        for name in ["home/.config/git/config", "home/.gitconfig", "home/file"] {
+            fs::write(at(name), "").unwrap();
+        }
+        let scope = Scope::of(at("work"));
+        let [home, scratch, home_source, caches] = ["home", "scratch", "scratch/home", "caches"].map(at);
+        let request = ViewRequest {
+            scope: &scope,
+            home: Some(&home),
+            options: &SandboxOptions::default(),
+            scratch: &scratch,
+            home_source: &home_source,
+            caches: Some(&caches),
+            secrets: &[],
+            terminal: None,
+            has_network: true,
+        };
+        let namespaces = || NamespaceCache::default().get(build(&request).unwrap());
+        let is_granted = namespaces().is_ok();
+        // What commands of the session can do to their home and to their temporary files.
+        let _ = fs::remove_dir_all(at("scratch/home"));
+        fs::create_dir_all(at("scratch/home/.gitconfig/full")).unwrap();
+        fs::write(at("scratch/home/.cache"), "").unwrap();
+        for name in ["home/.config", "home/.nvm", "home/file", "home/notes", "empty-file"] {
+            let _ = fs::remove_file(at("scratch").join(name));
+            symlink(at("outside/new"), at("scratch").join(name)).unwrap();
+        }
+        fs::remove_dir(at("scratch/empty")).unwrap();
+        symlink(at("outside"), at("scratch/empty")).unwrap();
+        symlink(at("outside"), at("scratch/home/.cargo")).unwrap();
+        let before = fs::metadata(at("outside")).unwrap().permissions();
+        let second = namespaces();
+        assert_eq!(second.is_ok(), is_granted, "{:?}", second.err());
+        assert_eq!(fs::read_dir(at("outside")).unwrap().count(), 0);
+        assert_eq!(fs::metadata(at("outside")).unwrap().permissions(), before);
+    }
 }

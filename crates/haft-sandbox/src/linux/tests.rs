@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use super::privileges::drop_all;
+use super::privileges::drop_all_but;
 use super::probe;
 use super::ruleset::{FileGrants, LandlockRuleset, restrict_self};
 use super::ruleset_cache::RulesetCache;
@@ -61,7 +61,11 @@ impl Fixture {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).current_dir(&self.path).env("LC_ALL", "C");
         // Root's CAP_PERFMON alone would let a command read other processes' environments past Landlock.
-        let confine = move || drop_all().and_then(|()| restrict_self(fd)).map_err(io::Error::from);
+        let confine = move || {
+            drop_all_but(rustix::thread::CapabilitySet::empty())
+                .and_then(|()| restrict_self(fd))
+                .map_err(io::Error::from)
+        };
         // SAFETY: both only make system calls.
         unsafe { command.pre_exec(confine) };
         command.output().unwrap()
@@ -313,7 +317,9 @@ fn privileges_are_dropped() {
     let mut command = Command::new("cat");
     command.arg("/proc/self/status");
     // SAFETY: system calls only.
-    unsafe { command.pre_exec(|| drop_all().map_err(io::Error::from)) };
+    unsafe {
+        command.pre_exec(|| drop_all_but(rustix::thread::CapabilitySet::empty()).map_err(io::Error::from))
+    };
     let status = String::from_utf8(command.output().unwrap().stdout).unwrap();
     let line =
         |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();

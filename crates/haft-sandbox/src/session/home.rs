@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use haft_files::hash;
 use haft_tool::{Network, Scope};
 
-use super::scratch::ScratchDir;
+use super::registry_settings::{copy_registry_settings, copy_settings};
+use super::scratch::{ScratchDir, create_own_directory};
 use crate::Environment;
 use crate::platform::SessionView;
 
@@ -48,7 +49,10 @@ const REMOVED: &[&str] = &[
     "TMP",
 ];
 /// Entries of cargo's home that commands without a network share.
-const CARGO_ENTRIES: &[&str] = &["registry", "git", "config.toml", "config", "bin", "env"];
+const CARGO_ENTRIES: &[&str] = &["registry", "git", "bin", "env"];
+/// The settings in cargo's home.
+const CARGO_SETTINGS: &[&str] = &["config.toml", "config"];
+const DIRECTORY_MODE: u32 = 0o700;
 /// Length of a workspace's directory name below the cache.
 const NAME_LENGTH: usize = 16;
 
@@ -75,8 +79,13 @@ impl SessionDirs {
         };
         let caches = usable("caches");
         // Without a usable cache directory commands still work, but their caches do not persist.
-        let private_home = usable("home").unwrap_or_else(|| scratch.path().join(".home"));
-        create_directory(&private_home)?;
+        let private_home = if let Some(home) = usable("home") {
+            home
+        } else {
+            let home = scratch.path().join(".home");
+            create_own_directory(&home, DIRECTORY_MODE)?;
+            home
+        };
         Ok(Self { private_home, caches })
     }
 
@@ -117,6 +126,7 @@ pub(super) fn environment(
         return without(environment, &removed);
     }
     environment = without(environment, REMOVED);
+    copy_registry_settings(real_home, home);
     for (name, place) in TOOLS {
         let place = real_home.join(place);
         if environment.get(name).is_none() && place.exists() {
@@ -150,21 +160,20 @@ fn without(mut environment: Environment, names: &[&str]) -> Environment {
 /// Fills `offline` with links to the entries of cargo's home. Cargo locks files in the directory itself, so it must be
 /// writable.
 fn link_cargo_home(users: &Path, offline: &Path) -> bool {
-    if create_directory(offline).is_err() {
-        return false;
+    let Ok(directory) = create_own_directory(offline, DIRECTORY_MODE) else { return false };
+    for name in CARGO_SETTINGS {
+        copy_settings(&users.join(name), &directory, Path::new(name));
     }
-    for name in CARGO_ENTRIES {
-        let (target, link) = (users.join(name), offline.join(name));
-        if fs::read_link(&link).is_ok_and(|known| known == target) {
-            continue;
-        }
-        if target.exists() && std::os::unix::fs::symlink(&target, &link).is_err() {
-            return false;
-        }
-    }
-    true
+    CARGO_ENTRIES.iter().all(|name| {
+        let target = users.join(name);
+        let link = || rustix::fs::symlinkat(&target, &directory, *name);
+        let known = rustix::fs::readlinkat(&directory, *name, Vec::new());
+        known.is_ok_and(|known| known.as_bytes() == target.as_os_str().as_encoded_bytes())
+            || !target.exists()
+            || link().is_ok()
+    })
 }
 
 fn create_directory(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)
 }

@@ -1,6 +1,8 @@
 //! What the commands of a session share: their directories, the rules made for them, their snapshots.
 
 mod home;
+mod redact;
+mod registry_settings;
 mod scratch;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -18,7 +20,9 @@ use crate::options::SandboxOptions;
 use crate::secrets::{PathResolver, SecretNames, locate_secrets};
 use crate::snapshot::{Snapshot, SnapshotStore};
 use crate::{Environment, platform};
-pub(crate) use scratch::ScratchDir;
+#[cfg(target_os = "linux")]
+pub(crate) use registry_settings::copy_registry_settings;
+pub(crate) use scratch::{ScratchDir, create_own_directory};
 
 /// How long the setup of a scope is reused.
 const SETUP_LIFETIME: Duration = Duration::from_secs(2);

@@ -2,8 +2,12 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::platform::process_start_time;
 
@@ -78,6 +82,22 @@ fn user_directory_in(temp: &Path) -> io::Result<PathBuf> {
     let path = temp.join(format!("haft-{uid}-{:016x}", random()?));
     fs::DirBuilder::new().mode(0o700).create(&path)?;
     Ok(path)
+}
+
+/// Creates and opens a directory of Haft's own in a directory that commands may write: what they have put in its place is
+/// removed, not followed.
+pub(crate) fn create_own_directory(path: &Path, mode: u32) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let create = || match rustix::fs::mkdir(path, Mode::from_raw_mode(mode)) {
+        Ok(()) | Err(Errno::EXIST) => rustix::fs::open(path, flags, Mode::empty()),
+        Err(error) => Err(error),
+    };
+    let directory = create().or_else(|error| match error {
+        Errno::NOTDIR | Errno::LOOP => rustix::fs::unlink(path).and_then(|()| create()),
+        error => Err(error),
+    })?;
+    rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode))?;
+    Ok(directory)
 }
 
 fn random() -> io::Result<u64> {

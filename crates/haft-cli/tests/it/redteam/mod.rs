@@ -6,6 +6,8 @@ mod build_marks;
 mod guards;
 mod policy;
 #[cfg(target_os = "linux")]
+mod programs;
+#[cfg(target_os = "linux")]
 mod records;
 #[cfg(target_os = "linux")]
 mod sandbox;

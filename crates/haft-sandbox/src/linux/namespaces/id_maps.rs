@@ -6,17 +6,25 @@ use std::fs;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
+use crate::linux::workspace_owner::WorkspaceOwner;
+
 /// Maps ids for the first process of a user namespace: all of Haft's own ids for root, one user and one group for others.
-pub(super) fn write(process: Pid) -> Result<(), Errno> {
+/// For root in the workspace of another user only these two.
+pub(super) fn write(process: Pid, owner: Option<WorkspaceOwner>) -> Result<(), Errno> {
     let process = process.as_raw_nonzero();
-    if write_file(&format!("/proc/{process}/uid_map"), &all_ids("/proc/self/uid_map")).is_ok() {
-        return write_file(&format!("/proc/{process}/gid_map"), &all_ids("/proc/self/gid_map"));
+    let (uid_map, gid_map) = (format!("/proc/{process}/uid_map"), format!("/proc/{process}/gid_map"));
+    if let Some(owner) = owner {
+        let [uids, gids] = owner.maps();
+        return write_file(&uid_map, &uids).and_then(|()| write_file(&gid_map, &gids));
+    }
+    if write_file(&uid_map, &all_ids("/proc/self/uid_map")).is_ok() {
+        return write_file(&gid_map, &all_ids("/proc/self/gid_map"));
     }
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    write_file(&format!("/proc/{process}/uid_map"), &format!("{uid} {uid} 1\n"))?;
+    write_file(&uid_map, &format!("{uid} {uid} 1\n"))?;
     // Without privileges a group can only be mapped when groups cannot be dropped.
     write_file(&format!("/proc/{process}/setgroups"), "deny")?;
-    write_file(&format!("/proc/{process}/gid_map"), &format!("{gid} {gid} 1\n"))
+    write_file(&gid_map, &format!("{gid} {gid} 1\n"))
 }
 
 /// A map of every id that exists in this namespace to itself.

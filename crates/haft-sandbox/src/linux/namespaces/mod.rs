@@ -21,6 +21,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 
 use super::child_stack::start_child;
 use super::descriptors::receive_descriptor;
+use super::workspace_owner::WorkspaceOwner;
 use crate::process::{block_signals, exit, last_error, restore_signals};
 use init::InitReport;
 use mounts::MountPlan;
@@ -89,7 +90,7 @@ impl Namespaces {
         drop(end);
         let child = child.and_then(|child| child.ok_or(Errno::CHILD));
         let init = child.map_err(failed("creating namespaces"))?;
-        let namespaces = Self::receive_handles(init, control, &plan);
+        let namespaces = Self::receive_handles(init, control, &plan, view.owner);
         if namespaces.is_err() {
             let _ = rustix::process::kill_process(init, Signal::KILL);
             let _ = rustix::process::waitpid(Some(init), WaitOptions::empty());
@@ -98,8 +99,13 @@ impl Namespaces {
     }
 
     /// Maps the ids, waits until the first process is ready or has failed, and receives its handles.
-    fn receive_handles(init: Pid, control: OwnedFd, plan: &MountPlan) -> Result<Self, NamespaceError> {
-        id_maps::write(init).map_err(failed("mapping the user and group ids"))?;
+    fn receive_handles(
+        init: Pid,
+        control: OwnedFd,
+        plan: &MountPlan,
+        owner: Option<WorkspaceOwner>,
+    ) -> Result<Self, NamespaceError> {
+        id_maps::write(init, owner).map_err(failed("mapping the user and group ids"))?;
         let waiting = failed("waiting for the first process");
         rustix::io::write(&control, &[1]).map_err(&waiting)?;
         let mut report = [0; InitReport::BYTES];

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
 
@@ -128,8 +128,8 @@ fn attach(copy: RawFd, target: &CStr) -> Result<(), Errno> {
     rustix::mount::move_mount(copy, c"", &target, c"", flags)
 }
 
-/// Opens a path component by component, creating what is missing. Links are not followed: a command of the session may
-/// have created them.
+/// Opens a path component by component, creating what is missing. A link or a file that a command of the session has put
+/// in the place of a directory is not followed: it gets another name.
 fn open_mount_point(path: &CStr, is_directory: bool) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut open = rustix::fs::open(c"/", flags, Mode::empty())?;
@@ -140,28 +140,50 @@ fn open_mount_point(path: &CStr, is_directory: bool) -> Result<OwnedFd, Errno> {
         let (name, tail) = rest.split_at(end);
         rest = tail;
         let is_last = tail.iter().all(|&byte| byte == b'/');
+        let kind = if is_last && !is_directory { FileType::RegularFile } else { FileType::Directory };
         let mut buffer = [0_u8; MAX_NAME_BYTES + 1];
         buffer.get_mut(..name.len()).ok_or(Errno::NAMETOOLONG)?.copy_from_slice(name);
         let name = CStr::from_bytes_until_nul(&buffer).map_err(|_| Errno::NAMETOOLONG)?;
         open = match rustix::fs::openat(&open, name, flags, Mode::empty()) {
-            Err(Errno::NOENT) => {
-                if is_last && !is_directory {
-                    let mode = Mode::from_raw_mode(0o600);
-                    rustix::fs::mknodat(&open, name, FileType::RegularFile, mode, 0)?;
-                } else {
-                    rustix::fs::mkdirat(&open, name, Mode::from_raw_mode(0o755))?;
-                }
-                rustix::fs::openat(&open, name, flags, Mode::empty())?
+            Err(Errno::NOENT) => create_mount_point(&open, name, kind)?,
+            Err(error) => return Err(error),
+            Ok(found) if is_usable(&found, kind)? => found,
+            Ok(_) => {
+                move_aside(&open, name)?;
+                create_mount_point(&open, name, kind)?
             }
-            opened => opened?,
         };
-        let kind = FileType::from_raw_mode(rustix::fs::fstat(&open)?.st_mode);
-        if kind == FileType::Symlink {
-            return Err(Errno::LOOP);
-        }
-        if (kind == FileType::Directory) != (!is_last || is_directory) {
-            return Err(if is_last && !is_directory { Errno::ISDIR } else { Errno::NOTDIR });
-        }
     }
     Ok(open)
+}
+
+/// Whether something can be mounted on an existing entry: on a directory, or on anything else that is no link.
+fn is_usable(found: &OwnedFd, kind: FileType) -> Result<bool, Errno> {
+    let found = FileType::from_raw_mode(rustix::fs::fstat(found)?.st_mode);
+    Ok(found != FileType::Symlink && (found == FileType::Directory) == (kind == FileType::Directory))
+}
+
+fn create_mount_point(directory: &OwnedFd, name: &CStr, kind: FileType) -> Result<OwnedFd, Errno> {
+    if kind == FileType::Directory {
+        rustix::fs::mkdirat(directory, name, Mode::from_raw_mode(0o755))?;
+    } else {
+        rustix::fs::mknodat(directory, name, kind, Mode::from_raw_mode(0o600), 0)?;
+    }
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(directory, name, flags, Mode::empty())
+}
+
+/// Gives another name to what is in the way of a mount.
+fn move_aside(directory: &OwnedFd, name: &CStr) -> Result<(), Errno> {
+    let mut aside = *b".moved-aside-a\0";
+    for letter in b'a'..=b'z' {
+        let [.., place, _] = &mut aside;
+        *place = letter;
+        let to = CStr::from_bytes_with_nul(&aside).map_err(|_| Errno::INVAL)?;
+        match rustix::fs::renameat_with(directory, name, directory, to, RenameFlags::NOREPLACE) {
+            Err(Errno::EXIST) => {}
+            moved => return moved,
+        }
+    }
+    Err(Errno::EXIST)
 }

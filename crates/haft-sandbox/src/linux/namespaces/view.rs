@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Mode;
 
 use super::mounts::{MountPlan, MountStep};
+use crate::linux::workspace_owner::WorkspaceOwner;
 
 /// Devices of commands.
 pub(in crate::linux) const DEVICES: &[&str] =
@@ -44,6 +45,8 @@ pub(crate) struct SessionView {
     pub(crate) hidden: Vec<PathBuf>,
     /// An empty directory and an empty file, which hide others.
     pub(crate) empty: (PathBuf, PathBuf),
+    /// Another user whose workspace root uses.
+    pub(crate) owner: Option<WorkspaceOwner>,
     /// The terminal that commands may use.
     pub(crate) terminal: Option<PathBuf>,
 }
@@ -75,11 +78,13 @@ impl SessionView {
                 attached.push((target, plan.copy(source, read_only)));
             }
         };
-        for MountedDir { source, target } in &self.private {
-            copy(&mut plan, source, target, false);
-        }
-        for MountedDir { source, target } in &self.visible {
-            copy(&mut plan, source, target, true);
+        let private = self.private.iter().map(|private| (private, false));
+        let visible = self.visible.iter().map(|visible| (visible, true));
+        let mut mounted: Vec<(&MountedDir, bool)> = private.chain(visible).collect();
+        // Outer ones first, because they cover what is mounted inside.
+        mounted.sort_by(|(one, _), (other, _)| one.target.cmp(&other.target));
+        for (MountedDir { source, target }, read_only) in mounted {
+            copy(&mut plan, source, target, read_only);
         }
         for path in VISIBLE_RUNTIME.iter().map(Path::new).filter(|path| path.exists()) {
             copy(&mut plan, path, path, true);

@@ -34,6 +34,12 @@ impl OutsideNames {
         counts.get(&(stat.st_dev, stat.st_ino)).is_none_or(|outside| *outside > 0)
     }
 
+    /// Whether all names of a file are in the scope, for a file that is known by none of them.
+    pub(super) fn has_none(&mut self, stat: &Stat, policy: &WritePolicy) -> bool {
+        let counts = self.counts.get_or_insert_with(|| count_outside(policy));
+        counts.get(&(stat.st_dev, stat.st_ino)) == Some(&0)
+    }
+
     /// Must be called when the command has given a file another name in the scope; `stat` is from before.
     pub(super) fn add_name(&mut self, stat: &Stat) {
         let Some(counts) = &mut self.counts else { return };

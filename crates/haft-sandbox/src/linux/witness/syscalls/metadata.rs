@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::{CWD_FD, SYS_FCHMODAT2};
 use crate::linux::witness::caller::Caller;
+use crate::linux::witness::link_count;
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::{DirectoryEntry, ResolvedTarget};
 use crate::linux::witness::supervisor::{Reply, Supervisor};
@@ -70,6 +71,14 @@ impl Supervisor {
             None => match self.entry_of_fd(&fd) {
                 Ok(entry) => entry,
                 Err(_) if kind == FileType::CharacterDevice => return Ok(Reply::Value(0)),
+                // It has lost the name by which it was opened, but not the others.
+                Err(_) if kind == FileType::RegularFile && link_count(&stat) > 0 => {
+                    if !self.outside_names.has_none(&stat, &self.policy) || change.sets_setid() {
+                        return Err(Errno::PERM);
+                    }
+                    self.recorder.add_altered(&stat);
+                    return Ok(apply(&fd, kind, &change).into());
+                }
                 // The file may get a name later.
                 Err(_) if change.sets_setid() => return Err(Errno::PERM),
                 Err(_) => return Ok(apply(&fd, kind, &change).into()),

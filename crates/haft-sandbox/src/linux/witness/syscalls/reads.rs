@@ -14,6 +14,7 @@ use crate::linux::witness::paths::DirectoryEntry;
 use crate::linux::witness::proc_paths::{is_in_haft_proc, is_private_proc_file, process_of};
 use crate::linux::witness::shown_path::shown_path;
 use crate::linux::witness::supervisor::{Reply, Supervisor};
+use crate::linux::witness::write_policy::WriteArea;
 
 impl Supervisor {
     pub(super) fn open_for_reading(
@@ -52,7 +53,10 @@ impl Supervisor {
                 return Err(Errno::ACCESS);
             }
         }
-        let fd = self.capabilities.without(|| open_entry(entry, flags, Mode::empty()))?;
+        let open = || open_entry(entry, flags, Mode::empty());
+        // What is written with the witness's own capabilities is read with them, too.
+        let is_writable = entry.dir.area == WriteArea::Workspace;
+        let fd = if is_writable { open() } else { self.capabilities.without(open) }?;
         Ok(reply_with_fd(fd, flags))
     }
 
