@@ -173,7 +173,9 @@ fn capture_hashing(
             Node::Link { target, owner: foreign_owner(&stat) }
         }
         FileType::Fifo if os::HAS_FIFOS => {
-            Node::Fifo { mode: stat::permissions(&stat), owner: foreign_owner(&stat) }
+            // By its path: a program that waits for a reader must not be woken.
+            let xattrs = xattrs_at(&os::entry_path(dir, name));
+            Node::Fifo { mode: stat::permissions(&stat), owner: foreign_owner(&stat), xattrs }
         }
         _ => Node::Special,
     };
@@ -293,9 +295,27 @@ pub(crate) fn foreign_owner(stat: &Stat) -> Option<(u32, u32)> {
 
 /// The extended attributes that can be read, sorted by name.
 pub(crate) fn xattrs(file: impl AsFd) -> Vec<(String, Vec<u8>)> {
+    read_xattrs(
+        |names| rustix::fs::flistxattr(&file, names),
+        |name, value| rustix::fs::fgetxattr(&file, name, value),
+    )
+}
+
+/// The same for what is at a path, which is not opened.
+fn xattrs_at(path: &Path) -> Vec<(String, Vec<u8>)> {
+    read_xattrs(
+        |names| rustix::fs::llistxattr(path, names),
+        |name, value| rustix::fs::lgetxattr(path, name, value),
+    )
+}
+
+fn read_xattrs(
+    list: impl Fn(&mut [u8]) -> Result<usize, Errno>,
+    get: impl Fn(&str, &mut [u8]) -> Result<usize, Errno>,
+) -> Vec<(String, Vec<u8>)> {
     let list = |capacity: usize| {
         let mut names = vec![0; capacity];
-        let used = rustix::fs::flistxattr(&file, names.as_mut_slice())?;
+        let used = list(names.as_mut_slice())?;
         names.truncate(used);
         Ok(names)
     };
@@ -305,7 +325,7 @@ pub(crate) fn xattrs(file: impl AsFd) -> Vec<(String, Vec<u8>)> {
     };
     let value = |name: &str| {
         let mut value = vec![0; MAX_XATTR_BYTES];
-        let used = rustix::fs::fgetxattr(&file, name, value.as_mut_slice()).ok()?;
+        let used = get(name, value.as_mut_slice()).ok()?;
         value.truncate(used);
         Some((name.to_owned(), value))
     };

@@ -55,9 +55,9 @@ pub(crate) fn create_file(dir: &OwnedFd, name: &OsStr, bits: u32) -> Result<File
 /// Mode, owner and attributes of a file or a directory.
 #[derive(Clone, Copy)]
 pub(crate) struct NodeMetadata<'a> {
-    mode: u32,
-    owner: Option<(u32, u32)>,
-    xattrs: &'a [(String, Vec<u8>)],
+    pub(crate) mode: u32,
+    pub(crate) owner: Option<(u32, u32)>,
+    pub(crate) xattrs: &'a [(String, Vec<u8>)],
 }
 
 impl<'a> From<&'a FileNode> for NodeMetadata<'a> {

@@ -14,7 +14,7 @@ use crate::error::{changed_meanwhile, conflict};
 use crate::node::capture;
 use crate::os;
 use crate::replace::{
-    PRIVATE_MODE, create_file, is_unsupported, rename_to_free_name, set_metadata, set_modified,
+    NodeMetadata, PRIVATE_MODE, create_file, is_unsupported, rename_to_free_name, set_metadata, set_modified,
 };
 use crate::resolve::ResolvedPath;
 use crate::restore::restore_failed;
@@ -136,9 +136,14 @@ impl EntryRestore<'_> {
             Node::Link { target, owner } => {
                 rustix::fs::symlinkat(target, dir, name).map(|()| self.set_owner(*owner))
             }
-            Node::Fifo { mode: bits, owner } => os::make_fifo(dir, name, mode(PRIVATE_MODE))
-                .map(|()| self.set_owner(*owner))
-                .and_then(|()| rustix::fs::chmodat(dir, name, mode(*bits), AtFlags::empty())),
+            Node::Fifo { mode: bits, owner, xattrs } => {
+                os::make_fifo(dir, name, mode(PRIVATE_MODE)).map_err(|error| self.failed(error))?;
+                // No other program has it open, so this neither waits nor wakes one.
+                let fifo = rustix::fs::openat(dir, name, FILE_FLAGS | OFlags::RDWR, Mode::empty());
+                let fifo = fifo.map_err(|error| self.failed(error))?;
+                let metadata = NodeMetadata { mode: *bits, owner: *owner, xattrs };
+                return set_metadata(fifo, metadata).map_err(|error| restore_failed(self.path, &error));
+            }
             Node::Dir(node) => {
                 rustix::fs::mkdirat(dir, name, Mode::RWXU).map_err(|error| self.failed(error))?;
                 let dir = rustix::fs::openat(dir, name, DIR_FLAGS, Mode::empty());

@@ -75,6 +75,9 @@ pub enum Node {
         /// Owner and group, where they are not the caller's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         owner: Option<(u32, u32)>,
+        /// Extended attributes: ACLs.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        xattrs: Vec<(String, Vec<u8>)>,
     },
     /// A device or socket: seen, never recreated.
     Special,

@@ -76,6 +76,12 @@ pub(crate) fn set_mode(fd: impl AsFd, mode: Mode) -> Result<(), Errno> {
     }
 }
 
+/// A path of the entry `name` of a directory, for calls that take only paths.
+pub(crate) fn entry_path(dir: impl AsFd, name: &OsStr) -> PathBuf {
+    // The current directory has no descriptor.
+    if dir.as_fd().as_raw_fd() < 0 { PathBuf::from(name) } else { Path::new(&fd_link(dir)).join(name) }
+}
+
 /// Creates a named pipe.
 pub(crate) fn make_fifo(dir: impl AsFd, name: &OsStr, mode: Mode) -> Result<(), Errno> {
     rustix::fs::mknodat(dir, name, FileType::Fifo, mode, 0)

@@ -58,6 +58,11 @@ pub(crate) fn set_mode(fd: impl AsFd, mode: Mode) -> Result<(), Errno> {
     rustix::fs::fchmod(fd, mode)
 }
 
+/// The name: there is no path of an entry of an open directory.
+pub(crate) fn entry_path(_dir: impl AsFd, name: &OsStr) -> PathBuf {
+    PathBuf::from(name)
+}
+
 /// Named pipes count as special files here, which are not recreated.
 pub(crate) fn make_fifo(_dir: impl AsFd, _name: &OsStr, _mode: Mode) -> Result<(), Errno> {
     Err(Errno::NOTSUP)

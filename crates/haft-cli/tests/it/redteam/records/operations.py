@@ -1,4 +1,4 @@
-import os, random, sys
+import os, random, struct, sys
 
 # Random operations on few names, with descriptors kept open across renames and moves.
 choose = random.Random(int(sys.argv[1]))
@@ -21,13 +21,15 @@ def keep(kept, fd):
 
 
 def write(flags):
-    fd = os.open(path(), flags | os.O_CREAT | os.O_WRONLY, 0o644)
+    # Without waiting for the other end of a pipe.
+    fd = os.open(path(), flags | os.O_CREAT | os.O_WRONLY | os.O_NONBLOCK, 0o644)
     os.write(fd, content())
     os.close(fd)
 
 
 def in_kept_directory():
-    fd = os.open(choose.choice(names), os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=choose.choice(directories))
+    flags = os.O_CREAT | os.O_WRONLY | os.O_NONBLOCK
+    fd = os.open(choose.choice(names), flags, 0o600, dir_fd=choose.choice(directories))
     os.write(fd, content())
     os.close(fd)
 
@@ -43,10 +45,20 @@ def move_directory():
     os.rename(choose.choice(found), path())
 
 
+def set_attribute():
+    os.setxattr(path(), 'user.' + choose.choice('ab'), content()[:99], follow_symlinks=False)
+
+
+def set_acl():
+    entries = [(1, 7, -1), (2, choose.randrange(8), 1234), (4, 5, -1), (16, 7, -1), (32, choose.choice([0, 5]), -1)]
+    value = struct.pack('<I', 2) + b''.join(struct.pack('<HHi', *entry) for entry in entries)
+    os.setxattr(path(), 'system.posix_acl_' + choose.choice(['access', 'default']), value, follow_symlinks=False)
+
+
 operations = [
     (6, lambda: write(os.O_TRUNC)),
     (6, lambda: write(os.O_APPEND)),
-    (6, lambda: keep(files, os.open(path(), os.O_RDWR | os.O_APPEND | choose.choice([0, os.O_CREAT]), 0o644))),
+    (6, lambda: keep(files, os.open(path(), os.O_RDWR | os.O_APPEND | os.O_NONBLOCK | choose.choice([0, os.O_CREAT]), 0o644))),
     (12, lambda: os.write(choose.choice(files), content())),
     (2, lambda: os.ftruncate(choose.choice(files), choose.randrange(99))),
     (2, lambda: os.fchmod(choose.choice(files), choose.choice([0o600, 0o640, 0o644]))),
@@ -62,6 +74,11 @@ operations = [
     (2, lambda: os.symlink(path(), path())),
     (3, lambda: os.chmod(path(), choose.choice([0o700, 0o750, 0o755]), follow_symlinks=False)),
     (2, lambda: os.truncate(path(), choose.randrange(99))),
+    (3, set_attribute),
+    (1, lambda: os.removexattr(path(), 'user.' + choose.choice('ab'), follow_symlinks=False)),
+    (2, set_acl),
+    (2, lambda: os.mkfifo(path(), choose.choice([0o600, 0o644]))),
+    (2, lambda: os.chown(path(), choose.choice([0, 65534]), -1, follow_symlinks=False)),
 ]
 for name in names[:4]:
     os.path.lexists(name) or os.mkdir(name)

@@ -115,6 +115,10 @@ fn named_pipes_are_restored() {
         ("mkdir d; mkfifo d/p", "mv d/p q; mv d e"),
         ("mkdir d; mkfifo d/p", "rm -r d"),
         ("true", "mkdir d; mkfifo d/p p"),
+        (
+            "mkdir d; python3 -c \"import os, struct; os.setxattr('d', 'system.posix_acl_default', struct.pack('<I', 2) + b''.join(struct.pack('<HHi', *e) for e in [(1, 7, -1), (2, 6, 1234), (4, 5, -1), (16, 7, -1), (32, 5, -1)]))\"; mkfifo d/p",
+            "rm d/p; mkfifo d/q",
+        ),
     ] {
         assert_restored(set_up, command);
     }

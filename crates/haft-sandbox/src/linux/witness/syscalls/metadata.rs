@@ -226,7 +226,6 @@ fn parse(call: &Syscall) -> Result<MetadataRequest, Errno> {
 fn unrecorded(kind: FileType, change: &MetadataChange) -> Option<&'static str> {
     use MetadataChange::{Mode, Owner, RemoveAttribute, SetAttribute};
     match (kind, change) {
-        (FileType::Fifo, SetAttribute { .. } | RemoveAttribute(_)) => Some("the attributes of the pipe"),
         (FileType::Socket, Mode(_) | Owner(..) | SetAttribute { .. } | RemoveAttribute(_)) => {
             Some("the mode, owner or attributes of the socket")
         }
