@@ -23,6 +23,12 @@ impl SecretNames {
         self.0.is_empty()
     }
 
+    /// The entry that makes a name secret.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn matching(&self, name: &OsStr) -> Option<&str> {
+        self.0.iter().map(String::as_str).find(|entry| is_secret_name(&[*entry], name))
+    }
+
     /// Whether a file of this name is secret.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux uses it"))]
     pub(crate) fn matches(&self, name: &OsStr) -> bool {

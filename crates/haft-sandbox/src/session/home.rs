@@ -138,6 +138,10 @@ pub(super) fn environment(
     let offline = home.join(".cargo-offline");
     let is_shared = *network == Network::None && users.is_dir() && link_cargo_home(&users, &offline);
     environment = environment.with("CARGO_HOME", if is_shared { offline } else { home.join(".cargo") });
+    let modules = real_home.join("go/pkg/mod");
+    if *network == Network::None && modules.is_dir() {
+        environment = environment.with("GOMODCACHE", modules);
+    }
     // Java takes the home from the list of users.
     environment = environment.with("GRADLE_USER_HOME", home.join(".gradle"));
     environment = environment.with("MAVEN_OPTS", format!("-Duser.home={}", home.display()));

@@ -140,3 +140,15 @@ fn e40_registries_of_the_user_are_seen_without_their_credentials() {
         }
     });
 }
+
+#[test]
+fn refused_secret_names_the_entry_that_allows_it() {
+    in_every_mode(|fixture, namespaces| {
+        fixture.file("work/.env.local", "CANARY\n");
+        let ran = run(fixture, namespaces, "cat .env.local; true");
+        assert!(ran.stderr.contains("--allow-read '.env.*'"), "{namespaces}: {}", ran.stderr);
+        let mut again = fixture.sandboxed(&["--allow-read", ".env.*"], "cat .env.local");
+        let ran = fixture.run(again.env("HAFT_NAMESPACES", namespaces));
+        assert_eq!(ran.stdout, "CANARY\n", "{namespaces}: {}", ran.stderr);
+    });
+}

@@ -275,8 +275,8 @@ impl Supervisor {
 
     /// Refuses to read a secret.
     pub(super) fn refuse_read(&mut self, path: &Path) -> Errno {
-        let path = path.display().to_string();
-        self.denials.add("read", path, "it may hold secrets", Some("--allow-read PATH".to_owned()));
+        let allow = self.policy.secret_entry(path).map(|entry| format!("--allow-read '{entry}'"));
+        self.denials.add("read", path.display().to_string(), "it may hold secrets", allow);
         Errno::ACCESS
     }
 

@@ -187,6 +187,17 @@ impl WritePolicy {
             || self.secret_paths.iter().any(|secret| path.starts_with(secret))
     }
 
+    /// The entry of the list of secrets that makes `path` one.
+    pub(super) fn secret_entry(&self, path: &Path) -> Option<&str> {
+        let name = path.file_name()?;
+        let is_above = |entry: &&String| {
+            let place = entry.trim_start_matches('~').trim_matches('/');
+            place.contains('/') && path.ancestors().any(|above| above.ends_with(place))
+        };
+        let named = self.secret_names.matching(name);
+        named.or_else(|| self.scope.secrets.iter().find(is_above).map(String::as_str))
+    }
+
     /// Whether something in the directory at `path` may not be read or written.
     pub(super) fn contains_restricted(&self, path: &Path) -> bool {
         let restricted = self.scope.protected.iter().chain(&self.scope.blocked).chain(&self.secret_paths);
