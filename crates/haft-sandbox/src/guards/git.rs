@@ -141,31 +141,54 @@ impl Judge<'_> {
     /// Judges the files that the configuration of a repository names. `top` is its working tree.
     fn named_files(&self, top: &Path, common: &Path, violations: &mut Vec<Violation>) {
         let mut configs: Vec<PathBuf> = CONFIGS.iter().map(|name| common.join(name)).collect();
-        let mut hooks = None;
-        for _ in 0..MAX_INCLUDES {
+        let mut hooks = common.join("hooks");
+        for depth in 0..MAX_INCLUDES {
             let mut included = Vec::new();
             for config in &configs {
+                // The configurations themselves are judged when they or their directories change.
+                let is_link = || node_kind(config).is_some_and(|kind| kind.is_symlink());
+                if depth > 0 || is_link() {
+                    self.named_config(config, violations);
+                }
                 let Some(named) = read_now(config).map(|bytes| named_paths(&bytes)) else { continue };
                 let parent = config.parent().unwrap_or(common);
                 included.extend(named.includes.iter().map(|path| resolve(parent, path)));
-                hooks = named.hooks.map(|path| resolve(top, &path)).or(hooks);
-            }
-            for path in included.iter().filter(|path| (self.is_recorded)(path)) {
-                let programs = match read_now(path) {
-                    Some(bytes) => new_programs(path, &self.bytes_before(path), &bytes),
-                    None => Vec::new(),
-                };
-                if !programs.is_empty() {
-                    self.add(path.clone(), Guard::GitConfig, programs.join(", "), violations);
-                }
+                hooks = named.hooks.map_or(hooks, |path| resolve(top, &path));
             }
             if included.is_empty() {
                 break;
             }
             configs = included;
         }
-        if let Some(hooks) = hooks.filter(|hooks| (self.is_recorded)(hooks)) {
-            self.hooks(&hooks, Some(&hooks), violations);
+        let is_default = hooks == common.join("hooks");
+        if !is_default || node_kind(&hooks).is_some_and(|kind| kind.is_symlink()) {
+            self.changed_links(&hooks, violations);
+            let hooks = std::fs::canonicalize(&hooks).unwrap_or(hooks);
+            if (self.is_recorded)(&hooks) {
+                self.hooks(&hooks, Some(&hooks), violations);
+            }
+        }
+    }
+
+    /// Judges a configuration that another one includes, or that a link leads to.
+    fn named_config(&self, path: &Path, violations: &mut Vec<Violation>) {
+        self.changed_links(path, violations);
+        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let Some(bytes) = read_now(&path).filter(|_| (self.is_recorded)(&path)) else { return };
+        let programs = new_programs(&path, &self.bytes_before(&path), &bytes);
+        if !programs.is_empty() {
+            self.add(path, Guard::GitConfig, programs.join(", "), violations);
+        }
+    }
+
+    /// Adds violations for links on the way to `path` that were not there before.
+    fn changed_links(&self, path: &Path, violations: &mut Vec<Violation>) {
+        for part in path.ancestors().filter(|part| (self.is_recorded)(part)) {
+            let is_link = node_kind(part).is_some_and(|kind| kind.is_symlink());
+            let former = || self.before.former_entry(part).unwrap_or_else(|| part.to_owned());
+            if is_link && self.node_before(&former()) != node_now(part) {
+                self.add(part.to_owned(), Guard::GitLink, "a link".to_owned(), violations);
+            }
         }
     }
 
@@ -198,11 +221,28 @@ impl Judge<'_> {
     fn leads_out(&self, path: &Path, parent: &Path, target: &[u8], violations: &mut Vec<Violation>) {
         let end = target.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |at| at + 1);
         let target = parent.join(OsStr::from_bytes(&target[..end]));
-        if !real_path(&target).is_some_and(|real| (self.is_recorded)(&real)) {
+        let is_judged = |real: PathBuf| (self.is_recorded)(&real) && !self.has_links(&target);
+        if !real_path(&target).is_some_and(is_judged) {
             let target = target.to_string_lossy().escape_debug().to_string();
             let detail = format!("it leads to '{target}', where git's configuration is not protected");
             self.add(path.to_owned(), Guard::GitLink, detail, violations);
         }
+    }
+
+    /// Whether a link of the workspace is on the way to `path`: it could lead elsewhere later.
+    fn has_links(&self, path: &Path) -> bool {
+        let mut walked = PathBuf::new();
+        path.components().any(|part| match part {
+            Component::ParentDir => {
+                walked.pop();
+                false
+            }
+            Component::CurDir => false,
+            part => {
+                walked.push(part);
+                (self.is_recorded)(&walked) && node_kind(&walked).is_some_and(|kind| kind.is_symlink())
+            }
+        })
     }
 
     fn add(&self, path: PathBuf, guard: Guard, detail: String, violations: &mut Vec<Violation>) {
@@ -236,14 +276,10 @@ pub(super) fn is_executable(file: &FileNode) -> bool {
     file.mode & EXECUTABLE_BITS != 0
 }
 
-/// A path that a configuration names, relative to `base`, without `..`.
+/// A path that git's files name, relative to `base`, without `..`.
 fn resolve(base: &Path, path: &[u8]) -> PathBuf {
-    let named = base.join(OsStr::from_bytes(path));
-    if let Ok(real) = std::fs::canonicalize(&named) {
-        return real;
-    }
     let mut resolved = PathBuf::new();
-    for part in named.components() {
+    for part in base.join(OsStr::from_bytes(path)).components() {
         match part {
             Component::ParentDir => drop(resolved.pop()),
             Component::CurDir => {}

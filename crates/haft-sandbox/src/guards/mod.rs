@@ -9,6 +9,8 @@ mod objects;
 mod origin;
 mod restore;
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -83,7 +85,12 @@ pub(crate) struct Judge<'a> {
     pub(crate) record: &'a dyn Record,
     /// Whether commands' changes at a path are recorded, and so judged.
     pub(crate) is_recorded: &'a dyn Fn(&Path) -> bool,
+    /// The files of the roots whose names matter, listed when they are needed.
+    pub(crate) index: &'a OnceCell<FileIndex>,
 }
+
+/// Paths of files by their names.
+pub(crate) type FileIndex = HashMap<OsString, Vec<PathBuf>>;
 
 impl Judge<'_> {
     /// What is wrong with settings at `path`. Deletions are judged only `at_end`: a program may be about to write the file.
@@ -127,48 +134,55 @@ impl Judge<'_> {
         if settings_rule(path).is_none() && !holds_settings(path) {
             return None;
         }
-        let mut todo = vec![path.to_owned()];
-        let mut entries = 0;
-        while let Some(directory) = todo.pop() {
-            for name in names_in(&directory) {
-                entries += 1;
-                let path = directory.join(name);
-                if entries > MAX_MOVED_ENTRIES {
-                    let detail = "too many files to check".to_owned();
-                    return Some(Violation { path, guard: Guard::Settings, what: "move", detail });
-                }
-                if matches!(node_kind(&path), Some(kind) if kind.is_dir()) {
-                    todo.push(path);
-                } else if settings_rule(&path).is_some()
-                    && !self.was_settings(&path)
-                    && let Some(violation) = self.new_settings(&path)
+        let Some(files) = files_in(path) else {
+            let (path, detail) = (path.to_owned(), "too many files to check".to_owned());
+            return Some(Violation { path, guard: Guard::Settings, what: "move", detail });
+        };
+        let mut settings = files.iter().filter(|path| settings_rule(path).is_some());
+        settings.find_map(|path| if self.was_settings(path) { None } else { self.new_settings(path) })
+    }
+
+    /// What is wrong with settings that links of the user in the roots lead to, if they are in `changed` directories.
+    pub(crate) fn linked_settings(&self, changed: &[PathBuf]) -> Vec<Violation> {
+        let entries =
+            self.scope.roots.iter().flat_map(|root| std::fs::read_dir(root).into_iter().flatten().flatten());
+        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        let links = links
+            .map(|entry| entry.path())
+            .filter(|path| settings_rule(path).is_some() || holds_settings(path));
+        let mut violations = Vec::new();
+        for link in links {
+            let Ok(target) = std::fs::canonicalize(&link) else { continue };
+            let is_near =
+                |directory: &PathBuf| directory.starts_with(&target) || target.parent() == Some(directory);
+            if !(self.is_recorded)(&target) || !changed.iter().any(is_near) {
+                continue;
+            }
+            let files =
+                if target.is_dir() { files_in(&target).unwrap_or_default() } else { vec![target.clone()] };
+            for path in files {
+                let below = path.strip_prefix(&target).unwrap_or(Path::new(""));
+                let seen_as = if below.as_os_str().is_empty() { link.clone() } else { link.join(below) };
+                let former = self.before.former_entry(&path).unwrap_or_else(|| path.clone());
+                let before = self.node_before(&former);
+                if let Node::File(file) = node_now(&path)
+                    && settings_rule(&seen_as).is_some()
+                    && before.as_file().is_none_or(|before| before.hash != file.hash)
+                    && !self.is_users_file(&seen_as, &file)
+                    && !self.is_granted(&seen_as)
                 {
-                    return Some(violation);
+                    let detail = format!("{} leads there", link.display());
+                    violations.push(Violation { path, guard: Guard::Settings, what: "write", detail });
                 }
             }
         }
-        None
+        violations
     }
 
     /// Settings in the directory at `path`, if there are any.
     pub(crate) fn settings_in(&self, path: &Path) -> Option<PathBuf> {
-        let mut todo = vec![path.to_owned()];
-        let mut entries = 0;
-        while let Some(directory) = todo.pop() {
-            for name in names_in(&directory) {
-                entries += 1;
-                let path = directory.join(name);
-                let is_directory = node_kind(&path).is_some_and(|kind| kind.is_dir());
-                let is_settings = settings_rule(&path).is_some() && !self.is_granted(&path);
-                if (!is_directory && is_settings) || entries > MAX_MOVED_ENTRIES {
-                    return Some(path);
-                }
-                if is_directory {
-                    todo.push(path);
-                }
-            }
-        }
-        None
+        let Some(files) = files_in(path) else { return Some(path.to_owned()) };
+        files.into_iter().find(|path| settings_rule(path).is_some() && !self.is_granted(path))
     }
 
     /// Whether the file at `path` was settings of the same name before it was moved.
@@ -230,6 +244,38 @@ impl Judge<'_> {
         };
         bytes.unwrap_or_default()
     }
+}
+
+/// What is in a directory, at any depth, except for directories; `None` if it is too much.
+fn files_in(path: &Path) -> Option<Vec<PathBuf>> {
+    let (mut todo, mut files) = (vec![path.to_owned()], Vec::new());
+    let mut entries = 0;
+    while let Some(directory) = todo.pop() {
+        for name in names_in(&directory) {
+            entries += 1;
+            if entries > MAX_MOVED_ENTRIES {
+                return None;
+            }
+            let path = directory.join(name);
+            if node_kind(&path).is_some_and(|kind| kind.is_dir()) {
+                todo.push(path);
+            } else {
+                files.push(path);
+            }
+        }
+    }
+    Some(files)
+}
+
+/// Files in a directory that became guarded by its move: settings and hooks.
+pub(crate) fn guarded_files_in(path: &Path) -> Vec<PathBuf> {
+    let is_hooks = path.file_name().is_some_and(|name| name.eq_ignore_ascii_case("hooks"));
+    if !is_hooks && settings_rule(path).is_none() && !holds_settings(path) {
+        return Vec::new();
+    }
+    let mut files = files_in(path).unwrap_or_default();
+    files.retain(|path| is_hooks || settings_rule(path).is_some());
+    files
 }
 
 /// Whether an entry may be guarded, by its name.

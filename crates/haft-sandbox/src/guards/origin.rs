@@ -1,6 +1,7 @@
 //! Whether content is the user's: it was in use under the same name before, or in the repository before any command wrote
 //! objects.
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use haft_tool::{FileNode, Node};
 
 use super::git::is_executable;
 use super::objects::{blob_id, changed_at, common_directory, git_directory, object_files};
-use super::{Judge, is_same_setting, names_in, node_kind, node_now, read_now};
+use super::{FileIndex, Judge, is_relevant, is_same_setting, node_now, read_now};
 use crate::git_config::new_programs;
 
 /// Entries of the workspace that are searched for the same file.
@@ -121,27 +122,34 @@ impl Judge<'_> {
 
     /// Whether a file of this name in the roots is as wanted.
     fn find(&self, name: Option<&OsStr>, is_wanted: &dyn Fn(&Path) -> bool) -> bool {
-        let mut todo = self.scope.roots.clone();
-        let mut entries = 0;
-        while let Some(directory) = todo.pop() {
-            let is_objects = directory.ends_with(".git/objects");
-            for entry in names_in(&directory) {
-                entries += 1;
-                if entries > MAX_SEARCHED_ENTRIES {
-                    return false;
+        let index = self.index.get_or_init(|| list_files(&self.scope.roots));
+        let found = name.and_then(|name| index.get(name)).map_or(&[][..], Vec::as_slice);
+        found.iter().any(|path| is_wanted(path))
+    }
+}
+
+/// The files in directories whose names matter.
+fn list_files(roots: &[PathBuf]) -> FileIndex {
+    let mut index = FileIndex::new();
+    let mut todo: VecDeque<PathBuf> = roots.iter().cloned().collect();
+    let mut entries = 0;
+    while let Some(directory) = todo.pop_front() {
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+            entries += 1;
+            if entries > MAX_SEARCHED_ENTRIES {
+                return index;
+            }
+            let (path, kind) = (entry.path(), entry.file_type());
+            match kind {
+                Ok(kind) if kind.is_dir() && !path.ends_with(".git/objects") => todo.push_back(path),
+                Ok(kind) if kind.is_file() && is_relevant(&path) => {
+                    index.entry(entry.file_name()).or_default().push(path);
                 }
-                let path = directory.join(&entry);
-                match node_kind(&path) {
-                    Some(kind) if kind.is_dir() && !is_objects => todo.push(path),
-                    Some(kind) if kind.is_file() && Some(entry.as_os_str()) == name && is_wanted(&path) => {
-                        return true;
-                    }
-                    _ => {}
-                }
+                _ => {}
             }
         }
-        false
     }
+    index
 }
 
 fn has_hash(path: &Path, file: &FileNode) -> bool {

@@ -1,5 +1,6 @@
 //! Judges what a command without a witness left, by comparing with the snapshot.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use haft_tool::{FileNode, Node, Record, Scope};
@@ -23,7 +24,8 @@ impl Snapshot {
             self.roots.iter().any(|root| path.starts_with(root))
                 && !self.excluded.iter().any(|excluded| path.starts_with(excluded))
         };
-        let judge = Judge { scope, before: self, record, is_recorded: &is_recorded };
+        let index = OnceCell::new();
+        let judge = Judge { scope, before: self, record, is_recorded: &is_recorded, index: &index };
         let mut violations: Vec<_> = paths.iter().filter_map(|path| judge.settings(path, true)).collect();
         violations.extend(judge.control_entries(paths.iter().cloned()));
         violations.extend(judge.repositories_around(self.roots.iter().cloned()));

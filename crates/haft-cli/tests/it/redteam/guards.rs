@@ -11,7 +11,7 @@ use crate::fixture::runtime::Directories;
 use crate::fixture::sandbox::{SandboxFixture, User};
 
 /// Runs `test` for every user, with and without namespaces.
-fn in_every_mode(test: impl Fn(&Workspace)) {
+pub(super) fn in_every_mode(test: impl Fn(&Workspace)) {
     for user in User::all() {
         for namespaces in ["true", "false"] {
             test(&Workspace { fixture: SandboxFixture::new(*user), namespaces });
@@ -19,14 +19,14 @@ fn in_every_mode(test: impl Fn(&Workspace)) {
     }
 }
 
-struct Workspace {
-    fixture: SandboxFixture,
-    namespaces: &'static str,
+pub(super) struct Workspace {
+    pub(super) fixture: SandboxFixture,
+    pub(super) namespaces: &'static str,
 }
 
 impl Workspace {
     /// Runs a script in the sandbox, as one command in a session of its own.
-    fn run(&self, script: &str) -> RunOutput {
+    pub(super) fn run(&self, script: &str) -> RunOutput {
         self.run_in("work", script)
     }
 
@@ -37,23 +37,23 @@ impl Workspace {
     }
 
     /// Runs a script as the user, and expects that it works.
-    fn user(&self, script: &str) -> String {
+    pub(super) fn user(&self, script: &str) -> String {
         let ran = self.fixture.unsandboxed(script);
         assert_eq!(ran.code, 0, "{script}: {}{}", ran.stdout, ran.stderr);
         ran.stdout
     }
 
-    fn read(&self, name: &str) -> String {
+    pub(super) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.fixture.path("work").join(name)).unwrap_or_default()
     }
 
-    fn exists(&self, name: &str) -> bool {
+    pub(super) fn exists(&self, name: &str) -> bool {
         self.fixture.path("work").join(name).symlink_metadata().is_ok()
     }
 
     /// Runs the scripts one after another, then git as the user, and expects that nothing planted was run and that something
     /// was refused.
-    fn plants_nothing(&self, scripts: &[&str]) {
+    pub(super) fn plants_nothing(&self, scripts: &[&str]) {
         let mut said = String::new();
         for script in scripts {
             let out = self.fixture.path("outside");
@@ -82,7 +82,7 @@ impl Workspace {
 const PLANT: &str = "plant() { printf '#!/bin/sh\\ntouch %s/pwned\\n' $OUT > $1; chmod +x $1; }\n\
 key() { printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = touch %s/pwned #\\n' $OUT; }\n";
 
-const REPOSITORY: &str = "git init -q . && echo 1 > f && git add . && git commit -qm one";
+pub(super) const REPOSITORY: &str = "git init -q . && echo 1 > f && git add . && git commit -qm one";
 
 #[test]
 fn e02_repository_is_not_replaced_in_parts() {

@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 mod build_marks;
 #[cfg(target_os = "linux")]
+mod guard_attacks;
+#[cfg(target_os = "linux")]
 mod guards;
 mod policy;
 #[cfg(target_os = "linux")]

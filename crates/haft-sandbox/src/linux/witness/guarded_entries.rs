@@ -20,6 +20,8 @@ use crate::guards::{BeforeView, is_relevant};
 pub(super) struct GuardedEntries {
     /// Entries that have not been judged. Their directories are open, because other commands may move them.
     pub(super) notes: Vec<GuardedNote>,
+    /// Whether nothing is noted, because a judgement itself changes entries.
+    pub(super) is_paused: bool,
     /// The former paths of settings that existed before the command.
     pub(super) settings: Vec<PathBuf>,
     /// When the inodes of stored files had changed last, in milliseconds since 1970.
@@ -37,7 +39,7 @@ pub(super) struct GuardedNote {
 impl GuardedEntries {
     /// Notes an entry, if its name may be guarded.
     pub(super) fn note(&mut self, entry: &DirectoryEntry) {
-        if entry.dir.area != WriteArea::Workspace || !is_relevant(entry.path()) {
+        if self.is_paused || entry.dir.area != WriteArea::Workspace || !is_relevant(entry.path()) {
             return;
         }
         let is_known = |note: &GuardedNote| Rc::ptr_eq(&note.dir, &entry.dir) && note.name == entry.name;
@@ -90,7 +92,8 @@ impl BeforeView for ChangeRecorder {
     }
 
     fn is_trusted(&self, former: &Path) -> bool {
-        let at = self.guarded.changed_at.get(former);
-        at.is_some_and(|at| matches!(self.record.runs_beside_another(*at), Ok(false)))
+        // Of files whose names do not matter the time is not known: it counts as now.
+        let at = self.guarded.changed_at.get(former).copied().unwrap_or_else(haft_tool::now_ms);
+        matches!(self.record.runs_beside_another(at), Ok(false))
     }
 }

@@ -1,25 +1,30 @@
 //! Judges what a command has written, while it runs and at its end, and restores what is refused.
 
-use std::io::{self, Read};
+use std::cell::OnceCell;
+use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use haft_files::CapturedContent;
+use haft_files::{CapturedContent, copy_beside, temp_name};
 use haft_policy::Guard;
 use haft_tool::{DirectoryEvent, Node, PathState, lock};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::guarded_entries::GuardedNote;
 use super::link_count;
-use super::paths::DirectoryEntry;
+use super::paths::{DirectoryEntry, MAX_LINKS};
 use super::recorder::has_no_writer;
 use super::supervisor::{Classifier, Supervisor, TURN};
 use super::write_policy::WriteArea;
-use crate::guards::{Judge, Restoration, Violation, is_control_name, refused_name};
+use crate::guards::{Judge, Restoration, Violation, guarded_files_in, is_control_name, refused_name};
 
 /// A file that is still open for writing is judged after this time, too. Git does not run a hook that is open for writing.
 const WRITER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// More entries do not wait for programs that are still writing: their directories are open.
+const MAX_NOTES: usize = 200;
 
 impl Supervisor {
     /// Judges what was written since the last judgement, unless a program is still writing to it. A command that goes on,
@@ -27,7 +32,8 @@ impl Supervisor {
     pub(super) fn judge_while_running(&mut self) {
         let _turn = lock(&TURN);
         let notes = &self.recorder.guarded.notes;
-        let is_overdue = notes.iter().any(|note| note.since.elapsed() >= WRITER_TIMEOUT);
+        let is_overdue =
+            notes.len() >= MAX_NOTES || notes.iter().any(|note| note.since.elapsed() >= WRITER_TIMEOUT);
         if is_overdue || !notes.iter().any(has_writer) {
             let notes = std::mem::take(&mut self.recorder.guarded.notes);
             let violations = self.judge_notes(&notes, false);
@@ -40,6 +46,7 @@ impl Supervisor {
     /// Judges everything that the command left. All its processes must have ended.
     pub(super) fn judge_at_end(&mut self) {
         let _turn = lock(&TURN);
+        self.file_index = OnceCell::new();
         let notes = std::mem::take(&mut self.recorder.guarded.notes);
         let mut violations = self.judge_notes(&notes, true);
         let changes = &self.recorder.changes;
@@ -55,6 +62,7 @@ impl Supervisor {
             .collect();
         self.with_judge(|judge| {
             violations.extend(settings.iter().filter_map(|path| judge.settings(path, true)));
+            violations.extend(judge.linked_settings(&changed));
             violations.extend(judge.repositories_around(changed.into_iter()));
         });
         self.restore_all(violations);
@@ -62,6 +70,10 @@ impl Supervisor {
 
     /// Refuses to move a directory to a place where it would make programs run; called after the move.
     pub(super) fn judge_moved(&mut self, path: &Path) -> Option<Violation> {
+        let files = guarded_files_in(path);
+        if let Some(violation) = self.make_all_private(&files).pop() {
+            return Some(violation);
+        }
         self.with_judge(|judge| {
             let control = || judge.control_entries([path.to_owned()].into_iter()).into_iter().next();
             judge.moved_settings(path).or_else(control)
@@ -74,6 +86,7 @@ impl Supervisor {
             before: &self.recorder,
             record: &*self.recorder.record,
             is_recorded: &|path| self.policy.area(path) == WriteArea::Workspace,
+            index: &self.file_index,
         })
     }
 
@@ -85,55 +98,68 @@ impl Supervisor {
         let mut paths: Vec<PathBuf> = paths.collect();
         paths.sort_unstable();
         paths.dedup();
-        let mut violations = self.with_judge(|judge| {
-            let mut violations: Vec<_> =
-                paths.iter().filter_map(|path| judge.settings(path, at_end)).collect();
+        // A file that only this name leads to, so that what is judged is what stays.
+        let mut violations = self.make_all_private(&paths);
+        self.with_judge(|judge| {
+            violations.extend(paths.iter().filter_map(|path| judge.settings(path, at_end)));
             violations
                 .extend(judge.control_entries(paths.iter().filter(|path| is_control_name(path)).cloned()));
-            violations
         });
-        for path in &paths {
-            if !violations.iter().any(|violation| violation.path == *path)
-                && let Err(error) = self.make_private(path)
-            {
+        violations
+    }
+
+    /// Replaces files by copies, if they have other names or are open for writing: they could change without a judgement.
+    fn make_all_private(&mut self, paths: &[PathBuf]) -> Vec<Violation> {
+        self.recorder.guarded.is_paused = true;
+        let mut violations = Vec::new();
+        for path in paths {
+            if let Err(error) = self.make_private(path) {
                 let detail = format!("it is shared with another name or program: {error}");
                 let (path, guard) = (path.clone(), Guard::Settings);
                 violations.push(Violation { path, guard, what: "write", detail });
             }
         }
+        self.recorder.guarded.is_paused = false;
         violations
     }
 
-    /// Replaces an accepted file by a copy, if it has other names or is open for writing: it could change without a judgement.
     fn make_private(&mut self, path: &Path) -> io::Result<()> {
-        let entry = self.entry_at(path)?;
+        let Ok(entry) = self.entry_at(path) else { return Ok(()) };
         let Ok(stat) = entry.stat() else { return Ok(()) };
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         if !is_file || (link_count(&stat) == 1 && !is_written(&entry)) {
             return Ok(());
         }
-        let captured = haft_files::capture(&entry.dir.fd, &entry.name)?;
-        let mut bytes = Vec::new();
-        match captured.content {
-            CapturedContent::Bytes(content) => bytes = content,
-            CapturedContent::File(mut file) => _ = file.read_to_end(&mut bytes)?,
-            _ => return Ok(()),
-        }
         self.recorder.before_change(&entry)?;
-        Restoration::Put(captured.node, bytes).perform(path)?;
+        let temp = temp_name()?;
+        copy_beside(&entry.dir.fd, &entry.name, &temp)?;
+        rustix::fs::renameat(&entry.dir.fd, &temp, &entry.dir.fd, &entry.name)?;
         self.recorder.after_creation(&entry);
-        self.recorder.guarded.notes.clear();
         Ok(())
     }
 
-    fn entry_at(&mut self, path: &Path) -> Result<DirectoryEntry, rustix::io::Errno> {
-        self.paths.entry_at(path, &Classifier(&self.policy, &self.recorder))
+    /// The entry at a path; an error if a link is on the way.
+    fn entry_at(&mut self, path: &Path) -> Result<DirectoryEntry, Errno> {
+        let entry = self.paths.entry_at(path, &Classifier(&self.policy, &self.recorder))?;
+        if entry.path() == path { Ok(entry) } else { Err(Errno::LOOP) }
+    }
+
+    /// Whether a new link leads to a directory of the session, where commands write without a judgement, or to where one can
+    /// be made. Programs of the user would find there what they run.
+    pub(super) fn leads_to_private(&self, path: &Path) -> bool {
+        let is_private =
+            |path: &Path| matches!(self.policy.area(path), WriteArea::Private | WriteArea::Unrecorded);
+        match std::fs::canonicalize(path) {
+            Ok(real) => real.is_dir() && is_private(&real),
+            Err(_) => link_target(path).is_none_or(|target| is_private(&target)),
+        }
     }
 
     fn restore_all(&mut self, mut violations: Vec<Violation>) {
         // A directory before what is in it.
         violations.sort_by(|a, b| a.path.cmp(&b.path));
         violations.dedup_by(|a, b| a.path == b.path);
+        self.recorder.guarded.is_paused = true;
         for violation in violations {
             self.paths.clear();
             let place = violation.path.display();
@@ -142,7 +168,7 @@ impl Supervisor {
             }
             self.deny(&violation);
         }
-        self.recorder.guarded.notes.clear();
+        self.recorder.guarded.is_paused = false;
     }
 
     /// Restores what was at a path before the command, or puts aside what is there.
@@ -217,6 +243,29 @@ impl Supervisor {
         self.recorder.after_creation(&aside);
         Ok(())
     }
+}
+
+/// Where a dangling link leads, as far as it exists; `None` if that is not certain.
+fn link_target(path: &Path) -> Option<PathBuf> {
+    let mut target = path.parent()?.join(std::fs::read_link(path).ok()?);
+    for _ in 0..MAX_LINKS {
+        let (above, real) =
+            target.ancestors().find_map(|above| Some((above, std::fs::canonicalize(above).ok()?)))?;
+        let missing = target.strip_prefix(above).ok()?.to_owned();
+        let mut parts = missing.components();
+        let Some(first) = parts.next() else { return Some(real) };
+        // The first missing name may be a dangling link itself.
+        match std::fs::read_link(real.join(first)) {
+            Ok(next) => target = real.join(next).join(parts.as_path()),
+            Err(_) => {
+                return missing
+                    .components()
+                    .all(|part| matches!(part, Component::Normal(_)))
+                    .then(|| real.join(&missing));
+            }
+        }
+    }
+    None
 }
 
 /// Whether a program has the noted file open for writing.

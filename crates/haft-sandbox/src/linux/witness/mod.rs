@@ -26,6 +26,7 @@ mod syscalls;
 mod terminals;
 mod write_policy;
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -126,6 +127,7 @@ impl Witness {
                 moves: 0,
                 refused: HashSet::new(),
                 last_judged: Instant::now(),
+                file_index: OnceCell::new(),
                 stop: its_stop,
             };
             supervise(supervisor)

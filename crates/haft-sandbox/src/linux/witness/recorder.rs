@@ -167,6 +167,13 @@ impl ChangeRecorder {
         self.separated.push(path.to_owned());
     }
 
+    /// Whether there was a symbolic link at `path` before the command.
+    pub(super) fn had_link(&self, path: &Path) -> bool {
+        let former = self.changes.former_entry(path);
+        let before = former.and_then(|former| self.changes.stored_at(&former));
+        matches!(before, Some(Node::Link { .. }))
+    }
+
     /// Notes that undo cannot restore something.
     pub(super) fn add_loss(&mut self, reason: String) {
         self.losses.push(reason);

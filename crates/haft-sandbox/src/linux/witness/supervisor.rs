@@ -1,5 +1,6 @@
 //! The thread that performs the reported calls of one command.
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,7 +28,7 @@ use super::resource_limits::ResourceMonitor;
 use super::terminals::OwnTerminal;
 use super::write_policy::{WriteArea, WritePolicy};
 use crate::denials::DenialList;
-use crate::guards::Violation;
+use crate::guards::{FileIndex, Violation};
 use crate::session::NetworkReach;
 
 /// How long to wait for a call before the resource limits are checked again.
@@ -107,6 +108,8 @@ pub(super) struct Supervisor {
     /// Paths that were refused by a judgement; they are not written again.
     pub(super) refused: HashSet<PathBuf>,
     pub(super) last_judged: Instant,
+    /// The files of the roots whose names matter to a judgement.
+    pub(super) file_index: OnceCell<FileIndex>,
     /// Set when the command has ended and remaining calls need no reply.
     pub(super) stop: Arc<AtomicBool>,
 }
@@ -271,6 +274,12 @@ impl Supervisor {
     pub(super) fn is_secret(&self, entry: &DirectoryEntry) -> bool {
         let may_be = matches!(entry.dir.area, WriteArea::Workspace | WriteArea::Outside);
         may_be && self.policy.is_secret(entry.path()) && !self.own_secrets.contains(entry)
+    }
+
+    /// Refuses a link to a directory of the session.
+    pub(super) fn refuse_private_link(&mut self, path: &Path) {
+        let rule = "it leads to a directory of the session, where commands may write anything";
+        self.denials.add("link", path.display().to_string(), rule, None);
     }
 
     /// Refuses to read a secret.

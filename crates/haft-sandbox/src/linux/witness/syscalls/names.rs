@@ -98,6 +98,11 @@ impl Supervisor {
         self.paths.clear();
         let target = OsStr::from_bytes(&target);
         rustix::fs::symlinkat(target, &entry.dir.fd, entry.name_as_written())?;
+        if entry.dir.area == WriteArea::Workspace && self.leads_to_private(entry.path()) {
+            rustix::fs::unlinkat(&entry.dir.fd, &entry.name, AtFlags::empty())?;
+            self.refuse_private_link(entry.path());
+            return Err(Errno::ACCESS);
+        }
         self.recorder.after_creation(&entry);
         Ok(Reply::Value(0))
     }

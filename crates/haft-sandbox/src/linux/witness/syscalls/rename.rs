@@ -72,6 +72,15 @@ impl Supervisor {
             self.paths.clear();
         }
         rename(&from, &to, flags)?;
+        if kind == FileType::Symlink
+            && to.dir.area == WriteArea::Workspace
+            && self.leads_to_private(to.path())
+            && !self.recorder.had_link(from.path())
+        {
+            rustix::fs::unlinkat(&to.dir.fd, &to.name, AtFlags::empty())?;
+            self.refuse_private_link(to.path());
+            return Err(Errno::ACCESS);
+        }
         self.recorder.after_creation(&to);
         Ok(Reply::Value(0))
     }
