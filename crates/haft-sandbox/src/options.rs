@@ -16,6 +16,8 @@ pub struct SandboxOptions {
     pub home_entries: Vec<PathBuf>,
     /// TCP ports of commands that the loopback interface of the machine leads to.
     pub served_ports: Vec<u16>,
+    /// Whether commands are only tried: they change nothing, and what they would change is listed.
+    pub preview: bool,
     /// Whether commands see only the workspace, system directories and toolchains.
     pub workspace_reads: bool,
 }
@@ -27,6 +29,7 @@ impl Default for SandboxOptions {
             limits: CommandLimits::default(),
             home_entries: Vec::new(),
             served_ports: Vec::new(),
+            preview: false,
             workspace_reads: false,
         }
     }

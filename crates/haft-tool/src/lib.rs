@@ -74,7 +74,8 @@ pub use secret::Secret;
 pub use task::{TaskClass, TaskInfo, TaskRead, TaskState, Tasks};
 pub use tool::{AnyTool, Definition, Perform, Planned, Tool};
 pub use world::{
-    Capture, Denial, Exit, Finished, Planning, Processes, RunRequest, World, runs_on_build_line,
+    Capture, Denial, Exit, Finished, Planning, PreviewedChange, Processes, RunRequest, World,
+    runs_on_build_line,
 };
 
 /// What the types of inputs and results derive.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Cancel, Files, Host, Http, NoHost, NoHttp, Progress, Tasks, Text, ToolError};
+use crate::{Cancel, Files, Host, Http, NoHost, NoHttp, Node, Progress, Tasks, Text, ToolError};
 
 /// How many files a note names.
 const MAX_NAMED_FILES: usize = 5;
@@ -183,6 +183,21 @@ pub struct Finished {
     pub exhausted: Option<String>,
     /// Files that it changed and that programs run when the project is built or run, as paths in the workspace.
     pub runs_on_build: Vec<String>,
+    /// What it would have changed, if it was only tried.
+    pub previewed: Option<Vec<PreviewedChange>>,
+}
+
+/// A change that a command would have made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreviewedChange {
+    /// What would have changed.
+    pub path: PathBuf,
+    /// Its state.
+    pub before: Node,
+    /// The state that it would have.
+    pub after: Node,
+    /// Where its new content is until the session ends.
+    pub content: PathBuf,
 }
 
 impl Finished {

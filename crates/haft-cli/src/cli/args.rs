@@ -106,6 +106,7 @@ pub(super) struct CallArgs {
 #[command(after_help = "Examples:\n  \
 haft sandbox -- npm install\n  \
 haft sandbox --network crates.io,static.crates.io,index.crates.io -- cargo fetch\n  \
+haft sandbox --preview -- ./migrate.sh\n  \
 haft sandbox --sandbox read-only -- ./suspicious.sh")]
 pub(super) struct SandboxArgs {
     /// Program and arguments.
@@ -114,6 +115,9 @@ pub(super) struct SandboxArgs {
     /// Timeout in milliseconds.
     #[arg(long, value_name = "MS")]
     pub(super) timeout: Option<u64>,
+    /// Try the command: list what it would change, and change nothing.
+    #[arg(long, conflicts_with = "detach")]
+    pub(super) preview: bool,
     /// Run the command in the background; its output goes to a file and it survives the terminal.
     #[arg(long)]
     pub(super) detach: bool,

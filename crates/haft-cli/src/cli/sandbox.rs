@@ -1,16 +1,20 @@
 //! `haft sandbox`: runs any command in the sandbox, recorded and reversible.
 
 use std::mem::ManuallyDrop;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use haft_files::read_named;
 use haft_ledger::Ledger;
 use haft_runtime::CallOptions;
 use haft_tool::{
-    Call, Cancel, Effect, EffectKind, ErrorKind, Exit, JsonSchema, Output, Planned, Planning, RunRequest,
-    Tool, ToolError, Verdict, World, json,
+    Call, Cancel, Effect, EffectKind, ErrorKind, Exit, JsonSchema, Node, Output, Planned, Planning,
+    PreviewedChange, RunRequest, Tool, ToolError, Verdict, World, json, lock,
 };
 use serde::Deserialize;
 
+use super::diff::{FileDiff, diff};
 use super::exit::{CliExit, code};
 use super::screen::{self, FAINT, NOTE, styled};
 use super::setup::Setup;
@@ -18,6 +22,9 @@ use super::{CommandResult, args, terminal};
 
 /// What a shell says of a program that a signal ended.
 const SIGNAL_EXIT_CODE_OFFSET: i32 = 128;
+
+/// Larger files are compared by size only.
+const MAX_PREVIEWED_BYTES: u64 = 1 << 20;
 
 /// Where what detached commands write goes, in Haft's home.
 const DETACHED: &str = "detached";
@@ -27,7 +34,9 @@ pub(super) fn run(args: &args::SandboxArgs) -> CommandResult {
         return leave_running(args);
     }
     let setup = Setup::load(&args.workspace)?;
-    let builder = setup.scope(&args.scope, setup.builder())?.tool(SandboxTool);
+    let tool = SandboxTool { previewed: Arc::default() };
+    let previewed = Arc::clone(&tool.previewed);
+    let builder = setup.scope_with(&args.scope, args.preview, setup.builder())?.tool(tool);
     name_dropped_variables(&setup, args);
     let builder = builder.allow(SandboxTool::NAME, "named on the command line").asker(terminal::asker());
     // This process ends with the command, and the kernel takes everything down faster than we could.
@@ -38,6 +47,9 @@ pub(super) fn run(args: &args::SandboxArgs) -> CommandResult {
     let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
     terminal::cancel_on_signal(&cancel, terminal::is_interactive())?;
     let result = runtime.run_blocking(call, options);
+    if let Some(changes) = lock(&previewed).take() {
+        show_preview(&changes, runtime.workspace());
+    }
     runtime.clear_session_directories();
 
     let structured = result.output.structured.as_ref();
@@ -64,6 +76,23 @@ pub(super) fn run(args: &args::SandboxArgs) -> CommandResult {
         _ => {}
     }
     Ok(result.output.error_kind.map_or(CliExit::Done, code))
+}
+
+/// Shows what a command would have changed.
+fn show_preview(changes: &[PreviewedChange], workspace: &Path) {
+    let read =
+        |path: &Path, node: &Node| node.as_file().and_then(|_| read_named(path, MAX_PREVIEWED_BYTES).ok());
+    for change in changes {
+        let (before, after) = (read(&change.path, &change.before), read(&change.content, &change.after));
+        let path = change.path.strip_prefix(workspace).unwrap_or(&change.path);
+        screen::out(&diff(&FileDiff {
+            path: &path.display().to_string(),
+            from: (&change.before, before.as_deref()),
+            to: (&change.after, after.as_deref()),
+        }));
+    }
+    let count = screen::count(changes.len() as u64, "path");
+    screen::note(&styled(NOTE, &format!("Nothing was changed. Without --preview {count} would be.")));
 }
 
 /// Mentions variables that the command line names and that are set, but not passed to the command.
@@ -115,7 +144,10 @@ struct Input {
     timeout_ms: Option<u64>,
 }
 
-struct SandboxTool;
+struct SandboxTool {
+    /// What the command would have changed, if it was only tried.
+    previewed: Arc<Mutex<Option<Vec<PreviewedChange>>>>,
+}
 
 impl Tool for SandboxTool {
     const NAME: &'static str = "Sandbox";
@@ -138,6 +170,7 @@ impl Tool for SandboxTool {
             keep_bytes: 0,
         })?;
         let facts = done.facts(usize::MAX);
+        lock(&self.previewed).clone_from(&done.previewed);
         let (exit, said) = match done.exit {
             Exit::Code(number) => (number, format!("Exit code {number}")),
             Exit::Signal(signal) => (SIGNAL_EXIT_CODE_OFFSET + signal, format!("Ended by signal {signal}")),

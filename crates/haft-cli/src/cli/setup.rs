@@ -57,7 +57,17 @@ impl Setup {
     }
 
     /// The builder with this scope.
-    pub(super) fn scope(&self, flags: &ScopeArgs, mut builder: Builder) -> Result<Builder, ToolError> {
+    pub(super) fn scope(&self, flags: &ScopeArgs, builder: Builder) -> Result<Builder, ToolError> {
+        self.scope_with(flags, false, builder)
+    }
+
+    /// The same, for commands that are only tried if `preview` is set.
+    pub(super) fn scope_with(
+        &self,
+        flags: &ScopeArgs,
+        preview: bool,
+        mut builder: Builder,
+    ) -> Result<Builder, ToolError> {
         for directory in &flags.directories {
             builder = builder.add_directory(directory);
         }
@@ -76,7 +86,9 @@ impl Setup {
         }
         let sandbox = flags.sandbox.or(section.preset).unwrap_or_default();
         let builder = builder.sandbox(sandbox).environment(self.environment(flags)?);
-        Ok(builder.sandbox_options(sandbox_options(flags, section)).network(network))
+        let mut options = sandbox_options(flags, section);
+        options.preview = preview;
+        Ok(builder.sandbox_options(options).network(network))
     }
 
     /// The environment of commands.

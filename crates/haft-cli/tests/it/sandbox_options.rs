@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
 
 use crate::fixture::sandbox::{SandboxFixture, User};
+use crate::fixture::tree::{differences, walk};
 
 fn run(fixture: &SandboxFixture, flags: &[&str], script: &str) -> (i32, String, String) {
     let ran = fixture.run(fixture.sandboxed(flags, script).env("DEPLOY_TOKEN", "t0").env("PLAIN", "p"));
@@ -113,4 +114,43 @@ fn home_entries_are_shown_on_request_and_reads_can_be_confined() {
     assert_eq!(read(&[]).code, 0);
     let ran = read(&["--read", "workspace"]);
     assert!(ran.code != 0, "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn preview_lists_what_would_change_and_changes_nothing() {
+    for user in User::all() {
+        let fixture = SandboxFixture::new(*user);
+        fixture.file("work/kept", "same\n");
+        fixture.file("work/edited", "one\ntwo\n");
+        fixture.file("work/dir/removed", "gone\n");
+        fixture.file("work/replaced/inside", "x\n");
+        let before = walk(&fixture.work(), &[]);
+        let script = "set -e; cat kept; sed -i s/two/three/ edited; rm dir/removed; rm -r replaced; mkdir replaced; \
+                      echo new > replaced/new; chmod 700 dir; echo a >> kept; printf 'same\\n' > kept; cat edited";
+        let (code, stdout, stderr) = run(&fixture, &["--preview"], script);
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stdout.starts_with("same\none\nthree\n"), "{stdout}{stderr}");
+        for expected in [
+            "change edited",
+            "-two",
+            "+three",
+            "remove dir/removed",
+            "create replaced/new",
+            "remove replaced/inside",
+        ] {
+            assert!(stdout.contains(expected), "{expected}: {stdout}");
+        }
+        assert!(!stdout.contains("kept"), "{stdout}");
+        assert!(stderr.contains("Nothing was changed"), "{stderr}");
+        assert_eq!(differences(&before, &walk(&fixture.work(), &[])), Vec::<String>::new());
+        // Nothing to undo, and nothing left in the temporary directory.
+        let log = fixture.haft(&["log", "--changes"]);
+        assert!(!log.stdout.contains("Sandbox"), "{}", log.stdout);
+        let (code, _, stderr) = {
+            let mut command = fixture.sandboxed(&["--preview"], "true");
+            let ran = fixture.run(command.env("HAFT_NAMESPACES", "false"));
+            (ran.code, ran.stdout, ran.stderr)
+        };
+        assert!(code != 0 && stderr.contains("needs an overlay"), "{stderr}");
+    }
 }

@@ -11,6 +11,7 @@ use haft_tool::{Scope, lock};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use super::preview::OverlaidDir;
 use crate::options::SandboxOptions;
 
 use super::namespaces::{MountedDir, NamespaceError, Namespaces, SessionView};
@@ -168,6 +169,17 @@ fn build_view(request: &ViewRequest<'_>) -> io::Result<SessionView> {
     };
     create_own_directory(&view.empty.0, 0o755)?;
     create_own_file(&view.empty.1)?;
+    if request.options.preview {
+        for (number, lower) in view.writable.iter().enumerate() {
+            let place = scratch.join(format!("preview-{number}"));
+            let overlaid =
+                OverlaidDir { lower: lower.clone(), upper: place.join("upper"), work: place.join("work") };
+            create_own_directory(&place, 0o700)?;
+            create_own_directory(&overlaid.upper, 0o755)?;
+            create_own_directory(&overlaid.work, 0o700)?;
+            view.overlaid.push(overlaid);
+        }
+    }
     for (target, name) in TEMP_DIRS {
         let Ok(target) = Path::new(target).canonicalize() else { continue };
         if !is_within(&target, &view.writable) && !view.is_private(&target) {

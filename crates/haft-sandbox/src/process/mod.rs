@@ -156,7 +156,7 @@ impl LocalProcesses {
                 sandbox,
                 snapshot,
                 scope: Arc::clone(&settings.scope),
-                record: Arc::clone(&settings.record),
+                record: recorded(settings),
                 reaper: running.reaper().as_raw_nonzero().get(),
                 waker: Arc::clone(&waker),
                 inherits_streams: request.inherit,
@@ -193,6 +193,10 @@ impl LocalProcesses {
             }
             finished.exhausted = observed.limit_exceeded;
         }
+        #[cfg(target_os = "linux")]
+        if let Some(settings) = settings {
+            finished.previewed = settings.session.previewed()?;
+        }
         Ok(Some(finished))
     }
 
@@ -212,6 +216,16 @@ impl Processes for LocalProcesses {
     fn run(&self, request: &RunRequest) -> Result<Finished, ToolError> {
         self.run_command(request, streams(request), None)
     }
+}
+
+/// Where the changes of a command are recorded.
+fn recorded(settings: &SandboxSettings) -> Arc<dyn Record> {
+    #[cfg(target_os = "linux")]
+    if let Some(discarding) = settings.session.discarding_record() {
+        settings.record.enforced("preview: the command changed nothing".to_owned());
+        return discarding;
+    }
+    Arc::clone(&settings.record)
 }
 
 fn streams(request: &RunRequest) -> CommandStreams {
@@ -237,6 +251,7 @@ fn finished(exit: Exit, stdout: Capture, stderr: Capture, elapsed: Duration, lef
         denials: Vec::new(),
         exhausted: None,
         runs_on_build: Vec::new(),
+        previewed: None,
     }
 }
 

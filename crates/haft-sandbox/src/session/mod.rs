@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use haft_net::proxy::Proxy;
 use haft_tool::net::Domains;
 use haft_tool::{Network, Scope, ToolError, lock};
+#[cfg(target_os = "linux")]
+use haft_tool::{PreviewedChange, Record};
 
 use crate::denials::DenialList;
 use crate::limits::CommandLimits;
@@ -139,6 +141,27 @@ impl SessionSandbox {
         None
     }
 
+    /// What the session's commands would have changed, if they were only tried.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn previewed(&self) -> Result<Option<Vec<PreviewedChange>>, ToolError> {
+        let Some(setup) = lock(&self.last_setup).clone().filter(|_| self.options.preview) else {
+            return Ok(None);
+        };
+        let Ok(session) = &setup.namespaces else { return Ok(None) };
+        let mut all = Vec::new();
+        for overlaid in &session.view.overlaid {
+            let changes = overlaid.changes();
+            all.extend(changes.map_err(|error| ToolError::io("list what would have changed", &error))?);
+        }
+        Ok(Some(all))
+    }
+
+    /// The record of commands that are only tried.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn discarding_record(&self) -> Option<Arc<dyn Record>> {
+        self.options.preview.then(|| Arc::new(crate::linux::DiscardingRecord) as Arc<dyn Record>)
+    }
+
     /// Removes the session's temporary files; the next command gets a new directory.
     pub fn tidy(&self) {
         drop(lock(&self.last_setup).take());
@@ -240,6 +263,12 @@ impl SessionSandbox {
         #[cfg(target_os = "linux")]
         match &namespaces {
             Ok(_) => self.platform.serve(&self.options.served_ports)?,
+            Err(reason) if self.options.preview => {
+                return Err(ToolError::failed(format!(
+                    "The command cannot be tried without changes, because that needs an overlay in namespaces of its own: \
+                     {reason}. `haft doctor` says more; leave out --preview to run it, and undo it with `haft undo`"
+                )));
+            }
             Err(reason) if self.options.workspace_reads => {
                 return Err(ToolError::failed(format!(
                     "Reads cannot be confined to the workspace, because commands have no namespaces: {reason}. Allow \

@@ -35,6 +35,7 @@ impl ScriptedProcesses {
             denials: Vec::new(),
             exhausted: None,
             runs_on_build: Vec::new(),
+            previewed: None,
         });
     }
 

@@ -79,6 +79,7 @@ mod tests {
             denials: Vec::new(),
             exhausted: None,
             runs_on_build: Vec::new(),
+            previewed: None,
         };
         (take_report(&mut done), done.stdout.into_text().head)
     }

@@ -90,6 +90,7 @@ fn ends_in(cwd: &str) -> Finished {
         denials: Vec::new(),
         exhausted: None,
         runs_on_build: Vec::new(),
+        previewed: None,
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) enum MountStep {
     ReadOnly,
     /// Mounts a new file system at a directory.
     New { kind: &'static CStr, target: CString, options: &'static CStr },
+    /// Mounts an overlay at its own lower layer.
+    Overlay { target: CString, options: CString },
     /// Creates a directory.
     Directory { path: CString, mode: Mode },
     /// Creates a symbolic link.
@@ -90,6 +92,10 @@ impl MountStep {
             Self::ReadOnly => make_read_only(libc::AT_FDCWD, c"/"),
             Self::New { kind, target, options } => {
                 rustix::mount::mount(*kind, target.as_c_str(), *kind, MountFlags::NOSUID, *options)
+            }
+            Self::Overlay { target, options } => {
+                let kind = c"overlay";
+                rustix::mount::mount(kind, target.as_c_str(), kind, MountFlags::NOSUID, options.as_c_str())
             }
             Self::Directory { path, mode } => match rustix::fs::mkdir(path.as_c_str(), *mode) {
                 Err(Errno::EXIST) => Ok(()),

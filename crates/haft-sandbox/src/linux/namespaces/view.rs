@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Mode;
 
 use super::mounts::{MountPlan, MountStep};
+use crate::linux::preview::OverlaidDir;
 use crate::linux::workspace_owner::WorkspaceOwner;
 
 /// Devices of commands.
@@ -37,6 +38,8 @@ pub(crate) struct MountedDir {
 pub(crate) struct SessionView {
     /// What commands write, at its own path, outer ones first. Everything else is read-only.
     pub(crate) writable: Vec<PathBuf>,
+    /// Those of them whose changes go elsewhere.
+    pub(crate) overlaid: Vec<OverlaidDir>,
     /// Directories of the session, outer ones first.
     pub(crate) private: Vec<MountedDir>,
     /// What is visible inside of private directories.
@@ -71,6 +74,13 @@ impl SessionView {
     /// The steps that build it.
     pub(super) fn plan(&self) -> MountPlan {
         let mut plan = MountPlan::default();
+        for overlaid in &self.overlaid {
+            if let Some((target, options)) =
+                c_path(&overlaid.lower).zip(CString::new(overlaid.mount_options()).ok())
+            {
+                plan.add(MountStep::Overlay { target, options });
+            }
+        }
         // Copies come first, because later steps cover the originals.
         let mut attached = Vec::new();
         let mut copy = |plan: &mut MountPlan, source: &Path, target: &Path, read_only: bool| {

@@ -83,6 +83,7 @@ mod tests {
             denials: Vec::new(),
             exhausted: None,
             runs_on_build: Vec::new(),
+            previewed: None,
         });
         (output.as_text(), output.error_kind)
     }
