@@ -42,7 +42,7 @@ pub use hard_links::{find_names, id_of};
 pub use node::{Captured, CapturedContent, capture, capture_unread, hash};
 pub use os::containment;
 pub use private_file::{FileLockGuard, PrivateFile};
-pub use replace::{copy_beside, is_temp_name, remove_leftovers, temp_name};
+pub use replace::{copy_beside, remove_leftovers, temp_name};
 pub use resolve::open_directory;
 pub use restore_stage::remove_stages;
 pub use root::Root;

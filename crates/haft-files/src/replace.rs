@@ -31,7 +31,7 @@ pub fn temp_name() -> io::Result<OsString> {
 }
 
 /// Whether this is a name from [`temp_name`].
-pub fn is_temp_name(name: &str) -> bool {
+pub(crate) fn is_temp_name(name: &str) -> bool {
     name.starts_with(TEMP_PREFIX) && name.ends_with(TEMP_SUFFIX)
 }
 

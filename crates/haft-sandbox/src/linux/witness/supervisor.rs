@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use haft_files::is_temp_name;
 use haft_policy::Guard;
 use haft_tool::lock;
 use rustix::fs::Mode;
@@ -239,9 +238,7 @@ impl Supervisor {
         if self.refused.contains(path) {
             return false;
         }
-        let has_temp_name = entry.name.to_str().is_some_and(is_temp_name);
-        let is_uniform = entry.dir.is_uniform && !has_temp_name;
-        let area = if is_uniform { entry.dir.area } else { self.policy.area(path) };
+        let area = if entry.dir.is_uniform { entry.dir.area } else { self.policy.area(path) };
         let allowed = match area {
             WriteArea::Workspace | WriteArea::Private | WriteArea::Unrecorded => true,
             WriteArea::Outside => false,

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use haft_files::is_temp_name;
 use haft_tool::{FileId, Scope, lock};
 
 use crate::secrets::SecretNames;
@@ -117,7 +116,7 @@ pub(crate) struct WritePolicy {
 impl WritePolicy {
     pub(super) fn area(&self, path: &Path) -> WriteArea {
         let is_in = |list: &[PathBuf]| list.iter().any(|root| path.starts_with(root));
-        if self.scope.is_protected(path) || has_temp_name(path) {
+        if self.scope.is_protected(path) {
             return WriteArea::Outside;
         }
         if self.shared_memory.as_ref().is_some_and(|directory| path.starts_with(directory)) {
@@ -162,7 +161,7 @@ impl WritePolicy {
 
     /// Why `path` may not be written, and how to allow it.
     pub(super) fn explain_outside(&self, path: &Path) -> (String, Option<String>) {
-        if self.scope.is_protected(path) || has_temp_name(path) {
+        if self.scope.is_protected(path) {
             return ("it belongs to Haft".to_owned(), None);
         }
         if self.scope.blocked.iter().any(|blocked| path.starts_with(blocked)) {
@@ -207,9 +206,4 @@ impl WritePolicy {
     pub(super) fn is_device(&self, path: &Path) -> bool {
         self.devices.iter().any(|device| device == path)
     }
-}
-
-/// Whether the path is or lies in one of Haft's temporary files, which an undo creates and removes.
-fn has_temp_name(path: &Path) -> bool {
-    path.iter().any(|part| part.to_str().is_some_and(is_temp_name))
 }
