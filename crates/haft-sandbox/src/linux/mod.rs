@@ -55,6 +55,8 @@ use workspace_owner::WorkspaceOwner;
 pub(crate) const HAS_WITNESS: bool = true;
 /// Devices that every command may use.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// The Landlock ABI that restricts truncation.
+const MIN_ABI_WITH_TRUNCATION: u32 = 3;
 /// The Landlock ABI that restricts signals.
 const MIN_ABI_WITH_SIGNALS: u32 = 6;
 
@@ -126,7 +128,9 @@ impl SessionState {
         let policy = WritePolicy {
             scope: Arc::clone(scope),
             private: private.clone(),
+            mount_points: session.map(|session| session.view.mount_points()).unwrap_or_default(),
             has_namespaces: session.is_some(),
+            restricts_truncation: session.is_some() || abi >= MIN_ABI_WITH_TRUNCATION,
             scopes_signals,
             shared_memory,
             devices: devices.clone(),

@@ -246,11 +246,22 @@ fn add_home(
         // What a link leads to may be hidden under its own path.
         if let Ok(source) = target.canonicalize()
             && !view.is_private(&target)
+            && !shows_secret(&source, &target, request.secrets)
         {
             view.visible.push(MountedDir { source, target });
         }
     }
     Ok(())
+}
+
+/// Whether a secret would be visible at another path than its own, because an entry is a link.
+fn shows_secret(source: &Path, target: &Path, secrets: &[PathBuf]) -> bool {
+    source != target
+        && secrets.iter().any(|secret| {
+            let real = secret.canonicalize();
+            let secret = real.as_deref().unwrap_or(secret);
+            source.starts_with(secret) || secret.starts_with(source)
+        })
 }
 
 /// Caches that persist, and the downloads of package managers.

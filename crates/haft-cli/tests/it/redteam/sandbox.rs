@@ -193,3 +193,89 @@ fn what_a_command_writes_to_tmp_is_what_read_returns() {
     }
     assert!(own.contains("inside") && users.contains("outside"), "{own}, {users}");
 }
+
+#[test]
+fn mount_points_and_the_workspace_keep_their_names() {
+    in_every_mode(|fixture, namespaces| {
+        fixture.file("home/deep/proj/important", "mine");
+        fixture.dir("home/deep/empty");
+        let script = "import os\n\
+             home = os.environ['REAL_HOME']\n\
+             def tried(act, *paths):\n    \
+                 try: act(*[home + path for path in paths]); return 'done'\n    \
+                 except OSError as error: return error.strerror\n\
+             print(tried(os.rename, '/deep/proj', '/deep/other'), tried(os.rename, '/deep', '/other'))\n\
+             os.remove('important'); print(tried(os.rmdir, '/deep/proj'))\n";
+        fixture.file("programs/probe.py", script);
+        let program = format!("python3 -IS {}", fixture.path("programs/probe.py").display());
+        let mut command =
+            fixture.sandboxed(&["--env", &format!("REAL_HOME={}", fixture.path("home").display())], &program);
+        command.current_dir(fixture.path("home/deep/proj")).env("HAFT_NAMESPACES", namespaces);
+        let ran = fixture.run(&mut command);
+        assert!(!ran.stdout.contains("done"), "{namespaces}: {} {}", ran.stdout, ran.stderr);
+        assert_eq!(ran.code, 0, "{namespaces}: {}", ran.stderr);
+        assert!(fixture.path("home/deep/proj").is_dir(), "{namespaces}");
+    });
+}
+
+#[test]
+fn links_in_the_home_show_no_secret() {
+    in_every_mode(|fixture, namespaces| {
+        fixture.file("home/.ssh/id_rsa", "canary");
+        fixture.file("home/notes/text", "visible");
+        for (target, link) in [(".ssh", "keys"), (".ssh/id_rsa", "key"), (".", "all"), ("notes", "linked")] {
+            std::os::unix::fs::symlink(target, fixture.path("home").join(link)).unwrap();
+        }
+        let home = fixture.path("home").display().to_string();
+        let script =
+            format!("cd {home}; cat keys/id_rsa key all/.ssh/id_rsa .ssh/id_rsa; cat linked/text; true");
+        let ran = run(fixture, namespaces, &script);
+        assert_eq!(ran.stdout, "visible", "{namespaces}: {}", ran.stderr);
+    });
+}
+
+#[test]
+fn address_that_a_command_had_leads_to_no_other_program() {
+    in_every_mode(|fixture, namespaces| {
+        let host = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        host.set_nonblocking(true).unwrap();
+        let port = host.local_addr().unwrap().port();
+        let script = format!(
+            "import socket\n\
+             def tried(address, family=socket.AF_INET):\n    \
+                 try: socket.socket(family).connect(address); return True\n    \
+                 except OSError: return False\n\
+             near = socket.create_server(('127.0.0.9', {port}))\n\
+             print(tried(('127.0.0.1', {port})), tried(('127.0.0.9', {port})))\n\
+             own = socket.create_server(('127.0.0.1', 0)); address = own.getsockname()\n\
+             print(tried(address)); own.close(); print(tried(address))\n"
+        );
+        let ran = python(fixture, namespaces, &script);
+        assert_eq!(ran.stdout, "False True\nTrue\nFalse\n", "{namespaces}: {}", ran.stderr);
+        assert!(host.accept().is_err(), "{namespaces}: contacted");
+    });
+}
+
+#[test]
+fn older_landlock_does_not_let_files_be_truncated() {
+    for user in User::all() {
+        for (namespaces, abi) in [("true", "1"), ("false", "1"), ("false", "2"), ("false", "3")] {
+            let fixture = SandboxFixture::new(*user);
+            fixture.file("outside/data", "kept");
+            fixture.file("work/data", "gone");
+            let script = format!(
+                "import os\n\
+                 for path in ('{}', 'data', os.environ['TMPDIR'] + '/x'):\n    \
+                     try: os.open(path, os.O_RDONLY | os.O_TRUNC | os.O_CREAT); print('open')\n    \
+                     except OSError: print('refused')\n",
+                fixture.path("outside/data").display()
+            );
+            fixture.file("programs/probe.py", &script);
+            let program = format!("python3 -IS {}", fixture.path("programs/probe.py").display());
+            let mut command = fixture.sandboxed(&[], &program);
+            let ran = fixture.run(command.env("HAFT_NAMESPACES", namespaces).env("HAFT_LANDLOCK_ABI", abi));
+            assert_eq!(ran.stdout, "refused\nopen\nopen\n", "{namespaces} {abi}: {}", ran.stderr);
+            assert_eq!(std::fs::read_to_string(fixture.path("outside/data")).unwrap(), "kept");
+        }
+    }
+}

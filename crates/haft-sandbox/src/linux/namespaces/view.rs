@@ -60,6 +60,12 @@ impl SessionView {
         self.private.iter().any(|private| private.target == path)
     }
 
+    /// Every path at which something is mounted in it.
+    pub(crate) fn mount_points(&self) -> Vec<PathBuf> {
+        let mounted = self.private.iter().chain(&self.visible).map(|mounted| &mounted.target);
+        mounted.chain(&self.hidden).chain(&self.writable).cloned().collect()
+    }
+
     /// Where the file is that commands find at `path`, if it is in a private directory.
     pub(crate) fn source_of(&self, path: &Path) -> Option<PathBuf> {
         let around = |target: &Path| path.starts_with(target).then_some(target.as_os_str().len());

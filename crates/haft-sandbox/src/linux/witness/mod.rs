@@ -10,6 +10,7 @@ mod capabilities;
 mod guarded_entries;
 mod hard_links;
 mod judgement;
+mod listeners;
 mod new_tree;
 mod notifications;
 mod outside_names;
@@ -119,7 +120,6 @@ impl Witness {
                 capabilities: WitnessCapabilities::current(),
                 monitor: ResourceMonitor::new(reaper, limits, shared_memory, end),
                 network,
-                ports: Vec::new(),
                 terminals: Vec::new(),
                 inherits_streams,
                 blocked: BlockedCalls::default(),
@@ -146,10 +146,8 @@ impl Witness {
 fn supervise(mut supervisor: Supervisor) -> Witnessed {
     supervisor.run();
     supervisor.judge_at_end();
-    let Supervisor { recorder, private_changes, paths, denials, policy, monitor, ports, blocked, .. } =
-        supervisor;
+    let Supervisor { recorder, private_changes, paths, denials, policy, monitor, blocked, .. } = supervisor;
     blocked.finish();
-    policy.resources.remove_ports(&ports);
     let has_others = policy.resources.leave() > 0;
     let (changes, mut losses) = recorder.finish(&policy.scope.roots, has_others);
     losses.extend(private_changes.into_loss(paths.root()));

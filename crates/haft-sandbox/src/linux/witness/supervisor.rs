@@ -92,8 +92,6 @@ pub(super) struct Supervisor {
     pub(super) monitor: ResourceMonitor,
     pub(super) capabilities: WitnessCapabilities,
     pub(super) network: NetworkReach,
-    /// TCP ports that this command listens on.
-    pub(super) ports: Vec<u16>,
     /// The pseudo-terminals that this command created.
     pub(super) terminals: Vec<OwnTerminal>,
     /// Whether the command has Haft's own streams.

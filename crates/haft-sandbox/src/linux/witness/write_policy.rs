@@ -35,10 +35,8 @@ pub(super) enum WriteArea {
 pub(crate) struct SessionResources {
     /// The number of commands that run.
     running: AtomicUsize,
-    /// TCP ports that commands listen on.
-    ports: Mutex<Vec<u16>>,
-    /// Abstract socket names that commands are bound to.
-    abstract_names: Mutex<HashSet<Vec<u8>>>,
+    /// The TCP sockets and those with abstract names that commands have bound, by inode.
+    bound: Mutex<HashSet<u64>>,
     /// Sockets in the file system that commands are bound to. They are kept open, so that no other file gets their inode.
     sockets: Mutex<HashMap<FileId, OwnedFd>>,
 }
@@ -54,29 +52,14 @@ impl SessionResources {
         self.running.fetch_sub(1, Ordering::SeqCst).saturating_sub(1)
     }
 
-    pub(super) fn has_port(&self, port: u16) -> bool {
-        lock(&self.ports).contains(&port)
+    /// Whether commands have bound all of these sockets, and there is one.
+    pub(super) fn have_bound(&self, inodes: &[u64]) -> bool {
+        let bound = lock(&self.bound);
+        !inodes.is_empty() && inodes.iter().all(|inode| bound.contains(inode))
     }
 
-    pub(super) fn add_port(&self, port: u16) {
-        lock(&self.ports).push(port);
-    }
-
-    pub(super) fn remove_ports(&self, ports: &[u16]) {
-        let mut known = lock(&self.ports);
-        for port in ports {
-            if let Some(index) = known.iter().position(|known| known == port) {
-                known.swap_remove(index);
-            }
-        }
-    }
-
-    pub(super) fn has_abstract_name(&self, name: &[u8]) -> bool {
-        lock(&self.abstract_names).contains(name)
-    }
-
-    pub(super) fn add_abstract_name(&self, name: &[u8]) {
-        lock(&self.abstract_names).insert(name.to_vec());
+    pub(super) fn add_bound(&self, inode: u64) {
+        lock(&self.bound).insert(inode);
     }
 
     pub(super) fn has_socket(&self, id: FileId) -> bool {
@@ -97,8 +80,12 @@ pub(crate) struct WritePolicy {
     pub(crate) scope: Arc<Scope>,
     /// Directories of the session.
     pub(crate) private: Vec<PathBuf>,
+    /// What is mounted for commands with namespaces.
+    pub(crate) mount_points: Vec<PathBuf>,
     /// Whether commands have namespaces of their own.
     pub(crate) has_namespaces: bool,
+    /// Whether the kernel keeps a command from truncating files that it may only read.
+    pub(crate) restricts_truncation: bool,
     /// Whether the kernel keeps signals among the session's processes.
     pub(crate) scopes_signals: bool,
     pub(crate) devices: Vec<PathBuf>,
@@ -195,6 +182,21 @@ impl WritePolicy {
         };
         let named = self.secret_names.matching(name);
         named.or_else(|| self.scope.secrets.iter().find(is_above).map(String::as_str))
+    }
+
+    /// Whether `path` is a mount point of the command or a root of its scope, or is above one. They keep their names: the kernel
+    /// itself would only look at the mounts of Haft.
+    pub(super) fn is_fixed(&self, path: &Path) -> bool {
+        let fixed = self.mount_points.iter().chain(&self.scope.roots).chain(&self.scope.grants);
+        fixed
+            .into_iter()
+            .any(|fixed| fixed.starts_with(path) && (fixed != path || !self.is_granted_file(path)))
+    }
+
+    /// Whether `path` is a single file that may be written, which can be replaced.
+    fn is_granted_file(&self, path: &Path) -> bool {
+        self.scope.grants.iter().any(|grant| grant == path)
+            && !self.mount_points.iter().any(|point| point == path)
     }
 
     /// Whether something in the directory at `path` may not be read or written.

@@ -197,6 +197,9 @@ impl Supervisor {
         if !self.may_change("delete", &entry) {
             return Err(Errno::ACCESS);
         }
+        if self.policy.is_fixed(entry.path()) {
+            return Err(Errno::BUSY);
+        }
         self.before_change(&entry)?;
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let act = || rustix::fs::unlinkat(&entry.dir.fd, entry.name_as_written(), flags);

@@ -80,7 +80,12 @@ impl Supervisor {
     /// Lets the kernel return the exact error, because the program has no right to write. Not if the witness opens every
     /// file: then the kernel would allow reading.
     pub(super) fn continue_or_fail(&self, error: Errno) -> Reply {
-        if self.policy.opens_all { Reply::Error(error) } else { Reply::Continue }
+        // Before Linux 6.2 Landlock does not restrict truncation.
+        if self.policy.opens_all || !self.policy.restricts_truncation {
+            Reply::Error(error)
+        } else {
+            Reply::Continue
+        }
     }
 
     fn open_for_writing(
@@ -93,7 +98,8 @@ impl Supervisor {
         if entry.has_slash {
             return Ok(self.continue_or_fail(Errno::ISDIR));
         }
-        if entry.dir.area == WriteArea::Private && !self.policy.opens_all {
+        if entry.dir.area == WriteArea::Private && !self.policy.opens_all && self.policy.restricts_truncation
+        {
             self.before_change(entry)?;
             return Ok(Reply::Continue);
         }

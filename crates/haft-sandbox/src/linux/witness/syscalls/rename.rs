@@ -40,6 +40,9 @@ impl Supervisor {
             return Err(Errno::ACCESS);
         }
         for entry in [&from, &to] {
+            if self.policy.is_fixed(entry.path()) {
+                return Err(Errno::BUSY);
+            }
             self.check_contains_nothing_restricted(entry)?;
         }
         if (from.dir.area == WriteArea::Workspace) != (to.dir.area == WriteArea::Workspace) {

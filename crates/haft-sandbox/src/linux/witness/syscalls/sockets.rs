@@ -13,6 +13,7 @@ use super::socket_address::{
     read_address,
 };
 use crate::linux::witness::caller::Caller;
+use crate::linux::witness::listeners::{abstract_sockets, tcp_listeners};
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::{DirectoryEntry, ResolvedTarget};
 use crate::linux::witness::supervisor::{Reply, Supervisor};
@@ -45,7 +46,9 @@ impl Supervisor {
                 }
             }
             SocketAddress::Abstract(name) => {
-                if self.network != NetworkReach::Own && !self.policy.resources.has_abstract_name(&name) {
+                if self.network != NetworkReach::Own
+                    && !self.policy.resources.have_bound(&abstract_sockets(&name))
+                {
                     let place = format!("@{}", String::from_utf8_lossy(&name));
                     self.denials.add("connect", place, OTHER_SOCKET, None);
                     return Err(Errno::ACCESS);
@@ -92,19 +95,21 @@ impl Supervisor {
                 Ok(bind(&socket, &raw).into())
             }
             SocketAddress::Unspecified => Err(Errno::AFNOSUPPORT),
-            SocketAddress::Abstract(name) => {
+            SocketAddress::Abstract(_) => {
                 bind(&socket, &raw)?;
-                self.policy.resources.add_abstract_name(&name);
+                self.add_bound(&socket)?;
                 Ok(Reply::Value(0))
             }
             SocketAddress::Inet(_) if self.network == NetworkReach::Own => Ok(bind(&socket, &raw).into()),
-            SocketAddress::Inet(at) if is_in_use(at) && !self.policy.resources.has_port(at.port()) => {
+            SocketAddress::Inet(at)
+                if is_in_use(at) && !self.policy.resources.have_bound(&tcp_listeners(at)) =>
+            {
                 // With SO_REUSEPORT the command could share the port, and get another program's connections.
                 Err(Errno::ADDRINUSE)
             }
-            SocketAddress::Inet(at) if self.network == NetworkReach::All => {
+            SocketAddress::Inet(_) if self.network == NetworkReach::All => {
                 bind(&socket, &raw)?;
-                self.add_port(&socket, at);
+                self.add_bound(&socket)?;
                 Ok(Reply::Value(0))
             }
             SocketAddress::Inet(at) => {
@@ -113,7 +118,7 @@ impl Supervisor {
                     return Err(Errno::ACCESS);
                 };
                 bind(&socket, &inet_address(local))?;
-                self.add_port(&socket, local);
+                self.add_bound(&socket)?;
                 Ok(Reply::Value(0))
             }
             SocketAddress::Path(path) => self.bind_to_path(call, &socket, &path),
@@ -162,7 +167,7 @@ impl Supervisor {
         {
             let local = loopback_for(at, &socket).ok_or(Errno::ACCESS)?;
             bind(&socket, &inet_address(local))?;
-            self.add_port(&socket, local);
+            self.add_bound(&socket)?;
         }
         // Not by the caller: another thread could put a different socket in its place.
         Ok(rustix::net::listen(&socket, call.int(1)).into())
@@ -197,7 +202,7 @@ impl Supervisor {
 
     /// Why an address may not be connected to.
     fn check_reachable(&self, to: SocketAddr) -> Result<(), &'static str> {
-        if is_local(to) && self.policy.resources.has_port(to.port()) {
+        if is_local(to) && self.policy.resources.have_bound(&tcp_listeners(to)) {
             return Ok(());
         }
         match self.network {
@@ -208,10 +213,10 @@ impl Supervisor {
         }
     }
 
-    fn add_port(&mut self, socket: &OwnedFd, requested: SocketAddr) {
-        let port = bound_address(socket).map_or(requested.port(), |bound| bound.port());
-        self.policy.resources.add_port(port);
-        self.ports.push(port);
+    /// Remembers a bound socket as one of the session's.
+    fn add_bound(&self, socket: &OwnedFd) -> Result<(), Errno> {
+        self.policy.resources.add_bound(rustix::fs::fstat(socket)?.st_ino);
+        Ok(())
     }
 }
 
