@@ -47,6 +47,7 @@ pub use resolve::open_directory;
 pub use restore_stage::remove_stages;
 pub use root::Root;
 pub use small_file::read_small_file;
+pub use stat::mode;
 pub use user_file::{link_targets, names_in, read_bounded, read_named, real_named};
 
 const PROC: &str = "/proc";

@@ -22,7 +22,7 @@ pub(crate) fn permissions(stat: &Stat) -> u32 {
 }
 
 /// A mode of these permission bits.
-pub(crate) fn mode(bits: u32) -> Mode {
+pub fn mode(bits: u32) -> Mode {
     Mode::from_raw_mode(RawMode::try_from(bits & PERMISSION_BITS).unwrap_or(0))
 }
 

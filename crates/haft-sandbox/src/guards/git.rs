@@ -101,7 +101,8 @@ impl Judge<'_> {
 
     /// Why a configuration is a violation.
     fn config(&self, path: &Path, former: Option<&Path>) -> Option<(Guard, String)> {
-        let kind = node_kind(path)?;
+        // Git does not read a directory.
+        let kind = node_kind(path).filter(|kind| !kind.is_dir())?;
         let is_link = kind.is_symlink();
         if is_link && former.is_none_or(|former| self.node_before(former) != node_now(path)) {
             return Some((Guard::GitLink, "a link".to_owned()));

@@ -20,7 +20,9 @@ use haft_policy::{Guard, holds_settings, settings_rule};
 use haft_tool::{FileNode, Node, Record, Scope};
 
 pub(crate) use git::is_control_name;
-pub(crate) use restore::{Restoration, refused_name};
+pub(crate) use restore::Restoration;
+#[cfg(target_os = "linux")]
+pub(crate) use restore::refused_name;
 
 /// Larger files are neither configurations nor searched for in repositories.
 const MAX_CONTENT_BYTES: u64 = 1 << 20;

@@ -78,10 +78,14 @@ impl Judge<'_> {
     /// Whether the repository around `path` had a blob with this content before any command could have put it there.
     pub(super) fn is_in_repository(&self, path: &Path, content: &[u8]) -> bool {
         let Some(directory) = path.parent() else { return false };
+        // Outside of the scope only the repository around it counts: a command could lead to others.
+        let is_around =
+            |object: &PathBuf| directory.ancestors().any(|above| object.starts_with(above.join(".git")));
         let is_users = |object: &PathBuf| {
-            !(self.is_recorded)(object)
-                || changed_at(object)
-                    .is_some_and(|at| matches!(self.record.may_be_from_call(object, at), Ok(false)))
+            if !(self.is_recorded)(object) {
+                return is_around(object);
+            }
+            changed_at(object).is_some_and(|at| matches!(self.record.may_be_from_call(object, at), Ok(false)))
         };
         object_files(directory, &blob_id(content)).iter().any(is_users)
     }

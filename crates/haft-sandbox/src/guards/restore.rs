@@ -37,7 +37,7 @@ impl Restoration {
                 rustix::fs::mkdirat(&dir, name, Mode::RWXU)?;
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let made = rustix::fs::openat(&dir, name, flags, Mode::empty())?;
-                Ok(rustix::fs::fchmod(&made, Mode::from_raw_mode(directory.mode))?)
+                Ok(rustix::fs::fchmod(&made, haft_files::mode(directory.mode))?)
             }
             Node::File(file) => {
                 let temp = temp_name()?;

@@ -128,6 +128,7 @@ impl SessionState {
         let policy = WritePolicy {
             scope: Arc::clone(scope),
             private: private.clone(),
+            read_only: session.map(|session| session.view.read_only()).unwrap_or_default(),
             mount_points: session.map(|session| session.view.mount_points()).unwrap_or_default(),
             has_namespaces: session.is_some(),
             restricts_truncation: session.is_some() || abi >= MIN_ABI_WITH_TRUNCATION,

@@ -24,7 +24,9 @@ use crate::snapshot::{Snapshot, SnapshotStore};
 use crate::{Environment, platform};
 #[cfg(target_os = "linux")]
 pub(crate) use registry_settings::copy_registry_settings;
-pub(crate) use scratch::{ScratchDir, create_own_directory};
+pub(crate) use scratch::ScratchDir;
+#[cfg(target_os = "linux")]
+pub(crate) use scratch::create_own_directory;
 
 /// How long the setup of a scope is reused.
 const SETUP_LIFETIME: Duration = Duration::from_secs(2);

@@ -88,7 +88,7 @@ fn user_directory_in(temp: &Path) -> io::Result<PathBuf> {
 /// removed, not followed.
 pub(crate) fn create_own_directory(path: &Path, mode: u32) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let create = || match rustix::fs::mkdir(path, Mode::from_raw_mode(mode)) {
+    let create = || match rustix::fs::mkdir(path, haft_files::mode(mode)) {
         Ok(()) | Err(Errno::EXIST) => rustix::fs::open(path, flags, Mode::empty()),
         Err(error) => Err(error),
     };
@@ -96,7 +96,7 @@ pub(crate) fn create_own_directory(path: &Path, mode: u32) -> io::Result<OwnedFd
         Errno::NOTDIR | Errno::LOOP => rustix::fs::unlink(path).and_then(|()| create()),
         error => Err(error),
     })?;
-    rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode))?;
+    rustix::fs::fchmod(&directory, haft_files::mode(mode))?;
     Ok(directory)
 }
 

@@ -135,3 +135,38 @@ fn file_that_was_open_before_its_directory_became_guarded_stays_as_it_was() {
         assert_eq!(fs::read_to_string(work.join(".vscode/tasks.json")).unwrap(), "mine\n");
     }
 }
+
+#[test]
+fn what_an_earlier_command_prepared_is_not_put_into_effect_by_restoring_it() {
+    in_every_mode(|space| {
+        space.user(REPOSITORY);
+        space.plants_nothing(&[
+            "mkdir X; printf '[core]\\n\\trepositoryformatversion = 0\\n' > X/config; key >> X/config",
+            "echo '# changed' >> X/config; cp -r .git/HEAD .git/refs .git/index X/; cp -r .git/objects X/objects",
+            "mv .git old; echo 'gitdir: X' > .git",
+        ]);
+    });
+}
+
+#[test]
+fn objects_that_a_command_leads_to_are_not_the_users() {
+    in_every_mode(|space| {
+        space.user(REPOSITORY);
+        let ran = space.run(
+            "printf evil > $TMPDIR/evil; git init -q $TMPDIR/r; git -C $TMPDIR/r hash-object -w $TMPDIR/evil > /dev/null\n\
+             host=$TMPDIR/r; [ $TMPDIR != /tmp ] || host=$(awk '$5 == \"/tmp\" { print $4 }' /proc/self/mountinfo)/r\n\
+             exec 5> .git/commondir; echo $host/.git >&5; cp $TMPDIR/evil .mcp.json; mkdir .vscode; cp $TMPDIR/evil .vscode/tasks.json",
+        );
+        assert!(!space.exists(".mcp.json") && !space.exists(".vscode/tasks.json"), "{}", ran.stderr);
+    });
+}
+
+#[test]
+fn directory_called_config_is_no_configuration() {
+    in_every_mode(|space| {
+        space.user("mkdir config objects; echo x > config/app; echo 1 > HEAD");
+        let ran = space.run("mkdir refs; ls config");
+        assert_eq!((ran.stdout.as_str(), ran.code), ("app\n", 0), "{}", ran.stderr);
+        assert_eq!(space.read("config/app"), "x\n");
+    });
+}

@@ -279,3 +279,26 @@ fn older_landlock_does_not_let_files_be_truncated() {
         }
     }
 }
+
+#[test]
+fn file_given_as_input_is_not_written() {
+    in_every_mode(|fixture, namespaces| {
+        fixture.file("home/docs/input", "mine");
+        let path = fixture.path("home/docs/input");
+        let script = "import os\n\
+             def tried(act):\n    \
+                 try: act(); return 'done'\n    \
+                 except OSError: return 'refused'\n\
+             print(tried(lambda: os.open('/proc/self/fd/0', os.O_RDWR | os.O_TRUNC)), tried(lambda: os.open('/dev/stdin', os.O_WRONLY)),\n    \
+                 tried(lambda: os.fchmod(0, 0o777)), tried(lambda: os.setxattr(0, 'user.x', b'y')), os.read(0, 9))\n";
+        fixture.file("programs/probe.py", script);
+        let program = format!("exec python3 -IS {}", fixture.path("programs/probe.py").display());
+        let mut command = fixture.sandboxed(&[], &program);
+        command.env("HAFT_NAMESPACES", namespaces).stdin(std::fs::File::open(&path).unwrap());
+        let ran = command.output().unwrap();
+        let stdout = String::from_utf8_lossy(&ran.stdout);
+        let stderr = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(stdout, "refused refused refused refused b'mine'\n", "{namespaces}: {stderr}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    });
+}

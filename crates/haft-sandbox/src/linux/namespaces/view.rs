@@ -60,6 +60,11 @@ impl SessionView {
         self.private.iter().any(|private| private.target == path)
     }
 
+    /// What is visible and read-only inside of private directories.
+    pub(crate) fn read_only(&self) -> Vec<PathBuf> {
+        self.visible.iter().map(|visible| &visible.target).chain(&self.hidden).cloned().collect()
+    }
+
     /// Every path at which something is mounted in it.
     pub(crate) fn mount_points(&self) -> Vec<PathBuf> {
         let mounted = self.private.iter().chain(&self.visible).map(|mounted| &mounted.target);

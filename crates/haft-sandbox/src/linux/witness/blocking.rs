@@ -90,9 +90,10 @@ impl BlockedCalls {
 }
 
 #[expect(unsafe_code, reason = "signals to threads have no safe wrapper")]
+#[allow(clippy::allow_attributes, clippy::unnecessary_cast, reason = "musl's handle is a pointer")]
 fn interrupt(thread: &JoinHandle<()>) {
     // SAFETY: the thread has not been joined, so its handle is valid.
-    unsafe { libc::pthread_kill(thread.as_pthread_t(), INTERRUPT_SIGNAL) };
+    unsafe { libc::pthread_kill(thread.as_pthread_t() as libc::pthread_t, INTERRUPT_SIGNAL) };
 }
 
 /// Installs a handler that does nothing, unless the program has one of its own: any handler interrupts a system call.

@@ -26,6 +26,9 @@ const WRITER_TIMEOUT: Duration = Duration::from_secs(1);
 /// More entries do not wait for programs that are still writing: their directories are open.
 const MAX_NOTES: usize = 200;
 
+/// A larger file is refused instead of copied.
+const MAX_COPIED_BYTES: u64 = 64 << 20;
+
 impl Supervisor {
     /// Judges what was written since the last judgement, unless a program is still writing to it. A command that goes on,
     /// in the background for example, does not keep what is refused until its end.
@@ -130,6 +133,9 @@ impl Supervisor {
         if !is_file || (link_count(&stat) == 1 && !is_written(&entry)) {
             return Ok(());
         }
+        if u64::try_from(stat.st_size).unwrap_or(u64::MAX) > MAX_COPIED_BYTES {
+            return Err(Errno::FBIG.into());
+        }
         self.recorder.before_change(&entry)?;
         let temp = temp_name()?;
         copy_beside(&entry.dir.fd, &entry.name, &temp)?;
@@ -163,12 +169,27 @@ impl Supervisor {
         for violation in violations {
             self.paths.clear();
             let place = violation.path.display();
-            if let Err(error) = self.restore(&violation.path) {
+            if let Err(error) =
+                self.restore(&violation.path).and_then(|()| self.put_aside_if_refused(&violation.path))
+            {
                 self.recorder.add_loss(format!("{place} is protected but could not be restored: {error}"));
             }
             self.deny(&violation);
         }
         self.recorder.guarded.is_paused = false;
+    }
+
+    /// What an earlier command left at a path may be refused, too, now that it would be in effect.
+    fn put_aside_if_refused(&mut self, path: &Path) -> io::Result<()> {
+        let is_refused = self.with_judge(|judge| {
+            judge.settings(path, true).is_some_and(|violation| violation.what != "delete")
+                || (is_control_name(path)
+                    && judge
+                        .control_entries([path.to_owned()].into_iter())
+                        .iter()
+                        .any(|found| found.path == path))
+        });
+        if is_refused { self.put_aside(path) } else { Ok(()) }
     }
 
     /// Restores what was at a path before the command, or puts aside what is there.

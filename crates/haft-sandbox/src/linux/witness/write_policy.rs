@@ -80,6 +80,8 @@ pub(crate) struct WritePolicy {
     pub(crate) scope: Arc<Scope>,
     /// Directories of the session.
     pub(crate) private: Vec<PathBuf>,
+    /// What is visible inside of directories of the session, read-only.
+    pub(crate) read_only: Vec<PathBuf>,
     /// What is mounted for commands with namespaces.
     pub(crate) mount_points: Vec<PathBuf>,
     /// Whether commands have namespaces of their own.
@@ -123,7 +125,8 @@ impl WritePolicy {
             let around = list.iter().filter(|root| path.starts_with(root));
             around.map(|root| root.as_os_str().len()).max()
         };
-        let scope = [&self.scope.roots, &self.scope.grants, &self.scope.blocked].map(|list| depth(list));
+        let scope = [&self.scope.roots, &self.scope.grants, &self.scope.blocked, &self.read_only];
+        let scope = scope.map(|list| depth(list));
         depth(&self.private) > scope.into_iter().max().flatten()
     }
 
