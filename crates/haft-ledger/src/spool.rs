@@ -219,13 +219,31 @@ impl Spool {
 const CHUNK_LIST_SUFFIX: &str = ".chunks";
 
 impl Spool {
-    /// Writes the chunks, or second names of those that the ledger has, and the list of all.
+    /// Writes the chunks, or second names of those that the ledger has, and the list of all. If that fails, the disk may be
+    /// full, so nothing of them is kept.
     fn write_chunks(&mut self, reader: &mut dyn io::Read) -> io::Result<ChunkedContent> {
+        let mut made = Vec::new();
+        let written = self.write_new_chunks(reader, &mut made);
+        if written.is_err() {
+            for path in made {
+                drop(fs::remove_file(path));
+            }
+        }
+        written
+    }
+
+    /// Adds each file to `made` before it is created.
+    fn write_new_chunks(
+        &mut self,
+        reader: &mut dyn io::Read,
+        made: &mut Vec<PathBuf>,
+    ) -> io::Result<ChunkedContent> {
         let folder = self.large_dir()?;
         let hex = |key: BlobKey| blake3::Hash::from(key).to_hex();
-        let write = |path: &Path, bytes: &[u8]| {
+        let mut write = |path: &Path, bytes: &[u8]| {
             // Under another name first: what has its name is complete.
             let temp = path.with_extension("new");
+            made.extend([path.to_owned(), temp.clone()]);
             private_file(&temp, OpenOptions::new().write(true).create(true).truncate(true))?
                 .write_all(bytes)?;
             fs::rename(temp, path)

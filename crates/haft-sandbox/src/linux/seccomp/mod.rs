@@ -3,6 +3,9 @@
 //! The kernel caches which calls are always allowed, so reading, writing and computing cost nothing extra.
 
 mod assembler;
+#[cfg(test)]
+mod tests;
+
 use libc::{SECCOMP_RET_ALLOW as ALLOW, SECCOMP_RET_USER_NOTIF as REPORT};
 
 use assembler::{and, argument_offset, assemble, jump, load, ret};
@@ -275,9 +278,14 @@ impl RuleList {
                 jump(libc::BPF_JEQ, packets, 3, 4),
                 load(argument_offset(1)),
                 and(SOCKET_TYPE_MASK),
-                jump(libc::BPF_JEQ, stream, 2, 3),
+                jump(libc::BPF_JEQ, stream, 2, 7),
                 ret(ALLOW),
                 ret(refuse(libc::EACCES)),
+                // Streams of other protocols have calls of their own that connect.
+                load(argument_offset(2)),
+                jump(libc::BPF_JEQ, 0, 2, 0),
+                jump(libc::BPF_JEQ, libc::IPPROTO_TCP.cast_unsigned(), 1, 0),
+                jump(libc::BPF_JEQ, libc::IPPROTO_MPTCP.cast_unsigned(), 0, 1),
                 ret(stream_inet),
                 ret(other_inet),
             ],

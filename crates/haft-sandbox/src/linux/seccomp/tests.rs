@@ -38,8 +38,13 @@ fn run(program: &[libc::sock_filter], arch: u32, number: i64, arguments: [u64; 6
     }
 }
 
-const OPTIONS: FilterOptions =
-    FilterOptions { witness: true, report_reads: false, scopes_signals: true, open_network: false };
+const OPTIONS: FilterOptions = FilterOptions {
+    witness: true,
+    report_reads: false,
+    scopes_signals: true,
+    open_network: false,
+    namespaces: false,
+};
 
 fn result(options: FilterOptions, number: i64, arguments: [u64; 6]) -> u32 {
     run(&build_filter(options), AUDIT_ARCH, number, arguments)
@@ -67,7 +72,7 @@ fn other_calls_are_allowed() {
     rules.add_opens(OPTIONS);
     rules.add_network(OPTIONS);
     rules.add_processes(OPTIONS);
-    let lists = [REPORTED, REPORTED_ON_X86, UNSUPPORTED, REFUSED];
+    let lists = [REPORTED, REPORTED_ON_X86, UNSUPPORTED, REFUSED, SHARED_IPC];
     let named = rules.0.iter().map(|(number, _)| i64::from(*number)).chain(lists.concat());
     let named: std::collections::BTreeSet<i64> = named.collect();
     let program = build_filter(OPTIONS);
@@ -97,8 +102,9 @@ fn other_architectures_and_unknown_calls_are_refused() {
 
 #[test]
 fn opens_for_writing_are_reported() {
-    let open =
-        |options, flags: i32| result(options, libc::SYS_openat, [0, 0, u64::from(flags.cast_unsigned()), 0, 0, 0]);
+    let open = |options, flags: i32| {
+        result(options, libc::SYS_openat, [0, 0, u64::from(flags.cast_unsigned()), 0, 0, 0])
+    };
     for flags in [libc::O_WRONLY, libc::O_RDWR, libc::O_CREAT, libc::O_TRUNC, libc::O_TMPFILE | libc::O_RDWR]
     {
         assert_eq!(open(OPTIONS, flags), REPORT, "{flags:x}");
@@ -114,10 +120,21 @@ fn opens_for_writing_are_reported() {
 
 #[test]
 fn sockets_depend_on_the_network() {
-    let socket = |options, family: i32, kind: i32| {
-        let [family, kind] = [family, kind].map(|number| u64::from(number.cast_unsigned()));
-        result(options, libc::SYS_socket, [family, kind, 0, 0, 0, 0])
+    let socket_of = |options, family: i32, kind: i32, protocol: i32| {
+        let [family, kind, protocol] =
+            [family, kind, protocol].map(|number| u64::from(number.cast_unsigned()));
+        result(options, libc::SYS_socket, [family, kind, protocol, 0, 0, 0])
     };
+    let socket = |options, family, kind| socket_of(options, family, kind, 0);
+    let own = FilterOptions { namespaces: true, ..OPTIONS };
+    assert_eq!(socket(own, libc::AF_INET, libc::SOCK_DGRAM), ALLOW);
+    assert_eq!(socket(own, libc::AF_UNIX, libc::SOCK_DGRAM), refuse(libc::EAFNOSUPPORT));
+    assert_eq!(socket(own, libc::AF_PACKET, libc::SOCK_RAW), refuse(libc::EAFNOSUPPORT));
+    for (protocol, expected) in
+        [(libc::IPPROTO_TCP, ALLOW), (libc::IPPROTO_MPTCP, ALLOW), (libc::IPPROTO_SCTP, REPORT)]
+    {
+        assert_eq!(socket_of(OPTIONS, libc::AF_INET, libc::SOCK_STREAM, protocol), expected, "{protocol}");
+    }
     let open = FilterOptions { open_network: true, ..OPTIONS };
     assert_eq!(socket(OPTIONS, libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC), ALLOW);
     assert_eq!(socket(OPTIONS, libc::AF_UNIX, libc::SOCK_DGRAM), refuse(libc::EACCES));
@@ -130,6 +147,24 @@ fn sockets_depend_on_the_network() {
 }
 
 #[test]
+fn leases_and_signals_of_descriptors_are_refused() {
+    let fcntl = |options, command: i32| {
+        result(options, libc::SYS_fcntl, [0, u64::from(command.cast_unsigned()), 0, 0, 0, 0])
+    };
+    let unscoped = FilterOptions { scopes_signals: false, ..OPTIONS };
+    for options in [OPTIONS, unscoped] {
+        assert_eq!(fcntl(options, libc::F_SETLEASE), refuse(libc::EPERM));
+        assert_eq!(fcntl(options, libc::F_GETFL), ALLOW);
+    }
+    assert_eq!(
+        (fcntl(OPTIONS, libc::F_SETOWN), fcntl(unscoped, libc::F_SETOWN)),
+        (ALLOW, refuse(libc::EPERM))
+    );
+    let [signal, report] = [OPTIONS, unscoped].map(|options| result(options, libc::SYS_tgkill, [0; 6]));
+    assert_eq!((signal, report), (ALLOW, REPORT));
+}
+
+#[test]
 fn namespaces_and_terminal_input_are_refused() {
     let clone =
         |flags: i32| result(OPTIONS, libc::SYS_clone, [u64::from(flags.cast_unsigned()), 0, 0, 0, 0, 0]);
@@ -138,7 +173,7 @@ fn namespaces_and_terminal_input_are_refused() {
         assert_eq!(clone(flag | libc::SIGCHLD), refuse(libc::EPERM), "{flag:x}");
     }
     for request in REFUSED_IOCTLS {
-        let arguments = [0, u64::from(request), 0, 0, 0, 0];
+        let arguments = [0, u64::from(*request), 0, 0, 0, 0];
         assert_eq!(result(OPTIONS, libc::SYS_ioctl, arguments), refuse(libc::EPERM), "{request:x}");
     }
     assert_eq!(result(OPTIONS, libc::SYS_ioctl, [0, 0x5401, 0, 0, 0, 0]), ALLOW);

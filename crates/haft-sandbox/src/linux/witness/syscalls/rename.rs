@@ -40,10 +40,10 @@ impl Supervisor {
             return Err(Errno::ACCESS);
         }
         for entry in [&from, &to] {
+            self.check_contains_nothing_restricted(entry)?;
             if self.policy.is_fixed(entry.path()) {
                 return Err(Errno::BUSY);
             }
-            self.check_contains_nothing_restricted(entry)?;
         }
         if (from.dir.area == WriteArea::Workspace) != (to.dir.area == WriteArea::Workspace) {
             // The program then copies and removes, and both are recorded as such.
