@@ -157,6 +157,8 @@ impl Supervisor {
             |path: &Path| matches!(self.policy.area(path), WriteArea::Private | WriteArea::Unrecorded);
         match std::fs::canonicalize(path) {
             Ok(real) => real.is_dir() && is_private(&real),
+            // A loop leads nowhere, and no program of the user opens a path that is too long for one call.
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENAMETOOLONG)) => false,
             Err(_) => link_target(path).is_none_or(|target| is_private(&target)),
         }
     }

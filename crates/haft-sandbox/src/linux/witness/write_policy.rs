@@ -52,8 +52,13 @@ impl SessionResources {
         self.running.fetch_sub(1, Ordering::SeqCst).saturating_sub(1)
     }
 
-    /// Whether commands have bound all of these sockets, and there is one.
-    pub(super) fn have_bound(&self, inodes: &[u64]) -> bool {
+    /// Whether commands have bound all of these sockets, and there is one. Finding them takes milliseconds, so that is done
+    /// only if commands have bound any.
+    pub(super) fn have_bound(&self, find: impl FnOnce() -> Vec<u64>) -> bool {
+        if lock(&self.bound).is_empty() {
+            return false;
+        }
+        let inodes = find();
         let bound = lock(&self.bound);
         !inodes.is_empty() && inodes.iter().all(|inode| bound.contains(inode))
     }

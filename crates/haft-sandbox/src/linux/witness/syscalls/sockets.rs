@@ -47,7 +47,7 @@ impl Supervisor {
             }
             SocketAddress::Abstract(name) => {
                 if self.network != NetworkReach::Own
-                    && !self.policy.resources.have_bound(&abstract_sockets(&name))
+                    && !self.policy.resources.have_bound(|| abstract_sockets(&name))
                 {
                     let place = format!("@{}", String::from_utf8_lossy(&name));
                     self.denials.add("connect", place, OTHER_SOCKET, None);
@@ -102,7 +102,8 @@ impl Supervisor {
             }
             SocketAddress::Inet(_) if self.network == NetworkReach::Own => Ok(bind(&socket, &raw).into()),
             SocketAddress::Inet(at)
-                if is_in_use(at) && !self.policy.resources.have_bound(&tcp_listeners(at)) =>
+                if is_in_use(at)
+                    && !self.policy.resources.have_bound(|| tcp_listeners(at).unwrap_or_default()) =>
             {
                 // With SO_REUSEPORT the command could share the port, and get another program's connections.
                 Err(Errno::ADDRINUSE)
@@ -202,12 +203,14 @@ impl Supervisor {
 
     /// Why an address may not be connected to.
     fn check_reachable(&self, to: SocketAddr) -> Result<(), &'static str> {
-        if is_local(to) && self.policy.resources.have_bound(&tcp_listeners(to)) {
-            return Ok(());
-        }
         match self.network {
             NetworkReach::All | NetworkReach::Own => Ok(()),
             NetworkReach::Proxy(proxy) if proxy == to => Ok(()),
+            _ if is_local(to)
+                && self.policy.resources.have_bound(|| tcp_listeners(to).unwrap_or_default()) =>
+            {
+                Ok(())
+            }
             NetworkReach::Proxy(_) => Err("only listed domains may be reached, through the proxy"),
             NetworkReach::None => Err(NO_NETWORK),
         }
