@@ -9,9 +9,9 @@ use rustix::io::Errno;
 use crate::process::last_error;
 
 /// The state of a listening socket.
-const LISTENING: u32 = 10;
-/// `SOCK_DIAG_BY_FAMILY`, the type of requests and answers.
-const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const LISTENING_STATE_BIT: u32 = 10;
+/// `SOCK_DIAG_CODE`, the type of requests and answers.
+const SOCK_DIAG_CODE: u16 = 20;
 /// The length of a message's header.
 const HEADER_BYTES: usize = 16;
 /// The length of a request, with its header.
@@ -79,14 +79,14 @@ fn request(family: i32, port: u16) -> [u8; REQUEST_BYTES] {
     let mut request = [0; REQUEST_BYTES];
     let mut put = |at: usize, bytes: &[u8]| request[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, &u32::try_from(REQUEST_BYTES).unwrap_or_default().to_ne_bytes());
-    put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
+    put(4, &SOCK_DIAG_CODE.to_ne_bytes());
     let flags = u16::try_from(libc::NLM_F_REQUEST | libc::NLM_F_DUMP).unwrap_or_default();
     put(6, &flags.to_ne_bytes());
     put(
         HEADER_BYTES,
         &[u8::try_from(family).unwrap_or_default(), u8::try_from(libc::IPPROTO_TCP).unwrap_or_default()],
     );
-    put(HEADER_BYTES + 4, &(1_u32 << LISTENING).to_ne_bytes());
+    put(HEADER_BYTES + 4, &(1_u32 << LISTENING_STATE_BIT).to_ne_bytes());
     put(HEADER_BYTES + 8, &port.to_be_bytes());
     request
 }
