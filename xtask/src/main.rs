@@ -19,6 +19,7 @@ mod mutants;
 mod peers;
 mod picture;
 mod process;
+mod soak;
 mod targets;
 mod test;
 mod tidy;
@@ -43,7 +44,8 @@ cargo xtask dist [--run] [TARGET…]
 cargo xtask mutants [ROW…]  break what rows of the statement table say, one at a time; the rows' tests must notice
 cargo xtask peers           install the programs that tests compare with, and print the variables that name them:
                             eval \"$(cargo xtask peers)\" before running one of these tests by hand
-cargo xtask picture         record a real session and draw it as docs/undo.svg";
+cargo xtask picture         record a real session and draw it as docs/undo.svg
+cargo xtask soak [MINUTES]  eight hostile commands at a time in one server, and ordinary calls beside them (30 minutes)";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         "mutants" => mutants::run(rest),
         "peers" => peers::print_variables(),
         "picture" => picture::run(),
+        "soak" => soak::run(rest),
         _ => {
             eprintln!("{HELP}");
             return ExitCode::from(2);
