@@ -33,7 +33,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::process::{StartStep, last_error};
-use crate::session::{CommandRequest, writable_roots};
+use crate::session::{CommandRequest, create_own_directory, writable_roots};
 pub(crate) use child_stack::start_child;
 pub(crate) use confine::Confinement;
 use confine::EnteredNamespaces;
@@ -111,7 +111,7 @@ impl SessionState {
         let mut private = vec![setup.scratch.path().to_owned(), setup.home.clone()];
         if let Some(session) = session {
             private = session.view.private.iter().map(|private| private.target.clone()).collect();
-            private.push(PathBuf::from("/dev"));
+            private.extend(["/dev/shm", "/dev/pts"].map(PathBuf::from));
         }
         // Where secrets are among files that commands create, the witness must open every file.
         let opens_all = scope.roots.iter().any(|root| setup.secret_paths.iter().any(|secret| secret.starts_with(root)))
@@ -124,6 +124,8 @@ impl SessionState {
         let mut devices: Vec<PathBuf> = DEVICES.iter().map(PathBuf::from).collect();
         if let Some(terminal) = request.terminal {
             devices.extend([terminal.to_owned(), PathBuf::from("/dev/tty")]);
+            // Where commands with namespaces find the terminal.
+            devices.extend(session.map(|_| PathBuf::from("/dev/console")));
         }
         let policy = WritePolicy {
             scope: Arc::clone(scope),
@@ -144,6 +146,8 @@ impl SessionState {
         // With a witness the command writes nothing itself.
         let writable = if witness { Vec::new() } else { writable_roots(scope) };
         let open_network = scope.network == Network::All;
+        // A command can have a terminal of its own. The witness must not open this one, because Haft has another terminal.
+        devices.extend(session.map(|_| PathBuf::from("/dev/tty")));
         let ruleset = self.rulesets.get(&FileGrants {
             namespaces: session.map(|session| &session.namespaces),
             unreadable: &setup.secret_paths,
@@ -196,10 +200,9 @@ impl SessionState {
 /// A directory of the session for shared memory and semaphores.
 fn make_shared_memory(scratch: &Path) -> Result<PathBuf, ToolError> {
     let path = scratch.join("shm");
-    match rustix::fs::mkdir(&path, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => Ok(path),
-        Err(error) => Err(ToolError::io("Commands need a directory for shared memory", &error.into())),
-    }
+    let created = create_own_directory(&path, Mode::RWXU.as_raw_mode());
+    created.map_err(|error| ToolError::io("Commands need a directory for shared memory", &error))?;
+    Ok(path)
 }
 
 fn unavailable(error: Errno) -> ToolError {

@@ -77,6 +77,9 @@ impl RunningCommand {
         for read_end in [stdout.as_ref(), stderr.as_ref(), Some(&report)].into_iter().flatten() {
             rustix::io::ioctl_fionbio(read_end, true).map_err(StartStep::Pipes.failed())?;
         }
+        // Haft's own: commands could have put something else in place of the one that they see.
+        let null = rustix::fs::open(c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let null = null.map_err(StartStep::Pipes.failed())?;
         let [_, out, err] = match streams {
             CommandStreams::Given(given) => given,
             _ => [0, 1, 2],
@@ -87,6 +90,7 @@ impl RunningCommand {
             stderr: stderr_write_end.as_ref().or(stdout_write_end.as_ref()).map_or(err, AsRawFd::as_raw_fd),
             control: control_read_end.as_raw_fd(),
             report: report_write_end.as_raw_fd(),
+            null: null.as_raw_fd(),
         };
         let mask = sys::block_signals();
         let run = || run_reaper(command, &ends, confinement);
@@ -168,23 +172,19 @@ struct ChildEnds {
     stderr: RawFd,
     control: RawFd,
     report: RawFd,
+    null: RawFd,
 }
 
 /// The first child process.
 #[expect(unsafe_code, reason = "descriptors are moved by number, and fork has no safe wrapper")]
 fn run_reaper(command: &PreparedCommand, ends: &ChildEnds, confinement: Option<&Confinement>) -> ! {
-    let null = match rustix::fs::open(c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
-        Ok(null) => null,
-        Err(error) => fail(ends.report, StartError { step: StartStep::Pipes, error }),
-    };
-    let null = null.as_raw_fd();
     let stdin = match ends.streams {
-        CommandStreams::Captured { .. } => null,
+        CommandStreams::Captured { .. } => ends.null,
         CommandStreams::Inherited { .. } => 0,
         CommandStreams::Given([input, ..]) => input,
     };
     let [first, second] =
-        confinement.map_or([None; 2], Confinement::descriptors).map(|fd| fd.unwrap_or(null));
+        confinement.map_or([None; 2], Confinement::descriptors).map(|fd| fd.unwrap_or(ends.null));
     // SAFETY: this is a fresh fork, and everything it uses from here on is among the seven.
     let placed = unsafe {
         sys::keep_only([stdin, ends.stdout, ends.stderr, ends.control, ends.report, first, second])

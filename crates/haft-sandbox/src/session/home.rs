@@ -69,13 +69,12 @@ impl SessionDirs {
     pub(super) fn new(cache: Option<&Path>, scope: &Scope, scratch: &ScratchDir) -> io::Result<Self> {
         let name = hash(scope.workspace.as_os_str().as_encoded_bytes());
         let persistent = cache.map(|cache| cache.join(&name[..NAME_LENGTH]));
-        let is_usable = |path: &PathBuf| {
-            let inside = scope.roots.iter().any(|root| path.starts_with(root)) || scope.is_protected(path);
-            !inside && create_directory(path).is_ok()
-        };
         let usable = |name: &str| {
-            let path = persistent.as_ref().map(|persistent| persistent.join(name));
-            path.filter(is_usable).and_then(|path| path.canonicalize().ok())
+            let parent = persistent.as_ref()?;
+            create_directory(parent).ok()?;
+            let path = parent.canonicalize().ok()?.join(name);
+            let inside = scope.roots.iter().any(|root| path.starts_with(root)) || scope.is_protected(&path);
+            (!inside && create_own_directory(&path, DIRECTORY_MODE).is_ok()).then_some(path)
         };
         let caches = usable("caches");
         // Without a usable cache directory commands still work, but their caches do not persist.

@@ -6,6 +6,8 @@ mod build_marks;
 mod guard_attacks;
 #[cfg(target_os = "linux")]
 mod guards;
+#[cfg(target_os = "linux")]
+mod handles;
 mod policy;
 #[cfg(target_os = "linux")]
 mod programs;

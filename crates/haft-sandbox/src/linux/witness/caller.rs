@@ -28,6 +28,19 @@ pub(super) struct Caller {
     thread: i32,
 }
 
+/// The numbers of a thread and of its process in their own pid namespace.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OwnIds {
+    pub(super) thread: i32,
+    pub(super) process: i32,
+}
+
+impl OwnIds {
+    pub(super) fn has(self, id: i32) -> bool {
+        id == self.thread || id == self.process
+    }
+}
+
 impl Caller {
     pub(super) fn of(call: &Syscall) -> Self {
         Self { thread: call.thread }
@@ -123,12 +136,11 @@ impl Caller {
         field(&self.status(), "Tgid:").and_then(|tgid| tgid.parse().ok()).unwrap_or(self.thread)
     }
 
-    /// The numbers of the thread and of its process in their own pid namespace.
-    pub(super) fn own_ids(self) -> Vec<i32> {
+    /// `None` if the thread has ended.
+    pub(super) fn own_ids(self) -> Option<OwnIds> {
         let status = self.status();
-        let innermost =
-            |name| field(&status, name).and_then(|ids| ids.split_ascii_whitespace().last()?.parse().ok());
-        ["NSpid:", "NStgid:"].into_iter().filter_map(innermost).collect()
+        let innermost = |name| field(&status, name)?.split_ascii_whitespace().last()?.parse().ok();
+        Some(OwnIds { thread: innermost("NSpid:")?, process: innermost("NStgid:")? })
     }
 
     /// The process group.

@@ -14,6 +14,7 @@ mod listeners;
 mod new_tree;
 mod notifications;
 mod outside_names;
+mod own_mounts;
 mod own_secrets;
 mod paths;
 mod private_changes;
@@ -48,6 +49,7 @@ use caller::UmaskCache;
 use capabilities::WitnessCapabilities;
 use notifications::NotifyListener;
 use outside_names::OutsideNames;
+use own_mounts::OwnMounts;
 use own_secrets::OwnSecrets;
 use paths::PathLookup;
 use private_changes::PrivateChanges;
@@ -112,7 +114,11 @@ impl Witness {
                 outside_names: OutsideNames::default(),
                 own_secrets: OwnSecrets::default(),
                 denials: DenialList::default(),
-                paths: PathLookup::new(RootDir::new(root), policy.shared_memory.clone()),
+                paths: PathLookup::new(
+                    RootDir::new(root),
+                    policy.shared_memory.clone(),
+                    policy.has_namespaces.then(OwnMounts::default),
+                ),
                 policy,
                 umasks: UmaskCache::default(),
                 umask: None,

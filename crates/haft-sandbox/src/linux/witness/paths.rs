@@ -17,7 +17,8 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::caller::{Caller, open_proc};
-use super::proc_paths::{OwnProcPath, is_fd_directory, is_own};
+use super::own_mounts::OwnMounts;
+use super::proc_paths::{is_fd_directory, is_own, without_alias};
 use super::root_dir::{RootDir, open_without_links};
 use super::shown_path::shown_path;
 use super::write_policy::WriteArea;
@@ -112,8 +113,6 @@ pub(super) enum ResolvedTarget {
 enum PathBase {
     Root,
     Directory(u64, u64),
-    /// The program's own directory in Haft's `/proc`.
-    OwnProc(i32),
 }
 
 /// Classifies directories.
@@ -132,11 +131,13 @@ pub(super) struct PathLookup {
     dirs: HashMap<(PathBase, Vec<u8>), (Rc<OpenDir>, Instant)>,
     /// Open `/proc/TID` directories.
     threads: HashMap<i32, OwnedFd>,
+    /// `None` if commands have no mount namespace of their own.
+    mounts: Option<OwnMounts>,
 }
 
 impl PathLookup {
-    pub(super) fn new(root: RootDir, shared_memory: Option<PathBuf>) -> Self {
-        Self { root, shared_memory, dirs: HashMap::new(), threads: HashMap::new() }
+    pub(super) fn new(root: RootDir, shared_memory: Option<PathBuf>, mounts: Option<OwnMounts>) -> Self {
+        Self { root, shared_memory, dirs: HashMap::new(), threads: HashMap::new(), mounts }
     }
 
     pub(super) fn root(&self) -> &RootDir {
@@ -159,12 +160,8 @@ impl PathLookup {
         if path.is_empty() {
             return Err(Errno::NOENT);
         }
-        let own = OwnProcPath::new(path, caller);
-        let path = match &own {
-            Some(OwnProcPath::Below(rest)) => return self.resolve_own(caller, rest, classifier),
-            Some(OwnProcPath::Elsewhere(path)) => path,
-            None => path,
-        };
+        let own = without_alias(path, caller);
+        let path = own.as_deref().unwrap_or(path);
         let (parent, name, has_slash) = split(path);
         if matches!(name, b"" | b"." | b"..") {
             let dir = self.directory(caller, base, path, classifier)?;
@@ -175,29 +172,6 @@ impl PathLookup {
             if !is_own(&dir.path, caller) {
                 return Err(Errno::ACCESS);
             }
-            return open_listed_fd(&dir, name);
-        }
-        let entry = DirectoryEntry::new(dir, OsStr::from_bytes(name));
-        Ok(ResolvedTarget::Entry(DirectoryEntry { has_slash, ..entry }))
-    }
-
-    /// Resolves a path below the program's own directory in `/proc`.
-    fn resolve_own(
-        &mut self,
-        caller: Caller,
-        path: &[u8],
-        classifier: &dyn DirClassifier,
-    ) -> Result<ResolvedTarget, Errno> {
-        let (parent, name, has_slash) = split(path);
-        if matches!(name, b"" | b"." | b"..") {
-            return Err(Errno::ACCESS);
-        }
-        let dir =
-            self.cached_or_open(PathBase::OwnProc(caller.thread()), parent, classifier, |_, parent| {
-                let own = open_proc(&format!("/proc/{}", caller.thread()))?;
-                open_without_links(own.as_fd(), parent, OFlags::DIRECTORY)
-            })?;
-        if is_fd_directory(&dir.path) {
             return open_listed_fd(&dir, name);
         }
         let entry = DirectoryEntry::new(dir, OsStr::from_bytes(name));
@@ -296,10 +270,16 @@ impl PathLookup {
             error => error,
         })?;
         let base_id = PathBase::Directory(stat.st_dev, stat.st_ino);
-        self.cached_or_open(base_id, path, classifier, |root, path| {
+        let mut mounts = self.mounts.take();
+        let opened = self.cached_or_open(base_id, path, classifier, |root, path| {
             let start = open_proc(&caller.base_path(base))?;
+            if let Some(mounts) = &mut mounts {
+                mounts.check(&start, caller)?;
+            }
             root.open_directory(start.as_fd(), path)
-        })
+        });
+        self.mounts = mounts;
+        opened
     }
 
     /// The metadata of the directory that relative paths start from.

@@ -1,47 +1,44 @@
 //! Paths in `/proc` and `/dev` that mean something else for the program than for the witness.
 
 use std::ffi::OsStr;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use super::caller::Caller;
 
-/// What a path through `/proc/self` and its aliases means.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum OwnProcPath {
-    /// A path below the program's own directory in `/proc`.
-    Below(Vec<u8>),
-    /// Another path, because the root or the working directory was named.
-    Elsewhere(Vec<u8>),
-}
-
-impl OwnProcPath {
-    /// `None` if the path does not begin with one of the aliases.
-    pub(super) fn new(path: &[u8], caller: Caller) -> Option<Self> {
-        let aliases = [
-            (&b"/proc/self"[..], &b""[..]),
-            (b"/proc/thread-self", b""),
-            (b"/dev/fd", b"fd"),
-            (b"/dev/stdin", b"fd/0"),
-            (b"/dev/stdout", b"fd/1"),
-            (b"/dev/stderr", b"fd/2"),
-        ];
-        let (target, rest) = aliases.iter().find_map(|(alias, target)| {
-            let rest = path.strip_prefix(*alias)?;
-            (rest.is_empty() || rest[0] == b'/').then_some((*target, rest))
-        })?;
-        if target.is_empty() {
-            // All processes of a command have the same root.
-            if rest.starts_with(b"/root/") {
-                return Some(Self::Elsewhere(rest[5..].to_vec()));
-            }
-            if rest.starts_with(b"/cwd/") {
-                let cwd = rustix::fs::readlink(caller.base_path(libc::AT_FDCWD), Vec::new()).ok()?;
-                return Some(Self::Elsewhere([cwd.as_bytes(), &rest[4..]].concat()));
-            }
+/// A path that begins with `/proc/self` or another alias, as a path in the program's own `/proc`; `None` if it begins with none.
+///
+/// It is resolved from the program's root directory like every other path: Haft's own `/proc` is never entered, because
+/// `..` would lead from there to what Haft sees.
+pub(super) fn without_alias(path: &[u8], caller: Caller) -> Option<Vec<u8>> {
+    let aliases = [
+        (&b"/proc/self"[..], ""),
+        (b"/proc/thread-self", ""),
+        (b"/dev/fd", "/fd"),
+        (b"/dev/stdin", "/fd/0"),
+        (b"/dev/stdout", "/fd/1"),
+        (b"/dev/stderr", "/fd/2"),
+    ];
+    let (alias, target, rest) = aliases.iter().find_map(|(alias, target)| {
+        let rest = path.strip_prefix(*alias)?;
+        (rest.is_empty() || rest[0] == b'/').then_some((*alias, *target, rest))
+    })?;
+    if target.is_empty() {
+        // All processes of a command have the same root.
+        if rest.starts_with(b"/root/") {
+            return Some(rest[5..].to_vec());
         }
-        Some(Self::Below([target, rest].concat()))
+        if rest.starts_with(b"/cwd/") {
+            let cwd = rustix::fs::readlink(caller.base_path(libc::AT_FDCWD), Vec::new()).ok()?;
+            return Some([cwd.as_bytes(), &rest[4..]].concat());
+        }
     }
+    let ids = caller.own_ids()?;
+    let own = if alias == b"/proc/thread-self" {
+        format!("/proc/{}/task/{}", ids.process, ids.thread)
+    } else {
+        format!("/proc/{}{target}", ids.process)
+    };
+    Some([own.as_bytes(), rest].concat())
 }
 
 /// Whether this is a directory of descriptors.
@@ -52,13 +49,7 @@ pub(super) fn is_fd_directory(path: &Path) -> bool {
 /// Whether a directory in the program's `/proc` is its own.
 pub(super) fn is_own(path: &Path, caller: Caller) -> bool {
     let process = path.iter().nth(2).and_then(OsStr::to_str).and_then(|number| number.parse().ok());
-    process.is_some_and(|process: i32| caller.own_ids().contains(&process))
-}
-
-/// Whether a directory is in Haft's own `/proc`, whose numbers differ from those in a command's.
-pub(super) fn is_in_haft_proc(directory: &OwnedFd) -> bool {
-    let device = |stat: rustix::fs::Stat| stat.st_dev;
-    rustix::fs::fstat(directory).map(device) == rustix::fs::stat("/proc").map(device)
+    process.zip(caller.own_ids()).is_some_and(|(process, own): (i32, _)| own.has(process))
 }
 
 /// The process that a path in `/proc` belongs to.

@@ -107,7 +107,8 @@ impl ResourceMonitor {
 
     /// The process of the command that has this number in the command's own pid namespace.
     pub(super) fn find_process(&self, number: i32) -> Option<i32> {
-        let has_number = |process: &i32| Caller::of_process(*process).own_ids().contains(&number);
+        let has_number =
+            |process: &i32| Caller::of_process(*process).own_ids().is_some_and(|ids| ids.has(number));
         self.descendants().into_iter().find(has_number)
     }
 

@@ -2,8 +2,10 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
+
+use super::root_dir::{RootDir, open_without_links};
 
 /// A pseudo-terminal of the command.
 #[derive(Debug)]
@@ -14,11 +16,11 @@ pub(super) struct OwnTerminal {
 }
 
 impl OwnTerminal {
-    /// The terminal whose other end is `master`.
-    pub(super) fn of_master(master: &OwnedFd) -> Result<Self, Errno> {
+    /// The terminal whose other end is `master`. `root` is the command's root directory.
+    pub(super) fn of_master(master: &OwnedFd, root: &RootDir) -> Result<Self, Errno> {
         let number = terminal_number(master).ok_or(Errno::NOTTY)?;
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::open(format!("/dev/pts/{number}"), flags, Mode::empty())?;
+        let path = format!("/dev/pts/{number}");
+        let file = open_without_links(root.fd(), path.as_bytes(), OFlags::NOFOLLOW)?;
         Ok(Self { number, file })
     }
 

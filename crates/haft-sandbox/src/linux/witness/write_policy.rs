@@ -192,10 +192,11 @@ impl WritePolicy {
         named.or_else(|| self.scope.secrets.iter().find(is_above).map(String::as_str))
     }
 
-    /// Whether `path` is a mount point of the command or a root of its scope, or is above one. They keep their names: the kernel
-    /// itself would only look at the mounts of Haft.
+    /// Whether `path` is a mount point of the command, a directory of the session or a root of its scope, or is above one. They
+    /// keep their names: the kernel itself would only look at the mounts of Haft, and later commands use the directories.
     pub(super) fn is_fixed(&self, path: &Path) -> bool {
-        let fixed = self.mount_points.iter().chain(&self.scope.roots).chain(&self.scope.grants);
+        let fixed =
+            self.mount_points.iter().chain(&self.private).chain(&self.scope.roots).chain(&self.scope.grants);
         fixed
             .into_iter()
             .any(|fixed| fixed.starts_with(path) && (fixed != path || !self.is_granted_file(path)))

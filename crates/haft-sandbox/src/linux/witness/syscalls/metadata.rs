@@ -2,9 +2,10 @@
 //! or refused.
 
 use std::ffi::CString;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::{CWD_FD, SYS_FCHMODAT2};
@@ -12,6 +13,7 @@ use crate::linux::witness::caller::Caller;
 use crate::linux::witness::link_count;
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::{DirectoryEntry, ResolvedTarget};
+use crate::linux::witness::root_dir::open_without_links;
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 use crate::linux::witness::write_policy::WriteArea;
 use crate::process::last_error;
@@ -135,7 +137,13 @@ impl Supervisor {
         } else if flags & libc::AT_SYMLINK_NOFOLLOW == 0 {
             self.resolve_followed(call, base, &path)?
         } else {
-            self.resolve(call, base, &path)?
+            match self.resolve(call, base, &path)? {
+                // For the kernel, a slash at the end makes it follow the link.
+                ResolvedTarget::Entry(entry) if entry.has_slash => {
+                    self.resolve_followed(call, base, &path)?
+                }
+                resolved => resolved,
+            }
         };
         match resolved {
             ResolvedTarget::Fd(fd) => Ok((fd, None)),
@@ -146,8 +154,10 @@ impl Supervisor {
 }
 
 fn open_target_entry(entry: &DirectoryEntry) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(&entry.dir.fd, entry.name_as_written(), flags, Mode::empty())
+    if entry.is_not_a_directory() {
+        return Err(Errno::NOTDIR);
+    }
+    open_without_links(entry.dir.fd.as_fd(), entry.name.as_bytes(), OFlags::NOFOLLOW)
 }
 
 /// Reads the arguments of the call.

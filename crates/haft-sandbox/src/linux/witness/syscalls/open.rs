@@ -240,9 +240,8 @@ impl Supervisor {
             self.denials.add("write", path, "it is the terminal of another program", None);
             return Err(Errno::ACCESS);
         }
-        let own_flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let fd = rustix::fs::openat(&entry.dir.fd, &entry.name, own_flags, Mode::empty())?;
-        if is_master && let Ok(terminal) = OwnTerminal::of_master(&fd) {
+        let fd = open_entry(entry, flags, Mode::empty())?;
+        if is_master && let Ok(terminal) = OwnTerminal::of_master(&fd, self.paths.root()) {
             self.terminals.push(terminal);
         }
         Ok(reply_with_fd(fd, flags))

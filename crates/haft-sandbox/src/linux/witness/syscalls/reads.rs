@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::open::{is_for_writing, open_entry, reply_with_fd};
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::DirectoryEntry;
-use crate::linux::witness::proc_paths::{is_in_haft_proc, is_private_proc_file, process_of};
+use crate::linux::witness::proc_paths::{is_private_proc_file, process_of};
 use crate::linux::witness::shown_path::shown_path;
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 use crate::linux::witness::write_policy::WriteArea;
@@ -33,7 +33,7 @@ impl Supervisor {
         }
         if let Some(process) = process_of(path)
             && is_private_proc_file(path)
-            && !self.is_own_process(entry, process)
+            && !self.is_own_process(process)
         {
             let rule = "not one of the command's own processes";
             self.denials.add("read", path.display().to_string(), rule, None);
@@ -70,12 +70,13 @@ impl Supervisor {
             || (self.policy.has_namespaces && self.paths.is_own_terminal(stat))
     }
 
-    /// Whether a process that is named in a `/proc` belongs to the command.
-    fn is_own_process(&self, entry: &DirectoryEntry, process: i32) -> bool {
-        if self.policy.has_namespaces && !is_in_haft_proc(&entry.dir.fd) {
-            return self.monitor.find_process(process).is_some();
+    /// Whether a process that is named in the command's `/proc` belongs to the command.
+    fn is_own_process(&self, process: i32) -> bool {
+        if self.policy.has_namespaces {
+            self.monitor.find_process(process).is_some()
+        } else {
+            self.monitor.is_descendant(process)
         }
-        self.monitor.is_descendant(process)
     }
 
     /// Opens a file again that the program has open already.
