@@ -29,8 +29,8 @@ pub(crate) fn bare_repository_around(root: &Root, path: &Path) -> Option<PathBuf
             };
             added.is_some_and(|added| is(added.as_os_str(), name)) || exists()
         };
-        // As git recognises one, with a configuration of its own or of the directory that `commondir` names.
-        has("HEAD") && (has("commondir") || has("objects") && has("refs") && has("config"))
+        // As git recognises one; it needs no configuration.
+        has("HEAD") && (has("commondir") || has("objects") && has("refs"))
     };
     above.filter(is_repository).map(Path::to_owned).next()
 }
@@ -58,9 +58,9 @@ mod tests {
         assert_eq!(around("bare/head"), Some("bare".into()), "some file systems ignore case");
         std::os::unix::fs::symlink("refs/heads/main", root.path.join("bare/HEAD")).unwrap();
         assert_eq!(around("bare/deep/er/file"), Some("bare".into()));
-        std::fs::remove_file(root.path.join("bare/config")).unwrap();
-        assert_eq!(around("bare/refs/x"), None);
-        assert_eq!(around("bare/config"), Some("bare".into()));
+        std::fs::remove_dir(root.path.join("bare/refs")).unwrap();
+        assert_eq!(around("bare/config"), None);
+        assert_eq!(around("bare/refs/heads/x"), Some("bare".into()));
         assert_eq!(around("bare/commondir"), Some("bare".into()));
         for path in ["plain/HEAD", "plain/config", ".git/info/exclude", "a", "objects/a"] {
             assert_eq!(around(path), None, "{path}");

@@ -55,6 +55,9 @@ const PROC: &str = "/proc";
 /// Where the commands of a session have a file at `path`, if they see another one there than Haft.
 pub type SessionPathFn = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 
+/// What makes programs outside the sandbox run the file at a path: a link or a git configuration.
+pub type LeadingHereFn = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
+
 /// The files inside a scope, on this machine.
 pub struct LocalFiles {
     scope: Arc<Scope>,
@@ -63,6 +66,7 @@ pub struct LocalFiles {
     cancel: Cancel,
     filesystem: OnceLock<Arc<Root>>,
     session_path: Option<Arc<SessionPathFn>>,
+    leading_here: Option<Arc<LeadingHereFn>>,
     /// Device and inode of every protected file.
     protected_files: OnceLock<HashSet<FileId>>,
     /// Whether a protected path or /proc lies in or around a root, so that paths in the roots need the same checks as
@@ -78,8 +82,23 @@ impl LocalFiles {
             near(&root.path, Path::new(PROC)) || scope.protected.iter().any(|path| near(&root.path, path))
         });
         let (filesystem, protected_files) = (OnceLock::new(), OnceLock::new());
-        let session_path = None;
-        Self { scope, roots, record, cancel, filesystem, session_path, protected_files, protected_near_roots }
+        Self {
+            scope,
+            roots,
+            record,
+            cancel,
+            filesystem,
+            session_path: None,
+            leading_here: None,
+            protected_files,
+            protected_near_roots,
+        }
+    }
+
+    /// The same files, but those are not written to which a link or a configuration leads programs that would run them.
+    #[must_use]
+    pub fn guarding_what_is_named(self, leading_here: Arc<LeadingHereFn>) -> Self {
+        Self { leading_here: Some(leading_here), ..self }
     }
 
     /// The same files, but outside the roots what the session's commands have at a path is read instead of what is there

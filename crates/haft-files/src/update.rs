@@ -78,14 +78,23 @@ impl LocalFiles {
         if let Some(why) = write_refusal(&self.scope, &found.path()) {
             return Err(denied(&why));
         }
-        self.check_repository(&found.path())?;
+        self.check_unnamed(&found.path())?;
         Ok(found)
     }
 
-    /// Refuses to write in a git directory that is not a `.git`, or to complete one.
-    fn check_repository(&self, path: &Path) -> Result<(), ToolError> {
+    /// Refuses to write what is guarded although its name is not: what a link or a configuration leads to, and what lies in a
+    /// git directory that is not a `.git`, or would complete one.
+    fn check_unnamed(&self, path: &Path) -> Result<(), ToolError> {
         if self.scope.unguarded.iter().any(|granted| lies_in(path, granted)) {
             return Ok(());
+        }
+        if let Some(leading) = self.leading_here.as_ref().and_then(|leading_here| leading_here(path)) {
+            return Err(denied(&format!(
+                "{}: protected: {} makes programs outside the sandbox run it or what it names. To allow it: --allow-write {}",
+                path.display(),
+                leading.display(),
+                path.display()
+            )));
         }
         let root = self.root_of(path).map_or_else(|| self.filesystem(), Ok)?;
         let Some(repository) = bare_repository_around(&root, path) else { return Ok(()) };

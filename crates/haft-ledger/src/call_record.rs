@@ -210,6 +210,10 @@ impl Record for CallRecord {
         self.handle.ledger()?.files_before_calls(hash)
     }
 
+    fn is_from_call(&self, hash: &str, was_judged: &dyn Fn(&Path) -> bool) -> Result<bool, ToolError> {
+        self.handle.ledger()?.is_from_call(hash, was_judged)
+    }
+
     fn runs_beside_another(&self, changed_at: u64) -> Result<bool, ToolError> {
         Ok(self.handle.ledger()?.runs_beside_another(self.receipt_id(), changed_at))
     }

@@ -17,6 +17,7 @@ const CLOCK_TICK_MS: u64 = 10;
 const RECEIPTS_WITH: &str = "SELECT receipt FROM refs WHERE hash = ?1";
 const ALL_TIMES: &str =
     "SELECT id, state, started_at, coalesce(json_extract(body, '$.duration_us'), 0) FROM receipts";
+const CALLS_WITH: &str = "SELECT id FROM receipts WHERE change_count > 0 AND instr(changes, ?1) > 0";
 const HAS_CHANGE: &str = "SELECT 1 FROM receipts WHERE change_count > 0 AND instr(changes, ?1) > 0 LIMIT 1";
 
 impl Ledger {
@@ -88,6 +89,34 @@ impl Ledger {
             }
         }
         Ok(false)
+    }
+
+    /// Whether a call has left a file with this hash, and no completed call at a path where it `was_judged`.
+    pub(crate) fn is_from_call(
+        &self,
+        hash: &str,
+        was_judged: &dyn Fn(&Path) -> bool,
+    ) -> Result<bool, ToolError> {
+        let ids: Vec<i64> = self.db.read(|conn| {
+            let mut statement = conn.prepare(CALLS_WITH)?;
+            let rows = statement.query_map([hash], |row| row.get(0))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })?;
+        let mut is_from_call = false;
+        for id in ids {
+            let receipt = self.receipt(id)?;
+            let left = receipt
+                .changes
+                .iter()
+                .filter(|change| change.after.as_file().is_some_and(|file| file.hash == hash));
+            for change in left {
+                if receipt.state != ReceiptState::Interrupted && was_judged(&change.path) {
+                    return Ok(false);
+                }
+                is_from_call = true;
+            }
+        }
+        Ok(is_from_call)
     }
 
     /// Whether a call other than `id` was running at `changed_at` (milliseconds since 1970) and has not ended.

@@ -67,6 +67,11 @@ pub(crate) fn private_temp_directory() -> Option<PathBuf> {
     haft_sandbox::private_temp_directory()
 }
 
+/// The link or git configuration that makes programs outside the sandbox use the file at `path`.
+pub(crate) fn leading_to(path: &Path, roots: &[PathBuf]) -> Option<PathBuf> {
+    haft_sandbox::leading_to(path, roots)
+}
+
 /// What the commands of a session share.
 pub(crate) struct SessionCommands {
     pub(crate) environment: Arc<Environment>,

@@ -12,6 +12,11 @@ pub(crate) fn private_temp_directory() -> Option<PathBuf> {
     None
 }
 
+/// Git's configuration is not read in builds without commands.
+pub(crate) fn leading_to(_path: &Path, _roots: &[PathBuf]) -> Option<PathBuf> {
+    None
+}
+
 #[derive(Default)]
 pub(crate) struct CommandOptions;
 

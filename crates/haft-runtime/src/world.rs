@@ -12,7 +12,7 @@ use haft_files::{LocalFiles, Root};
 #[cfg(feature = "web")]
 use haft_net::http::{HttpClient, HttpService};
 
-use crate::commands::{CallCommands, SessionCommands};
+use crate::commands::{self, CallCommands, SessionCommands};
 
 /// Receives the progress of a call.
 pub(crate) type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -64,6 +64,9 @@ impl LocalWorld {
         let files = LocalFiles::new(Arc::clone(&scope), roots, Arc::clone(&record), cancel.clone());
         let its_env = Arc::clone(env);
         let files = files.as_seen_by_commands(Arc::new(move |path| its_env.commands.session_path(path)));
+        let its_scope = Arc::clone(&scope);
+        let files =
+            files.guarding_what_is_named(Arc::new(move |path| commands::leading_to(path, &its_scope.roots)));
         Self {
             env: Arc::clone(env),
             scope,

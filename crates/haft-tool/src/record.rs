@@ -140,6 +140,11 @@ pub trait Record: Send + Sync {
         Ok(true)
     }
 
+    /// Whether an earlier call has left a file with this hash, and no completed call at a path where it `was_judged`.
+    fn is_from_call(&self, _hash: &str, _was_judged: &dyn Fn(&Path) -> bool) -> Result<bool, ToolError> {
+        Ok(true)
+    }
+
     /// Whether another call was running at `changed_at` (milliseconds since 1970) and has not ended.
     fn runs_beside_another(&self, _changed_at: u64) -> Result<bool, ToolError> {
         Ok(true)

@@ -72,6 +72,24 @@ pub(crate) fn named_paths(bytes: &[u8]) -> NamedPaths {
     named
 }
 
+/// The URLs and paths that a configuration names as remote repositories, as they are written.
+pub(crate) fn remote_urls(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let config = parse::parse(bytes);
+    let mut urls = Vec::new();
+    for entry in &config.entries {
+        let section = &config.sections[entry.section];
+        let named = match (section.section(), entry.key.as_slice()) {
+            (b"remote" | b"submodule", b"url" | b"pushurl")
+            | (b"branch", b"remote" | b"pushremote")
+            | (b"remote", b"pushdefault") => entry.value.as_deref(),
+            (b"url", _) => section.subsection(),
+            _ => None,
+        };
+        urls.extend(named.map(<[u8]>::to_vec));
+    }
+    urls
+}
+
 /// The values of one key that run programs and did not before, without duplicates.
 fn added<'a>(
     old: &[ConfigValue<'a>],

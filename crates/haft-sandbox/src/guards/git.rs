@@ -1,7 +1,7 @@
 //! Judges git directories as git would use them, whatever their names: configurations that name programs, executable hooks,
 //! and files that lead git elsewhere.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -9,14 +9,13 @@ use std::path::{Component, Path, PathBuf};
 use haft_policy::Guard;
 use haft_tool::{FileNode, Node};
 
-use super::objects::{common_directory, git_directory};
-use super::{Judge, Violation, names_in, node_kind, node_now, read_now};
-use crate::git_config::{named_paths, new_programs};
+use super::named::{local_remotes, top_of};
+use super::objects::changed_at;
+use super::{Content, Judge, TouchedPath, Violation, content_now, names_in, node_kind, node_now};
+use crate::git_config::{new_programs, remote_urls};
 
-const CONFIGS: [&str; 2] = ["config", "config.worktree"];
+pub(super) const CONFIGS: [&str; 2] = ["config", "config.worktree"];
 const EXECUTABLE_BITS: u32 = 0o111;
-/// More levels of included configurations are not followed; git stops at ten.
-const MAX_INCLUDES: usize = 10;
 const UNREADABLE: &str = "it cannot be read";
 
 /// Whether an entry can be part of what makes a directory a git directory, or of what git runs there.
@@ -30,52 +29,36 @@ pub(crate) fn is_control_name(path: &Path) -> bool {
 }
 
 impl Judge<'_> {
-    /// What is wrong with the git directories that entries with control names are part of.
-    pub(crate) fn control_entries(&self, paths: impl Iterator<Item = PathBuf>) -> Vec<Violation> {
+    /// What is wrong with the git directories that entries with control names are part of. Of those that another command has
+    /// moved it is not known what was in effect before.
+    pub(crate) fn control_entries(&self, paths: impl Iterator<Item = TouchedPath>) -> Vec<Violation> {
         let mut violations = Vec::new();
-        let mut directories = BTreeSet::new();
-        for path in paths {
+        let mut directories = BTreeMap::new();
+        for TouchedPath { path, former } in paths {
             self.pointer(&path, &mut violations);
-            directories.extend(path.ancestors().take(3).map(Path::to_owned));
-        }
-        for directory in directories {
-            self.git_directory(&directory, &mut violations);
-        }
-        violations
-    }
-
-    /// What is wrong with the repositories around changed directories: files that their configurations include or whose
-    /// directory these name for hooks.
-    pub(crate) fn repositories_around(&self, directories: impl Iterator<Item = PathBuf>) -> Vec<Violation> {
-        let mut seen = BTreeSet::new();
-        let mut violations = Vec::new();
-        for directory in directories {
-            for above in directory.ancestors() {
-                if !seen.insert(above.to_owned()) {
-                    break;
-                }
-                let git = match node_kind(&above.join(".git")) {
-                    Some(_) => git_directory(&above.join(".git")),
-                    None => is_git_directory_now(above).then(|| above.to_owned()),
-                };
-                if let Some(git) = git {
-                    self.named_files(above, &common_directory(&git), &mut violations);
-                }
+            for directory in path.ancestors().take(3) {
+                *directories.entry(directory.to_owned()).or_insert(false) |= former.is_some();
             }
+        }
+        for (directory, is_moved) in directories {
+            self.git_directory(&directory, is_moved, &mut violations);
         }
         violations
     }
 
     /// Judges one directory, if it is a git directory.
-    fn git_directory(&self, directory: &Path, violations: &mut Vec<Violation>) {
+    fn git_directory(&self, directory: &Path, is_moved: bool, violations: &mut Vec<Violation>) {
         if !is_git_directory_now(directory) || !(self.is_recorded)(directory) {
             return;
         }
         // What was there before a directory became a git directory was not in effect.
-        let former = self.before.former_directory(directory);
+        let former = self.before.former_directory(directory).filter(|_| !is_moved);
         let former = former.filter(|former| self.was_git_directory(former));
+        // Elsewhere a call may have prepared it, and another one completed it.
+        let is_elsewhere = former.as_deref().is_some_and(|former| former != directory);
         for name in CONFIGS {
             let (path, former) = (directory.join(name), former.as_ref().map(|former| former.join(name)));
+            let former = former.filter(|_| !is_elsewhere || !self.is_prepared(&path));
             if let Some((guard, detail)) = self.config(&path, former.as_deref()) {
                 self.add(path, guard, detail, violations);
             }
@@ -89,35 +72,70 @@ impl Judge<'_> {
         if is_new_link(&hooks, former_hooks.as_deref()) {
             self.add(hooks, Guard::Hook, "a link".to_owned(), violations);
         } else {
-            self.hooks(&hooks, former_hooks.as_deref(), violations);
+            self.hooks(&hooks, former_hooks.as_deref(), is_elsewhere, violations);
         }
         let (common, former) = (directory.join("commondir"), former.map(|former| former.join("commondir")));
-        if let Some(bytes) = read_now(&common)
-            && former.is_none_or(|former| self.bytes_before(&former) != bytes)
-        {
-            self.leads_out(&common, directory, &bytes, violations);
+        let is_same = |bytes: &[u8]| former.is_some_and(|former| self.bytes_before(&former) == bytes);
+        match content_now(&common) {
+            Content::Bytes(bytes) if !is_same(&bytes) => {
+                self.leads_out(&common, directory, &bytes, violations);
+            }
+            Content::Unreadable => self.add(common, Guard::GitLink, UNREADABLE.to_owned(), violations),
+            Content::Bytes(_) | Content::Absent => {}
+        }
+    }
+
+    /// Whether a call has left the file at `path`, and never where it was in effect, and so judged.
+    fn is_prepared(&self, path: &Path) -> bool {
+        let was_judged = |path: &Path| path.iter().any(|part| part.eq_ignore_ascii_case(".git"));
+        let is_from_call = |hash: &str| !matches!(self.record.is_from_call(hash, &was_judged), Ok(false));
+        let is_beside = || changed_at(path).is_none_or(|at| self.is_beside_another(at));
+        match node_now(path) {
+            Node::File(file) => is_from_call(&file.hash) || is_beside(),
+            Node::Absent => false,
+            _ => true,
         }
     }
 
     /// Why a configuration is a violation.
-    fn config(&self, path: &Path, former: Option<&Path>) -> Option<(Guard, String)> {
+    pub(super) fn config(&self, path: &Path, former: Option<&Path>) -> Option<(Guard, String)> {
         // Git does not read a directory.
         let kind = node_kind(path).filter(|kind| !kind.is_dir())?;
         let is_link = kind.is_symlink();
         if is_link && former.is_none_or(|former| self.node_before(former) != node_now(path)) {
             return Some((Guard::GitLink, "a link".to_owned()));
         }
-        let Some(bytes) = read_now(path) else {
-            return (!is_link).then(|| (Guard::GitConfig, UNREADABLE.to_owned()));
+        let bytes = match content_now(path) {
+            Content::Bytes(bytes) => bytes,
+            Content::Absent => return None,
+            Content::Unreadable => return Some((Guard::GitConfig, UNREADABLE.to_owned())),
         };
         let old = former.map(|former| self.bytes_before(former)).unwrap_or_default();
+        let top = path.parent().map_or(path, top_of);
+        let remote = local_remotes(top, &remote_urls(&bytes)).into_iter().find(|remote| {
+            let real = real_path(remote);
+            (self.is_session_directory)(remote) || real.is_some_and(|real| (self.is_session_directory)(&real))
+        });
+        if let Some(remote) = remote {
+            let remote = remote.to_string_lossy().escape_debug().to_string();
+            return Some((
+                Guard::GitConfig,
+                format!("'{remote}' is a directory of the session, whose hooks git would run"),
+            ));
+        }
         let programs = new_programs(path, &old, &bytes);
         let is_violation = !programs.is_empty() && !self.is_users_config(path, &bytes);
         is_violation.then(|| (Guard::GitConfig, programs.join(", ")))
     }
 
     /// Judges the hooks in a directory.
-    fn hooks(&self, directory: &Path, former: Option<&Path>, violations: &mut Vec<Violation>) {
+    pub(super) fn hooks(
+        &self,
+        directory: &Path,
+        former: Option<&Path>,
+        is_elsewhere: bool,
+        violations: &mut Vec<Violation>,
+    ) {
         for name in names_in(directory) {
             if name.as_bytes().ends_with(b".sample") {
                 continue;
@@ -127,7 +145,9 @@ impl Judge<'_> {
             match node_now(&path) {
                 Node::File(file) if is_executable(&file) => {
                     let is_same = |before: &FileNode| before.hash == file.hash && is_executable(before);
-                    if !before.as_file().is_some_and(is_same) && !self.is_users_hook(&path, &file) {
+                    let was_there =
+                        before.as_file().is_some_and(is_same) && !(is_elsewhere && self.is_prepared(&path));
+                    if !was_there && !self.is_users_hook(&path, &file) {
                         self.add(path, Guard::Hook, String::new(), violations);
                     }
                 }
@@ -135,60 +155,6 @@ impl Judge<'_> {
                     self.add(path, Guard::Hook, "a link".to_owned(), violations);
                 }
                 _ => {}
-            }
-        }
-    }
-
-    /// Judges the files that the configuration of a repository names. `top` is its working tree.
-    fn named_files(&self, top: &Path, common: &Path, violations: &mut Vec<Violation>) {
-        let mut configs: Vec<PathBuf> = CONFIGS.iter().map(|name| common.join(name)).collect();
-        let mut hooks = common.join("hooks");
-        for depth in 0..MAX_INCLUDES {
-            let mut included = Vec::new();
-            for config in &configs {
-                // The configurations themselves are judged when they or their directories change.
-                let is_link = || node_kind(config).is_some_and(|kind| kind.is_symlink());
-                if depth > 0 || is_link() {
-                    self.named_config(config, violations);
-                }
-                let Some(named) = read_now(config).map(|bytes| named_paths(&bytes)) else { continue };
-                let parent = config.parent().unwrap_or(common);
-                included.extend(named.includes.iter().map(|path| resolve(parent, path)));
-                hooks = named.hooks.map_or(hooks, |path| resolve(top, &path));
-            }
-            if included.is_empty() {
-                break;
-            }
-            configs = included;
-        }
-        let is_default = hooks == common.join("hooks");
-        if !is_default || node_kind(&hooks).is_some_and(|kind| kind.is_symlink()) {
-            self.changed_links(&hooks, violations);
-            let hooks = std::fs::canonicalize(&hooks).unwrap_or(hooks);
-            if (self.is_recorded)(&hooks) {
-                self.hooks(&hooks, Some(&hooks), violations);
-            }
-        }
-    }
-
-    /// Judges a configuration that another one includes, or that a link leads to.
-    fn named_config(&self, path: &Path, violations: &mut Vec<Violation>) {
-        self.changed_links(path, violations);
-        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let Some(bytes) = read_now(&path).filter(|_| (self.is_recorded)(&path)) else { return };
-        let programs = new_programs(&path, &self.bytes_before(&path), &bytes);
-        if !programs.is_empty() {
-            self.add(path, Guard::GitConfig, programs.join(", "), violations);
-        }
-    }
-
-    /// Adds violations for links on the way to `path` that were not there before.
-    fn changed_links(&self, path: &Path, violations: &mut Vec<Violation>) {
-        for part in path.ancestors().filter(|part| (self.is_recorded)(part)) {
-            let is_link = node_kind(part).is_some_and(|kind| kind.is_symlink());
-            let former = || self.before.former_entry(part).unwrap_or_else(|| part.to_owned());
-            if is_link && self.node_before(&former()) != node_now(part) {
-                self.add(part.to_owned(), Guard::GitLink, "a link".to_owned(), violations);
             }
         }
     }
@@ -208,12 +174,14 @@ impl Judge<'_> {
             Node::Link { target, .. } => {
                 self.leads_out(path, parent, target.as_os_str().as_bytes(), violations);
             }
-            Node::File(_) => {
-                let bytes = read_now(path).unwrap_or_default();
-                if let Some(target) = bytes.strip_prefix(b"gitdir: ") {
-                    self.leads_out(path, parent, target, violations);
+            Node::File(_) => match content_now(path) {
+                Content::Bytes(bytes) => {
+                    if let Some(target) = bytes.strip_prefix(b"gitdir: ") {
+                        self.leads_out(path, parent, target, violations);
+                    }
                 }
-            }
+                _ => self.add(path.to_owned(), Guard::GitLink, UNREADABLE.to_owned(), violations),
+            },
             _ => {}
         }
     }
@@ -246,7 +214,7 @@ impl Judge<'_> {
         })
     }
 
-    fn add(&self, path: PathBuf, guard: Guard, detail: String, violations: &mut Vec<Violation>) {
+    pub(super) fn add(&self, path: PathBuf, guard: Guard, detail: String, violations: &mut Vec<Violation>) {
         if !self.is_granted(&path) && !violations.iter().any(|known| known.path == path) {
             violations.push(Violation { path, guard, what: "write", detail });
         }
@@ -260,7 +228,7 @@ impl Judge<'_> {
 }
 
 /// Whether git would use this directory as a git directory, or as the common directory of another one.
-fn is_git_directory_now(path: &Path) -> bool {
+pub(super) fn is_git_directory_now(path: &Path) -> bool {
     let Some(kind) = node_kind(path) else { return false };
     kind.is_dir() && (is_dot_git(path) || is_complete(|name| node_kind(&path.join(name)).is_some()))
 }
@@ -278,7 +246,7 @@ pub(super) fn is_executable(file: &FileNode) -> bool {
 }
 
 /// A path that git's files name, relative to `base`, without `..`.
-fn resolve(base: &Path, path: &[u8]) -> PathBuf {
+pub(super) fn resolve(base: &Path, path: &[u8]) -> PathBuf {
     let mut resolved = PathBuf::new();
     for part in base.join(OsStr::from_bytes(path)).components() {
         match part {

@@ -5,6 +5,7 @@
 //! What the user had is no change, wherever it is now.
 
 mod git;
+mod named;
 mod objects;
 mod origin;
 mod restore;
@@ -20,6 +21,9 @@ use haft_policy::{Guard, holds_settings, settings_rule};
 use haft_tool::{FileNode, Node, Record, Scope};
 
 pub(crate) use git::is_control_name;
+pub(crate) use named::NamedFiles;
+pub use named::leading_to;
+use objects::changed_at;
 pub(crate) use restore::Restoration;
 #[cfg(target_os = "linux")]
 pub(crate) use restore::refused_name;
@@ -87,8 +91,28 @@ pub(crate) struct Judge<'a> {
     pub(crate) record: &'a dyn Record,
     /// Whether commands' changes at a path are recorded, and so judged.
     pub(crate) is_recorded: &'a dyn Fn(&Path) -> bool,
+    /// When the command started, in milliseconds since 1970: what changed later may be its own work, also where another
+    /// command has moved it.
+    pub(crate) started_at: u64,
+    /// Whether commands write a path without a record, under its own path or another one.
+    pub(crate) is_session_directory: &'a dyn Fn(&Path) -> bool,
     /// The files of the roots whose names matter, listed when they are needed.
     pub(crate) index: &'a OnceCell<FileIndex>,
+}
+
+/// An entry that the command has touched.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TouchedPath {
+    /// Where it is now.
+    pub(crate) path: PathBuf,
+    /// Where it was before the command, if another command has moved it since.
+    pub(crate) former: Option<PathBuf>,
+}
+
+impl From<PathBuf> for TouchedPath {
+    fn from(path: PathBuf) -> Self {
+        Self { path, former: None }
+    }
 }
 
 /// Paths of files by their names.
@@ -96,7 +120,8 @@ pub(crate) type FileIndex = HashMap<OsString, Vec<PathBuf>>;
 
 impl Judge<'_> {
     /// What is wrong with settings at `path`. Deletions are judged only `at_end`: a program may be about to write the file.
-    pub(crate) fn settings(&self, path: &Path, at_end: bool) -> Option<Violation> {
+    pub(crate) fn settings(&self, touched: &TouchedPath, at_end: bool) -> Option<Violation> {
+        let path = touched.path.as_path();
         if self.is_granted(path) || !(self.is_recorded)(path) {
             return None;
         }
@@ -104,8 +129,8 @@ impl Judge<'_> {
             Some(Violation { path: path.to_owned(), guard: Guard::Settings, what, detail: detail.to_owned() })
         };
         // A directory may have been created in place of another one.
-        let former = self.before.former_entry(path).unwrap_or_else(|| path.to_owned());
-        let before = self.node_before(&former);
+        let former = touched.former.clone().or_else(|| self.before.former_entry(path));
+        let before = self.node_before(&former.unwrap_or_else(|| path.to_owned()));
         let now = node_now(path);
         if settings_rule(path).is_none() {
             let is_new_link = matches!(now, Node::Link { .. }) && now != before && holds_settings(path);
@@ -144,53 +169,22 @@ impl Judge<'_> {
         settings.find_map(|path| if self.was_settings(path) { None } else { self.new_settings(path) })
     }
 
-    /// What is wrong with settings that links of the user in the roots lead to, if they are in `changed` directories.
-    pub(crate) fn linked_settings(&self, changed: &[PathBuf]) -> Vec<Violation> {
-        let entries =
-            self.scope.roots.iter().flat_map(|root| std::fs::read_dir(root).into_iter().flatten().flatten());
-        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-        let links = links
-            .map(|entry| entry.path())
-            .filter(|path| settings_rule(path).is_some() || holds_settings(path));
-        let mut violations = Vec::new();
-        for link in links {
-            let Ok(target) = std::fs::canonicalize(&link) else { continue };
-            let is_near =
-                |directory: &PathBuf| directory.starts_with(&target) || target.parent() == Some(directory);
-            if !(self.is_recorded)(&target) || !changed.iter().any(is_near) {
-                continue;
-            }
-            let files =
-                if target.is_dir() { files_in(&target).unwrap_or_default() } else { vec![target.clone()] };
-            for path in files {
-                let below = path.strip_prefix(&target).unwrap_or(Path::new(""));
-                let seen_as = if below.as_os_str().is_empty() { link.clone() } else { link.join(below) };
-                let former = self.before.former_entry(&path).unwrap_or_else(|| path.clone());
-                let before = self.node_before(&former);
-                if let Node::File(file) = node_now(&path)
-                    && settings_rule(&seen_as).is_some()
-                    && before.as_file().is_none_or(|before| before.hash != file.hash)
-                    && !self.is_users_file(&seen_as, &file)
-                    && !self.is_granted(&seen_as)
-                {
-                    let detail = format!("{} leads there", link.display());
-                    violations.push(Violation { path, guard: Guard::Settings, what: "write", detail });
-                }
-            }
-        }
-        violations
-    }
-
     /// Settings in the directory at `path`, if there are any.
     pub(crate) fn settings_in(&self, path: &Path) -> Option<PathBuf> {
         let Some(files) = files_in(path) else { return Some(path.to_owned()) };
         files.into_iter().find(|path| settings_rule(path).is_some() && !self.is_granted(path))
     }
 
-    /// Whether the file at `path` was settings of the same name before it was moved.
+    /// Whether the file at `path` was settings of the same name before it was moved, and not what another command is writing.
     fn was_settings(&self, path: &Path) -> bool {
         let former = self.before.former_entry(path);
         former.is_some_and(|former| is_same_setting(path, &former))
+            && changed_at(path).is_some_and(|at| !self.is_beside_another(at))
+    }
+
+    /// Whether another call was running at this time, and has not ended: what it wrote may not have been judged.
+    fn is_beside_another(&self, changed_at: u64) -> bool {
+        self.record.runs_beside_another(changed_at).unwrap_or(true)
     }
 
     /// The violation of a file that was elsewhere before, unless the user had such settings.
@@ -314,10 +308,36 @@ fn node_kind(path: &Path) -> Option<std::fs::FileType> {
     std::fs::symlink_metadata(path).ok().map(|meta| meta.file_type())
 }
 
+/// The content of a file, links followed.
+enum Content {
+    Absent,
+    Bytes(Vec<u8>),
+    /// It is too large, closed to Haft or no file: it cannot be judged.
+    Unreadable,
+}
+
+fn content_now(path: &Path) -> Content {
+    let meta = match std::fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => return Content::Absent,
+        Ok(meta) => meta,
+        Err(error) if is_absent(&error) => return Content::Absent,
+        Err(_) => return Content::Unreadable,
+    };
+    let bytes = (meta.is_file() && meta.len() <= MAX_CONTENT_BYTES).then(|| std::fs::read(path).ok());
+    bytes.flatten().map_or(Content::Unreadable, Content::Bytes)
+}
+
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+        || error.raw_os_error() == Some(libc::ELOOP)
+}
+
 /// The content of a file now, links followed; `None` if it is no file of a moderate size.
 fn read_now(path: &Path) -> Option<Vec<u8>> {
-    let meta = std::fs::metadata(path).ok()?;
-    (meta.is_file() && meta.len() <= MAX_CONTENT_BYTES).then(|| std::fs::read(path).ok()).flatten()
+    match content_now(path) {
+        Content::Bytes(bytes) => Some(bytes),
+        Content::Absent | Content::Unreadable => None,
+    }
 }
 
 fn names_in(directory: &Path) -> Vec<OsString> {

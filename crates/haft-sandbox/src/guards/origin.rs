@@ -12,6 +12,8 @@ use super::objects::{blob_id, changed_at, common_directory, git_directory, objec
 use super::{FileIndex, Judge, is_relevant, is_same_setting, node_now, read_now};
 use crate::git_config::new_programs;
 
+/// The clock of file systems may be behind by one tick.
+const CLOCK_TICK_MS: u64 = 10;
 /// Entries of the workspace that are searched for the same file.
 const MAX_SEARCHED_ENTRIES: usize = 20_000;
 
@@ -110,8 +112,8 @@ impl Judge<'_> {
                     Some(node) => above != former && matches!(node, Node::Dir { .. }),
                 })
         });
-        let is_beside = |at| self.record.runs_beside_another(at).unwrap_or(true);
-        is_left_alone && changed_at(path).is_some_and(|at| !is_beside(at))
+        let is_older = |at| at + CLOCK_TICK_MS < self.started_at && !self.is_beside_another(at);
+        is_left_alone && changed_at(path).is_some_and(is_older)
     }
 
     /// Whether the same settings are somewhere else now.

@@ -130,6 +130,9 @@ impl SessionState {
         let policy = WritePolicy {
             scope: Arc::clone(scope),
             private: private.clone(),
+            private_sources: session
+                .map(|session| session.view.private.iter().map(|private| private.source.clone()).collect())
+                .unwrap_or_default(),
             read_only: session.map(|session| session.view.read_only()).unwrap_or_default(),
             mount_points: session.map(|session| session.view.mount_points()).unwrap_or_default(),
             has_namespaces: session.is_some(),

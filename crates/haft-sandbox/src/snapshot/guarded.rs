@@ -8,7 +8,7 @@ use haft_tool::{FileNode, Node, Record, Scope};
 use super::scan::{EntryVersion, scan};
 use super::{Snapshot, previous_state};
 use crate::denials::DenialList;
-use crate::guards::{BeforeView, Judge, Restoration, is_relevant};
+use crate::guards::{BeforeView, Judge, NamedFiles, Restoration, TouchedPath, is_relevant};
 
 impl Snapshot {
     /// Restores what would make programs run outside of the sandbox.
@@ -25,10 +25,20 @@ impl Snapshot {
                 && !self.excluded.iter().any(|excluded| path.starts_with(excluded))
         };
         let index = OnceCell::new();
-        let judge = Judge { scope, before: self, record, is_recorded: &is_recorded, index: &index };
-        let mut violations: Vec<_> = paths.iter().filter_map(|path| judge.settings(path, true)).collect();
-        violations.extend(judge.control_entries(paths.iter().cloned()));
-        violations.extend(judge.repositories_around(self.roots.iter().cloned()));
+        let judge = Judge {
+            scope,
+            before: self,
+            record,
+            is_recorded: &is_recorded,
+            // What the command changed is known from the versions of the files.
+            started_at: u64::MAX,
+            is_session_directory: &|path| self.excluded.iter().any(|excluded| path.starts_with(excluded)),
+            index: &index,
+        };
+        let touched: Vec<TouchedPath> = paths.into_iter().map(TouchedPath::from).collect();
+        let mut violations: Vec<_> = touched.iter().filter_map(|path| judge.settings(path, true)).collect();
+        violations.extend(judge.control_entries(touched.into_iter()));
+        violations.extend(judge.named(&NamedFiles::find(&self.roots)));
         violations.sort_by(|a, b| a.path.cmp(&b.path));
         violations.dedup_by(|a, b| a.path == b.path);
         for violation in violations {

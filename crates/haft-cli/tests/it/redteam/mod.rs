@@ -8,6 +8,8 @@ mod guard_attacks;
 mod guards;
 #[cfg(target_os = "linux")]
 mod handles;
+#[cfg(target_os = "linux")]
+mod named_files;
 mod policy;
 #[cfg(target_os = "linux")]
 mod programs;

@@ -1,5 +1,6 @@
 //! The entries that a command touched and that must be judged, and the states of paths before it, as the judgement sees them.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,19 +8,27 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use haft_policy::settings_rule;
-use haft_tool::{FileNode, Node};
+use haft_tool::{CommandChanges, FileNode, Node};
 use rustix::fs::Stat;
 
 use super::paths::{DirectoryEntry, OpenDir};
 use super::recorder::ChangeRecorder;
 use super::write_policy::WriteArea;
-use crate::guards::{BeforeView, is_relevant};
+use crate::guards::{BeforeView, NamedFiles, is_relevant};
 
 /// What a command touched that may make programs run.
 #[derive(Debug, Default)]
 pub(super) struct GuardedEntries {
     /// Entries that have not been judged. Their directories are open, because other commands may move them.
     pub(super) notes: Vec<GuardedNote>,
+    /// When the command started, in milliseconds since 1970.
+    pub(super) started_at: u64,
+    /// Where links and git configurations are searched.
+    roots: Vec<PathBuf>,
+    /// What they lead to, found before the first change.
+    named: OnceCell<NamedFiles>,
+    /// Whether the command touched something of it.
+    pub(super) touches_named: bool,
     /// Whether nothing is noted, because a judgement itself changes entries.
     pub(super) is_paused: bool,
     /// The former paths of settings that existed before the command.
@@ -33,19 +42,38 @@ pub(super) struct GuardedEntries {
 pub(super) struct GuardedNote {
     pub(super) dir: Rc<OpenDir>,
     pub(super) name: OsString,
+    /// Where the entry was when it was touched.
+    pub(super) path: PathBuf,
+    /// Where it was before the command, by the moves that this command has made; `None` in a new directory.
+    pub(super) former: Option<PathBuf>,
     pub(super) since: Instant,
 }
 
 impl GuardedEntries {
-    /// Notes an entry, if its name may be guarded.
-    pub(super) fn note(&mut self, entry: &DirectoryEntry) {
-        if self.is_paused || entry.dir.area != WriteArea::Workspace || !is_relevant(entry.path()) {
+    pub(super) fn new(roots: &[PathBuf]) -> Self {
+        Self { started_at: haft_tool::now_ms(), roots: roots.to_vec(), ..Self::default() }
+    }
+
+    /// What links and git configurations of the user lead to.
+    pub(super) fn named(&self) -> &NamedFiles {
+        self.named.get_or_init(|| NamedFiles::find(&self.roots))
+    }
+
+    /// Notes an entry, if it may be guarded.
+    pub(super) fn note(&mut self, entry: &DirectoryEntry, changes: &CommandChanges) {
+        if self.is_paused || entry.dir.area != WriteArea::Workspace {
+            return;
+        }
+        let is_named = self.named().concern(entry.path());
+        self.touches_named |= is_named;
+        if !is_named && !is_relevant(entry.path()) {
             return;
         }
         let is_known = |note: &GuardedNote| Rc::ptr_eq(&note.dir, &entry.dir) && note.name == entry.name;
         if !self.notes.iter().any(is_known) {
             let (dir, name) = (Rc::clone(&entry.dir), entry.name.clone());
-            self.notes.push(GuardedNote { dir, name, since: Instant::now() });
+            let (path, former) = (entry.path().to_owned(), changes.former_entry(entry.path()));
+            self.notes.push(GuardedNote { dir, name, path, former, since: Instant::now() });
         }
     }
 

@@ -18,7 +18,9 @@ use super::paths::{DirectoryEntry, MAX_LINKS};
 use super::recorder::has_no_writer;
 use super::supervisor::{Classifier, Supervisor, TURN};
 use super::write_policy::WriteArea;
-use crate::guards::{Judge, Restoration, Violation, guarded_files_in, is_control_name, refused_name};
+use crate::guards::{
+    Judge, Restoration, TouchedPath, Violation, guarded_files_in, is_control_name, refused_name,
+};
 
 /// A file that is still open for writing is judged after this time, too. Git does not run a hook that is open for writing.
 const WRITER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -56,17 +58,12 @@ impl Supervisor {
         let settings: Vec<PathBuf> = self.recorder.guarded.settings.clone();
         let settings = settings.into_iter().map(|former| changes.current_path(&former).unwrap_or(former));
         let settings: Vec<PathBuf> = settings.collect();
-        let changed: Vec<PathBuf> = changes
-            .stored()
-            .filter_map(|(former, _)| changes.current_path(former))
-            .chain(changes.directories().new_directories().map(Path::to_owned))
-            .chain(changes.directories().moves().into_iter().map(|(_, current)| current.to_owned()))
-            .filter_map(|path| path.parent().map(Path::to_owned))
-            .collect();
         self.with_judge(|judge| {
-            violations.extend(settings.iter().filter_map(|path| judge.settings(path, true)));
-            violations.extend(judge.linked_settings(&changed));
-            violations.extend(judge.repositories_around(changed.into_iter()));
+            let settings = settings.into_iter().map(TouchedPath::from);
+            violations.extend(settings.filter_map(|path| judge.settings(&path, true)));
+            if self.recorder.guarded.touches_named {
+                violations.extend(judge.named(self.recorder.guarded.named()));
+            }
         });
         self.restore_all(violations);
     }
@@ -78,7 +75,7 @@ impl Supervisor {
             return Some(violation);
         }
         self.with_judge(|judge| {
-            let control = || judge.control_entries([path.to_owned()].into_iter()).into_iter().next();
+            let control = || judge.control_entries([path.to_owned().into()].into_iter()).into_iter().next();
             judge.moved_settings(path).or_else(control)
         })
     }
@@ -89,24 +86,38 @@ impl Supervisor {
             before: &self.recorder,
             record: &*self.recorder.record,
             is_recorded: &|path| self.policy.area(path) == WriteArea::Workspace,
+            started_at: self.recorder.guarded.started_at,
+            is_session_directory: &|path| self.policy.is_session_directory(path),
             index: &self.file_index,
         })
     }
 
     fn judge_notes(&mut self, notes: &[GuardedNote], at_end: bool) -> Vec<Violation> {
-        let paths = notes.iter().filter_map(|note| {
-            let directory = self.paths.real_path(&note.dir.fd).ok()?;
-            Some(directory.join(&note.name))
+        let touched = notes.iter().filter_map(|note| {
+            let path = self.paths.real_path(&note.dir.fd).ok()?.join(&note.name);
+            // By the moves of this command it would be elsewhere if another one has moved it.
+            let changes = &self.recorder.changes;
+            let is_moved = match &note.former {
+                Some(former) => changes.current_path(former).is_some_and(|expected| expected != path),
+                None => changes.former_entry(&path).is_some(),
+            };
+            let former = is_moved.then(|| note.former.clone().unwrap_or_else(|| note.path.clone()));
+            Some(TouchedPath { path, former })
         });
-        let mut paths: Vec<PathBuf> = paths.collect();
-        paths.sort_unstable();
-        paths.dedup();
+        let mut touched: Vec<TouchedPath> = touched.collect();
+        touched.sort_unstable();
+        touched.dedup();
+        let paths: Vec<PathBuf> = touched.iter().map(|touched| touched.path.clone()).collect();
         // A file that only this name leads to, so that what is judged is what stays.
         let mut violations = self.make_all_private(&paths);
         self.with_judge(|judge| {
-            violations.extend(paths.iter().filter_map(|path| judge.settings(path, at_end)));
-            violations
-                .extend(judge.control_entries(paths.iter().filter(|path| is_control_name(path)).cloned()));
+            violations.extend(touched.iter().filter_map(|touched| judge.settings(touched, at_end)));
+            let control = touched.iter().filter(|touched| is_control_name(&touched.path));
+            violations.extend(judge.control_entries(control.cloned()));
+            let named = self.recorder.guarded.named();
+            if paths.iter().any(|path| named.concern(path)) {
+                violations.extend(judge.named(named));
+            }
         });
         violations
     }
@@ -184,12 +195,10 @@ impl Supervisor {
     /// What an earlier command left at a path may be refused, too, now that it would be in effect.
     fn put_aside_if_refused(&mut self, path: &Path) -> io::Result<()> {
         let is_refused = self.with_judge(|judge| {
-            judge.settings(path, true).is_some_and(|violation| violation.what != "delete")
+            let touched = TouchedPath::from(path.to_owned());
+            judge.settings(&touched, true).is_some_and(|violation| violation.what != "delete")
                 || (is_control_name(path)
-                    && judge
-                        .control_entries([path.to_owned()].into_iter())
-                        .iter()
-                        .any(|found| found.path == path))
+                    && judge.control_entries([touched].into_iter()).iter().any(|found| found.path == path))
         });
         if is_refused { self.put_aside(path) } else { Ok(()) }
     }

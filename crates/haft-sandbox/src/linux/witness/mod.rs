@@ -109,7 +109,7 @@ impl Witness {
             policy.resources.enter();
             let supervisor = Supervisor {
                 listener: Arc::new(NotifyListener::new(listener)),
-                recorder: ChangeRecorder::new(record),
+                recorder: ChangeRecorder::new(record, &policy.scope.roots),
                 private_changes: PrivateChanges::new(),
                 outside_names: OutsideNames::default(),
                 own_secrets: OwnSecrets::default(),

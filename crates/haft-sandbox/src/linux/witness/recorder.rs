@@ -52,7 +52,7 @@ pub(super) struct ChangeRecorder {
 }
 
 impl ChangeRecorder {
-    pub(super) fn new(record: Arc<dyn Record>) -> Self {
+    pub(super) fn new(record: Arc<dyn Record>, roots: &[PathBuf]) -> Self {
         Self {
             record,
             changes: CommandChanges::default(),
@@ -64,7 +64,7 @@ impl ChangeRecorder {
             next_check: MIN_STATES_TO_CHECK,
             losses: Vec::new(),
             error: None,
-            guarded: GuardedEntries::default(),
+            guarded: GuardedEntries::new(roots),
         }
     }
 
@@ -78,9 +78,14 @@ impl ChangeRecorder {
         self.changes.directories().is_new(path)
     }
 
+    /// Notes an entry that must be judged after the change.
+    pub(super) fn note(&mut self, entry: &DirectoryEntry) {
+        self.guarded.note(entry, &self.changes);
+    }
+
     /// Stores the state of an entry before the command's first change to it.
     pub(super) fn before_change(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
-        self.guarded.note(entry);
+        self.note(entry);
         let Some(key) = self.unstored(entry) else { return Ok(()) };
         let captured = capture_unread(&entry.dir.fd, &entry.name).map_err(|error| to_errno(&error))?;
         let Captured { mut node, stat, mut content, .. } = captured;
@@ -110,7 +115,7 @@ impl ChangeRecorder {
 
     /// The same for an entry that does not exist.
     pub(super) fn before_creation(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
-        self.guarded.note(entry);
+        self.note(entry);
         match self.unstored(entry) {
             Some(key) => self.store(key, PathState::ABSENT, &mut CapturedContent::None).map(drop),
             None => Ok(()),
@@ -128,7 +133,7 @@ impl ChangeRecorder {
 
     /// Must be called when the command has created or moved an entry.
     pub(super) fn after_creation(&mut self, entry: &DirectoryEntry) {
-        self.guarded.note(entry);
+        self.note(entry);
         if entry.dir.is_new
             && let Ok(stat) = entry.stat()
         {

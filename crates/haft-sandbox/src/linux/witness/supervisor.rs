@@ -299,7 +299,7 @@ impl Supervisor {
             self.private_changes.before_change(entry, self.paths.root());
             return Ok(());
         }
-        self.recorder.guarded.note(entry);
+        self.recorder.note(entry);
         if self.recorder.is_known(entry) {
             return Ok(());
         }

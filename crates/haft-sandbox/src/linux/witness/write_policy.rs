@@ -85,6 +85,8 @@ pub(crate) struct WritePolicy {
     pub(crate) scope: Arc<Scope>,
     /// Directories of the session.
     pub(crate) private: Vec<PathBuf>,
+    /// Where directories of the session are outside of the command's view.
+    pub(crate) private_sources: Vec<PathBuf>,
     /// What is visible inside of directories of the session, read-only.
     pub(crate) read_only: Vec<PathBuf>,
     /// What is mounted for commands with namespaces.
@@ -145,6 +147,12 @@ impl WritePolicy {
     pub(crate) fn grants_would_include_scope(&self, private: &Path) -> bool {
         let Scope { roots, grants, blocked, protected, .. } = &*self.scope;
         [roots, grants, blocked, protected].into_iter().flatten().any(|inner| inner.starts_with(private))
+    }
+
+    /// Whether commands write `path` without a record, as they see it or as other programs do.
+    pub(super) fn is_session_directory(&self, path: &Path) -> bool {
+        matches!(self.area(path), WriteArea::Private | WriteArea::Unrecorded)
+            || self.private_sources.iter().any(|source| path.starts_with(source))
     }
 
     /// Whether every entry of the directory at `path` is in the same area as the directory itself.

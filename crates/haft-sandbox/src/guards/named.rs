@@ -1,0 +1,357 @@
+//! Files that programs outside the sandbox read although their names do not matter: links of the user lead to them, or a git
+//! configuration names them.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use haft_policy::{Guard, holds_settings, settings_rule};
+use haft_tool::Node;
+
+use super::git::{CONFIGS, is_executable, is_git_directory_now, resolve};
+use super::objects::{common_directory, git_directory};
+use super::{Content, Judge, Violation, content_now, files_in, names_in, node_kind, node_now};
+use crate::git_config::named_paths;
+
+/// Entries that are searched for links and repositories.
+const MAX_SEARCHED_ENTRIES: usize = 20_000;
+/// Directories with many files that tools generated.
+const SKIPPED_DIRECTORIES: &[&str] = &["node_modules", "target", ".venv", "venv", "__pycache__", "objects"];
+/// More levels of included configurations are not followed; git stops at ten.
+const MAX_INCLUDES: usize = 10;
+
+/// A repository: its working tree and the directory with its configuration.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Repository {
+    top: PathBuf,
+    common: PathBuf,
+}
+
+/// What links and git configurations of the user lead to.
+#[derive(Debug, Default)]
+pub(crate) struct NamedFiles {
+    repositories: BTreeSet<Repository>,
+    /// Links with the names of settings.
+    links: BTreeSet<PathBuf>,
+    /// The files and directories that they lead to, links followed.
+    targets: BTreeSet<PathBuf>,
+}
+
+impl NamedFiles {
+    /// Searches directories for links and repositories, and looks at the user's own git configuration.
+    pub(crate) fn find(roots: &[PathBuf]) -> Self {
+        let mut found = Self::default();
+        let mut todo: VecDeque<PathBuf> = roots.iter().cloned().collect();
+        let mut entries = 0;
+        for root in roots {
+            for above in root.ancestors() {
+                found.add_repository(above);
+            }
+        }
+        while let Some(directory) = todo.pop_front() {
+            found.add_repository(&directory);
+            for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+                entries += 1;
+                if entries > MAX_SEARCHED_ENTRIES {
+                    todo.clear();
+                    break;
+                }
+                let path = entry.path();
+                match entry.file_type() {
+                    Ok(kind) if kind.is_symlink() => found.add_link(path),
+                    Ok(kind) if kind.is_dir() => {
+                        let name = entry.file_name();
+                        if !SKIPPED_DIRECTORIES.iter().any(|skipped| name == *skipped) {
+                            todo.push_back(path);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        found.add_targets();
+        found
+    }
+
+    /// What directories above a file have: for a single write, for which a search takes too long.
+    fn around(path: &Path, roots: &[PathBuf]) -> Self {
+        let mut found = Self::default();
+        let is_inside = |directory: &&Path| roots.iter().any(|root| directory.starts_with(root));
+        for directory in path.ancestors().skip(1).take_while(is_inside) {
+            found.add_repository(directory);
+            for name in names_in(directory) {
+                let entry = directory.join(name);
+                if node_kind(&entry).is_some_and(|kind| kind.is_dir()) && holds_settings(&entry) {
+                    for name in names_in(&entry) {
+                        found.add_link(entry.join(name));
+                    }
+                }
+                found.add_link(entry);
+            }
+        }
+        found
+    }
+
+    /// The link or repository that leads to `path`.
+    fn leading_to(&self, path: &Path) -> Option<PathBuf> {
+        let leads = |targets: Vec<PathBuf>| targets.iter().any(|target| path.starts_with(target));
+        let link = self.links.iter().find(|link| leads(ways(link))).cloned();
+        let mut repositories = self.repositories.iter();
+        link.or_else(|| {
+            repositories
+                .find(|repository| leads(repository.targets()))
+                .map(|found| found.common.join("config"))
+        })
+    }
+
+    /// Whether a change of the entry at `path` can change what programs find.
+    pub(crate) fn concern(&self, path: &Path) -> bool {
+        self.targets.iter().any(|target| path.starts_with(target) || target.starts_with(path))
+    }
+
+    fn add_link(&mut self, path: PathBuf) {
+        let is_settings = settings_rule(&path).is_some() || holds_settings(&path);
+        if is_settings && node_kind(&path).is_some_and(|kind| kind.is_symlink()) {
+            self.links.insert(path);
+        }
+    }
+
+    fn add_repository(&mut self, directory: &Path) {
+        let git = match node_kind(&directory.join(".git")) {
+            Some(_) => git_directory(&directory.join(".git")),
+            None => is_git_directory_now(directory).then(|| directory.to_owned()),
+        };
+        if let Some(git) = git {
+            self.repositories
+                .insert(Repository { top: directory.to_owned(), common: common_directory(&git) });
+        }
+    }
+
+    fn add_targets(&mut self) {
+        let linked = self.links.iter().flat_map(|link| ways(link));
+        self.targets = linked.chain(self.repositories.iter().flat_map(Repository::targets)).collect();
+    }
+}
+
+/// The link or git configuration that makes programs outside the sandbox use the file at `path`.
+pub fn leading_to(path: &Path, roots: &[PathBuf]) -> Option<PathBuf> {
+    NamedFiles::around(path, roots).leading_to(path)
+}
+
+/// A path as it is written, and the one without links that it leads to.
+fn ways(path: &Path) -> Vec<PathBuf> {
+    let written = std::fs::read_link(path).ok().zip(path.parent());
+    let written = written.map(|(target, parent)| resolve(parent, target.as_os_str().as_bytes()));
+    let real = std::fs::canonicalize(path).ok();
+    let own = written.is_none().then(|| path.to_owned());
+    written.into_iter().chain(real).chain(own).collect()
+}
+
+/// The paths that the configurations of a repository name.
+#[derive(Debug, Default)]
+struct NamedByGit {
+    /// Included configurations, and configurations that are links.
+    configs: Vec<PathBuf>,
+    /// Directories of hooks.
+    hooks: Vec<PathBuf>,
+}
+
+impl Repository {
+    /// The files and directories that the configuration and links in the directory of hooks lead to.
+    fn targets(&self) -> Vec<PathBuf> {
+        let named = self.named();
+        let mut targets: Vec<PathBuf> = named.configs.iter().flat_map(|path| ways(path)).collect();
+        for hooks in &named.hooks {
+            if *hooks != self.common.join("hooks") || is_link(hooks) {
+                targets.extend(ways(hooks));
+            }
+            let links = names_in(hooks).into_iter().map(|name| hooks.join(name));
+            targets.extend(links.filter(|path| is_link(path)).flat_map(|link| ways(&link)));
+        }
+        targets
+    }
+
+    fn named(&self) -> NamedByGit {
+        let mut named = NamedByGit::default();
+        let mut hooks = self.common.join("hooks");
+        let own: Vec<PathBuf> = CONFIGS.iter().map(|name| self.common.join(name)).collect();
+        named.configs.extend(own.iter().filter(|path| is_link(path)).cloned());
+        let mut configs: Vec<PathBuf> = user_configs().into_iter().chain(own).collect();
+        for _ in 0..MAX_INCLUDES {
+            let mut included = Vec::new();
+            for config in &configs {
+                let Content::Bytes(bytes) = content_now(config) else { continue };
+                let paths = named_paths(&bytes);
+                let parent = config.parent().unwrap_or(&self.common);
+                included.extend(paths.includes.iter().map(|path| resolve(parent, &expand_home(path))));
+                hooks = paths.hooks.map_or(hooks, |path| resolve(&self.top, &expand_home(&path)));
+            }
+            if included.is_empty() {
+                break;
+            }
+            named.configs.extend(included.iter().cloned());
+            configs = included;
+        }
+        named.hooks.push(hooks);
+        named
+    }
+}
+
+/// The user's own configurations, which may name files of a workspace for all repositories.
+fn user_configs() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+    let own = own.or_else(|| home.as_ref().map(|home| home.join(".config")));
+    own.map(|own| own.join("git/config"))
+        .into_iter()
+        .chain(home.map(|home| home.join(".gitconfig")))
+        .collect()
+}
+
+fn expand_home(path: &[u8]) -> Vec<u8> {
+    match (path.strip_prefix(b"~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => [home.as_bytes(), b"/", rest].concat(),
+        _ => path.to_vec(),
+    }
+}
+
+fn is_link(path: &Path) -> bool {
+    node_kind(path).is_some_and(|kind| kind.is_symlink())
+}
+
+impl Judge<'_> {
+    /// What is wrong with the files that links and git configurations of the user lead to.
+    pub(crate) fn named(&self, named: &NamedFiles) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        for link in &named.links {
+            self.linked_settings(link, &mut violations);
+        }
+        for repository in &named.repositories {
+            let named = repository.named();
+            for config in &named.configs {
+                self.named_config(config, &mut violations);
+            }
+            for hooks in &named.hooks {
+                let is_default = *hooks == repository.common.join("hooks");
+                self.named_hooks(hooks, is_default, &mut violations);
+            }
+        }
+        violations
+    }
+
+    /// Judges the settings that a link of the user leads to.
+    fn linked_settings(&self, link: &Path, violations: &mut Vec<Violation>) {
+        if let Some(target) = ways(link).first() {
+            self.changed_links(target, violations);
+        }
+        let Ok(target) = std::fs::canonicalize(link) else { return };
+        let files = match target.is_dir().then(|| files_in(&target)) {
+            Some(Some(files)) => files,
+            Some(None) => Vec::new(),
+            None => vec![target.clone()],
+        };
+        for path in files {
+            let below = path.strip_prefix(&target).unwrap_or(Path::new(""));
+            let seen_as = if below.as_os_str().is_empty() { link.to_owned() } else { link.join(below) };
+            if settings_rule(&seen_as).is_none() || self.is_granted(&seen_as) || !(self.is_recorded)(&path) {
+                continue;
+            }
+            let (before, now) = (self.node_before(&path), node_now(&path));
+            let is_fine = match &now {
+                Node::File(file) => {
+                    before.as_file().is_some_and(|before| before.hash == file.hash)
+                        || self.is_users_file(&seen_as, file)
+                }
+                now => *now == before,
+            };
+            if !is_fine {
+                let detail = format!("{} leads there", link.display());
+                self.add(path, Guard::Settings, detail, violations);
+            }
+        }
+    }
+
+    /// Judges a configuration that another one includes, or that a link leads to.
+    fn named_config(&self, path: &Path, violations: &mut Vec<Violation>) {
+        self.changed_links(path, violations);
+        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if (self.is_recorded)(&path)
+            && let Some((guard, detail)) = self.config(&path, Some(&path))
+        {
+            self.add(path, guard, detail, violations);
+        }
+    }
+
+    /// Judges the hooks in the directory that a configuration names, and what links in any directory of hooks lead to.
+    fn named_hooks(&self, hooks: &Path, is_default: bool, violations: &mut Vec<Violation>) {
+        if !is_default || is_link(hooks) {
+            self.changed_links(hooks, violations);
+            let hooks = std::fs::canonicalize(hooks).unwrap_or_else(|_| hooks.to_owned());
+            if (self.is_recorded)(&hooks) {
+                self.hooks(&hooks, Some(&hooks), false, violations);
+            }
+        }
+        for link in names_in(hooks).into_iter().map(|name| hooks.join(name)).filter(|path| is_link(path)) {
+            if let Some(target) = ways(&link).first() {
+                self.changed_links(target, violations);
+            }
+            let Ok(path) = std::fs::canonicalize(&link) else { continue };
+            let Node::File(file) = node_now(&path) else { continue };
+            let before = self.node_before(&path);
+            let is_same = before.as_file().is_some_and(|before| before.hash == file.hash);
+            if (self.is_recorded)(&path) && is_executable(&file) && !is_same {
+                let detail = format!("{} leads there", link.display());
+                self.add(path, Guard::Hook, detail, violations);
+            }
+        }
+    }
+
+    /// Adds violations for links on the way to `path` that were not there before.
+    fn changed_links(&self, path: &Path, violations: &mut Vec<Violation>) {
+        for part in path.ancestors().filter(|part| (self.is_recorded)(part)) {
+            if is_link(part) && self.node_before(part) != node_now(part) {
+                self.add(part.to_owned(), Guard::GitLink, "a link".to_owned(), violations);
+            }
+        }
+    }
+}
+
+/// The repositories' remotes that are directories of this machine.
+pub(super) fn local_remotes(top: &Path, remotes: &[Vec<u8>]) -> Vec<PathBuf> {
+    remotes.iter().filter_map(|url| local_path(url)).map(|path| resolve(top, &path)).collect()
+}
+
+/// The path of a URL, if git takes it for a directory of this machine.
+fn local_path(url: &[u8]) -> Option<Vec<u8>> {
+    if let Some(rest) = url.strip_prefix(b"file://") {
+        let start = rest.iter().position(|&byte| byte == b'/')?;
+        return Some(percent_decoded(&rest[start..]));
+    }
+    let colon = url.iter().position(|&byte| byte == b':');
+    let slash = url.iter().position(|&byte| byte == b'/').unwrap_or(url.len());
+    // `host:path` is a machine, `scheme://` a protocol.
+    colon.is_none_or(|colon| colon > slash).then(|| url.to_vec())
+}
+
+fn percent_decoded(text: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, tail @ ..] = rest {
+        let code = tail.get(..2).filter(|_| *first == b'%').and_then(|code| std::str::from_utf8(code).ok());
+        if let Some(byte) = code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            decoded.push(byte);
+            rest = &tail[2..];
+        } else {
+            decoded.push(*first);
+            rest = tail;
+        }
+    }
+    decoded
+}
+
+/// The name of a `.git`'s working tree.
+pub(super) fn top_of(git: &Path) -> &Path {
+    let is_dot_git = git.file_name().is_some_and(|name: &OsStr| name.eq_ignore_ascii_case(".git"));
+    git.parent().filter(|_| is_dot_git).unwrap_or(git)
+}
