@@ -82,7 +82,8 @@ impl GuardedEntries {
         if !is_relevant(former) || !matches!(node, Node::File(_) | Node::Link { .. }) {
             return;
         }
-        if settings_rule(former).is_some() {
+        // What a judgement removes is not missed.
+        if settings_rule(former).is_some() && !self.is_paused {
             self.settings.push(former.to_owned());
         }
         if let Some(stat) = stat {
