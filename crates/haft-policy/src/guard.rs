@@ -212,6 +212,12 @@ mod tests {
             "/w/.cursor/mcp.json",
             "/h/.cursor/worktrees/p/.cursor/mcp.json",
             "/h/.cursor/rules/p/.mcp.json",
+            "/w/.RData",
+            "/w/.hg/hgrc-not-shared",
+            "/w/.jj/repo",
+            "/w/.github/hooks/a.json",
+            "/w/.factory/mcp.json",
+            "/w/.vim/coc-settings.json",
         ] {
             assert_eq!(guard(path), Some(Guard::Settings), "{path}");
         }
@@ -225,6 +231,9 @@ mod tests {
             "/w/.gitignore",
             "/w/.github/workflows/ci.yml",
             "/w/.claude/agents/a.md",
+            "/w/.factory/droids/a.md",
+            "/w/.pi/prompts/a.md",
+            "/w/.vim/notes",
             "/w/.cursor/rules/a.mdc",
             "/h/.cursor/worktrees/p/src/main.rs",
             "/w/settings.json",
@@ -242,6 +251,10 @@ mod tests {
         assert_eq!(rule("/w/a/Makefile"), Some("make"));
         assert_eq!(rule("/w/.husky/pre-commit"), Some("husky"));
         assert_eq!(rule("/w/rules.mk"), Some("make"));
+        assert_eq!(rule("/w/.git/rebase-merge/git-rebase-todo"), Some("git rebase --continue"));
+        assert_eq!(rule("/w/.git/worktrees/x/rebase-merge/git-rebase-todo"), Some("git rebase --continue"));
+        assert_eq!(rule("/w/.claude/agents/a.md"), Some("Claude Code, when they are used"));
+        assert_eq!(rule("/w/.git/rebase-merge/done"), None);
         assert_eq!(rule("/w/.vscode/tasks.json"), None);
         assert_eq!(rule("/w/src/main.rs"), None);
     }

@@ -54,3 +54,24 @@ fn results_and_receipts_of_tools_are_marked() {
     let other = call("Bash", json!({"command": "echo x > notes; mkdir d; mv notes d/"}));
     assert!(!other.output.as_text().contains(MARK) && other.receipt.runs_on_build.is_empty());
 }
+
+#[test]
+fn b7_steps_of_a_stopped_rebase_are_marked() {
+    for namespaces in ["true", "false"] {
+        let fixture = SandboxFixture::new(User::Current);
+        let made = fixture.unsandboxed(
+            "git init -q . && for i in 1 2 3; do echo $i > f$i; git add . && git commit -qm $i; done",
+        );
+        assert_eq!(made.code, 0, "{}", made.stderr);
+        let run = |script: &str| {
+            let ran = fixture.run(fixture.sandboxed(&[], script).env("HAFT_NAMESPACES", namespaces));
+            assert_eq!(ran.code, 0, "{script}: {}", ran.stderr);
+            ran.stderr
+        };
+        let said = run("git rebase -q -x 'touch ran' HEAD~1 && rm ran");
+        assert!(!said.contains(MARK) && !said.contains("Refused"), "it has ended: {said}");
+        let said = run("GIT_SEQUENCE_EDITOR='sed -i 1s/^pick/edit/' git rebase -q -i HEAD~2; \
+             echo 'exec touch evil' >> .git/rebase-merge/git-rebase-todo");
+        assert!(said.contains(MARK) && said.contains("rebase-merge/git-rebase-todo"), "{said}");
+    }
+}
