@@ -1,13 +1,15 @@
 //! The record of one call while it is performed: the ledger's implementation of [`Record`].
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use haft_policy::build_files;
 use haft_tool::{
-    CallEnd, Change, Denial, DirectoryEvent, ErrorKind, FileContent, FileId, FileNode, Hash, Intent, Node,
-    Receipt, ReceiptState, Record, Reversible, StagedStep, ToolError, Value, lock, now_ms,
+    CallEnd, Change, Denial, DirectoryEvent, ErrorKind, FileContent, FileId, FileNode, GitBlob,
+    GitObjectEvent, Hash, Intent, Node, Receipt, ReceiptState, Record, Reversible, StagedStep, ToolError,
+    Value, lock, now_ms,
 };
 
 use crate::LedgerHandle;
@@ -218,8 +220,12 @@ impl Record for CallRecord {
         Ok(self.handle.ledger()?.runs_beside_another(self.receipt_id(), changed_at))
     }
 
-    fn may_be_from_call(&self, path: &Path, changed_at: u64) -> Result<bool, ToolError> {
-        self.handle.ledger()?.may_be_from_call(path, changed_at)
+    fn keep_index(&self, content: &mut dyn Read) -> Result<(), ToolError> {
+        self.spooled(|spool| spool.keep(content))
+    }
+
+    fn blob_events(&self, blob: &GitBlob<'_>) -> Result<Vec<GitObjectEvent>, ToolError> {
+        self.handle.ledger()?.blob_events(blob)
     }
 
     fn begin_restore(&self, steps: &[StagedStep]) -> Result<(), ToolError> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 
-use haft_tool::{Change, Receipt, Reversible, ToolError};
+use haft_tool::{Change, Receipt, Reversible, ToolError, is_git_index};
 use rusqlite::Connection;
 
 use crate::blob_files::{adopt, blob_path, is_stored};
@@ -19,7 +19,7 @@ use crate::{Ledger, sql};
 pub(crate) struct SpoolCommit {
     receipt: i64,
     needed: HashSet<BlobKey>,
-    /// The large contents, which are in the blob store already.
+    /// The large contents, and those of lists of git objects, which are in the blob store already.
     large: Vec<(BlobKey, u64)>,
     /// The contents that consist of chunks.
     chunked: Vec<ChunkedContent>,
@@ -31,18 +31,19 @@ impl SpoolCommit {
     pub(crate) fn prepare(ledger: &Ledger, receipt: i64, changes: &[Change]) -> Result<Self, ToolError> {
         let files = changes.iter().filter_map(|change| change.before.as_file());
         let needed: HashSet<BlobKey> = files.filter_map(|file| key_of(&file.hash)).collect();
+        let wanted: HashSet<BlobKey> = needed.iter().copied().chain(index_keys(changes)).collect();
         let failed = |error: io::Error| ToolError::io("store previous contents in the ledger", &error);
         let dir = ledger.db.dir();
         let mut chunked = spool::chunked_contents(dir, receipt).map_err(failed)?;
-        chunked.retain(|content| needed.contains(content.hash.as_bytes()));
+        chunked.retain(|content| wanted.contains(content.hash.as_bytes()));
         let chunks: HashSet<BlobKey> =
             chunked.iter().flat_map(|content| &content.chunks).map(|(key, _)| *key).collect();
         let mut large = Vec::new();
         for content in spool::large_contents(dir, receipt).map_err(failed)? {
-            if needed.contains(&content.key) || chunks.contains(&content.key) {
+            if wanted.contains(&content.key) || chunks.contains(&content.key) {
                 adopt(dir, &content.path, &blob_path(dir, content.key)).map_err(failed)?;
             }
-            if needed.contains(&content.key) {
+            if wanted.contains(&content.key) {
                 large.push((content.key, content.size));
             }
         }
@@ -99,6 +100,12 @@ impl SpoolCommit {
         }
         Ok(())
     }
+}
+
+/// The contents of the lists of git objects that a call wrote, which are kept like previous states.
+pub(crate) fn index_keys(changes: &[Change]) -> impl Iterator<Item = BlobKey> {
+    let indexes = changes.iter().filter(|change| is_git_index(&change.path));
+    indexes.filter_map(|change| change.after.as_file()).filter_map(|file| key_of(&file.hash))
 }
 
 fn missing_contents(receipt: &Receipt, missing: &HashSet<BlobKey>) -> String {

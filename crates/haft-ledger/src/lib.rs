@@ -22,6 +22,7 @@ mod events;
 mod gc;
 mod handle;
 mod ledger;
+mod object_events;
 mod origin;
 mod process;
 mod query;

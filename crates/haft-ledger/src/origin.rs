@@ -1,24 +1,23 @@
-//! Whether files come from recorded calls or from the user. Asked seldom: when a command leaves something that programs
+//! Whether files were there before recorded calls. Asked seldom: when a command leaves something that programs
 //! would run.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use haft_tool::{FileNode, Receipt, ReceiptState, ToolError, path_from_text, path_to_text};
+use haft_tool::{FileNode, Receipt, ReceiptState, ToolError};
 
 use crate::Ledger;
 use crate::blobs::key_of;
-use crate::spool::{self, SpoolRecord};
+use crate::spool;
 use crate::spool_reader::SpoolReader;
 
 /// The clock of file systems may be behind by one tick.
-const CLOCK_TICK_MS: u64 = 10;
+pub(crate) const CLOCK_TICK_MS: u64 = 10;
 
 const RECEIPTS_WITH: &str = "SELECT receipt FROM refs WHERE hash = ?1";
 const ALL_TIMES: &str =
     "SELECT id, state, started_at, coalesce(json_extract(body, '$.duration_us'), 0) FROM receipts";
 const CALLS_WITH: &str = "SELECT id FROM receipts WHERE change_count > 0 AND instr(changes, ?1) > 0";
-const HAS_CHANGE: &str = "SELECT 1 FROM receipts WHERE change_count > 0 AND instr(changes, ?1) > 0 LIMIT 1";
 
 impl Ledger {
     /// The files that calls found with this hash before they changed them, by path. Calls that ran while another one did are
@@ -45,9 +44,13 @@ impl Ledger {
         Ok(files)
     }
 
-    fn ran_beside_another(&self, receipt: &Receipt) -> Result<bool, ToolError> {
+    /// Whether another call ran at the same time as this one.
+    pub(crate) fn ran_beside_another(&self, receipt: &Receipt) -> Result<bool, ToolError> {
         let end = |started: u64, duration_us: u64| started + duration_us / 1000 + 1;
-        let (start, own_end) = (receipt.started_at, end(receipt.started_at, receipt.duration_us));
+        let (start, own_end) = match receipt.state {
+            ReceiptState::Running => (receipt.started_at, u64::MAX),
+            _ => (receipt.started_at, end(receipt.started_at, receipt.duration_us)),
+        };
         self.db.read(|conn| {
             let mut statement = conn.prepare(ALL_TIMES)?;
             let mut rows = statement.query([])?;
@@ -61,34 +64,6 @@ impl Ledger {
             }
             Ok(false)
         })
-    }
-
-    /// Whether a call, ended or running, may have created or changed the file at `path`, whose inode changed at
-    /// `changed_at` (milliseconds since 1970).
-    pub(crate) fn may_be_from_call(&self, path: &Path, changed_at: u64) -> Result<bool, ToolError> {
-        let quoted = |path: &Path| serde_json::to_string(&path_to_text(path));
-        let mut needles = vec![quoted(path)?];
-        for above in path.ancestors().skip(1) {
-            needles.push(format!("\"moved_to\":{}", quoted(above)?));
-        }
-        let is_listed = self.db.read(|conn| {
-            let mut statement = conn.prepare(HAS_CHANGE)?;
-            for needle in &needles {
-                if statement.exists([needle])? {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        })?;
-        if is_listed {
-            return Ok(true);
-        }
-        for id in spool::receipts(self.db.dir()) {
-            if self.was_running(id, changed_at) || self.has_moved(id, path)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// Whether a call has left a file with this hash, and no completed call at a path where it `was_judged`.
@@ -130,22 +105,6 @@ impl Ledger {
     fn was_running(&self, id: i64, changed_at: u64) -> bool {
         let started_at = self.receipt(id).map_or(0, |receipt| receipt.started_at);
         changed_at + CLOCK_TICK_MS >= started_at
-    }
-
-    /// Whether a running call has moved a directory to `path` or above it.
-    fn has_moved(&self, id: i64, path: &Path) -> Result<bool, ToolError> {
-        let failed = |error: io::Error| ToolError::io("read the spool", &error);
-        let Some(mut reader) = SpoolReader::open(self.db.dir(), id).map_err(failed)? else {
-            return Ok(false);
-        };
-        while let Some(record) = reader.next().map_err(failed)? {
-            if let Some(SpoolRecord::Moved { to, .. }) = record.decode()
-                && path.starts_with(path_from_text(&to))
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// The bytes with this hash in the spool of a running call.

@@ -6,6 +6,7 @@ use haft_tool::{Receipt, ReceiptState, ToolError, now_ms, path_to_text};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::blobs::{BlobKey, insert_ref, key_of};
+use crate::commit_spool::index_keys;
 use crate::database::execute;
 use crate::error::{TxResult, not_found};
 use crate::sql::{self, int};
@@ -79,7 +80,13 @@ pub(crate) fn finish(conn: &Connection, receipt: &mut Receipt, texts: &RowTexts<
     let files = receipt.changes.iter().filter_map(|change| change.before.as_file());
     let hashes = files.map(|file| &file.hash).chain(&receipt.full_output);
     // In order, because neighbouring index entries are cheaper to insert.
-    let needed: BTreeSet<BlobKey> = hashes.filter_map(|hash| key_of(hash)).chain(texts.result_blob).collect();
+    let mut needed: BTreeSet<BlobKey> =
+        hashes.filter_map(|hash| key_of(hash)).chain(texts.result_blob).collect();
+    for key in index_keys(&receipt.changes) {
+        if conn.prepare_cached(sql::HAS_BLOB)?.exists([&key[..]])? {
+            needed.insert(key);
+        }
+    }
     for key in needed {
         insert_ref(conn, id, key)?;
     }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use haft_tool::{ErrorKind, Receipt, ReceiptState, Reversible, ToolError, now_ms, path_from_text};
+use haft_tool::{
+    Change, ErrorKind, Receipt, ReceiptState, Reversible, ToolError, is_git_index, now_ms, path_from_text,
+};
 use rusqlite::Connection;
 use rustix::fs::FlockOperation;
 
@@ -102,8 +104,25 @@ impl Ledger {
             });
         }
         let recovered = recover_changes(&records, view);
+        self.keep_indexes(id, &recovered.changes, view)?;
         let commit = SpoolCommit::prepare(self, id, &recovered.changes)?;
         Ok(SpooledCall::Command(recovered, commit))
+    }
+
+    /// Keeps the lists of git objects that the command wrote. One that is not kept counts as one of all objects.
+    fn keep_indexes(
+        &self,
+        id: i64,
+        changes: &[Change],
+        view: &mut dyn WorkspaceView,
+    ) -> Result<(), ToolError> {
+        let written = |change: &&Change| is_git_index(&change.path) && change.after.as_file().is_some();
+        for change in changes.iter().filter(written) {
+            if let Some(mut content) = view.content(&change.path) {
+                drop(self.spool(id)?.keep(&mut content));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use haft_tool::{
@@ -17,6 +18,10 @@ pub trait WorkspaceView {
     fn observe(&mut self, path: &Path) -> Result<Node, ToolError>;
     /// Device and inode of a path, if it can be found.
     fn file_id(&mut self, path: &Path) -> Option<FileId>;
+    /// The content of a file, if it can be read.
+    fn content(&mut self, _path: &Path) -> Option<Box<dyn Read + Send>> {
+        None
+    }
     /// The names in a directory.
     fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError>;
     /// Undoes the first `made` steps of a restore, of which the last one may not have been made; without it, all were made, and

@@ -119,6 +119,11 @@ impl Spool {
         Ok(hashed)
     }
 
+    /// Keeps a content that is no previous state.
+    pub(crate) fn keep(&mut self, content: &mut dyn io::Read) -> Result<(), ToolError> {
+        self.write_chunks(content).map(drop).map_err(|error| self.io_error(&error))
+    }
+
     /// Writes what is about to happen to a directory.
     pub(crate) fn directory(&mut self, event: DirectoryEvent<'_>) -> Result<(), ToolError> {
         let record = match event {

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -187,6 +188,10 @@ impl WorkspaceView for Observer<'_> {
 
     fn file_id(&mut self, path: &Path) -> Option<FileId> {
         haft_files::id_of(path)
+    }
+
+    fn content(&mut self, path: &Path) -> Option<Box<dyn Read + Send>> {
+        self.0.open(path).ok().map(|file| file.reader)
     }
 
     fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {

@@ -19,6 +19,7 @@ mod error;
 mod error_form;
 mod execution;
 mod files;
+mod git_object;
 mod host;
 mod http;
 mod http_stream;
@@ -55,6 +56,10 @@ pub use execution::{Execution, Outcome, Progress, now_ms};
 pub use files::{
     DirEntry, EditFn, FileKind, FileVisitor, Files, OpenContent, OpenFile, RestorePlan, RestoreStep,
     StagedStep, WalkRequest, WalkedFile, Written,
+};
+pub use git_object::{
+    GitBlob, GitObjectEvent, GitObjectEventKind, GitObjectFile, GitObjectId, git_objects_directory,
+    is_git_index,
 };
 pub use host::{
     AgentReport, AgentRequest, AnswerOption, Host, Message, ModelRequest, ModelRole, NoHost, PlanReady,

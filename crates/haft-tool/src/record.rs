@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    Change, Denial, DirectoryEvent, ErrorKind, Exit, FileId, FileNode, Finished, Hash, Node, ReceiptState,
-    StagedStep, ToolError,
+    Change, Denial, DirectoryEvent, ErrorKind, Exit, FileId, FileNode, Finished, GitBlob, GitObjectEvent,
+    Hash, Node, ReceiptState, StagedStep, ToolError,
 };
 
 /// The bytes of a file, on their way into the ledger.
@@ -134,10 +134,15 @@ pub trait Record: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Whether a recorded call, this one included, may have created or changed the file at `path`, whose inode changed at
-    /// `changed_at` (milliseconds since 1970).
-    fn may_be_from_call(&self, _path: &Path, _changed_at: u64) -> Result<bool, ToolError> {
-        Ok(true)
+    /// Keeps the content of a list of git objects that the call's command wrote, so that a later call can tell which objects
+    /// are from this one.
+    fn keep_index(&self, _content: &mut dyn Read) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    /// What recorded calls, this one included, had to do with a blob, in the order of the calls.
+    fn blob_events(&self, _blob: &GitBlob<'_>) -> Result<Vec<GitObjectEvent>, ToolError> {
+        Err(ToolError::internal("this record knows no earlier calls"))
     }
 
     /// Whether an earlier call has left a file with this hash, and no completed call at a path where it `was_judged`.

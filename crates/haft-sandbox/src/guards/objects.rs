@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
-/// The id of an object: SHA-1, as nearly all repositories use it.
-pub(super) type BlobId = [u8; 20];
+use haft_tool::{GitObjectFile, GitObjectId};
 
 /// The magic number and the version of a pack's index.
 const INDEX_HEADER: [u8; 8] = [0xff, b't', b'O', b'c', 0, 0, 0, 2];
@@ -16,14 +16,14 @@ const MAX_PACKS: usize = 1000;
 const MAX_POINTERS: usize = 4;
 
 /// The id that git gives a file with this content.
-pub(super) fn blob_id(content: &[u8]) -> BlobId {
+pub(super) fn blob_id(content: &[u8]) -> GitObjectId {
     let mut object = format!("blob {}\0", content.len()).into_bytes();
     object.extend_from_slice(content);
     sha1(&object)
 }
 
 /// The files that contain the object in the repository around `directory`: a loose object or indexes of packs.
-pub(super) fn object_files(directory: &Path, id: &BlobId) -> Vec<PathBuf> {
+pub(super) fn object_files(directory: &Path, id: &GitObjectId) -> Vec<GitObjectFile> {
     let repository = directory.ancestors().find_map(|above| git_directory(&above.join(".git")));
     let Some(objects) = repository.map(|git| common_directory(&git).join("objects")) else {
         return Vec::new();
@@ -41,7 +41,15 @@ pub(super) fn object_files(directory: &Path, id: &BlobId) -> Vec<PathBuf> {
             found.push(pack);
         }
     }
-    found
+    found.into_iter().filter_map(object_file).collect()
+}
+
+fn object_file(path: PathBuf) -> Option<GitObjectFile> {
+    let changed_at = changed_at(&path)?;
+    let created = fs::symlink_metadata(&path).ok()?.created().ok();
+    let created = created.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let created_at = created.and_then(|time| u64::try_from(time.as_millis()).ok()).unwrap_or(changed_at);
+    Some(GitObjectFile { path, created_at, changed_at })
 }
 
 /// When the inode of a file changed last, in milliseconds since 1970. Programs cannot set this time.
@@ -81,7 +89,7 @@ pub(super) fn common_directory(git: &Path) -> PathBuf {
 }
 
 /// Whether a pack's index lists an object.
-fn has_object(index: &File, id: &BlobId) -> bool {
+fn has_object(index: &File, id: &GitObjectId) -> bool {
     let read = |offset: u64, buffer: &mut [u8]| index.read_exact_at(buffer, offset).ok();
     let count = |at: u64| {
         let mut bytes = [0; 4];
@@ -96,7 +104,7 @@ fn has_object(index: &File, id: &BlobId) -> bool {
     let (Some(mut low), Some(mut high)) = (low, count(first)) else { return false };
     while low < high {
         let middle = low + (high - low) / 2;
-        let mut listed: BlobId = [0; 20];
+        let mut listed: GitObjectId = [0; 20];
         let offset = INDEX_HEADER.len() as u64 + FANOUT_BYTES + middle * listed.len() as u64;
         if read(offset, &mut listed).is_none() {
             return false;
@@ -111,7 +119,7 @@ fn has_object(index: &File, id: &BlobId) -> bool {
 }
 
 /// SHA-1, which git uses as the name of an object. A file with the same SHA-1 as a given one cannot be made.
-fn sha1(message: &[u8]) -> BlobId {
+fn sha1(message: &[u8]) -> GitObjectId {
     let mut state: [u32; 5] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
     let mut padded = message.to_vec();
     padded.push(0x80);
@@ -187,7 +195,7 @@ mod tests {
         git(&root, &["worktree", "add", "-q", "sub/tree"]);
         for content in &contents {
             let files = object_files(&root.join("sub/tree"), &blob_id(content));
-            assert!(files.len() == 1 && files[0].extension().is_some(), "{files:?}");
+            assert!(files.len() == 1 && files[0].path.extension().is_some(), "{files:?}");
         }
         assert!(object_files(&root, &blob_id(b"another")).is_empty());
     }

@@ -1,11 +1,12 @@
-//! Whether content is the user's: it was in use under the same name before, or in the repository before any command wrote
-//! objects.
+//! Whether content is the user's: it was in use under the same name before, or in the repository before a command wrote it.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{FileNode, Node};
+use haft_tool::{
+    FileNode, GitBlob, GitObjectEvent, GitObjectEventKind, GitObjectFile, Node, git_objects_directory,
+};
 
 use super::git::is_executable;
 use super::objects::{blob_id, changed_at, common_directory, git_directory, object_files};
@@ -16,6 +17,8 @@ use crate::git_config::new_programs;
 const CLOCK_TICK_MS: u64 = 10;
 /// Entries of the workspace that are searched for the same file.
 const MAX_SEARCHED_ENTRIES: usize = 20_000;
+/// The clock of file systems may be behind by one tick.
+const CLOCK_TICK_MS: u64 = 10;
 
 impl Judge<'_> {
     /// Whether the user had the same settings under this name, in whatever directory.
@@ -77,19 +80,20 @@ impl Judge<'_> {
             })
     }
 
-    /// Whether the repository around `path` had a blob with this content before any command could have put it there.
+    /// Whether the repository around `path` has a blob with this content that is the user's.
     pub(super) fn is_in_repository(&self, path: &Path, content: &[u8]) -> bool {
         let Some(directory) = path.parent() else { return false };
+        let id = blob_id(content);
+        let mut files = object_files(directory, &id);
         // Outside of the scope only the repository around it counts: a command could lead to others.
         let is_around =
-            |object: &PathBuf| directory.ancestors().any(|above| object.starts_with(above.join(".git")));
-        let is_users = |object: &PathBuf| {
-            if !(self.is_recorded)(object) {
-                return is_around(object);
-            }
-            changed_at(object).is_some_and(|at| matches!(self.record.may_be_from_call(object, at), Ok(false)))
-        };
-        object_files(directory, &blob_id(content)).iter().any(is_users)
+            |object: &Path| directory.ancestors().any(|above| object.starts_with(above.join(".git")));
+        files.retain(|file| (self.is_recorded)(&file.path) || is_around(&file.path));
+        !files.is_empty()
+            && self
+                .record
+                .blob_events(&GitBlob { id, content, files: &files })
+                .is_ok_and(|events| is_users_blob(&events, &files))
     }
 
     /// Whether this call or an earlier one found such a file.
@@ -132,6 +136,47 @@ impl Judge<'_> {
         let found = name.and_then(|name| index.get(name)).map_or(&[][..], Vec::as_slice);
         found.iter().any(|path| is_wanted(path))
     }
+}
+
+/// Whether a blob that is in `files` of a repository is the user's, from what calls had to do with it: the first event decides.
+///
+/// What happened in this repository counts first; in another one, the repository may have been before it was moved or copied.
+fn is_users_blob(events: &[GitObjectEvent], files: &[GitObjectFile]) -> bool {
+    use GitObjectEventKind::{ContentWritten, Found, Written};
+    let objects = files.first().and_then(|file| git_objects_directory(&file.path));
+    let is_here = |event: &GitObjectEvent| {
+        event.kind != ContentWritten
+            && (git_objects_directory(&event.path) == objects
+                || files.iter().any(|file| file.path == event.path))
+    };
+    let is_known_here = events.iter().any(is_here);
+    // A call that packs an object finds it in one file and writes it to another.
+    let is_packing = |event: &GitObjectEvent| {
+        let is_same = |other: &GitObjectEvent| {
+            other.kind == Found
+                && other.call == event.call
+                && git_objects_directory(&other.path) == git_objects_directory(&event.path)
+        };
+        event.kind == Written && events.iter().any(is_same)
+    };
+    let counted: Vec<&GitObjectEvent> = events
+        .iter()
+        .filter(|event| event.kind == ContentWritten || !is_known_here || is_here(event))
+        .filter(|event| !is_packing(event))
+        .collect();
+    let Some(first) = counted.first().filter(|event| event.kind != Found) else { return true };
+    // The user may have had it before a call wrote it: the call made a clone, for example. A repository that is gone may be
+    // this one, under another name, with files of the call.
+    let is_elsewhere = |event: &&GitObjectEvent| {
+        event.kind != Written
+            || is_here(event)
+            || git_objects_directory(&event.path).is_some_and(Path::is_dir)
+    };
+    let is_older = |file: &GitObjectFile| {
+        file.created_at + CLOCK_TICK_MS < first.started_at
+            && !events.iter().any(|event| event.kind == Written && event.path == file.path)
+    };
+    counted.iter().all(is_elsewhere) && files.iter().any(is_older)
 }
 
 /// The files in directories whose names matter.

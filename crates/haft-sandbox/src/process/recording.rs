@@ -1,13 +1,19 @@
 //! Records what a sandboxed command changes: by the witness, or by comparing before and after.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::sync::Arc;
 
 use haft_policy::build_files;
-use haft_tool::{Denial, Record, Scope, ToolError, lock};
+use haft_tool::{Change, Denial, Record, Scope, ToolError, is_git_index, lock};
+use rustix::fs::{Mode, OFlags};
 
 use super::drain::Waker;
 use crate::session::CommandSandbox;
 use crate::snapshot::Snapshot;
+
+/// A larger list of git objects is not kept: one of nine million objects.
+const MAX_INDEX_BYTES: u64 = 1 << 28;
 
 /// What a recording is made of.
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux uses it"))]
@@ -86,9 +92,25 @@ impl Recording {
     }
 }
 
-fn report(record: &dyn Record, changes: Vec<haft_tool::Change>, losses: Vec<String>) {
+fn report(record: &dyn Record, changes: Vec<Change>, losses: Vec<String>) {
+    keep_indexes(record, &changes);
     record.witnessed(changes);
     for loss in losses {
         record.not_reversible(loss);
+    }
+}
+
+/// Keeps the lists of git objects that the command wrote: others may pack these objects again. A list that is not kept
+/// counts as one of all objects.
+fn keep_indexes(record: &dyn Record, changes: &[Change]) {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let written = changes.iter().filter(|change| is_git_index(&change.path));
+    for change in written.filter(|change| change.after.as_file().is_some()) {
+        let file = rustix::fs::open(&change.path, flags, Mode::empty()).map(File::from);
+        if let Ok(file) = file
+            && file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_INDEX_BYTES)
+        {
+            drop(record.keep_index(&mut file.take(MAX_INDEX_BYTES)));
+        }
     }
 }

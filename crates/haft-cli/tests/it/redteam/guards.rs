@@ -30,7 +30,7 @@ impl Workspace {
         self.run_in("work", script)
     }
 
-    fn run_in(&self, folder: &str, script: &str) -> RunOutput {
+    pub(super) fn run_in(&self, folder: &str, script: &str) -> RunOutput {
         let mut command = self.fixture.sandboxed(&[], script);
         command.current_dir(self.fixture.path(folder));
         self.fixture.run(command.env("HAFT_NAMESPACES", self.namespaces))
@@ -249,7 +249,7 @@ fn files_that_the_configuration_names_are_judged() {
 }
 
 /// Two revisions with different tracked settings; the working tree has the first.
-const REVISIONS: &str = "git init -q . && mkdir .vscode && echo one > .vscode/tasks.json && echo one > .mcp.json && \
+pub(super) const REVISIONS: &str = "git init -q . && mkdir .vscode && echo one > .vscode/tasks.json && echo one > .mcp.json && \
      echo 1 > f && git add -f . && git commit -qm one && git checkout -qb other && echo two > .vscode/tasks.json && \
      git rm -q .mcp.json && mkdir -p sub/.claude && echo two > sub/.claude/settings.json && echo 2 > g && \
      git add -f . && git commit -qm two && git checkout -q main";

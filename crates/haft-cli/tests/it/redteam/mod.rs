@@ -10,6 +10,8 @@ mod guards;
 mod handles;
 #[cfg(target_os = "linux")]
 mod named_files;
+#[cfg(target_os = "linux")]
+mod objects;
 mod policy;
 #[cfg(target_os = "linux")]
 mod programs;
