@@ -1,6 +1,6 @@
 //! The thread that waits for a reply: its memory, descriptors, working directory and umask.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -21,6 +21,10 @@ const DEFAULT_UMASK: u32 = 0o022;
 /// `PIDFD_THREAD`: a handle of one thread, which may have a table of descriptors of its own.
 const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL.cast_unsigned());
 const MAX_CACHED_UMASKS: usize = 512;
+/// Threads that are about to set their umask at the same time.
+const MAX_CHANGING_THREADS: usize = 64;
+/// So many of them are looked at when a umask is needed.
+const MAX_CHECKED_CHANGES: usize = 4;
 
 /// The thread behind a call.
 #[derive(Debug, Clone, Copy)]
@@ -219,12 +223,20 @@ pub(super) struct UmaskCache {
     /// With the thread's directory in `/proc`, which is empty when the thread has ended: its number can be used again.
     known: HashMap<i32, (OwnedFd, Mode)>,
     /// Threads that may still be about to set this umask. The threads that share it with them are not known.
-    changing: Vec<(Caller, Mode)>,
+    changing: VecDeque<(Caller, Mode)>,
+    /// Whether there were too many of them; from then on nothing is cached.
+    is_off: bool,
 }
 
 impl UmaskCache {
     pub(super) fn get(&mut self, caller: Caller) -> Mode {
-        self.changing.retain(|(thread, umask)| thread.umask().is_some_and(|current| current != *umask));
+        for _ in 0..self.changing.len().min(MAX_CHECKED_CHANGES) {
+            if let Some(change) = self.changing.pop_front()
+                && is_pending(&change)
+            {
+                self.changing.push_back(change);
+            }
+        }
         if let Some((directory, umask)) = self.known.get(&caller.thread)
             && rustix::fs::statat(directory, "comm", AtFlags::SYMLINK_NOFOLLOW).is_ok()
         {
@@ -235,7 +247,8 @@ impl UmaskCache {
         if self.known.len() >= MAX_CACHED_UMASKS {
             self.known.clear();
         }
-        if self.changing.is_empty()
+        if !self.is_off
+            && self.changing.is_empty()
             && let Ok(directory) = directory
         {
             self.known.insert(caller.thread, (directory, umask));
@@ -246,12 +259,100 @@ impl UmaskCache {
     /// Must be called before a thread sets its umask.
     pub(super) fn change(&mut self, caller: Caller, umask: u64) {
         self.known.clear();
+        if self.is_off {
+            return;
+        }
+        if self.changing.len() >= MAX_CHANGING_THREADS
+            && let Some(oldest) = self.changing.pop_front()
+            && is_pending(&oldest)
+        {
+            self.is_off = true;
+            self.changing.clear();
+            return;
+        }
         let umask = Mode::from_raw_mode(u32::try_from(umask & 0o777).unwrap_or_default());
-        self.changing.push((caller, umask));
+        self.changing.push_back((caller, umask));
     }
+
+    /// Must be called for each call of a thread: if it was about to set its umask, it has done so.
+    pub(super) fn forget_change(&mut self, caller: Caller) {
+        self.changing.retain(|(thread, _)| thread.thread != caller.thread);
+    }
+}
+
+/// Whether the thread may still be about to set this umask.
+fn is_pending((thread, umask): &(Caller, Mode)) -> bool {
+    thread.umask().is_some_and(|current| current != *umask)
 }
 
 /// Opens a path in `/proc` that only the witness names.
 pub(super) fn open_proc(path: &str) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread that lives as long as the test, with its number.
+    fn waiting_thread(scope_end: std::sync::mpsc::Receiver<()>) -> (std::thread::JoinHandle<()>, Caller) {
+        let (send, receive) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            send.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+            let _ = scope_end.recv();
+        });
+        (thread, Caller::of_process(receive.recv().unwrap()))
+    }
+
+    #[test]
+    fn changes_of_umasks_are_bounded() {
+        let own = Caller::of_process(rustix::thread::gettid().as_raw_nonzero().get());
+        let umask = own.umask().unwrap();
+        let other = u64::from(!umask.as_raw_mode() & 0o777);
+        let mut cache = UmaskCache::default();
+        for _ in 0..10_000 {
+            cache.forget_change(own);
+            cache.change(own, other);
+        }
+        assert_eq!(cache.changing.len(), 1, "a thread changes its umask once at a time");
+        assert_eq!(cache.get(own), umask);
+        assert!(cache.known.is_empty(), "another thread may be about to change it");
+        cache.forget_change(own);
+        assert_eq!(cache.get(own), umask);
+        assert_eq!(cache.known.len(), 1);
+
+        let (ends, threads): (Vec<_>, Vec<_>) = (0..=MAX_CHANGING_THREADS)
+            .map(|_| {
+                let (end, ended) = std::sync::mpsc::channel();
+                (end, waiting_thread(ended))
+            })
+            .unzip();
+        for (_, thread) in &threads {
+            cache.change(*thread, other);
+            assert!(cache.changing.len() <= MAX_CHANGING_THREADS);
+        }
+        assert!(cache.is_off, "all of them may still be about to set it");
+        assert_eq!(cache.get(own), umask);
+        assert!(cache.known.is_empty());
+        drop(ends);
+        for (thread, _) in threads {
+            thread.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn changes_of_ended_threads_are_forgotten() {
+        let mut cache = UmaskCache::default();
+        for _ in 0..4 * MAX_CHANGING_THREADS {
+            let (end, ended) = std::sync::mpsc::channel();
+            let (thread, caller) = waiting_thread(ended);
+            cache.change(caller, 0o777);
+            drop(end);
+            thread.join().unwrap();
+            while std::path::Path::new(&format!("/proc/self/task/{}", caller.thread)).exists() {
+                std::thread::yield_now();
+            }
+        }
+        assert!(!cache.is_off && cache.changing.len() <= MAX_CHANGING_THREADS);
+    }
 }

@@ -98,9 +98,9 @@ pub(super) struct Supervisor {
     pub(super) inherits_streams: bool,
     /// Calls that other threads perform.
     pub(super) blocked: BlockedCalls,
-    /// This command's turn, while it performs a call.
+    /// This command's turn, from the first path that a call resolves to its end.
     pub(super) turn: Option<MutexGuard<'static, ()>>,
-    /// The number of moves when the call was begun.
+    /// The number of moves when the turn was taken.
     pub(super) moves: u64,
     /// Paths that were refused by a judgement; they are not written again.
     pub(super) refused: HashSet<PathBuf>,
@@ -162,13 +162,8 @@ impl Supervisor {
     }
 
     fn handle(&mut self, call: &Syscall) {
+        self.umasks.forget_change(Caller::of(call));
         let reply = loop {
-            self.turn = Some(lock(&TURN));
-            let moves = MOVED_DIRECTORIES.load(Ordering::SeqCst);
-            if moves != self.moves {
-                self.moves = moves;
-                self.paths.clear();
-            }
             let performed = self.perform(call);
             self.turn = None;
             match performed {
@@ -178,6 +173,20 @@ impl Supervisor {
             }
         };
         self.listener.send_reply(call.id, reply);
+    }
+
+    /// Waits for this command's turn, if it does not have it. The caller's memory must be read before: the caller can make
+    /// that take long.
+    pub(super) fn take_turn(&mut self) {
+        if self.turn.is_some() {
+            return;
+        }
+        self.turn = Some(lock(&TURN));
+        let moves = MOVED_DIRECTORIES.load(Ordering::SeqCst);
+        if moves != self.moves {
+            self.moves = moves;
+            self.paths.clear();
+        }
     }
 
     /// A copy of the caller's descriptor, which the caller cannot replace.
@@ -204,6 +213,7 @@ impl Supervisor {
         base: i32,
         path: &[u8],
     ) -> Result<ResolvedTarget, Errno> {
+        self.take_turn();
         let classifier = Classifier(&self.policy, &self.recorder);
         let target = self.paths.resolve(Caller::of(call), base, path, &classifier)?;
         // If the caller is gone, the memory may have been another process's.
@@ -227,6 +237,7 @@ impl Supervisor {
 
     /// The entry of an open file.
     pub(super) fn entry_of_fd(&mut self, fd: &OwnedFd) -> Result<DirectoryEntry, Errno> {
+        self.take_turn();
         self.paths.entry_of_fd(fd, &Classifier(&self.policy, &self.recorder))
     }
 

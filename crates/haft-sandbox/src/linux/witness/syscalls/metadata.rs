@@ -124,7 +124,7 @@ impl Supervisor {
     ) -> Result<(OwnedFd, Option<DirectoryEntry>), Errno> {
         let (base, path, flags) = match *target {
             MetadataTarget::Fd(fd) => return Ok((self.copy_fd(call, fd)?, None)),
-            MetadataTarget::Path { base, path, flags } => (base, Self::read_path(call, path)?, flags),
+            MetadataTarget::Path { base, path, flags } => (base, self.read_path(call, path)?, flags),
         };
         if flags & !(libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH) != 0 {
             return Err(Errno::INVAL);

@@ -82,7 +82,8 @@ impl Supervisor {
     }
 
     /// Reads the path that an argument points to.
-    fn read_path(call: &Syscall, argument: usize) -> Result<Vec<u8>, Errno> {
+    fn read_path(&self, call: &Syscall, argument: usize) -> Result<Vec<u8>, Errno> {
+        debug_assert!(self.turn.is_none(), "the caller can block the access to its memory");
         Caller::of(call).read_string(call.arguments[argument])
     }
 }

@@ -20,16 +20,15 @@ const S_IFMT: u32 = 0o170_000;
 
 impl Supervisor {
     /// The entry that a path names, without following a link at its end.
-    pub(super) fn entry(&mut self, call: &Syscall, base: i32, path: usize) -> Result<DirectoryEntry, Errno> {
-        let path = Self::read_path(call, path)?;
-        match self.resolve(call, base, &path)? {
+    pub(super) fn entry(&mut self, call: &Syscall, base: i32, path: &[u8]) -> Result<DirectoryEntry, Errno> {
+        match self.resolve(call, base, path)? {
             ResolvedTarget::Entry(entry) => Ok(entry),
             ResolvedTarget::Fd(_) => Err(Errno::ACCESS),
         }
     }
 
     /// An entry that is about to be created.
-    fn new_entry(&mut self, call: &Syscall, base: i32, path: usize) -> Result<DirectoryEntry, Errno> {
+    fn new_entry(&mut self, call: &Syscall, base: i32, path: &[u8]) -> Result<DirectoryEntry, Errno> {
         let entry = self.entry(call, base, path)?;
         if entry.exists() {
             return Err(Errno::EXIST);
@@ -47,7 +46,8 @@ impl Supervisor {
         path: usize,
         mode: u64,
     ) -> Result<Reply, Errno> {
-        let entry = self.new_entry(call, base, path)?;
+        let path = self.read_path(call, path)?;
+        let entry = self.new_entry(call, base, &path)?;
         self.before_change(&entry)?;
         self.use_umask_of(call);
         let mode = Mode::from_raw_mode(u32::try_from(mode & 0o7777).unwrap_or_default());
@@ -74,7 +74,8 @@ impl Supervisor {
             FileType::Symlink | FileType::Unknown => return Err(Errno::INVAL),
             _ => return Err(Errno::PERM),
         };
-        let entry = self.new_entry(call, base, path)?;
+        let path = self.read_path(call, path)?;
+        let entry = self.new_entry(call, base, &path)?;
         self.check_no_git_config("create", &entry)?;
         self.before_change(&entry)?;
         self.use_umask_of(call);
@@ -91,8 +92,8 @@ impl Supervisor {
         base: i32,
         path: usize,
     ) -> Result<Reply, Errno> {
-        let target = Self::read_path(call, target)?;
-        let entry = self.new_entry(call, base, path)?;
+        let (target, path) = (self.read_path(call, target)?, self.read_path(call, path)?);
+        let entry = self.new_entry(call, base, &path)?;
         self.check_no_git_config("create", &entry)?;
         self.before_change(&entry)?;
         self.paths.clear();
@@ -118,7 +119,7 @@ impl Supervisor {
         if flags & !(libc::AT_SYMLINK_FOLLOW | libc::AT_EMPTY_PATH) != 0 {
             return Err(Errno::INVAL);
         }
-        let path = Self::read_path(call, old)?;
+        let (path, new) = (self.read_path(call, old)?, self.read_path(call, new)?);
         let target = if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
             ResolvedTarget::Fd(self.copy_fd(call, old_base)?)
         } else {
@@ -128,7 +129,7 @@ impl Supervisor {
         let source = match target {
             ResolvedTarget::Fd(fd) if link_count(&rustix::fs::fstat(&fd)?) == 0 => {
                 // A file without a name was opened by the witness.
-                let entry = self.new_entry(call, new_base, new)?;
+                let entry = self.new_entry(call, new_base, &new)?;
                 self.check_no_git_config("create", &entry)?;
                 self.before_change(&entry)?;
                 let file = format!("/proc/self/fd/{}", fd.as_raw_fd());
@@ -140,7 +141,7 @@ impl Supervisor {
             ResolvedTarget::Fd(fd) => self.entry_of_fd(&fd)?,
             ResolvedTarget::Entry(entry) => entry,
         };
-        let entry = self.new_entry(call, new_base, new)?;
+        let entry = self.new_entry(call, new_base, &new)?;
         match source.file_type()? {
             FileType::Directory => return Err(Errno::PERM),
             FileType::Symlink if source.has_slash => return Err(Errno::PERM),
@@ -177,7 +178,8 @@ impl Supervisor {
         path: usize,
         directory: bool,
     ) -> Result<Reply, Errno> {
-        let entry = self.entry(call, base, path)?;
+        let path = self.read_path(call, path)?;
+        let entry = self.entry(call, base, &path)?;
         match (entry.dots, directory) {
             (0, _) => {}
             (_, true) if entry.is_root() => return Err(Errno::BUSY),

@@ -46,7 +46,7 @@ impl Supervisor {
         flags: i32,
         mode: u64,
     ) -> Result<Reply, Errno> {
-        let path = Self::read_path(call, path)?;
+        let path = self.read_path(call, path)?;
         let flags = OFlags::from_bits_retain(flags.cast_unsigned());
         let mode = Mode::from_raw_mode(u32::try_from(mode & 0o7777).unwrap_or_default());
         let mut target = match self.resolve(call, base, &path) {
@@ -252,7 +252,7 @@ impl Supervisor {
         if length.cast_signed() < 0 {
             return Err(Errno::INVAL);
         }
-        let path = Self::read_path(call, path)?;
+        let path = self.read_path(call, path)?;
         let ResolvedTarget::Entry(entry) = self.resolve_followed(call, libc::AT_FDCWD, &path)? else {
             return Err(Errno::ACCESS);
         };

@@ -25,8 +25,9 @@ impl Supervisor {
         if flags.contains(RenameFlags::WHITEOUT) || flags.contains(both) {
             return Err(Errno::INVAL);
         }
-        let from = self.entry(call, old_base, old)?;
-        let to = self.entry(call, new_base, new)?;
+        let (old, new) = (self.read_path(call, old)?, self.read_path(call, new)?);
+        let from = self.entry(call, old_base, &old)?;
+        let to = self.entry(call, new_base, &new)?;
         if from.dots > 0 || to.dots > 0 {
             return Err(Errno::BUSY);
         }
