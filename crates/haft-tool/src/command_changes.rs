@@ -77,18 +77,15 @@ impl CommandChanges {
         self.previous.entry(key).or_insert(state);
     }
 
-    /// The number of stored states.
-    pub fn stored_count(&self) -> usize {
-        self.previous.len()
-    }
-
-    /// Forgets entries that did not exist before and do not exist now, as temporary files do.
-    pub fn forget_absent(&mut self, mut exists: impl FnMut(&Path) -> bool) {
-        let mut previous = std::mem::take(&mut self.previous);
-        previous.retain(|former, before| {
-            before.node != Node::Absent || self.current_path(former).is_some_and(|current| exists(&current))
-        });
-        self.previous = previous;
+    /// Forgets an entry that did not exist before and does not exist now, as a temporary file. Returns whether it is not
+    /// stored any more.
+    pub fn forget_if_absent(&mut self, former: &Path, exists: impl FnOnce(&Path) -> bool) -> bool {
+        match self.previous.get(former) {
+            None => true,
+            Some(before) if before.node != Node::Absent => false,
+            Some(_) if self.current_path(former).is_some_and(|current| exists(&current)) => false,
+            Some(_) => self.previous.remove(former).is_some(),
+        }
     }
 
     /// The stored previous states, by the path before the command.

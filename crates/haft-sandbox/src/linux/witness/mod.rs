@@ -110,7 +110,7 @@ impl Witness {
             let supervisor = Supervisor {
                 listener: Arc::new(NotifyListener::new(listener)),
                 recorder: ChangeRecorder::new(record, &policy.scope.roots),
-                private_changes: PrivateChanges::new(),
+                private_changes: PrivateChanges::default(),
                 outside_names: OutsideNames::default(),
                 own_secrets: OwnSecrets::default(),
                 denials: DenialList::default(),

@@ -1,8 +1,9 @@
 //! What a command changes in the private directories of its session. It is not recorded, and undo does not restore it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::rc::Rc;
 
 use rustix::fs::{AtFlags, FileType, Stat};
 
@@ -11,23 +12,25 @@ use super::root_dir::RootDir;
 
 /// Fewer paths are not looked at before the end.
 const MIN_PATHS_TO_CHECK: usize = 1_000;
+/// More than one, so that those that are as before become fewer.
+const PATHS_PER_CHECK: usize = 2;
+/// Further paths are not listed.
+const MAX_PATHS: usize = 50_000;
 
 /// Device, inode and change time, which programs cannot set.
 type FileVersion = (u64, u64, i64, u64);
 
 /// The paths that a command may have changed, with their versions before.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct PrivateChanges {
-    before: HashMap<PathBuf, Option<FileVersion>>,
-    /// Temporary files that are gone again are forgotten at this number of paths.
-    next_check: usize,
+    before: HashMap<Rc<Path>, Option<FileVersion>>,
+    /// The same paths in the order in which they are looked at: temporary files that are gone again are forgotten.
+    paths: VecDeque<Rc<Path>>,
+    /// Whether there were more.
+    has_more: bool,
 }
 
 impl PrivateChanges {
-    pub(super) fn new() -> Self {
-        Self { before: HashMap::new(), next_check: MIN_PATHS_TO_CHECK }
-    }
-
     /// Must be called before a change of the entry.
     pub(super) fn before_change(&mut self, entry: &DirectoryEntry, root: &RootDir) {
         let path = entry.path();
@@ -41,23 +44,49 @@ impl PrivateChanges {
         if stat.as_ref().is_some_and(is_device) {
             return;
         }
-        if self.before.len() >= self.next_check {
-            self.before.retain(|path, before| current_version(path, root) != *before);
-            self.next_check = MIN_PATHS_TO_CHECK.max(2 * self.before.len());
+        self.add(path, stat.as_ref().map(version), |path| current_version(path, root));
+    }
+
+    /// Adds a path, and forgets those of the next paths that are as before. It is done for a few at a time, because other
+    /// commands wait.
+    fn add(
+        &mut self,
+        path: &Path,
+        before: Option<FileVersion>,
+        current: impl Fn(&Path) -> Option<FileVersion>,
+    ) {
+        if self.paths.len() >= MIN_PATHS_TO_CHECK {
+            for _ in 0..PATHS_PER_CHECK {
+                let Some(path) = self.paths.pop_front() else { break };
+                if self.before.get(&path) == Some(&current(&path)) {
+                    self.before.remove(&path);
+                } else {
+                    self.paths.push_back(path);
+                }
+            }
         }
-        self.before.insert(path.to_owned(), stat.as_ref().map(version));
+        if self.paths.len() >= MAX_PATHS {
+            self.has_more = true;
+            return;
+        }
+        let path: Rc<Path> = path.into();
+        self.paths.push_back(Rc::clone(&path));
+        self.before.insert(path, before);
     }
 
     /// What undo will not restore.
     pub(super) fn into_loss(self, root: &RootDir) -> Option<String> {
         let is_changed =
-            |(path, before): &(&PathBuf, &Option<FileVersion>)| current_version(path, root) != **before;
-        let mut changed: Vec<&PathBuf> =
+            |(path, before): &(&Rc<Path>, &Option<FileVersion>)| current_version(path, root) != **before;
+        let mut changed: Vec<&Rc<Path>> =
             self.before.iter().filter(is_changed).map(|(path, _)| path).collect();
         changed.sort_unstable();
         let (first, others) = changed.split_first()?;
         let first = first.display();
         let paths = match others.len() {
+            more if self.has_more => {
+                format!("{first} and at least {more} more paths are in private directories")
+            }
             0 => format!("{first} is in a private directory"),
             1 => format!("{first} and 1 more path are in private directories"),
             more => format!("{first} and {more} more paths are in private directories"),
@@ -79,4 +108,39 @@ fn version(stat: &Stat) -> FileVersion {
 /// Writing to a device leaves nothing in the directory.
 fn is_device(stat: &Stat) -> bool {
     matches!(FileType::from_raw_mode(stat.st_mode), FileType::CharacterDevice | FileType::BlockDevice)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn few_paths_are_looked_at_for_each_new_one() {
+        let mut changes = PrivateChanges::default();
+        let looked_at = Cell::new(0);
+        for number in 0..MAX_PATHS + 10 {
+            looked_at.set(0);
+            changes.add(Path::new(&format!("/{number}")), None, |_| {
+                looked_at.set(looked_at.get() + 1);
+                Some((0, 0, 0, 0))
+            });
+            assert!(looked_at.get() <= PATHS_PER_CHECK);
+        }
+        assert_eq!(
+            (changes.before.len(), changes.paths.len(), changes.has_more),
+            (MAX_PATHS, MAX_PATHS, true)
+        );
+    }
+
+    #[test]
+    fn temporary_files_are_forgotten() {
+        let mut changes = PrivateChanges::default();
+        for number in 0..20 * MIN_PATHS_TO_CHECK {
+            changes.add(Path::new(&format!("/{number}")), None, |_| None);
+        }
+        assert!(changes.before.len() <= MIN_PATHS_TO_CHECK && !changes.has_more);
+        assert_eq!(changes.before.len(), changes.paths.len());
+    }
 }

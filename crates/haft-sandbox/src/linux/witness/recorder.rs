@@ -1,6 +1,6 @@
 //! Records the state of each path before a command's first change to it, and compares it with the state afterwards.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -26,6 +26,8 @@ const MAX_CHANGES: usize = 2_000_000;
 const F_SETSIG: libc::c_int = 10;
 /// Fewer states are kept until the end.
 const MIN_STATES_TO_CHECK: usize = 2_000;
+/// More than one, so that those that are gone become fewer.
+const PATHS_PER_CHECK: usize = 2;
 /// The change time of older files is another one after the next change.
 const MIN_SETTLED_SECONDS: i64 = 1;
 
@@ -43,8 +45,9 @@ pub(super) struct ChangeRecorder {
     separated: Vec<PathBuf>,
     /// What the command put into new directories: other programs may put something there too.
     own: HashSet<FileId>,
-    /// Temporary files that are gone again are forgotten at this number of states.
-    next_check: usize,
+    /// Paths that did not exist before, in the order in which they are looked at: temporary files that are gone again are
+    /// forgotten.
+    created: VecDeque<PathBuf>,
     losses: Vec<String>,
     error: Option<ToolError>,
     /// What must be judged.
@@ -61,7 +64,7 @@ impl ChangeRecorder {
             large: HashMap::new(),
             separated: Vec::new(),
             own: HashSet::new(),
-            next_check: MIN_STATES_TO_CHECK,
+            created: VecDeque::new(),
             losses: Vec::new(),
             error: None,
             guarded: GuardedEntries::new(roots),
@@ -229,13 +232,26 @@ impl ChangeRecorder {
         if let (Some((hash, size)), Node::File(file)) = (stored, &mut state.node) {
             (file.hash, file.size) = (hash, size);
         }
-        if self.changes.stored_count() >= self.next_check {
-            self.changes.forget_absent(|path| id_of(path).is_some());
-            self.next_check = MIN_STATES_TO_CHECK.max(2 * self.changes.stored_count());
+        if self.created.len() >= MIN_STATES_TO_CHECK {
+            self.forget_absent();
         }
         let node = state.node.clone();
+        if node == Node::Absent {
+            self.created.push_back(key.clone());
+        }
         self.changes.store(key, state);
         Ok(node)
+    }
+
+    /// Forgets those of the next paths that do not exist any more. It is done for a few at a time, because other commands
+    /// wait.
+    fn forget_absent(&mut self) {
+        for _ in 0..PATHS_PER_CHECK {
+            let Some(former) = self.created.pop_front() else { return };
+            if !self.changes.forget_if_absent(&former, |path| id_of(path).is_some()) {
+                self.created.push_back(former);
+            }
+        }
     }
 
     /// The command's changes in `roots`, and what undo will not restore. `has_others` says whether other commands of the
