@@ -142,7 +142,7 @@ impl Judge<'_> {
             }
             let path = directory.join(&name);
             let before = former.map_or(Node::Absent, |former| self.node_before(&former.join(&name)));
-            match node_now(&path) {
+            match self.judged_node(&path) {
                 Node::File(file) if is_executable(&file) => {
                     let is_same = |before: &FileNode| before.hash == file.hash && is_executable(before);
                     let was_there =

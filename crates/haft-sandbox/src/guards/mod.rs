@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use haft_files::capture;
+use haft_files::{Captured, capture, capture_unread};
 use haft_policy::{Guard, holds_settings, settings_rule};
 use haft_tool::{FileNode, Node, Record, Scope};
 
@@ -30,6 +30,8 @@ pub(crate) use restore::refused_name;
 
 /// Larger files are neither configurations nor searched for in repositories.
 const MAX_CONTENT_BYTES: u64 = 1 << 20;
+/// What the hashes of files begin with that were not read. Hashes of content are hexadecimal.
+const UNREAD: &str = "unread";
 /// A directory with more entries is not moved to a place where names are guarded.
 const MAX_MOVED_ENTRIES: usize = 20_000;
 
@@ -131,7 +133,7 @@ impl Judge<'_> {
         // A directory may have been created in place of another one.
         let former = touched.former.clone().or_else(|| self.before.former_entry(path));
         let before = self.node_before(&former.unwrap_or_else(|| path.to_owned()));
-        let now = node_now(path);
+        let now = self.judged_node(path);
         if settings_rule(path).is_none() {
             let is_new_link = matches!(now, Node::Link { .. }) && now != before && holds_settings(path);
             return is_new_link.then(|| violation("link", "a link")).flatten();
@@ -169,6 +171,23 @@ impl Judge<'_> {
         settings.find_map(|path| if self.was_settings(path) { None } else { self.new_settings(path) })
     }
 
+    /// The state of a path now. A large file is read only if the user had one of the same size: others are new in any case.
+    fn judged_node(&self, path: &Path) -> Node {
+        match node_now(path) {
+            Node::File(file)
+                if file.size > MAX_CONTENT_BYTES
+                    && self.before.stored_files().iter().any(|(_, known)| known.size == file.size) =>
+            {
+                match full_node_now(path) {
+                    // It is too large to be hashed at all.
+                    Node::File(full) if full.hash.is_empty() => Node::File(file),
+                    full => full,
+                }
+            }
+            node => node,
+        }
+    }
+
     /// Settings in the directory at `path`, if there are any.
     pub(crate) fn settings_in(&self, path: &Path) -> Option<PathBuf> {
         let Some(files) = files_in(path) else { return Some(path.to_owned()) };
@@ -189,7 +208,7 @@ impl Judge<'_> {
 
     /// The violation of a file that was elsewhere before, unless the user had such settings.
     fn new_settings(&self, path: &Path) -> Option<Violation> {
-        let is_users = match node_now(path) {
+        let is_users = match self.judged_node(path) {
             Node::File(file) => self.is_users_file(path, &file),
             _ => false,
         };
@@ -294,8 +313,31 @@ fn is_same_setting(path: &Path, other: &Path) -> bool {
         && path.file_name() == other.file_name()
 }
 
-/// The state of a path now, links not followed.
+/// The state of a path now, links not followed. A large file is not read: its hash is that of no content, and equal only to
+/// that of the same file in the same state.
 fn node_now(path: &Path) -> Node {
+    let is_large = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.len() > MAX_CONTENT_BYTES);
+    if !is_large {
+        return full_node_now(path);
+    }
+    match capture_unread(rustix::fs::CWD, path.as_os_str()) {
+        Ok(Captured { node: Node::File(mut file), stat: Some(stat), .. }) if file.hash.is_empty() => {
+            let changed = (stat.st_ctime, stat.st_ctime_nsec);
+            file.hash = format!("{UNREAD} {} {} {changed:?} {}", stat.st_dev, stat.st_ino, file.size);
+            Node::File(file)
+        }
+        Ok(captured) => captured.node,
+        Err(_) => Node::Special,
+    }
+}
+
+/// Whether the hash is not that of its content.
+fn is_unread(file: &FileNode) -> bool {
+    file.hash.starts_with(UNREAD)
+}
+
+/// The state of a path now, with the hash of a large file, too.
+fn full_node_now(path: &Path) -> Node {
     match capture(rustix::fs::CWD, path.as_os_str()) {
         Ok(captured) => captured.node,
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Node::Absent,
@@ -342,4 +384,27 @@ fn read_now(path: &Path) -> Option<Vec<u8>> {
 
 fn names_in(directory: &Path) -> Vec<OsString> {
     std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_file_is_not_read_and_equals_only_itself() {
+        let directory = tempfile::tempdir().unwrap();
+        let node = |name: &str, size: u64| {
+            let path = directory.path().join(name);
+            std::fs::File::create(&path).unwrap().set_len(size).unwrap();
+            node_now(&path).as_file().unwrap().clone()
+        };
+        let small = node("small", MAX_CONTENT_BYTES);
+        assert_eq!(small.hash, node("other", MAX_CONTENT_BYTES).hash);
+        assert!(!is_unread(&small));
+        let large = node("large", MAX_CONTENT_BYTES + 1);
+        assert!(is_unread(&large));
+        assert_eq!(Node::File(large.clone()), node_now(&directory.path().join("large")));
+        assert_ne!(large.hash, node("copy", MAX_CONTENT_BYTES + 1).hash);
+        assert!(!is_unread(full_node_now(&directory.path().join("large")).as_file().unwrap()));
+    }
 }

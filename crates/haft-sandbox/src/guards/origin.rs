@@ -10,7 +10,7 @@ use haft_tool::{
 
 use super::git::is_executable;
 use super::objects::{blob_id, changed_at, common_directory, git_directory, object_files};
-use super::{FileIndex, Judge, is_relevant, is_same_setting, node_now, read_now};
+use super::{FileIndex, Judge, full_node_now, is_relevant, is_same_setting, is_unread, node_now, read_now};
 use crate::git_config::new_programs;
 
 /// The clock of file systems may be behind by one tick.
@@ -204,6 +204,8 @@ fn list_files(roots: &[PathBuf]) -> FileIndex {
 }
 
 fn has_hash(path: &Path, file: &FileNode) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|meta| meta.len() == file.size)
-        && node_now(path).as_file().is_some_and(|found| found.hash == file.hash)
+    // A large file that was not read is not searched for.
+    !is_unread(file)
+        && std::fs::symlink_metadata(path).is_ok_and(|meta| meta.len() == file.size)
+        && full_node_now(path).as_file().is_some_and(|found| found.hash == file.hash)
 }

@@ -170,3 +170,37 @@ fn directory_called_config_is_no_configuration() {
         assert_eq!(space.read("config/app"), "x\n");
     });
 }
+
+#[test]
+fn large_settings_are_refused_unless_they_are_the_users() {
+    in_every_mode(|space| {
+        space.user("mkdir .vscode && head -c 2000000 /dev/zero > .vscode/users.json");
+        let ran = space.run(
+            "mkdir new; truncate -s 1023M .vscode/new.json; truncate -s 2000000 .vscode/other.json; \
+             chmod 600 .vscode/users.json; exec 3>> .vscode/users.json; exec 3>&-; cp -r .vscode new",
+        );
+        assert!(ran.stderr.contains(".vscode/new.json"), "{}", ran.stderr);
+        assert!(ran.stderr.contains(".vscode/other.json"), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("users.json"), "{}", ran.stderr);
+        let left = space.user("find . -type f -size +1M | sort");
+        assert_eq!(left, "./.vscode/users.json\n./new/.vscode/users.json\n", "{}", ran.stderr);
+
+        let ran = space.run("printf x >> .vscode/users.json");
+        assert!(ran.stderr.contains(".vscode/users.json"), "{}", ran.stderr);
+        assert_eq!(space.user("stat -c %s .vscode/users.json").trim(), "2000000");
+    });
+}
+
+#[test]
+fn files_with_other_names_are_copied_up_to_a_bound_or_refused() {
+    in_every_mode(|space| {
+        let ran = space.run(
+            "for i in $(seq 40); do truncate -s 1000000 shared-$i; done; \
+             for i in $(seq 40); do mkdir -p e/$i; ln shared-$i e/$i/.mcp.json; done; mkdir .vscode; \
+             truncate -s 60M big; ln big .vscode/a.json",
+        );
+        assert!(ran.stderr.contains(".mcp.json"), "{}", ran.stderr);
+        assert_eq!(space.user("find . -name .mcp.json -o -name a.json | wc -l").trim(), "0");
+        assert_eq!(space.user("ls -d shared-* big | wc -l").trim(), "41");
+    });
+}

@@ -28,28 +28,45 @@ const WRITER_TIMEOUT: Duration = Duration::from_secs(1);
 /// More entries do not wait for programs that are still writing: their directories are open.
 const MAX_NOTES: usize = 200;
 
-/// A larger file is refused instead of copied.
-const MAX_COPIED_BYTES: u64 = 64 << 20;
+/// So many entries are judged in one turn. Other commands go on before the next ones.
+const MAX_NOTES_PER_TURN: usize = 16;
+
+/// What would be copied beyond this in one turn is refused.
+const MAX_COPIED_BYTES: u64 = 16 << 20;
 
 impl Supervisor {
     /// Judges what was written since the last judgement, unless a program is still writing to it. A command that goes on,
     /// in the background for example, does not keep what is refused until its end.
     pub(super) fn judge_while_running(&mut self) {
-        let _turn = lock(&TURN);
         let notes = &self.recorder.guarded.notes;
         let is_overdue =
-            notes.len() >= MAX_NOTES || notes.iter().any(|note| note.since.elapsed() >= WRITER_TIMEOUT);
+            self.has_many_notes() || notes.iter().any(|note| note.since.elapsed() >= WRITER_TIMEOUT);
         if is_overdue || !notes.iter().any(has_writer) {
-            let notes = std::mem::take(&mut self.recorder.guarded.notes);
-            let violations = self.judge_notes(&notes, false);
-            self.refused.extend(violations.iter().map(|violation| violation.path.clone()));
-            self.restore_all(violations);
+            self.judge_oldest();
         }
         self.last_judged = Instant::now();
     }
 
+    /// Whether judgements do not wait any more.
+    pub(super) fn has_many_notes(&self) -> bool {
+        self.recorder.guarded.notes.len() >= MAX_NOTES
+    }
+
+    /// Judges the entries that were noted first, as many as one turn allows.
+    fn judge_oldest(&mut self) {
+        let _turn = lock(&TURN);
+        let notes = &mut self.recorder.guarded.notes;
+        let oldest: Vec<_> = notes.drain(..notes.len().min(MAX_NOTES_PER_TURN)).collect();
+        let violations = self.judge_notes(&oldest, false);
+        self.refused.extend(violations.iter().map(|violation| violation.path.clone()));
+        self.restore_all(violations);
+    }
+
     /// Judges everything that the command left. All its processes must have ended.
     pub(super) fn judge_at_end(&mut self) {
+        while self.recorder.guarded.notes.len() > MAX_NOTES_PER_TURN {
+            self.judge_oldest();
+        }
         let _turn = lock(&TURN);
         self.file_index = OnceCell::new();
         let notes = std::mem::take(&mut self.recorder.guarded.notes);
@@ -125,9 +142,9 @@ impl Supervisor {
     /// Replaces files by copies, if they have other names or are open for writing: they could change without a judgement.
     fn make_all_private(&mut self, paths: &[PathBuf]) -> Vec<Violation> {
         self.recorder.guarded.is_paused = true;
-        let mut violations = Vec::new();
+        let (mut violations, mut allowed_bytes) = (Vec::new(), MAX_COPIED_BYTES);
         for path in paths {
-            if let Err(error) = self.make_private(path) {
+            if let Err(error) = self.make_private(path, &mut allowed_bytes) {
                 let detail = format!("it is shared with another name or program: {error}");
                 let (path, guard) = (path.clone(), Guard::Settings);
                 violations.push(Violation { path, guard, what: "write", detail });
@@ -137,16 +154,15 @@ impl Supervisor {
         violations
     }
 
-    fn make_private(&mut self, path: &Path) -> io::Result<()> {
+    fn make_private(&mut self, path: &Path, allowed_bytes: &mut u64) -> io::Result<()> {
         let Ok(entry) = self.entry_at(path) else { return Ok(()) };
         let Ok(stat) = entry.stat() else { return Ok(()) };
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         if !is_file || (link_count(&stat) == 1 && !is_written(&entry)) {
             return Ok(());
         }
-        if u64::try_from(stat.st_size).unwrap_or(u64::MAX) > MAX_COPIED_BYTES {
-            return Err(Errno::FBIG.into());
-        }
+        let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+        *allowed_bytes = allowed_bytes.checked_sub(size).ok_or(Errno::FBIG)?;
         self.recorder.before_change(&entry)?;
         let temp = temp_name()?;
         copy_beside(&entry.dir.fd, &entry.name, &temp)?;
@@ -210,9 +226,8 @@ impl Supervisor {
         // In a directory that the command created in place of another one, it is the state of that path.
         let key = former.clone().unwrap_or_else(|| path.to_owned());
         let before = changes.stored_at(&key).cloned();
-        let now = haft_files::capture(rustix::fs::CWD, path.as_os_str()).map(|captured| captured.node);
         match before {
-            Some(before) if now.is_ok_and(|now| now.fully_same_as(&before)) => self.put_aside(path),
+            Some(before) if is_now(path, &before) => self.put_aside(path),
             None if former.is_some() => self.put_aside(path),
             Some(before @ (Node::File(_) | Node::Link { .. })) if self.is_trusted(&key) => {
                 self.restore_parents(path)?;
@@ -275,6 +290,15 @@ impl Supervisor {
         self.recorder.after_creation(&aside);
         Ok(())
     }
+}
+
+/// Whether the state is that of the path now. A file of another size is not read.
+fn is_now(path: &Path, node: &Node) -> bool {
+    let size = std::fs::symlink_metadata(path).map(|meta| meta.len()).ok();
+    let may_be = node.as_file().is_none_or(|file| size == Some(file.size));
+    may_be
+        && haft_files::capture(rustix::fs::CWD, path.as_os_str())
+            .is_ok_and(|now| now.node.fully_same_as(node))
 }
 
 /// Where a dangling link leads, as far as it exists; `None` if that is not certain.

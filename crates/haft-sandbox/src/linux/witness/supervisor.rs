@@ -153,7 +153,8 @@ impl Supervisor {
             ReceivedCall::Timeout => {}
             ReceivedCall::Closed => return false,
         }
-        if self.recorder.has_notes() && self.last_judged.elapsed() >= JUDGE_INTERVAL {
+        let is_due = || self.has_many_notes() || self.last_judged.elapsed() >= JUDGE_INTERVAL;
+        if self.recorder.has_notes() && is_due() {
             self.judge_while_running();
         }
         self.blocked.check(&self.listener);
