@@ -1,6 +1,6 @@
 //! Advisory locks between Haft processes and threads.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use haft_tool::Cancel;
@@ -11,6 +11,13 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_micros(50);
 /// Short, because a waiter that polls seldom loses every time against others that poll often.
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
+/// The kernel's offsets are signed.
+const MAX_LOCKED_OFFSET: u64 = i64::MAX as u64 >> 1;
+#[allow(clippy::allow_attributes, clippy::unnecessary_cast, reason = "the types depend on the system")]
+const LOCK_TYPE: libc::c_short = libc::F_WRLCK as libc::c_short;
+#[allow(clippy::allow_attributes, clippy::unnecessary_cast, reason = "the types depend on the system")]
+const WHENCE: libc::c_short = libc::SEEK_SET as libc::c_short;
+
 /// Why a lock was not acquired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LockError {
@@ -20,11 +27,23 @@ pub(crate) enum LockError {
 
 /// Locks the file until the handle is closed. A file system without locks is no error: every write is atomic anyhow.
 pub(crate) fn lock_exclusive(fd: &OwnedFd, timeout: Duration, cancel: &Cancel) -> Result<(), LockError> {
+    wait_for(timeout, cancel, || rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive))
+}
+
+/// Locks one byte of the file until the handle is closed: one of very many locks that need no file of their own. The byte
+/// need not exist.
+pub(crate) fn lock_byte(fd: &OwnedFd, at: u64, timeout: Duration, cancel: &Cancel) -> Result<(), LockError> {
+    wait_for(timeout, cancel, || try_lock_byte(fd, at))
+}
+
+fn wait_for(
+    timeout: Duration,
+    cancel: &Cancel,
+    try_lock: impl Fn() -> Result<(), Errno>,
+) -> Result<(), LockError> {
     let start = Instant::now();
     let mut interval = MIN_POLL_INTERVAL;
-    while let Err(Errno::WOULDBLOCK | Errno::INTR) =
-        rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive)
-    {
+    while let Err(Errno::WOULDBLOCK | Errno::ACCESS | Errno::INTR) = try_lock() {
         if start.elapsed() >= timeout {
             return Err(LockError::Timeout);
         }
@@ -34,4 +53,22 @@ pub(crate) fn lock_exclusive(fd: &OwnedFd, timeout: Duration, cancel: &Cancel) -
         interval = (interval * 2).min(MAX_POLL_INTERVAL);
     }
     Ok(())
+}
+
+/// Tries to lock a byte for this handle, not for the process: threads must exclude each other, too.
+#[expect(unsafe_code, reason = "locks of a range have no safe wrapper")]
+fn try_lock_byte(fd: &OwnedFd, at: u64) -> Result<(), Errno> {
+    // SAFETY: all-zero is a valid lock, and the kernel only reads it.
+    let result = unsafe {
+        let mut range: libc::flock = std::mem::zeroed();
+        range.l_type = LOCK_TYPE;
+        range.l_whence = WHENCE;
+        range.l_start = libc::off_t::try_from(at & MAX_LOCKED_OFFSET).unwrap_or_default();
+        range.l_len = 1;
+        libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &raw const range)
+    };
+    if result == 0 {
+        return Ok(());
+    }
+    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
 }

@@ -244,7 +244,7 @@ impl RestoreRun<'_> {
                 }
             }
             RestoreStep::Set { path, expect, to } => {
-                let _lock = self.files.lock_directory(&found.parent, path)?;
+                let _lock = self.files.lock_entry(&found.parent, &found.name, path)?;
                 self.set(&entry, expect, to, steps)?;
             }
         }

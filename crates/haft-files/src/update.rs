@@ -1,8 +1,9 @@
 //! Replacing a file's content: recorded first, then atomically, without losing another writer's version.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::bare_repository::bare_repository_around;
 use crate::error::{changed_meanwhile, changed_twice, conflict, denied, protected};
-use crate::lock::{LockError, lock_exclusive};
+use crate::lock::{LockError, lock_byte};
 use crate::node::{FileInMemory, foreign_owner, hash, read_file};
 use crate::replace::{PRIVATE_MODE, ReplaceTarget, Replaced, create_file, set_metadata, temp_name};
 use crate::resolve::{FinalLink, ResolvedPath, resolve};
@@ -24,7 +25,7 @@ use crate::{LocalFiles, os, stat};
 
 /// How often an edit is repeated on a file that another program keeps changing.
 const MAX_ATTEMPTS: u32 = 5;
-/// How long a call waits for another one that writes into the same directory.
+/// How long a call waits for another one that writes the same path.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 const NEW_FILE_MODE: u32 = 0o666;
 const NEW_DIR_MODE: u32 = 0o777;
@@ -107,20 +108,27 @@ impl LocalFiles {
         )))
     }
 
-    /// Locks a directory against other Haft calls until the handle is dropped. Other programs do not take this lock: see
+    /// Locks a path against other Haft calls until the handle is dropped; not at all if the record has no file for locks.
+    /// Other programs do not take this lock, and commands cannot, because the file is the ledger's: see
     /// [`ReplaceTarget::install`].
-    pub(crate) fn lock_directory(&self, dir: &OwnedFd, path: &Path) -> Result<Option<OwnedFd>, ToolError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(fd) = rustix::fs::openat(dir, ".", flags, Mode::empty()) else { return Ok(None) };
-        match lock_exclusive(&fd, LOCK_TIMEOUT, &self.cancel) {
+    pub(crate) fn lock_entry(
+        &self,
+        dir: &OwnedFd,
+        name: &OsStr,
+        path: &Path,
+    ) -> Result<Option<OwnedFd>, ToolError> {
+        let Some(file) = self.record.lock_file()? else { return Ok(None) };
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(&file, flags, stat::mode(PRIVATE_MODE))
+            .map_err(|error| ToolError::io(file.display(), &error.into()))?;
+        let directory =
+            rustix::fs::fstat(dir).map_err(|error| ToolError::io(path.display(), &error.into()))?;
+        match lock_byte(&fd, entry_key(&directory, name), LOCK_TIMEOUT, &self.cancel) {
             Ok(()) => Ok(Some(fd)),
             Err(LockError::Cancelled) => Err(Self::not_changed(path)),
             Err(LockError::Timeout) => Err(conflict(
                 path,
-                &format!(
-                    "another call has been writing in its directory for {} s; try again",
-                    LOCK_TIMEOUT.as_secs()
-                ),
+                &format!("another call has been writing it for {} s; try again", LOCK_TIMEOUT.as_secs()),
             )),
         }
     }
@@ -134,7 +142,7 @@ impl LocalFiles {
         let path = target.path();
         let (mut _lock, mut current) = (None, None);
         if target.missing.is_empty() {
-            _lock = self.lock_directory(&target.parent, &path)?;
+            _lock = self.lock_entry(&target.parent, &target.name, &path)?;
             current = read_file(&target.parent, &target.name, &path)?;
         }
         if let Some(current) = &current {
@@ -248,6 +256,13 @@ impl LocalFiles {
         }
         Ok(parent)
     }
+}
+
+/// A number for an entry of a directory, by which Haft processes lock it.
+fn entry_key(directory: &Stat, name: &OsStr) -> u64 {
+    let (device, inode) = stat::file_id(directory);
+    let hash = blake3::hash(&[&device.to_ne_bytes(), &inode.to_ne_bytes(), name.as_bytes()].concat());
+    hash.as_bytes().first_chunk::<8>().map_or(0, |bytes| u64::from_ne_bytes(*bytes))
 }
 
 /// Writes `bytes` under the temporary name, with the mode, owner and attributes of `like`.

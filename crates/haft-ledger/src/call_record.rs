@@ -19,6 +19,8 @@ use crate::undo::unrestorable;
 
 /// Further reasons why a call cannot be undone completely are only counted.
 const MAX_LISTED_LOSSES: usize = 20;
+/// The file in the ledger's directory by whose locks calls that write the same path take turns. It stays empty.
+const WRITE_LOCKS: &str = "writes.lock";
 
 /// Collects what one call reports, and writes its receipt.
 #[derive(Debug)]
@@ -176,6 +178,10 @@ impl Record for CallRecord {
 
     fn changed(&self, change: Change) {
         self.state().made.push(change);
+    }
+
+    fn lock_file(&self) -> Result<Option<PathBuf>, ToolError> {
+        Ok(Some(self.handle.ledger()?.home().join(WRITE_LOCKS)))
     }
 
     fn not_reversible(&self, reason: String) {

@@ -98,6 +98,11 @@ pub trait Record: Send + Sync {
     /// Reports a change that was made; its `after` is the actual new state.
     fn changed(&self, change: Change);
 
+    /// The file by whose locks calls that write the same path take turns. Commands cannot open it. None by default.
+    fn lock_file(&self) -> Result<Option<PathBuf>, ToolError> {
+        Ok(None)
+    }
+
     /// Reports something that undo will not restore.
     fn not_reversible(&self, reason: String);
 

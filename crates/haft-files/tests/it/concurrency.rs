@@ -182,3 +182,32 @@ fn concurrent_removal_and_creation_are_seen() {
     assert_eq!(seen, [Some(b"old".to_vec()), None, Some(b"again".to_vec())]);
     assert_eq!((fs::read(&path).unwrap(), fixture.names("ws")), (b"haft".to_vec(), vec!["file".to_owned()]));
 }
+
+#[test]
+fn only_calls_that_write_the_same_path_wait_for_each_other() {
+    let mut fixture = Fixture::new();
+    let (path, other) = (fixture.put("ws/file", "old"), fixture.ws("other"));
+    // Every program can take this lock.
+    let directory = fs::File::open(fixture.ws("")).unwrap();
+    directory.lock().unwrap();
+    let files = fixture.files();
+    // A call that was cancelled does not wait.
+    fixture.cancel = haft_tool::Cancel::new();
+    fixture.cancel.cancel();
+    let cancelled = fixture.files();
+    let mut reached = Vec::new();
+    files
+        .update(&path, &mut |_| {
+            for path in [&path, &other] {
+                let tried = cancelled.update(path, &mut |_| {
+                    reached.push(path.clone());
+                    Ok(b"inner".to_vec())
+                });
+                assert_eq!(tried.unwrap_err().kind, ErrorKind::Interrupted);
+            }
+            Ok(b"new".to_vec())
+        })
+        .unwrap();
+    assert_eq!(reached, [other]);
+    assert_eq!(fs::read(path).unwrap(), b"new");
+}

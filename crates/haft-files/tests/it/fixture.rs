@@ -31,6 +31,7 @@ type Hook = Box<dyn Fn(&[Intent<'_>]) -> Result<(), ToolError> + Send + Sync>;
 pub(crate) struct RecordLog {
     events: Mutex<Vec<RecordEvent>>,
     hook: Option<Hook>,
+    locks: Option<PathBuf>,
 }
 
 impl RecordLog {
@@ -52,6 +53,10 @@ impl Record for RecordLog {
         });
         self.events.lock().unwrap().extend(events);
         self.hook.as_ref().map_or(Ok(()), |hook| hook(intents))
+    }
+
+    fn lock_file(&self) -> Result<Option<PathBuf>, ToolError> {
+        Ok(self.locks.clone())
     }
 
     fn changed(&self, change: Change) {
@@ -208,7 +213,7 @@ impl Fixture {
     }
 
     fn with_log(&self, log: RecordLog) -> (LocalFiles, Arc<RecordLog>) {
-        let log = Arc::new(log);
+        let log = Arc::new(RecordLog { locks: Some(self.path("home/locks")), ..log });
         let roots = self.scope.roots.iter().map(|root| Arc::new(Root::open(root).unwrap())).collect();
         let events: Arc<dyn Record> = Arc::<RecordLog>::clone(&log);
         (LocalFiles::new(Arc::new(self.scope.clone()), roots, events, self.cancel.clone()), log)
