@@ -197,6 +197,19 @@ fn e19_shared_memory_counts() {
             ("memfd", "fd = os.memfd_create('x')\nfor _ in range(400): os.write(fd, bytes(1 << 20))"),
             ("mapping", "m = mmap.mmap(-1, 400 << 20)\nfor at in range(0, 400 << 20, 4096): m[at] = 1"),
             (
+                "in flight",
+                "kept = []\n\
+                 for _ in range(40):\n    \
+                     fd = os.memfd_create('x'); os.write(fd, bytes(10 << 20)); pair = socket.socketpair()\n    \
+                     socket.send_fds(pair[0], [b'x'], [fd]); os.close(fd); kept.append(pair)",
+            ),
+            (
+                "page tables",
+                "m = mmap.mmap(-1, 200 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, mmap.PROT_READ)\n\
+                 m.madvise(mmap.MADV_NOHUGEPAGE)\n\
+                 for at in range(0, 200 << 30, 2 << 20): m[at]",
+            ),
+            (
                 "file",
                 "fd = os.open('/dev/shm/x', os.O_CREAT | os.O_RDWR)\nfor _ in range(400): os.write(fd, bytes(1 << 20))",
             ),
@@ -205,7 +218,10 @@ fn e19_shared_memory_counts() {
                 // There it is a file on the disk.
                 continue;
             }
-            fixture.file("programs/probe.py", &format!("import mmap, os, signal\n{make}\nsignal.pause()\n"));
+            fixture.file(
+                "programs/probe.py",
+                &format!("import mmap, os, signal, socket\n{make}\nsignal.pause()\n"),
+            );
             let script = format!("python3 -IS {}", fixture.path("programs/probe.py").display());
             let mut command = fixture.sandboxed(&["--max-memory", "200M", "--timeout", "100000"], &script);
             let ran = fixture.run(command.env("HAFT_NAMESPACES", namespaces));

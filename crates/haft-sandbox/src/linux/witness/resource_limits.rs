@@ -21,14 +21,12 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(40);
 const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// How often a fork bomb's processes are listed and killed.
 const MAX_KILL_ROUNDS: usize = 100;
-/// A command may not leave less free disk space, unless there was little from the start.
+/// A command may not leave less free disk space or memory, unless there was little from the start.
 const MIN_FREE_BYTES: u64 = 512 << 20;
 /// Ends the search for ancestors if the process tree changes meanwhile.
 const MAX_ANCESTORS: usize = 10_000;
 /// Ends the search for descendants, of which a fork bomb can have many more than are allowed.
 const MAX_LISTED_PROCESSES: usize = 100_000;
-/// The unit of `/proc/PID/statm`.
-const PAGE_BYTES: u64 = 4096;
 /// The unit of `st_blocks`.
 const STAT_BLOCK_BYTES: u64 = 512;
 
@@ -46,6 +44,8 @@ pub(super) struct ResourceMonitor {
     shared_memory: Option<OwnedFd>,
     /// Shared memory of the machine when the command started.
     initial_shared_bytes: u64,
+    /// Available memory of the machine when the command started.
+    initial_available_bytes: u64,
     /// Ends the command.
     kill: Box<dyn Fn() + Send>,
     /// Why the command was ended.
@@ -61,6 +61,7 @@ impl ResourceMonitor {
         kill: Box<dyn Fn() + Send>,
     ) -> Self {
         let now = Instant::now();
+        let (initial_shared_bytes, initial_available_bytes) = memory_of_machine();
         Self {
             reaper,
             next_check: now + CHECK_INTERVAL,
@@ -69,7 +70,8 @@ impl ResourceMonitor {
             initial_free_bytes: [None; 2],
             limits,
             shared_memory,
-            initial_shared_bytes: shared_memory_of_machine(),
+            initial_shared_bytes,
+            initial_available_bytes,
             kill,
             exceeded: None,
         }
@@ -122,20 +124,27 @@ impl ResourceMonitor {
         }
         if now >= self.next_memory_check {
             self.next_memory_check = now + MEMORY_CHECK_INTERVAL;
-            let used = self.used_memory();
+            let (shared, available) = memory_of_machine();
+            let used = self.used_memory(shared);
             if used > self.limits.memory_bytes {
                 self.end(format!("it used more than {} MiB of memory", self.limits.memory_bytes >> 20));
+            }
+            if is_exhausted(available, self.initial_available_bytes) {
+                self.end(format!("it left only {} MiB of the machine's memory available", available >> 20));
             }
         }
     }
 
-    fn used_memory(&self) -> u64 {
+    fn used_memory(&self, shared: u64) -> u64 {
         let descendants = self.descendants();
         let private: u64 = descendants.iter().map(|process| private_memory(*process)).sum();
         // Whose shared memory it is takes long to find out, so the machine's total is checked first.
-        let grown = shared_memory_of_machine().saturating_sub(self.initial_shared_bytes);
+        let grown = shared.saturating_sub(self.initial_shared_bytes);
         if private + grown <= self.limits.memory_bytes {
             return private;
+        }
+        if have_descriptors_in_flight(&descendants) {
+            return private + grown;
         }
         let in_files = self.shared_memory.as_ref().and_then(|dir| rustix::fs::fstatvfs(dir).ok());
         let in_files =
@@ -150,7 +159,7 @@ impl ResourceMonitor {
             let Ok(stat) = rustix::fs::statvfs(path) else { continue };
             let free = stat.f_bavail.saturating_mul(stat.f_frsize);
             let initial = *self.initial_free_bytes[index].get_or_insert(free);
-            if free < MIN_FREE_BYTES && free < initial / 2 {
+            if is_exhausted(free, initial) {
                 self.end(format!("it left only {} MiB free in {}", free >> 20, path.display()));
             }
         }
@@ -246,8 +255,7 @@ fn shared_memory_of(processes: &[i32]) -> u64 {
     let mut mapped = 0;
     for process in processes {
         let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-        let kilobytes = status.lines().find_map(|line| line.strip_prefix("RssShmem:"));
-        mapped += kilobytes.and_then(first_number).unwrap_or(0) * 1024;
+        mapped += status_bytes(&status, "RssShmem:");
         for entry in fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten() {
             let is_memory =
                 fs::read_link(entry.path()).is_ok_and(|name| name.to_string_lossy().starts_with("/memfd:"));
@@ -262,21 +270,77 @@ fn shared_memory_of(processes: &[i32]) -> u64 {
     mapped + files.values().sum::<u64>()
 }
 
-/// Shared memory of the whole machine.
-fn shared_memory_of_machine() -> u64 {
+/// Shared and available memory of the whole machine.
+fn memory_of_machine() -> (u64, u64) {
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kilobytes = memory.lines().find_map(|line| line.strip_prefix("Shmem:"));
-    kilobytes.and_then(first_number).unwrap_or(0) * 1024
+    (status_bytes(&memory, "Shmem:"), status_bytes(&memory, "MemAvailable:"))
 }
 
 fn first_number(text: &str) -> Option<u64> {
     text.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Resident memory that is not shared.
+/// Resident memory that is not shared, and page tables: a mapping without memory of its own can have many.
 fn private_memory(process: i32) -> u64 {
-    let Ok(statm) = fs::read_to_string(format!("/proc/{process}/statm")) else { return 0 };
-    let mut pages = statm.split_ascii_whitespace().skip(1).map(|pages| pages.parse::<u64>().unwrap_or(0));
-    let (resident, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
-    resident.saturating_sub(shared) * PAGE_BYTES
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    status_bytes(&status, "RssAnon:") + status_bytes(&status, "VmPTE:")
+}
+
+/// A field of `/proc/PID/status` or `/proc/meminfo`, which have kilobytes.
+fn status_bytes(status: &str, field: &str) -> u64 {
+    let kilobytes = status.lines().find_map(|line| line.strip_prefix(field));
+    kilobytes.and_then(first_number).unwrap_or(0) * 1024
+}
+
+/// Whether processes have sent descriptors that were not received. The memory of such files is in no list.
+fn have_descriptors_in_flight(processes: &[i32]) -> bool {
+    processes.iter().any(|process| {
+        let sockets = fs::read_dir(format!("/proc/{process}/fdinfo")).into_iter().flatten().flatten();
+        sockets.filter_map(|entry| fs::read_to_string(entry.path()).ok()).any(|info| {
+            let count = info.lines().find_map(|line| line.strip_prefix("scm_fds:"));
+            count.and_then(first_number).is_some_and(|count| count > 0)
+        })
+    })
+}
+
+/// Whether too little is free, and a command is likely to be the reason.
+fn is_exhausted(free: u64, initial: u64) -> bool {
+    free < MIN_FREE_BYTES && free < initial / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_in_flight_are_seen() {
+        let (first, second) = rustix::net::socketpair(
+            rustix::net::AddressFamily::UNIX,
+            rustix::net::SocketType::STREAM,
+            rustix::net::SocketFlags::CLOEXEC,
+            None,
+        )
+        .unwrap();
+        let child = std::process::Command::new("sleep").arg("1000").stdin(second).spawn();
+        let mut child = child.unwrap();
+        let id = [i32::try_from(child.id()).unwrap()];
+        assert!(!have_descriptors_in_flight(&id));
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = rustix::net::SendAncillaryBuffer::new(&mut space);
+        let sent = [std::os::fd::AsFd::as_fd(&first)];
+        assert!(control.push(rustix::net::SendAncillaryMessage::ScmRights(&sent)));
+        let bytes = [std::io::IoSlice::new(b"x")];
+        rustix::net::sendmsg(&first, &bytes, &mut control, rustix::net::SendFlags::empty()).unwrap();
+        assert!(have_descriptors_in_flight(&id));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn memory_that_was_scarce_from_the_start_ends_no_command() {
+        assert!(is_exhausted(MIN_FREE_BYTES - 1, 4 * MIN_FREE_BYTES));
+        assert!(!is_exhausted(MIN_FREE_BYTES, 4 * MIN_FREE_BYTES));
+        assert!(!is_exhausted(MIN_FREE_BYTES / 2, MIN_FREE_BYTES));
+        assert_eq!(status_bytes("RssAnon:\t     12 kB\nVmPTE:\t 4 kB\n", "VmPTE:"), 4096);
+    }
 }
