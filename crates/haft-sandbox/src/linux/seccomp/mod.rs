@@ -3,12 +3,14 @@
 //! The kernel caches which calls are always allowed, so reading, writing and computing cost nothing extra.
 
 mod assembler;
+mod ioctls;
 #[cfg(test)]
 mod tests;
 
 use libc::{SECCOMP_RET_ALLOW as ALLOW, SECCOMP_RET_USER_NOTIF as REPORT};
 
 use assembler::{and, argument_offset, assemble, jump, load, ret};
+use ioctls::ioctl_rule;
 
 const fn refuse(errno: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | errno.cast_unsigned()
@@ -16,25 +18,9 @@ const fn refuse(errno: i32) -> u32 {
 
 /// The clone flags of all namespaces. A command creates none, because it would get capabilities in them.
 const NAMESPACE_FLAGS: u32 = 0x7e02_0080;
-/// `ioctl` requests that type into a terminal, or change a file's attributes through a read-only descriptor.
-const REFUSED_IOCTLS: &[u32] = &[
-    0x5412,      // TIOCSTI
-    0x541c,      // TIOCLINUX
-    0x541d,      // TIOCCONS
-    0x4008_6602, // FS_IOC_SETFLAGS
-    0x4004_6602, // FS_IOC32_SETFLAGS
-    0x401c_5820, // FS_IOC_FSSETXATTR
-    0x4008_7602, // FS_IOC_SETVERSION
-    0xc004_5877, // FIFREEZE
-];
 /// `fcntl` commands that let a program delay others, Haft included, when they open a file.
 const REFUSED_FCNTLS: &[u32] = &[libc::F_SETLEASE.cast_unsigned()];
-/// `ioctl` requests that choose who gets the signals of a descriptor.
-const SIGNAL_IOCTLS: &[u32] = &[
-    0x8901, // FIOSETOWN
-    0x8902, // SIOCSPGRP
-];
-/// `fcntl` commands that do the same, and choose the signal.
+/// `fcntl` commands that choose who gets the signals of a descriptor, and which.
 const SIGNAL_FCNTLS: &[u32] = &[
     8,  // F_SETOWN
     10, // F_SETSIG
@@ -416,10 +402,9 @@ impl RuleList {
                 ret(ALLOW),
             ],
         );
-        let signals =
-            if options.scopes_signals { (&[][..], &[][..]) } else { (SIGNAL_IOCTLS, SIGNAL_FCNTLS) };
-        self.refuse_values(libc::SYS_ioctl, 1, &[REFUSED_IOCTLS, signals.0].concat());
-        self.refuse_values(libc::SYS_fcntl, 1, &[REFUSED_FCNTLS, signals.1].concat());
+        self.add(libc::SYS_ioctl, &ioctl_rule(options.scopes_signals));
+        let signals = if options.scopes_signals { &[][..] } else { SIGNAL_FCNTLS };
+        self.refuse_values(libc::SYS_fcntl, 1, &[REFUSED_FCNTLS, signals].concat());
     }
 
     /// Refuses a call if an argument has one of these values.

@@ -172,11 +172,29 @@ fn namespaces_and_terminal_input_are_refused() {
     for flag in [libc::CLONE_NEWUSER, libc::CLONE_NEWNS, libc::CLONE_NEWPID, libc::CLONE_NEWNET] {
         assert_eq!(clone(flag | libc::SIGCHLD), refuse(libc::EPERM), "{flag:x}");
     }
-    for request in REFUSED_IOCTLS {
-        let arguments = [0, u64::from(*request), 0, 0, 0, 0];
-        assert_eq!(result(OPTIONS, libc::SYS_ioctl, arguments), refuse(libc::EPERM), "{request:x}");
+    let ioctl = |options, request| result(options, libc::SYS_ioctl, [0, request, 0, 0, 0, 0]);
+    for request in ioctls::REFUSED {
+        assert_eq!(ioctl(OPTIONS, u64::from(*request)), refuse(libc::EPERM), "{request:x}");
     }
-    assert_eq!(result(OPTIONS, libc::SYS_ioctl, [0, 0x5401, 0, 0, 0, 0]), ALLOW);
+    for request in ioctls::ALLOWED {
+        assert_eq!(ioctl(OPTIONS, u64::from(*request)), ALLOW, "{request:x}");
+    }
+    // FS_IOC_SETFLAGS, EXT4_IOC_SETVERSION, FIFREEZE, FS_IOC_ENABLE_VERITY, BTRFS_IOC_SNAP_DESTROY, and unknown ones.
+    for request in [0x4008_6602, 0x4008_6604, 0xc004_5877, 0x4080_6685, 0x5000_940f] {
+        assert_eq!(ioctl(OPTIONS, request), refuse(libc::EPERM), "{request:x}");
+    }
+    for kind in ioctls::FILE_SYSTEM_TYPES {
+        assert_eq!(ioctl(OPTIONS, u64::from(*kind) | 0xc010_00fe), refuse(libc::EPERM), "{kind:x}");
+    }
+    // TCGETS, FIONREAD, SIOCGIFCONF and FIOCLEX.
+    for request in [0x5401, 0x541b, 0x8912, 0x5451] {
+        assert_eq!(ioctl(OPTIONS, request), ALLOW, "{request:x}");
+    }
+    for request in ioctls::REFUSED_SIGNALS {
+        let request = u64::from(*request);
+        assert_eq!(ioctl(FilterOptions { scopes_signals: true, ..OPTIONS }, request), ALLOW);
+        assert_eq!(ioctl(FilterOptions { scopes_signals: false, ..OPTIONS }, request), refuse(libc::EPERM));
+    }
     let dumpable = u64::from(libc::PR_SET_DUMPABLE.cast_unsigned());
     assert_eq!(result(OPTIONS, libc::SYS_prctl, [dumpable, 0, 0, 0, 0, 0]), refuse(0));
     for (who, limit, expected) in [(0, 5, ALLOW), (7, 0, ALLOW), (7, 5, REPORT), (7, 5 << 32, REPORT)] {
