@@ -2,7 +2,7 @@
 //! would run.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use haft_tool::{FileNode, Receipt, ReceiptState, ToolError};
 

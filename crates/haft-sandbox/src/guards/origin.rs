@@ -17,8 +17,6 @@ use crate::git_config::new_programs;
 const CLOCK_TICK_MS: u64 = 10;
 /// Entries of the workspace that are searched for the same file.
 const MAX_SEARCHED_ENTRIES: usize = 20_000;
-/// The clock of file systems may be behind by one tick.
-const CLOCK_TICK_MS: u64 = 10;
 
 impl Judge<'_> {
     /// Whether the user had the same settings under this name, in whatever directory.
