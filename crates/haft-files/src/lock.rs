@@ -13,10 +13,6 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The kernel's offsets are signed.
 const MAX_LOCKED_OFFSET: u64 = i64::MAX as u64 >> 1;
-#[allow(clippy::allow_attributes, clippy::unnecessary_cast, reason = "the types depend on the system")]
-const LOCK_TYPE: libc::c_short = libc::F_WRLCK as libc::c_short;
-#[allow(clippy::allow_attributes, clippy::unnecessary_cast, reason = "the types depend on the system")]
-const WHENCE: libc::c_short = libc::SEEK_SET as libc::c_short;
 
 /// Why a lock was not acquired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +57,8 @@ fn try_lock_byte(fd: &OwnedFd, at: u64) -> Result<(), Errno> {
     // SAFETY: all-zero is a valid lock, and the kernel only reads it.
     let result = unsafe {
         let mut range: libc::flock = std::mem::zeroed();
-        range.l_type = LOCK_TYPE;
-        range.l_whence = WHENCE;
+        range.l_type = libc::c_short::try_from(libc::F_WRLCK).unwrap_or_default();
+        range.l_whence = libc::c_short::try_from(libc::SEEK_SET).unwrap_or_default();
         range.l_start = libc::off_t::try_from(at & MAX_LOCKED_OFFSET).unwrap_or_default();
         range.l_len = 1;
         libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &raw const range)

@@ -155,6 +155,8 @@ impl Fixture {
             fs::create_dir(base.join(directory)).unwrap();
         }
         fs::write(base.join("out/file"), SECRET).unwrap();
+        // Some tests write as another user, who needs locks, too.
+        set_mode(&base.join("home"), 0o777);
         let scope = Scope {
             roots: vec![base.join("ws"), base.join("second")],
             reads: Reads::Roots,

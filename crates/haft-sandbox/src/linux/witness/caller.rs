@@ -232,7 +232,7 @@ impl UmaskCache {
     pub(super) fn get(&mut self, caller: Caller) -> Mode {
         for _ in 0..self.changing.len().min(MAX_CHECKED_CHANGES) {
             if let Some(change) = self.changing.pop_front()
-                && is_pending(&change)
+                && is_pending(change)
             {
                 self.changing.push_back(change);
             }
@@ -264,7 +264,7 @@ impl UmaskCache {
         }
         if self.changing.len() >= MAX_CHANGING_THREADS
             && let Some(oldest) = self.changing.pop_front()
-            && is_pending(&oldest)
+            && is_pending(oldest)
         {
             self.is_off = true;
             self.changing.clear();
@@ -281,8 +281,8 @@ impl UmaskCache {
 }
 
 /// Whether the thread may still be about to set this umask.
-fn is_pending((thread, umask): &(Caller, Mode)) -> bool {
-    thread.umask().is_some_and(|current| current != *umask)
+fn is_pending((thread, umask): (Caller, Mode)) -> bool {
+    thread.umask().is_some_and(|current| current != umask)
 }
 
 /// Opens a path in `/proc` that only the witness names.
