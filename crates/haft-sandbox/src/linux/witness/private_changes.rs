@@ -13,7 +13,7 @@ use super::root_dir::RootDir;
 /// Fewer paths are not looked at before the end.
 const MIN_PATHS_TO_CHECK: usize = 1_000;
 /// More than one, so that those that are as before become fewer.
-const PATHS_PER_CHECK: usize = 2;
+const MAX_PATHS_PER_CHECK: usize = 2;
 /// Further paths are not listed.
 const MAX_PATHS: usize = 50_000;
 
@@ -56,7 +56,7 @@ impl PrivateChanges {
         current: impl Fn(&Path) -> Option<FileVersion>,
     ) {
         if self.paths.len() >= MIN_PATHS_TO_CHECK {
-            for _ in 0..PATHS_PER_CHECK {
+            for _ in 0..MAX_PATHS_PER_CHECK {
                 let Some(path) = self.paths.pop_front() else { break };
                 if self.before.get(&path) == Some(&current(&path)) {
                     self.before.remove(&path);
@@ -126,7 +126,7 @@ mod tests {
                 looked_at.set(looked_at.get() + 1);
                 Some((0, 0, 0, 0))
             });
-            assert!(looked_at.get() <= PATHS_PER_CHECK);
+            assert!(looked_at.get() <= MAX_PATHS_PER_CHECK);
         }
         assert_eq!(
             (changes.before.len(), changes.paths.len(), changes.has_more),

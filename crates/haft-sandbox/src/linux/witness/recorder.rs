@@ -27,7 +27,7 @@ const F_SETSIG: libc::c_int = 10;
 /// Fewer states are kept until the end.
 const MIN_STATES_TO_CHECK: usize = 2_000;
 /// More than one, so that those that are gone become fewer.
-const PATHS_PER_CHECK: usize = 2;
+const MAX_PATHS_PER_CHECK: usize = 2;
 /// The change time of older files is another one after the next change.
 const MIN_SETTLED_SECONDS: i64 = 1;
 
@@ -246,7 +246,7 @@ impl ChangeRecorder {
     /// Forgets those of the next paths that do not exist any more. It is done for a few at a time, because other commands
     /// wait.
     fn forget_absent(&mut self) {
-        for _ in 0..PATHS_PER_CHECK {
+        for _ in 0..MAX_PATHS_PER_CHECK {
             let Some(former) = self.created.pop_front() else { return };
             if !self.changes.forget_if_absent(&former, |path| id_of(path).is_some()) {
                 self.created.push_back(former);
