@@ -1,11 +1,19 @@
 //! Hard links: finding other names of a file, and restoring names of one file as names of one file.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use haft_tool::{FileId, RestoreStep, StagedStep};
+use haft_tool::{FileId, FileNode, Node, RestoreStep, StagedStep};
+use rustix::fs::AtFlags;
+
+use crate::LocalFiles;
+use crate::node::capture;
+use crate::restore_entry::Slot;
+use crate::restore_stage::StageSet;
 
 /// The search for names ends after this many directory entries.
 const MAX_SEARCHED_ENTRIES: usize = 500_000;
@@ -47,61 +55,74 @@ pub fn id_of(path: &Path) -> Option<FileId> {
     fs::symlink_metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
-/// The hard-linked files of a restore.
+/// The files with several names that a restore gives names to. Each has a name in a stage as well, by which it can be linked
+/// whatever happens to its other names.
 #[derive(Debug, Default)]
-pub(crate) struct HardLinks {
-    /// One current name of each file.
-    names: HashMap<FileId, PathBuf>,
-    /// Names in directories that are moved out, by the path of the directory.
-    away: HashMap<PathBuf, Vec<(FileId, PathBuf)>>,
+pub(crate) struct HeldFiles {
+    held: HashMap<FileId, PathBuf>,
 }
 
-impl HardLinks {
-    /// Finds the existing names of files that the steps restore names for.
-    pub(crate) fn find<'a>(steps: &[StagedStep], roots: impl IntoIterator<Item = &'a Path>) -> Self {
-        let restored = || {
-            steps.iter().filter_map(|staged| match &staged.step {
-                RestoreStep::Set { path, to, .. } => Some((path.as_path(), to.linked()?)),
-                _ => None,
-            })
-        };
-        let (mut names, mut missing) = (HashMap::new(), HashSet::new());
-        for (path, file) in restored() {
-            if id_of(path) == Some(file) {
-                names.insert(file, path.to_owned());
+impl HeldFiles {
+    /// Gives names to the files that exist. A file that keeps one of its names gets its content there; any other must have the
+    /// content already, else its number belongs to another file now.
+    pub(crate) fn find(files: &LocalFiles, steps: &[StagedStep], stages: &StageSet) -> Self {
+        let (mut kept, mut wanted) = (HashMap::new(), BTreeMap::new());
+        for StagedStep { step, slot } in steps {
+            let RestoreStep::Set { path, expect, to: Node::File(node) } = step else { continue };
+            let Some(file) = node.linked else { continue };
+            if *expect != Node::Absent && id_of(path) == Some(file) {
+                kept.insert(file, path.clone());
             } else {
-                missing.insert(file);
+                wanted.entry(file).or_insert((node, slot));
             }
         }
-        missing.retain(|file| !names.contains_key(file));
+        let missing = wanted.keys().copied().filter(|file| !kept.contains_key(file)).collect::<HashSet<_>>();
+        let mut found = HashMap::new();
         if !missing.is_empty() {
-            names.extend(find_names(roots, missing, &HashSet::new()));
+            found = find_names(files.roots.iter().map(|root| &*root.path), missing, &HashSet::new());
         }
-        Self { names, away: HashMap::new() }
-    }
-
-    /// A current name of the file.
-    pub(crate) fn name(&self, file: FileId) -> Option<&Path> {
-        self.names.get(&file).map(PathBuf::as_path)
-    }
-
-    /// Sets the current name of the file.
-    pub(crate) fn set_name(&mut self, file: FileId, path: PathBuf) {
-        self.names.insert(file, path);
-    }
-
-    /// Notes that a directory is moved out.
-    pub(crate) fn move_out(&mut self, from: &Path) {
-        let moved = self.names.extract_if(|_, name| name.starts_with(from)).collect();
-        self.away.insert(from.to_owned(), moved);
-    }
-
-    /// Notes that a directory that was moved out is moved in.
-    pub(crate) fn move_in(&mut self, from: &Path, to: &Path) {
-        for (file, name) in self.away.remove(from).unwrap_or_default() {
-            if let Ok(rest) = name.strip_prefix(from) {
-                self.names.insert(file, to.join(rest));
+        let mut links = Self::default();
+        for (file, (node, slot)) in wanted {
+            let Some(name) = kept.get(&file).or_else(|| found.get(&file)) else { continue };
+            let Ok(name) = files.find_recorded(name) else { continue };
+            links.hold(file, (&name.parent, &name.name), slot, stages);
+            let has_content = |held: Slot<'_>| {
+                let is_same = |now: &FileNode| {
+                    FileNode { linked: node.linked, modified: node.modified, ..now.clone() } == *node
+                };
+                capture(held.dir, held.name).is_ok_and(|held| held.node.as_file().is_some_and(is_same))
+            };
+            if let Some(held) =
+                links.slot(file, stages).filter(|held| !kept.contains_key(&file) && !has_content(*held))
+            {
+                // Another file may get this name.
+                let _ = rustix::fs::unlinkat(held.dir, held.name, AtFlags::empty());
+                links.held.remove(&file);
             }
         }
+        links
+    }
+
+    /// Gives a file a name beside the slot of a step.
+    pub(crate) fn hold(
+        &mut self,
+        file: FileId,
+        (dir, name): (&OwnedFd, &OsStr),
+        slot: &Path,
+        stages: &StageSet,
+    ) {
+        let mut held = slot.as_os_str().to_owned();
+        held.push("-link");
+        let held = PathBuf::from(held);
+        if let Some(slot) = stages.entry(&held)
+            && rustix::fs::linkat(dir, name, slot.dir, slot.name, AtFlags::empty()).is_ok()
+        {
+            self.held.insert(file, held);
+        }
+    }
+
+    /// The name of a file in a stage.
+    pub(crate) fn slot<'s>(&'s self, file: FileId, stages: &'s StageSet) -> Option<Slot<'s>> {
+        self.held.get(&file).and_then(|held| stages.entry(held))
     }
 }

@@ -9,7 +9,7 @@ use haft_tool::{Change, FileId, Intent, Node, OpenContent, RestorePlan, RestoreS
 use rustix::fs::{AtFlags, Stat};
 
 use crate::error::conflict;
-use crate::hard_links::{HardLinks, id_of};
+use crate::hard_links::{HeldFiles, id_of};
 use crate::node::{Captured, CapturedContent, capture};
 use crate::resolve::ResolvedPath;
 use crate::restore_entry::{EntryRestore, set_directory};
@@ -47,7 +47,7 @@ impl LocalFiles {
             files: self,
             content,
             seen: HashMap::new(),
-            links: None,
+            links: HeldFiles::default(),
             rewritten: HashSet::new(),
             sync: !by_filesystem,
         };
@@ -56,7 +56,8 @@ impl LocalFiles {
         let performed = restore.perform(plan, (&steps, opened), &mut stages, &mut made);
         let performed = performed.and_then(|()| stages.sync(by_filesystem));
         if let Err(mut error) = performed {
-            match self.roll_back(&steps[..made], content) {
+            let undone = self.roll_back(&steps[..made], content);
+            match undone.and_then(|()| self.check_unchanged(&plan.changes)) {
                 Ok(()) => stages.remove(),
                 Err(second) => {
                     error.message =
@@ -71,8 +72,15 @@ impl LocalFiles {
         Ok(())
     }
 
-    fn find_links(&self, steps: &[StagedStep]) -> HardLinks {
-        HardLinks::find(steps, self.roots.iter().map(|root| &*root.path))
+    /// An error if something is not as it was before a restore that failed.
+    fn check_unchanged(&self, changes: &[Change]) -> Result<(), ToolError> {
+        for Change { path, before, .. } in changes {
+            let now = self.observe_recorded(path)?;
+            if !now.same_as(before) && !now.may_be(before) {
+                return Err(conflict(path, &format!("it is not as it was before ({})", now.noun())));
+            }
+        }
+        Ok(())
     }
 
     /// Gives each step the path at which it keeps what it brings or takes away.
@@ -107,15 +115,15 @@ impl LocalFiles {
     }
 }
 
-/// The steps, with those that change existing files in an order in which names can be linked: names of a file are removed or
-/// get another file before its content is restored in place, and after that other names are linked to it.
+/// The steps, with those that change existing files in an order in which names can be linked: all names get their files
+/// before the content of a file is restored in place, which changes it under every name that it has then.
 fn links_in_order(steps: &[RestoreStep]) -> Vec<&RestoreStep> {
     let order = |step: &RestoreStep| match step {
         RestoreStep::Set { to: Node::Absent, .. } => 0,
         RestoreStep::Set { path, to, .. } => match to.linked() {
             None => 1,
-            Some(file) if id_of(path) == Some(file) => 2,
-            Some(_) => 3,
+            Some(file) if id_of(path) == Some(file) => 3,
+            Some(_) => 2,
         },
         _ => 0,
     };
@@ -138,8 +146,7 @@ struct RestoreRun<'a> {
     content: &'a OpenContent<'a>,
     /// The versions of the existing entries, by the paths before the restore.
     seen: HashMap<PathBuf, Stat>,
-    /// Names of files with several names; `None` if they have to be looked up.
-    links: Option<HardLinks>,
+    links: HeldFiles,
     /// Files whose content was restored in place, and so under all their names.
     rewritten: HashSet<FileId>,
     /// Whether each file and directory is synced.
@@ -159,11 +166,12 @@ impl RestoreRun<'_> {
             if index == opened {
                 self.record_previous(&plan.changes)?;
                 stages.create(self.files)?;
+                self.links = HeldFiles::find(self.files, &steps[index..], stages);
             }
             let found = self.files.find_recorded(step.step.path())?;
             self.files.record.restore_step(index + 1)?;
             *made = index + 1;
-            self.perform_step(&found, stages, &steps[index..])?;
+            self.perform_step(&found, stages, step)?;
         }
         if steps.len() == opened {
             self.record_previous(&plan.changes)?;
@@ -217,35 +225,27 @@ impl RestoreRun<'_> {
         Ok(())
     }
 
-    /// Performs the first of the steps.
     fn perform_step(
         &mut self,
         found: &ResolvedPath,
         stages: &StageSet,
-        steps: &[StagedStep],
+        StagedStep { step, slot }: &StagedStep,
     ) -> Result<(), ToolError> {
-        let [StagedStep { step, slot }, ..] = steps else { return Ok(()) };
         if let RestoreStep::Set { path, expect: Node::Dir(old), to: Node::Dir(new) } = step {
             return set_directory(found, path, old, new);
         }
-        let slot = stages.entry(slot).ok_or_else(|| ToolError::internal("the restore has no stage"))?;
-        let entry = EntryRestore { found, path: step.path(), slot };
+        let own = stages.entry(slot).ok_or_else(|| ToolError::internal("the restore has no stage"))?;
+        let entry = EntryRestore { found, path: step.path(), slot: own };
         match step {
-            RestoreStep::MoveOut { from } => {
+            RestoreStep::MoveOut { .. } => {
                 // From now on paths are others.
                 self.seen.clear();
-                self.links.get_or_insert_with(|| self.files.find_links(steps)).move_out(from);
                 entry.move_directory_out()?;
             }
-            RestoreStep::MoveIn { from, to } => {
-                entry.move_in()?;
-                if let Some(links) = &mut self.links {
-                    links.move_in(from, to);
-                }
-            }
+            RestoreStep::MoveIn { .. } => entry.move_in()?,
             RestoreStep::Set { path, expect, to } => {
                 let _lock = self.files.lock_entry(&found.parent, &found.name, path)?;
-                self.set(&entry, expect, to, steps)?;
+                self.set(&entry, expect, to, (slot, stages))?;
             }
         }
         if self.sync {
@@ -259,7 +259,7 @@ impl RestoreRun<'_> {
         entry: &EntryRestore<'_>,
         expect: &Node,
         to: &Node,
-        rest: &[StagedStep],
+        stage: (&Path, &StageSet),
     ) -> Result<(), ToolError> {
         let seen = self.seen.get(entry.path).copied().filter(|_| *expect != Node::Absent);
         let hash = |node: &Node| node.as_file().map(|file| file.hash.clone()).filter(|hash| !hash.is_empty());
@@ -277,37 +277,38 @@ impl RestoreRun<'_> {
             }
             return Ok(());
         }
-        self.prepare(entry, to, rest)?;
+        let is_link = self.prepare(entry, to, stage)?;
         if let Node::File(node) = to
             && (has_bytes || *expect == Node::Absent)
+            && !is_link
         {
             // What was only moved or removed is as old as it was, so that nothing is built again.
             entry.set_modified(node)?;
         }
         match expect {
-            Node::Absent => entry.move_in()?,
-            _ => entry.exchange(seen.as_ref())?,
+            Node::Absent => entry.move_in(),
+            _ => entry.exchange(seen.as_ref()),
         }
-        if let Some(file) = to.linked() {
-            let links = self.links.get_or_insert_with(|| self.files.find_links(rest));
-            links.set_name(file, entry.path.to_owned());
-        }
-        Ok(())
     }
 
-    /// Creates `to` in the slot.
-    fn prepare(&mut self, entry: &EntryRestore<'_>, to: &Node, rest: &[StagedStep]) -> Result<(), ToolError> {
-        let Node::File(node) = to else { return entry.create(to) };
-        if let Some(file) = node.linked {
-            let links = self.links.get_or_insert_with(|| self.files.find_links(rest));
-            if let Some(other) = links.name(file).filter(|other| *other != entry.path)
-                && let Ok(other) = self.files.find_recorded(other)
-                && entry.link(&other, node)
-            {
-                return Ok(());
-            }
+    /// Creates `to` in the slot. Returns whether it is another name of a file that was there already.
+    fn prepare(
+        &mut self,
+        entry: &EntryRestore<'_>,
+        to: &Node,
+        (slot, stages): (&Path, &StageSet),
+    ) -> Result<bool, ToolError> {
+        let Node::File(node) = to else { return entry.create(to).map(|()| false) };
+        if let Some(held) = node.linked.and_then(|file| self.links.slot(file, stages))
+            && entry.link(held)
+        {
+            return Ok(true);
         }
-        entry.write(node, &mut *(self.content)(node)?, self.sync)
+        entry.write(node, &mut *(self.content)(node)?, self.sync)?;
+        if let Some(file) = node.linked {
+            self.links.hold(file, (entry.slot.dir, entry.slot.name), slot, stages);
+        }
+        Ok(false)
     }
 }
 

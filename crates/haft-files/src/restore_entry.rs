@@ -11,7 +11,6 @@ use rustix::fs::{AtFlags, Dir, DirEntry, Gid, Mode, OFlags, RenameFlags, Stat, U
 use rustix::io::Errno;
 
 use crate::error::{changed_meanwhile, conflict};
-use crate::node::capture;
 use crate::os;
 use crate::replace::{
     NodeMetadata, PRIVATE_MODE, create_file, is_unsupported, rename_to_free_name, set_metadata, set_modified,
@@ -193,20 +192,10 @@ impl EntryRestore<'_> {
         )))
     }
 
-    /// Makes the slot a hard link to `other`, if that is all that `node` needs.
-    pub(crate) fn link(&self, other: &ResolvedPath, node: &FileNode) -> bool {
+    /// Makes the slot a hard link to the file in another slot; returns whether that worked.
+    pub(crate) fn link(&self, other: Slot<'_>) -> bool {
         let Slot { dir, name } = self.slot;
-        if rustix::fs::linkat(&other.parent, &other.name, dir, name, AtFlags::empty()).is_err() {
-            return false;
-        }
-        let same = |now: &FileNode| {
-            FileNode { linked: node.linked, modified: node.modified, ..now.clone() } == *node
-        };
-        let is_same = capture(dir, name).is_ok_and(|linked| linked.node.as_file().is_some_and(same));
-        if !is_same {
-            let _ = rustix::fs::unlinkat(dir, name, AtFlags::empty());
-        }
-        is_same
+        rustix::fs::linkat(other.dir, other.name, dir, name, AtFlags::empty()).is_ok()
     }
 
     /// Writes the content into the file at the path, which its other names show too, or sets only its metadata without

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use haft_tool::{ErrorKind, Node, OpenContent, RestoreStep, StagedStep, ToolError};
-use rustix::fs::Mode;
+use rustix::fs::{Mode, Stat};
 use rustix::io::Errno;
 
 use crate::error::conflict;
@@ -16,6 +16,7 @@ use crate::replace::{is_temp_name, temp_name};
 use crate::resolve::{FinalLink, ResolvedPath, open_exact};
 use crate::restore::restore_failed;
 use crate::restore_entry::{DIR_FLAGS, EntryRestore, Slot, set_directory};
+use crate::stat::file_id;
 use crate::{LocalFiles, os};
 
 /// One directory of Haft's own.
@@ -223,7 +224,14 @@ impl LocalFiles {
             }
             RestoreStep::Set { expect, to, .. } => {
                 let now = observe(&found.parent, &found.name);
-                if observe(&dir, name).same_as(expect) && now.same_as(to) {
+                let is = |stat: Result<Stat, Errno>, node: &Node| {
+                    node.linked().is_some() && stat.ok().map(|stat| file_id(&stat)) == node.linked()
+                };
+                // A file with several names is known by its number: its content is restored after its names.
+                let is_new = is(entry.stat(), to) || (now.same_as(to) && !is(entry.stat(), expect));
+                let has_old = is(entry.slot_stat(), expect) || observe(&dir, name).same_as(expect);
+                let stays = to.linked().is_some() && to.linked() == expect.linked();
+                if is_new && has_old && !stays {
                     return entry.swap().map_err(|error| entry.failed(error));
                 }
                 // A file that is rewritten in place is damaged while that goes on.

@@ -22,7 +22,7 @@ impl TestRng {
     }
 
     fn step(&mut self) -> String {
-        let (kind, a, b, number) = (self.below(22), self.name(), self.name(), self.below(10));
+        let (kind, a, b, number) = (self.below(23), self.name(), self.name(), self.below(10));
         match kind {
             0 => format!("echo {number} > {a}"),
             1 => format!("echo {number} >> {a}"),
@@ -44,6 +44,7 @@ impl TestRng {
             18 => format!("exec {}>> {a}", 5 + number % 2),
             19 => format!("echo late >&{}", 5 + number % 2),
             20 => format!("head -c 40000 /dev/zero > {a}"),
+            21 => format!("mv -T {a} t; mv -T {b} {a}; mv -T t {b}"),
             _ => format!("touch {a}"),
         }
     }

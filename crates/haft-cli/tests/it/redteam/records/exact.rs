@@ -20,6 +20,11 @@ fn script(seed: u64, count: usize) -> String {
     format!("python3 - {seed} {count} <<'END'\n{OPERATIONS}\nEND\n")
 }
 
+/// The same, with names that are exchanged.
+fn exchanging_script(seed: u64, count: usize) -> String {
+    format!("python3 - {seed} {count} exchange <<'END'\n{OPERATIONS}\nEND\n")
+}
+
 fn look(fixture: &SandboxFixture) -> Tree {
     timeless(&fixture.work(), &[])
 }
@@ -37,7 +42,7 @@ fn e45_long_scripts_are_undone_and_redone_exactly() {
     for seed in seeds(SEEDS) {
         let fixture = fixture_for(seed);
         let before = look(&fixture);
-        let ran = fixture.inside(&script(seed, OPERATIONS_PER_SCRIPT));
+        let ran = fixture.inside(&exchanging_script(seed, OPERATIONS_PER_SCRIPT));
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         let after = look(&fixture);
         for (word, expected) in [("undo", &before), ("redo", &after), ("undo", &before)] {
@@ -81,7 +86,7 @@ fn e45_long_scripts_of_a_killed_haft_are_undone_exactly() {
     for seed in seeds(SEEDS / 2) {
         let fixture = fixture_for(seed);
         let before = look(&fixture);
-        let script = script(seed, OPERATIONS_PER_SCRIPT) + "touch .ready; sleep 600";
+        let script = exchanging_script(seed, OPERATIONS_PER_SCRIPT) + "touch .ready; sleep 600";
         let mut haft = fixture.bare(&fixture.program());
         let mut haft = haft.args(["sandbox", "--", "bash", "-c", &script]).spawn().unwrap();
         wait_until(|| fixture.work().join(".ready").exists());

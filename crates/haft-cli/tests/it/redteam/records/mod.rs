@@ -4,6 +4,7 @@ mod conflicts;
 mod depth;
 mod descriptors;
 mod exact;
+mod exchanged_links;
 mod killed;
 mod memory;
 mod outside_links;

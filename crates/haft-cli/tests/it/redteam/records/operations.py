@@ -1,6 +1,8 @@
-import os, random, struct, sys
+import ctypes, os, random, struct, sys
 
-# Random operations on few names, with descriptors kept open across renames and moves.
+# Random operations on few names, with descriptors kept open across renames and moves. The third argument lets names be
+# exchanged.
+exchanges = len(sys.argv) > 3
 choose = random.Random(int(sys.argv[1]))
 names = ['a', 'b', 'c', 'd', 'e', 'x', 'y', 'z']
 files, directories = [], []
@@ -36,13 +38,26 @@ def in_kept_directory():
 
 def link():
     source = path()
-    if not os.path.islink(source):
+    # Named pipes with several names are restored as several pipes.
+    if not os.path.islink(source) and (os.path.isfile(source) or not exchanges):
         os.link(source, path())
 
 
 def move_directory():
     found = [top + '/' + name for top, below, _ in os.walk('.') for name in below]
     os.rename(choose.choice(found), path())
+
+
+def exchange():
+    # RENAME_EXCHANGE
+    ctypes.CDLL(None).renameat2(-100, path().encode(), -100, path().encode(), 2)
+
+
+def exchange_linked():
+    found = [top + '/' + name for top, _, below in os.walk('.') for name in below]
+    linked = [name for name in found if not os.path.islink(name) and os.lstat(name).st_nlink > 1]
+    a, b = choose.choice(linked), choose.choice(linked)
+    ctypes.CDLL(None).renameat2(-100, a.encode(), -100, b.encode(), 2)
 
 
 def set_attribute():
@@ -68,6 +83,8 @@ operations = [
     (12, lambda: os.rename(path(), path())),
     (8, move_directory),
     (8, link),
+    (5 * exchanges, exchange),
+    (5 * exchanges, exchange_linked),
     (6, lambda: os.unlink(path())),
     (4, lambda: os.rmdir(path())),
     (8, lambda: os.mkdir(path())),
