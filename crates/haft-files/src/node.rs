@@ -155,7 +155,13 @@ fn capture_hashing(
         FileType::RegularFile => {
             return match open_entry(dir, name, unreadable) {
                 Err(Errno::ACCESS) if unreadable == Unreadable::Leave => Ok(unread(stat)),
-                Ok((file, stat)) if stat::is_file(&stat) => capture_file(file, stat, hashes_large),
+                Ok(OpenedEntry { file, stat, xattrs }) if stat::is_file(&stat) => {
+                    let mut captured = capture_file(file, stat, hashes_large)?;
+                    if let (Node::File(node), Some(xattrs)) = (&mut captured.node, xattrs) {
+                        node.xattrs = xattrs;
+                    }
+                    Ok(captured)
+                }
                 Ok(_) => Err(Errno::AGAIN.into()),
                 Err(Errno::NOENT) => Ok(Captured::ABSENT),
                 Err(error) => Err(error.into()),
@@ -239,7 +245,7 @@ pub(crate) struct FileInMemory {
 
 /// Reads the regular file `name`, at `path`, as a whole; `None` if it does not exist.
 pub(crate) fn read_file(dir: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<FileInMemory>, ToolError> {
-    let (mut file, stat) = match open_entry(dir, name, Unreadable::Open) {
+    let OpenedEntry { mut file, stat, xattrs } = match open_entry(dir, name, Unreadable::Open) {
         Ok(opened) => opened,
         Err(Errno::NOENT) => return Ok(None),
         Err(Errno::LOOP) => return Err(not_a_file(path, FileType::Symlink)),
@@ -258,13 +264,23 @@ pub(crate) fn read_file(dir: &OwnedFd, name: &OsStr, path: &Path) -> Result<Opti
         .take(MAX_UPDATE_BYTES)
         .read_to_end(&mut bytes)
         .map_err(|error| ToolError::io(format!("read {}", path.display()), &error))?;
-    let node = file_node(hash(&bytes), bytes.len() as u64, &stat, &file);
+    let mut node = file_node(hash(&bytes), bytes.len() as u64, &stat, &file);
+    node.xattrs = xattrs.unwrap_or(node.xattrs);
     Ok(Some(FileInMemory { node, bytes, stat }))
 }
 
+/// A file that was opened for reading.
+struct OpenedEntry {
+    file: File,
+    stat: Stat,
+    /// The attributes of a file that denies its owner to read it: they cannot be read afterwards.
+    xattrs: Option<Vec<(String, Vec<u8>)>>,
+}
+
 /// Opens the entry `name` for reading.
-fn open_entry(dir: impl AsFd, name: &OsStr, unreadable: Unreadable) -> Result<(File, Stat), Errno> {
+fn open_entry(dir: impl AsFd, name: &OsStr, unreadable: Unreadable) -> Result<OpenedEntry, Errno> {
     let open = || rustix::fs::openat(&dir, name, READ_FLAGS | OFlags::NOFOLLOW, Mode::empty());
+    let mut attributes = None;
     let fd = match open() {
         Err(Errno::ACCESS) if unreadable == Unreadable::Open => {
             let stat = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -275,13 +291,14 @@ fn open_entry(dir: impl AsFd, name: &OsStr, unreadable: Unreadable) -> Result<(F
             let unlocked = rustix::fs::chmodat(&dir, name, mode | Mode::RUSR, AtFlags::empty());
             unlocked.map_err(|_| Errno::ACCESS)?;
             let fd = open();
+            attributes = fd.as_ref().ok().map(xattrs);
             rustix::fs::chmodat(&dir, name, mode, AtFlags::empty())?;
             fd
         }
         opened => opened,
     }?;
     let stat = rustix::fs::fstat(&fd)?;
-    Ok((File::from(fd), stat))
+    Ok(OpenedEntry { file: File::from(fd), stat, xattrs: attributes })
 }
 
 /// Owner and group, if they are not those of this process.

@@ -71,7 +71,7 @@ pub(crate) fn is_on_procfs(fd: impl AsFd) -> bool {
 pub(crate) fn set_mode(fd: impl AsFd, mode: Mode) -> Result<(), Errno> {
     match rustix::fs::fchmod(&fd, mode) {
         // An O_PATH handle; its link in /proc leads to the same file.
-        Err(Errno::BADF) => rustix::fs::chmod(fd_link(fd), mode),
+        Err(Errno::BADF) => rustix::fs::chmod(fd_link(&fd), mode),
         other => other,
     }
 }

@@ -1,5 +1,6 @@
 //! Recording and undo.
 
+mod closed_modes;
 mod conflicts;
 mod depth;
 mod descriptors;
