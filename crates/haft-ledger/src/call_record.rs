@@ -194,7 +194,16 @@ impl Record for CallRecord {
         node: &Node,
         content: FileContent<'_>,
     ) -> Result<Option<(Hash, u64)>, ToolError> {
-        self.spooled(|spool| spool.before(path, node, content))
+        self.spooled(|spool| spool.before(path, false, node, content))
+    }
+
+    fn witness_in_new(
+        &self,
+        path: &Path,
+        node: &Node,
+        content: FileContent<'_>,
+    ) -> Result<Option<(Hash, u64)>, ToolError> {
+        self.spooled(|spool| spool.before(path, true, node, content))
     }
 
     fn witness_directory(&self, event: DirectoryEvent<'_>) -> Result<(), ToolError> {

@@ -22,6 +22,10 @@ pub trait WorkspaceView {
     fn content(&mut self, _path: &Path) -> Option<Box<dyn Read + Send>> {
         None
     }
+    /// Whether a path is a directory.
+    fn is_directory(&mut self, path: &Path) -> bool {
+        matches!(self.observe(path), Ok(Node::Dir { .. }))
+    }
     /// The names in a directory.
     fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError>;
     /// Undoes the first `made` steps of a restore, of which the last one may not have been made; without it, all were made, and
@@ -50,9 +54,13 @@ pub(crate) fn recover_changes(records: &[SpoolRecord<'_>], view: &mut dyn Worksp
     let mut command = CommandChanges::default();
     let mut own = HashSet::new();
     for (at, record) in records.iter().enumerate() {
-        if let SpoolRecord::Before { path, node } = record {
+        if let SpoolRecord::Before { path, node, in_new } = record {
             let state = PathState { node: node.clone().into_owned(), file: None };
-            command.store(path_from_text(path), state);
+            if *in_new {
+                command.store_in_new(path_from_text(path), state);
+            } else {
+                command.store(path_from_text(path), state);
+            }
             continue;
         }
         if let SpoolRecord::Own { file, is_own } = record {
@@ -127,6 +135,8 @@ impl CommandView for Recovery<'_> {
             };
             for path in names.into_iter().map(|name| dir.join(name)) {
                 if !self.view.file_id(&path).is_some_and(|file| self.own.contains(&file)) {
+                    // A directory of another program may hold files of the command.
+                    pending.extend(self.view.is_directory(&path).then_some(path));
                     continue;
                 }
                 match self.view.observe(&path) {

@@ -33,7 +33,13 @@ const MAX_RECORD_STEPS: usize = 1000;
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SpoolRecord<'a> {
     /// The state of a path before the command's first change to it.
-    Before { path: Cow<'a, str>, node: Cow<'a, Node> },
+    Before {
+        path: Cow<'a, str>,
+        node: Cow<'a, Node>,
+        /// Whether the path is the current one, in a directory that the command created.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        in_new: bool,
+    },
     /// A directory is about to be created.
     Created { path: Cow<'a, str> },
     /// A directory is about to be removed.
@@ -87,6 +93,7 @@ impl Spool {
     pub(crate) fn before(
         &mut self,
         path: &Path,
+        in_new: bool,
         node: &Node,
         content: FileContent<'_>,
     ) -> Result<Option<(Hash, u64)>, ToolError> {
@@ -114,7 +121,7 @@ impl Spool {
             }
         };
         let key = key.filter(|_| !inline.is_empty() || node.as_file().is_some_and(|file| file.size == 0));
-        let record = SpoolRecord::Before { path: path_to_text(path), node };
+        let record = SpoolRecord::Before { path: path_to_text(path), node, in_new };
         self.write(&record, key.unwrap_or_default(), inline)?;
         Ok(hashed)
     }

@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 use haft_tool::{Change, FileId, Node, Receipt, ReceiptState, RestorePlan, ToolError};
@@ -98,6 +99,10 @@ struct PathChange<'a> {
 }
 
 impl PathChange<'_> {
+    fn removes_directory(&self) -> bool {
+        matches!(self.before, Node::Dir { .. }) && !matches!(self.after, Node::Dir { .. })
+    }
+
     fn allows(&self, found: &Node) -> bool {
         // A pipe or socket that is gone holds nothing that could be lost.
         let gone = matches!(self.after, Node::Special | Node::Fifo { .. }) && *found == Node::Absent;
@@ -145,6 +150,19 @@ impl<'a> ReceiptChanges<'a> {
     }
 }
 
+impl ReceiptChanges<'_> {
+    /// Whether the call changed something below a directory that it created: another program had put it there.
+    fn holds_foreign(&self, created: &Path) -> bool {
+        let range = (Bound::Excluded(created), Bound::Unbounded);
+        let next = self.existing.range::<Path, _>(range).next();
+        next.is_some_and(|(path, _)| path.starts_with(created))
+            // Else it is listed by its path before the directory above it was moved or removed.
+            && !created.ancestors().any(|above| {
+                self.moves.contains_key(above) || self.existing.get(above).is_some_and(PathChange::removes_directory)
+            })
+    }
+}
+
 struct UndoPlanner<'v> {
     tree: VirtualTree<'v>,
     /// The newest conflict of each entry.
@@ -161,6 +179,10 @@ impl UndoPlanner<'_> {
         // The paths of created entries and moved directories are those after the call, so they are looked up first.
         let mut created = Vec::new();
         for change in changes.created.values().rev() {
+            // A directory in which files of other programs are restored stays.
+            if changes.holds_foreign(change.path) {
+                continue;
+            }
             if let Some((dir, name)) = self.place(change.path) {
                 created.push((dir, name, change));
             }

@@ -1,7 +1,7 @@
 //! From the states of paths before a command's first change to them, and the directories that it created, removed and
 //! moved, to the command's changes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use crate::{Change, DirectoryTracker, FileId, Node, ToolError};
@@ -55,6 +55,8 @@ pub struct CommandChanges {
     previous: HashMap<PathBuf, PathState>,
     /// The previous states of directories that were moved.
     moved: HashMap<PathBuf, Node>,
+    /// The previous states of what other programs put into new directories, by current path.
+    in_new: BTreeMap<PathBuf, PathState>,
 }
 
 impl CommandChanges {
@@ -75,6 +77,16 @@ impl CommandChanges {
     /// Stores the previous state of an entry under a path from [`Self::unstored`].
     pub fn store(&mut self, key: PathBuf, state: PathState) {
         self.previous.entry(key).or_insert(state);
+    }
+
+    /// Whether the previous state of an entry of a new directory is stored.
+    pub fn is_stored_in_new(&self, path: &Path) -> bool {
+        self.in_new.contains_key(path)
+    }
+
+    /// Stores the previous state of an entry of a new directory that is not the command's, or that gets a file which is not.
+    pub fn store_in_new(&mut self, path: PathBuf, state: PathState) {
+        self.in_new.entry(path).or_insert(state);
     }
 
     /// Forgets an entry that did not exist before and does not exist now, as a temporary file. Returns whether it is not
@@ -122,6 +134,13 @@ impl CommandChanges {
                     let stored = self.previous.remove(&former);
                     let before = stored.map_or_else(|| node.clone(), |state| state.node);
                     self.moved.insert(former, before);
+                }
+                let below: Vec<PathBuf> =
+                    self.in_new.keys().filter(|path| path.starts_with(from)).cloned().collect();
+                for path in below {
+                    if let (Some(state), Ok(rest)) = (self.in_new.remove(&path), path.strip_prefix(from)) {
+                        self.in_new.insert(to.join(rest), state);
+                    }
                 }
                 self.dirs.moved(from, to);
             }
@@ -175,10 +194,20 @@ impl CommandChanges {
                 Err(error) => comparison.unreadable.push(error.message),
             }
         }
+        for (path, before) in &self.in_new {
+            match view.observe(path) {
+                Ok(_) if self.previous.contains_key(path) => {
+                    let reason = "was another program's, and cannot be told from what was there before";
+                    comparison.unreadable.push(format!("{} {reason}", path.display()));
+                }
+                Ok(after) => comparison.add(path, path, before, after),
+                Err(error) => comparison.unreadable.push(error.message),
+            }
+        }
         for path in self.dirs.new_directories() {
             view.visit_new(path, &mut |path, node| {
                 let is_other = self.dirs.is_moved(&path);
-                if !is_other {
+                if !is_other && !self.in_new.contains_key(&path) {
                     comparison.created.push(Change::new(path, Node::Absent, node));
                 }
                 !is_other

@@ -116,6 +116,17 @@ pub trait Record: Send + Sync {
         content: FileContent<'_>,
     ) -> Result<Option<(Hash, u64)>, ToolError>;
 
+    /// The same for an entry of a directory that the command created, under its current path: another program put it there,
+    /// or it gets a file of another program.
+    fn witness_in_new(
+        &self,
+        path: &Path,
+        node: &Node,
+        content: FileContent<'_>,
+    ) -> Result<Option<(Hash, u64)>, ToolError> {
+        self.witness(path, node, content)
+    }
+
     /// Stores what a command is about to do to a directory. Without this, recovery could not tell moved files from new
     /// ones.
     fn witness_directory(&self, event: DirectoryEvent<'_>) -> Result<(), ToolError>;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use haft_files::{capture, open_directory};
 use haft_tool::{FileId, Node};
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, FileType, OFlags};
 
 /// Flags to open a directory for listing, without following a link.
 pub(super) const LIST_FLAGS: OFlags =
@@ -46,12 +46,24 @@ pub(super) fn list_new_tree(
                 continue;
             }
             let path = path.join(name);
+            let stat = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW);
+            if let Ok(stat) = &stat
+                && !own.contains(&(stat.st_dev, stat.st_ino))
+            {
+                // A directory of another program may hold files of the command.
+                let is_dir = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+                todo.extend(is_dir.then_some(path));
+                continue;
+            }
             match capture(&dir, name) {
                 Ok(captured) => {
-                    let is_own = captured.stat.is_some_and(|stat| own.contains(&(stat.st_dev, stat.st_ino)));
                     let is_dir = matches!(captured.node, Node::Dir { .. });
-                    listed += usize::from(is_own);
-                    if is_own && listed <= max && visit(path.clone(), captured.node) && is_dir {
+                    listed += usize::from(captured.node != Node::Absent);
+                    if captured.node != Node::Absent
+                        && listed <= max
+                        && visit(path.clone(), captured.node)
+                        && is_dir
+                    {
                         todo.push(path);
                     }
                 }

@@ -45,6 +45,8 @@ pub(super) struct ChangeRecorder {
     separated: Vec<PathBuf>,
     /// What the command put into new directories: other programs may put something there too.
     own: HashSet<FileId>,
+    /// What other programs put there and the command changed, moved or linked.
+    foreign: HashSet<FileId>,
     /// Paths that did not exist before, in the order in which they are looked at: temporary files that are gone again are
     /// forgotten.
     created: VecDeque<PathBuf>,
@@ -64,6 +66,7 @@ impl ChangeRecorder {
             large: HashMap::new(),
             separated: Vec::new(),
             own: HashSet::new(),
+            foreign: HashSet::new(),
             created: VecDeque::new(),
             losses: Vec::new(),
             error: None,
@@ -90,6 +93,7 @@ impl ChangeRecorder {
     pub(super) fn before_change(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
         self.note(entry);
         let Some(key) = self.unstored(entry) else { return Ok(()) };
+        let in_new = entry.dir.is_new;
         let captured = capture_unread(&entry.dir.fd, &entry.name).map_err(|error| to_errno(&error))?;
         let Captured { mut node, stat, mut content, .. } = captured;
         let file = file_of(&node, stat.as_ref());
@@ -101,9 +105,18 @@ impl ChangeRecorder {
             // Its content was stored under another name.
             (node, content) = (linked.before.clone(), CapturedContent::None);
         }
-        self.guarded.add_state(&key, &node, stat.as_ref());
+        if in_new {
+            self.foreign.extend(stat.as_ref().map(|stat| (stat.st_dev, stat.st_ino)));
+        } else {
+            self.guarded.add_state(&key, &node, stat.as_ref());
+        }
         let is_large = matches!(content, CapturedContent::File(_));
-        let node = self.store(key, PathState { node, file }, &mut content)?;
+        let state = PathState { node, file };
+        let node = if in_new {
+            self.store_in_new(key, state, &mut content)?
+        } else {
+            self.store(key, state, &mut content)?
+        };
         if let Some((file, stat)) = file.zip(stat) {
             if node.linked().is_some() && !self.linked.contains_key(&file) {
                 let link_count = link_count(&stat);
@@ -119,7 +132,7 @@ impl ChangeRecorder {
     /// The same for an entry that does not exist.
     pub(super) fn before_creation(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
         self.note(entry);
-        match self.unstored(entry) {
+        match self.unstored(entry).filter(|_| !entry.dir.is_new) {
             Some(key) => self.store(key, PathState::ABSENT, &mut CapturedContent::None).map(drop),
             None => Ok(()),
         }
@@ -131,7 +144,19 @@ impl ChangeRecorder {
     }
 
     fn unstored(&self, entry: &DirectoryEntry) -> Option<PathBuf> {
-        if entry.dir.is_new { None } else { self.changes.unstored(entry.path()) }
+        if !entry.dir.is_new {
+            return self.changes.unstored(entry.path());
+        }
+        // What the command itself put into a new directory has no previous state.
+        let is_foreign = self.is_foreign(entry) && !self.changes.is_stored_in_new(entry.path());
+        is_foreign.then(|| entry.path().to_owned())
+    }
+
+    /// Whether an entry is in a new directory and another program put it there.
+    pub(super) fn is_foreign(&self, entry: &DirectoryEntry) -> bool {
+        entry.dir.is_new
+            && entry.stat().is_ok_and(|stat| !self.own.contains(&(stat.st_dev, stat.st_ino)))
+            && !self.changes.directories().is_moved(entry.path())
     }
 
     /// Must be called when the command has created or moved an entry.
@@ -141,9 +166,22 @@ impl ChangeRecorder {
             && let Ok(stat) = entry.stat()
         {
             let file = (stat.st_dev, stat.st_ino);
-            if self.own.insert(file)
-                && let Err(error) = self.record.witness_own(file, true)
-            {
+            let recorded = if self.foreign.contains(&file) {
+                // Its other names are not the command's.
+                let stored = self.changes.is_stored_in_new(entry.path());
+                let mut absent = || {
+                    let key = entry.path().to_owned();
+                    self.store_in_new(key, PathState::ABSENT, &mut CapturedContent::None)
+                };
+                // The error is kept.
+                let _ = stored || absent().is_ok();
+                Ok(())
+            } else if self.own.insert(file) {
+                self.record.witness_own(file, true)
+            } else {
+                Ok(())
+            };
+            if let Err(error) = recorded {
                 self.error.get_or_insert(error);
             }
         }
@@ -155,6 +193,7 @@ impl ChangeRecorder {
             && (link_count(stat) == 1 || FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
         {
             let file = (stat.st_dev, stat.st_ino);
+            self.foreign.remove(&file);
             if self.own.remove(&file)
                 && let Err(error) = self.record.witness_own(file, false)
             {
@@ -252,6 +291,23 @@ impl ChangeRecorder {
                 self.created.push_back(former);
             }
         }
+    }
+
+    /// The same for an entry of a new directory, by its current path.
+    fn store_in_new(
+        &mut self,
+        path: PathBuf,
+        mut state: PathState,
+        content: &mut CapturedContent,
+    ) -> Result<Node, Errno> {
+        let stored = self.record.witness_in_new(&path, &state.node, content.as_file_content());
+        let stored = stored.map_err(|error| self.refuse(error))?;
+        if let (Some((hash, size)), Node::File(file)) = (stored, &mut state.node) {
+            (file.hash, file.size) = (hash, size);
+        }
+        let node = state.node.clone();
+        self.changes.store_in_new(path, state);
+        Ok(node)
     }
 
     /// The command's changes in `roots`, and what undo will not restore. `has_others` says whether other commands of the

@@ -6,6 +6,7 @@ mod depth;
 mod descriptors;
 mod exact;
 mod exchanged_links;
+mod foreign;
 mod killed;
 mod memory;
 mod outside_links;

@@ -32,7 +32,8 @@ impl Supervisor {
             return Err(Errno::BUSY);
         }
         let kind = from.file_type()?;
-        let replaced = to.file_type().ok();
+        let replaced_stat = to.stat().ok();
+        let replaced = replaced_stat.as_ref().map(|stat| FileType::from_raw_mode(stat.st_mode));
         let is_directory = kind == FileType::Directory;
         if replaced.is_some() && flags.contains(RenameFlags::NOREPLACE) {
             return Err(Errno::EXIST);
@@ -53,7 +54,14 @@ impl Supervisor {
         if from.is_not_a_directory() || (to.has_slash && !is_directory) {
             return Err(Errno::NOTDIR);
         }
+        if is_directory && self.recorder.is_foreign(&from) {
+            // The program then copies and removes: a move of it could not be told from that of the new directory.
+            return Err(Errno::XDEV);
+        }
         if flags.contains(RenameFlags::EXCHANGE) {
+            if replaced == Some(FileType::Directory) && self.recorder.is_foreign(&to) {
+                return Err(Errno::XDEV);
+            }
             return self.exchange((&from, kind), (&to, replaced.ok_or(Errno::NOENT)?));
         }
         if !is_directory && self.is_secret(&from) && !self.policy.is_secret(to.path()) {
@@ -75,7 +83,11 @@ impl Supervisor {
         if kind == FileType::Symlink || replaced == Some(FileType::Symlink) {
             self.paths.clear();
         }
+        let moved = from.stat().map(|stat| (stat.st_dev, stat.st_ino));
         rename(&from, &to, flags)?;
+        if let Some(replaced) = replaced_stat.filter(|stat| moved != Ok((stat.st_dev, stat.st_ino))) {
+            self.recorder.after_removal(&to, &replaced);
+        }
         if kind == FileType::Symlink
             && to.dir.area == WriteArea::Workspace
             && self.leads_to_private(to.path())
