@@ -1,7 +1,7 @@
 //! Recovery: calls whose process died become interrupted receipts.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use haft_tool::{
     Change, ErrorKind, Receipt, ReceiptState, Reversible, ToolError, is_git_index, now_ms, path_from_text,
@@ -41,7 +41,35 @@ impl Ledger {
     /// a look at an empty table and an empty directory when there is nothing to do.
     pub fn recover(&self, view: &mut dyn WorkspaceView) -> Result<Vec<(Receipt, Vec<PathBuf>)>, ToolError> {
         self.remove_unused_spools()?;
-        let dead = self.db.without_transaction(dead_calls)?;
+        self.recover_where(view, true, &|_| true)
+    }
+
+    /// The same for the calls of one workspace, but not for those that were given up: their commands may still run. Called before a call changes something there, because the states in the
+    /// spools are compared with the current ones.
+    pub fn recover_workspace(
+        &self,
+        workspace: &Path,
+        view: &mut dyn WorkspaceView,
+    ) -> Result<Vec<(Receipt, Vec<PathBuf>)>, ToolError> {
+        self.recover_where(view, false, &|receipt| receipt.workspace == workspace)
+    }
+
+    fn recover_where(
+        &self,
+        view: &mut dyn WorkspaceView,
+        with_abandoned: bool,
+        is_meant: &dyn Fn(&Receipt) -> bool,
+    ) -> Result<Vec<(Receipt, Vec<PathBuf>)>, ToolError> {
+        let is_meant = |conn: &Connection, id: i64| match first_receipt(conn, sql::RECEIPT, [id]) {
+            Ok(Some(receipt)) => is_meant(&receipt),
+            // What cannot be read is marked as interrupted by any recovery.
+            _ => true,
+        };
+        let dead = self.db.without_transaction(|conn| {
+            let mut dead = dead_calls(conn, with_abandoned)?;
+            dead.retain(|id| is_meant(conn, *id));
+            Ok(dead)
+        })?;
         if dead.is_empty() {
             return Ok(Vec::new());
         }
@@ -54,7 +82,7 @@ impl Ledger {
         let interrupted = self.db.write(Durability::ProcessCrash, |conn| {
             let mut interrupted = Vec::new();
             // Looked up again: another process may have recovered some of them.
-            for id in dead_calls(conn)? {
+            for id in dead_calls(conn, with_abandoned)? {
                 if let Some(witnessed) = witnessed.remove(&id) {
                     interrupted.extend(interrupt(conn, &self.db, id, witnessed)?);
                 }
@@ -126,15 +154,15 @@ impl Ledger {
     }
 }
 
-/// The running calls whose process is gone.
-fn dead_calls(conn: &Connection) -> TxResult<Vec<i64>> {
+/// The running calls whose process is gone; an abandoned call has none.
+fn dead_calls(conn: &Connection, with_abandoned: bool) -> TxResult<Vec<i64>> {
     let now = now_ms();
     let mut statement = conn.prepare_cached(sql::ALL_RUNNING)?;
     let mut rows = statement.query([])?;
     let mut ids = Vec::new();
     while let Some(row) = rows.next()? {
         let (id, process, since): (i64, String, u64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        if ProcessIdentity::parse(&process).is_none_or(|process| process.is_gone(since, now)) {
+        if ProcessIdentity::parse(&process).map_or(with_abandoned, |process| process.is_gone(since, now)) {
             ids.push(id);
         }
     }

@@ -266,6 +266,12 @@ impl CallDriver {
         }
         let _one_question_at_a_time = effects.contains(&Effect::Ask).then(|| lock(&self.inner.asking));
         self.report_running(None);
+        if effects.iter().any(|effect| may_change_files(effect.kind()))
+            && let Err(error) = self.inner.history.recover_here()
+        {
+            // The call itself is recorded all the same.
+            tracing::warn!(%error, "calls of a process that died could not be recovered");
+        }
         // The World records a write with the previous state; every other effect is on record from here on.
         if effects.iter().any(|effect| needs_intent(effect.kind())) {
             self.state.record.begin()?;
@@ -366,6 +372,11 @@ fn report_running(state: &CallState, tool: &str, progress: Option<Progress>) {
         last_update_at: now_ms(),
         progress,
     });
+}
+
+/// Whether an effect of this kind may change what a call of a dead process left.
+fn may_change_files(kind: EffectKind) -> bool {
+    matches!(kind, EffectKind::Write | EffectKind::Run | EffectKind::Spawn | EffectKind::Undo)
 }
 
 /// Whether the receipt must be in the ledger before an effect of this kind.

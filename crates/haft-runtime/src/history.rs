@@ -5,14 +5,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use haft_files::{LocalFiles, Root};
 use haft_ledger::undo::{UndoPlan, plan};
 use haft_ledger::{Ledger, LedgerHandle, ReceiptQuery, WorkspaceView};
 use haft_tool::{
     Cancel, ErrorKind, FileId, Files, Node, OpenContent, ReadOnlyRecord, Reads, Receipt, ReceiptState,
-    RestoreStep, Reversible, Scope, StagedStep, ToolError,
+    RestoreStep, Reversible, Scope, StagedStep, ToolError, lock,
 };
 
 use crate::undo::{UndoPreview, UndoTarget};
@@ -24,6 +24,8 @@ pub(crate) struct History {
     ledger: Arc<LedgerHandle>,
     scope: Arc<Scope>,
     roots: Arc<[Arc<Root>]>,
+    /// One recovery at a time: it may undo the steps of a restore.
+    recovering: Mutex<()>,
 }
 
 impl History {
@@ -33,7 +35,7 @@ impl History {
         if let Some(config) = &scope.config {
             scope.protected.retain(|protected| protected != config);
         }
-        Self { ledger, scope: Arc::new(scope), roots }
+        Self { ledger, scope: Arc::new(scope), roots, recovering: Mutex::new(()) }
     }
 
     pub(crate) fn ledger(&self) -> Result<&Ledger, ToolError> {
@@ -158,12 +160,25 @@ impl History {
 
     /// Marks calls whose process died as interrupted and removes the temporary files they left.
     pub(crate) fn recover(&self) -> Result<Vec<Receipt>, ToolError> {
+        self.recover_by(Ledger::recover)
+    }
+
+    /// The same for the calls in this workspace. What a call changes after that is not taken for what they did.
+    pub(crate) fn recover_here(&self) -> Result<(), ToolError> {
+        self.recover_by(|ledger, view| ledger.recover_workspace(self.workspace(), view)).map(drop)
+    }
+
+    fn recover_by(
+        &self,
+        recover: impl FnOnce(&Ledger, &mut dyn WorkspaceView) -> Result<Vec<(Receipt, Vec<PathBuf>)>, ToolError>,
+    ) -> Result<Vec<Receipt>, ToolError> {
+        let _one_at_a_time = lock(&self.recovering);
         // A restore that was interrupted is undone.
         let scope = Arc::new(Scope { writes: true, blocked: Vec::new(), ..(*self.scope).clone() });
         let roots = Arc::clone(&self.roots);
         let files = LocalFiles::new(scope, roots, Arc::new(ReadOnlyRecord), Cancel::new());
         let mut recovered = Vec::new();
-        for (receipt, temps) in self.ledger()?.recover(&mut Observer(&files))? {
+        for (receipt, temps) in recover(self.ledger()?, &mut Observer(&files))? {
             let ours: Vec<_> =
                 temps.into_iter().filter(|temp| !holds_foreign_bytes(&files, &receipt, temp)).collect();
             haft_files::remove_leftovers(&ours);

@@ -5,6 +5,7 @@ use std::fs;
 use crate::fixture::random::TestRng;
 use crate::fixture::sandbox::{SandboxFixture, User};
 use crate::fixture::tree::{differences, timeless};
+use crate::fixture::wait_until;
 
 const KILLS: u64 = 25;
 
@@ -45,4 +46,23 @@ fn e38_killed_undo_leaves_the_old_or_the_new_tree() {
         }
     }
     assert!(undone < KILLS, "no kill hit the undo, so this test has shown nothing");
+}
+
+#[test]
+fn a8_call_of_a_killed_haft_is_recovered_before_the_next_call_changes_its_files() {
+    let fixture = SandboxFixture::new(User::Current);
+    fixture.file("work/f", "orig\n");
+    let mut haft = fixture.bare(&fixture.program());
+    let script = "echo one > f; touch ready; sleep 600";
+    let mut haft = haft.args(["sandbox", "--", "bash", "-c", script]).spawn().unwrap();
+    wait_until(|| fixture.work().join("ready").exists());
+    haft.kill().unwrap();
+    haft.wait().unwrap();
+    wait_until(|| fixture.processes().is_empty());
+    assert_eq!(fixture.inside("echo two > f").code, 0);
+    for expected in ["one\n", "orig\n"] {
+        let undo = fixture.haft(&["undo", "--yes"]);
+        assert_eq!(undo.code, 0, "{}{}", undo.stdout, undo.stderr);
+        assert_eq!(fs::read_to_string(fixture.work().join("f")).unwrap(), expected);
+    }
 }
