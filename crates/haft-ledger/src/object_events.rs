@@ -119,7 +119,7 @@ impl Ledger {
         if let Some(mut reader) = SpoolReader::open(self.db.dir(), id).map_err(failed)? {
             while let Some(record) = reader.next().map_err(failed)? {
                 match record.decode() {
-                    Some(SpoolRecord::Before { path, node }) => {
+                    Some(SpoolRecord::Before { path, node, .. }) => {
                         let path = path_from_text(&path);
                         if let Node::File(file) = &*node
                             && (key.is_loose(&path)
