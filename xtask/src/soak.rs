@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use crate::Done;
 use crate::workspace::Workspace;
 
-const DEFAULT_MINUTES: u64 = 30;
+const DEFAULT_DURATION: Duration = Duration::from_secs(30 * 60);
 /// Hostile commands that run at a time.
 const HOSTILE_COUNT: usize = 8;
 /// How long one of them may run.
 const HOSTILE_TIMEOUT: Duration = Duration::from_secs(15);
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 /// Calls before the hostile commands, to know how long a call takes by itself.
-const QUIET_PROBES: usize = 40;
+const QUIET_PROBE_COUNT: usize = 40;
 /// How long a call may wait for hostile commands.
 const ALLOWED_DELAY: Duration = Duration::from_millis(100);
 /// A response that takes longer than this is a hang.
@@ -67,9 +67,13 @@ const HOSTILE: [(&str, &str); 8] = [
 ];
 
 pub(crate) fn run(args: &[String]) -> Done {
-    let minutes = match args {
-        [] => DEFAULT_MINUTES,
-        [minutes] => minutes.parse().map_err(|_| format!("{minutes} is not a number of minutes"))?,
+    let duration = match args {
+        [] => DEFAULT_DURATION,
+        [minutes] => {
+            let minutes: u64 =
+                minutes.parse().map_err(|_| format!("{minutes} is not a number of minutes"))?;
+            Duration::from_secs(minutes * 60)
+        }
         _ => return Err("soak takes a number of minutes or nothing".to_owned()),
     };
     let haft = Workspace::load()?.build_haft("release")?;
@@ -85,12 +89,12 @@ pub(crate) fn run(args: &[String]) -> Done {
 
     let mut server = Server::start(&haft, &workspace, &home)?;
     let mut quiet = Delays::default();
-    for round in 0..QUIET_PROBES {
+    for round in 0..QUIET_PROBE_COUNT {
         quiet.probe(&mut server, round, &workspace)?;
     }
     let own = quiet.median();
     println!("a call by itself takes {:.1} ms", own.as_secs_f64() * 1e3);
-    let delays = soak(&mut server, &workspace, Duration::from_secs(minutes * 60), own)?;
+    let delays = soak(&mut server, &workspace, duration, own)?;
     let memory = server.memory();
     server.stop()?;
     println!(

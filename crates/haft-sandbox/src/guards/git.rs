@@ -11,7 +11,7 @@ use haft_tool::{FileNode, Node};
 
 use super::named::{local_remotes, top_of};
 use super::objects::changed_at;
-use super::{Content, Judge, TouchedPath, Violation, content_now, names_in, node_kind, node_now};
+use super::{GuardedContent, Judge, TouchedPath, Violation, content_now, names_in, node_kind, node_now};
 use crate::git_config::{new_programs, remote_urls};
 
 pub(super) const CONFIGS: [&str; 2] = ["config", "config.worktree"];
@@ -77,11 +77,11 @@ impl Judge<'_> {
         let (common, former) = (directory.join("commondir"), former.map(|former| former.join("commondir")));
         let is_same = |bytes: &[u8]| former.is_some_and(|former| self.bytes_before(&former) == bytes);
         match content_now(&common) {
-            Content::Bytes(bytes) if !is_same(&bytes) => {
+            GuardedContent::Bytes(bytes) if !is_same(&bytes) => {
                 self.leads_out(&common, directory, &bytes, violations);
             }
-            Content::Unreadable => self.add(common, Guard::GitLink, UNREADABLE.to_owned(), violations),
-            Content::Bytes(_) | Content::Absent => {}
+            GuardedContent::Unreadable => self.add(common, Guard::GitLink, UNREADABLE.to_owned(), violations),
+            GuardedContent::Bytes(_) | GuardedContent::Absent => {}
         }
     }
 
@@ -106,9 +106,9 @@ impl Judge<'_> {
             return Some((Guard::GitLink, "a link".to_owned()));
         }
         let bytes = match content_now(path) {
-            Content::Bytes(bytes) => bytes,
-            Content::Absent => return None,
-            Content::Unreadable => return Some((Guard::GitConfig, UNREADABLE.to_owned())),
+            GuardedContent::Bytes(bytes) => bytes,
+            GuardedContent::Absent => return None,
+            GuardedContent::Unreadable => return Some((Guard::GitConfig, UNREADABLE.to_owned())),
         };
         let old = former.map(|former| self.bytes_before(former)).unwrap_or_default();
         let top = path.parent().map_or(path, top_of);
@@ -175,7 +175,7 @@ impl Judge<'_> {
                 self.leads_out(path, parent, target.as_os_str().as_bytes(), violations);
             }
             Node::File(_) => match content_now(path) {
-                Content::Bytes(bytes) => {
+                GuardedContent::Bytes(bytes) => {
                     if let Some(target) = bytes.strip_prefix(b"gitdir: ") {
                         self.leads_out(path, parent, target, violations);
                     }

@@ -351,22 +351,22 @@ fn node_kind(path: &Path) -> Option<std::fs::FileType> {
 }
 
 /// The content of a file, links followed.
-enum Content {
+enum GuardedContent {
     Absent,
     Bytes(Vec<u8>),
     /// It is too large, closed to Haft or no file: it cannot be judged.
     Unreadable,
 }
 
-fn content_now(path: &Path) -> Content {
+fn content_now(path: &Path) -> GuardedContent {
     let meta = match std::fs::metadata(path) {
-        Ok(meta) if meta.is_dir() => return Content::Absent,
+        Ok(meta) if meta.is_dir() => return GuardedContent::Absent,
         Ok(meta) => meta,
-        Err(error) if is_absent(&error) => return Content::Absent,
-        Err(_) => return Content::Unreadable,
+        Err(error) if is_absent(&error) => return GuardedContent::Absent,
+        Err(_) => return GuardedContent::Unreadable,
     };
     let bytes = (meta.is_file() && meta.len() <= MAX_CONTENT_BYTES).then(|| std::fs::read(path).ok());
-    bytes.flatten().map_or(Content::Unreadable, Content::Bytes)
+    bytes.flatten().map_or(GuardedContent::Unreadable, GuardedContent::Bytes)
 }
 
 fn is_absent(error: &std::io::Error) -> bool {
@@ -377,8 +377,8 @@ fn is_absent(error: &std::io::Error) -> bool {
 /// The content of a file now, links followed; `None` if it is no file of a moderate size.
 fn read_now(path: &Path) -> Option<Vec<u8>> {
     match content_now(path) {
-        Content::Bytes(bytes) => Some(bytes),
-        Content::Absent | Content::Unreadable => None,
+        GuardedContent::Bytes(bytes) => Some(bytes),
+        GuardedContent::Absent | GuardedContent::Unreadable => None,
     }
 }
 

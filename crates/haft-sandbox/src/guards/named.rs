@@ -11,7 +11,7 @@ use haft_tool::Node;
 
 use super::git::{CONFIGS, is_executable, is_git_directory_now, resolve};
 use super::objects::{common_directory, git_directory};
-use super::{Content, Judge, Violation, content_now, files_in, names_in, node_kind, node_now};
+use super::{GuardedContent, Judge, Violation, content_now, files_in, names_in, node_kind, node_now};
 use crate::git_config::named_paths;
 
 /// Entries that are searched for links and repositories.
@@ -181,7 +181,7 @@ impl Repository {
         for _ in 0..MAX_INCLUDES {
             let mut included = Vec::new();
             for config in &configs {
-                let Content::Bytes(bytes) = content_now(config) else { continue };
+                let GuardedContent::Bytes(bytes) = content_now(config) else { continue };
                 let paths = named_paths(&bytes);
                 let parent = config.parent().unwrap_or(&self.common);
                 included.extend(paths.includes.iter().map(|path| resolve(parent, &expand_home(path))));

@@ -12,10 +12,10 @@ use haft_tool::{DirectoryEvent, Node, PathState, lock};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::final_view::has_no_writer;
 use super::guarded_entries::GuardedNote;
 use super::link_count;
 use super::paths::{DirectoryEntry, MAX_LINKS};
-use super::recorder::has_no_writer;
 use super::supervisor::{Classifier, Supervisor, TURN};
 use super::write_policy::WriteArea;
 use crate::guards::{

@@ -7,6 +7,7 @@
 mod blocking;
 mod caller;
 mod capabilities;
+mod final_view;
 mod guarded_entries;
 mod hard_links;
 mod judgement;

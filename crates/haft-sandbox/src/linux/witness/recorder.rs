@@ -2,28 +2,21 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_files::{Captured, CapturedContent, capture, capture_unread, id_of, open_directory};
-use haft_tool::{
-    Change, CommandChanges, CommandView, DirectoryEvent, FileId, Node, PathState, Record, ToolError,
-};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use haft_files::{Captured, CapturedContent, capture, capture_unread, id_of};
+use haft_tool::{Change, CommandChanges, DirectoryEvent, FileId, Node, PathState, Record, ToolError};
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
+use super::final_view::{FinalView, MAX_CHANGES};
 use super::guarded_entries::GuardedEntries;
 use super::hard_links::{LinkedFile, hidden_changes};
 use super::link_count;
-use super::new_tree::{NewTree, list_new_tree};
 use super::paths::DirectoryEntry;
-use crate::process::last_error;
 
-/// Further changes are not listed.
-const MAX_CHANGES: usize = 2_000_000;
-/// From the kernel's `fcntl.h`; libc does not have it.
-const F_SETSIG: libc::c_int = 10;
 /// Fewer states are kept until the end.
 const MIN_STATES_TO_CHECK: usize = 2_000;
 /// More than one, so that those that are gone become fewer.
@@ -345,74 +338,10 @@ impl ChangeRecorder {
     }
 }
 
-/// The file system after the command.
-struct FinalView<'a> {
-    own: &'a HashSet<FileId>,
-    large: &'a HashMap<FileId, (ChangeTime, Node)>,
-    has_others: bool,
-    /// The directory that was opened last: paths come sorted.
-    last: Option<(PathBuf, OwnedFd)>,
-    listed: usize,
-    losses: Vec<String>,
-}
-
-impl CommandView for FinalView<'_> {
-    fn observe(&mut self, path: &Path) -> Result<PathState, ToolError> {
-        let Some((parent, name)) = path.parent().zip(path.file_name()) else { return Ok(PathState::ABSENT) };
-        if self.last.as_ref().is_none_or(|(last, _)| last != parent) {
-            self.last = open_directory(parent).ok().map(|fd| (parent.to_owned(), fd));
-        }
-        let Some((_, dir)) = &self.last else { return Ok(PathState::ABSENT) };
-        if self.has_others && has_writer(dir, name) {
-            self.losses.push(still_open(path));
-        }
-        if let Ok(stat) = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)
-            && let Some((time, node)) = self.large.get(&(stat.st_dev, stat.st_ino))
-            && *time == change_time(&stat)
-        {
-            return Ok(PathState { node: node.clone(), file: Some((stat.st_dev, stat.st_ino)) });
-        }
-        match capture_entry(dir, name) {
-            Ok(now) => Ok(PathState { file: file_of(&now.node, now.stat.as_ref()), node: now.node }),
-            Err(_) => Err(ToolError::failed(format!("{} cannot be read any more", path.display()))),
-        }
-    }
-
-    fn visit_new(&mut self, path: &Path, visit: &mut dyn FnMut(PathBuf, Node) -> bool) {
-        let mut open = Vec::new();
-        let mut visit_checked = |path: PathBuf, node: Node| {
-            if self.has_others
-                && let (Node::File(_), Some(parent), Some(name)) = (&node, path.parent(), path.file_name())
-                && open_directory(parent).is_ok_and(|dir| has_writer(&dir, name))
-            {
-                open.push(still_open(&path));
-            }
-            visit(path, node)
-        };
-        let NewTree { listed, losses } =
-            list_new_tree(path, self.own, MAX_CHANGES, self.listed, &mut visit_checked);
-        self.listed = listed;
-        self.losses.extend(losses);
-        self.losses.append(&mut open);
-    }
-}
-
-fn still_open(path: &Path) -> String {
-    format!("{} is open for writing in another command, whose changes of it are not recorded", path.display())
-}
-
-/// Whether a process has the file open for writing.
-fn has_writer(dir: &OwnedFd, name: &OsStr) -> bool {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let is_file = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(is_file)
-        && rustix::fs::openat(dir, name, flags, Mode::empty()).is_ok_and(|fd| lease(&fd) == Err(Errno::AGAIN))
-}
-
 /// Programs cannot set it.
-type ChangeTime = (i64, u64);
+pub(super) type ChangeTime = (i64, u64);
 
-fn change_time(stat: &Stat) -> ChangeTime {
+pub(super) fn change_time(stat: &Stat) -> ChangeTime {
     (stat.st_ctime, stat.st_ctime_nsec)
 }
 
@@ -422,7 +351,7 @@ fn is_settled(stat: &Stat) -> bool {
 }
 
 /// Device and inode, if it is a regular file.
-fn file_of(node: &Node, stat: Option<&Stat>) -> Option<FileId> {
+pub(super) fn file_of(node: &Node, stat: Option<&Stat>) -> Option<FileId> {
     stat.filter(|_| node.as_file().is_some()).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
@@ -432,21 +361,4 @@ pub(super) fn capture_entry(dir: &OwnedFd, name: &OsStr) -> Result<Captured, Err
 
 fn to_errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
-}
-
-/// Whether no process has the file open for writing.
-pub(super) fn has_no_writer(fd: &OwnedFd) -> bool {
-    lease(fd).is_ok()
-}
-
-/// Takes a read lease, which the kernel grants only if no process has the file open for writing.
-#[expect(unsafe_code, reason = "leases have no safe wrapper")]
-fn lease(fd: &OwnedFd) -> Result<(), Errno> {
-    // SAFETY: plain numbers; the lease ends with the descriptor. A process that opens the file before that makes the
-    // kernel send a signal: one that is ignored by default instead of SIGIO, which ends the process.
-    let leased = unsafe {
-        libc::fcntl(fd.as_raw_fd(), F_SETSIG, libc::SIGURG);
-        libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK)
-    };
-    if leased == 0 { Ok(()) } else { Err(last_error()) }
 }
