@@ -57,7 +57,10 @@ impl LocalFiles {
         let performed = performed.and_then(|()| stages.sync(by_filesystem));
         if let Err(mut error) = performed {
             let undone = self.roll_back(&steps[..made], content);
-            match undone.and_then(|()| self.check_unchanged(&plan.changes)) {
+            // The path of the step that failed may be another program's now.
+            let failed = steps[opened..].get(..made.saturating_sub(opened)).and_then(<[_]>::last);
+            let check = |failed: &StagedStep| self.check_unchanged(&plan.changes, failed.step.path());
+            match undone.and_then(|()| failed.map_or(Ok(()), check)) {
                 Ok(()) => stages.remove(),
                 Err(second) => {
                     error.message =
@@ -72,9 +75,9 @@ impl LocalFiles {
         Ok(())
     }
 
-    /// An error if something is not as it was before a restore that failed.
-    fn check_unchanged(&self, changes: &[Change]) -> Result<(), ToolError> {
-        for Change { path, before, .. } in changes {
+    /// An error if something other than `except` is not as it was before a restore that failed.
+    fn check_unchanged(&self, changes: &[Change], except: &Path) -> Result<(), ToolError> {
+        for Change { path, before, .. } in changes.iter().filter(|change| change.path != except) {
             let now = self.observe_recorded(path)?;
             if !now.same_as(before) && !now.may_be(before) {
                 return Err(conflict(path, &format!("it is not as it was before ({})", now.noun())));
