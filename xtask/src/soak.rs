@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::Done;
 use crate::workspace::Workspace;
 
-const DEFAULT_DURATION: Duration = Duration::from_secs(30 * 60);
+const DEFAULT_DURATION: Duration = Duration::from_mins(30);
 /// Hostile commands that run at a time.
 const HOSTILE_COUNT: usize = 8;
 /// How long one of them may run.
@@ -23,7 +23,7 @@ const QUIET_PROBE_COUNT: usize = 40;
 /// How long a call may wait for hostile commands.
 const ALLOWED_DELAY: Duration = Duration::from_millis(100);
 /// A response that takes longer than this is a hang.
-const HANG_TIMEOUT: Duration = Duration::from_secs(120);
+const HANG_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// What hostile commands do, each until its timeout, as Python programs.
 const HOSTILE: [(&str, &str); 8] = [
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &[String]) -> Done {
         [minutes] => {
             let minutes: u64 =
                 minutes.parse().map_err(|_| format!("{minutes} is not a number of minutes"))?;
-            Duration::from_secs(minutes * 60)
+            Duration::from_mins(minutes)
         }
         _ => return Err("soak takes a number of minutes or nothing".to_owned()),
     };
@@ -123,7 +123,7 @@ fn soak(server: &mut Server, workspace: &Path, duration: Duration, own: Duration
         let next = Instant::now() + PROBE_INTERVAL;
         delays.probe(server, round, workspace)?;
         server.wait_until(next)?;
-        if reported.elapsed() > Duration::from_secs(60) {
+        if reported.elapsed() > Duration::from_mins(1) {
             reported = Instant::now();
             println!(
                 "{} s: {} hostile commands, slowest other call {:.0} ms, {} over {} ms, memory {}",
