@@ -92,24 +92,49 @@ pub(crate) fn run(args: &[String]) -> Done {
     for round in 0..QUIET_PROBE_COUNT {
         quiet.probe(&mut server, round, &workspace)?;
     }
-    let own = quiet.median();
-    println!("a call by itself takes {:.1} ms", own.as_secs_f64() * 1e3);
-    let delays = soak(&mut server, &workspace, duration, own)?;
+    quiet.print("by themselves");
+    let mut computing = Delays::default();
+    {
+        let _programs = ComputingPrograms::start()?;
+        for round in 0..QUIET_PROBE_COUNT {
+            computing.probe(&mut server, round, &workspace)?;
+        }
+    }
+    computing.print(&format!("beside {HOSTILE_COUNT} programs that only compute"));
+    let delays = soak(&mut server, &workspace, duration)?;
     let memory = server.memory();
     server.stop()?;
-    println!(
-        "{} calls beside {} hostile commands: median {:.1} ms, slowest {:.1} ms, {} took over {} ms more than by themselves; memory {memory}",
-        delays.times.len(),
-        server.started,
-        delays.median().as_secs_f64() * 1e3,
-        delays.slowest().as_secs_f64() * 1e3,
-        delays.over(own + ALLOWED_DELAY),
-        ALLOWED_DELAY.as_millis(),
-    );
+    delays.print(&format!("beside {} hostile commands", server.started));
+    println!("memory of the server: {memory}");
     nothing_is_left(place.path(), mounts)
 }
 
-fn soak(server: &mut Server, workspace: &Path, duration: Duration, own: Duration) -> Result<Delays, String> {
+/// As many programs as there are hostile commands, each in a session of its own, without Haft: they show how long calls wait
+/// for the processor alone.
+struct ComputingPrograms(Vec<Child>);
+
+impl ComputingPrograms {
+    fn start() -> Result<Self, String> {
+        let mut programs = Self(Vec::new());
+        for _ in 0..HOSTILE_COUNT {
+            let program = Command::new("setsid").args(["sh", "-c", "while :; do :; done"]).spawn();
+            programs.0.push(program.map_err(|error| format!("start setsid: {error}"))?);
+        }
+        Ok(programs)
+    }
+}
+
+impl Drop for ComputingPrograms {
+    fn drop(&mut self) {
+        for program in &mut self.0 {
+            // Without a terminal setsid does not fork, so this is the shell.
+            let _ = program.kill();
+            let _ = program.wait();
+        }
+    }
+}
+
+fn soak(server: &mut Server, workspace: &Path, duration: Duration) -> Result<Delays, String> {
     let start = Instant::now();
     let mut delays = Delays::default();
     let mut reported = start;
@@ -125,15 +150,8 @@ fn soak(server: &mut Server, workspace: &Path, duration: Duration, own: Duration
         server.wait_until(next)?;
         if reported.elapsed() > Duration::from_mins(1) {
             reported = Instant::now();
-            println!(
-                "{} s: {} hostile commands, slowest other call {:.0} ms, {} over {} ms, memory {}",
-                start.elapsed().as_secs(),
-                server.started,
-                delays.slowest().as_secs_f64() * 1e3,
-                delays.over(own + ALLOWED_DELAY),
-                ALLOWED_DELAY.as_millis(),
-                server.memory(),
-            );
+            let (seconds, started) = (start.elapsed().as_secs(), server.started);
+            delays.print(&format!("after {seconds} s and {started} hostile commands, memory {}", server.memory()));
         }
     }
     Ok(delays)
@@ -142,35 +160,43 @@ fn soak(server: &mut Server, workspace: &Path, duration: Duration, own: Duration
 /// How long calls took.
 #[derive(Default)]
 struct Delays {
-    times: Vec<Duration>,
+    reads: Vec<Duration>,
+    commands: Vec<Duration>,
 }
 
 impl Delays {
     /// Makes a call and waits for its response: a read or a command, in turn.
     fn probe(&mut self, server: &mut Server, round: usize, workspace: &Path) -> Done {
         let start = Instant::now();
-        let id = if round.is_multiple_of(2) {
-            server.call("Read", &json!({"file_path": workspace.join("file.txt")}))?
+        let (times, id) = if round.is_multiple_of(2) {
+            (&mut self.reads, server.call("Read", &json!({"file_path": workspace.join("file.txt")}))?)
         } else {
-            server.call("Bash", &json!({"command": "true"}))?
+            (&mut self.commands, server.call("Bash", &json!({"command": "true"}))?)
         };
         server.wait_for(id)?;
-        self.times.push(start.elapsed());
+        times.push(start.elapsed());
         Ok(())
     }
 
-    fn median(&self) -> Duration {
-        let mut sorted = self.times.clone();
-        sorted.sort();
-        sorted.get(sorted.len() / 2).copied().unwrap_or_default()
-    }
-
-    fn slowest(&self) -> Duration {
-        self.times.iter().max().copied().unwrap_or_default()
-    }
-
-    fn over(&self, limit: Duration) -> usize {
-        self.times.iter().filter(|time| **time > limit).count()
+    fn print(&self, when: &str) {
+        println!("{when}:");
+        for (kind, times) in [("Read", &self.reads), ("Bash", &self.commands)] {
+            let mut sorted = times.clone();
+            sorted.sort();
+            let at = |percent: usize| {
+                let index = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
+                sorted.get(index).copied().unwrap_or_default().as_secs_f64() * 1e3
+            };
+            let over = sorted.iter().filter(|time| **time > ALLOWED_DELAY).count();
+            println!(
+                "  {} calls of {kind}: median {:.1} ms, 99 of 100 within {:.1} ms, slowest {:.1} ms, {over} over {} ms",
+                sorted.len(),
+                at(50),
+                at(99),
+                at(100),
+                ALLOWED_DELAY.as_millis(),
+            );
+        }
     }
 }
 

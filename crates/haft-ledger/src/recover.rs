@@ -16,7 +16,7 @@ use crate::process::ProcessIdentity;
 use crate::query::first_receipt;
 use crate::receipt_rows::{self, RowTexts};
 use crate::receipts::changes_json;
-use crate::recover_changes::{RecoveredChanges, WorkspaceView, recover_changes};
+use crate::recover_changes::{RecoveredChanges, RecoveredCommand, WorkspaceView};
 use crate::spool::SpoolRecord;
 use crate::spool_reader::SpoolReader;
 use crate::undo::unrestorable;
@@ -131,7 +131,12 @@ impl Ledger {
                 Err(error) => SpooledCall::Stuck(error.message),
             });
         }
-        let recovered = recover_changes(&records, view);
+        let command = RecoveredCommand::new(&records, view);
+        let recovered = match self.receipt(id) {
+            Ok(call) => command.judged_changes(&call, view),
+            // Without it the call is only marked as interrupted.
+            Err(_) => command.changes(view),
+        };
         self.keep_indexes(id, &recovered.changes, view)?;
         let commit = SpoolCommit::prepare(self, id, &recovered.changes)?;
         Ok(SpooledCall::Command(recovered, commit))
@@ -194,11 +199,19 @@ fn interrupt(
     if let SpooledCall::Stuck(why) = &spooled {
         receipt.error = Some(format!("the process ended before the call was done: {why}"));
     }
-    if let SpooledCall::Restore { is_complete: false } = &spooled {
-        receipt.changes.clear();
-        receipt.undoes.clear();
-        receipt.error =
-            Some("the process ended before the call was done, so what it had changed was undone".to_owned());
+    match &spooled {
+        SpooledCall::Restore { is_complete: false } => {
+            receipt.changes.clear();
+            receipt.undoes.clear();
+            receipt.error =
+                Some("the process ended before the call was done, so what it had changed was undone".to_owned());
+        }
+        // Everything was done but writing this.
+        SpooledCall::Restore { is_complete: true } => {
+            receipt.state = ReceiptState::Completed;
+            (receipt.error_kind, receipt.error) = (None, None);
+        }
+        _ => {}
     }
     if let SpooledCall::Command(recovered, commit) = spooled {
         // The command's processes died with Haft, and every change was recorded before it was made.
@@ -206,6 +219,7 @@ fn interrupt(
             [] => unrestorable(&recovered.changes).map_or(Reversible::Yes, |why| Reversible::Partly { why }),
             [first, ..] => Reversible::Partly { why: format!("some paths could not be read: {first}") },
         };
+        receipt.denials.extend(recovered.denials);
         receipt.changes.extend(recovered.changes);
         commit.insert(conn, db, &mut receipt)?;
     }

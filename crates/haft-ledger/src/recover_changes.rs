@@ -6,8 +6,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use haft_tool::{
-    Change, CommandChanges, CommandView, DirectoryEvent, FileId, Node, OpenContent, PathState, StagedStep,
-    ToolError, path_from_text,
+    Change, CommandChanges, CommandView, Denial, DirectoryEvent, FileId, Node, OpenContent, PathState,
+    Receipt, StagedStep, ToolError, path_from_text,
 };
 
 use crate::spool::SpoolRecord;
@@ -36,6 +36,16 @@ pub trait WorkspaceView {
         made: Option<usize>,
         content: &OpenContent<'_>,
     ) -> Result<(), ToolError>;
+    /// Restores those of a dead command's changes that would make programs run outside the sandbox: Haft died before they were
+    /// judged. Returns what was refused.
+    fn restore_guarded(
+        &mut self,
+        _call: &Receipt,
+        _command: &CommandChanges,
+        _changes: &[Change],
+    ) -> Vec<Denial> {
+        Vec::new()
+    }
     /// One path for each of the files that has one, other than those in `except`.
     fn find_links(&mut self, files: HashSet<FileId>, except: &HashSet<&Path>) -> HashMap<FileId, PathBuf>;
 }
@@ -47,46 +57,70 @@ pub(crate) struct RecoveredChanges {
     pub(crate) changes: Vec<Change>,
     /// Why paths could not be read.
     pub(crate) unreadable: Vec<String>,
+    /// What was refused.
+    pub(crate) denials: Vec<Denial>,
 }
 
-/// Determines what a command changed from the records of its witness, in order.
-pub(crate) fn recover_changes(records: &[SpoolRecord<'_>], view: &mut dyn WorkspaceView) -> RecoveredChanges {
-    let mut command = CommandChanges::default();
-    let mut own = HashSet::new();
-    for (at, record) in records.iter().enumerate() {
-        if let SpoolRecord::Before { path, node, in_new } = record {
-            let state = PathState { node: node.clone().into_owned(), file: None };
-            if *in_new {
-                command.store_in_new(path_from_text(path), state);
-            } else {
-                command.store(path_from_text(path), state);
+/// A command as its spool shows it.
+pub(crate) struct RecoveredCommand {
+    changes: CommandChanges,
+    own: HashSet<FileId>,
+}
+
+impl RecoveredCommand {
+    /// The records of its witness, in order.
+    pub(crate) fn new(records: &[SpoolRecord<'_>], view: &mut dyn WorkspaceView) -> Self {
+        let (mut changes, mut own) = (CommandChanges::default(), HashSet::new());
+        for (at, record) in records.iter().enumerate() {
+            if let SpoolRecord::Before { path, node, in_new } = record {
+                let state = PathState { node: node.clone().into_owned(), file: None };
+                if *in_new {
+                    changes.store_in_new(path_from_text(path), state);
+                } else {
+                    changes.store(path_from_text(path), state);
+                }
+                continue;
             }
-            continue;
-        }
-        if let SpoolRecord::Own { file, is_own } = record {
-            if *is_own {
-                own.insert(*file);
-            } else {
-                own.remove(file);
+            if let SpoolRecord::Own { file, is_own } = record {
+                if *is_own {
+                    own.insert(*file);
+                } else {
+                    own.remove(file);
+                }
+                continue;
             }
-            continue;
+            // The process may have died between the record and the call.
+            let was_made = match records.get(at + 1) {
+                Some(SpoolRecord::Cancelled) => false,
+                Some(_) => true,
+                None => was_made(record, view),
+            };
+            if was_made {
+                apply(&mut changes, record);
+            }
         }
-        // The process may have died between the record and the call.
-        let was_made = match records.get(at + 1) {
-            Some(SpoolRecord::Cancelled) => false,
-            Some(_) => true,
-            None => was_made(record, view),
-        };
-        if was_made {
-            apply(&mut command, record);
-        }
+        Self { changes, own }
     }
-    let mut recovery = Recovery { view, own, unreadable: Vec::new() };
-    let (mut changes, mut unreadable) = command.compare(&mut recovery);
-    unreadable.append(&mut recovery.unreadable);
-    let more = changes_of_other_links(&command, &changes, recovery.view);
-    changes.extend(more);
-    RecoveredChanges { changes, unreadable }
+
+    /// What it changed, after what is guarded was restored.
+    pub(crate) fn judged_changes(&self, call: &Receipt, view: &mut dyn WorkspaceView) -> RecoveredChanges {
+        let recovered = self.changes(view);
+        let denials = view.restore_guarded(call, &self.changes, &recovered.changes);
+        if denials.is_empty() {
+            return recovered;
+        }
+        RecoveredChanges { denials, ..self.changes(view) }
+    }
+
+    /// What it changed.
+    pub(crate) fn changes(&self, view: &mut dyn WorkspaceView) -> RecoveredChanges {
+        let mut recovery = Recovery { view, own: &self.own, unreadable: Vec::new() };
+        let (mut changes, mut unreadable) = self.changes.compare(&mut recovery);
+        unreadable.append(&mut recovery.unreadable);
+        let more = changes_of_other_links(&self.changes, &changes, recovery.view);
+        changes.extend(more);
+        RecoveredChanges { changes, unreadable, denials: Vec::new() }
+    }
 }
 
 fn apply(command: &mut CommandChanges, record: &SpoolRecord<'_>) {
@@ -114,7 +148,7 @@ fn was_made(record: &SpoolRecord<'_>, view: &mut dyn WorkspaceView) -> bool {
 /// The file system after the command.
 struct Recovery<'a> {
     view: &'a mut dyn WorkspaceView,
-    own: HashSet<FileId>,
+    own: &'a HashSet<FileId>,
     unreadable: Vec<String>,
 }
 

@@ -245,23 +245,41 @@ fn with_below(domain: &str) -> Vec<String> {
     std::iter::once(domain.to_owned()).chain(below).collect()
 }
 
-/// `//abs`, `~/home`, `/from-the-workspace`, `a/b` from the workspace, `*.env` at any depth.
+/// `//abs`, `~/home`, `/from-the-workspace`, `a/b` and `../a` from the workspace, `*.env` at any depth.
 fn path_pattern(pattern: &str, workspace: &Path) -> Result<GlobMatcher, String> {
     let anchored = |root: &Path, rest: &str| format!("{}/{rest}", globset::escape(&root.to_string_lossy()));
     let whole = if let Some(rest) = pattern.strip_prefix("//") {
         format!("/{rest}")
-    } else if let Some(rest) = pattern.strip_prefix("~/") {
+    } else if let Some(rest) = pattern.strip_prefix("~/").or((pattern == "~").then_some("")) {
         let home = std::env::var_os("HOME").map(PathBuf::from).ok_or("needs $HOME, which is not set")?;
         anchored(&home, rest)
     } else if let Some(rest) = pattern.strip_prefix('/').or_else(|| pattern.strip_prefix("./")) {
         anchored(workspace, rest)
-    } else if pattern.trim_end_matches('/').contains('/') {
+    } else if pattern.trim_end_matches('/').contains('/') || matches!(pattern, "." | "..") {
         anchored(workspace, pattern)
     } else {
         format!("**/{pattern}")
     };
-    let glob = path_glob(whole.trim_end_matches('/'));
+    let glob = path_glob(&without_dots(&whole)?);
     glob.map(|glob| glob.compile_matcher()).map_err(|error| format!("is no path pattern: {error}"))
+}
+
+/// The pattern without `.`, `..` and slashes at its end: the paths that it is compared with have none.
+fn without_dots(pattern: &str) -> Result<String, String> {
+    let mut parts = Vec::new();
+    for part in pattern.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => match parts.pop() {
+                Some(above) if above != "**" => {}
+                Some(_) => return Err("has `..` after `**`, which has no meaning".to_owned()),
+                None => {}
+            },
+            part => parts.push(part),
+        }
+    }
+    let is_absolute = pattern.starts_with('/');
+    Ok(format!("{}{}", if is_absolute { "/" } else { "" }, parts.join("/")))
 }
 
 /// All rules of a call, whatever file or flag they come from.

@@ -26,6 +26,9 @@ pub(crate) const COVERING: [(&str, &[EffectKind]); 4] = [
     ("WebFetch", &[EffectKind::Reach]),
 ];
 
+/// Tools that existing settings name, and what the same is called now.
+const FORMER_NAMES: [(&str, &str); 1] = [("MultiEdit", "Edit")];
+
 impl Default for RuleTools {
     /// The names that rules understand whatever is offered.
     fn default() -> Self {
@@ -59,6 +62,8 @@ impl RuleTools {
         if self.offered.contains_key(name) {
             return name;
         }
+        let former = FORMER_NAMES.iter().find(|(former, _)| *former == name);
+        let name = former.map_or(name, |(_, current)| current);
         if has_specifier && COVERING.iter().any(|(covering, _)| *covering == name) {
             return name;
         }

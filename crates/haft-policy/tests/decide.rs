@@ -90,6 +90,25 @@ fn path_rules_cover_every_tool_that_reads_or_writes() {
 }
 
 #[test]
+fn dots_and_other_names_in_path_rules_are_understood() {
+    for (rule, path) in [
+        ("Edit(sub/../f)", "/w/f"),
+        ("Edit(../w/f)", "/w/f"),
+        ("Edit(./a/./b/)", "/w/a/b/c"),
+        ("Edit(../other/**)", "/other/f"),
+        ("Edit(.)", "/w/f"),
+        ("Edit(//)", "/etc/hosts"),
+        ("MultiEdit(f)", "/w/sub/f"),
+    ] {
+        let policy = policy(Mode::Scoped, &[(Behavior::Deny, rule)]);
+        assert!(verdict("Write", write(path), &policy).starts_with("deny"), "{rule}");
+    }
+    let meaningless =
+        Rule::parse(Behavior::Deny, "Edit(a/**/../b)", "here", Path::new("/w"), &RuleTools::default());
+    assert!(meaningless.unwrap_err().message.contains("`..` after `**`"));
+}
+
+#[test]
 fn command_and_host_rules_cover_every_tool_that_runs_or_reaches() {
     let rules = [(Behavior::Deny, "Bash(rm:*)"), (Behavior::Deny, "WebFetch(domain:evil.example)")];
     let policy = policy(Mode::Scoped, &rules);

@@ -8,7 +8,10 @@ use std::time::Duration;
 use haft_sandbox::{
     CallTasks, Environment, LocalProcesses, SandboxOptions, ServerControl, SessionSandbox, TaskTable,
 };
-use haft_tool::{Finished, Processes, Record, RunRequest, Sandbox, Tasks, ToolError, lock};
+use haft_tool::{
+    Change, CommandChanges, Denial, Finished, Processes, Record, RunRequest, Sandbox, Scope, Tasks, ToolError,
+    lock,
+};
 
 use crate::Builder;
 use crate::live_output::OutputReporter;
@@ -70,6 +73,17 @@ pub(crate) fn private_temp_directory() -> Option<PathBuf> {
 /// The link or git configuration that makes programs outside the sandbox use the file at `path`.
 pub(crate) fn leading_to(path: &Path, roots: &[PathBuf]) -> Option<PathBuf> {
     haft_sandbox::leading_to(path, roots)
+}
+
+/// Restores what a dead command left that programs outside the sandbox would run, and returns what was refused.
+pub(crate) fn restore_guarded_changes(
+    command: &CommandChanges,
+    changes: &[Change],
+    scope: &Scope,
+    record: &dyn Record,
+    started_at: u64,
+) -> Vec<Denial> {
+    haft_sandbox::restore_guarded_changes(command, changes, scope, record, started_at)
 }
 
 /// What the commands of a session share.

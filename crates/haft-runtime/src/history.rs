@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex};
 
 use haft_files::{LocalFiles, Root};
 use haft_ledger::undo::{UndoPlan, plan};
-use haft_ledger::{Ledger, LedgerHandle, ReceiptQuery, WorkspaceView};
+use haft_ledger::{CallRecord, Ledger, LedgerHandle, ReceiptQuery, WorkspaceView};
 use haft_tool::{
-    Cancel, ErrorKind, FileId, Files, Node, OpenContent, ReadOnlyRecord, Reads, Receipt, ReceiptState,
+    Cancel, Change, CommandChanges, Denial, ErrorKind, FileId, Files, Node, OpenContent, ReadOnlyRecord, Reads, Receipt, ReceiptState,
     RestoreStep, Reversible, Scope, StagedStep, ToolError, lock,
 };
 
+use crate::commands::restore_guarded_changes;
 use crate::undo::{UndoPreview, UndoTarget};
 
 /// How many calls are read at once while looking for one.
@@ -65,7 +66,7 @@ impl History {
         let ledger = self.ledger()?;
         let receipts = self.find(target)?;
         let files = self.files();
-        let UndoPlan { mut restore, conflicts, mut blocked } = plan(&receipts, &mut Observer(&files))?;
+        let UndoPlan { mut restore, conflicts, mut blocked } = plan(&receipts, &mut Observer { files: &files, history: self })?;
         let last = receipts.first().map_or(0, |receipt| receipt.id);
         let mut lost = BTreeSet::new();
         for change in &restore.changes {
@@ -178,7 +179,8 @@ impl History {
         let roots = Arc::clone(&self.roots);
         let files = LocalFiles::new(scope, roots, Arc::new(ReadOnlyRecord), Cancel::new());
         let mut recovered = Vec::new();
-        for (receipt, temps) in recover(self.ledger()?, &mut Observer(&files))? {
+        let mut observer = Observer { files: &files, history: self };
+        for (receipt, temps) in recover(self.ledger()?, &mut observer)? {
             let ours: Vec<_> =
                 temps.into_iter().filter(|temp| !holds_foreign_bytes(&files, &receipt, temp)).collect();
             haft_files::remove_leftovers(&ours);
@@ -193,12 +195,15 @@ impl History {
     }
 }
 
-/// The files as the ledger's recovery reads them.
-struct Observer<'a>(&'a LocalFiles);
+/// The files as undo and recovery read them.
+struct Observer<'a> {
+    files: &'a LocalFiles,
+    history: &'a History,
+}
 
 impl WorkspaceView for Observer<'_> {
     fn observe(&mut self, path: &Path) -> Result<Node, ToolError> {
-        self.0.observe_recorded(path)
+        self.files.observe_recorded(path)
     }
 
     fn file_id(&mut self, path: &Path) -> Option<FileId> {
@@ -206,11 +211,11 @@ impl WorkspaceView for Observer<'_> {
     }
 
     fn content(&mut self, path: &Path) -> Option<Box<dyn Read + Send>> {
-        self.0.open(path).ok().map(|file| file.reader)
+        self.files.open(path).ok().map(|file| file.reader)
     }
 
     fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
-        Ok(self.0.list(path)?.into_iter().map(|entry| entry.name).collect())
+        Ok(self.files.list(path)?.into_iter().map(|entry| entry.name).collect())
     }
 
     fn undo_restore(
@@ -220,14 +225,28 @@ impl WorkspaceView for Observer<'_> {
         content: &OpenContent<'_>,
     ) -> Result<(), ToolError> {
         if let Some(made) = made {
-            self.0.roll_back(&steps[..made.min(steps.len())], content)?;
+            self.files.roll_back(&steps[..made.min(steps.len())], content)?;
         }
         haft_files::remove_stages(steps);
         Ok(())
     }
 
+    fn restore_guarded(
+        &mut self,
+        call: &Receipt,
+        command: &CommandChanges,
+        changes: &[Change],
+    ) -> Vec<Denial> {
+        let mut scope = (*self.history.scope).clone();
+        if !scope.roots.contains(&call.workspace) {
+            scope.roots = vec![call.workspace.clone()];
+        }
+        let record = CallRecord::new(Arc::clone(&self.history.ledger), call.clone());
+        restore_guarded_changes(command, changes, &scope, &record, call.started_at)
+    }
+
     fn find_links(&mut self, files: HashSet<FileId>, except: &HashSet<&Path>) -> HashMap<FileId, PathBuf> {
-        self.0.find(files, except)
+        self.files.find(files, except)
     }
 }
 

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use haft_tool::{Finished, Processes, RunRequest, TaskClass, TaskInfo, TaskRead, Tasks, ToolError};
+use haft_tool::{
+    Change, CommandChanges, Denial, Finished, Processes, Record, RunRequest, Scope, TaskClass, TaskInfo, TaskRead,
+    Tasks, ToolError,
+};
 
 use crate::world::LocalWorld;
 
@@ -15,6 +18,17 @@ pub(crate) fn private_temp_directory() -> Option<PathBuf> {
 /// Git's configuration is not read in builds without commands.
 pub(crate) fn leading_to(_path: &Path, _roots: &[PathBuf]) -> Option<PathBuf> {
     None
+}
+
+/// Nothing is judged in builds without commands.
+pub(crate) fn restore_guarded_changes(
+    _command: &CommandChanges,
+    _changes: &[Change],
+    _scope: &Scope,
+    _record: &dyn Record,
+    _started_at: u64,
+) -> Vec<Denial> {
+    Vec::new()
 }
 
 #[derive(Default)]

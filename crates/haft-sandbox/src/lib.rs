@@ -39,7 +39,7 @@ use macos as platform;
 
 pub use detached::{DetachedProcess, spawn_detached};
 pub use environment::Environment;
-pub use guards::leading_to;
+pub use guards::{leading_to, restore_guarded_changes};
 pub use limits::CommandLimits;
 pub use options::SandboxOptions;
 pub use platform::probe;

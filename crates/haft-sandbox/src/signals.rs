@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM, delivered to a listener on a thread of their own.
+//! SIGINT, SIGTERM and SIGHUP, delivered to a listener on a thread of their own.
 
 use std::io;
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
@@ -14,7 +14,7 @@ use crate::process::pipe;
 pub enum TerminationSignal {
     /// SIGINT: Ctrl-C in the terminal.
     Interrupt,
-    /// SIGTERM.
+    /// SIGTERM, or SIGHUP: the terminal was closed.
     Terminate,
 }
 
@@ -27,7 +27,8 @@ static PIPE_TO_THREAD: AtomicI32 = AtomicI32::new(-1);
 /// Stack of the thread that calls the listener.
 const STACK_BYTES: usize = 128 * 1024;
 
-/// From now on SIGINT and SIGTERM do not end this process but are passed to `listener`, in place of any earlier one.
+/// From now on these signals do not end this process but are passed to `listener`, in place of any earlier one. Those that
+/// are ignored, as under `nohup`, stay so.
 pub fn on_termination_signal(listener: impl FnMut(TerminationSignal) + Send + 'static) -> io::Result<()> {
     let mut current = lock(&LISTENER);
     *current = Some(Box::new(listener));
@@ -40,8 +41,9 @@ pub fn on_termination_signal(listener: impl FnMut(TerminationSignal) + Send + 's
     let thread = std::thread::Builder::new().name("signals".to_owned()).stack_size(STACK_BYTES);
     thread.spawn(move || forward(&read_end))?;
     PIPE_TO_THREAD.store(write_end.into_raw_fd(), Ordering::SeqCst);
-    install_handler(libc::SIGINT);
-    install_handler(libc::SIGTERM);
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        install_handler(signal);
+    }
     Ok(())
 }
 
@@ -67,6 +69,11 @@ fn forward(read_end: &OwnedFd) {
 fn install_handler(signal: libc::c_int) {
     // SAFETY: a zeroed sigaction is a valid one, and the handler only writes to a pipe.
     unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut old);
+        if old.sa_sigaction == libc::SIG_IGN {
+            return;
+        }
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as *const () as libc::sighandler_t;
         action.sa_flags = libc::SA_RESTART;
@@ -97,11 +104,12 @@ mod tests {
         let ((early, late), mut received) = ((channel(), channel()), Vec::new());
         on_termination_signal(move |signal| early.0.send(signal).unwrap()).unwrap();
         on_termination_signal(move |signal| late.0.send(signal).unwrap()).unwrap();
-        for signal in [Signal::INT, Signal::TERM] {
+        for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
             kill_process(getpid(), signal).unwrap();
             received.push(late.1.recv_timeout(Duration::from_secs(10)).unwrap());
         }
-        assert_eq!(received, [TerminationSignal::Interrupt, TerminationSignal::Terminate]);
+        let expected = [TerminationSignal::Interrupt, TerminationSignal::Terminate, TerminationSignal::Terminate];
+        assert_eq!(received, expected);
         assert!(early.1.try_recv().is_err());
     }
 }

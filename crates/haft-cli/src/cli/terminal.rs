@@ -1,7 +1,8 @@
 //! The user at the terminal: questions, Ctrl-C, and waiting for a call.
 
 use std::future::Future;
-use std::io::{BufRead, IsTerminal};
+use std::io::{BufRead, IsTerminal, Write};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 
 use haft_runtime::{Asker, DenyAll, PermissionAnswer, Question};
@@ -70,7 +71,7 @@ pub(crate) fn read_terminal<T: Send + 'static>(
     answer.recv().unwrap_or_else(|_| Err(ToolError::internal("the terminal could not be read")))
 }
 
-/// Runs `work` to its end. The first Ctrl-C (or TERM) cancels, the second exits at once.
+/// Runs `work` to its end. The first Ctrl-C (or TERM, HUP) cancels, the second exits at once.
 pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<T, ToolError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
@@ -81,7 +82,7 @@ pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<
     Ok(done)
 }
 
-/// From now on the first TERM cancels and the second exits at once. So does Ctrl-C, unless a program has the terminal: then
+/// From now on the first TERM or HUP cancels and the second exits at once. So does Ctrl-C, unless a program has the terminal: then
 /// the first one is the program's.
 pub(super) fn cancel_on_signal(cancel: &Cancel, program: bool) -> Result<(), ToolError> {
     let cancel = cancel.clone();
@@ -100,4 +101,17 @@ pub(super) fn cancel_on_signal(cancel: &Cancel, program: bool) -> Result<(), Too
         }
     };
     on_termination_signal(listener).map_err(|error| ToolError::io("listen for signals", &error))
+}
+
+/// A descriptor that becomes readable with the first Ctrl-C, TERM or HUP; the second one exits at once.
+pub(super) fn readable_on_signal() -> Result<OwnedFd, ToolError> {
+    let (read_end, write_end) =
+        std::io::pipe().map_err(|error| ToolError::io("listen for signals", &error))?;
+    let cancel = Cancel::new();
+    cancel.then(move || {
+        // The pipe is empty, so this fails only if the reader is gone.
+        let _ = (&write_end).write_all(&[0]);
+    });
+    cancel_on_signal(&cancel, false)?;
+    Ok(read_end.into())
 }

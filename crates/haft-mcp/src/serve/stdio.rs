@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_tool::{Cancel, ToolError};
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::peer::{ClientPeer, MessageSink};
 use super::server::{McpServer, PendingRequest};
-use super::stdout::{LineOutput, wait_for};
+use super::stdout::LineOutput;
 use super::workers::WorkerPool;
 use crate::wire::{
     INVALID_REQUEST, InputLine, LineSplitter, PARSE_ERROR, ProtocolVersion, RpcError, RpcInput, RpcMessage,
@@ -27,10 +27,12 @@ const MAX_CONCURRENT_REQUESTS: usize = 256;
 /// How long requests may go on after EOF, and again after they were cancelled.
 const GRACE_PERIOD: Duration = Duration::from_secs(3);
 
-/// Serves one client until EOF on `input` and until its requests have finished or have used up their grace period.
-pub fn serve_stdio(server: &Arc<McpServer>, mut input: OwnedFd, output: OwnedFd) {
+/// Serves one client until EOF on `input`, or until `stop` is readable, and until its requests have finished or have used up their grace
+/// period.
+pub fn serve_stdio(server: &Arc<McpServer>, input: OwnedFd, output: OwnedFd, stop: OwnedFd) {
     let connection = StdioServer::new(server, output);
     let mut lines = LineSplitter::new(MAX_LINE_BYTES);
+    let mut input = InputReader { input, stop };
     while let Some(line) = next_line(&mut lines, &mut input) {
         connection.receive(line);
     }
@@ -38,26 +40,37 @@ pub fn serve_stdio(server: &Arc<McpServer>, mut input: OwnedFd, output: OwnedFd)
 }
 
 /// The next line, or `None` at EOF. A read error counts as EOF.
-fn next_line(lines: &mut LineSplitter, input: &mut OwnedFd) -> Option<InputLine> {
+fn next_line(lines: &mut LineSplitter, input: &mut InputReader) -> Option<InputLine> {
     loop {
         if let Some(line) = lines.take() {
             return Some(line);
         }
-        match lines.read_from(&mut InputReader(input)) {
+        match lines.read_from(input) {
             Ok(0) | Err(_) => return lines.rest(),
             Ok(_) => {}
         }
     }
 }
 
-struct InputReader<'a>(&'a OwnedFd);
+struct InputReader {
+    input: OwnedFd,
+    /// The input ends when this is readable.
+    stop: OwnedFd,
+}
 
-impl std::io::Read for InputReader<'_> {
+impl std::io::Read for InputReader {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         loop {
-            match rustix::io::read(self.0, &mut *buffer) {
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => wait_for(self.0, PollFlags::IN)?,
+            let mut polled =
+                [PollFd::new(&self.input, PollFlags::IN), PollFd::new(&self.stop, PollFlags::IN)];
+            match poll(&mut polled, None) {
+                Ok(_) if !polled[1].revents().is_empty() => return Ok(0),
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            match rustix::io::read(&self.input, &mut *buffer) {
+                Err(Errno::INTR | Errno::AGAIN) => {}
                 result => return Ok(result?),
             }
         }

@@ -46,7 +46,7 @@ fn write_all(output: &OwnedFd, mut rest: &[u8]) -> rustix::io::Result<()> {
 }
 
 /// Waits until the descriptor is ready. Another process that shares it may have set `O_NONBLOCK`.
-pub(super) fn wait_for(descriptor: &OwnedFd, event: PollFlags) -> rustix::io::Result<()> {
+fn wait_for(descriptor: &OwnedFd, event: PollFlags) -> rustix::io::Result<()> {
     match poll(&mut [PollFd::new(descriptor, event)], None) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error),

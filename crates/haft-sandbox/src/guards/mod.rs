@@ -8,6 +8,7 @@ mod git;
 mod named;
 mod objects;
 mod origin;
+mod recovered;
 mod restore;
 
 use std::cell::OnceCell;
@@ -24,9 +25,10 @@ pub(crate) use git::is_control_name;
 pub(crate) use named::NamedFiles;
 pub use named::leading_to;
 use objects::changed_at;
-pub(crate) use restore::Restoration;
+pub use recovered::restore_guarded_changes;
+pub(crate) use restore::{Restoration, restore_violations};
 #[cfg(target_os = "linux")]
-pub(crate) use restore::refused_name;
+pub(crate) use restore::{is_now, refused_name};
 
 /// Larger files are neither configurations nor searched for in repositories.
 const MAX_CONTENT_BYTES: u64 = 1 << 20;

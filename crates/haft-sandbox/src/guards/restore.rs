@@ -12,6 +12,9 @@ use haft_tool::{FileNode, Node};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::{BeforeView, Violation};
+use crate::denials::DenialList;
+
 /// A state to restore.
 #[derive(Debug)]
 pub(crate) enum Restoration {
@@ -53,6 +56,58 @@ impl Restoration {
             }
         }
     }
+}
+
+/// Restores the states before the command of what a judgement refuses.
+pub(crate) fn restore_violations(
+    mut violations: Vec<Violation>,
+    before: &dyn BeforeView,
+    denials: &mut DenialList,
+) {
+    violations.sort_by(|a, b| a.path.cmp(&b.path));
+    violations.dedup_by(|a, b| a.path == b.path);
+    for violation in violations {
+        let rule = match restore_before(&violation.path, before) {
+            Ok(()) => violation.rule(),
+            Err(error) => format!("{}; it could not be restored: {error}", violation.rule()),
+        };
+        let place = violation.path.display().to_string();
+        denials.add(violation.what, place, rule, Some(violation.allow()));
+    }
+}
+
+fn restore_before(path: &Path, before: &dyn BeforeView) -> io::Result<()> {
+    for directory in path.ancestors().skip(1).filter(|above| !above.exists()) {
+        if let Some(node @ Node::Dir { .. }) = before.stored(directory) {
+            drop(Restoration::Put(node, Vec::new()).perform(directory));
+        }
+    }
+    let former = before.former_entry(path);
+    let restoration = match former.as_ref().and_then(|former| Some((former, before.stored(former)?))) {
+        Some((_, node)) if is_now(path, &node) => return put_aside(path),
+        Some((former, node)) => match node.as_file().map(|file| before.stored_bytes(former, file)) {
+            Some(Some(bytes)) => Restoration::Put(node, bytes),
+            Some(None) => Restoration::Remove,
+            None => Restoration::Put(node, Vec::new()),
+        },
+        // It was there before, in another directory or without effect.
+        None if former.is_some() => return put_aside(path),
+        None => Restoration::Remove,
+    };
+    restoration.perform(path)
+}
+
+fn put_aside(path: &Path) -> io::Result<()> {
+    std::fs::rename(path, refused_name(path)?)
+}
+
+/// Whether the state is that of the path now. A file of another size is not read.
+pub(crate) fn is_now(path: &Path, node: &Node) -> bool {
+    let size = std::fs::symlink_metadata(path).map(|meta| meta.len()).ok();
+    let may_be = node.as_file().is_none_or(|file| size == Some(file.size));
+    may_be
+        && haft_files::capture(rustix::fs::CWD, path.as_os_str())
+            .is_ok_and(|now| now.node.fully_same_as(node))
 }
 
 /// A name for something that is put aside, under which no program uses it.

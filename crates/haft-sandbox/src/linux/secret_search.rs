@@ -1,13 +1,15 @@
 //! Whether a directory contains files that are secret by their name.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use haft_tool::lock;
+use rustix::fs::Stat;
 
-use super::dir_stamps::DirStamps;
+use super::dir_stamps::DirStamp;
 use crate::secrets::SecretNames;
 
 /// A directory with more entries is not searched to its end.
@@ -18,7 +20,7 @@ const SKIPPED_DIRECTORIES: &[&str] =
 /// How many results are cached.
 const MAX_CACHED: usize = 16;
 
-/// Results, cached until one of the searched directories changes. The most recently used comes first.
+/// Results, with the most recently used first. Of a tree that was searched before, only changed directories are listed.
 #[derive(Debug, Default)]
 pub(super) struct SecretSearchCache(Mutex<Vec<SecretSearch>>);
 
@@ -26,8 +28,18 @@ pub(super) struct SecretSearchCache(Mutex<Vec<SecretSearch>>);
 struct SecretSearch {
     root: PathBuf,
     names: SecretNames,
+    listed: HashMap<PathBuf, ListedDirectory>,
+}
+
+/// What matters of a directory.
+#[derive(Debug)]
+struct ListedDirectory {
+    stamp: DirStamp,
+    /// Whether it contains a secret or could not be listed completely.
     may_contain: bool,
-    searched: DirStamps,
+    entries: usize,
+    /// Those of its directories that are searched.
+    directories: Vec<OsString>,
 }
 
 impl SecretSearchCache {
@@ -37,50 +49,73 @@ impl SecretSearchCache {
         let known = cached
             .iter()
             .position(|known| known.root.as_os_str() == root.as_os_str() && known.names == *names);
-        let known = known.map(|index| cached.remove(index)).filter(|known| known.searched.are_current());
-        let search = known.unwrap_or_else(|| {
-            let (may_contain, searched) = search(root, names, MAX_ENTRIES);
-            SecretSearch { root: root.to_owned(), names: names.clone(), may_contain, searched }
+        let mut search = known.map(|index| cached.remove(index)).unwrap_or_else(|| SecretSearch {
+            root: root.to_owned(),
+            names: names.clone(),
+            listed: HashMap::new(),
         });
-        let may_contain = search.may_contain;
+        let may_contain = search.run(MAX_ENTRIES);
         cached.insert(0, search);
         cached.truncate(MAX_CACHED);
         may_contain
     }
 }
 
-/// Searches a tree breadth first, because such files are usually near the top.
-fn search(root: &Path, names: &SecretNames, max_entries: usize) -> (bool, DirStamps) {
-    let mut searched = DirStamps::default();
-    if names.is_empty() {
-        return (false, searched);
-    }
-    let mut queue = VecDeque::from([root.to_owned()]);
-    let mut left = max_entries;
-    let mut may_contain = false;
-    while let Some(directory) = queue.pop_front() {
-        let (Ok(stat), Ok(entries)) = (rustix::fs::lstat(&directory), fs::read_dir(&directory)) else {
-            may_contain = true;
-            continue;
-        };
-        searched.add(&directory, &stat);
-        for entry in entries {
-            let Ok(entry) = entry else {
+impl SecretSearch {
+    /// Searches the tree breadth first, because such files are usually near the top.
+    fn run(&mut self, max_entries: usize) -> bool {
+        let mut known = std::mem::take(&mut self.listed);
+        if self.names.is_empty() {
+            return false;
+        }
+        let mut queue = VecDeque::from([self.root.clone()]);
+        let mut left = max_entries;
+        let mut may_contain = false;
+        while let Some(directory) = queue.pop_front() {
+            let Ok(stat) = rustix::fs::lstat(&directory) else {
                 may_contain = true;
-                break;
+                continue;
             };
-            let name = entry.file_name();
-            if left == 0 || names.matches(&name) {
-                return (true, searched);
-            }
-            left -= 1;
-            let is_skipped = SKIPPED_DIRECTORIES.iter().any(|skipped| name == *skipped);
-            if !is_skipped && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                queue.push_back(entry.path());
+            let known = known.remove(&directory).filter(|known| known.stamp.is_current(&stat));
+            let listed = known.unwrap_or_else(|| list(&directory, &stat, &self.names, left));
+            may_contain |= listed.may_contain;
+            queue.extend(listed.directories.iter().map(|name| directory.join(name)));
+            let Some(rest) = left.checked_sub(listed.entries) else { return true };
+            left = rest;
+            self.listed.insert(directory, listed);
+            if may_contain {
+                return true;
             }
         }
+        may_contain
     }
-    (may_contain, searched)
+}
+
+/// Lists a directory, but not much more than `max_entries` of it.
+fn list(directory: &Path, stat: &Stat, names: &SecretNames, max_entries: usize) -> ListedDirectory {
+    let stamp = DirStamp::new(stat);
+    let mut listed = ListedDirectory { stamp, may_contain: false, entries: 0, directories: Vec::new() };
+    let Ok(entries) = fs::read_dir(directory) else {
+        listed.may_contain = true;
+        return listed;
+    };
+    for entry in entries {
+        let Ok(entry) = entry else {
+            listed.may_contain = true;
+            break;
+        };
+        let name = entry.file_name();
+        listed.entries += 1;
+        listed.may_contain |= names.matches(&name);
+        if listed.may_contain || listed.entries > max_entries {
+            break;
+        }
+        let is_skipped = SKIPPED_DIRECTORIES.iter().any(|skipped| name == *skipped);
+        if !is_skipped && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            listed.directories.push(name);
+        }
+    }
+    listed
 }
 
 #[cfg(test)]
@@ -105,13 +140,20 @@ mod tests {
         assert!(may_contain() && may_contain());
         fs::remove_file(root.path().join("a/b/.env")).unwrap();
         assert!(!may_contain());
+        fs::create_dir(root.path().join("a/c")).unwrap();
+        assert!(!may_contain());
+        fs::write(root.path().join("a/c/.env"), "").unwrap();
+        assert!(may_contain());
     }
 
     #[test]
     fn incomplete_searches_may_contain_secrets() {
         let root = tempfile::tempdir().unwrap();
         let names = names(&[".env", ".env.*"]);
-        let search = |root: &Path, max_entries| search(root, &names, max_entries).0;
+        let search = |root: &Path, max_entries| {
+            let (root, names) = (root.to_owned(), names.clone());
+            SecretSearch { root, names, listed: HashMap::new() }.run(max_entries)
+        };
         fs::create_dir_all(root.path().join("a/b/c")).unwrap();
         fs::write(root.path().join("a/b/.env.example"), "").unwrap();
         symlink("/", root.path().join("a/all")).unwrap();
@@ -121,6 +163,7 @@ mod tests {
         fs::write(root.path().join("a/b/c/.env"), "").unwrap();
         assert!(search(root.path(), MAX_ENTRIES));
         assert!(search(&root.path().join("gone"), MAX_ENTRIES));
-        assert!(!super::search(Path::new("/"), &SecretNames::default(), 0).0);
+        let root = PathBuf::from("/");
+        assert!(!SecretSearch { root, names: SecretNames::default(), listed: HashMap::new() }.run(0));
     }
 }

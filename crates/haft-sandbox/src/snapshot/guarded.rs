@@ -8,7 +8,7 @@ use haft_tool::{FileNode, Node, Record, Scope};
 use super::scan::{EntryVersion, scan};
 use super::{Snapshot, previous_state};
 use crate::denials::DenialList;
-use crate::guards::{BeforeView, Judge, NamedFiles, Restoration, TouchedPath, is_relevant};
+use crate::guards::{BeforeView, Judge, NamedFiles, TouchedPath, is_relevant, restore_violations};
 
 impl Snapshot {
     /// Restores what would make programs run outside of the sandbox.
@@ -39,29 +39,7 @@ impl Snapshot {
         let mut violations: Vec<_> = touched.iter().filter_map(|path| judge.settings(path, true)).collect();
         violations.extend(judge.control_entries(touched.into_iter()));
         violations.extend(judge.named(&NamedFiles::find(&self.roots)));
-        violations.sort_by(|a, b| a.path.cmp(&b.path));
-        violations.dedup_by(|a, b| a.path == b.path);
-        for violation in violations {
-            let path = &violation.path;
-            let restoration = match self.stored(path) {
-                Some(node) => match node.as_file().map(|file| self.stored_bytes(path, file)) {
-                    Some(Some(bytes)) => Restoration::Put(node, bytes),
-                    Some(None) => Restoration::Remove,
-                    None => Restoration::Put(node, Vec::new()),
-                },
-                None => Restoration::Remove,
-            };
-            for directory in path.ancestors().skip(1).filter(|above| !above.exists()) {
-                if let Some(node @ Node::Dir { .. }) = self.stored(directory) {
-                    drop(Restoration::Put(node, Vec::new()).perform(directory));
-                }
-            }
-            let rule = match restoration.perform(path) {
-                Ok(()) => violation.rule(),
-                Err(error) => format!("{}; it could not be restored: {error}", violation.rule()),
-            };
-            denials.add(violation.what, path.display().to_string(), rule, Some(violation.allow()));
-        }
+        restore_violations(violations, self, denials);
     }
 }
 

@@ -10,6 +10,7 @@ use super::super::CommandResult;
 use super::super::exit::CliExit;
 use super::super::screen;
 use super::super::setup::Setup;
+use super::super::terminal;
 use super::args::ServeArgs;
 
 /// The server's instructions for the model.
@@ -42,7 +43,7 @@ pub(super) fn run(args: ServeArgs) -> CommandResult {
         http.serve(&server, at)?;
     } else {
         let (input, output) = stdio()?;
-        serve_stdio(&server, input, output);
+        serve_stdio(&server, input, output, terminal::readable_on_signal()?);
     }
     service.close();
     Ok(CliExit::Done)

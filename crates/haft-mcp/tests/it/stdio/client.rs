@@ -34,7 +34,11 @@ pub(crate) fn connect_over(change: impl FnOnce(&OwnedFd, &OwnedFd)) -> StdioClie
     let (server_input, server_output) = (OwnedFd::from(server_input), OwnedFd::from(server_output));
     change(&server_input, &server_output);
     let serving = service.server();
-    let server = std::thread::spawn(move || serve_stdio(&serving, server_input, server_output));
+    let (stop, never_stopped) = std::io::pipe().unwrap();
+    let server = std::thread::spawn(move || {
+        serve_stdio(&serving, server_input, server_output, stop.into());
+        drop(never_stopped);
+    });
     StdioClient { service, input: Some(input), output: read_messages(output), server, early: HashMap::new() }
 }
 

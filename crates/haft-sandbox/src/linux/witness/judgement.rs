@@ -19,7 +19,7 @@ use super::paths::{DirectoryEntry, MAX_LINKS};
 use super::supervisor::{Classifier, Supervisor, TURN};
 use super::write_policy::WriteArea;
 use crate::guards::{
-    Judge, Restoration, TouchedPath, Violation, guarded_files_in, is_control_name, refused_name,
+    Judge, Restoration, TouchedPath, Violation, guarded_files_in, is_control_name, is_now, refused_name,
 };
 
 /// A file that is still open for writing is judged after this time, too. Git does not run a hook that is open for writing.
@@ -290,15 +290,6 @@ impl Supervisor {
         self.recorder.after_creation(&aside);
         Ok(())
     }
-}
-
-/// Whether the state is that of the path now. A file of another size is not read.
-fn is_now(path: &Path, node: &Node) -> bool {
-    let size = std::fs::symlink_metadata(path).map(|meta| meta.len()).ok();
-    let may_be = node.as_file().is_none_or(|file| size == Some(file.size));
-    may_be
-        && haft_files::capture(rustix::fs::CWD, path.as_os_str())
-            .is_ok_and(|now| now.node.fully_same_as(node))
 }
 
 /// Where a dangling link leads, as far as it exists; `None` if that is not certain.

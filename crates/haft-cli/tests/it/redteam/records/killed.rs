@@ -1,6 +1,9 @@
-//! A killed undo leaves the tree before it or the tree after it.
+//! What a killed Haft leaves: after an undo the tree before it or the tree after it, and nothing unjudged.
 
 use std::fs;
+use std::process::Command;
+
+use serde_json::json;
 
 use crate::fixture::random::TestRng;
 use crate::fixture::sandbox::{SandboxFixture, User};
@@ -65,4 +68,73 @@ fn a8_call_of_a_killed_haft_is_recovered_before_the_next_call_changes_its_files(
         assert_eq!(undo.code, 0, "{}{}", undo.stdout, undo.stderr);
         assert_eq!(fs::read_to_string(fixture.work().join("f")).unwrap(), expected);
     }
+}
+
+/// Writes a hook and a file of settings, and keeps them open: they are judged a second later, or at the end.
+const HOLD_GUARDED: &str = "exec 3> .git/hooks/pre-commit 4> .mcp.json; echo evil >&3; echo evil >&4; \
+     chmod +x .git/hooks/pre-commit; echo b > f; touch ready; sleep 600";
+
+/// A repository with a file, and no hook.
+fn repository() -> SandboxFixture {
+    let fixture = SandboxFixture::new(User::Current);
+    assert_eq!(fixture.unsandboxed("git init -q; rm .git/hooks/*; echo a > f").code, 0);
+    fixture
+}
+
+fn has_no_guarded_change(fixture: &SandboxFixture) {
+    for name in [".git/hooks/pre-commit", ".mcp.json"] {
+        assert!(!fixture.work().join(name).exists(), "{name}");
+    }
+    assert_eq!(fs::read_to_string(fixture.work().join("f")).unwrap(), "b\n");
+    let shown = fixture.haft(&["show", "1"]).stdout;
+    assert!(shown.contains("refused     write") && shown.contains("pre-commit"), "{shown}");
+    let undo = fixture.haft(&["undo", "--yes", "1"]);
+    assert_eq!(undo.code, 0, "{}{}", undo.stdout, undo.stderr);
+    assert_eq!(fs::read_to_string(fixture.work().join("f")).unwrap(), "a\n");
+    assert!(!fixture.work().join("ready").exists());
+}
+
+#[test]
+fn b3b_what_a_killed_haft_did_not_judge_is_restored_by_recovery() {
+    let fixture = repository();
+    let mut haft = fixture.bare(&fixture.program());
+    let mut haft = haft.args(["sandbox", "--", "bash", "-c", HOLD_GUARDED]).spawn().unwrap();
+    wait_until(|| fixture.work().join("ready").exists());
+    haft.kill().unwrap();
+    haft.wait().unwrap();
+    wait_until(|| fixture.processes().is_empty());
+    assert_eq!(fixture.haft(&["log"]).code, 0);
+    has_no_guarded_change(&fixture);
+}
+
+#[test]
+fn b3b_what_a_command_left_is_judged_when_its_terminal_is_closed() {
+    let fixture = repository();
+    let mut haft = fixture.bare(&fixture.program());
+    let mut haft = haft.args(["sandbox", "--", "bash", "-c", HOLD_GUARDED]).spawn().unwrap();
+    wait_until(|| fixture.work().join("ready").exists());
+    send_signal(haft.id(), "HUP");
+    haft.wait().unwrap();
+    has_no_guarded_change(&fixture);
+}
+
+#[test]
+fn b3b_background_task_is_judged_when_the_server_is_terminated() {
+    let fixture = repository();
+    let mut session = fixture.session("true");
+    session.call("Bash", &json!({"command": HOLD_GUARDED, "run_in_background": true}));
+    wait_until(|| fixture.work().join("ready").exists());
+    send_signal(session.id(), "TERM");
+    session.wait();
+    wait_until(|| fixture.processes().is_empty());
+    for name in [".git/hooks/pre-commit", ".mcp.json"] {
+        assert!(!fixture.work().join(name).exists(), "{name}");
+    }
+    assert_eq!(fixture.haft(&["undo", "--yes"]).code, 0);
+    assert_eq!(fs::read_to_string(fixture.work().join("f")).unwrap(), "a\n");
+}
+
+fn send_signal(process: u32, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
+    assert!(status.unwrap().success());
 }

@@ -1,0 +1,96 @@
+//! Judges what a command left whose Haft died before it could.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+
+use haft_tool::{Change, CommandChanges, Denial, FileNode, Node, Record, Scope};
+
+use super::{
+    BeforeView, Judge, NamedFiles, TouchedPath, Violation, is_control_name, is_relevant, restore_violations,
+};
+use crate::denials::DenialList;
+
+/// Restores those of a dead command's changes that would make programs run outside the sandbox, unless `scope` allows them,
+/// and returns what was refused. `record` is that of the command's call, which started at `started_at` (milliseconds since
+/// 1970).
+pub fn restore_guarded_changes(
+    command: &CommandChanges,
+    changes: &[Change],
+    scope: &Scope,
+    record: &dyn Record,
+    started_at: u64,
+) -> Vec<Denial> {
+    let current = |change: &Change| match (&change.moved_to, &change.before) {
+        (Some(to), _) => Some(to.clone()),
+        (None, Node::Absent) => Some(change.path.clone()),
+        (None, _) => command.current_path(&change.path).or_else(|| Some(change.path.clone())),
+    };
+    let paths: Vec<PathBuf> = changes.iter().filter_map(current).collect();
+    let named = NamedFiles::find(&scope.roots);
+    let touches_named = paths.iter().any(|path| named.concern(path));
+    let moved = changes.iter().filter_map(|change| change.moved_to.clone());
+    let mut touched: Vec<TouchedPath> =
+        paths.iter().filter(|path| is_relevant(path)).cloned().map(TouchedPath::from).collect();
+    touched.sort_unstable();
+    touched.dedup();
+    let before = RecoveredView { command, record };
+    let index = OnceCell::new();
+    let judge = Judge {
+        scope,
+        before: &before,
+        record,
+        is_recorded: &|path| scope.roots.iter().any(|root| path.starts_with(root)),
+        started_at,
+        is_session_directory: &|_| false,
+        index: &index,
+    };
+    let mut violations: Vec<Violation> =
+        touched.iter().filter_map(|path| judge.settings(path, true)).collect();
+    violations.extend(moved.filter_map(|path| judge.moved_settings(&path)));
+    violations.extend(
+        judge.control_entries(touched.iter().filter(|touched| is_control_name(&touched.path)).cloned()),
+    );
+    if touches_named {
+        violations.extend(judge.named(&named));
+    }
+    let mut denials = DenialList::default();
+    restore_violations(violations, &before, &mut denials);
+    denials.into_list()
+}
+
+/// The states before the command, from its spool.
+struct RecoveredView<'a> {
+    command: &'a CommandChanges,
+    record: &'a dyn Record,
+}
+
+impl BeforeView for RecoveredView<'_> {
+    fn former_entry(&self, path: &Path) -> Option<PathBuf> {
+        self.command.former_entry(path)
+    }
+
+    fn former_directory(&self, path: &Path) -> Option<PathBuf> {
+        self.command.directories().former_path(path)
+    }
+
+    fn current_entry(&self, former: &Path) -> Option<PathBuf> {
+        self.command.current_path(former)
+    }
+
+    fn stored(&self, former: &Path) -> Option<Node> {
+        self.command.stored_at(former).cloned()
+    }
+
+    fn stored_files(&self) -> Vec<(PathBuf, FileNode)> {
+        let relevant = self.command.stored().filter(|(former, _)| is_relevant(former));
+        relevant.filter_map(|(former, node)| Some((former.to_owned(), node.as_file()?.clone()))).collect()
+    }
+
+    fn stored_bytes(&self, _former: &Path, file: &FileNode) -> Option<Vec<u8>> {
+        self.record.stored_content(&file.hash).ok().flatten()
+    }
+
+    fn is_trusted(&self, _former: &Path) -> bool {
+        matches!(self.record.runs_beside_another(haft_tool::now_ms()), Ok(false))
+    }
+}
