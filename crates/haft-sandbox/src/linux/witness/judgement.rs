@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use haft_files::{CapturedContent, copy_beside, temp_name};
 use haft_policy::Guard;
-use haft_tool::{DirectoryEvent, Node, PathState, lock};
+use haft_tool::{DirectoryEvent, Node, PathState};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -54,7 +54,7 @@ impl Supervisor {
 
     /// Judges the entries that were noted first, as many as one turn allows.
     fn judge_oldest(&mut self) {
-        let _turn = lock(&TURN);
+        let _turn = TURN.lock();
         let notes = &mut self.recorder.guarded.notes;
         let oldest: Vec<_> = notes.drain(..notes.len().min(MAX_NOTES_PER_TURN)).collect();
         let violations = self.judge_notes(&oldest, false);
@@ -67,7 +67,7 @@ impl Supervisor {
         while self.recorder.guarded.notes.len() > MAX_NOTES_PER_TURN {
             self.judge_oldest();
         }
-        let _turn = lock(&TURN);
+        let _turn = TURN.lock();
         self.file_index = OnceCell::new();
         let notes = std::mem::take(&mut self.recorder.guarded.notes);
         let mut violations = self.judge_notes(&notes, true);

@@ -131,6 +131,7 @@ impl Witness {
                 inherits_streams,
                 blocked: BlockedCalls::default(),
                 turn: None,
+                handled: 0,
                 moves: 0,
                 refused: HashSet::new(),
                 last_judged: Instant::now(),

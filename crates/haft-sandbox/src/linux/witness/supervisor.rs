@@ -6,11 +6,11 @@ use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use haft_policy::Guard;
-use haft_tool::lock;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
@@ -36,7 +36,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(40);
 /// How long guarded files that a command has written wait to be judged while it runs.
 const JUDGE_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The commands of one process take turns: one may move a directory that another is about to write to.
+/// A command that has made so many calls is busy: other calls come before its calls.
+const BUSY_CALLS: u64 = 1_000;
+const BUSY_NICENESS: i32 = 10;
+
+/// The commands of one process take turns: one may move a directory that another is about to write to. The lock is fair, which
+/// that of the standard library is not: busy commands would let a third one wait for seconds.
 pub(super) static TURN: Mutex<()> = Mutex::new(());
 
 /// How often a command of this process moved a directory.
@@ -98,6 +103,8 @@ pub(super) struct Supervisor {
     pub(super) inherits_streams: bool,
     /// Calls that other threads perform.
     pub(super) blocked: BlockedCalls,
+    /// How many calls it has performed.
+    pub(super) handled: u64,
     /// This command's turn, from the first path that a call resolves to its end.
     pub(super) turn: Option<MutexGuard<'static, ()>>,
     /// The number of moves when the turn was taken.
@@ -163,6 +170,11 @@ impl Supervisor {
     }
 
     fn handle(&mut self, call: &Syscall) {
+        self.handled += 1;
+        if self.handled == BUSY_CALLS {
+            // On Linux it is the priority of this thread. Lowering it is always allowed.
+            let _ = rustix::process::setpriority_process(None, BUSY_NICENESS);
+        }
         self.umasks.forget_change(Caller::of(call));
         let reply = loop {
             let performed = self.perform(call);
@@ -182,7 +194,7 @@ impl Supervisor {
         if self.turn.is_some() {
             return;
         }
-        self.turn = Some(lock(&TURN));
+        self.turn = Some(TURN.lock());
         let moves = MOVED_DIRECTORIES.load(Ordering::SeqCst);
         if moves != self.moves {
             self.moves = moves;
@@ -318,7 +330,7 @@ impl Supervisor {
         // Storing a large file takes long; other commands go on meanwhile.
         self.turn = None;
         let stored = self.recorder.before_change(entry);
-        self.turn = Some(lock(&TURN));
+        self.turn = Some(TURN.lock());
         stored?;
         if self.moves == MOVED_DIRECTORIES.load(Ordering::SeqCst) { Ok(()) } else { Err(RESTART) }
     }
