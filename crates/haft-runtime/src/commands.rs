@@ -142,8 +142,8 @@ impl SessionCommands {
     }
 }
 
-/// The default directory for caches of commands.
-fn cache_from_env() -> Option<PathBuf> {
+/// The default directory for caches of commands: `$HAFT_CACHE`, else `haft` in the user's cache directory.
+pub fn cache_from_env() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("HAFT_CACHE")
         .or_else(|| absolute("XDG_CACHE_HOME").map(|cache| cache.join("haft")))
@@ -162,7 +162,8 @@ impl CallCommands {
         self.processes.get_or_init(|| ScopedProcesses {
             runs: world.scope.runs,
             local: local_processes(world),
-            unsandboxed: (world.scope.sandbox == Sandbox::Off).then(|| Arc::clone(&world.record)),
+            record: Arc::clone(&world.record),
+            is_sandboxed: world.scope.sandbox != Sandbox::Off,
             progress_sink: world.progress_sink.clone(),
         })
     }
@@ -191,28 +192,28 @@ fn local_processes(world: &LocalWorld) -> LocalProcesses {
 struct ScopedProcesses {
     runs: bool,
     local: LocalProcesses,
-    /// The record of a call whose commands run without the sandbox.
-    unsandboxed: Option<Arc<dyn Record>>,
+    record: Arc<dyn Record>,
+    is_sandboxed: bool,
     /// Receives the output of a command while it runs.
     progress_sink: Option<ProgressSink>,
 }
 
 impl Processes for ScopedProcesses {
     fn run(&self, request: &RunRequest) -> Result<Finished, ToolError> {
-        if self.runs {
-            if let Some(record) = &self.unsandboxed {
-                record.enforced("off: the command ran without the sandbox".to_owned());
-                record.not_reversible("the changes of the command were not recorded".to_owned());
-            }
-            match &self.progress_sink {
-                Some(progress_sink) if !request.inherit => {
-                    let reporter = OutputReporter::new(progress_sink);
-                    self.local.run_with_output(request, &|bytes| reporter.push(bytes))
-                }
-                _ => self.local.run(request),
-            }
-        } else {
-            Err(ToolError::denied("This call may not start processes, because it declared none"))
+        if !self.runs {
+            return Err(ToolError::denied("This call may not start processes, because it declared none"));
         }
+        if !self.is_sandboxed {
+            self.record.enforced("off: the command ran without the sandbox".to_owned());
+            self.record.not_reversible("the changes of the command were not recorded".to_owned());
+        }
+        let ran = match &self.progress_sink {
+            Some(progress_sink) if !request.inherit => {
+                let reporter = OutputReporter::new(progress_sink);
+                self.local.run_with_output(request, &|bytes| reporter.push(bytes))
+            }
+            _ => self.local.run(request),
+        };
+        ran.inspect(|finished| self.record.exited(finished.exit))
     }
 }

@@ -1,12 +1,13 @@
 //! Starts a program that outlives its parent and the terminal.
 
 use std::ffi::OsString;
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::UNIX_EPOCH;
 
 use haft_tool::now_ms;
 
@@ -26,7 +27,8 @@ pub fn spawn_detached(
     directory: &Path,
 ) -> io::Result<DetachedProcess> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let output = directory.join(format!("{}-{}.txt", now_ms(), std::process::id()));
+    let started_at = now_ms();
+    let output = directory.join(format!("{started_at}-new-{}.txt", std::process::id()));
     let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&output)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.args(arguments).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
@@ -36,6 +38,45 @@ pub fn spawn_detached(
     unsafe {
         command.pre_exec(new_session)
     };
-    let child = command.spawn()?;
-    Ok(DetachedProcess { pid: child.id(), output })
+    let pid = command.spawn()?.id();
+    // The name says which process writes to it.
+    let named = directory.join(format!("{started_at}-{pid}.txt"));
+    fs::rename(&output, &named)?;
+    Ok(DetachedProcess { pid, output: named })
+}
+
+/// A file with the output of a detached process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DetachedOutput {
+    /// The process.
+    pub pid: u32,
+    /// When it was started, in milliseconds since 1970.
+    pub started_at: u64,
+    /// When it was last written to, in milliseconds since 1970.
+    pub modified_at: u64,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// The outputs in `directory`, oldest first.
+pub fn detached_outputs(directory: &Path) -> Vec<DetachedOutput> {
+    let parse = |path: PathBuf| {
+        let (started_at, pid) = path.file_stem()?.to_str()?.rsplit_once('-')?;
+        let (started_at, pid) = (started_at.parse().ok()?, pid.parse().ok()?);
+        let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
+        let modified = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_millis();
+        let modified_at = u64::try_from(modified).unwrap_or(u64::MAX);
+        Some(DetachedOutput { pid, started_at, modified_at, size: meta.len(), path })
+    };
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut outputs: Vec<_> = entries.filter_map(|entry| parse(entry.path())).collect();
+    outputs.sort_by_key(|output| output.started_at);
+    outputs
+}
+
+/// Removes the output of a process that has ended.
+pub fn remove_detached_output(output: &DetachedOutput) -> io::Result<()> {
+    fs::remove_file(&output.path)
 }

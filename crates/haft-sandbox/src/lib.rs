@@ -23,6 +23,7 @@ mod linux;
 #[cfg(any(target_os = "macos", test))]
 mod macos;
 mod options;
+mod pager;
 mod process;
 mod secrets;
 mod server_process;
@@ -37,15 +38,18 @@ use linux as platform;
 #[cfg(target_os = "macos")]
 use macos as platform;
 
-pub use detached::{DetachedProcess, spawn_detached};
+pub use detached::{
+    DetachedOutput, DetachedProcess, detached_outputs, remove_detached_output, spawn_detached,
+};
 pub use environment::Environment;
 pub use guards::{leading_to, restore_guarded_changes};
 pub use limits::CommandLimits;
 pub use options::SandboxOptions;
+pub use pager::show_in_pager;
 pub use platform::probe;
 pub use process::LocalProcesses;
 pub use server_process::{ServerControl, ServerExit, ServerProcess, start_server_process};
-pub use session::{SessionSandbox, private_temp_directory};
+pub use session::{CachePolicy, CacheReport, SessionSandbox, private_temp_directory, remove_old_caches};
 pub use signals::{TerminationSignal, on_termination_signal};
 pub use status::{Layer, LayerLevel, SandboxStatus};
 pub use tasks::{CallTasks, OnTaskEnd, TaskTable};

@@ -113,6 +113,13 @@ pub struct Receipt {
     /// The calls that this one undid, if it is an undo.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undoes: Vec<i64>,
+    /// Whether it undid only some paths of those calls, so that they do not count as undone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undoes_partly: bool,
+    /// The exit code of its command, as a shell would report it: 128 and the number for a signal, 124 for a timeout, 130
+    /// if it was cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
     /// The hash of the text that `bound` cut, if it cut any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_output: Option<String>,

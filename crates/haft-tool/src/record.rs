@@ -196,6 +196,9 @@ pub trait Record: Send + Sync {
     /// Reports what the scope refused to the call's command.
     fn refused(&self, denials: &[Denial]);
 
+    /// Reports how the call's command ended.
+    fn exited(&self, _exit: Exit) {}
+
     /// Opens the record of a background task that the call starts. It has a receipt of its own.
     fn open_task(&self) -> Result<Arc<dyn Record>, ToolError> {
         Err(ToolError::internal("this record has no tasks"))

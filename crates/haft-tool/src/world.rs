@@ -136,6 +136,18 @@ pub enum Exit {
     Cancelled,
 }
 
+impl Exit {
+    /// The exit code that a shell would report: 128 and the number of a signal, 124 at the time limit, 130 if cancelled.
+    pub const fn code(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128 + signal,
+            Self::TimedOut => 124,
+            Self::Cancelled => 130,
+        }
+    }
+}
+
 /// The kept part of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capture {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use haft_files::hash;
 use haft_tool::{Network, Scope};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
 
 use super::registry_settings::{copy_registry_settings, copy_settings};
 use super::scratch::{ScratchDir, create_own_directory};
@@ -67,8 +68,7 @@ pub(super) struct SessionDirs {
 impl SessionDirs {
     /// The directories of commands in the scope's workspace, created if necessary.
     pub(super) fn new(cache: Option<&Path>, scope: &Scope, scratch: &ScratchDir) -> io::Result<Self> {
-        let name = hash(scope.workspace.as_os_str().as_encoded_bytes());
-        let persistent = cache.map(|cache| cache.join(&name[..NAME_LENGTH]));
+        let persistent = cache.map(|cache| cache.join(cache_name(&scope.workspace)));
         let usable = |name: &str| {
             let parent = persistent.as_ref()?;
             create_directory(parent).ok()?;
@@ -77,6 +77,10 @@ impl SessionDirs {
             (!inside && create_own_directory(&path, DIRECTORY_MODE).is_ok()).then_some(path)
         };
         let caches = usable("caches");
+        // Its time says when the caches were last used.
+        if let Some(path) = &persistent {
+            let _ = utimensat(CWD, path, &now(), AtFlags::SYMLINK_NOFOLLOW);
+        }
         // Without a usable cache directory commands still work, but their caches do not persist.
         let private_home = if let Some(home) = usable("home") {
             home
@@ -93,6 +97,17 @@ impl SessionDirs {
         let in_place = real_home.filter(|home| is_in_place(home, view));
         in_place.map_or_else(|| self.private_home.clone(), Path::to_owned)
     }
+}
+
+/// The name of a workspace's directory below the cache.
+pub(super) fn cache_name(workspace: &Path) -> String {
+    hash(workspace.as_os_str().as_encoded_bytes())[..NAME_LENGTH].to_owned()
+}
+
+/// Both times of a file that was used now.
+fn now() -> Timestamps {
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    Timestamps { last_access: now, last_modification: now }
 }
 
 /// Whether commands find a private home at the real path.

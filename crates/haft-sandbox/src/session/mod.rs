@@ -1,5 +1,6 @@
 //! What the commands of a session share: their directories, the rules made for them, their snapshots.
 
+mod caches;
 mod home;
 mod redact;
 mod registry_settings;
@@ -22,6 +23,7 @@ use crate::options::SandboxOptions;
 use crate::secrets::{PathResolver, SecretNames, locate_secrets};
 use crate::snapshot::{Snapshot, SnapshotStore};
 use crate::{Environment, platform};
+pub use caches::{CachePolicy, CacheReport, remove_old_caches};
 #[cfg(target_os = "linux")]
 pub(crate) use registry_settings::copy_registry_settings;
 pub(crate) use scratch::ScratchDir;

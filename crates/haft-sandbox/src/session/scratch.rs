@@ -133,7 +133,7 @@ fn remove_leftovers(parent: &Path) {
 }
 
 /// Removes a tree, also if its directories deny their owner access.
-fn remove_tree(path: &Path) {
+pub(super) fn remove_tree(path: &Path) {
     // Most are empty.
     if fs::remove_dir(path).is_ok() {
         return;

@@ -195,6 +195,9 @@ fn run(
     let run = || processes.run_with_output(request, &|bytes| task.write(bytes));
     let ran = catch_unwind(AssertUnwindSafe(run));
     let ran = ran.unwrap_or_else(|_| Err(ToolError::internal("The task's thread panicked")));
+    if let Ok(finished) = &ran {
+        record.exited(finished.exit);
+    }
     let output = task.text(MAX_RECEIPT_BYTES).ok().filter(|text| text.total_bytes() > 0);
     let full_output = output.map(|text| text.with_gap_notice());
     let end = CallEnd { full_output, ..CallEnd::of_process(ran.as_ref()) };
