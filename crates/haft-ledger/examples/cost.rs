@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use haft_ledger::{CallRecord, Ledger, LedgerHandle, NewSession, ReceiptQuery, WorkspaceView};
+use haft_ledger::{CallRecord, Ledger, LedgerHandle, NewSession, ReceiptQuery, SessionChoice, WorkspaceView};
 use haft_tool::{
     CallEnd, Change, Effect, FileContent, FileId, FileNode, Intent, Node, Receipt, ReceiptState, Record,
     ToolError, json, now_ms,
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn handle(home: &Path) -> Arc<LedgerHandle> {
     let new = NewSession { workspace: WORKSPACE.into(), dialect: "claude".into(), entry_point: "cli".into() };
-    Arc::new(LedgerHandle::new(home.to_owned(), new, None))
+    Arc::new(LedgerHandle::new(home.to_owned(), new, SessionChoice::New))
 }
 
 fn receipt() -> Receipt {

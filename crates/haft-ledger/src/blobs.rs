@@ -136,25 +136,13 @@ impl Ledger {
 
     /// The bytes with this hash.
     pub fn blob(&self, hash: &str) -> Result<Vec<u8>, ToolError> {
-        let bytes = match self.find(hash)? {
-            StoredBlob::Row(bytes) => bytes,
-            StoredBlob::Chunks(mut reader) => {
-                let mut bytes = Vec::new();
-                reader.read_to_end(&mut bytes).map_err(|error| read_error(Path::new(hash), &error))?;
-                bytes
-            }
-            StoredBlob::File(mut file, path) => {
-                let mut bytes = Vec::new();
-                file.read_to_end(&mut bytes).map_err(|error| read_error(&path, &error))?;
-                bytes
-            }
-        };
-        if blake3::hash(&bytes).to_hex().as_str() != hash {
-            return Err(damaged(format!(
-                "The ledger's copy of {hash} is damaged: its bytes have another hash."
-            )));
-        }
-        Ok(bytes)
+        let stored = self.find(hash)?;
+        read_stored(stored, hash)
+    }
+
+    /// The same, in a transaction that is open.
+    pub(crate) fn blob_in(&self, conn: &Connection, hash: &str) -> TxResult<Vec<u8>> {
+        Ok(read_stored(find(conn, self.db.dir(), hash)?, hash)?)
     }
 
     /// A reader of the bytes with this hash. It does not verify the hash.
@@ -167,30 +155,48 @@ impl Ledger {
     }
 
     fn find(&self, hash: &str) -> Result<StoredBlob, ToolError> {
-        let key = key_of(hash).ok_or_else(|| damaged(format!("{hash:?} is not the hash of a blob.")))?;
-        let row: Option<Option<Vec<u8>>> = self.db.read(|conn| {
-            Ok(conn.prepare_cached(sql::READ_BLOB)?.query_row([&key[..]], |row| row.get(0)).optional()?)
-        })?;
-        match row {
-            None => {
-                Err(damaged(format!("The ledger does not have the bytes {hash} any more: gc removed them.")))
+        self.db.read(|conn| find(conn, self.db.dir(), hash))
+    }
+}
+
+fn find(conn: &Connection, dir: &LedgerDir, hash: &str) -> TxResult<StoredBlob> {
+    let key = key_of(hash).ok_or_else(|| damaged(format!("{hash:?} is not the hash of a blob.")))?;
+    let row: Option<Option<Vec<u8>>> =
+        conn.prepare_cached(sql::READ_BLOB)?.query_row([&key[..]], |row| row.get(0)).optional()?;
+    match row {
+        None => {
+            Err(damaged(format!("The ledger does not have the bytes {hash} any more: gc removed them."))
+                .into())
+        }
+        Some(Some(bytes)) => Ok(StoredBlob::Row(bytes)),
+        Some(None) => {
+            let mut statement = conn.prepare_cached(sql::READ_CHUNKS)?;
+            let list: Option<Vec<u8>> = statement.query_row([&key[..]], |row| row.get(0)).optional()?;
+            if let Some(list) = list {
+                return Ok(StoredBlob::Chunks(ChunkReader::new(dir, &list_from_bytes(&list))));
             }
-            Some(Some(bytes)) => Ok(StoredBlob::Row(bytes)),
-            Some(None) => {
-                let list: Option<Vec<u8>> = self.db.read(|conn| {
-                    let mut statement = conn.prepare_cached(sql::READ_CHUNKS)?;
-                    Ok(statement.query_row([&key[..]], |row| row.get(0)).optional()?)
-                })?;
-                if let Some(list) = list {
-                    let chunks = list_from_bytes(&list);
-                    return Ok(StoredBlob::Chunks(ChunkReader::new(self.db.dir(), &chunks)));
-                }
-                let path = blob_path(self.db.dir(), key);
-                let file = File::open(&path).map_err(|error| read_error(&path, &error))?;
-                Ok(StoredBlob::File(file, path))
-            }
+            let path = blob_path(dir, key);
+            let file = File::open(&path).map_err(|error| read_error(&path, &error))?;
+            Ok(StoredBlob::File(file, path))
         }
     }
+}
+
+fn read_stored(stored: StoredBlob, hash: &str) -> Result<Vec<u8>, ToolError> {
+    let mut bytes = Vec::new();
+    match stored {
+        StoredBlob::Row(row) => bytes = row,
+        StoredBlob::Chunks(mut reader) => {
+            reader.read_to_end(&mut bytes).map_err(|error| read_error(Path::new(hash), &error))?;
+        }
+        StoredBlob::File(mut file, path) => {
+            file.read_to_end(&mut bytes).map_err(|error| read_error(&path, &error))?;
+        }
+    }
+    if blake3::hash(&bytes).to_hex().as_str() != hash {
+        return Err(damaged(format!("The ledger's copy of {hash} is damaged: its bytes have another hash.")));
+    }
+    Ok(bytes)
 }
 
 fn read_error(path: &Path, error: &io::Error) -> ToolError {

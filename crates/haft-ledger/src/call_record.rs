@@ -7,12 +7,13 @@ use std::time::Instant;
 
 use haft_policy::build_files;
 use haft_tool::{
-    CallEnd, Change, Denial, DirectoryEvent, ErrorKind, FileContent, FileId, FileNode, GitBlob,
+    CallEnd, Change, Denial, DirectoryEvent, ErrorKind, Exit, FileContent, FileId, FileNode, GitBlob,
     GitObjectEvent, Hash, Intent, Node, Receipt, ReceiptState, Record, Reversible, StagedStep, ToolError,
     Value, lock, now_ms,
 };
 
-use crate::LedgerHandle;
+use crate::blobs::MAX_ROW_BYTES;
+use crate::handle::{ContentReader, LedgerHandle};
 use crate::receipts::CallTexts;
 use crate::spool::Spool;
 use crate::undo::unrestorable;
@@ -21,6 +22,8 @@ use crate::undo::unrestorable;
 const MAX_LISTED_LOSSES: usize = 20;
 /// The file in the ledger's directory by whose locks calls that write the same path take turns. It stays empty.
 const WRITE_LOCKS: &str = "writes.lock";
+/// The new contents of a call that changed more paths than this are not kept: a build or an installation can be repeated.
+const MAX_KEPT_CONTENTS: usize = 100;
 
 /// Collects what one call reports, and writes its receipt.
 #[derive(Debug)]
@@ -97,7 +100,9 @@ impl CallRecord {
         let (ledger, session) = self.handle.open()?;
         session.clone_into(&mut receipt.session);
         self.set_end(receipt, end);
-        ledger.finish(receipt, texts(end), spool.take().as_ref())?;
+        let contents = self.handle.content_reader().map(|read| new_contents(&receipt.changes, read));
+        let texts = CallTexts { contents: &contents.unwrap_or_default(), ..texts(end) };
+        ledger.finish(receipt, texts, spool.take().as_ref())?;
         Ok(std::mem::take(receipt))
     }
 
@@ -165,7 +170,22 @@ fn summary(losses: &[String]) -> String {
 }
 
 fn texts(end: &CallEnd) -> CallTexts<'_> {
-    CallTexts { result: end.result.as_deref(), full_output: end.full_output.as_deref() }
+    CallTexts { result: end.result.as_deref(), full_output: end.full_output.as_deref(), contents: &[] }
+}
+
+/// The new contents of small files, which diffs, `blame` and the merge of a conflict need once the files have changed again.
+fn new_contents(changes: &[Change], read: ContentReader) -> Vec<Vec<u8>> {
+    if changes.len() > MAX_KEPT_CONTENTS {
+        return Vec::new();
+    }
+    let is_small = |file: &&FileNode| !file.hash.is_empty() && file.size <= MAX_ROW_BYTES as u64;
+    let files = changes.iter().filter_map(|change| {
+        let file = change.after.as_file().filter(is_small)?;
+        let bytes = read(&change.path, MAX_ROW_BYTES as u64)?;
+        // Another program may have changed it already.
+        (blake3::hash(&bytes).to_hex().as_str() == file.hash).then_some(bytes)
+    });
+    files.collect()
 }
 
 impl Record for CallRecord {
@@ -273,6 +293,10 @@ impl Record for CallRecord {
         self.state().receipt.denials.extend_from_slice(denials);
     }
 
+    fn exited(&self, exit: Exit) {
+        self.state().receipt.exit_code = Some(exit.code());
+    }
+
     fn open_task(&self) -> Result<Arc<dyn Record>, ToolError> {
         let mut state = self.open()?;
         let started = &state.receipt;
@@ -284,6 +308,7 @@ impl Record for CallRecord {
         receipt.changes.clear();
         receipt.denials.clear();
         receipt.notes.clear();
+        receipt.exit_code = None;
         let task = Self::new(Arc::clone(&self.handle), receipt);
         task.begin()?;
         // The task's changes are on its own receipt, so the call itself has nothing irreversible.

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 const DATABASE: &str = "ledger.db";
 const LOCK: &str = "ledger.lock";
+const HOUSEKEEPING: &str = "housekeeping";
 const BLOBS: &str = "blobs";
 const SPOOL: &str = "spool";
 /// Other files that Haft keeps in the same directory: trusted servers and their tokens.
@@ -108,6 +109,11 @@ impl LedgerDir {
     /// The database and the two files that SQLite keeps beside it.
     pub(crate) fn database_files(&self) -> [PathBuf; 3] {
         ["", "-wal", "-shm"].map(|suffix| self.path.join(format!("{DATABASE}{suffix}")))
+    }
+
+    /// The file whose time says when housekeeping was last done.
+    pub(crate) fn housekeeping(&self) -> PathBuf {
+        self.path.join(HOUSEKEEPING)
     }
 
     /// The size of SQLite's write-ahead log.

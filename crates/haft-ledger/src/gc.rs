@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
-use std::time::Duration;
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::{Duration, SystemTime};
 
 use haft_tool::{ToolError, now_ms};
 use rusqlite::{Connection, OptionalExtension};
@@ -35,6 +36,8 @@ pub struct GcPolicy {
     pub max_bytes: Option<u64>,
     /// Remove receipts that started longer ago than this many milliseconds.
     pub older_than_ms: Option<u64>,
+    /// Keep receipts that started less than this many milliseconds ago, whatever the limits say.
+    pub keep_ms: u64,
     /// Only report what would be removed.
     pub dry_run: bool,
 }
@@ -83,6 +86,22 @@ impl Ledger {
         self.shrink()?;
         collector.report.bytes_after = bytes_on_disk(self.db.dir())?;
         Ok(collector.report)
+    }
+
+    /// Whether automatic housekeeping was last begun longer ago than `interval`. Then it counts as begun now, so that of
+    /// several processes one does it. Costs one look at a file.
+    pub fn begin_housekeeping(&self, interval: Duration) -> bool {
+        let path = self.db.dir().housekeeping();
+        let last = fs::metadata(&path).and_then(|meta| meta.modified());
+        let is_due = last.as_ref().is_ok_and(|last| last.elapsed().is_ok_and(|age| age > interval));
+        // A time in the future says nothing.
+        let is_unset = last.is_err() || last.is_ok_and(|last| last.elapsed().is_err());
+        if !is_due && !is_unset {
+            return false;
+        }
+        let mark = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+        let marked = mark.and_then(|file| file.set_modified(SystemTime::now()));
+        is_due && marked.is_ok()
     }
 
     fn remove_blob_file(&self, key: BlobKey) -> Result<(), ToolError> {
@@ -235,6 +254,14 @@ impl BlobCollector {
         self.policy.older_than_ms.map_or(0, |age| self.now.saturating_sub(age))
     }
 
+    /// Receipts that started at this time or later stay.
+    fn kept_since(&self) -> u64 {
+        match self.policy.keep_ms {
+            0 => u64::MAX,
+            keep => self.now.saturating_sub(keep),
+        }
+    }
+
     /// The ledger's size if all free pages were returned to the disk.
     fn bytes_needed(&self, conn: &Connection) -> TxResult<u64> {
         let pages = pragma(conn, "page_count")?.saturating_sub(pragma(conn, "freelist_count")?);
@@ -258,10 +285,11 @@ impl BlobCollector {
         let mut statement = conn.prepare_cached(
             "SELECT id, started_at FROM receipts r
              WHERE id > ?1 AND id < (SELECT max(id) FROM receipts)
-             AND state <> 'running' AND NOT EXISTS (SELECT 1 FROM running WHERE receipt = r.id)
+             AND started_at < ?3 AND state <> 'running' AND NOT EXISTS (SELECT 1 FROM running WHERE receipt = r.id)
              ORDER BY id LIMIT ?2",
         )?;
-        let rows = statement.query_map([self.cursor, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let rows = statement
+            .query_map([self.cursor, limit, int(self.kept_since())], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let batch = rows.collect::<rusqlite::Result<Vec<_>>>()?;
         self.cursor = batch.last().map_or(self.cursor, |(id, _)| *id);
         Ok(batch)
@@ -328,6 +356,7 @@ impl BlobCollector {
             let is_gone =
                 ProcessIdentity::parse(&process).is_none_or(|process| process.is_gone(started_at, self.now));
             let is_needed = match last_event {
+                Some(at) if at >= self.kept_since() => true,
                 Some(at) => at >= self.oldest_allowed() && self.excess_bytes(conn)? == 0,
                 None => false,
             };

@@ -1,31 +1,75 @@
 //! The ledger and one session in it, opened at first use.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
 use haft_tool::{ToolError, lock};
 
 use crate::{Ledger, NewSession};
 
+/// Which session the calls belong to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum SessionChoice {
+    /// One that the first call starts.
+    #[default]
+    New,
+    /// The one with this id, or the only one whose id starts with it, or with this name.
+    Existing(String),
+    /// The one with this id or name; a new name starts one.
+    ExistingOrNew(String),
+}
+
+/// Reads a file of at most so many bytes, if there is one.
+pub type ContentReader = fn(&Path, u64) -> Option<Vec<u8>>;
+
 /// The ledger of a runtime and its session, both opened at first use.
 #[derive(Debug)]
 pub struct LedgerHandle {
     home: PathBuf,
     new_session: NewSession,
-    resumed: Option<String>,
-    opened: OnceLock<(Ledger, String)>,
+    choice: SessionChoice,
+    content_reader: Option<ContentReader>,
+    ledger: OnceLock<Ledger>,
+    session: OnceLock<String>,
     opening: Mutex<()>,
 }
 
 impl LedgerHandle {
-    /// A handle that opens the ledger in `home` and starts `new_session`, or continues the session `resumed`.
-    pub fn new(home: PathBuf, new_session: NewSession, resumed: Option<String>) -> Self {
-        Self { home, new_session, resumed, opened: OnceLock::new(), opening: Mutex::new(()) }
+    /// A handle that opens the ledger in `home`, and starts `new_session` or continues another one.
+    pub fn new(home: PathBuf, new_session: NewSession, choice: SessionChoice) -> Self {
+        Self {
+            home,
+            new_session,
+            choice,
+            content_reader: None,
+            ledger: OnceLock::new(),
+            session: OnceLock::new(),
+            opening: Mutex::new(()),
+        }
+    }
+
+    /// The handle, with a reader of files: the new contents of small files are then kept, too.
+    #[must_use]
+    pub fn with_content_reader(mut self, reader: ContentReader) -> Self {
+        self.content_reader = Some(reader);
+        self
+    }
+
+    pub(crate) fn content_reader(&self) -> Option<ContentReader> {
+        self.content_reader
     }
 
     /// The ledger.
     pub fn ledger(&self) -> Result<&Ledger, ToolError> {
-        self.open().map(|(ledger, _)| ledger)
+        if let Some(ledger) = self.ledger.get() {
+            return Ok(ledger);
+        }
+        let _one_thread = lock(&self.opening);
+        if let Some(ledger) = self.ledger.get() {
+            return Ok(ledger);
+        }
+        let ledger = Ledger::open(&self.home)?;
+        Ok(self.ledger.get_or_init(|| ledger))
     }
 
     /// The id of the session.
@@ -35,17 +79,21 @@ impl LedgerHandle {
 
     /// The ledger and the id of the session.
     pub(crate) fn open(&self) -> Result<(&Ledger, &str), ToolError> {
-        let _one_thread = self.opened.get().is_none().then(|| lock(&self.opening));
-        if self.opened.get().is_none() {
-            let ledger = Ledger::open(&self.home)?;
-            let session = match &self.resumed {
-                Some(id) => ledger.session(id)?.id,
-                None => ledger.start_session(&self.new_session)?,
-            };
-            // Only the thread that holds the lock gets here.
-            let _ = self.opened.set((ledger, session));
+        let ledger = self.ledger()?;
+        if let Some(session) = self.session.get() {
+            return Ok((ledger, session));
         }
-        let opened = self.opened.get().ok_or_else(|| ToolError::internal("the ledger did not open"))?;
-        Ok((&opened.0, &opened.1))
+        let _one_thread = lock(&self.opening);
+        if let Some(session) = self.session.get() {
+            return Ok((ledger, session));
+        }
+        let session = match &self.choice {
+            SessionChoice::New => ledger.start_session(&self.new_session)?,
+            SessionChoice::Existing(id) => ledger.session_in(id, &self.new_session.workspace)?.id,
+            SessionChoice::ExistingOrNew(name) => {
+                ledger.continue_or_start_session(name, &self.new_session)?
+            }
+        };
+        Ok((ledger, self.session.get_or_init(|| session)))
     }
 }

@@ -37,6 +37,10 @@ impl ProcessIdentity {
         }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// The form in the database.
     pub(crate) fn to_text(&self) -> String {
         let start_time = self.start_time.map_or_else(|| "-".to_owned(), |time| time.to_string());

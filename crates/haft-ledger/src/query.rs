@@ -43,6 +43,17 @@ pub struct ReceiptSummary {
     is_shortened: bool,
 }
 
+impl ReceiptSummary {
+    pub(crate) fn new(
+        receipt: Receipt,
+        change_count: u64,
+        undone_by: Option<i64>,
+        is_shortened: bool,
+    ) -> Self {
+        Self { receipt, change_count, undone_by, is_shortened }
+    }
+}
+
 impl Ledger {
     /// The receipt with this number.
     pub fn receipt(&self, id: i64) -> Result<Receipt, ToolError> {
@@ -76,6 +87,11 @@ impl Ledger {
     /// Receipts for a list, newest first: the cost does not grow with the number of changes.
     pub fn summaries(&self, query: &ReceiptQuery) -> Result<Vec<ReceiptSummary>, ToolError> {
         self.db.read(|conn| select_by(conn, query))
+    }
+
+    /// The receipt of a summary, with all its changes.
+    pub fn complete(&self, summary: ReceiptSummary) -> Result<Receipt, ToolError> {
+        self.db.read(|conn| complete(conn, summary))
     }
 
     /// The call that undid call `id`, unless that one was undone itself.
@@ -136,8 +152,7 @@ fn select(conn: &Connection, sql: &str, params: impl Params) -> TxResult<Vec<Rec
     let mut summaries = Vec::new();
     while let Some(row) = rows.next()? {
         let (id, state, body): (i64, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let mut receipt: Receipt = serde_json::from_str(&body).map_err(|error| unreadable(id, &error))?;
-        receipt.id = id;
+        let mut receipt = parse_receipt(id, body.as_bytes())?;
         let changes: Option<String> = row.get(5)?;
         receipt.changes = if state == ReceiptState::Running.word() {
             intended_changes(conn, id)?
@@ -161,7 +176,14 @@ fn complete(conn: &Connection, summary: ReceiptSummary) -> TxResult<Receipt> {
     Ok(receipt)
 }
 
-fn intended_changes(conn: &Connection, id: i64) -> TxResult<Vec<haft_tool::Change>> {
+/// A receipt from its own column, without its changes.
+pub(crate) fn parse_receipt(id: i64, body: &[u8]) -> Result<Receipt, ToolError> {
+    let mut receipt: Receipt = serde_json::from_slice(body).map_err(|error| unreadable(id, &error))?;
+    receipt.id = id;
+    Ok(receipt)
+}
+
+pub(crate) fn intended_changes(conn: &Connection, id: i64) -> TxResult<Vec<haft_tool::Change>> {
     let mut statement = conn.prepare_cached(sql::READ_INTENTS)?;
     let mut rows = statement.query([id])?;
     let mut changes = Vec::new();
@@ -172,7 +194,7 @@ fn intended_changes(conn: &Connection, id: i64) -> TxResult<Vec<haft_tool::Chang
     Ok(changes)
 }
 
-fn parse_changes(id: i64, json: Option<&str>) -> Result<Vec<haft_tool::Change>, ToolError> {
+pub(crate) fn parse_changes(id: i64, json: Option<&str>) -> Result<Vec<haft_tool::Change>, ToolError> {
     let changes = json.map(serde_json::from_str).transpose();
     Ok(changes.map_err(|error| unreadable(id, &error))?.unwrap_or_default())
 }

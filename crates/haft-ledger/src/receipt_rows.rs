@@ -55,6 +55,8 @@ pub(crate) struct RowTexts<'a> {
     pub(crate) result: Option<&'a str>,
     /// The blob of the result, if it is long.
     pub(crate) result_blob: Option<BlobKey>,
+    /// The blobs of new contents.
+    pub(crate) contents: Vec<BlobKey>,
 }
 
 /// Writes that a call runs in a process, and returns its number.
@@ -80,8 +82,11 @@ pub(crate) fn finish(conn: &Connection, receipt: &mut Receipt, texts: &RowTexts<
     let files = receipt.changes.iter().filter_map(|change| change.before.as_file());
     let hashes = files.map(|file| &file.hash).chain(&receipt.full_output);
     // In order, because neighbouring index entries are cheaper to insert.
-    let mut needed: BTreeSet<BlobKey> =
-        hashes.filter_map(|hash| key_of(hash)).chain(texts.result_blob).collect();
+    let mut needed: BTreeSet<BlobKey> = hashes
+        .filter_map(|hash| key_of(hash))
+        .chain(texts.result_blob)
+        .chain(texts.contents.iter().copied())
+        .collect();
     for key in index_keys(&receipt.changes) {
         if conn.prepare_cached(sql::HAS_BLOB)?.exists([&key[..]])? {
             needed.insert(key);
@@ -91,7 +96,9 @@ pub(crate) fn finish(conn: &Connection, receipt: &mut Receipt, texts: &RowTexts<
         insert_ref(conn, id, key)?;
     }
     if receipt.state == ReceiptState::Completed {
-        mark_undone(conn, id, &receipt.undoes)?;
+        if !receipt.undoes_partly {
+            mark_undone(conn, id, &receipt.undoes)?;
+        }
         for name in receipt.notes.keys() {
             execute(conn, sql::SET_NOTE, params![receipt.session, name, id])?;
         }
@@ -108,7 +115,7 @@ fn write_row(conn: &Connection, receipt: &mut Receipt, texts: &RowTexts<'_>) -> 
     receipt.changes = changes;
     let body = body.map_err(ToolError::from)?;
     let (session, state, count) = (&receipt.session, receipt.state.word(), int(receipt.changes.len()));
-    let RowTexts { changes, result, result_blob } = texts;
+    let RowTexts { changes, result, result_blob, .. } = texts;
     let result_blob = result_blob.as_ref().map(<[u8; 32]>::as_slice);
     if receipt.id == 0 {
         let (workspace, started_at) = (path_to_text(&receipt.workspace), int(receipt.started_at));

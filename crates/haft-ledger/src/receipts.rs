@@ -19,6 +19,8 @@ pub(crate) struct CallTexts<'a> {
     pub(crate) result: Option<&'a str>,
     /// The whole text, if the result is only a part of it.
     pub(crate) full_output: Option<&'a str>,
+    /// New contents of small files.
+    pub(crate) contents: &'a [Vec<u8>],
 }
 
 impl Ledger {
@@ -107,13 +109,16 @@ impl Ledger {
         receipt.full_output = full_output.as_ref().map(NewBlob::hash);
         let spooled = spool.map(|spool| SpoolCommit::prepare(self, spool.receipt(), &receipt.changes));
         let spooled = spooled.transpose()?;
+        let contents: Vec<_> =
+            texts.contents.iter().map(|bytes| NewBlob::row(blake3::hash(bytes), bytes)).collect();
         let row = RowTexts {
             changes: changes_json(receipt)?,
             result: texts.result.filter(|_| long_result.is_none()),
             result_blob: long_result.as_ref().map(NewBlob::key),
+            contents: contents.iter().map(NewBlob::key).collect(),
         };
         receipt.id = self.db.write(Durability::ProcessCrash, |conn| {
-            for blob in [&long_result, &full_output].into_iter().flatten() {
+            for blob in [&long_result, &full_output].into_iter().flatten().chain(&contents) {
                 blob.insert(conn)?;
             }
             if let Some(spooled) = spooled {

@@ -8,7 +8,7 @@ use crate::directory::LedgerDir;
 use crate::error::{TxResult, damaged};
 
 /// The version of the tables below, stored in `user_version`.
-const VERSION: i64 = 6;
+const VERSION: i64 = 7;
 /// "HAFT", stored in `application_id`.
 const APPLICATION_ID: i64 = 0x4841_4654;
 
@@ -25,9 +25,11 @@ CREATE TABLE sessions (
   dialect TEXT NOT NULL,
   entry_point TEXT NOT NULL,
   started_at INTEGER NOT NULL,
-  process TEXT NOT NULL
+  process TEXT NOT NULL,
+  name TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sessions_by_time ON sessions (started_at);
+CREATE UNIQUE INDEX sessions_by_name ON sessions (name, workspace) WHERE name IS NOT NULL;
 
 CREATE TABLE events (
   session TEXT NOT NULL,
@@ -110,6 +112,13 @@ CREATE TABLE chunks (
 ";
 const VERSION_WITHOUT_CHUNKS: i64 = 5;
 
+/// The column that version 6 did not have.
+const SESSION_NAMES: &str = "
+ALTER TABLE sessions ADD COLUMN name TEXT;
+CREATE UNIQUE INDEX sessions_by_name ON sessions (name, workspace) WHERE name IS NOT NULL;
+";
+const VERSION_WITHOUT_SESSION_NAMES: i64 = 6;
+
 /// Makes sure that the database has the tables of this version; costs one small read if it has.
 pub(crate) fn ensure(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
     if version(conn)? == VERSION {
@@ -121,9 +130,12 @@ pub(crate) fn ensure(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
     match version(conn)? {
         VERSION => Ok(()),
         0 => create(conn, dir),
-        VERSION_WITHOUT_CHUNKS => Ok(conn.execute_batch(&format!(
-            "BEGIN IMMEDIATE; {CHUNK_TABLE} PRAGMA user_version = {VERSION}; COMMIT;"
-        ))?),
+        older @ (VERSION_WITHOUT_CHUNKS | VERSION_WITHOUT_SESSION_NAMES) => {
+            let chunk_table = if older == VERSION_WITHOUT_CHUNKS { CHUNK_TABLE } else { "" };
+            Ok(conn.execute_batch(&format!(
+                "BEGIN IMMEDIATE; {chunk_table} {SESSION_NAMES} PRAGMA user_version = {VERSION}; COMMIT;"
+            ))?)
+        }
         older @ 1..VERSION => Err(ToolError::failed(format!(
             "The ledger {at} has format {older}, which this version of Haft cannot read (it uses format {VERSION}). \
              Move the directory away or set HAFT_HOME to another one."

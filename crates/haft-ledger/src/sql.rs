@@ -31,20 +31,29 @@ macro_rules! receipts {
     };
 }
 
+/// A query of sessions.
+macro_rules! sessions {
+    ($which:literal) => {
+        concat!(
+            "SELECT s.id, s.workspace, s.dialect, s.entry_point, s.started_at, s.name,
+             (SELECT count(*) FROM receipts r WHERE r.session = s.id) FROM sessions s ",
+            $which
+        )
+    };
+}
+
 statements! {
     LAST_SEQ = "SELECT seq FROM events WHERE session = ?1 ORDER BY seq DESC LIMIT 1";
     INSERT_EVENT = "INSERT INTO events (session, seq, at, body) VALUES (?1, ?2, ?3, ?4)";
     READ_EVENTS = "SELECT seq, at, body FROM events WHERE session = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3";
 
-    INSERT_SESSION = "INSERT OR IGNORE INTO sessions (id, workspace, dialect, entry_point, started_at, process)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    INSERT_SESSION = "INSERT OR IGNORE INTO sessions (id, workspace, dialect, entry_point, started_at, process, name)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     HAS_SESSION = "SELECT 1 FROM sessions WHERE id = ?1";
-    FIND_SESSION = "SELECT s.id, s.workspace, s.dialect, s.entry_point, s.started_at,
-        (SELECT count(*) FROM receipts r WHERE r.session = s.id) FROM sessions s
-        WHERE s.id >= ?1 AND s.id < ?2 ORDER BY s.id LIMIT 2";
-    NEWEST_SESSIONS = "SELECT s.id, s.workspace, s.dialect, s.entry_point, s.started_at,
-        (SELECT count(*) FROM receipts r WHERE r.session = s.id) FROM sessions s
-        WHERE s.started_at >= 0 ORDER BY s.started_at DESC, s.id DESC LIMIT ?1";
+    SESSION_NAMED = "SELECT id FROM sessions WHERE name = ?1 AND workspace = ?2";
+    SESSIONS_NAMED = sessions!("WHERE s.name = ?1 LIMIT 100");
+    FIND_SESSION = sessions!("WHERE s.id >= ?1 AND s.id < ?2 ORDER BY s.id LIMIT 2");
+    NEWEST_SESSIONS = sessions!("WHERE s.started_at >= 0 ORDER BY s.started_at DESC, s.id DESC LIMIT ?1");
 
     INSERT_RECEIPT = "INSERT INTO receipts
         (session, workspace, started_at, state, kind, change_count, body, result_hash, result, changes)

@@ -152,7 +152,7 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
 /// Why an effect needs a rule of the user that names it, in every mode; an answer to a question does not replace the rule.
 fn needs_a_rule(tool: &str, effect: &Effect, policy: &Policy) -> Option<String> {
     match effect {
-        Effect::Undo { call, own_session: false } => Some(format!(
+        Effect::Undo { call, own_session: false, .. } => Some(format!(
             "call {call} was made in another session; the rule {tool}({OTHER_SESSIONS}) allows that"
         )),
         // Several settings at once: an undo restores the file.

@@ -272,8 +272,8 @@ fn rule_names_one_tool_of_a_server_or_all_of_them() {
 
 #[test]
 fn undo_is_limited_to_its_own_session_unless_a_rule_says_more() {
-    let own = Effect::Undo { call: 7, own_session: true };
-    let other = Effect::Undo { call: 7, own_session: false };
+    let own = Effect::Undo { call: 7, own_session: true, partial: false };
+    let other = Effect::Undo { call: 7, own_session: false, partial: false };
     for mode in [Mode::Scoped, Mode::BypassPermissions] {
         let plain = policy(mode, &[(Behavior::Allow, "haft_undo")]);
         assert!(verdict("haft_undo", own.clone(), &plain).starts_with("allow"), "{mode}");

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use haft_files::{Root, link_targets, real_named};
-use haft_ledger::{Ledger, LedgerHandle, NewSession};
+use haft_files::{Root, link_targets, read_named, real_named};
+use haft_ledger::{Ledger, LedgerHandle, NewSession, SessionChoice};
 use haft_policy::{Behavior, Policy, Preset, Rule, RuleTools, Rules, Secrets, default_secrets};
 use haft_tool::net::Authority;
 use haft_tool::{
@@ -58,8 +58,9 @@ impl Builder {
             dialect: self.dialect.as_ref().map_or("none", |dialect| dialect.name).to_owned(),
             entry_point: self.entry_point.clone().unwrap_or_else(|| "library".to_owned()),
         };
-        let ledger = Arc::new(LedgerHandle::new(home.clone(), new_session, self.session.clone()));
-        if self.session.is_some() {
+        let ledger = LedgerHandle::new(home.clone(), new_session, self.session.clone());
+        let ledger = Arc::new(ledger.with_content_reader(|path, limit| read_named(path, limit).ok()));
+        if self.session != SessionChoice::New {
             // An unknown session is an error before anything is done.
             ledger.session()?;
         }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use haft_ledger::SessionChoice;
 use haft_policy::{Behavior, Mode, Preset};
 use haft_tool::{AnyTool, Dialect, EffectKind, Host, Network, Tool};
 
@@ -35,7 +36,7 @@ pub struct Builder {
     pub(crate) workspace_reads: bool,
     pub(crate) writable: Vec<PathBuf>,
     pub(crate) readable: Vec<String>,
-    pub(crate) session: Option<String>,
+    pub(crate) session: SessionChoice,
     pub(crate) entry_point: Option<String>,
     pub(crate) granted: Vec<(String, PathBuf, String)>,
     pub(crate) any_workspace: bool,
@@ -194,7 +195,13 @@ impl Builder {
 
     /// Continues an earlier session instead of starting one.
     pub fn session(mut self, id: impl Into<String>) -> Self {
-        self.session = Some(id.into());
+        self.session = SessionChoice::Existing(id.into());
+        self
+    }
+
+    /// Continues the session with this id or name; a name that no session of the workspace has starts one.
+    pub fn named_session(mut self, name: impl Into<String>) -> Self {
+        self.session = SessionChoice::ExistingOrNew(name.into());
         self
     }
 

@@ -163,6 +163,8 @@ impl CallDriver {
             receipt.effects.clone_from(&planned.effects);
             receipt.reversible = reversible(&planned.effects);
             receipt.undoes = undone_calls(&planned.effects);
+            receipt.undoes_partly =
+                planned.effects.iter().any(|effect| matches!(effect, Effect::Undo { partial: true, .. }));
         });
         Ok(planned)
     }

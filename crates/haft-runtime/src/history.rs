@@ -1,18 +1,18 @@
 //! The recorded calls and the files as they are now: what undo and recovery are worked out from. Changes nothing but the
 //! receipts of calls whose process died.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use haft_files::{LocalFiles, Root};
-use haft_ledger::undo::{UndoPlan, plan};
-use haft_ledger::{CallRecord, Ledger, LedgerHandle, ReceiptQuery, WorkspaceView};
+use haft_ledger::undo::{UndoConflict, UndoPlan, plan};
+use haft_ledger::{CallRecord, Ledger, LedgerHandle, ReceiptFilter, ReceiptQuery, WorkspaceView};
 use haft_tool::{
-    Cancel, Change, CommandChanges, Denial, ErrorKind, FileId, Files, Node, OpenContent, ReadOnlyRecord, Reads, Receipt, ReceiptState,
-    RestoreStep, Reversible, Scope, StagedStep, ToolError, lock,
+    Cancel, Change, CommandChanges, Denial, ErrorKind, FileId, Files, Node, OpenContent, ReadOnlyRecord,
+    Reads, Receipt, ReceiptState, RestoreStep, Reversible, Scope, StagedStep, ToolError, lies_in, lock,
 };
 
 use crate::commands::restore_guarded_changes;
@@ -20,6 +20,8 @@ use crate::undo::{UndoPreview, UndoTarget};
 
 /// How many calls are read at once while looking for one.
 const PAGE_CALLS: usize = 50;
+/// For more conflicts the call behind them is not looked up.
+const MAX_EXPLAINED_CONFLICTS: usize = 50;
 
 pub(crate) struct History {
     ledger: Arc<LedgerHandle>,
@@ -61,10 +63,11 @@ impl History {
         haft_policy::guard_in(&self.scope, path).is_some()
     }
 
-    /// What undoing `target` would change.
-    pub(crate) fn preview(&self, target: &UndoTarget) -> Result<UndoPreview, ToolError> {
+    /// What undoing `target` would change in these paths; everywhere if there are none.
+    pub(crate) fn preview(&self, target: &UndoTarget, paths: &[PathBuf]) -> Result<UndoPreview, ToolError> {
         let ledger = self.ledger()?;
-        let receipts = self.find(target)?;
+        let mut receipts = self.find(target, paths)?;
+        let left_out = restrict(&mut receipts, paths)?;
         let files = self.files();
         let UndoPlan { mut restore, conflicts, mut blocked } = plan(&receipts, &mut Observer { files: &files, history: self })?;
         let last = receipts.first().map_or(0, |receipt| receipt.id);
@@ -81,13 +84,81 @@ impl History {
         let is_lost = |node: &Node| node.as_file().is_some_and(|file| lost.contains(&file.hash));
         restore.changes.retain(|change| !is_lost(&change.after));
         restore.steps.retain(|step| !matches!(step, RestoreStep::Set { to, .. } if is_lost(to)));
-        Ok(UndoPreview { receipts, restore, conflicts, blocked })
+        let changed_by = self.changed_by(&conflicts, last)?;
+        let merged = BTreeMap::new();
+        Ok(UndoPreview { receipts, restore, conflicts, blocked, changed_by, left_out, merged })
     }
 
-    fn find(&self, target: &UndoTarget) -> Result<Vec<Receipt>, ToolError> {
+    /// The later calls that left paths as they are now.
+    fn changed_by(
+        &self,
+        conflicts: &[UndoConflict],
+        last: i64,
+    ) -> Result<BTreeMap<PathBuf, Receipt>, ToolError> {
+        let mut found = BTreeMap::new();
+        let query = ReceiptQuery { only_changes: true, limit: 1, ..ReceiptQuery::default() };
+        for conflict in conflicts.iter().take(MAX_EXPLAINED_CONFLICTS) {
+            let changed = Some(conflict.path.clone());
+            let filter = ReceiptFilter { changed, ..ReceiptFilter::default() };
+            let Some(newest) = self.ledger()?.search(&query, &filter)?.pop() else { continue };
+            let mut changes = newest.receipt.changes.iter();
+            let is_its =
+                changes.any(|change| change.path == conflict.path && conflict.found.same_as(&change.after));
+            if newest.receipt.id > last && is_its {
+                found.insert(conflict.path.clone(), newest.receipt);
+            }
+        }
+        Ok(found)
+    }
+
+    fn find(&self, target: &UndoTarget, paths: &[PathBuf]) -> Result<Vec<Receipt>, ToolError> {
         let nothing = |what: String| ToolError::new(ErrorKind::TargetNotFound, what);
         let (ledger, here) = (self.ledger()?, self.workspace().display());
         match target {
+            UndoTarget::Last if !paths.is_empty() => {
+                let last = self.undoable((0, 0), 1, paths)?;
+                if last.is_empty() {
+                    return Err(nothing(format!(
+                        "no call in {here} that could be undone changed these paths"
+                    )));
+                }
+                Ok(last)
+            }
+            UndoTarget::LastCalls(count) => {
+                let last = self.undoable((0, 0), *count, paths)?;
+                if last.is_empty() {
+                    return Err(nothing(format!("there is nothing to undo in {here}")));
+                }
+                Ok(last)
+            }
+            UndoTarget::AfterCall(id) => {
+                ledger.receipt(*id)?;
+                let later = self.undoable((*id, 0), usize::MAX, paths)?;
+                if later.is_empty() {
+                    return Err(nothing(format!(
+                        "no call after {id} in {here} changed anything that could be undone"
+                    )));
+                }
+                Ok(later)
+            }
+            UndoTarget::Since(time) => {
+                let since = self.undoable((0, *time), usize::MAX, paths)?;
+                if since.is_empty() {
+                    return Err(nothing(format!(
+                        "no call in {here} since then changed anything that could be undone"
+                    )));
+                }
+                Ok(since)
+            }
+            UndoTarget::Calls(ids) => {
+                let mut receipts = Vec::new();
+                for id in ids {
+                    receipts.extend(self.find(&UndoTarget::Call(*id), paths)?);
+                }
+                receipts.sort_by_key(|receipt| std::cmp::Reverse(receipt.id));
+                receipts.dedup_by_key(|receipt| receipt.id);
+                Ok(receipts)
+            }
             UndoTarget::Last => {
                 let last = ledger.next_to_undo(self.workspace())?;
                 Ok(vec![last.ok_or_else(|| nothing(format!("there is nothing to undo in {here}")))?])
@@ -134,6 +205,47 @@ impl History {
                 Ok(receipts)
             }
         }
+    }
+
+    /// At most `limit` calls of the workspace after the call `after` and the time `since` that changed something in these
+    /// paths, have ended, and are neither an undo nor undone; newest first.
+    fn undoable(
+        &self,
+        (after, since): (i64, u64),
+        limit: usize,
+        paths: &[PathBuf],
+    ) -> Result<Vec<Receipt>, ToolError> {
+        let ledger = self.ledger()?;
+        let mut query = ReceiptQuery {
+            workspace: Some(self.workspace().to_owned()),
+            only_changes: true,
+            limit: PAGE_CALLS,
+            ..ReceiptQuery::default()
+        };
+        let mut found = Vec::new();
+        loop {
+            let entries = ledger.summaries(&query)?;
+            let Some(oldest) = entries.last() else { break };
+            query.before = Some(oldest.receipt.id);
+            for entry in entries {
+                let receipt = &entry.receipt;
+                let ended = receipt.started_at.saturating_add(receipt.duration_us / 1_000 + 1);
+                // A call gets its number while it runs, so one that had ended by then has only older ones before it.
+                let is_running = receipt.state == ReceiptState::Running;
+                if found.len() == limit || receipt.id <= after || (ended < since && !is_running) {
+                    return Ok(found);
+                }
+                let is_open = entry.undone_by.is_none() && receipt.undoes.is_empty();
+                if !is_open || is_running || receipt.started_at < since {
+                    continue;
+                }
+                let receipt = ledger.complete(entry)?;
+                if paths.is_empty() || receipt.changes.iter().any(|change| is_in_paths(change, paths)) {
+                    found.push(receipt);
+                }
+            }
+        }
+        Ok(found)
     }
 
     fn last_of_session(&self, session: &str) -> Result<Option<Receipt>, ToolError> {
@@ -193,6 +305,56 @@ impl History {
         let (scope, roots) = (Arc::clone(&self.scope), Arc::clone(&self.roots));
         LocalFiles::new(scope, roots, Arc::new(ReadOnlyRecord), Cancel::new())
     }
+}
+
+/// Whether a change is to be undone when only these paths are.
+fn is_in_paths(change: &Change, paths: &[PathBuf]) -> bool {
+    let is_in = |path: &Path| paths.iter().any(|wanted| lies_in(path, wanted));
+    is_in(&change.path) || change.moved_to.as_deref().is_some_and(is_in)
+}
+
+/// Removes the changes outside of these paths from the receipts, and returns how many there were.
+fn restrict(receipts: &mut Vec<Receipt>, paths: &[PathBuf]) -> Result<usize, ToolError> {
+    if paths.is_empty() {
+        return Ok(0);
+    }
+    let mut left_out = 0;
+    for receipt in &mut *receipts {
+        let moves =
+            receipt.changes.iter().filter_map(|change| Some((&change.path, change.moved_to.as_ref()?)));
+        for (from, to) in moves {
+            let is_inside = |wanted: &PathBuf| {
+                [from, to].into_iter().any(|moved| wanted != moved && lies_in(wanted, moved))
+            };
+            if let Some(path) = paths.iter().find(|wanted| is_inside(wanted)) {
+                return Err(ToolError::invalid_arguments(format!(
+                    "{} was moved with its directory by call {}: {} to {}. Name that directory to undo the move.",
+                    path.display(),
+                    receipt.id,
+                    from.display(),
+                    to.display()
+                )));
+            }
+        }
+        let moved: Vec<PathBuf> = receipt
+            .changes
+            .iter()
+            .filter(|change| change.moved_to.is_some() && is_in_paths(change, paths))
+            .map(|change| change.path.clone())
+            .collect();
+        let before = receipt.changes.len();
+        // What changed in a moved directory is listed under its former path.
+        receipt.changes.retain(|change| {
+            is_in_paths(change, paths) || moved.iter().any(|moved| lies_in(&change.path, moved))
+        });
+        left_out += before - receipt.changes.len();
+    }
+    receipts.retain(|receipt| !receipt.changes.is_empty());
+    if receipts.is_empty() {
+        let why = "the call changed nothing in these paths".to_owned();
+        return Err(ToolError::new(ErrorKind::TargetNotFound, why));
+    }
+    Ok(left_out)
 }
 
 /// The files as undo and recovery read them.

@@ -25,12 +25,15 @@ mod steps;
 #[cfg(feature = "sandbox")]
 mod tasks;
 mod undo;
+mod undo_merge;
 mod undo_tools;
 mod world;
 mod write_order;
 
 pub use builder::Builder;
 pub use call::{CallOptions, CallResult, Watch};
+#[cfg(feature = "sandbox")]
+pub use commands::cache_from_env;
 pub use registry::{Registry, ToolSource};
 pub use runtime::{Runtime, WeakRuntime};
 #[cfg(feature = "sandbox")]

@@ -1,5 +1,7 @@
 //! Undo as a person asks for it: a preview, then a call like any other, with a receipt of its own.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_ledger::Ledger;
@@ -20,6 +22,14 @@ pub enum UndoTarget {
     LastOfSession(String),
     /// One call.
     Call(i64),
+    /// Several calls.
+    Calls(Vec<i64>),
+    /// The last ones in this workspace that changed anything and have not been undone, so many of them.
+    LastCalls(usize),
+    /// The calls in this workspace after this one that have not been undone.
+    AfterCall(i64),
+    /// The calls in this workspace that started at this time or later and have not been undone, in milliseconds since 1970.
+    Since(u64),
     /// All calls of a session that have not been undone.
     Session(String),
     /// The last undo in this workspace: redo.
@@ -38,6 +48,12 @@ pub struct UndoPreview {
     pub conflicts: Vec<UndoConflict>,
     /// Calls whose changes are not known, and why.
     pub blocked: Vec<(i64, String)>,
+    /// For paths in conflict, the later call that left them as they are now.
+    pub changed_by: BTreeMap<PathBuf, Receipt>,
+    /// How many changes of the calls are left as they are, because only some paths are undone.
+    pub left_out: usize,
+    /// The new content of files that are merged with what changed since.
+    pub merged: BTreeMap<PathBuf, String>,
 }
 
 impl UndoPreview {
@@ -70,7 +86,18 @@ impl UndoPreview {
 impl Runtime {
     /// What undoing `target` would change. Changes nothing.
     pub fn undo_preview(&self, target: &UndoTarget) -> Result<UndoPreview, ToolError> {
-        self.inner.history.preview(target)
+        self.undo_preview_in(target, &[])
+    }
+
+    /// The same, but only what lies in these absolute paths; everything if there are none.
+    pub fn undo_preview_in(&self, target: &UndoTarget, paths: &[PathBuf]) -> Result<UndoPreview, ToolError> {
+        self.inner.history.preview(target, paths)
+    }
+
+    /// The preview with those conflicts merged that can be: text in which the call and what came later changed different
+    /// lines. The others stay in it.
+    pub fn merge_conflicts(&self, preview: UndoPreview) -> Result<UndoPreview, ToolError> {
+        preview.merged(&self.ledger()?)
     }
 
     /// Performs the undo that the preview showed; with `force` also where something else has changed since.

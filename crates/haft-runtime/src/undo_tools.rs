@@ -4,12 +4,14 @@
 //! ledger and the current states of the recorded paths while it is planned; this is the only plan that reads anything, and it
 //! changes nothing.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haft_tool::prelude::*;
-use haft_tool::{ErrorKind, RestorePlan, RestoreStep};
+use haft_tool::{ErrorKind, Hash, Progress, RestorePlan, RestoreStep};
 
 use crate::history::History;
 use crate::undo::{UndoPreview, UndoTarget};
@@ -55,7 +57,7 @@ impl Tool for UndoCalls {
     }
 
     fn perform(&self, plan: RestorePlan, world: &dyn World) -> Result<Output, ToolError> {
-        restore(&self.history, &plan, world)
+        restore(&self.history, &plan, &self.preview.merged, world)
     }
 }
 
@@ -87,7 +89,7 @@ impl Tool for HaftUndo {
                 return Err(ToolError::new(ErrorKind::TargetNotFound, why));
             }
         };
-        let preview = self.history.preview(&target)?;
+        let preview = self.history.preview(&target, &[])?;
         if let ([], Some((id, why))) = (preview.restore.steps.as_slice(), preview.blocked.first()) {
             return Err(ToolError::failed(format!("call {id} cannot be undone: {why}")));
         }
@@ -96,17 +98,19 @@ impl Tool for HaftUndo {
     }
 
     fn perform(&self, plan: RestorePlan, world: &dyn World) -> Result<Output, ToolError> {
-        restore(&self.history, &plan, world)
+        restore(&self.history, &plan, &BTreeMap::new(), world)
     }
 }
 
 /// The steps of an undo, with the calls that it undoes and the paths that it writes as effects.
 fn planned(history: &History, preview: UndoPreview) -> Result<Planned<RestorePlan>, ToolError> {
-    let (session, plan) = (history.session()?, preview.restore);
-    let undone = preview
-        .receipts
-        .iter()
-        .map(|receipt| Effect::Undo { call: receipt.id, own_session: receipt.session == session });
+    let session = history.session()?;
+    let plan = preview.restore;
+    let undone = preview.receipts.iter().map(|receipt| Effect::Undo {
+        call: receipt.id,
+        own_session: receipt.session == session,
+        partial: preview.left_out > 0,
+    });
     let paths: BTreeSet<&Path> = plan.steps.iter().map(RestoreStep::path).collect();
     let many = paths.len() > MAX_PATH_EFFECTS;
     let is_ordinary = |path: &Path| path.starts_with(history.workspace()) && !history.is_guarded(path);
@@ -120,9 +124,27 @@ fn planned(history: &History, preview: UndoPreview) -> Result<Planned<RestorePla
     Ok(Planned::new(effects, plan))
 }
 
-fn restore(history: &History, plan: &RestorePlan, world: &dyn World) -> Result<Output, ToolError> {
+fn restore(
+    history: &History,
+    plan: &RestorePlan,
+    merged: &BTreeMap<PathBuf, String>,
+    world: &dyn World,
+) -> Result<Output, ToolError> {
     let ledger = history.ledger()?;
-    world.files().restore(plan, &|file| ledger.open_blob(&file.hash))?;
+    let merged: HashMap<Hash, &String> =
+        merged.values().map(|text| (haft_files::hash(text.as_bytes()), text)).collect();
+    let files = plan.changes.iter().filter(|change| change.after.as_file().is_some()).count();
+    let opened = Cell::new(0_usize);
+    world.files().restore(plan, &|file| {
+        opened.set(opened.get() + 1);
+        #[expect(clippy::cast_precision_loss, reason = "a part of a progress bar")]
+        let fraction = Some((opened.get() as f32 / files.max(1) as f32).min(1.0));
+        world.progress(Progress { fraction, ..Progress::default() });
+        match merged.get(&file.hash) {
+            Some(text) => Ok(Box::new(Cursor::new((*text).clone().into_bytes()))),
+            None => ledger.open_blob(&file.hash),
+        }
+    })?;
     let count = plan.changes.len();
     let text = if count == 1 { "Restored 1 path".to_owned() } else { format!("Restored {count} paths") };
     Ok(Output::text(text).with_structured(json!({"paths": count})))

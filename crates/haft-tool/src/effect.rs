@@ -84,6 +84,9 @@ pub enum Effect {
         call: i64,
         /// Whether it was made in the session of the call that undoes it.
         own_session: bool,
+        /// Whether only some of the paths that it changed are restored.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        partial: bool,
     },
     /// Runs its command without the sandbox.
     Unsandboxed,

@@ -7,6 +7,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
 use haft_policy::{Mode, Preset};
 
+use super::sessions::SessionNameArgs;
 use haft::formats::ProviderFormat;
 
 const STYLES: Styles = Styles::styled()
@@ -49,16 +50,25 @@ pub(super) enum Command {
     /// List the tools and their parameters, or print their definitions.
     Tools(ToolsArgs),
     /// List calls, newest first.
-    Log(LogArgs),
-    /// Show one call: input, decision, changes and result.
-    Show(ShowArgs),
-    /// Undo the last call, a given call or a whole session.
+    Log(super::log::LogArgs),
+    /// Show one call: input, decision, changes and what the caller saw.
+    Show(super::show::ShowArgs),
+    /// Show what calls changed together: of a session, a range or one call.
+    Diff(super::diff_command::DiffArgs),
+    /// Show which call wrote which lines of a file.
+    Blame(super::blame::BlameArgs),
+    /// List sessions, the one with the newest call first.
+    Sessions(super::sessions::SessionsArgs),
+    /// List the calls that run now, commands in the background included.
+    Ps(super::ps::PsArgs),
+    /// Undo calls: the last one, given ones, a session, or everything since a point in time.
     ///
-    /// Shows what will change and asks. Refuses if a file has changed since the call. An undo is a call with its own receipt:
+    /// Shows what will change and asks. Refuses if a file has changed since the call, unless it can be merged (--merge) or is
+    /// overwritten (--force). An undo is a call with its own receipt:
     /// `haft redo` or `haft undo ID` reverts it.
-    Undo(UndoArgs),
+    Undo(super::undo::UndoArgs),
     /// Undo the last undo.
-    Redo(RedoArgs),
+    Redo(super::undo::RedoArgs),
     /// Delete the oldest calls from the ledger, with the file contents that only they need.
     Gc(GcArgs),
     /// Show or change settings.
@@ -91,9 +101,8 @@ pub(super) struct CallArgs {
     /// Print the result in the format of this provider.
     #[arg(value_parser = formats(), long, conflicts_with = "json")]
     pub(super) format: Option<ProviderFormat>,
-    /// Continue an earlier session instead of starting a new one.
-    #[arg(long, value_name = "ID")]
-    pub(super) session: Option<String>,
+    #[command(flatten)]
+    pub(super) session: SessionNameArgs,
     #[command(flatten)]
     pub(super) at: SessionArgs,
     #[command(flatten)]
@@ -107,6 +116,7 @@ pub(super) struct CallArgs {
 haft sandbox -- npm install\n  \
 haft sandbox --network crates.io,static.crates.io,index.crates.io -- cargo fetch\n  \
 haft sandbox --preview -- ./migrate.sh\n  \
+haft sandbox --preview=discard -- ./migrate.sh\n  \
 haft sandbox --sandbox read-only -- ./suspicious.sh")]
 pub(super) struct SandboxArgs {
     /// Program and arguments.
@@ -115,12 +125,14 @@ pub(super) struct SandboxArgs {
     /// Timeout in milliseconds.
     #[arg(long, value_name = "MS")]
     pub(super) timeout: Option<u64>,
-    /// Try the command: list what it would change, and change nothing.
-    #[arg(long, conflicts_with = "detach")]
-    pub(super) preview: bool,
+    /// Show what the command changes, then keep or discard it: ask (on a terminal; without one, discard), keep or discard.
+    #[arg(long, value_enum, value_name = "THEN", num_args = 0..=1, require_equals = true, default_missing_value = "ask", conflicts_with = "detach")]
+    pub(super) preview: Option<super::kept_preview::PreviewThen>,
     /// Run the command in the background; its output goes to a file and it survives the terminal.
     #[arg(long)]
     pub(super) detach: bool,
+    #[command(flatten)]
+    pub(super) session: SessionNameArgs,
     #[command(flatten)]
     pub(super) workspace: WorkspaceArgs,
     #[command(flatten)]
@@ -184,80 +196,12 @@ pub(super) struct ToolsArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct LogArgs {
-    /// Number of calls to list.
-    #[arg(short = 'n', long, default_value_t = 20)]
-    pub(super) limit: usize,
-    /// List the calls of every workspace.
-    #[arg(long)]
-    pub(super) all: bool,
-    /// Only calls of this session.
-    #[arg(long, value_name = "ID")]
-    pub(super) session: Option<String>,
-    /// Only calls that changed something.
-    #[arg(long)]
-    pub(super) changes: bool,
-    /// Print one JSON receipt per line.
-    #[arg(long)]
-    pub(super) json: bool,
-    #[command(flatten)]
-    pub(super) workspace: WorkspaceArgs,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ShowArgs {
-    /// Number of the call, from `haft log`.
-    pub(super) id: i64,
-    /// Print only the full output, even if the caller saw a truncated one.
-    #[arg(long)]
-    pub(super) output: bool,
-    /// List every change.
-    #[arg(long)]
-    pub(super) all: bool,
-    /// Print the receipt as JSON.
-    #[arg(long)]
-    pub(super) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct UndoArgs {
-    /// Number of the call, from `haft log` [default: the last call that changed something].
-    pub(super) id: Option<i64>,
-    /// Undo all calls of this session.
-    #[arg(long, value_name = "ID", conflicts_with = "id")]
-    pub(super) session: Option<String>,
-    #[command(flatten)]
-    pub(super) how: UndoFlags,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct RedoArgs {
-    #[command(flatten)]
-    pub(super) how: UndoFlags,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct UndoFlags {
-    /// Do not ask for confirmation.
-    #[arg(short, long)]
-    pub(super) yes: bool,
-    /// Only show what would change.
-    #[arg(long, conflicts_with = "yes")]
-    pub(super) dry_run: bool,
-    /// Overwrite files that have changed since the call.
-    #[arg(long)]
-    pub(super) force: bool,
-    #[command(flatten)]
-    pub(super) workspace: WorkspaceArgs,
-}
-
-#[derive(Debug, Args)]
 pub(super) struct GcArgs {
     /// Largest size of the ledger, for example 500M or 2G.
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = super::gc::size)]
     pub(super) max_size: u64,
     /// Delete calls older than this, for example 30d or 12h.
-    #[arg(long, value_name = "AGE", value_parser = super::gc::age)]
+    #[arg(long, value_name = "AGE", value_parser = super::age)]
     pub(super) older_than: Option<u64>,
     /// Only report what would be deleted.
     #[arg(long)]

@@ -12,7 +12,7 @@ use super::args;
 use super::exit::{CliExit, code};
 use super::screen::{self, BAD, FAINT, styled};
 use super::setup::Setup;
-use super::{CommandResult, terminal};
+use super::{CommandResult, housekeeping, terminal};
 use haft::formats::{self, ProviderFormat};
 
 /// Largest arguments. A call that needs more should name a file.
@@ -26,10 +26,8 @@ pub(super) fn run(args: args::CallArgs) -> CommandResult {
     let named = choice.registry()?.get(&args.tool).map(|tool| (tool.name().to_owned(), tool.side_effect()));
     let (builder, servers) =
         setup.add_servers(entries, &args.at.dialect, choice.into_builder(setup.builder()))?;
-    let mut builder = setup.rules(&args.rules, setup.scope(&args.at.scope, builder)?);
-    if let Some(session) = args.session {
-        builder = builder.session(session);
-    }
+    let builder = setup.rules(&args.rules, setup.scope(&args.at.scope, builder)?);
+    let mut builder = args.session.apply(builder);
     let named_tool = named.as_ref().map_or(args.tool.as_str(), |(tool, _)| tool);
     if named.is_some() || !servers.is_empty() {
         builder = builder.allow(named_tool, "named on the command line");
@@ -71,6 +69,7 @@ pub(super) fn run(args: args::CallArgs) -> CommandResult {
             lost.error.message
         ));
     }
+    housekeeping::run_if_due(runtime.ledger(), &setup.config.values.ledger);
     let done = if lost.is_empty() { CliExit::Done } else { CliExit::Failed };
     Ok(result.output.error_kind.map_or(done, code))
 }

@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use haft_tool::{Change, Node};
+use haft_files::{hash, read_named};
+use haft_ledger::Ledger;
+use haft_tool::{Change, Node, Receipt};
 use similar::{ChangeTag, TextDiff};
 
 use super::screen::{self, BAD, FAINT, GOOD, NAME, NOTE, styled};
 
+/// Files larger than this are not read to show a diff.
+pub(super) const MAX_DIFF_FILE_BYTES: u64 = 16 << 20;
 /// Larger files are compared by size only.
 const MAX_COMPARED_BYTES: usize = 1 << 20;
 
@@ -42,7 +46,7 @@ impl ChangeKind {
         }
     }
 
-    fn word(&self) -> &'static str {
+    pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Created => "created",
             Self::Modified => "modified",
@@ -92,6 +96,38 @@ pub(super) fn summary<'a>(changes: impl Iterator<Item = (&'a Path, ChangeKind)>)
     text
 }
 
+/// One line for each change of a receipt; more than `max` are counted.
+pub(super) fn change_lines(receipt: &Receipt, max: usize, indent: &str) -> String {
+    let mut text = String::new();
+    for change in receipt.changes.iter().take(max) {
+        let path = change.path.strip_prefix(&receipt.workspace).unwrap_or(&change.path);
+        let _ = write!(text, "{indent}{}", line(path, &ChangeKind::of(change)));
+    }
+    if receipt.changes.len() > max {
+        let more = receipt.changes.len() - max;
+        let _ = writeln!(text, "{indent}{}", styled(FAINT, &format!("and {more} more")));
+    }
+    text
+}
+
+/// The content of a file that a call found or left: from the ledger, or from the file if it is still the same.
+pub(super) fn content(ledger: &Ledger, path: &Path, node: &Node) -> Option<Vec<u8>> {
+    let file = node.as_file().filter(|file| file.size <= MAX_DIFF_FILE_BYTES)?;
+    if let Ok(bytes) = ledger.blob(&file.hash) {
+        return Some(bytes);
+    }
+    let bytes = read_named(path, MAX_DIFF_FILE_BYTES).ok()?;
+    (hash(&bytes) == file.hash).then_some(bytes)
+}
+
+/// How many lines were added and removed; `None` if the contents are not known or no text.
+pub(super) fn line_counts(sides: &FileDiff<'_>) -> Option<(usize, usize)> {
+    let (a, b) = both_texts(sides)?;
+    let diff = TextDiff::from_lines(&a, &b);
+    let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
+    Some((count(ChangeTag::Insert), count(ChangeTag::Delete)))
+}
+
 /// A path with its old and new state; content where it is known.
 pub(super) struct FileDiff<'a> {
     pub(super) path: &'a str,
@@ -130,23 +166,25 @@ pub(super) fn diff(sides: &FileDiff<'_>) -> String {
 }
 
 fn lines(sides: &FileDiff<'_>) -> String {
-    let bytes = |node: &Node, bytes: Option<&[u8]>| match node {
-        Node::File(_) => bytes.map(<[u8]>::to_vec),
-        _ => Some(Vec::new()),
-    };
     let size = |node: &Node| node.as_file().map_or(0, |file| file.size);
     let sizes = || {
         let (a, b) = (screen::bytes(size(sides.from.0)), screen::bytes(size(sides.to.0)));
         styled(FAINT, &format!("  {a} to {b}\n"))
     };
-    let (Some(a), Some(b)) = (bytes(sides.from.0, sides.from.1), bytes(sides.to.0, sides.to.1)) else {
-        return sizes();
-    };
-    let (Ok(a), Ok(b)) = (std::str::from_utf8(&a), std::str::from_utf8(&b)) else { return sizes() };
-    if a.len().max(b.len()) > MAX_COMPARED_BYTES || a.contains('\0') || b.contains('\0') {
-        return sizes();
+    match both_texts(sides) {
+        Some((a, b)) => texts(&a, &b),
+        None => sizes(),
     }
-    texts(a, b)
+}
+
+/// Both contents, if they are known, text and not too long.
+fn both_texts(sides: &FileDiff<'_>) -> Option<(String, String)> {
+    let text = |(node, bytes): (&Node, Option<&[u8]>)| {
+        let bytes = if node.as_file().is_some() { bytes? } else { &[] };
+        let text = std::str::from_utf8(bytes).ok()?;
+        (text.len() <= MAX_COMPARED_BYTES && !text.contains('\0')).then(|| text.to_owned())
+    };
+    Some((text(sides.from)?, text(sides.to)?))
 }
 
 /// A unified diff of two texts.

@@ -12,6 +12,7 @@ pub(super) fn run(args: &args::GcArgs) -> CommandResult {
         max_bytes: Some(args.max_size),
         older_than_ms: args.older_than,
         dry_run: args.dry_run,
+        ..GcPolicy::default()
     })?;
     let verb = if args.dry_run { "Would delete" } else { "Deleted" };
     screen::out(&format!(
@@ -40,22 +41,6 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(|| format!("{text:?} is too large"))
 }
 
-/// Reads an age such as `30d`, in milliseconds.
-pub(super) fn age(text: &str) -> Result<u64, String> {
-    let invalid = || format!("{text:?} is not an age. Examples: 30d, 12h, 45m");
-    let (number, unit) = split(text);
-    let factor: u64 = match unit {
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        "w" => 604_800_000,
-        _ => return Err(invalid()),
-    };
-    let number: u64 = number.parse().map_err(|_| invalid())?;
-    number.checked_mul(factor).ok_or_else(invalid)
-}
-
 fn split(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
@@ -65,14 +50,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_and_ages_are_read_or_refused() {
+    fn sizes_are_read_or_refused() {
         assert_eq!(size("500M"), Ok(500 << 20));
         assert_eq!(size("2GiB"), Ok(2 << 30));
         assert_eq!(size("7"), Ok(7));
         assert!(
             size("x").is_err() && size("5X").is_err() && size("99999999999T").is_err() && size("-1").is_err()
         );
-        assert_eq!(age("30d"), Ok(2_592_000_000));
-        assert!(age("30").is_err() && age("").is_err());
     }
 }

@@ -1,19 +1,27 @@
 //! The command line, one file per command.
 
 mod args;
+mod blame;
 mod call;
 mod complete;
 mod config;
 mod demo;
 mod diff;
+mod diff_command;
 mod doctor;
 mod exit;
 mod gc;
+mod housekeeping;
+mod kept_preview;
+mod local_time;
 mod log;
 mod mcp;
+mod paths;
+mod ps;
 mod sample;
 mod sandbox;
 pub(crate) mod screen;
+mod sessions;
 mod setup;
 mod show;
 mod status_line;
@@ -21,6 +29,8 @@ pub(crate) mod terminal;
 mod tools;
 mod tracing_log;
 mod undo;
+mod undo_preview;
+mod view;
 
 use std::process::ExitCode;
 
@@ -29,6 +39,7 @@ use haft_tool::ToolError;
 
 use args::{Command, Haft};
 use exit::{CliExit, code};
+pub(crate) use local_time::age;
 
 /// Runs the command that the arguments name and returns its exit code.
 pub fn main() -> ExitCode {
@@ -48,6 +59,10 @@ pub fn main() -> ExitCode {
         Command::Tools(args) => tools::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Diff(args) => diff_command::run(&args),
+        Command::Blame(args) => blame::run(&args),
+        Command::Sessions(args) => sessions::run(&args),
+        Command::Ps(args) => ps::run(&args),
         Command::Undo(args) => undo::undo(&args),
         Command::Redo(args) => undo::redo(&args),
         Command::Gc(args) => gc::run(&args),

@@ -16,18 +16,16 @@ use serde::Deserialize;
 
 use super::diff::{FileDiff, diff};
 use super::exit::{CliExit, code};
+use super::kept_preview::{self, PreviewThen};
 use super::screen::{self, FAINT, NOTE, styled};
 use super::setup::Setup;
-use super::{CommandResult, args, terminal};
-
-/// What a shell says of a program that a signal ended.
-const SIGNAL_EXIT_CODE_OFFSET: i32 = 128;
+use super::{CommandResult, args, housekeeping, terminal};
 
 /// Larger files are compared by size only.
 const MAX_PREVIEWED_BYTES: u64 = 1 << 20;
 
 /// Where what detached commands write goes, in Haft's home.
-const DETACHED: &str = "detached";
+pub(super) const DETACHED: &str = "detached";
 
 pub(super) fn run(args: &args::SandboxArgs) -> CommandResult {
     if args.detach {
@@ -36,7 +34,9 @@ pub(super) fn run(args: &args::SandboxArgs) -> CommandResult {
     let setup = Setup::load(&args.workspace)?;
     let tool = SandboxTool { previewed: Arc::default() };
     let previewed = Arc::clone(&tool.previewed);
-    let builder = setup.scope_with(&args.scope, args.preview, setup.builder())?.tool(tool);
+    let is_tried = args.preview.is_some_and(PreviewThen::is_discard);
+    let builder = setup.scope_with(&args.scope, is_tried, setup.builder())?.tool(tool);
+    let builder = args.session.apply(builder);
     name_dropped_variables(&setup, args);
     let builder = builder.allow(SandboxTool::NAME, "named on the command line").asker(terminal::asker());
     // This process ends with the command, and the kernel takes everything down faster than we could.
@@ -51,13 +51,16 @@ pub(super) fn run(args: &args::SandboxArgs) -> CommandResult {
         show_preview(&changes, runtime.workspace());
     }
     runtime.clear_session_directories();
+    housekeeping::run_if_due(runtime.ledger(), &setup.config.values.ledger);
 
     let structured = result.output.structured.as_ref();
     for line in structured.and_then(|all| all["facts"].as_array()).into_iter().flatten() {
         screen::note(&styled(NOTE, &screen::sanitize(line.as_str().unwrap_or_default())));
     }
     let receipt = &result.receipt;
-    if !receipt.changes.is_empty() && terminal::is_interactive() {
+    if let Some(then) = args.preview.filter(|_| !is_tried) {
+        kept_preview::keep_or_undo(&runtime, receipt, then)?;
+    } else if !receipt.changes.is_empty() && terminal::is_interactive() {
         let (id, count) = (receipt.id, receipt.changes.len() as u64);
         screen::note(&styled(
             FAINT,
@@ -171,14 +174,14 @@ impl Tool for SandboxTool {
         })?;
         let facts = done.facts(usize::MAX);
         lock(&self.previewed).clone_from(&done.previewed);
-        let (exit, said) = match done.exit {
-            Exit::Code(number) => (number, format!("Exit code {number}")),
-            Exit::Signal(signal) => (SIGNAL_EXIT_CODE_OFFSET + signal, format!("Ended by signal {signal}")),
-            Exit::TimedOut => (CliExit::Timeout.number().into(), "Timed out".to_owned()),
-            Exit::Cancelled => (CliExit::Interrupted.number().into(), "Cancelled".to_owned()),
+        let said = match done.exit {
+            Exit::Code(number) => format!("Exit code {number}"),
+            Exit::Signal(signal) => format!("Ended by signal {signal}"),
+            Exit::TimedOut => "Timed out".to_owned(),
+            Exit::Cancelled => "Cancelled".to_owned(),
         };
         let output = Output::text(said).with_structured(json!({
-            "exit": exit,
+            "exit": done.exit.code(),
             "durationMs": u64::try_from(done.elapsed.as_millis()).unwrap_or(u64::MAX),
             "denials": done.denials,
             "runsOnBuild": done.runs_on_build,

@@ -46,7 +46,7 @@ fn print(mut stream: impl Write, text: &str) {
 }
 
 /// `text` with our own styles; all other control characters are escaped.
-fn visible(text: &str) -> Cow<'_, str> {
+pub(super) fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
     }

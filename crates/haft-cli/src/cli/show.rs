@@ -2,27 +2,49 @@
 
 use std::fmt::Write;
 
-use haft_files::{hash, read_named};
+use clap::Args;
 use haft_ledger::Ledger;
-use haft_tool::{ErrorKind, FileNode, Node, Receipt, ToolError, clip_chars, json, runs_on_build_line};
+use haft_tool::{ErrorKind, Receipt, ToolError, clip_chars, json, runs_on_build_line};
 
-use super::diff::{ChangeKind, FileDiff, diff, line, summary};
+use super::diff::{ChangeKind, FileDiff, change_lines, content, diff, line, summary};
 use super::exit::CliExit;
+use super::local_time::local_time_with_offset;
 use super::screen::{self, BOLD, FAINT, NAME, styled};
-use super::{CommandResult, args, log};
+use super::view::ViewArgs;
+use super::{CommandResult, log};
 
-/// Files larger than this are not read to show a diff.
-pub(super) const MAX_DIFF_FILE_BYTES: u64 = 16 << 20;
 /// More changed files than this get one line each instead of a diff.
 pub(super) const MAX_DIFF_FILES: usize = 10;
 /// More changed files than this are counted per directory.
 pub(super) const MAX_LISTED_FILES: usize = 50;
-/// More lines of a result than this are counted, not printed.
-const MAX_RESULT_LINES: usize = 50;
 /// More refusals than this are counted, not listed.
 const MAX_DENIAL_LINES: usize = 10;
+/// How much of an error the head has; the result has all of it.
+const MAX_ERROR_CHARS: usize = 300;
 
-pub(super) fn run(args: &args::ShowArgs) -> CommandResult {
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  haft show 14\n  haft show 14 --stat\n  haft show 14 --output | less")]
+pub(super) struct ShowArgs {
+    /// Number of the call, from `haft log`.
+    id: i64,
+    /// Print only the full output, even if the caller saw a truncated one.
+    #[arg(long)]
+    output: bool,
+    /// List every change.
+    #[arg(long)]
+    all: bool,
+    /// List the changed paths without their contents.
+    #[arg(long)]
+    stat: bool,
+    /// Print the receipt as JSON, with the result.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    view: ViewArgs,
+}
+
+pub(super) fn run(args: &ShowArgs) -> CommandResult {
+    args.view.set_colors();
     let ledger = Ledger::open(Ledger::home_from_env()?)?;
     let receipt = ledger.receipt(args.id)?;
     if args.output {
@@ -35,14 +57,15 @@ pub(super) fn run(args: &args::ShowArgs) -> CommandResult {
         screen::result(&serde_json::to_string_pretty(&shown)?);
         return Ok(CliExit::Done);
     }
-    screen::out(&head(&receipt, ledger.undone_by(receipt.id)?));
-    changes(&ledger, &receipt, args.all);
-    // An error is in the head already.
-    if receipt.error.is_none()
-        && let Some(text) = ledger.result(receipt.id)?
-    {
-        result(receipt.id, &text);
+    let session = ledger.session(&receipt.session).ok().and_then(|session| session.name);
+    let mut text = head(&receipt, session.as_deref(), ledger.undone_by(receipt.id)?);
+    text.push_str(&changes(&ledger, &receipt, args.all, args.stat));
+    if let Some(result) = ledger.result(receipt.id)? {
+        // Indented, so that no line of it looks like one of ours.
+        let lines: String = result.lines().map(|line| format!("  {line}\n")).collect();
+        let _ = write!(text, "{}\n{}", styled(FAINT, "result"), screen::sanitize(&lines));
     }
+    args.view.show(&text);
     Ok(CliExit::Done)
 }
 
@@ -57,64 +80,48 @@ fn output(ledger: &Ledger, receipt: &Receipt) -> Result<String, ToolError> {
     })
 }
 
-/// Prints what the caller saw.
-fn result(id: i64, text: &str) {
-    let lines = text.lines().count();
-    // Indented, so that no line of it looks like one of ours.
-    let first: String = text.lines().take(MAX_RESULT_LINES).map(|line| format!("  {line}\n")).collect();
-    screen::out(&format!("{}\n{first}", styled(FAINT, "result")));
-    if lines > MAX_RESULT_LINES {
-        screen::note(&format!("{lines} lines; haft show {id} --output prints them all"));
-    }
-}
-
-/// Prints what the call changed.
-fn changes(ledger: &Ledger, receipt: &Receipt, all: bool) {
+/// What the call changed.
+pub(super) fn changes(ledger: &Ledger, receipt: &Receipt, all: bool, only_stat: bool) -> String {
     let count = receipt.changes.len();
-    if count > MAX_DIFF_FILES || all {
+    if all || (only_stat && count <= MAX_LISTED_FILES) {
+        return change_lines(receipt, usize::MAX, "");
+    }
+    if count > MAX_LISTED_FILES {
         let lines = receipt.changes.iter().map(|change| {
             let path = change.path.strip_prefix(&receipt.workspace).unwrap_or(&change.path);
             (path, ChangeKind::of(change))
         });
-        if count > MAX_LISTED_FILES && !all {
-            screen::out(&summary(lines));
-            screen::note(&format!("{count} changes; haft show {} --all lists them", receipt.id));
-        } else {
-            screen::out(&lines.map(|(path, kind)| line(path, &kind)).collect::<String>());
-        }
-        return;
+        let more = format!("{count} changes; haft show {} --all lists them", receipt.id);
+        return format!("{}{}\n", summary(lines), styled(FAINT, &more));
     }
+    if count > MAX_DIFF_FILES {
+        return change_lines(receipt, usize::MAX, "");
+    }
+    let mut text = String::new();
     for change in &receipt.changes {
         if change.moved_to.is_some() {
-            screen::out(&line(&change.path, &ChangeKind::of(change)));
+            text.push_str(&line(&change.path, &ChangeKind::of(change)));
             continue;
         }
         // A file whose content is not stored or is too large is shown by its size.
-        let small = |file: &&FileNode| file.size <= MAX_DIFF_FILE_BYTES;
-        let before = change.before.as_file().filter(small).and_then(|file| ledger.blob(&file.hash).ok());
-        let after = current(&change.path.display().to_string(), &change.after);
-        screen::out(&diff(&FileDiff {
+        let before = content(ledger, &change.path, &change.before);
+        let after = content(ledger, &change.path, &change.after);
+        text.push_str(&diff(&FileDiff {
             path: &change.path.display().to_string(),
             from: (&change.before, before.as_deref()),
             to: (&change.after, after.as_deref()),
         }));
     }
+    text
 }
 
-/// The content of `path`, if it is small enough and still the one of `node`.
-pub(super) fn current(path: &str, node: &Node) -> Option<Vec<u8>> {
-    let file = node.as_file()?;
-    let bytes = read_named(path.as_ref(), MAX_DIFF_FILE_BYTES).ok()?;
-    (hash(&bytes) == file.hash).then_some(bytes)
-}
-
-fn head(receipt: &Receipt, undone: Option<i64>) -> String {
+fn head(receipt: &Receipt, session: Option<&str>, undone: Option<i64>) -> String {
     let mut text = format!(
         "{} {}  {} {}, took {}\n",
         styled(BOLD, &format!("call {}", receipt.id)),
         styled(NAME, &screen::escape(&receipt.tool)),
-        log::state(receipt.state).trim_end(),
-        screen::ago(receipt.started_at),
+        log::outcome(receipt, 0),
+        local_time_with_offset(receipt.started_at),
         screen::took(receipt.duration_us),
     );
     let mut row = |name: &str, value: &str| {
@@ -122,7 +129,10 @@ fn head(receipt: &Receipt, undone: Option<i64>) -> String {
         let value = screen::sanitize(value).replace('\n', &format!("\n{:12}", ""));
         let _ = writeln!(text, "{} {value}", styled(FAINT, &format!("{name:<11}")));
     };
-    row("session", &receipt.session);
+    row(
+        "session",
+        &session.map_or_else(|| receipt.session.clone(), |name| format!("{} ({name})", receipt.session)),
+    );
     row("workspace", &receipt.workspace.display().to_string());
     row("input", &clip_chars(&receipt.input.to_string(), 2_000, 0));
     if let Some(decision) = &receipt.decision {
@@ -133,7 +143,11 @@ fn head(receipt: &Receipt, undone: Option<i64>) -> String {
         );
     }
     if let Some(error) = &receipt.error {
+        let error = clip_chars(error.lines().next().unwrap_or_default(), MAX_ERROR_CHARS, 0);
         row("error", &format!("{}: {error}", receipt.error_kind.map(ErrorKind::name).unwrap_or_default()));
+    }
+    if let Some(code) = receipt.exit_code {
+        row("exit code", &code.to_string());
     }
     let why = receipt.reversible.why().map(|why| format!(": {why}")).unwrap_or_default();
     row("reversible", &format!("{}{why}", receipt.reversible.word()));

@@ -78,6 +78,13 @@ impl StatusLine {
         status_line
     }
 
+    /// The same for work that starts now and reports no progress.
+    pub(super) fn started(what: &str) -> Self {
+        let status_line = Self::on(what);
+        lock(&status_line.status).since = Some(Instant::now());
+        status_line
+    }
+
     /// Shows nothing.
     pub(super) fn silent() -> Self {
         Self { status: Arc::default(), stop: None }

@@ -1,60 +1,149 @@
 //! `haft undo` and `haft redo`: shows what will change, asks, restores it.
 
-use std::collections::HashMap;
-use std::path::Path;
+use std::path::PathBuf;
 
-use haft_files::read_named;
-use haft_ledger::undo::UndoConflict;
+use clap::Args;
 use haft_ledger::{Ledger, ReceiptQuery};
 use haft_runtime::{CallOptions, Runtime, UndoPreview, UndoTarget};
-use haft_tool::{Cancel, Node, ReceiptState, Reversible, ToolError};
+use haft_tool::{Cancel, ReceiptState, Reversible, ToolError};
 
-use super::args::{self, UndoFlags};
-use super::diff::{ChangeKind, FileDiff, diff, summary};
+use super::args::WorkspaceArgs;
 use super::exit::{CliExit, code};
-use super::screen::{self, BAD, GOOD, NAME, NOTE, styled};
-use super::show::{MAX_DIFF_FILE_BYTES, MAX_LISTED_FILES};
-use super::{CommandResult, terminal};
+use super::local_time::point_in_time;
+use super::screen::{self, GOOD, NOTE, styled};
+use super::terminal::StatusLine;
+use super::{CommandResult, paths, terminal, undo_preview};
 
-pub(super) fn undo(args: &args::UndoArgs) -> CommandResult {
+/// More later calls are not looked at for what stays.
+const MAX_LATER_CALLS: usize = 1_000;
+/// The numbers of more calls are not listed.
+const MAX_NAMED_CALLS: usize = 10;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+haft undo                     # the last call that changed something here\n  \
+haft undo 24 25               # these calls\n  \
+haft undo 24 -- src           # only what call 24 changed in src\n  \
+haft undo -n 3                # the last three calls\n  \
+haft undo --to 20             # everything after call 20\n  \
+haft undo --since 10m         # everything in the last ten minutes\n  \
+haft undo 24 --merge          # keep what changed since in other lines of the same files")]
+pub(super) struct UndoArgs {
+    /// Numbers of calls, from `haft log` [default: the last call that changed something].
+    #[arg(value_name = "ID")]
+    ids: Vec<i64>,
+    /// Only what the calls changed in these paths.
+    #[arg(last = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Undo the last N calls in this workspace that changed something.
+    #[arg(short = 'n', long = "last", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["ids", "to", "since", "session"])]
+    last: Option<u32>,
+    /// Undo everything that calls in this workspace changed after call ID.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["ids", "since", "session"])]
+    to: Option<i64>,
+    /// Undo everything that calls in this workspace changed since then: an age such as 10m, or a date.
+    #[arg(long, value_name = "TIME", value_parser = point_in_time, conflicts_with_all = ["ids", "session"])]
+    since: Option<u64>,
+    /// Undo all calls of this session.
+    #[arg(long, value_name = "SESSION", conflicts_with = "ids")]
+    session: Option<String>,
+    #[command(flatten)]
+    how: UndoFlags,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RedoArgs {
+    #[command(flatten)]
+    how: UndoFlags,
+}
+
+#[derive(Debug, Args)]
+struct UndoFlags {
+    /// Do not ask for confirmation.
+    #[arg(short, long)]
+    yes: bool,
+    /// Only show what would change.
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    /// Overwrite files that have changed since the call.
+    #[arg(long)]
+    force: bool,
+    /// Merge text files that have changed since the call: what changed since stays where it is in other lines.
+    #[arg(long, conflicts_with = "force")]
+    merge: bool,
+    #[command(flatten)]
+    workspace: WorkspaceArgs,
+}
+
+pub(super) fn undo(args: &UndoArgs) -> CommandResult {
     let ledger = Ledger::open(Ledger::home_from_env()?)?;
     // A call and a session name their workspace.
-    let (target, workspace) = match (&args.id, &args.session) {
-        (Some(id), _) => (UndoTarget::Call(*id), Some(ledger.receipt(*id)?.workspace)),
-        (None, Some(id)) => {
-            let session = ledger.session(id)?;
+    let (target, workspace) = match (args.ids.as_slice(), &args.session) {
+        ([id], _) => (UndoTarget::Call(*id), Some(ledger.receipt(*id)?.workspace)),
+        ([], Some(id)) => {
+            let session = ledger.session_in(id, &args.how.workspace.folder()?)?;
             (UndoTarget::Session(session.id), Some(session.workspace))
         }
-        (None, None) => (UndoTarget::Last, None),
+        ([], None) => (target_here(args), None),
+        (ids, _) => (UndoTarget::Calls(ids.to_vec()), Some(common_workspace(&ledger, ids)?)),
     };
     let builder = args.how.workspace.builder()?;
     let runtime = match workspace {
         Some(workspace) => builder.workspace(workspace).build()?,
         None => builder.build()?,
     };
-    apply(&runtime, &target, &args.how, "Undo")
+    let paths = args.paths.iter().map(|path| paths::named(path)).collect::<Result<Vec<_>, _>>()?;
+    apply(&runtime, &target, &paths, &args.how, "Undo")
 }
 
-pub(super) fn redo(args: &args::RedoArgs) -> CommandResult {
-    apply(&args.how.workspace.builder()?.build()?, &UndoTarget::LastUndo, &args.how, "Redo")
+pub(super) fn redo(args: &RedoArgs) -> CommandResult {
+    apply(&args.how.workspace.builder()?.build()?, &UndoTarget::LastUndo, &[], &args.how, "Redo")
 }
 
-fn apply(runtime: &Runtime, target: &UndoTarget, how: &UndoFlags, word: &str) -> CommandResult {
+fn target_here(args: &UndoArgs) -> UndoTarget {
+    match (args.last, args.to, args.since) {
+        (Some(count), _, _) => UndoTarget::LastCalls(usize::try_from(count).unwrap_or(usize::MAX)),
+        (_, Some(id), _) => UndoTarget::AfterCall(id),
+        (_, _, Some(time)) => UndoTarget::Since(time),
+        _ => UndoTarget::Last,
+    }
+}
+
+fn common_workspace(ledger: &Ledger, ids: &[i64]) -> Result<PathBuf, ToolError> {
+    let mut workspaces = ids.iter().map(|id| ledger.receipt(*id).map(|receipt| receipt.workspace));
+    let first = workspaces.next().unwrap_or_else(|| Err(ToolError::internal("no calls were named")))?;
+    for other in workspaces {
+        if other? != first {
+            let why = "these calls were made in different workspaces; undo those of each one on their own";
+            return Err(ToolError::invalid_arguments(why));
+        }
+    }
+    Ok(first)
+}
+
+fn apply(
+    runtime: &Runtime,
+    target: &UndoTarget,
+    paths: &[PathBuf],
+    how: &UndoFlags,
+    word: &str,
+) -> CommandResult {
     runtime.recover()?;
-    let preview = runtime.undo_preview(target)?;
+    let looking = StatusLine::started("comparing files");
+    let preview = runtime.undo_preview_in(target, paths)?;
+    drop(looking);
     if !preview.blocked.is_empty() && preview.restore.changes.is_empty() {
         let (id, why) = &preview.blocked[0];
         screen::error(&format!("call {id} cannot be undone: {why}"));
         return Ok(CliExit::Failed);
     }
-    show(runtime, &preview, how.force)?;
-    if *target == UndoTarget::Last {
-        note_irreversible_later_calls(runtime, &preview)?;
-    }
-    if !preview.conflicts.is_empty() && !how.force {
-        screen::error("files have changed since, so nothing was undone. To overwrite them: --force");
-        return Ok(CliExit::Failed);
-    }
+    let preview = if how.merge { runtime.merge_conflicts(preview)? } else { preview };
+    undo_preview::show(runtime, &preview, how.force)?;
+    note_what_stays(runtime, target, &preview)?;
+    let preview = match resolve(runtime, preview, how)? {
+        Ok(preview) => preview,
+        Err(exit) => return Ok(exit),
+    };
     if preview.restore.changes.is_empty() {
         screen::note("nothing to do: everything is already as it was before");
         return Ok(CliExit::Done);
@@ -62,14 +151,15 @@ fn apply(runtime: &Runtime, target: &UndoTarget, how: &UndoFlags, word: &str) ->
     if how.dry_run {
         return Ok(CliExit::Done);
     }
-    let calls: Vec<String> = preview.receipts.iter().map(|receipt| receipt.id.to_string()).collect();
-    let question = format!("{word} call {}?", calls.join(", "));
-    if !how.yes && !terminal::confirm_change(&question) {
+    if !how.yes && !terminal::confirm_change(&question(&preview, word)) {
         return Ok(CliExit::Denied);
     }
     let cancel = Cancel::new();
-    let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
+    let status_line = StatusLine::on(word);
+    let options =
+        CallOptions { cancel: cancel.clone(), watch: status_line.watch(), ..CallOptions::default() };
     let result = terminal::wait(&cancel, runtime.undo(&preview, how.force, options))??;
+    drop(status_line);
     match result.output.error_kind {
         None => {
             let said = format!(
@@ -87,68 +177,80 @@ fn apply(runtime: &Runtime, target: &UndoTarget, how: &UndoFlags, word: &str) ->
     }
 }
 
-/// Prints which later calls in this workspace cannot be undone.
-fn note_irreversible_later_calls(runtime: &Runtime, preview: &UndoPreview) -> Result<(), ToolError> {
-    let last = preview.receipts.first().map_or(0, |receipt| receipt.id);
-    let query = ReceiptQuery { workspace: Some(runtime.workspace().to_owned()), ..ReceiptQuery::default() };
-    let entries = runtime.ledger()?.summaries(&query)?;
-    for later in entries.iter().map(|entry| &entry.receipt).take_while(|receipt| receipt.id > last) {
-        if let (Reversible::No { why }, ReceiptState::Completed | ReceiptState::Failed) =
-            (&later.reversible, later.state)
-        {
-            screen::note(&format!(
-                "{}: call {} ({}) ran later and is not undone: {why}",
-                styled(NOTE, "note"),
-                later.id,
-                later.tool
-            ));
-        }
+/// What to do about conflicts: the preview to perform, or the exit code if nothing is done.
+fn resolve(
+    runtime: &Runtime,
+    preview: UndoPreview,
+    how: &UndoFlags,
+) -> Result<Result<UndoPreview, CliExit>, ToolError> {
+    if preview.conflicts.is_empty() || how.force {
+        return Ok(Ok(preview));
     }
-    Ok(())
+    if how.merge {
+        screen::error(
+            "not everything can be merged, so nothing was undone. To overwrite it: --force. To undo only some paths: \
+             haft undo ID -- PATH",
+        );
+        return Ok(Err(CliExit::Failed));
+    }
+    let merged = runtime.merge_conflicts(preview.clone())?;
+    let can_merge = merged.conflicts.is_empty();
+    if can_merge && !how.yes && !how.dry_run && terminal::is_interactive() {
+        screen::note("These files have changed since, in other lines. Merged, they would change as follows:");
+        undo_preview::show(runtime, &merged, false)?;
+        return Ok(if terminal::confirm("Merge?") { Ok(merged) } else { Err(nothing_changed()) });
+    }
+    let merge = if can_merge { "To keep what changed since in other lines: --merge. " } else { "" };
+    screen::error(&format!(
+        "files have changed since, so nothing was undone. {merge}To overwrite them: --force"
+    ));
+    Ok(Err(CliExit::Failed))
 }
 
-fn show(runtime: &Runtime, preview: &UndoPreview, force: bool) -> Result<(), ToolError> {
-    let ledger = runtime.ledger()?;
-    let short = |path: &Path| path.strip_prefix(runtime.workspace()).unwrap_or(path).display().to_string();
-    let named = |path: &Path| screen::escape(&short(path));
-    let one = |path: &Path, from: &Node, to: &Node| -> Result<String, ToolError> {
-        let now = from.as_file().and_then(|_| read_named(path, MAX_DIFF_FILE_BYTES).ok());
-        let then = to.as_file().filter(|file| file.size <= MAX_DIFF_FILE_BYTES);
-        let then = then.map(|file| ledger.blob(&file.hash)).transpose()?;
-        let path = short(path);
-        Ok(diff(&FileDiff { path: &path, from: (from, now.as_deref()), to: (to, then.as_deref()) }))
+fn nothing_changed() -> CliExit {
+    screen::note("nothing was changed");
+    CliExit::Denied
+}
+
+fn question(preview: &UndoPreview, word: &str) -> String {
+    let calls: Vec<String> = preview.receipts.iter().map(|receipt| receipt.id.to_string()).collect();
+    let partly = if preview.left_out > 0 { " in these paths" } else { "" };
+    match calls.as_slice() {
+        [one] => format!("{word} call {one}{partly}?"),
+        [newest, .., oldest] if calls.len() > MAX_NAMED_CALLS => {
+            format!("{word} {} calls, {newest} to {oldest}{partly}?", calls.len())
+        }
+        calls => format!("{word} calls {}{partly}?", calls.join(", ")),
+    }
+}
+
+/// Prints what is not undone: changes outside the given paths, and later calls in this workspace that cannot be undone.
+fn note_what_stays(runtime: &Runtime, target: &UndoTarget, preview: &UndoPreview) -> Result<(), ToolError> {
+    let note = |text: &str| screen::note(&format!("{}: {text}", styled(NOTE, "note")));
+    if preview.left_out > 0 {
+        let count = screen::count(preview.left_out as u64, "change");
+        note(&format!("{count} of these calls outside the given paths will stay"));
+    }
+    let oldest = match target {
+        UndoTarget::Last => preview.receipts.first().map(|receipt| receipt.id),
+        UndoTarget::LastCalls(_) | UndoTarget::Since(_) => preview.receipts.last().map(|receipt| receipt.id),
+        UndoTarget::AfterCall(id) => Some(*id),
+        _ => None,
     };
-    let conflicts: HashMap<&Path, &UndoConflict> =
-        preview.conflicts.iter().map(|conflict| (conflict.path.as_path(), conflict)).collect();
-    let changes = &preview.restore.changes;
-    let many = changes.len() > MAX_LISTED_FILES;
-    for change in changes {
-        if let Some(conflict) = conflicts.get(&*change.path) {
-            let mark = if force { styled(NOTE, "overwrites") } else { styled(BAD, "conflict") };
-            let (left, found) = (conflict.expected.noun(), conflict.found.noun());
-            let place = if many { format!("{}: ", named(&change.path)) } else { String::new() };
-            screen::out(&format!(
-                "{mark}: {place}changed since the call (it left {left}, now there is {found})\n"
-            ));
-        }
-        match &change.moved_to {
-            Some(to) => {
-                let (from, to) = (styled(NAME, &named(&change.path)), styled(NAME, &named(to)));
-                screen::out(&format!("{} {from} to {to}\n", styled(NOTE, "move back")));
-            }
-            None if many => {}
-            None => screen::out(&one(&change.path, &change.before, &change.after)?),
-        }
-    }
-    if many {
-        let listed = changes.iter().filter(|change| change.moved_to.is_none()).map(|change| {
-            let path = change.path.strip_prefix(runtime.workspace()).unwrap_or(&change.path);
-            (path, ChangeKind::between(&change.before, &change.after))
-        });
-        screen::out(&summary(listed));
-    }
-    for (id, why) in &preview.blocked {
-        screen::note(&format!("{}: call {id} cannot be undone: {why}", styled(NOTE, "note")));
+    let Some(oldest) = oldest else { return Ok(()) };
+    let query = ReceiptQuery {
+        workspace: Some(runtime.workspace().to_owned()),
+        limit: MAX_LATER_CALLS,
+        ..ReceiptQuery::default()
+    };
+    let entries = runtime.ledger()?.summaries(&query)?;
+    for later in entries.iter().map(|entry| &entry.receipt).take_while(|receipt| receipt.id > oldest) {
+        let why = match (&later.reversible, later.state) {
+            (_, ReceiptState::Running) => "it is still running",
+            (Reversible::No { why }, ReceiptState::Completed | ReceiptState::Failed) => why,
+            _ => continue,
+        };
+        note(&format!("call {} ({}) ran later and is not undone: {why}", later.id, later.tool));
     }
     Ok(())
 }

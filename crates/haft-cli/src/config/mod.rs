@@ -5,6 +5,7 @@
 
 mod edit;
 mod file;
+mod ledger_section;
 mod pinned;
 mod places;
 mod sandbox_section;
@@ -21,6 +22,7 @@ use haft_tools::Settings;
 use serde_json::Map;
 
 use file::SettingsFile;
+pub(crate) use ledger_section::LedgerSection;
 pub(crate) use places::{required_user_file, user_file};
 pub(crate) use sandbox_section::{ByteSize, ReadScope, SandboxSection};
 pub(crate) use sections::{DialectName, NetworkWords, Permissions, Sections};

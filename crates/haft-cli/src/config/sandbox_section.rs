@@ -111,8 +111,23 @@ impl FromStr for ReadScope {
 }
 
 /// A number of bytes, written as `512M` or `4G`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub(crate) struct ByteSize(pub u64);
+
+impl TryFrom<String> for ByteSize {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<ByteSize> for String {
+    fn from(size: ByteSize) -> Self {
+        size.to_string()
+    }
+}
 
 /// Units with the power of two that each stands for, the largest first.
 const UNITS: &[(char, u32)] = &[('T', 40), ('G', 30), ('M', 20), ('K', 10)];

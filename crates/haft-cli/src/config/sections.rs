@@ -11,6 +11,7 @@ use haft_tool::{Network, ToolError, close_names};
 use haft_tools::{Settings, dialects};
 use serde::{Deserialize, Serialize};
 
+use super::ledger_section::LedgerSection;
 use super::sandbox_section::SandboxSection;
 
 /// All settings.
@@ -34,6 +35,8 @@ pub(crate) struct Sections {
     pub permissions: Permissions,
     /// Settings of the tools.
     pub tools: Settings,
+    /// What the ledger keeps.
+    pub ledger: LedgerSection,
     /// The channels for messages, by name.
     pub channels: BTreeMap<String, ChannelSettings>,
 }

@@ -10,7 +10,10 @@
 mod byte_fidelity;
 mod clawft;
 mod cli;
+mod cli_history;
 mod cli_ledger;
+#[cfg(target_os = "linux")]
+mod cli_undo;
 mod config;
 mod crash_recovery;
 mod dialect_choice;

@@ -24,7 +24,8 @@ async fn undo_declares_its_writes_and_restores_them() {
     assert_eq!(undone.output.as_text(), "Restored 1 path");
     assert!(!directories.path("a").exists());
     let path = runtime.workspace().join("a");
-    let effects = [Effect::Undo { call: wrote.receipt.id, own_session: true }, Effect::Write { path }];
+    let effects =
+        [Effect::Undo { call: wrote.receipt.id, own_session: true, partial: false }, Effect::Write { path }];
     assert_eq!(undone.receipt.effects, effects);
     assert_eq!(undone.receipt.undoes, [wrote.receipt.id]);
     assert_eq!(runtime.ledger().unwrap().undone_by(wrote.receipt.id).unwrap(), Some(undone.receipt.id));

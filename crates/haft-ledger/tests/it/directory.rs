@@ -75,13 +75,17 @@ fn ledger_of_another_version_is_left_alone() {
 }
 
 #[test]
-fn ledger_of_the_version_before_is_upgraded() {
-    let fixture = Fixture::new();
-    fixture.tamper("DROP TABLE chunks; PRAGMA user_version = 5");
-    for _ in 0..2 {
-        assert!(Ledger::open(fixture.home()).is_ok());
+fn ledger_of_an_earlier_version_is_upgraded() {
+    let without_names = "DROP INDEX sessions_by_name; ALTER TABLE sessions DROP COLUMN name";
+    for older in ["DROP TABLE chunks; PRAGMA user_version = 5", "PRAGMA user_version = 6"] {
+        let fixture = Fixture::new();
+        fixture.tamper(&format!("{without_names}; {older}"));
+        for _ in 0..2 {
+            assert!(Ledger::open(fixture.home()).is_ok());
+        }
+        fixture.tamper("SELECT count(*) FROM chunks; UPDATE sessions SET name = 'review'");
+        assert_eq!(fixture.ledger.session("review").unwrap().id, fixture.session);
     }
-    fixture.tamper("SELECT count(*) FROM chunks");
 }
 
 #[test]

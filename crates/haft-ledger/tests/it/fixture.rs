@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_ledger::{CallRecord, Ledger, LedgerHandle, NewSession, WorkspaceView};
+use haft_ledger::{CallRecord, Ledger, LedgerHandle, NewSession, SessionChoice, WorkspaceView};
 use haft_tool::{
     CallEnd, Change, FileContent, FileId, FileNode, Intent, Node, OpenContent, Receipt, ReceiptState, Record,
     StagedStep, ToolError, json, now_ms,
@@ -97,7 +97,7 @@ impl Fixture {
 
 pub(crate) fn handle(home: &Path) -> Arc<LedgerHandle> {
     let new = NewSession { workspace: "/w".into(), dialect: "claude".into(), entry_point: "cli".into() };
-    Arc::new(LedgerHandle::new(home.to_owned(), new, None))
+    Arc::new(LedgerHandle::new(home.to_owned(), new, SessionChoice::New))
 }
 
 pub(crate) fn ended(state: ReceiptState) -> CallEnd {

@@ -46,7 +46,7 @@ fn ledger_shrinks_below_the_limit_and_the_oldest_go_first() {
 fn dry_run_reports_what_would_go_and_changes_nothing() {
     let fixture = Fixture::new();
     fill(&fixture, 200);
-    let policy = GcPolicy { max_bytes: Some(500_000), older_than_ms: None, dry_run: true };
+    let policy = GcPolicy { max_bytes: Some(500_000), dry_run: true, ..GcPolicy::default() };
     let before = (ids(&fixture), fixture.ledger.stats().unwrap());
     let planned = fixture.ledger.gc(&policy).unwrap();
     assert_eq!((ids(&fixture), fixture.ledger.stats().unwrap()), before);
@@ -76,7 +76,10 @@ fn running_call_stays() {
     let (running, change) = (fixture.record(), Change::new("/w/a", file(b"before"), Node::Absent));
     running.intend(&mut [intent(&change, b"before")]).unwrap();
     fill(&fixture, 5);
-    fixture.ledger.gc(&GcPolicy { max_bytes: Some(0), older_than_ms: Some(0), dry_run: false }).unwrap();
+    fixture
+        .ledger
+        .gc(&GcPolicy { max_bytes: Some(0), older_than_ms: Some(0), ..GcPolicy::default() })
+        .unwrap();
     assert_eq!(ids(&fixture), [6, 1]);
     assert_eq!(fixture.ledger.blob(hash_of(&change.before)).unwrap(), b"before");
 }

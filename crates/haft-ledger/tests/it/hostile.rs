@@ -26,7 +26,11 @@ fn read_everything(ledger: &Ledger, session: &str) -> Vec<String> {
     collect(ledger.undone_by(1).map(drop));
     collect(ledger.recover(&mut EmptyView).map(drop));
     collect(ledger.stats().map(drop));
-    collect(ledger.gc(&GcPolicy { dry_run: true, max_bytes: Some(0), older_than_ms: Some(0) }).map(drop));
+    collect(
+        ledger
+            .gc(&GcPolicy { dry_run: true, max_bytes: Some(0), older_than_ms: Some(0), keep_ms: 0 })
+            .map(drop),
+    );
     messages
 }
 

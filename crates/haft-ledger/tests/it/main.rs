@@ -24,6 +24,8 @@ mod receipts;
 #[cfg(test)]
 mod results;
 #[cfg(test)]
+mod search;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod spool;

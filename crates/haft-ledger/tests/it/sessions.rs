@@ -1,5 +1,6 @@
 //! Sessions.
 
+use haft_ledger::NewSession;
 use haft_tool::ErrorKind;
 
 use crate::fixture::Fixture;
@@ -21,7 +22,7 @@ fn session_is_found_by_its_id_or_a_unique_prefix_in_any_case() {
     assert_eq!(session.workspace, std::path::Path::new("/w"));
     assert_eq!(fixture.ledger.session(&fixture.session[..5].to_uppercase()).unwrap(), session);
     for id in ["zzzzzzz1", "zzzzzzz0"] {
-        fixture.tamper(&format!("INSERT INTO sessions VALUES ('{id}', '/w', 'claude', 'cli', 1, '')"));
+        fixture.tamper(&format!("INSERT INTO sessions VALUES ('{id}', '/w', 'claude', 'cli', 1, '', NULL)"));
     }
     assert_eq!(fixture.ledger.session("zzzzzzzl").unwrap().id, "zzzzzzz1", "an l is read as a 1");
     assert_eq!(fixture.ledger.session("zzz").unwrap_err().kind, ErrorKind::InvalidArguments);
@@ -33,6 +34,29 @@ fn unknown_session_is_not_found() {
     for id in ["", "-", "%", "uuuuuuuu", "0123456789", "ü"] {
         assert_eq!(fixture.ledger.session(id).unwrap_err().kind, ErrorKind::NotFound, "{id:?}");
     }
+}
+
+#[test]
+fn name_continues_a_session_of_its_workspace_or_starts_one() {
+    let fixture = Fixture::new();
+    let new = |workspace: &str| NewSession {
+        workspace: workspace.into(),
+        dialect: "claude".into(),
+        entry_point: "cli".into(),
+    };
+    let open = |name: &str, workspace| fixture.ledger.continue_or_start_session(name, &new(workspace));
+    let first = open("review", "/w").unwrap();
+    assert_eq!(open("review", "/w").unwrap(), first);
+    let other = open("review", "/other").unwrap();
+    assert_ne!(other, first);
+    assert_eq!(fixture.ledger.session_in("review", "/w".as_ref()).unwrap().id, first);
+    assert_eq!(fixture.ledger.session_in("review", "/other".as_ref()).unwrap().id, other);
+    assert_eq!(open(&first.to_uppercase(), "/other").unwrap(), first, "an id is known everywhere");
+    assert_eq!(open("zzzzzzz9", "/w").unwrap_err().kind, ErrorKind::NotFound, "it has the form of an id");
+    for name in ["", "-", "a\nb", "a\u{202e}b", &"x".repeat(65)] {
+        assert_eq!(open(name, "/w").unwrap_err().kind, ErrorKind::InvalidArguments, "{name:?}");
+    }
+    assert!(open("database", "/w").is_ok(), "a word is a name");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 
 use super::super::args::{RuleArgs, ServerArgs, SessionArgs, WorkspaceArgs};
+use super::super::sessions::SessionNameArgs;
 use super::http::HttpArgs;
 use super::manage;
 
@@ -33,6 +34,8 @@ pub(super) struct ServeArgs {
     /// Also offer `haft_log` and `haft_undo`, so that the client's model can list and undo its calls.
     #[arg(long)]
     pub(super) ledger_tools: bool,
+    #[command(flatten)]
+    pub(super) session: SessionNameArgs,
 }
 
 #[derive(Debug, Subcommand)]

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use crate::service::{RuntimeService, resource_tools};
+use haft_ledger::Ledger;
 use haft_mcp::serve::{McpServer, serve_stdio, stdio};
 use haft_tool::Host;
 
 use super::super::CommandResult;
 use super::super::exit::CliExit;
+use super::super::housekeeping;
 use super::super::screen;
 use super::super::setup::Setup;
 use super::super::terminal;
@@ -18,7 +20,7 @@ const INSTRUCTIONS: &str = "Calls are confined to the workspace by the kernel; e
 `haft undo`. A refusal names the rule and says how the user can allow the call.";
 
 pub(super) fn run(args: ServeArgs) -> CommandResult {
-    let ServeArgs { at, rules, http, servers, ledger_tools } = args;
+    let ServeArgs { at, rules, http, servers, ledger_tools, session } = args;
     let setup = Arc::new(Setup::load(&at.workspace)?);
     let entries = setup.entries(&servers)?;
     let host: Arc<dyn Host> = Arc::clone(&setup.host) as _;
@@ -30,13 +32,18 @@ pub(super) fn run(args: ServeArgs) -> CommandResult {
             if ledger_tools {
                 builder = builder.ledger_tools();
             }
-            let builder = builder.known_tools(resource_tools());
+            let builder = session.apply(builder.known_tools(resource_tools()));
             let builder = setup.rules(&rules, setup.scope(&at.scope, builder)?);
             setup.add_servers(entries.clone(), &at.dialect, builder)?.0.build()
         }
     };
     // Errors in the settings are reported now, not at the first call.
     screen::warnings(create()?.warnings());
+    let limits = setup.config.values.ledger.clone();
+    // It may take a while, and no call waits for it.
+    std::thread::spawn(move || {
+        housekeeping::run_if_due(Ledger::home_from_env().and_then(Ledger::open), &limits);
+    });
     let service = Arc::new(RuntimeService::new(Box::new(create), host, Some(INSTRUCTIONS.to_owned())));
     let server = Arc::new(McpServer::new(Arc::clone(&service) as _));
     if let Some(at) = http.http {

@@ -7,6 +7,7 @@ use haft_tool::{ToolError, Value, json};
 use super::super::args::{self, DialectArgs, ScopeArgs, SessionArgs};
 use super::super::exit::CliExit;
 use super::super::screen::{self, BOLD, FAINT, GOOD, NAME, NOTE, styled};
+use super::super::sessions::SessionNameArgs;
 use super::super::setup::Setup;
 use super::super::{CommandResult, call};
 use super::args::{CallToolArgs, LoginArgs, TestArgs};
@@ -112,7 +113,16 @@ pub(super) fn call(args: CallToolArgs) -> CommandResult {
         runtime.end();
         name?
     };
-    call::run(args::CallArgs { tool: name, arguments, json, format: None, session: None, at, rules, servers })
+    call::run(args::CallArgs {
+        tool: name,
+        arguments,
+        json,
+        format: None,
+        session: SessionNameArgs::default(),
+        at,
+        rules,
+        servers,
+    })
 }
 
 pub(super) fn login(args: &LoginArgs) -> CommandResult {

@@ -33,7 +33,7 @@ fn e33_unknown_session_is_an_error_before_anything_is_done() {
     let servers = ["--mcp-config", "servers.json"];
     for (tool, arguments) in [("WebFetch", fetch), ("Write", write), ("mcp__s__x", "{}".to_owned())] {
         let network = ["--network", &server.entry()];
-        let args = [&["call", tool, &arguments, "--session", "zzzzzzzz"], &network[..], &servers].concat();
+        let args = [&["call", tool, &arguments, "--session", "zzzzzzz9"], &network[..], &servers].concat();
         let ran = cli.haft(&args);
         assert_eq!(ran.code, 4, "{tool}: {}{}", ran.stdout, ran.stderr);
     }
