@@ -160,7 +160,7 @@ impl<'a> ReceiptSearch<'a> {
             && let Some(row) = rows.next()?
         {
             match self.examine(ledger, conn, row)? {
-                Examined::Match(summary) => found.push(summary),
+                Examined::Match(summary) => found.push(*summary),
                 Examined::Other => {}
                 Examined::AllOlder => break,
             }
@@ -222,7 +222,8 @@ impl<'a> ReceiptSearch<'a> {
         if !(self.is_of_tool(&receipt) && failed() && (in_result || in_text()) && on_path()) {
             return Ok(Examined::Other);
         }
-        Ok(Examined::Match(ReceiptSummary::new(receipt, row.get(4)?, row.get(5)?, !self.needs_changes())))
+        let summary = ReceiptSummary::new(receipt, row.get(4)?, row.get(5)?, !self.needs_changes());
+        Ok(Examined::Match(Box::new(summary)))
     }
 
     fn needs_changes(&self) -> bool {
@@ -236,7 +237,7 @@ impl<'a> ReceiptSearch<'a> {
 }
 
 enum Examined {
-    Match(ReceiptSummary),
+    Match(Box<ReceiptSummary>),
     Other,
     /// Neither this one nor any older one matches.
     AllOlder,
