@@ -236,6 +236,13 @@ impl LocalFiles {
         missing: &[OsString],
     ) -> Result<OwnedFd, ToolError> {
         let mut path = parent_path.to_owned();
+        if missing.iter().any(|name| name == "~") {
+            return Err(ToolError::invalid_path(format!(
+                "{} has no directory named ~, and none is made: only shells expand ~. Write the absolute path of the home \
+                 directory",
+                path.display()
+            )));
+        }
         for name in missing {
             path.push(name);
             let failed =

@@ -9,10 +9,11 @@ use haft_ledger::{Ledger, LedgerHandle, NewSession, SessionChoice};
 use haft_policy::{Behavior, Policy, Preset, Rule, RuleTools, Rules, Secrets, default_secrets};
 use haft_tool::net::Authority;
 use haft_tool::{
-    Dialect, ErrorKind, Host, NoHost, Planning, Reads, Sandbox, Scope, Tool, ToolError, lies_in,
+    Dialect, ErrorKind, Host, NoHost, Planning, Reads, Sandbox, Scope, Tool, ToolError, close_names, lies_in,
 };
 
 use crate::commands::{SessionCommands, private_temp_directory};
+use crate::grants::{self, SessionGrants};
 use crate::history::History;
 use crate::log_tool::HaftLog;
 use crate::runtime::RuntimeInner;
@@ -35,10 +36,12 @@ impl Builder {
                 .map_err(|error| ToolError::io("find the current directory", &error))?,
         };
         let workspace = Arc::new(Root::open(&given)?);
-        let planning = Planning {
-            spelled: (given.is_absolute() && given != workspace.path).then_some(given),
-            workspace: workspace.path.clone(),
-        };
+        let mut planning = Planning::new(workspace.path.clone());
+        planning.spelled = (given.is_absolute() && given != workspace.path).then_some(given);
+        planning.home = std::env::home_dir().filter(|home| home.is_absolute());
+        if let Some(cwd) = self.cwd.take().filter(|cwd| cwd.starts_with(&workspace.path)) {
+            planning.cwd = cwd;
+        }
         let mut roots = vec![workspace];
         for path in &self.directories {
             roots.push(Arc::new(Root::open(path)?));
@@ -60,12 +63,15 @@ impl Builder {
         };
         let ledger = LedgerHandle::new(home.clone(), new_session, self.session.clone());
         let ledger = Arc::new(ledger.with_content_reader(|path, limit| read_named(path, limit).ok()));
+        let mut granted = None;
         if self.session != SessionChoice::New {
             // An unknown session is an error before anything is done.
-            ledger.session()?;
+            granted = ledger.ledger()?.note(ledger.session()?, grants::NOTE)?;
         }
+        let grants = SessionGrants::new(self.rule_tools(), planning.workspace.clone(), granted);
         let history = Arc::new(History::new(Arc::clone(&ledger), &scope, Arc::clone(&roots)));
-        let (rules, warnings) = self.rules(&planning.workspace)?;
+        let (rules, mut warnings) = self.rules(&planning.workspace)?;
+        warnings.extend(self.unlisted_secrets());
         let registry = self.registry(&rules, &history)?;
         // On macOS by comparing the workspace before and after.
         let commands_reversible = scope.sandbox == Sandbox::On;
@@ -77,6 +83,7 @@ impl Builder {
                 env: Arc::new(SessionEnv {
                     planning,
                     roots,
+                    grants,
                     commands: SessionCommands::new(self.commands, &home, self.workspace_reads),
                     #[cfg(feature = "web")]
                     http: Arc::default(),
@@ -188,6 +195,22 @@ impl Builder {
             rules.push(rule);
         }
         Ok((rules, warnings))
+    }
+
+    /// Warnings about secrets that may be read, but are on no list.
+    fn unlisted_secrets(&self) -> Vec<String> {
+        let listed = default_secrets();
+        let names = self.readable.iter().filter(|name| !listed.contains(name));
+        names
+            .map(|name| {
+                let near = close_names(name, listed.iter().map(String::as_str));
+                let hint = match near.as_slice() {
+                    [] => "See the list in docs/sandbox.md".to_owned(),
+                    near => format!("Did you mean {}?", near.join(" or ")),
+                };
+                format!("--allow-read {name} has no effect: it is not on the list of secrets. {hint}")
+            })
+            .collect()
     }
 
     /// What rules may name: the tools of the runtime, and others that it knows of.

@@ -16,6 +16,7 @@ use crate::steps::ask::Asker;
 #[derive(Default)]
 pub struct Builder {
     pub(crate) workspace: Option<PathBuf>,
+    pub(crate) cwd: Option<PathBuf>,
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) home: Option<PathBuf>,
     pub(crate) dialect: Option<Dialect>,
@@ -46,6 +47,12 @@ impl Builder {
     /// The directory that calls work in and may change; the current one by default.
     pub fn workspace(mut self, path: impl Into<PathBuf>) -> Self {
         self.workspace = Some(path.into());
+        self
+    }
+
+    /// The directory in the workspace in which commands start; the workspace itself by default.
+    pub fn cwd(mut self, path: impl Into<PathBuf>) -> Self {
+        self.cwd = Some(path.into());
         self
     }
 

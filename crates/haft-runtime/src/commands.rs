@@ -181,7 +181,7 @@ impl CallCommands {
 fn local_processes(world: &LocalWorld) -> LocalProcesses {
     let commands = &world.env.commands;
     let environment = Arc::clone(&commands.environment);
-    let local = LocalProcesses::new(world.scope.workspace.clone(), environment, world.cancel.clone());
+    let local = LocalProcesses::new(world.env.planning.cwd.clone(), environment, world.cancel.clone());
     if world.scope.sandbox == Sandbox::Off {
         return local;
     }

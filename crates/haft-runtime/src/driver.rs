@@ -1,5 +1,6 @@
 //! The driver of one call: the eight steps, once, in order.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,15 +11,16 @@ use haft_ledger::{CallRecord, recorded_input};
 use haft_policy::{Decided, Policy, Request, decide};
 use haft_tool::{
     AnyTool, Arguments, Bound, Call, CallEnd, Decision, Effect, EffectKind, ErrorKind, Execution, Output,
-    Perform, Planned, Progress, Reach, ReadOnlyRecord, Reads, ReceiptState, Reversible, Scope, SideEffect,
-    ToolError, Value, Verdict, lock, now_ms,
+    Perform, Planned, Progress, Reach, ReadOnlyRecord, Reads, ReceiptState, Record as _, Reversible, Scope,
+    SideEffect, ToolError, Value, Verdict, lock, now_ms,
 };
 
 use crate::call::{CallOptions, CallResult};
 use crate::call_state::{CallState, clip_error};
+use crate::grants;
 use crate::host_with_resources::HostWithResources;
 use crate::runtime::RuntimeInner;
-use crate::steps::ask::{Question, answered};
+use crate::steps::ask::{PermissionAnswer, Question, answered, candidate_rules};
 use crate::steps::perform::{catch_panic, interrupted, panic_error};
 use crate::steps::preview::{ProposedChange, proposed_changes};
 use crate::steps::{bound, decode};
@@ -94,7 +96,12 @@ impl CallDriver {
 
         // decide, ask
         let effects = self.with_resolved_paths(&planned.effects);
-        let (scope, decision) = self.ask(self.decide(&effects, reads), effects, &tool, arguments);
+        let policy = match self.policy(reads) {
+            Ok(policy) => policy,
+            Err(error) => return self.finish(Err(error), known, false),
+        };
+        let decided = decide(Request { tool: &self.call.tool, effects: &effects }, &policy);
+        let (scope, decision) = self.ask(decided, effects, &tool, arguments, &policy);
         self.state.record.update(|receipt| receipt.decision = Some(decision.clone()));
         // No arguments and no reasons: both may contain secrets.
         tracing::debug!(
@@ -178,15 +185,15 @@ impl CallDriver {
         effects.iter().filter_map(path).collect()
     }
 
-    fn decide(&self, effects: &[Effect], reads: Option<Reads>) -> Decided {
-        let request = Request { tool: &self.call.tool, effects };
-        let policy = &self.inner.policy;
+    /// The policy for this call: the session's, with what the user allowed meanwhile.
+    fn policy(&self, reads: Option<Reads>) -> Result<Cow<'_, Policy>, ToolError> {
+        let policy = self.inner.env.grants.applied(&self.inner.policy)?;
         if self.by_user {
-            return decide(request, &policy.for_user_request());
+            return Ok(Cow::Owned(policy.for_user_request()));
         }
-        let Some(reads) = reads else { return decide(request, policy) };
+        let Some(reads) = reads else { return Ok(policy) };
         let scope = Arc::new(Scope { reads, ..(*policy.scope).clone() });
-        decide(request, &Policy { scope, ..policy.clone() })
+        Ok(Cow::Owned(Policy { scope, ..policy.into_owned() }))
     }
 
     /// The effects, and for each path that leads to another one the effect on that: both are judged. What leaves the roots is
@@ -218,6 +225,7 @@ impl CallDriver {
         effects: Vec<Effect>,
         tool: &Arc<dyn AnyTool>,
         input: Value,
+        policy: &Policy,
     ) -> (Option<Arc<Scope>>, Decision) {
         match decided {
             Decided::Allow(scope, decision) => (Some(scope), decision),
@@ -225,13 +233,29 @@ impl CallDriver {
             Decided::Ask(scope, decision) => {
                 let changes = catch_panic(|| self.proposed_changes(tool, &input, &effects, &scope));
                 let (tool, reason) = (self.call.tool.clone(), decision.reason.clone());
-                let question = Question { tool, input, effects, reason, changes };
+                let rule = self.sufficient_rule(&effects, policy);
+                let question = Question { tool, input, effects, reason, changes, rule };
                 let _one_at_a_time = lock(&self.inner.asking);
                 let asker = self.options.asker.as_ref().unwrap_or(&self.inner.asker);
-                let decision = answered(decision, asker.ask(&question, &self.options.cancel));
+                let answer = asker.ask(&question, &self.options.cancel);
+                if let PermissionAnswer::AllowRule { by, rule } = &answer
+                    && let Ok(note) = self.inner.env.grants.add_rule(rule, by)
+                {
+                    self.state.record.set_note(grants::NOTE, note);
+                }
+                let decision = answered(decision, answer);
                 ((decision.verdict == Verdict::Allow).then_some(scope), decision)
             }
         }
+    }
+
+    /// The narrowest rule that would allow the call without a question, if one can.
+    fn sufficient_rule(&self, effects: &[Effect], policy: &Policy) -> Option<String> {
+        let request = Request { tool: &self.call.tool, effects };
+        candidate_rules(&self.call.tool, effects).into_iter().find(|rule| {
+            let policy = self.inner.env.grants.with_rule(policy, rule);
+            policy.is_ok_and(|policy| matches!(decide(request, &policy), Decided::Allow(..)))
+        })
     }
 
     /// What the call would change in files and settings. `scope` is what it would get.
@@ -323,7 +347,7 @@ impl CallDriver {
         }
 
         // bound, before record: the receipt holds what the caller sees
-        let limits = known.map(|(tool, _)| tool.bound()).unwrap_or_default();
+        let limits = known.map(|(tool, _)| self.inner.registry.bound_of(tool.as_ref())).unwrap_or_default();
         let side_effect = known.map_or(SideEffect::None, |(tool, _)| tool.side_effect());
         let error = output.error_kind.map(|_| clip_error(&output.as_text()));
         let full_output = bound::worth_keeping(&output, limits, side_effect);

@@ -12,6 +12,7 @@ mod call_state;
 #[cfg_attr(not(feature = "sandbox"), path = "no_commands.rs")]
 mod commands;
 mod driver;
+mod grants;
 mod history;
 mod host_with_resources;
 #[cfg(feature = "sandbox")]

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::runtime::WeakRuntime;
 use haft_tool::{
-    AnyTool, Definition, Dialect, ErrorForm, ErrorKind, Output, Reads, Resource, ToolError, close_names,
+    AnyTool, Bound, Definition, Dialect, ErrorForm, ErrorKind, Output, Reads, Resource, ToolError,
+    close_names,
 };
 
 /// A tool and its definition, which is made on first use.
@@ -62,6 +63,7 @@ pub struct Registry {
     aliases: HashMap<String, String>,
     any_case: bool,
     errors: ErrorForm,
+    server_results: Option<Bound>,
     listed_last: &'static [&'static str],
     allowed: Option<HashSet<String>>,
     disabled: HashSet<String>,
@@ -73,6 +75,7 @@ impl Registry {
         let mut registry = Self {
             any_case: dialect.any_case,
             errors: dialect.errors,
+            server_results: dialect.server_results,
             listed_last: dialect.listed_last,
             ..Self::default()
         };
@@ -151,6 +154,11 @@ impl Registry {
     /// Whether the tool is listed after those of servers.
     pub(crate) fn is_listed_last(&self, name: &str) -> bool {
         self.listed_last.contains(&name)
+    }
+
+    /// How much of the tool's result the caller sees.
+    pub(crate) fn bound_of(&self, tool: &dyn AnyTool) -> Bound {
+        self.server_results.filter(|_| tool.is_remote()).unwrap_or_else(|| tool.bound())
     }
 
     /// How errors are written for the model.

@@ -142,6 +142,13 @@ impl Runtime {
         }
     }
 
+    /// The same for the sources that may have a tool of that name.
+    pub fn connect_for_tool(&self, tool: &str, limit: Duration) {
+        for source in self.inner.undiscovered_sources(tool) {
+            source.connect_for_tool(tool, limit);
+        }
+    }
+
     /// Calls `listener` whenever the list of tools has changed.
     pub fn on_tools_change(&self, listener: impl Fn() + Send + Sync + 'static) {
         let listener: Arc<dyn Fn() + Send + Sync> = Arc::new(listener);

@@ -13,6 +13,7 @@ use haft_files::{LocalFiles, Root};
 use haft_net::http::{HttpClient, HttpService};
 
 use crate::commands::{self, CallCommands, SessionCommands};
+use crate::grants::{self, SessionGrants};
 
 /// Receives the progress of a call.
 pub(crate) type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;
@@ -23,6 +24,8 @@ pub(crate) struct SessionEnv {
     pub(crate) planning: Planning,
     /// The roots of its scope, as open directory handles.
     pub(crate) roots: Arc<[Arc<Root>]>,
+    /// What the user allowed meanwhile.
+    pub(crate) grants: SessionGrants,
     /// Its commands, tasks and servers.
     pub(crate) commands: SessionCommands,
     /// HTTP for its tools.
@@ -116,6 +119,10 @@ impl World for LocalWorld {
 
     fn set_note(&self, name: &str, value: Value) {
         self.record.set_note(name, value);
+    }
+
+    fn approve_plan(&self, tools: &[String]) {
+        self.record.set_note(grants::NOTE, self.env.grants.approve_plan(tools));
     }
 
     fn progress(&self, progress: Progress) {

@@ -43,6 +43,8 @@ pub struct Bound {
     pub keep: Keep,
     /// The words in place of what is missing.
     pub notice: fn(&Cut) -> String,
+    /// The most bytes of all texts of a result together; the rest is left out with the words that cut JSON strings have.
+    pub max_bytes: Option<usize>,
     /// For results that are one JSON value: how that is cut, instead of its text.
     pub json: Option<JsonBound>,
 }
@@ -64,8 +66,13 @@ fn plain_notice(cut: &Cut) -> String {
 
 impl Bound {
     /// The beginning and the end, 30,000 characters in all.
-    pub const DEFAULT: Self =
-        Self { max_chars: 30_000, keep: Keep::HeadAndTail, notice: plain_notice, json: None };
+    pub const DEFAULT: Self = Self {
+        max_chars: 30_000,
+        keep: Keep::HeadAndTail,
+        notice: plain_notice,
+        max_bytes: None,
+        json: None,
+    };
 
     /// The same bound that keeps only the beginning.
     #[must_use]
@@ -87,9 +94,16 @@ impl Bound {
         Self { json: Some(JsonBound { max_bytes, strings: None }), ..Self::DEFAULT }
     }
 
+    /// A bound for the texts of a result, which may have `max_bytes` bytes in all.
+    #[must_use]
+    pub const fn bytes(max_bytes: usize) -> Self {
+        Self { max_chars: max_bytes, max_bytes: Some(max_bytes), ..Self::DEFAULT }
+    }
+
     /// Whether `text` would be cut.
     pub fn cuts(&self, text: &Text) -> bool {
         text.missing_bytes > 0
+            || self.max_bytes.is_some_and(|max_bytes| text.total_bytes() > max_bytes as u64)
             || (text.head.len() + text.tail.len() > self.max_chars
                 && text.head.chars().count() + text.tail.chars().count() > self.max_chars)
     }
@@ -102,6 +116,12 @@ impl Bound {
             return (whole, None);
         }
         let total_bytes = text.total_bytes();
+        if let Some(max_bytes) = self.max_bytes {
+            let (head, total_chars) = (text.head, total_bytes);
+            let shown = json::cut_to(head, total_bytes, max_bytes);
+            let cut = Cut { total_chars, total_bytes, shown_chars: shown.chars().count() as u64, rest };
+            return (shown, Some(cut));
+        }
         let held = text.head.chars().count() + text.tail.chars().count();
         let total_chars = held as u64 + text.missing_bytes;
         let (head, tail) = match (self.keep, text.missing_bytes) {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{AnyTool, ErrorForm, ErrorKind, Reads, ToolError, close_names};
+use crate::{AnyTool, Bound, ErrorForm, ErrorKind, Reads, ToolError, close_names};
 
 /// A named set of tools in a vocabulary that models know.
 #[derive(Clone)]
@@ -24,6 +24,8 @@ pub struct Dialect {
     pub blocked: &'static [&'static str],
     /// How its errors are written for the model.
     pub errors: ErrorForm,
+    /// How much of the result of an MCP server's tool the caller sees, if not as much as usual.
+    pub server_results: Option<Bound>,
     /// Tools that are listed after those of MCP servers.
     pub listed_last: &'static [&'static str],
     /// Files outside the workspace that a tool may touch because the user's settings name them.

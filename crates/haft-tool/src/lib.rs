@@ -73,7 +73,7 @@ pub use path_text::{path_from_text, path_to_text};
 pub use receipt::{Decision, Receipt, ReceiptState, Verdict};
 pub use record::{CallEnd, FileContent, Intent, ReadOnlyRecord, Record};
 pub use retry::{Pause, RETRY_STATUSES, RetryPolicy, retry_after, seconds};
-pub use schema::{result_schema_of, schema_of};
+pub use schema::{formats_of, result_schema_of, schema_of};
 pub use scope::{Network, Reach, Reads, Sandbox, Scope, lies_in};
 pub use secret::Secret;
 pub use task::{TaskClass, TaskInfo, TaskRead, TaskState, Tasks};

@@ -15,6 +15,18 @@ pub fn result_schema_of<T: JsonSchema>() -> Value {
     made::<T>(SchemaSettings::draft2020_12().for_serialize(), with_cut_lists)
 }
 
+/// The top-level fields of `T` whose schema has a `format`, with that format. [`schema_of`] leaves it out, because providers refuse
+/// unknown ones: a tool marks its paths with `#[schemars(extend("format" = "path"))]`, and its durations with `milliseconds` or
+/// `seconds`, for a person who types `file_path=src/a.rs timeout=30s`.
+pub fn formats_of<T: JsonSchema>() -> Vec<(String, String)> {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    properties
+        .filter_map(|(name, field)| Some((name.clone(), field.get("format")?.as_str()?.to_owned())))
+        .collect()
+}
+
 fn made<T: JsonSchema>(settings: SchemaSettings, change: SchemaEdit) -> Value {
     let settings = settings.with(|settings| {
         settings.inline_subschemas = true;
@@ -126,6 +138,15 @@ mod tests {
         any: Option<Value>,
         #[serde(default)]
         tags: Vec<String>,
+        #[schemars(extend("format" = "path"))]
+        place: Option<String>,
+    }
+
+    #[test]
+    fn formats_are_known_but_not_part_of_the_schema() {
+        let formats = formats_of::<Input>();
+        assert!(formats.contains(&("place".to_owned(), "path".to_owned())), "{formats:?}");
+        assert_eq!(schema_of::<Input>()["properties"]["place"], json!({"type": "string"}));
     }
 
     #[test]
@@ -140,7 +161,8 @@ mod tests {
                     "-C": {"description": "How many.", "type": "integer", "minimum": 0},
                     "mode": {"description": "Says how.", "type": "string", "enum": ["content", "count"]},
                     "any": {},
-                    "tags": {"type": "array", "items": {"type": "string"}, "default": []}
+                    "tags": {"type": "array", "items": {"type": "string"}, "default": []},
+                    "place": {"type": "string"}
                 },
                 "additionalProperties": false,
                 "required": ["pattern"]

@@ -7,7 +7,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Bound, Effect, EffectKind, Output, Planning, SideEffect, ToolError, World, schema_of};
+use crate::{
+    Bound, Effect, EffectKind, Output, Planning, SideEffect, ToolError, World, formats_of, schema_of,
+};
 
 /// A tool: its name, its typed input, its effects and its implementation.
 ///
@@ -122,6 +124,10 @@ pub trait AnyTool: Send + Sync {
     /// Converts arguments that fit the schema and plans the call.
     fn plan(self: Arc<Self>, arguments: Value, at: &Planning) -> Result<Planned<Perform>, ToolError>;
 
+    /// The arguments that are more than strings and numbers, with what they are: see [`formats_of`].
+    fn argument_formats(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
     /// The class of its side effects.
     fn side_effect(&self) -> SideEffect {
         SideEffect::of(self.effects())
@@ -167,6 +173,10 @@ impl<T: Tool> AnyTool for T {
             .map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
         let planned = Tool::plan(&*self, input, at)?;
         Ok(planned.map(|plan| -> Perform { Box::new(move |world| self.perform(plan, world)) }))
+    }
+
+    fn argument_formats(&self) -> Vec<(String, String)> {
+        formats_of::<T::Input>()
     }
 
     fn bound(&self) -> Bound {

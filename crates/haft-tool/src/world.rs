@@ -39,9 +39,18 @@ pub struct Planning {
     pub workspace: PathBuf,
     /// The workspace as the user wrote it, if that differs.
     pub spelled: Option<PathBuf>,
+    /// Where commands start: the workspace, or the directory in it where the user typed the call.
+    pub cwd: PathBuf,
+    /// The user's home directory, for the path to use in place of `~/x`.
+    pub home: Option<PathBuf>,
 }
 
 impl Planning {
+    /// Calls in this workspace, whose links are resolved.
+    pub fn new(workspace: PathBuf) -> Self {
+        Self { cwd: workspace.clone(), workspace, spelled: None, home: None }
+    }
+
     /// `path` as an absolute path without `.` and `..`, resolved lexically; relative paths start in the workspace.
     pub fn absolute(&self, path: &str) -> Result<PathBuf, ToolError> {
         if path.is_empty() {
@@ -50,11 +59,23 @@ impl Planning {
         if path.contains('\0') {
             return Err(ToolError::invalid_arguments("the path contains a NUL byte"));
         }
+        if let Some(rest) = path.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+            return Err(self.tilde_error(path, rest.trim_start_matches('/')));
+        }
         let normal = if is_normal(path) { PathBuf::from(path) } else { normal(&self.workspace.join(path)) };
         if let Some(rest) = self.spelled.as_ref().and_then(|spelled| normal.strip_prefix(spelled).ok()) {
             return Ok(self.workspace.join(rest));
         }
         Ok(normal)
+    }
+
+    /// Only shells expand `~`; a file tool would make a directory of that name.
+    fn tilde_error(&self, path: &str, rest: &str) -> ToolError {
+        let instead = match &self.home {
+            Some(home) => format!("did you mean {:?}?", home.join(rest).display().to_string()),
+            None => "write the absolute path".to_owned(),
+        };
+        ToolError::invalid_arguments(format!("the path {path:?}: ~ is not expanded here; {instead}"))
     }
 
     /// Like [`Planning::absolute`], but refuses relative paths.
@@ -94,6 +115,8 @@ pub trait World: Send + Sync {
     }
     /// Stores a value for later calls of the session, for example its todos. It holds once this call has completed.
     fn set_note(&self, _name: &str, _value: Value) {}
+    /// Ends plan mode, because the user approved a plan, and allows these tools for the rest of the session.
+    fn approve_plan(&self, _tools: &[String]) {}
     /// The time, in milliseconds since 1970.
     fn now_ms(&self) -> u64 {
         crate::now_ms()
@@ -279,11 +302,22 @@ mod tests {
 
     #[test]
     fn paths_are_resolved_lexically() {
-        let planning = Planning { workspace: "/w".into(), spelled: Some("/link".into()) };
+        let planning = Planning {
+            spelled: Some("/link".into()),
+            home: Some("/home/me".into()),
+            ..Planning::new("/w".into())
+        };
         assert_eq!(planning.absolute("a/./b/../c").unwrap(), Path::new("/w/a/c"));
         assert_eq!(planning.absolute("/link/a").unwrap(), Path::new("/w/a"));
         assert_eq!(planning.absolute("/x/../../y").unwrap(), Path::new("/y"));
         assert_eq!(planning.absolute("a\0b").unwrap_err().kind, ErrorKind::InvalidArguments);
+        let error = planning.absolute("~/notes/a.txt").unwrap_err();
+        assert_eq!(
+            error.message,
+            "the path \"~/notes/a.txt\": ~ is not expanded here; did you mean \"/home/me/notes/a.txt\"?"
+        );
+        assert_eq!(planning.absolute("~").unwrap_err().kind, ErrorKind::InvalidArguments);
+        assert_eq!(planning.absolute("~$report.docx").unwrap(), Path::new("/w/~$report.docx"));
         let error = planning.only_absolute("file_path", "a.txt").unwrap_err();
         assert_eq!(
             error.message,

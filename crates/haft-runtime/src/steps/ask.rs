@@ -5,6 +5,9 @@ use haft_tool::{Cancel, Decision, Effect, ToolError, Value, Verdict};
 
 use super::preview::ProposedChange;
 
+/// The longest command that becomes a rule.
+const MAX_RULE_CHARS: usize = 200;
+
 /// A call that needs an answer before it may run.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -19,6 +22,8 @@ pub struct Question {
     pub reason: String,
     /// What it would change in files and settings, or why that is not known before it runs.
     pub changes: Result<Vec<ProposedChange>, ToolError>,
+    /// The narrowest rule that would allow it without a question, if one can: an ask rule cannot be overridden.
+    pub rule: Option<String>,
 }
 
 /// The answer to a [`Question`].
@@ -29,6 +34,13 @@ pub enum PermissionAnswer {
     Allow {
         /// The origin of the answer, for the receipt.
         by: String,
+    },
+    /// Run it, and later calls of the session that the rule matches without a question.
+    AllowRule {
+        /// The origin of the answer, for the receipts.
+        by: String,
+        /// The rule.
+        rule: String,
     },
     /// Do not run it.
     Deny {
@@ -55,28 +67,38 @@ impl Asker for DenyAll {
 
 /// How the user can allow the call without being asked.
 pub(crate) fn how_to_allow(question: &Question) -> String {
-    // For an earlier effect the tool's name may be enough; a later one may need more than that.
-    let rule = question.effects.iter().rev().find_map(|effect| match effect {
-        Effect::Configure { setting, .. } => Some(format!("{}({setting})", question.tool)),
-        Effect::Unsandboxed => Some(format!("{}(unsandboxed)", question.tool)),
-        Effect::Read { path } | Effect::Write { path } => {
-            Some(format!("{}(/{})", question.tool, path.display()))
-        }
-        Effect::Run { .. } => Some(question.tool.clone()),
+    let rule = question.rule.clone();
+    let rule = rule.or_else(|| candidate_rules(&question.tool, &question.effects).into_iter().next());
+    format!("To allow it: --allowedTools '{}'", rule.unwrap_or_else(|| question.tool.clone()))
+}
+
+/// Rules that may allow a call with these effects, the narrowest first.
+pub(crate) fn candidate_rules(tool: &str, effects: &[Effect]) -> Vec<String> {
+    let specifier = |effect: &Effect| match effect {
+        Effect::Configure { setting, .. } => Some(setting.clone()),
+        Effect::Unsandboxed => Some("unsandboxed".to_owned()),
+        Effect::Read { path } | Effect::Write { path } => Some(format!("/{}", path.display())),
+        Effect::Run { command } if is_plain(command) => Some(command.clone()),
         Effect::Reach { host } => {
             let host = Authority::parse(host).map_or_else(|_| host.clone(), |place| place.peer.to_string());
-            Some(format!("{}(domain:{host})", question.tool))
+            Some(format!("domain:{host}"))
         }
         _ => None,
-    });
-    let rule = rule.unwrap_or_else(|| question.tool.clone());
-    format!("To allow it: --allowedTools '{rule}'")
+    };
+    // For an earlier effect the tool's name may be enough; a later one may need more than that.
+    let specific = effects.iter().rev().filter_map(specifier).map(|text| format!("{tool}({text})"));
+    specific.chain([tool.to_owned()]).collect()
+}
+
+/// Whether a command can be written as it is in a rule, where it means itself.
+fn is_plain(command: &str) -> bool {
+    !command.contains(['\n', '*', '(', ')', ',', '\'', ':']) && command.chars().count() <= MAX_RULE_CHARS
 }
 
 /// The decision after the answer.
 pub(crate) fn answered(asked: Decision, answer: PermissionAnswer) -> Decision {
     match answer {
-        PermissionAnswer::Allow { by } => {
+        PermissionAnswer::Allow { by } | PermissionAnswer::AllowRule { by, .. } => {
             Decision::new(Verdict::Allow, format!("{}; allowed by {by}", asked.reason), asked.rule)
         }
         PermissionAnswer::Deny { why } => {

@@ -35,10 +35,12 @@ pub(crate) fn bound(mut output: Output, bound: Bound, errors: ErrorForm, kept_in
             return output;
         }
     }
+    let mut bound = bound;
     for piece in &mut output.content {
         if let Content::Text { text } = piece {
             let rest = kept_in.map(|call| format!("the rest: haft show {call} --output"));
             let (shown, _) = bound.apply(std::mem::take(text), rest);
+            bound.max_bytes = bound.max_bytes.map(|left| left.saturating_sub(shown.len()));
             *text = shown.into();
         }
     }

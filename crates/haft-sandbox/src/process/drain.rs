@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::head_tail::HeadTailBuffer;
-use super::report::{ReaperReport, StopReason};
+use super::report::{REPORT_BYTES, ReaperReport, StopReason};
 use super::spawn::RunningCommand;
 use super::sys;
 
@@ -86,7 +86,12 @@ pub(super) fn drain(
             stdout.read(&mut buffer);
             stderr.read(&mut buffer);
         }
-        if ready[0] && (read_report(&running.report, &mut report) || ReaperReport::first(&report).is_some()) {
+        let at_end = ready[0] && read_report(&running.report, &mut report);
+        while ReaperReport::first(&report) == Some(ReaperReport::Paused) {
+            report.drain(..REPORT_BYTES);
+            running.pause();
+        }
+        if at_end || ReaperReport::first(&report).is_some() {
             break;
         }
         let cancelled = stopped.is_none() && ready[1];

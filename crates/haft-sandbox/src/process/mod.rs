@@ -42,7 +42,7 @@ use crate::{Environment, platform};
 /// Commands on this machine, each of which ends with everything it started.
 #[derive(Clone)]
 pub struct LocalProcesses {
-    workspace: PathBuf,
+    cwd: PathBuf,
     environment: Arc<Environment>,
     cancel: Cancel,
     sandbox: Option<SandboxSettings>,
@@ -57,14 +57,10 @@ struct SandboxSettings {
 }
 
 impl LocalProcesses {
-    /// Processes that start in `workspace` with `environment` and end on `cancel`. They are not sandboxed; see
-    /// [`LocalProcesses::sandboxed`].
-    pub fn new(
-        workspace: impl Into<PathBuf>,
-        environment: impl Into<Arc<Environment>>,
-        cancel: Cancel,
-    ) -> Self {
-        Self { workspace: workspace.into(), environment: environment.into(), cancel, sandbox: None }
+    /// Processes that start in `cwd`, unless a request names another directory, with `environment`, and end on `cancel`. They
+    /// are not sandboxed; see [`LocalProcesses::sandboxed`].
+    pub fn new(cwd: impl Into<PathBuf>, environment: impl Into<Arc<Environment>>, cancel: Cancel) -> Self {
+        Self { cwd: cwd.into(), environment: environment.into(), cancel, sandbox: None }
     }
 
     /// The same processes, restricted to `scope` by the kernel; every change is reported to `record`.
@@ -124,7 +120,7 @@ impl LocalProcesses {
             let nothing = Capture::default();
             return Ok(Some(finished(Exit::Cancelled, nothing.clone(), nothing, Duration::ZERO, 0)));
         }
-        let cwd = request.cwd.as_ref().map_or_else(|| self.workspace.clone(), |cwd| self.workspace.join(cwd));
+        let cwd = request.cwd.as_ref().map_or_else(|| self.cwd.clone(), |cwd| self.cwd.join(cwd));
         let settings = self.sandbox.as_ref();
         let sandbox = settings.map(|settings| self.prepare_sandbox(settings, request.inherit, witness));
         let mut sandbox = sandbox.transpose()?;
@@ -178,7 +174,7 @@ impl LocalProcesses {
             Some(ReaperReport::Ended(end)) => {
                 finished(end.exit(), stdout, stderr, started.elapsed(), end.left_behind)
             }
-            None => {
+            None | Some(ReaperReport::Paused) => {
                 let killed = orphans::kill_session(running.reaper());
                 // The kernel kills the command when its reaper dies.
                 let exit = stopped.map_or(Exit::Signal(libc::SIGKILL), StopReason::exit);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions};
 
-use super::report::{ReaperReport, StopReason, TreeEnd};
+use super::report::{CONTINUE, ReaperReport, StopReason, TreeEnd};
 use super::sys;
 
 /// How long descendants may outlive the command before they are ended, like the `tee` of `make > >(tee log)`.
@@ -45,6 +45,7 @@ pub(super) fn run(command: Pid, control: BorrowedFd<'_>, report: BorrowedFd<'_>,
         command,
         has_terminal,
         control: Some(control),
+        report,
         status: None,
         stopped: None,
         left_behind: 0,
@@ -65,10 +66,11 @@ pub(super) fn run(command: Pid, control: BorrowedFd<'_>, report: BorrowedFd<'_>,
 
 struct Reaper<'a> {
     command: Pid,
-    /// Whether the command owns the terminal. Then it must be continued when it is stopped: no shell does it.
+    /// Whether the command was given the terminal. Then it can be stopped there, and no shell knows it.
     has_terminal: bool,
     /// `None` once Haft has closed its end.
     control: Option<BorrowedFd<'a>>,
+    report: BorrowedFd<'a>,
     /// The command's wait status, once it has ended.
     status: Option<i32>,
     /// What Haft asked for while the command was running.
@@ -102,10 +104,7 @@ impl Reaper<'_> {
         loop {
             let stopped = if self.has_terminal { WaitOptions::UNTRACED } else { WaitOptions::empty() };
             match rustix::process::wait(WaitOptions::NOHANG | stopped) {
-                Ok(Some((child, status))) if status.stopped() => {
-                    let _ = rustix::process::kill_process_group(child, Signal::CONT);
-                    let _ = rustix::process::kill_process(child, Signal::CONT);
-                }
+                Ok(Some((child, status))) if status.stopped() => self.on_stopped_child(child),
                 Ok(Some((child, status))) if child == self.command => self.status = Some(status.as_raw()),
                 Ok(Some(_)) => {
                     let signalled = matches!(self.phase, Phase::Terminating(_) | Phase::Killing(_));
@@ -120,6 +119,15 @@ impl Reaper<'_> {
             if let Phase::Killing(until) = &mut self.phase {
                 *until = after(KILL_TIMEOUT);
             }
+        }
+    }
+
+    /// Has Haft stop too, so that the user's shell takes over, if the command was stopped. Other children are continued.
+    fn on_stopped_child(&self, child: Pid) {
+        let is_job = child == self.command && self.phase == Phase::Running && self.control.is_some();
+        if !is_job || rustix::io::write(self.report, &ReaperReport::Paused.to_bytes()).is_err() {
+            let _ = rustix::process::kill_process_group(child, Signal::CONT);
+            let _ = rustix::process::kill_process(child, Signal::CONT);
         }
     }
 
@@ -169,6 +177,9 @@ impl Reaper<'_> {
         let mut byte = [0];
         match rustix::io::read(control, &mut byte) {
             Ok(0) => self.control = None,
+            Ok(_) if byte == [CONTINUE] => {
+                let _ = rustix::process::kill_process_group(self.command, Signal::CONT);
+            }
             Ok(_) if self.status.is_none() && self.stopped.is_none() => {
                 self.stopped = StopReason::from_byte(byte[0]);
             }

@@ -108,20 +108,26 @@ impl TreeEnd {
     }
 }
 
-/// A message in the report pipe; the first one counts.
+/// The byte with which Haft asks the reaper to continue a command that was stopped at its terminal.
+pub(super) const CONTINUE: u8 = 3;
+
+/// A message in the report pipe; the first one that is not `Paused` counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReaperReport {
+    /// The command was stopped at its terminal, by Ctrl-Z for example.
+    Paused,
     NotStarted(StartError),
     Ended(TreeEnd),
 }
 
 /// Less than `PIPE_BUF`, so that a report is written atomically.
-const REPORT_BYTES: usize = 20;
+pub(super) const REPORT_BYTES: usize = 20;
 
 impl ReaperReport {
     /// The encoded report. Does not allocate, because it runs between fork and exec.
     pub(super) fn to_bytes(self) -> [u8; REPORT_BYTES] {
         let numbers = match self {
+            Self::Paused => [2, 0, 0, 0, 0],
             Self::NotStarted(StartError { step, error }) => [0, step as i32, error.raw_os_error(), 0, 0],
             Self::Ended(TreeEnd { status, stopped, left_behind, survivors }) => [
                 1,
@@ -154,6 +160,7 @@ impl ReaperReport {
                 left_behind: c.cast_unsigned(),
                 survivors: d.cast_unsigned(),
             })),
+            2 => Some(Self::Paused),
             _ => None,
         }
     }
@@ -168,6 +175,7 @@ mod tests {
         let not_started = |step, error| ReaperReport::NotStarted(StartError { step, error });
         let cancelled = Some(StopReason::Cancelled);
         for report in [
+            ReaperReport::Paused,
             not_started(StartStep::Program, Errno::NOENT),
             ReaperReport::Ended(TreeEnd { status: 256, stopped: None, left_behind: 3, survivors: 0 }),
             ReaperReport::Ended(TreeEnd {

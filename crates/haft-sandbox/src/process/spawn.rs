@@ -10,7 +10,7 @@ use rustix::io::{Errno, FdFlags};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use super::command::PreparedCommand;
-use super::report::{ReaperReport, StartError, StartStep, StopReason};
+use super::report::{CONTINUE, ReaperReport, StartError, StartStep, StopReason};
 use super::{reaper, sys};
 use crate::platform::Confinement;
 
@@ -47,7 +47,10 @@ impl CommandStreams {
 /// A command that was started, and its reaper. Dropping it ends the process tree.
 pub(super) struct RunningCommand {
     reaper: Pid,
+    /// Whether the command, and not the user's shell, has the terminal.
     has_terminal: bool,
+    /// The process group that had the terminal when the command was stopped.
+    terminal_group: Option<Pid>,
     /// Closing it makes the reaper kill the tree.
     control: Option<OwnedFd>,
     /// Kept open so that writing to a dead reaper causes no SIGPIPE.
@@ -105,6 +108,7 @@ impl RunningCommand {
         Ok(Self {
             reaper: reaper?,
             has_terminal: streams.have_terminal(),
+            terminal_group: None,
             control: Some(control),
             _control_read_end: control_read_end,
             report,
@@ -127,6 +131,30 @@ impl RunningCommand {
         self.continue_reaper();
     }
 
+    /// Stops Haft as the command was stopped, so that the user's shell takes over; continues the command after Haft.
+    ///
+    /// Where no shell waits, the kernel ignores the signal, and the command goes on at once.
+    pub(super) fn pause(&mut self) {
+        let own = rustix::process::getpgrp();
+        let foreground = || rustix::termios::tcgetpgrp(rustix::stdio::stdin()).ok();
+        // `fg` of a job that runs in the background makes Haft's group the foreground group without stopping it first.
+        if foreground() != Some(own) {
+            if self.has_terminal {
+                self.terminal_group = foreground();
+                give_terminal(own);
+            }
+            sys::stop_own_group();
+        }
+        // After `bg` it is still the shell's.
+        self.has_terminal = foreground() == Some(own);
+        if let Some(group) = self.terminal_group.filter(|_| self.has_terminal) {
+            give_terminal(group);
+        }
+        if let Some(control) = &self.control {
+            let _ = rustix::io::write(control, &[CONTINUE]);
+        }
+    }
+
     /// Kills a reaper that does not answer; the kernel then kills the command.
     pub(super) fn kill_reaper(&self) {
         let _ = rustix::process::kill_process(self.reaper, Signal::KILL);
@@ -144,11 +172,17 @@ impl Drop for RunningCommand {
         self.continue_reaper();
         while let Err(Errno::INTR) = rustix::process::waitpid(Some(self.reaper), WaitOptions::empty()) {}
         if self.has_terminal {
-            let mask = sys::block_signals();
-            let _ = rustix::termios::tcsetpgrp(rustix::stdio::stdin(), rustix::process::getpgrp());
-            sys::restore_signals(&mask);
+            give_terminal(rustix::process::getpgrp());
         }
     }
+}
+
+/// Makes `group` the foreground group of Haft's terminal.
+fn give_terminal(group: Pid) {
+    // SIGTTOU would stop Haft if it is in the background.
+    let mask = sys::block_signals();
+    let _ = rustix::termios::tcsetpgrp(rustix::stdio::stdin(), group);
+    sys::restore_signals(&mask);
 }
 
 /// Forks a child that calls `run`.

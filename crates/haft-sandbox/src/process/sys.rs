@@ -103,6 +103,20 @@ pub(super) fn wait_for_child_or_input(input: Option<BorrowedFd<'_>>, timeout: Op
     }
 }
 
+/// Stops this process and its group as Ctrl-Z does; returns when it is continued, or at once if no shell could do that.
+#[expect(unsafe_code, reason = "signal dispositions have no safe wrapper")]
+pub(super) fn stop_own_group() {
+    let group = rustix::process::getpgrp();
+    // SAFETY: SIG_IGN and the previous action are valid ones; raise sends a signal to this thread.
+    unsafe {
+        // The signal to the group is ignored here: it would be delivered some time later, perhaps after the process was continued.
+        let previous = libc::signal(libc::SIGTSTP, libc::SIG_IGN);
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TSTP);
+        libc::signal(libc::SIGTSTP, previous);
+        libc::raise(libc::SIGTSTP);
+    }
+}
+
 /// Replaces this process with `program`; returns only if that fails.
 #[expect(unsafe_code, reason = "execve has no safe wrapper")]
 pub(super) fn execute(program: &CStr, argv: &CStringArray, environment: &CStringArray) -> Errno {

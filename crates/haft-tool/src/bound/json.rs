@@ -48,6 +48,14 @@ pub fn cut_string(mut beginning: String, total_bytes: u64) -> String {
     beginning
 }
 
+/// The beginning of a string in `max_bytes` bytes, and how long it was.
+pub(super) fn cut_to(mut text: String, total_bytes: u64, max_bytes: usize) -> String {
+    let suffix = suffix(total_bytes);
+    text.truncate(text.floor_char_boundary(max_bytes.saturating_sub(suffix.len())));
+    text.push_str(&suffix);
+    text
+}
+
 /// A list that says how long it was, where only its first items are at hand.
 pub fn cut_list(mut items: Vec<Value>, total: u64) -> Value {
     if total > items.len() as u64 {

@@ -53,7 +53,7 @@ impl MemoryWorld {
         let now_ms = Arc::new(AtomicU64::new(START_MS));
         Self {
             files: MemoryFiles::new(workspace.clone(), Arc::clone(&now_ms)),
-            planning: Planning { workspace, spelled: None },
+            planning: Planning::new(workspace),
             processes: ScriptedProcesses::default(),
             http: ScriptedHttp::default(),
             host: Box::new(NoHost),

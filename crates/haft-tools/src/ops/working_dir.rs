@@ -16,7 +16,7 @@ const NOTE: &str = "working_directory";
 /// trace. It is on the first line of the command, so that line numbers in messages of the shell stay right.
 const TRAP: &str = r"exec 199>&2 2>&1; trap '{ set +x; builtin pwd -P; } >&199 2>/dev/null' EXIT; ";
 
-/// The directory for the next command; `None` is the workspace.
+/// The directory for the next command; `None` is the one in which commands of the session start.
 pub(crate) fn current(world: &dyn World) -> Result<Option<PathBuf>, ToolError> {
     let note = world.note(NOTE)?;
     let path = note.as_ref().and_then(|note| note.as_str()).map(path_from_text);
@@ -54,7 +54,7 @@ pub(crate) fn keep(world: &dyn World, old: Option<&Path>, new: &Path) -> Option<
     let workspace = &world.planning().workspace;
     let inside = new.starts_with(workspace);
     let kept = if inside { new } else { workspace };
-    if kept != old.unwrap_or(workspace) {
+    if kept != old.unwrap_or(&world.planning().cwd) {
         world.set_note(NOTE, json!(path_to_text(kept)));
     }
     (!inside).then(|| format!("Shell cwd was reset to {}", workspace.display()))

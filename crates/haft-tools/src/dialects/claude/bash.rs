@@ -19,7 +19,7 @@ const MAX_TIMEOUT_MS: u64 = 600_000;
 pub(super) struct Input {
     command: String,
     /// Milliseconds until it is ended (default 120000; none in the background).
-    #[schemars(range(min = 1, max = MAX_TIMEOUT_MS))]
+    #[schemars(range(min = 1, max = MAX_TIMEOUT_MS), extend("format" = "milliseconds"))]
     timeout: Option<u64>,
     /// What it does, in a few words, for people.
     description: Option<String>,

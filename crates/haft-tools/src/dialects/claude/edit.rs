@@ -16,6 +16,7 @@ const MAX_HUNKS: usize = 20;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Absolute path of the file.
+    #[schemars(extend("format" = "path"))]
     file_path: String,
     /// The text to replace.
     old_string: String,

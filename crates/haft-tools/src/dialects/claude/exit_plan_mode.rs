@@ -55,6 +55,8 @@ impl Tool for ExitPlanMode {
 
     fn perform(&self, plan: PlanReady, world: &dyn World) -> Result<Output, ToolError> {
         let answer = world.host().plan_ready(&plan, world.cancelled())?;
+        let tools: Vec<String> = plan.allow.iter().map(|(tool, _)| tool.clone()).collect();
+        world.approve_plan(&tools);
         Ok(Output::text(answer).with_structured(json!({"plan": plan.plan, "approved": true})))
     }
 }

@@ -15,6 +15,7 @@ pub(super) struct Input {
     /// For example `**/*.rs` or `src/**/*.{ts,tsx}`.
     pattern: String,
     /// Absolute path of the directory to look in; the workspace if left out.
+    #[schemars(extend("format" = "path"))]
     path: Option<String>,
 }
 

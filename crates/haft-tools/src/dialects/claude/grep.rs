@@ -13,6 +13,7 @@ const MAX_CHARS: usize = 100_000;
 pub(super) struct Input {
     pattern: String,
     /// Absolute path to search; the workspace if left out.
+    #[schemars(extend("format" = "path"))]
     path: Option<String>,
     /// For example `*.{ts,tsx}` or `*.c,*.h`.
     glob: Option<String>,

@@ -58,6 +58,7 @@ pub fn dialect(settings: &Settings) -> Dialect {
         writes: &[],
         blocked: &[],
         errors: ErrorForm::Message,
+        server_results: None,
         listed_last: &[],
         keeps: Vec::new(),
     }

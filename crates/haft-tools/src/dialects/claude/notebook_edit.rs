@@ -13,6 +13,7 @@ use crate::ops::notebook::{CellChange, CellType, EditedNotebook, edit};
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Absolute path of the notebook.
+    #[schemars(extend("format" = "path"))]
     notebook_path: String,
     /// The cell's new source; ignored by delete.
     new_source: String,

@@ -16,6 +16,7 @@ const MAX_CHARS: usize = 100_000;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Absolute path of the file.
+    #[schemars(extend("format" = "path"))]
     file_path: String,
     /// First line to read, counted from 1.
     #[schemars(range(min = 0))]

@@ -20,7 +20,7 @@ pub(super) struct Input {
     /// Whether to wait for its end (default true).
     block: Option<bool>,
     /// The most milliseconds to wait (default 30000).
-    #[schemars(range(max = 600_000))]
+    #[schemars(range(max = 600_000), extend("format" = "milliseconds"))]
     timeout: Option<u64>,
 }
 

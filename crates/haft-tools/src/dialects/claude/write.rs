@@ -12,6 +12,7 @@ use crate::ops::write::write;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Absolute path of the file.
+    #[schemars(extend("format" = "path"))]
     file_path: String,
     /// The whole new content.
     content: String,

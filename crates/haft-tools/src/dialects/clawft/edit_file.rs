@@ -13,6 +13,7 @@ use crate::ops::edit::{Occurrence, Replacement, edit_file};
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Path in the workspace.
+    #[schemars(extend("format" = "path"))]
     path: String,
     /// The exact text to replace.
     old_text: String,

@@ -14,7 +14,7 @@ pub(super) struct Input {
     /// The command.
     command: String,
     /// Seconds until it is ended (default 30).
-    #[schemars(range(min = 0, max = 300))]
+    #[schemars(range(min = 0, max = 300), extend("format" = "seconds"))]
     timeout: Option<f64>,
 }
 

@@ -14,6 +14,7 @@ const MAX_ENTRIES: usize = super::MAX_RESULT_BYTES / r#"{"name":"","is_dir":true
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Path in the workspace.
+    #[schemars(extend("format" = "path"))]
     path: String,
 }
 

@@ -51,6 +51,7 @@ pub fn dialect(settings: &Settings) -> Dialect {
         writes: &[],
         blocked: &[],
         errors: ErrorForm::Json(ErrorKind::clawft_name),
+        server_results: Some(Bound::bytes(MAX_RESULT_BYTES)),
         listed_last: &[message::SendMessage::NAME],
         keeps,
     }

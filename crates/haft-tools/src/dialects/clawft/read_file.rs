@@ -15,6 +15,7 @@ const MAX_READ_BYTES: u64 = super::MAX_RESULT_BYTES as u64 * 2;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Path in the workspace.
+    #[schemars(extend("format" = "path"))]
     path: String,
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Input {
     /// What it is for, for people.
     description: Option<String>,
     /// Seconds until it is ended (default 60).
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0), extend("format" = "seconds"))]
     timeout: Option<f64>,
 }
 

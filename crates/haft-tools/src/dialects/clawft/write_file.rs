@@ -11,6 +11,7 @@ use crate::ops::write::write;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Path in the workspace.
+    #[schemars(extend("format" = "path"))]
     path: String,
     /// The whole new content.
     content: String,

@@ -18,9 +18,10 @@ pub(super) struct Input {
     /// The command.
     command: String,
     /// Where it runs, in the workspace (default: the workspace).
+    #[schemars(extend("format" = "path"))]
     cwd: Option<String>,
     /// Seconds until it is ended (default 60).
-    #[schemars(range(min = 1, max = 300))]
+    #[schemars(range(min = 1, max = 300), extend("format" = "seconds"))]
     timeout_secs: Option<u64>,
 }
 

@@ -12,6 +12,7 @@ use crate::ops::edit::{Occurrence, Replacement, edit_batch};
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Path, absolute or in the workspace.
+    #[schemars(extend("format" = "path"))]
     path: String,
     /// What to change, in this order.
     edits: Vec<LoomEdit>,

@@ -14,6 +14,7 @@ const DEFAULT_ENTRIES: u64 = 1_000;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The directory (default: the workspace).
+    #[schemars(extend("format" = "path"))]
     root: Option<String>,
     /// Most entries to list (default 1000).
     max_results: Option<u64>,

@@ -36,6 +36,7 @@ pub fn dialect(settings: &Settings) -> Dialect {
         writes: &[],
         blocked: &[],
         errors: ErrorForm::Named(ErrorKind::loom_name),
+        server_results: None,
         listed_last: &[],
         keeps: Vec::new(),
     }

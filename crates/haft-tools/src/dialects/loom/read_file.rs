@@ -15,6 +15,7 @@ const MAX_BYTES: u64 = 8 << 20;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Path, absolute or in the workspace.
+    #[schemars(extend("format" = "path"))]
     path: String,
     /// Most bytes to read (default 1 MiB).
     max_bytes: Option<u64>,

@@ -11,6 +11,7 @@ use crate::ops::edit::{Occurrence, Replacement, edit_file};
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Its path.
+    #[schemars(extend("format" = "path"))]
     file_path: String,
     /// The exact text to replace.
     old_string: String,

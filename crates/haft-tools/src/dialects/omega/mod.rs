@@ -28,6 +28,7 @@ pub fn dialect(_settings: &Settings) -> Dialect {
         writes: &["/tmp"],
         blocked: BLOCKLIST,
         errors: ErrorForm::Message,
+        server_results: None,
         listed_last: &[],
         keeps: Vec::new(),
     }

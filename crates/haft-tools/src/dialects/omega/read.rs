@@ -16,6 +16,7 @@ const MAX_COUNTED_BYTES: u64 = 16 << 20;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Its path.
+    #[schemars(extend("format" = "path"))]
     file_path: String,
 }
 

@@ -11,6 +11,7 @@ use crate::ops::write::write;
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// Its path.
+    #[schemars(extend("format" = "path"))]
     file_path: String,
     /// The whole new content.
     content: String,

@@ -1,0 +1,90 @@
+//! What the user allowed while the session ran: rules, and the end of plan mode.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock};
+
+use haft_policy::{Behavior, Mode, Policy, Rule, RuleTools};
+use haft_tool::{ToolError, Value};
+use serde::{Deserialize, Serialize};
+
+/// The session's note that holds the grants, so that they hold for later calls of the session, in other processes too.
+pub(crate) const NOTE: &str = "grants";
+
+/// The grants of a session, as its note stores them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Granted {
+    /// Rules that allow, with their origins.
+    #[serde(default)]
+    rules: Vec<(String, String)>,
+    /// Whether the user approved a plan, which ends plan mode.
+    #[serde(default)]
+    plan_approved: bool,
+}
+
+/// The grants of a running session.
+pub(crate) struct SessionGrants {
+    tools: RuleTools,
+    workspace: PathBuf,
+    granted: RwLock<Granted>,
+}
+
+impl SessionGrants {
+    /// The grants of a session whose note is `note`.
+    pub(crate) fn new(tools: RuleTools, workspace: PathBuf, note: Option<Value>) -> Self {
+        let granted = note.and_then(|note| serde_json::from_value(note).ok()).unwrap_or_default();
+        Self { tools, workspace, granted: RwLock::new(granted) }
+    }
+
+    /// The policy with the grants.
+    pub(crate) fn applied<'a>(&self, policy: &'a Policy) -> Result<Cow<'a, Policy>, ToolError> {
+        let granted = self.granted.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if granted == Granted::default() {
+            return Ok(Cow::Borrowed(policy));
+        }
+        let mut policy = policy.clone();
+        for (rule, origin) in &granted.rules {
+            policy.rules.push(self.parse(rule, origin)?);
+        }
+        if granted.plan_approved && policy.mode == Mode::Plan {
+            policy.mode = Mode::default();
+        }
+        Ok(Cow::Owned(policy))
+    }
+
+    /// The policy with one more rule, to see what the rule would allow.
+    pub(crate) fn with_rule(&self, policy: &Policy, rule: &str) -> Result<Policy, ToolError> {
+        let mut policy = policy.clone();
+        policy.rules.push(self.parse(rule, "a question")?);
+        Ok(policy)
+    }
+
+    /// Adds a rule; returns the note to store.
+    pub(crate) fn add_rule(&self, rule: &str, origin: &str) -> Result<Value, ToolError> {
+        self.parse(rule, origin)?;
+        Ok(self.change(|granted| granted.rules.push((rule.to_owned(), origin.to_owned()))))
+    }
+
+    /// Ends plan mode and allows the tools that the plan asked for; returns the note to store.
+    pub(crate) fn approve_plan(&self, tools: &[String]) -> Value {
+        self.change(|granted| {
+            granted.plan_approved = true;
+            for tool in tools {
+                let rule = (tool.clone(), "the approved plan".to_owned());
+                if !granted.rules.contains(&rule) {
+                    granted.rules.push(rule);
+                }
+            }
+        })
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Granted)) -> Value {
+        let mut granted = self.granted.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut granted);
+        serde_json::to_value(&*granted).unwrap_or_default()
+    }
+
+    fn parse(&self, rule: &str, origin: &str) -> Result<Rule, ToolError> {
+        Rule::parse(Behavior::Allow, rule, origin, &self.workspace, &self.tools)
+    }
+}
