@@ -26,6 +26,7 @@ mod root;
 mod small_file;
 mod stat;
 mod update;
+mod upwards;
 mod user_file;
 mod walk;
 
@@ -48,6 +49,7 @@ pub use restore_stage::remove_stages;
 pub use root::Root;
 pub use small_file::read_small_file;
 pub use stat::mode;
+pub use upwards::{FoundAbove, find_upwards};
 pub use user_file::{link_targets, names_in, read_bounded, read_named, real_named};
 
 const PROC: &str = "/proc";

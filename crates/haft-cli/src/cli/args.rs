@@ -19,7 +19,13 @@ const STYLES: Styles = Styles::styled()
 /// A tool runtime for AI agents: every tool call is scoped, recorded and reversible.
 #[derive(Debug, Parser)]
 #[command(name = "haft", version, styles = STYLES, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 success; 1 the call failed; 2 invalid arguments; 3 denied; \
+#[command(after_help = "Examples:\n  \
+haft demo\n  \
+haft sandbox make test\n  \
+haft call Edit file_path=notes.txt old_string=tea new_string=coffee\n  \
+haft log\n  \
+haft undo --yes\n\n\
+Exit codes: 0 success; 1 the call failed; 2 invalid arguments; 3 denied; \
 4 unknown tool or session; 124 timeout; 130 interrupted.\n\
 The ledger is in $HAFT_HOME, else in the user's state directory.")]
 pub(super) struct Haft {
@@ -73,28 +79,34 @@ pub(super) enum Command {
     Gc(GcArgs),
     /// Show or change settings.
     Config(ConfigArgs),
-    /// Check that this machine has what Haft needs.
+    /// Check that calls work here: the machine, the ledger, the settings, the workspace.
     Doctor(DoctorArgs),
     /// Run a few calls on a sample project and undo them. Needs no API key and no network.
     Demo,
-    /// Print a shell completion script.
+    /// Print a shell completion script; it completes tools, calls, sessions and servers too.
     Completion(CompletionArgs),
-    /// Print the manual page; view it with `haft man | man -l -`.
-    Man,
+    /// Print the manual page of Haft or of one command; view it with `haft man call | man -l -`.
+    Man(ManArgs),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-haft call Read '{\"file_path\": \"/etc/hostname\"}'\n  \
+haft call Read file_path=src/main.rs limit=20\n  \
+haft call Edit file_path=notes.txt old_string=tea new_string=coffee\n  \
+haft call Bash command='make test' timeout=5m\n  \
+haft call Write file_path=copy.txt content=@notes.txt\n  \
 haft call Grep '{\"pattern\": \"fn main\", \"output_mode\": \"content\"}'\n  \
-haft call Write @arguments.json\n  \
 echo '{\"command\": \"ls\"}' | haft call Bash -")]
 pub(super) struct CallArgs {
     /// Name of the tool; `haft tools` lists them.
     pub(super) tool: String,
-    /// Arguments of the tool: a JSON object, @FILE, or - for standard input.
-    #[arg(value_name = "JSON|@FILE|-", default_value = "{}", allow_hyphen_values = true)]
-    pub(super) arguments: String,
+    /// Arguments of the tool: NAME=VALUE words, or one JSON object, @FILE with one, or - for standard input.
+    ///
+    /// The tool's schema says what a VALUE is: text, a number, true or false, JSON for lists and objects. A path is relative to
+    /// the current directory, a duration may have a unit (30s, 5m). @FILE in place of a VALUE is the content of that file, @- standard input.
+    /// The dash of a NAME such as -C is left out: C=2.
+    #[arg(value_name = "NAME=VALUE|JSON|@FILE|-")]
+    pub(super) arguments: Vec<String>,
     /// Print the result as JSON, with the receipt.
     #[arg(long)]
     pub(super) json: bool,
@@ -113,18 +125,26 @@ pub(super) struct CallArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-haft sandbox -- npm install\n  \
-haft sandbox --network crates.io,static.crates.io,index.crates.io -- cargo fetch\n  \
-haft sandbox --preview -- ./migrate.sh\n  \
-haft sandbox --preview=discard -- ./migrate.sh\n  \
-haft sandbox --sandbox read-only -- ./suspicious.sh")]
+haft sandbox make test\n  \
+haft sandbox --timeout 5m ./migrate.sh --verbose\n  \
+haft sandbox --preview ./migrate.sh\n  \
+haft sandbox --preview=discard ./migrate.sh\n  \
+haft sandbox --sandbox read-only ./suspicious.sh\n  \
+haft sandbox --network crates.io,static.crates.io,index.crates.io cargo fetch\n\n\
+Exit codes: the command's own; 124 timeout; 125 Haft itself failed; 126 the command cannot be executed; 127 it was not found; \
+128 plus the number of a signal that ended it.")]
 pub(super) struct SandboxArgs {
-    /// Program and arguments.
-    #[arg(last = true, required = true, value_name = "CMD")]
+    /// Program and its arguments; Haft's own flags come before it.
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub(super) command: Vec<String>,
-    /// Timeout in milliseconds.
-    #[arg(long, value_name = "MS")]
+    /// End the command after this time, for example 30s or 5m; a plain number is milliseconds.
+    #[arg(long, value_name = "DURATION", value_parser = super::duration::milliseconds)]
     pub(super) timeout: Option<u64>,
+    /// Print the exit code, the output and the receipt as JSON when the command has ended.
+    ///
+    /// The output is captured instead of passed through, and there is no standard input.
+    #[arg(long, conflicts_with_all = ["detach", "preview"])]
+    pub(super) json: bool,
     /// Show what the command changes, then keep or discard it: ask (on a terminal; without one, discard), keep or discard.
     #[arg(long, value_enum, value_name = "THEN", num_args = 0..=1, require_equals = true, default_missing_value = "ask", conflicts_with = "detach")]
     pub(super) preview: Option<super::kept_preview::PreviewThen>,
@@ -255,17 +275,30 @@ pub(super) struct DoctorArgs {
     /// Print JSON.
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) workspace: WorkspaceArgs,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "To use it, add one of these to the start file of your shell:\n  \
+source <(haft completion bash)\n  \
+source <(haft completion zsh)\n  \
+haft completion fish | source")]
 pub(super) struct CompletionArgs {
     /// Name of the shell.
     pub(super) shell: clap_complete::Shell,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct ManArgs {
+    /// Name of the command, for example `call` or `mcp add`.
+    #[arg(value_name = "COMMAND")]
+    pub(super) command: Vec<String>,
+}
+
 #[derive(Debug, Clone, Args)]
 pub(super) struct WorkspaceArgs {
-    /// Directory that calls work in [default: the current directory].
+    /// Directory that calls work in [default: the nearest one above with a haft.toml, else with a .git, else the current one].
     #[arg(long, value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,
 }

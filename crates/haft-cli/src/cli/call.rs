@@ -2,37 +2,38 @@
 
 use std::io::IsTerminal;
 use std::mem::ManuallyDrop;
-use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use haft_files::{read_bounded, read_named};
-use haft_runtime::{CallOptions, CallResult};
-use haft_tool::{Arguments, Call, Cancel, Content, Message, Receipt, SideEffect, ToolError, Value, json};
+use haft_runtime::{CallOptions, CallResult, Runtime};
+use haft_tool::{Call, Cancel, Content, Message, Receipt, SideEffect, Value, json};
 
 use super::args;
+use super::arguments::{ArgumentTypes, TypedArguments, from_words};
 use super::exit::{CliExit, code};
 use super::screen::{self, BAD, FAINT, styled};
 use super::setup::Setup;
 use super::{CommandResult, housekeeping, terminal};
 use haft::formats::{self, ProviderFormat};
 
-/// Largest arguments. A call that needs more should name a file.
-const MAX_ARGUMENT_BYTES: u64 = 64 << 20;
+/// How long to wait for the server that has the tool, where its schema says what the typed words mean.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub(super) fn run(args: args::CallArgs) -> CommandResult {
-    let arguments = read_arguments(&args.arguments)?;
+    let typed = TypedArguments::read(args.arguments)?;
     let setup = Setup::load(&args.at.workspace)?;
     let entries = setup.entries(&args.servers)?;
     let choice = setup.tool_selection(&args.at.dialect)?;
-    let named = choice.registry()?.get(&args.tool).map(|tool| (tool.name().to_owned(), tool.side_effect()));
+    let named = choice.registry()?.get(&args.tool).map(Arc::clone);
     let (builder, servers) =
         setup.add_servers(entries, &args.at.dialect, choice.into_builder(setup.builder()))?;
     let builder = setup.rules(&args.rules, setup.scope(&args.at.scope, builder)?);
     let mut builder = args.session.apply(builder);
-    let named_tool = named.as_ref().map_or(args.tool.as_str(), |(tool, _)| tool);
+    let named_tool = named.as_ref().map_or(args.tool.as_str(), |tool| tool.name());
     if named.is_some() || !servers.is_empty() {
         builder = builder.allow(named_tool, "named on the command line");
     }
-    let builder = builder.asker(terminal::asker()).no_tasks(
+    let builder = builder.asker(terminal::asker(&setup)).no_tasks(
         "`haft call` exits after one call, so it cannot run a command in the background. Run it in the foreground, or use \
          `haft sandbox --detach`",
     );
@@ -40,10 +41,18 @@ pub(super) fn run(args: args::CallArgs) -> CommandResult {
     let runtime = ManuallyDrop::new(builder.build()?);
     screen::warnings(runtime.warnings());
 
+    let arguments = match typed {
+        TypedArguments::Json(arguments) => arguments,
+        TypedArguments::Words(words) => {
+            let own = named.as_deref().map(ArgumentTypes::of);
+            from_words(&words, &own.unwrap_or_else(|| server_tool(&runtime, &args.tool)))?
+        }
+    };
+
     let cancel = Cancel::new();
     let call = Call::new("call_1", &args.tool, arguments);
     // A tool that waits for the user has the terminal to itself.
-    let blocks = named.is_some_and(|(_, side_effect)| side_effect == SideEffect::Blocking);
+    let blocks = named.is_some_and(|tool| tool.side_effect() == SideEffect::Blocking);
     let status_line =
         if blocks { terminal::StatusLine::silent() } else { terminal::StatusLine::on(&args.tool) };
     let options =
@@ -74,22 +83,14 @@ pub(super) fn run(args: args::CallArgs) -> CommandResult {
     Ok(result.output.error_kind.map_or(done, code))
 }
 
-fn read_arguments(given: &str) -> Result<Arguments, ToolError> {
-    let bytes = match given.strip_prefix('@') {
-        _ if given == "-" => read_bounded(std::io::stdin().lock(), MAX_ARGUMENT_BYTES)
-            .map_err(|error| ToolError::io("read standard input", &error))?
-            .ok_or_else(|| {
-                ToolError::invalid_arguments(format!(
-                    "the arguments on standard input exceed the limit of {MAX_ARGUMENT_BYTES} bytes"
-                ))
-            })?,
-        Some(path) => read_named(Path::new(path), MAX_ARGUMENT_BYTES)
-            .map_err(|error| ToolError::invalid_arguments(format!("the arguments: {}", error.message)))?,
-        None => return Ok(Arguments::from(given)),
-    };
-    String::from_utf8(bytes).map(Arguments::from).map_err(|error| {
-        ToolError::invalid_arguments(format!("the arguments are not UTF-8: {}", error.utf8_error()))
-    })
+/// What is known of a tool of a server, which is connected for its schema.
+fn server_tool(runtime: &Runtime, name: &str) -> ArgumentTypes {
+    let known = || runtime.definitions().into_iter().find(|tool| tool.name == name);
+    let found = known().or_else(|| {
+        runtime.connect_for_tool(name, CONNECT_TIMEOUT);
+        known()
+    });
+    found.map_or_else(|| ArgumentTypes::unknown(name), ArgumentTypes::from)
 }
 
 fn show(result: &CallResult) {
@@ -107,7 +108,8 @@ fn show(result: &CallResult) {
     }
 }
 
-fn as_json(result: &CallResult) -> Value {
+/// The result for programs.
+pub(super) fn as_json(result: &CallResult) -> Value {
     let output = &result.output;
     let content = if output.is_text() {
         Value::String(output.as_text())

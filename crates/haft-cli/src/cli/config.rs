@@ -1,15 +1,16 @@
 //! `haft config`: shows and changes settings.
 
 use std::mem::ManuallyDrop;
+use std::path::Path;
 
-use haft_runtime::CallOptions;
-use haft_tool::{Call, Cancel, Setting, Value, json};
+use haft_runtime::{CallOptions, CallResult};
+use haft_tool::{Call, Setting, ToolError, Value, json};
 
-use super::args::{self, ConfigCommand};
+use super::CommandResult;
+use super::args::{self, ConfigCommand, WorkspaceArgs};
 use super::exit::{CliExit, code};
 use super::screen::{self, FAINT, NAME, styled};
 use super::setup::Setup;
-use super::{CommandResult, terminal};
 use crate::config::required_user_file;
 use haft::selection::ToolSelection;
 
@@ -56,15 +57,7 @@ fn shown(all: &[Setting]) -> String {
 }
 
 fn set(args: &args::ConfigArgs, key: &str, value: &str) -> CommandResult {
-    let setup = Setup::load(&args.workspace)?;
-    let choice = ToolSelection::new("claude", Some(&[TOOL.to_owned()]), &setup.config.values.tools)?;
-    let builder = choice.into_builder(setup.builder_without_rules());
-    let builder = builder.allow(format!("{TOOL}({key})"), "haft config set");
-    let runtime = ManuallyDrop::new(builder.build()?);
-    let cancel = Cancel::new();
-    let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
-    let call = Call::new("call_1", TOOL, json!({"setting": key, "value": value}));
-    let result = terminal::wait(&cancel, runtime.run(call, options))?;
+    let result = change(&Setup::load(&args.workspace)?, key, value)?;
     let text = result.output.as_text();
     match result.output.error_kind {
         None => {
@@ -76,4 +69,30 @@ fn set(args: &args::ConfigArgs, key: &str, value: &str) -> CommandResult {
             Ok(code(kind))
         }
     }
+}
+
+/// Adds a rule to `permissions.allow` in the user's file; returns what was done.
+pub(super) fn add_allow_rule(workspace: &Path, rule: &str) -> Result<String, ToolError> {
+    let setup = Setup::load(&WorkspaceArgs { workspace: Some(workspace.to_owned()) })?;
+    let mut rules = setup.config.values.permissions.allow.clone();
+    rules.push(rule.to_owned());
+    let list: toml_edit::Array = rules.iter().collect();
+    let result = change(&setup, "permissions.allow", &list.to_string())?;
+    let text = result.output.as_text();
+    match result.output.error_kind {
+        None => {
+            Ok(format!("{} (call {1}; to undo it: haft undo {1})", screen::escape(&text), result.receipt.id))
+        }
+        Some(kind) => Err(ToolError::new(kind, text)),
+    }
+}
+
+/// Changes a setting with a recorded call.
+fn change(setup: &Setup, key: &str, value: &str) -> Result<CallResult, ToolError> {
+    let choice = ToolSelection::new("claude", Some(&[TOOL.to_owned()]), &setup.config.values.tools)?;
+    let builder = choice.into_builder(setup.builder_without_rules());
+    let builder = builder.allow(format!("{TOOL}({key})"), "the command line");
+    let runtime = ManuallyDrop::new(builder.build()?);
+    let call = Call::new("call_1", TOOL, json!({"setting": key, "value": value}));
+    Ok(runtime.run_blocking(call, CallOptions::default()))
 }

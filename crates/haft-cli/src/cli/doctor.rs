@@ -2,12 +2,15 @@
 
 use haft_ledger::Ledger;
 use haft_sandbox::{Layer, LayerLevel};
-use haft_tool::{Cancel, ToolError, json};
+use haft_tool::{Cancel, ErrorKind, ToolError, json};
 use serde::Serialize;
+
+use haft::selection::ToolSelection;
 
 use super::exit::CliExit;
 use super::sample::SampleProject;
 use super::screen::{self, BAD, FAINT, GOOD, styled};
+use super::setup::Setup;
 use super::{CommandResult, args, terminal};
 
 #[derive(Debug, Serialize)]
@@ -20,7 +23,7 @@ struct Check {
 }
 
 pub(super) fn run(args: &args::DoctorArgs) -> CommandResult {
-    let mut checks = vec![version(), ledger(), files(), commands()];
+    let mut checks = vec![version(), ledger(), workspace(&args.workspace), files(), commands()];
     checks.extend(layers());
     let ok = checks.iter().all(|check| check.ok);
     if args.json {
@@ -64,6 +67,37 @@ fn ledger() -> Check {
         ))
     };
     check("ledger", tried(), "set HAFT_HOME to a private directory with free disk space, or run `haft gc`")
+}
+
+/// Builds what a call here would use, from the user's settings and rules, and runs a command in the workspace that does nothing.
+fn workspace(at: &args::WorkspaceArgs) -> Check {
+    let tried = || {
+        let setup = Setup::load(at)?;
+        let builder = || {
+            let none = args::RuleArgs { permission_mode: None, allowed: Vec::new(), disallowed: Vec::new() };
+            let bash = ToolSelection::new("claude", Some(&["Bash".to_owned()]), &setup.config.values.tools)?;
+            let builder = setup.scope(&args::ScopeArgs::default(), bash.into_builder(setup.builder()))?;
+            Ok::<_, ToolError>(setup.rules(&none, builder).allow("Bash", "haft doctor"))
+        };
+        let runtime = builder()?.build()?;
+        screen::warnings(runtime.warnings());
+        // Not in the user's ledger, which is for calls that the user made.
+        let home =
+            tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error))?;
+        let trial = builder()?.home(home.path()).build()?;
+        let result = terminal::wait(&Cancel::new(), trial.call("Bash", json!({"command": "true"})))?;
+        trial.clear_session_directories();
+        match result.output.error_kind {
+            // A rule of the user's own.
+            None | Some(ErrorKind::PermissionDenied) => Ok(runtime.workspace().display().to_string()),
+            Some(_) => Err(ToolError::failed(result.output.as_text())),
+        }
+    };
+    check(
+        "workspace",
+        tried(),
+        "no call works here until this is solved; --workspace DIR names another directory",
+    )
 }
 
 /// Writes a file in a private directory and undoes the write, through the pipeline.

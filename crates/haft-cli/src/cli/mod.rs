@@ -1,6 +1,7 @@
 //! The command line, one file per command.
 
 mod args;
+mod arguments;
 mod blame;
 mod call;
 mod complete;
@@ -9,12 +10,14 @@ mod demo;
 mod diff;
 mod diff_command;
 mod doctor;
+mod duration;
 mod exit;
 mod gc;
 mod housekeeping;
 mod kept_preview;
 mod local_time;
 mod log;
+mod man;
 mod mcp;
 mod paths;
 mod ps;
@@ -43,13 +46,23 @@ pub(crate) use local_time::age;
 
 /// Runs the command that the arguments name and returns its exit code.
 pub fn main() -> ExitCode {
+    if complete::answer() {
+        return ExitCode::SUCCESS;
+    }
     tracing_log::init();
     let haft = match Haft::try_parse() {
         Ok(haft) => haft,
         Err(error) => {
-            let help = !error.use_stderr();
-            let _ = error.print();
-            return ExitCode::from(if help { CliExit::Done } else { CliExit::Usage }.number());
+            let is_help = !error.use_stderr();
+            let exit = match error.print() {
+                Ok(()) if is_help => CliExit::Done,
+                _ if std::env::args_os().nth(1).is_some_and(|command| command == "sandbox") => {
+                    sandbox::usage_exit()
+                }
+                Err(_) if is_help => CliExit::Failed,
+                _ => CliExit::Usage,
+            };
+            return ExitCode::from(exit.number());
         }
     };
     let done = match haft.command {
@@ -69,10 +82,21 @@ pub fn main() -> ExitCode {
         Command::Config(args) => config::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Demo => demo::run(),
-        Command::Completion(args) => Ok(complete::completion(&args)),
-        Command::Man => complete::man(),
+        Command::Completion(args) => complete::completion(&args),
+        Command::Man(args) => man::run(&args),
     };
-    ExitCode::from(done.unwrap_or_else(|error| report_error(&error)).number())
+    let exit = done.unwrap_or_else(|error| report_error(&error));
+    let exit = match screen::output_error() {
+        Some(error) if exit == CliExit::Done => {
+            // A closed pipe needs no message: its reader wanted no more.
+            if error.kind() != std::io::ErrorKind::BrokenPipe {
+                screen::error(&format!("the output cannot be written: {error}"));
+            }
+            CliExit::Failed
+        }
+        _ => exit,
+    };
+    ExitCode::from(exit.number())
 }
 
 /// The result of a command.

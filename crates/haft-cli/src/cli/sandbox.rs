@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use haft_files::read_named;
 use haft_ledger::Ledger;
-use haft_runtime::CallOptions;
+use haft_runtime::{CallOptions, CallResult};
 use haft_tool::{
     Call, Cancel, Effect, EffectKind, ErrorKind, Exit, JsonSchema, Node, Output, Planned, Planning,
     PreviewedChange, RunRequest, Tool, ToolError, Verdict, World, json, lock,
@@ -15,11 +15,19 @@ use haft_tool::{
 use serde::Deserialize;
 
 use super::diff::{FileDiff, diff};
-use super::exit::{CliExit, code};
+use super::exit::CliExit;
 use super::kept_preview::{self, PreviewThen};
 use super::screen::{self, FAINT, NOTE, styled};
 use super::setup::Setup;
-use super::{CommandResult, args, housekeeping, terminal};
+use super::{CommandResult, args, call, housekeeping, terminal};
+
+/// Haft failed before the command could, as env(1) says it.
+const HAFT_FAILED: CliExit = CliExit::Other(125);
+const NOT_EXECUTABLE: CliExit = CliExit::Other(126);
+const NOT_FOUND: CliExit = CliExit::Other(127);
+
+/// How much of the output is kept for --json.
+const MAX_CAPTURED_BYTES: usize = 8 << 20;
 
 /// Larger files are compared by size only.
 const MAX_PREVIEWED_BYTES: u64 = 1 << 20;
@@ -28,24 +36,36 @@ const MAX_PREVIEWED_BYTES: u64 = 1 << 20;
 pub(super) const DETACHED: &str = "detached";
 
 pub(super) fn run(args: &args::SandboxArgs) -> CommandResult {
-    if args.detach {
-        return leave_running(args);
-    }
+    let done = if args.detach { leave_running(args) } else { run_command(args) };
+    Ok(done.unwrap_or_else(|error| {
+        super::report_error(&error);
+        HAFT_FAILED
+    }))
+}
+
+/// The exit code for arguments that cannot be read.
+pub(super) const fn usage_exit() -> CliExit {
+    HAFT_FAILED
+}
+
+fn run_command(args: &args::SandboxArgs) -> CommandResult {
     let setup = Setup::load(&args.workspace)?;
-    let tool = SandboxTool { previewed: Arc::default() };
+    let tool = SandboxTool { previewed: Arc::default(), captures: args.json };
     let previewed = Arc::clone(&tool.previewed);
     let is_tried = args.preview.is_some_and(PreviewThen::is_discard);
     let builder = setup.scope_with(&args.scope, is_tried, setup.builder())?.tool(tool);
     let builder = args.session.apply(builder);
     name_dropped_variables(&setup, args);
-    let builder = builder.allow(SandboxTool::NAME, "named on the command line").asker(terminal::asker());
+    let builder =
+        builder.allow(SandboxTool::NAME, "named on the command line").asker(terminal::asker(&setup));
     // This process ends with the command, and the kernel takes everything down faster than we could.
     let runtime = ManuallyDrop::new(builder.build()?);
+    screen::warnings(runtime.warnings());
     let cancel = Cancel::new();
     let arguments = json!({"command": args.command, "timeout_ms": args.timeout});
     let call = Call::new("call_1", SandboxTool::NAME, arguments);
     let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
-    terminal::cancel_on_signal(&cancel, terminal::is_interactive())?;
+    terminal::cancel_on_signal(&cancel, !args.json && terminal::is_interactive())?;
     let result = runtime.run_blocking(call, options);
     if let Some(changes) = lock(&previewed).take() {
         show_preview(&changes, runtime.workspace());
@@ -53,6 +73,10 @@ pub(super) fn run(args: &args::SandboxArgs) -> CommandResult {
     runtime.clear_session_directories();
     housekeeping::run_if_due(runtime.ledger(), &setup.config.values.ledger);
 
+    if args.json {
+        screen::result(&call::as_json(&result).to_string());
+        return Ok(exit_of(&result));
+    }
     let structured = result.output.structured.as_ref();
     for line in structured.and_then(|all| all["facts"].as_array()).into_iter().flatten() {
         screen::note(&styled(NOTE, &screen::sanitize(line.as_str().unwrap_or_default())));
@@ -67,18 +91,26 @@ pub(super) fn run(args: &args::SandboxArgs) -> CommandResult {
             &format!("Call {id} made {}. To undo it: haft undo {id}", screen::count(count, "change")),
         ));
     }
+    if structured.is_none_or(|all| all["exit"].is_null()) {
+        screen::error(&result.output.as_text());
+    }
+    Ok(exit_of(&result))
+}
+
+/// The exit code of the command, or why it was not started.
+fn exit_of(result: &CallResult) -> CliExit {
+    let structured = result.output.structured.as_ref();
     if let Some(number) = structured.and_then(|all| all["exit"].as_i64()) {
-        return Ok(CliExit::Other(u8::try_from(number).unwrap_or(u8::MAX)));
+        return CliExit::Other(u8::try_from(number).unwrap_or(u8::MAX));
     }
-    screen::error(&result.output.as_text());
-    // What shells say of a program that is not there, or is none.
-    let allowed = receipt.decision.as_ref().is_some_and(|decision| decision.verdict == Verdict::Allow);
+    let decision = result.receipt.decision.as_ref();
+    let allowed = decision.is_some_and(|decision| decision.verdict == Verdict::Allow);
     match result.output.error_kind {
-        Some(ErrorKind::FileNotFound) => return Ok(CliExit::Other(127)),
-        Some(ErrorKind::PermissionDenied) if allowed => return Ok(CliExit::Other(126)),
-        _ => {}
+        Some(ErrorKind::FileNotFound) => NOT_FOUND,
+        Some(ErrorKind::PermissionDenied) if allowed => NOT_EXECUTABLE,
+        Some(ErrorKind::Interrupted) => CliExit::Interrupted,
+        _ => HAFT_FAILED,
     }
-    Ok(result.output.error_kind.map_or(CliExit::Done, code))
 }
 
 /// Shows what a command would have changed.
@@ -150,6 +182,8 @@ struct Input {
 struct SandboxTool {
     /// What the command would have changed, if it was only tried.
     previewed: Arc<Mutex<Option<Vec<PreviewedChange>>>>,
+    /// Whether its output is kept instead of passed through.
+    captures: bool,
 }
 
 impl Tool for SandboxTool {
@@ -165,12 +199,12 @@ impl Tool for SandboxTool {
     fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let done = world.processes().run(&RunRequest {
             argv: input.command,
-            cwd: std::env::current_dir().ok().filter(|here| here.starts_with(&world.planning().workspace)),
+            cwd: None,
             timeout: input.timeout_ms.map_or(Duration::MAX, Duration::from_millis),
-            merge: false,
+            merge: self.captures,
             quiet_stderr: false,
-            inherit: true,
-            keep_bytes: 0,
+            inherit: !self.captures,
+            keep_bytes: if self.captures { MAX_CAPTURED_BYTES } else { 0 },
         })?;
         let facts = done.facts(usize::MAX);
         lock(&self.previewed).clone_from(&done.previewed);
@@ -180,7 +214,8 @@ impl Tool for SandboxTool {
             Exit::TimedOut => "Timed out".to_owned(),
             Exit::Cancelled => "Cancelled".to_owned(),
         };
-        let output = Output::text(said).with_structured(json!({
+        let text = if self.captures { done.stdout.into_text() } else { said.into() };
+        let output = Output::text(text).with_structured(json!({
             "exit": done.exit.code(),
             "durationMs": u64::try_from(done.elapsed.as_millis()).unwrap_or(u64::MAX),
             "denials": done.denials,

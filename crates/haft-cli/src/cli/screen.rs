@@ -1,7 +1,8 @@
 //! Text for the terminal: colours only on a terminal, no control characters from files or commands.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal, Write};
+use std::io::{Error, IsTerminal, Write};
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use anstyle::{AnsiColor, Style};
@@ -16,9 +17,23 @@ pub(crate) const BOLD: Style = Style::new().bold();
 /// The only styles that reach the terminal.
 const STYLES: [Style; 6] = [GOOD, BAD, NOTE, NAME, FAINT, BOLD];
 
-/// Writes to standard output; a closed pipe is not an error.
+/// Why standard output could not be written.
+static OUTPUT_ERROR: OnceLock<Error> = OnceLock::new();
+
+/// Why something that was meant for standard output is not there, which makes the exit code a failure.
+pub(crate) fn output_error() -> Option<&'static Error> {
+    OUTPUT_ERROR.get()
+}
+
+fn note_output_error(written: std::io::Result<()>) {
+    if let Err(error) = written {
+        let _ = OUTPUT_ERROR.set(error);
+    }
+}
+
+/// Writes to standard output.
 pub(crate) fn out(text: &str) {
-    print(anstream::stdout().lock(), text);
+    note_output_error(print(anstream::stdout().lock(), text));
 }
 
 /// Writes a result to standard output as it is, or without control characters on a terminal.
@@ -26,23 +41,29 @@ pub(crate) fn result(text: &str) {
     let mut out = std::io::stdout().lock();
     let text = if std::io::stdout().is_terminal() { sanitize(text) } else { Cow::Borrowed(text) };
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    let _ = write!(out, "{text}{end}").and_then(|()| out.flush());
+    note_output_error(write!(out, "{text}{end}").and_then(|()| out.flush()));
 }
 
 /// Writes a line to standard error.
 pub(crate) fn note(text: &str) {
-    print(anstream::stderr().lock(), &format!("{text}\n"));
+    let _ = print(anstream::stderr().lock(), &format!("{text}\n"));
 }
 
 /// Writes the words before an answer to standard error.
 pub(crate) fn prompt(text: &str) {
-    print(anstream::stderr().lock(), text);
+    let _ = print(anstream::stderr().lock(), text);
+}
+
+/// The width of the terminal at standard error, in columns.
+pub(crate) fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// The one place where text for people is written. A file's name, a command's output or an error may contain anything, so
 /// every control character that is not part of one of our styles is escaped here.
-fn print(mut stream: impl Write, text: &str) {
-    let _ = stream.write_all(visible(text).as_bytes()).and_then(|()| stream.flush());
+fn print(mut stream: impl Write, text: &str) -> std::io::Result<()> {
+    stream.write_all(visible(text).as_bytes()).and_then(|()| stream.flush())
 }
 
 /// `text` with our own styles; all other control characters are escaped.

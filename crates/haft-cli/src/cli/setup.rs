@@ -1,7 +1,7 @@
 //! The settings, the host and the flags of every command that makes calls.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::servers::{self, ServerEntry};
@@ -16,7 +16,7 @@ use super::args::{DialectArgs, RuleArgs, ScopeArgs, ServerArgs, WorkspaceArgs};
 use super::screen::{self, NOTE, styled};
 use super::terminal;
 use crate::config::{
-    self, ByteSize, Config, DialectName, NetworkWords, ReadScope, SandboxSection, user_file,
+    self, ByteSize, Config, DialectName, NetworkWords, Project, ReadScope, SandboxSection, user_file,
 };
 use crate::host::CommandLine;
 use haft::selection::ToolSelection;
@@ -31,11 +31,17 @@ pub(super) struct Setup {
 impl Setup {
     /// Reads the settings and prints their warnings.
     pub(super) fn load(at: &WorkspaceArgs) -> Result<Self, ToolError> {
-        let workspace = at.folder()?;
+        let Project { root: workspace, warning } = at.project()?;
+        screen::warnings(warning.as_slice());
         let config = Config::load(&workspace)?;
         screen::warnings(&config.warnings);
         let host = Arc::new(CommandLine::new(&config, &workspace, terminal::is_interactive()));
         Ok(Self { config, host, workspace })
+    }
+
+    /// The directory that calls work in.
+    pub(super) fn workspace(&self) -> &Path {
+        &self.workspace
     }
 
     /// A builder with the workspace, the host, and the rules and endpoints of the settings.
@@ -53,7 +59,12 @@ impl Setup {
 
     /// A builder with the workspace and the host, for a command that must work where a rule is wrong.
     pub(super) fn builder_without_rules(&self) -> Builder {
-        base_builder().workspace(&self.workspace).host(Arc::clone(&self.host) as _)
+        let builder = base_builder().workspace(&self.workspace).host(Arc::clone(&self.host) as _);
+        // Commands start where the user typed the call.
+        match std::env::current_dir() {
+            Ok(cwd) => builder.cwd(cwd),
+            Err(_) => builder,
+        }
     }
 
     /// The builder with this scope.
@@ -77,6 +88,7 @@ impl Setup {
         for secret in &flags.allow_read {
             builder = builder.allow_read(secret);
         }
+        screen::warnings(&flags_without_effect(flags));
         let values = &self.config.values;
         let network = flags.network.clone().map(NetworkWords).or_else(|| values.network.clone());
         let network = network.map(|words| words.network()).transpose()?.unwrap_or_default();
@@ -166,6 +178,20 @@ impl Setup {
     }
 }
 
+/// Warnings about flags that name nothing.
+fn flags_without_effect(flags: &ScopeArgs) -> Vec<String> {
+    let unset = |name: &&String| !name.contains('=') && std::env::var_os(name).is_none();
+    let variables = flags.variables.iter().filter(unset);
+    let variables = variables.map(|name| format!("--env {name} has no effect: the variable is not set"));
+    let home = std::env::home_dir().unwrap_or_default();
+    let missing = |entry: &&PathBuf| haft_files::id_of(&home.join(entry)).is_none();
+    let entries = flags.show_home.iter().filter(missing);
+    let entries = entries.map(|entry| {
+        format!("--show-home {} has no effect: {} has no such entry", entry.display(), home.display())
+    });
+    variables.chain(entries).collect()
+}
+
 /// What commands see, use and serve.
 fn sandbox_options(flags: &ScopeArgs, section: &SandboxSection) -> SandboxOptions {
     let mut options = SandboxOptions::default();
@@ -222,14 +248,19 @@ impl BrowserOpener for Browser {
 }
 
 impl WorkspaceArgs {
-    /// The given directory, else the current one.
+    /// The given directory, else the project of the current one.
     pub(super) fn folder(&self) -> Result<PathBuf, ToolError> {
+        Ok(self.project()?.root)
+    }
+
+    /// The same, with the reason if a directory above was not taken.
+    pub(super) fn project(&self) -> Result<Project, ToolError> {
         let here =
             || std::env::current_dir().map_err(|error| ToolError::io("find the current directory", &error));
         match &self.workspace {
-            Some(path) if path.is_absolute() => Ok(path.clone()),
-            Some(path) => Ok(here()?.join(path)),
-            None => here(),
+            Some(path) if path.is_absolute() => Ok(Project { root: path.clone(), warning: None }),
+            Some(path) => Ok(Project { root: here()?.join(path), warning: None }),
+            None => Ok(Project::of(&here()?)),
         }
     }
 

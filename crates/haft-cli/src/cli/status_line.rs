@@ -67,7 +67,8 @@ impl StatusLine {
             while stopped.recv_timeout(REFRESH_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 if let Some(line) = line(&what, &lock(&status)) {
                     shown = true;
-                    paint(&format!("\r{line}\x1b[K"));
+                    // The width is asked for each time, because the window may have changed.
+                    paint(&format!("\r{}\x1b[K", fitting(&line, screen::width())));
                 }
             }
             if shown {
@@ -127,13 +128,40 @@ fn line(what: &str, status: &CallStatus) -> Option<String> {
         let says = if status.says.is_empty() {
             String::new()
         } else {
-            format!(": {}", screen::sanitize(&status.says))
+            format!(": {}", screen::escape(&status.says))
         };
         format!("{what} … {}s{percent} (Ctrl-C stops it){says}", running.as_secs())
     })
 }
 
+/// As much of the line as fits, because a line that wraps cannot be erased. Characters outside ASCII may be two columns wide.
+fn fitting(line: &str, columns: Option<usize>) -> &str {
+    let Some(columns) = columns else { return line };
+    let mut used = 0;
+    let end = line.char_indices().find(|(_, c)| {
+        used += if c.is_ascii() { 1 } else { 2 };
+        // The last column stays empty: some terminals wrap as soon as it is written.
+        used >= columns
+    });
+    end.map_or(line, |(at, _)| &line[..at])
+}
+
 fn paint(text: &str) {
     let mut err = anstream::stderr().lock();
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fitting;
+
+    #[test]
+    fn line_never_reaches_the_last_column() {
+        assert_eq!(fitting("Bash: abcdef", Some(8)), "Bash: a");
+        assert_eq!(fitting("Bash: ab", Some(80)), "Bash: ab");
+        assert_eq!(fitting("日本語", Some(5)), "日本");
+        assert_eq!(fitting("日本語", Some(4)), "日");
+        assert_eq!(fitting("abc", Some(1)), "");
+        assert_eq!(fitting("abc", None), "abc");
+    }
 }

@@ -3,14 +3,17 @@
 use std::future::Future;
 use std::io::{BufRead, IsTerminal, Write};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 
 use haft_runtime::{Asker, DenyAll, PermissionAnswer, Question};
 use haft_sandbox::{TerminationSignal, on_termination_signal};
 use haft_tool::{Cancel, ErrorKind, ToolError};
 
+use super::config;
 use super::exit::CliExit;
-use super::screen::{self, NOTE, styled};
+use super::screen::{self, FAINT, NOTE, styled};
+use super::setup::Setup;
 pub(super) use super::status_line::StatusLine;
 use crate::host::question_text;
 
@@ -22,8 +25,7 @@ pub(super) fn is_interactive() -> bool {
 /// Asks the user yes or no; anything but yes is no.
 pub(super) fn confirm(question: &str) -> bool {
     screen::prompt(&format!("{} [y/N] ", styled(NOTE, question)));
-    let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
+    matches!(answer_line().as_str(), "y" | "yes")
 }
 
 /// Asks for a change on the terminal; prints why there is no consent. Without a terminal the answer is no.
@@ -39,21 +41,65 @@ pub(super) fn confirm_change(question: &str) -> bool {
     confirmed
 }
 
-/// Asks the user at the terminal, or denies where there is no terminal.
-pub(super) fn asker() -> Arc<dyn Asker> {
-    if is_interactive() { Arc::new(TerminalAsker) } else { Arc::new(DenyAll) }
+/// Asks the user at the terminal, or denies where there is no terminal. Rules that always hold go to the user's file.
+pub(super) fn asker(setup: &Setup) -> Arc<dyn Asker> {
+    if !is_interactive() {
+        return Arc::new(DenyAll);
+    }
+    let file = setup.config.path().map(|file| file.display().to_string());
+    Arc::new(TerminalAsker { workspace: setup.workspace().to_owned(), file })
 }
 
-struct TerminalAsker;
+struct TerminalAsker {
+    workspace: PathBuf,
+    /// The user's haft.toml.
+    file: Option<String>,
+}
 
 impl Asker for TerminalAsker {
     fn ask(&self, question: &Question, cancel: &Cancel) -> PermissionAnswer {
-        let prompt = format!("{} Run it?", question_text(question));
-        match read_terminal(cancel, move || Ok(confirm(&prompt))) {
-            Ok(true) => PermissionAnswer::Allow { by: "the user at the terminal".to_owned() },
+        let text = question_text(question);
+        let prompt = match &question.rule {
+            Some(rule) => choices(&text, rule, self.file.as_deref()),
+            None => format!("{} [y/N] ", styled(NOTE, &format!("{text} Run it?"))),
+        };
+        let by = "the user at the terminal".to_owned();
+        let answer = read_terminal(cancel, move || {
+            screen::prompt(&prompt);
+            Ok(answer_line())
+        });
+        match (answer.as_deref(), question.rule.clone()) {
+            (Ok("y" | "yes"), _) => PermissionAnswer::Allow { by },
+            (Ok("s" | "session"), Some(rule)) => PermissionAnswer::AllowRule { by, rule },
+            (Ok("a" | "always"), Some(rule)) if self.file.is_some() => {
+                match config::add_allow_rule(&self.workspace, &rule) {
+                    Ok(done) => screen::note(&done),
+                    Err(error) => screen::error(&format!(
+                        "the rule holds for this session only, because it was not stored: {}",
+                        error.message
+                    )),
+                }
+                PermissionAnswer::AllowRule { by, rule }
+            }
             _ => PermissionAnswer::Deny { why: "The user at the terminal said no".to_owned() },
         }
     }
+}
+
+/// The question with the choices that store a rule.
+fn choices(text: &str, rule: &str, file: Option<&str>) -> String {
+    let rule = screen::escape(rule);
+    let always = file.map(|file| format!("\n  a: always, in {}", screen::escape(file))).unwrap_or_default();
+    let rule_line = format!("  The rule {rule} would allow it.\n  s: for this session{always}");
+    let keys = if file.is_some() { "y/N/s/a" } else { "y/N/s" };
+    format!("{text}\n{}\n{} [{keys}] ", styled(FAINT, &rule_line), styled(NOTE, "Run it?"))
+}
+
+/// A line from the terminal, in lower case; empty at EOF.
+fn answer_line() -> String {
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    read.map(|_| line.trim().to_ascii_lowercase()).unwrap_or_default()
 }
 
 /// Reads the terminal on a thread of its own, because a blocked read cannot be cancelled.

@@ -79,6 +79,10 @@ fn put(document: &mut DocumentMut, name: &str, mut value: toml_edit::Value) -> R
         table = entry.as_table_like_mut().ok_or(EditError::UnknownSetting)?;
     }
     match table.get_mut(last) {
+        // What is added to a list goes to its end, and the comments between its elements stay.
+        Some(Item::Value(toml_edit::Value::Array(old))) if added(old, &value).is_some() => {
+            old.extend(added(old, &value).unwrap_or_default());
+        }
         Some(Item::Value(old)) => {
             *value.decor_mut() = old.decor().clone();
             *old = value;
@@ -89,4 +93,13 @@ fn put(document: &mut DocumentMut, name: &str, mut value: toml_edit::Value) -> R
         _ => drop(table.insert(last, Item::Value(value))),
     }
     Ok(())
+}
+
+/// The elements that `new` has after all those of `old`.
+fn added(old: &Array, new: &toml_edit::Value) -> Option<Vec<toml_edit::Value>> {
+    let text = |value: &toml_edit::Value| value.as_str().map(str::to_owned);
+    let new = new.as_array()?;
+    let begins = new.len() > old.len()
+        && old.iter().zip(new.iter()).all(|(old, new)| text(old).is_some() && text(old) == text(new));
+    begins.then(|| new.iter().skip(old.len()).map(|value| text(value).unwrap_or_default().into()).collect())
 }

@@ -250,7 +250,8 @@ fn a_headless_change_is_denied_and_a_person_can_allow_it() {
     assert_eq!(ran.code, 3);
     assert!(ran.stdout.contains("Config(dialect)"), "{}", ran.stdout);
     let mut terminal = Terminal::run(cli.command(&["call", "Config", &arguments]));
-    terminal.sees("it would change the setting dialect. Run it? [y/N]");
+    terminal.sees("it would change the setting dialect.");
+    terminal.sees("Run it? [y/N");
     terminal.types("y");
     let (code, said) = terminal.ends();
     assert_eq!((code, cli.settings().as_str()), (0, "dialect = \"loom\"\n"), "{said}");

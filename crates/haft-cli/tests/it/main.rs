@@ -7,6 +7,7 @@
     reason = "a test stops at the first surprise, and looks at the machine itself"
 )]
 
+mod at_the_terminal;
 mod byte_fidelity;
 mod clawft;
 mod cli;
@@ -20,6 +21,7 @@ mod dialect_choice;
 mod documents;
 #[cfg(target_os = "linux")]
 mod escapes;
+mod examples;
 mod fixture;
 mod guard_table;
 mod host;
@@ -35,6 +37,7 @@ mod mcp_servers;
 mod no_witness;
 mod omega;
 mod pdf_notebook;
+mod project_root;
 mod redteam;
 mod ripgrep_agreement;
 #[cfg(target_os = "linux")]
@@ -44,6 +47,7 @@ mod seed_003;
 mod statements;
 #[cfg(target_os = "linux")]
 mod tasks;
+mod typed_arguments;
 #[cfg(target_os = "linux")]
 mod undo_commands;
 mod undo_tool;

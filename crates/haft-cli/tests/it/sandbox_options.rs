@@ -22,7 +22,7 @@ fn variables_are_passed_on_request() {
     let flags = ["--env", "DEPLOY_TOKEN", "--env", "NEW=a=b", "--env", "MISSING"];
     assert_eq!(run(&fixture, &flags, show).1, "[t0||a=b]\n");
     let (code, _, stderr) = run(&fixture, &["--env", "=x"], show);
-    assert_eq!(code, 2, "{stderr}");
+    assert_eq!(code, 125, "{stderr}");
     // The user's settings do the same, a project's do not.
     fixture.file("work/haft.toml", "[sandbox]\nenv = [\"DEPLOY_TOKEN\"]\n");
     let (_, stdout, stderr) = run(&fixture, &[], show);
@@ -42,7 +42,7 @@ fn limits_end_a_command() {
     let (code, _, stderr) = run(&fixture, &["--max-processes", "100"], many);
     assert!(code != 0 && stderr.contains("100 are allowed"), "{code}: {stderr}");
     let (code, _, stderr) = run(&fixture, &["--max-memory", "lots"], "true");
-    assert!(code == 2 && stderr.contains("is not a size such as 512M or 4G"), "{code}: {stderr}");
+    assert!(code == 125 && stderr.contains("is not a size such as 512M or 4G"), "{code}: {stderr}");
 }
 
 #[test]

@@ -104,9 +104,9 @@ pub(super) struct CallToolArgs {
     pub(super) server: String,
     /// Name of the tool on the server, from `haft mcp get`.
     pub(super) tool: String,
-    /// Arguments of the tool: a JSON object, @FILE, or - for standard input.
-    #[arg(value_name = "JSON|@FILE|-", default_value = "{}", allow_hyphen_values = true)]
-    pub(super) arguments: String,
+    /// Arguments of the tool: NAME=VALUE words, or one JSON object, @FILE with one, or - for standard input.
+    #[arg(value_name = "NAME=VALUE|JSON|@FILE|-")]
+    pub(super) arguments: Vec<String>,
     /// Print the result as JSON, with the receipt.
     #[arg(long)]
     pub(super) json: bool,
@@ -152,8 +152,8 @@ pub(super) struct AddArgs {
     /// Transport of the server [default: http for a URL, else stdio].
     #[arg(short, long, value_name = "TRANSPORT")]
     pub(super) transport: Option<TransportName>,
-    /// Timeout of a response in milliseconds.
-    #[arg(long, value_name = "MS")]
+    /// Timeout of a response, for example 30s or 5m; a plain number is milliseconds.
+    #[arg(long, value_name = "DURATION", value_parser = super::super::duration::milliseconds)]
     pub(super) timeout: Option<u64>,
     /// Offer only this tool of the server; repeatable.
     #[arg(long, value_name = "NAME")]

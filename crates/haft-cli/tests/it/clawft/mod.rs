@@ -6,6 +6,7 @@ mod examples;
 mod files;
 mod memory;
 mod registry;
+mod servers;
 
 use crate::fixture::runtime::RuntimeFixture;
 

@@ -203,6 +203,32 @@ async fn a_plan_is_approved_or_not_by_the_host() {
 }
 
 #[tokio::test]
+async fn an_approved_plan_ends_plan_mode_for_the_rest_of_the_session() {
+    let held = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let builder = || {
+        let builder = Runtime::builder().workspace(held.0.path()).home(held.1.path()).dialect(haft::claude());
+        builder.permission_mode(haft::Mode::Plan).host(Arc::new(RecordingHost::default()))
+    };
+    let runtime = builder().build().unwrap();
+    let write = || json!({"file_path": held.0.path().join("a.txt"), "content": "x"});
+    let denied = Some(ErrorKind::PermissionDenied);
+    assert_eq!(runtime.call("Write", write()).await.output.error_kind, denied);
+    assert_eq!(runtime.call("ExitPlanMode", json!({"plan": "bad"})).await.output.error_kind, denied);
+    assert_eq!(runtime.call("Write", write()).await.output.error_kind, denied, "it was not approved");
+    let plan = json!({"plan": "good", "allowedPrompts": [{"tool": "Bash", "prompt": "run tests"}]});
+    assert_eq!(runtime.call("ExitPlanMode", plan).await.output.error_kind, None);
+    assert_eq!(runtime.call("Write", write()).await.output.error_kind, None);
+    let ran = runtime.call("Bash", json!({"command": "true"})).await;
+    assert_eq!(ran.receipt.decision.unwrap().rule.as_deref(), Some("Bash (the approved plan)"));
+    // The same session in another process.
+    let session = runtime.session().unwrap();
+    let continued = builder().session(session).build().unwrap();
+    assert_eq!(continued.call("Write", write()).await.output.error_kind, None);
+    let other = builder().build().unwrap();
+    assert_eq!(other.call("Write", write()).await.output.error_kind, denied);
+}
+
+#[tokio::test]
 async fn resources_of_servers_are_listed_and_read() {
     let fixture = Stage::new();
     let result = fixture.call("ListMcpResources", json!({"server": "docs"})).await;

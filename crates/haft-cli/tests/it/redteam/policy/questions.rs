@@ -76,7 +76,7 @@ impl Drop for Client {
 fn at_terminal(cli: &CliFixture, tool: &str, arguments: &Value, flags: &[&str]) -> String {
     let arguments = arguments.to_string();
     let mut terminal = Terminal::run(cli.command(&[&["call", tool, &arguments], flags].concat()));
-    let seen = terminal.text_up_to("[y/N] ");
+    let seen = terminal.text_up_to("[y/N");
     terminal.types("n");
     assert_eq!(terminal.ends().0, 3);
     seen

@@ -14,7 +14,7 @@ fn printed(cli: &CliFixture, args: &[&str], answer: Option<&str>) -> String {
     let mut terminal = Terminal::run(cli.command(args));
     let mut text = String::new();
     if let Some(answer) = answer {
-        text = terminal.text_up_to("[y/N] ");
+        text = terminal.text_up_to("[y/N");
         terminal.types(answer);
     }
     text + &terminal.ends().1
