@@ -73,6 +73,7 @@ fn with_values(command: &str, arg: Arg) -> Arg {
         ("call" | "tools", "tool") => tools,
         ("call", "arguments") => argument_names,
         ("show" | "undo", "id") => calls,
+        ("man", "command") => commands,
         (command, "name" | "server") if SERVER_COMMANDS.contains(&command) => servers,
         _ => return arg,
     };
@@ -113,6 +114,11 @@ fn argument_names() -> Vec<CompletionCandidate> {
         )
     };
     properties.into_iter().map(name).collect()
+}
+
+/// The commands that have a manual page.
+fn commands() -> Vec<CompletionCandidate> {
+    whole().get_subcommands().map(|command| CompletionCandidate::new(command.get_name())).collect()
 }
 
 /// The word that follows `before` on the typed command line.

@@ -57,7 +57,7 @@ pub fn main() -> ExitCode {
             let exit = match error.print() {
                 Ok(()) if is_help => CliExit::Done,
                 _ if std::env::args_os().nth(1).is_some_and(|command| command == "sandbox") => {
-                    sandbox::usage_exit()
+                    sandbox::HAFT_FAILED
                 }
                 Err(_) if is_help => CliExit::Failed,
                 _ => CliExit::Usage,
@@ -68,7 +68,7 @@ pub fn main() -> ExitCode {
     let done = match haft.command {
         Command::Call(args) => call::run(args),
         Command::Mcp(args) => mcp::run(args),
-        Command::Sandbox(args) => sandbox::run(&args),
+        Command::Sandbox(args) => Ok(sandbox::run(&args)),
         Command::Tools(args) => tools::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Show(args) => show::run(&args),

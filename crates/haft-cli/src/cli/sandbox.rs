@@ -22,7 +22,7 @@ use super::setup::Setup;
 use super::{CommandResult, args, call, housekeeping, terminal};
 
 /// Haft failed before the command could, as env(1) says it.
-const HAFT_FAILED: CliExit = CliExit::Other(125);
+pub(super) const HAFT_FAILED: CliExit = CliExit::Other(125);
 const NOT_EXECUTABLE: CliExit = CliExit::Other(126);
 const NOT_FOUND: CliExit = CliExit::Other(127);
 
@@ -35,17 +35,12 @@ const MAX_PREVIEWED_BYTES: u64 = 1 << 20;
 /// Where what detached commands write goes, in Haft's home.
 pub(super) const DETACHED: &str = "detached";
 
-pub(super) fn run(args: &args::SandboxArgs) -> CommandResult {
+pub(super) fn run(args: &args::SandboxArgs) -> CliExit {
     let done = if args.detach { leave_running(args) } else { run_command(args) };
-    Ok(done.unwrap_or_else(|error| {
+    done.unwrap_or_else(|error| {
         super::report_error(&error);
         HAFT_FAILED
-    }))
-}
-
-/// The exit code for arguments that cannot be read.
-pub(super) const fn usage_exit() -> CliExit {
-    HAFT_FAILED
+    })
 }
 
 fn run_command(args: &args::SandboxArgs) -> CommandResult {

@@ -62,6 +62,21 @@ fn an_added_rule_keeps_the_comments_of_the_others() {
 }
 
 #[test]
+fn a_file_with_wildcards_in_its_name_does_not_become_a_broad_rule() {
+    let cli = CliFixture::new();
+    let outside = tempfile::tempdir().unwrap();
+    let path = outside.path().join("**");
+    let mut always = write_outside(&cli, path.to_str().unwrap(), None);
+    let question = always.text_up_to("[y/N/s/a] ");
+    assert!(question.contains(&format!("Write(/{}/[*][*])", outside.path().display())), "{question}");
+    always.types("a");
+    assert_eq!(always.ends().0, 0);
+    let other = outside.path().join("other");
+    let ran = cli.haft(&["call", "Write", &format!("file_path={}", other.display()), "content=x"]);
+    assert_eq!((ran.code, other.exists()), (3, false));
+}
+
+#[test]
 fn a_no_is_remembered_nowhere() {
     let cli = CliFixture::new();
     let outside = tempfile::tempdir().unwrap();
@@ -154,6 +169,7 @@ fn completion_knows_tools_arguments_calls_sessions_and_servers() {
     has(&["call", "Read", "fi"], "file_path=");
     has(&["show", ""], "1");
     has(&["undo", ""], "1");
+    has(&["man", "sa"], "sandbox");
     has(&["mcp", "get", "no"], "notes");
     let receipt: Value = serde_json::from_str(&cli.haft(&["log", "--json"]).stdout).unwrap();
     has(&["call", "--session", ""], receipt["session"].as_str().unwrap());

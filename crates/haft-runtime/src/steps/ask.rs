@@ -77,7 +77,9 @@ pub(crate) fn candidate_rules(tool: &str, effects: &[Effect]) -> Vec<String> {
     let specifier = |effect: &Effect| match effect {
         Effect::Configure { setting, .. } => Some(setting.clone()),
         Effect::Unsandboxed => Some("unsandboxed".to_owned()),
-        Effect::Read { path } | Effect::Write { path } => Some(format!("/{}", path.display())),
+        Effect::Read { path } | Effect::Write { path } => {
+            Some(format!("/{}", without_wildcards(&path.display().to_string())))
+        }
         Effect::Run { command } if is_plain(command) => Some(command.clone()),
         Effect::Reach { host } => {
             let host = Authority::parse(host).map_or_else(|_| host.clone(), |place| place.peer.to_string());
@@ -88,6 +90,19 @@ pub(crate) fn candidate_rules(tool: &str, effects: &[Effect]) -> Vec<String> {
     // For an earlier effect the tool's name may be enough; a later one may need more than that.
     let specific = effects.iter().rev().filter_map(specifier).map(|text| format!("{tool}({text})"));
     specific.chain([tool.to_owned()]).collect()
+}
+
+/// The path as a pattern that matches only itself: a file may be called `**`.
+fn without_wildcards(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len());
+    for c in path.chars() {
+        if "*?[]{}!".contains(c) {
+            pattern.extend(['[', c, ']']);
+        } else {
+            pattern.push(c);
+        }
+    }
+    pattern
 }
 
 /// Whether a command can be written as it is in a rule, where it means itself.

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use crate::clawft::clawft;
 
 /// A tool of a server that answers with two texts.
-struct LongAnswers;
+struct LongAnswers {
+    name: String,
+}
 
 impl AnyTool for LongAnswers {
     fn name(&self) -> &str {
-        "server__long"
+        &self.name
     }
 
     fn effects(&self) -> &[EffectKind] {
@@ -41,7 +43,10 @@ impl AnyTool for LongAnswers {
 #[tokio::test]
 async fn results_of_servers_are_cut_at_64_kib_in_all() {
     let fixture = clawft();
-    let options = CallOptions { tool: Some(Arc::new(LongAnswers)), ..CallOptions::default() };
+    let options = CallOptions {
+        tool: Some(Arc::new(LongAnswers { name: "server__long".to_owned() })),
+        ..CallOptions::default()
+    };
     let output = fixture.haft.run(Call::new("c", "server__long", json!({})), options).await.output;
     let bytes: usize = output.as_text().len();
     assert!((65_000..=65_537).contains(&bytes), "{bytes}");
