@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions};
 
-use super::report::{CONTINUE, ReaperReport, StopReason, TreeEnd};
+use super::report::{CONTINUE_CODE, ReaperReport, StopReason, TreeEnd};
 use super::sys;
 
 /// How long descendants may outlive the command before they are ended, like the `tee` of `make > >(tee log)`.
@@ -177,7 +177,7 @@ impl Reaper<'_> {
         let mut byte = [0];
         match rustix::io::read(control, &mut byte) {
             Ok(0) => self.control = None,
-            Ok(_) if byte == [CONTINUE] => {
+            Ok(_) if byte == [CONTINUE_CODE] => {
                 let _ = rustix::process::kill_process_group(self.command, Signal::CONT);
             }
             Ok(_) if self.status.is_none() && self.stopped.is_none() => {

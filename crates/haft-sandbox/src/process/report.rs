@@ -109,7 +109,7 @@ impl TreeEnd {
 }
 
 /// The byte with which Haft asks the reaper to continue a command that was stopped at its terminal.
-pub(super) const CONTINUE: u8 = 3;
+pub(super) const CONTINUE_CODE: u8 = 3;
 
 /// A message in the report pipe; the first one that is not `Paused` counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

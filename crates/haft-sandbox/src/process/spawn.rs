@@ -10,7 +10,7 @@ use rustix::io::{Errno, FdFlags};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use super::command::PreparedCommand;
-use super::report::{CONTINUE, ReaperReport, StartError, StartStep, StopReason};
+use super::report::{CONTINUE_CODE, ReaperReport, StartError, StartStep, StopReason};
 use super::{reaper, sys};
 use crate::platform::Confinement;
 
@@ -151,7 +151,7 @@ impl RunningCommand {
             give_terminal(group);
         }
         if let Some(control) = &self.control {
-            let _ = rustix::io::write(control, &[CONTINUE]);
+            let _ = rustix::io::write(control, &[CONTINUE_CODE]);
         }
     }
 
