@@ -72,7 +72,7 @@ fn with_values(command: &str, arg: Arg) -> Arg {
         (_, "session") => sessions,
         ("call" | "tools", "tool") => tools,
         ("call", "arguments") => argument_names,
-        ("show" | "undo", "id") => calls,
+        ("show", "id") | ("undo", "ids" | "to") | ("diff", "calls") => calls,
         ("man", "command") => commands,
         (command, "name" | "server") if SERVER_COMMANDS.contains(&command) => servers,
         _ => return arg,
