@@ -7,11 +7,13 @@
 
 mod access;
 mod address;
+mod agent_table;
 mod command;
 mod decide;
 mod guard;
 mod guard_table;
 mod mode;
+mod network_presets;
 mod places;
 mod preset;
 mod reach;
@@ -23,10 +25,12 @@ mod wildcard;
 
 pub use access::{PathGlobs, read_refusal, write_refusal};
 pub use address::{not_public, not_public_host};
+pub use agent_table::{AGENT_VARIABLES, AGENTS, AgentProfile};
 pub use decide::{Decided, Policy, Request, decide};
 pub use guard::{Guard, build_files, build_rule, guard_in, guarded, holds_settings, settings_rule};
 pub use guard_table::{NAME_RULES, NameRule, RunsWhen};
 pub use mode::Mode;
+pub use network_presets::{NETWORK_PRESETS, NetworkPresets, preset_of_host};
 pub use preset::Preset;
 pub use rule::{Behavior, Rule, Rules};
 pub use rule_tools::RuleTools;

@@ -30,6 +30,11 @@ impl Mode {
     pub const ALL: [Self; 6] =
         [Self::Scoped, Self::Default, Self::AcceptEdits, Self::Plan, Self::DontAsk, Self::BypassPermissions];
 
+    /// Whether the user is asked at all.
+    pub const fn asks(self) -> bool {
+        !matches!(self, Self::DontAsk | Self::BypassPermissions)
+    }
+
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {

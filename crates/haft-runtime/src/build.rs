@@ -6,10 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use haft_files::{Root, link_targets, read_named, real_named};
 use haft_ledger::{Ledger, LedgerHandle, NewSession, SessionChoice};
-use haft_policy::{Behavior, Policy, Preset, Rule, RuleTools, Rules, Secrets, default_secrets};
+use haft_policy::{
+    Behavior, NetworkPresets, Policy, Preset, Rule, RuleTools, Rules, Secrets, default_secrets,
+};
 use haft_tool::net::Authority;
 use haft_tool::{
-    Dialect, ErrorKind, Host, NoHost, Planning, Reads, Sandbox, Scope, Tool, ToolError, close_names, lies_in,
+    Dialect, ErrorKind, Host, Network, NoHost, Planning, Reads, Sandbox, Scope, Tool, ToolError, close_names,
+    lies_in,
 };
 
 use crate::commands::{SessionCommands, private_temp_directory};
@@ -84,13 +87,15 @@ impl Builder {
                     planning,
                     roots,
                     grants,
+                    asks: self.mode.asks(),
+                    asking: Mutex::default(),
+                    presets: self.network_presets,
                     commands: SessionCommands::new(self.commands, &home, self.workspace_reads),
                     #[cfg(feature = "web")]
                     http: Arc::default(),
                 }),
                 asker: self.asker.unwrap_or_else(|| Arc::new(DenyAll)),
                 host,
-                asking: Mutex::default(),
                 write_order: Arc::default(),
                 ledger,
                 history,
@@ -128,7 +133,7 @@ impl Builder {
             roots: roots.iter().map(|root| root.path.clone()).collect(),
             reads: self.reads(),
             protected: vec![home.to_owned()],
-            network: self.network.clone(),
+            network: with_presets(&self.network, &self.network_presets),
             endpoints: host_entries(&self.endpoints)?,
             secrets: default_secrets(),
             homes: user_homes(),
@@ -324,6 +329,14 @@ fn host_entries(endpoints: &[String]) -> Result<Vec<String>, ToolError> {
         .iter()
         .flat_map(Authority::entries)
         .collect())
+}
+
+/// The network with the hosts of presets in place of their names.
+pub(crate) fn with_presets(network: &Network, presets: &NetworkPresets) -> Network {
+    match network {
+        Network::Domains(words) => Network::Domains(presets.expand(words.iter().map(String::as_str))),
+        other => other.clone(),
+    }
 }
 
 /// Refuses a ledger that calls could write, and settings that they could replace.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_ledger::SessionChoice;
-use haft_policy::{Behavior, Mode, Preset};
+use haft_policy::{Behavior, Mode, NetworkPresets, Preset};
 use haft_tool::{AnyTool, Dialect, EffectKind, Host, Network, Tool};
 
 use crate::ToolSource;
@@ -32,6 +32,7 @@ pub struct Builder {
     pub(crate) host: Option<Arc<dyn Host>>,
     pub(crate) commands: CommandOptions,
     pub(crate) network: Network,
+    pub(crate) network_presets: NetworkPresets,
     pub(crate) endpoints: Vec<String>,
     pub(crate) sandbox: Preset,
     pub(crate) workspace_reads: bool,
@@ -166,6 +167,12 @@ impl Builder {
     /// What commands may reach over the network; nothing by default.
     pub fn network(mut self, network: Network) -> Self {
         self.network = network;
+        self
+    }
+
+    /// The names that stand for lists of domains; those of [`haft_policy::NETWORK_PRESETS`] by default.
+    pub fn network_presets(mut self, presets: NetworkPresets) -> Self {
+        self.network_presets = presets;
         self
     }
 

@@ -6,17 +6,19 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use haft_sandbox::{
-    CallTasks, Environment, LocalProcesses, SandboxOptions, ServerControl, SessionSandbox, TaskTable,
+    CallTasks, Environment, HostAsker, LocalProcesses, NetworkHooks, SandboxOptions, ServerControl,
+    SessionSandbox, TaskTable,
 };
 use haft_tool::{
-    Change, CommandChanges, Denial, Finished, Processes, Record, RunRequest, Sandbox, Scope, Tasks, ToolError,
-    lock,
+    Change, CommandChanges, Denial, Finished, Host, Processes, Progress, Record, RunRequest, Sandbox, Scope,
+    Tasks, ToolError, lock,
 };
 
 use crate::Builder;
+use crate::host_questions::{AllowedHosts, HostQuestions};
 use crate::live_output::OutputReporter;
 use crate::tasks::TaskEndQueue;
-use crate::world::{LocalWorld, ProgressSink};
+use crate::world::{LocalWorld, ProgressSink, SessionEnv};
 
 /// How much of a task's output is kept on disk by default.
 const DEFAULT_TASK_BYTES: u64 = 64 << 20;
@@ -92,6 +94,8 @@ pub(crate) struct SessionCommands {
     pub(crate) sandbox: Arc<SessionSandbox>,
     pub(crate) tasks: Arc<TaskTable>,
     pub(crate) task_ends: Arc<TaskEndQueue>,
+    /// The hosts that the user allowed until the session ends.
+    pub(crate) allowed_hosts: AllowedHosts,
     /// The running server processes.
     pub(crate) servers: Mutex<Vec<Weak<ServerControl>>>,
 }
@@ -114,6 +118,7 @@ impl SessionCommands {
             )),
             tasks: Arc::new(tasks),
             task_ends,
+            allowed_hosts: AllowedHosts::default(),
             servers: Mutex::default(),
         }
     }
@@ -165,6 +170,8 @@ impl CallCommands {
             record: Arc::clone(&world.record),
             is_sandboxed: world.scope.sandbox != Sandbox::Off,
             progress_sink: world.progress_sink.clone(),
+            env: Arc::clone(&world.env),
+            host: Arc::clone(&world.host),
         })
     }
 
@@ -196,6 +203,24 @@ struct ScopedProcesses {
     is_sandboxed: bool,
     /// Receives the output of a command while it runs.
     progress_sink: Option<ProgressSink>,
+    env: Arc<SessionEnv>,
+    /// Asks the user about hosts.
+    host: Arc<dyn Host>,
+}
+
+impl ScopedProcesses {
+    /// What the command's proxy reports and asks.
+    fn network_hooks(&self, request: &RunRequest) -> NetworkHooks {
+        let on_refused = self.progress_sink.clone().map(|sink| {
+            let report = move |denial: &Denial| sink(Progress::message(denial.line()));
+            Arc::new(report) as Arc<dyn Fn(&Denial) + Send + Sync>
+        });
+        let asker = self.env.asks.then(|| {
+            let (env, host) = (Arc::clone(&self.env), Arc::clone(&self.host));
+            Arc::new(HostQuestions::new(env, host, request.argv.join(" "))) as Arc<dyn HostAsker>
+        });
+        NetworkHooks { on_refused, asker }
+    }
 }
 
 impl Processes for ScopedProcesses {
@@ -207,12 +232,13 @@ impl Processes for ScopedProcesses {
             self.record.enforced("off: the command ran without the sandbox".to_owned());
             self.record.not_reversible("the changes of the command were not recorded".to_owned());
         }
+        let local = self.local.with_network_hooks(self.network_hooks(request));
         let ran = match &self.progress_sink {
             Some(progress_sink) if !request.inherit => {
                 let reporter = OutputReporter::new(progress_sink);
-                self.local.run_with_output(request, &|bytes| reporter.push(bytes))
+                local.run_with_output(request, &|bytes| reporter.push(bytes))
             }
-            _ => self.local.run(request),
+            _ => local.run(request),
         };
         ran.inspect(|finished| self.record.exited(finished.exit))
     }

@@ -235,7 +235,7 @@ impl CallDriver {
                 let (tool, reason) = (self.call.tool.clone(), decision.reason.clone());
                 let rule = self.sufficient_rule(&effects, policy);
                 let question = Question { tool, input, effects, reason, changes, rule };
-                let _one_at_a_time = lock(&self.inner.asking);
+                let _one_at_a_time = lock(&self.inner.env.asking);
                 let asker = self.options.asker.as_ref().unwrap_or(&self.inner.asker);
                 let answer = asker.ask(&question, &self.options.cancel);
                 if let PermissionAnswer::AllowRule { by, rule } = &answer
@@ -290,7 +290,7 @@ impl CallDriver {
         if !self.state.turn.wait(&self.written_paths(&effects), &self.options.cancel) {
             return Err(interrupted());
         }
-        let _one_question_at_a_time = effects.contains(&Effect::Ask).then(|| lock(&self.inner.asking));
+        let _one_question_at_a_time = effects.contains(&Effect::Ask).then(|| lock(&self.inner.env.asking));
         self.report_running(None);
         if effects.iter().any(|effect| may_change_files(effect.kind()))
             && let Err(error) = self.inner.history.recover_here()

@@ -14,6 +14,8 @@ mod commands;
 mod driver;
 mod grants;
 mod history;
+#[cfg(feature = "sandbox")]
+mod host_questions;
 mod host_with_resources;
 #[cfg(feature = "sandbox")]
 mod live_output;

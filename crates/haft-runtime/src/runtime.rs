@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::world::SessionEnv;
@@ -25,8 +25,6 @@ pub(crate) struct RuntimeInner {
     pub(crate) env: Arc<SessionEnv>,
     pub(crate) asker: Arc<dyn Asker>,
     pub(crate) host: Arc<dyn Host>,
-    /// Held while the user is asked: one question at a time.
-    pub(crate) asking: Mutex<()>,
     pub(crate) write_order: Arc<WriteOrder>,
     pub(crate) ledger: Arc<LedgerHandle>,
     pub(crate) history: Arc<History>,
@@ -199,6 +197,12 @@ impl Runtime {
     /// The id of the session that the calls are recorded under.
     pub fn session(&self) -> Result<String, ToolError> {
         self.inner.ledger.session().map(str::to_owned)
+    }
+
+    /// Writes logins back that commands have renewed in their copies of the user's.
+    #[cfg(feature = "sandbox")]
+    pub fn keep_logins(&self) {
+        self.inner.env.commands.sandbox.keep_logins();
     }
 
     /// Removes what commands left in the session's own directories, also those of commands that still run.

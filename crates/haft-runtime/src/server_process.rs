@@ -13,6 +13,7 @@ use haft_tool::{
 };
 
 use crate::Runtime;
+use crate::build::with_presets;
 
 /// A server process to start.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +30,8 @@ pub struct ServerLaunch {
     pub writes: bool,
     /// What it may reach over the network.
     pub network: Network,
+    /// Whether its caches are its own instead of the workspace's.
+    pub own_caches: bool,
     /// Whether it runs without the sandbox, by the user's settings.
     pub unsandboxed: bool,
     /// Where it is configured, for the receipt.
@@ -42,7 +45,7 @@ impl Runtime {
         let mut scope = Scope {
             writes: launch.writes,
             runs: true,
-            network: launch.network.clone(),
+            network: with_presets(&launch.network, &inner.env.presets),
             ..(*inner.policy.scope).clone()
         };
         if !launch.writes {
@@ -70,6 +73,10 @@ impl Runtime {
                 Arc::new(scope),
                 Arc::clone(&record),
             );
+            if launch.own_caches {
+                // What it has downloaded in one workspace is used in all others.
+                processes = processes.with_caches(&launch.argv.join(" "));
+            }
         } else {
             record.enforced("off: the server ran without the sandbox".to_owned());
             record.not_reversible("the changes of the server were not recorded".to_owned());

@@ -1,9 +1,10 @@
 //! The World of one call on this machine.
 
-use std::sync::Arc;
 #[cfg(feature = "web")]
 use std::sync::OnceLock;
+use std::sync::{Arc, Mutex};
 
+use haft_policy::NetworkPresets;
 use haft_tool::{
     Cancel, Files, Host, Planning, Processes, Progress, Record, Scope, Tasks, ToolError, Value, World,
 };
@@ -26,6 +27,14 @@ pub(crate) struct SessionEnv {
     pub(crate) roots: Arc<[Arc<Root>]>,
     /// What the user allowed meanwhile.
     pub(crate) grants: SessionGrants,
+    /// Whether the user may be asked.
+    #[cfg_attr(not(feature = "sandbox"), expect(dead_code, reason = "only commands use it"))]
+    pub(crate) asks: bool,
+    /// Held while the user is asked: one question at a time.
+    pub(crate) asking: Mutex<()>,
+    /// Names for lists of domains.
+    #[cfg_attr(not(feature = "sandbox"), expect(dead_code, reason = "only commands use it"))]
+    pub(crate) presets: NetworkPresets,
     /// Its commands, tasks and servers.
     pub(crate) commands: SessionCommands,
     /// HTTP for its tools.
@@ -47,7 +56,7 @@ pub(crate) struct LocalWorld {
     commands: CallCommands,
     #[cfg(feature = "web")]
     http: OnceLock<HttpClient>,
-    host: Arc<dyn Host>,
+    pub(crate) host: Arc<dyn Host>,
     pub(crate) record: Arc<dyn Record>,
     pub(crate) cancel: Cancel,
     pub(crate) progress_sink: Option<ProgressSink>,

@@ -28,18 +28,27 @@ pub(crate) struct DenialList {
 }
 
 impl DenialList {
-    pub(crate) fn add(&mut self, what: &str, place: String, rule: impl Into<String>, allow: Option<String>) {
+    /// Adds a denial; returns it if it is a new one.
+    pub(crate) fn add(
+        &mut self,
+        what: &str,
+        place: String,
+        rule: impl Into<String>,
+        allow: Option<String>,
+    ) -> Option<&Denial> {
         if what == "write" && HARMLESS_WRITES.iter().any(|pattern| matches(pattern, &place)) {
-            return;
+            return None;
         }
         if let Some(known) = self.list.iter_mut().find(|denial| denial.what == what && denial.place == place)
         {
             known.times = known.times.saturating_add(1);
-            return;
+            return None;
         }
-        if self.list.len() < MAX_DENIALS {
-            self.list.push(Denial { what: what.to_owned(), place, rule: rule.into(), allow, times: 1 });
+        if self.list.len() >= MAX_DENIALS {
+            return None;
         }
+        self.list.push(Denial { what: what.to_owned(), place, rule: rule.into(), allow, times: 1 });
+        self.list.last()
     }
 
     pub(crate) fn into_list(self) -> Vec<Denial> {

@@ -32,11 +32,14 @@ mod signals;
 mod snapshot;
 mod status;
 mod tasks;
+mod terminal;
 
 #[cfg(target_os = "linux")]
 use linux as platform;
 #[cfg(target_os = "macos")]
 use macos as platform;
+
+pub use haft_net::proxy::{HostAsker, UnlistedHost};
 
 pub use detached::{
     DetachedOutput, DetachedProcess, detached_outputs, remove_detached_output, spawn_detached,
@@ -49,7 +52,11 @@ pub use pager::show_in_pager;
 pub use platform::probe;
 pub use process::LocalProcesses;
 pub use server_process::{ServerControl, ServerExit, ServerProcess, start_server_process};
-pub use session::{CachePolicy, CacheReport, SessionSandbox, private_temp_directory, remove_old_caches};
+pub use session::{
+    CachePolicy, CacheReport, NetworkHooks, SessionSandbox, private_temp_directory, registry_hosts,
+    remove_old_caches,
+};
 pub use signals::{TerminationSignal, on_termination_signal};
 pub use status::{Layer, LayerLevel, SandboxStatus};
 pub use tasks::{CallTasks, OnTaskEnd, TaskTable};
+pub use terminal::{ask_at_terminal, terminal_is_raw};

@@ -5,13 +5,13 @@
 
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use haft_tool::{CallEnd, Cancel, Denial, Exit, Record, RunRequest, ToolError, lock};
 
-use crate::LocalProcesses;
 use crate::process::pipe;
+use crate::{LocalProcesses, NetworkHooks};
 
 /// A process with pipes to Haft.
 #[derive(Debug)]
@@ -41,8 +41,15 @@ pub struct ServerExit {
 #[derive(Debug, Default)]
 pub struct ServerControl {
     cancel: Cancel,
-    exit: Mutex<Option<ServerExit>>,
-    exited: Condvar,
+    state: Mutex<ServerState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct ServerState {
+    exit: Option<ServerExit>,
+    /// Whether a connection was refused to it.
+    refused: bool,
 }
 
 impl ServerControl {
@@ -53,22 +60,27 @@ impl ServerControl {
 
     /// Waits for the exit for at most `timeout`.
     pub fn wait(&self, timeout: Duration) -> Option<ServerExit> {
-        let deadline = Instant::now() + timeout;
-        let mut exit = lock(&self.exit);
-        while exit.is_none() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            let woken = self.exited.wait_timeout(exit, left);
-            exit = woken.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        exit.clone()
+        self.wait_until(timeout, |state| state.exit.is_some()).exit.clone()
     }
 
-    fn set_exit(&self, exit: ServerExit) {
-        *lock(&self.exit) = Some(exit);
-        self.exited.notify_all();
+    /// Waits for a refused connection for at most `timeout`; false if the server has exited.
+    pub fn wait_for_refusal(&self, timeout: Duration) -> bool {
+        let state = self.wait_until(timeout, |state| state.refused || state.exit.is_some());
+        state.refused && state.exit.is_none()
+    }
+
+    fn wait_until(
+        &self,
+        timeout: Duration,
+        is_done: impl Fn(&ServerState) -> bool,
+    ) -> MutexGuard<'_, ServerState> {
+        let waited = self.changed.wait_timeout_while(lock(&self.state), timeout, |state| !is_done(state));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn set(&self, change: impl FnOnce(&mut ServerState)) {
+        change(&mut lock(&self.state));
+        self.changed.notify_all();
     }
 }
 
@@ -83,21 +95,24 @@ pub fn start_server_process(
         (new_pipe()?, new_pipe()?, new_pipe()?);
     let control = Arc::<ServerControl>::default();
     let processes = processes.for_task(Arc::clone(&record), control.cancel.clone());
-    let its_control = Arc::clone(&control);
+    let (its_control, refused) = (Arc::clone(&control), Arc::clone(&control));
+    let on_refused = Arc::new(move |_: &Denial| refused.set(|state| state.refused = true));
+    let processes = processes.with_network_hooks(NetworkHooks { on_refused: Some(on_refused), asker: None });
     let thread = std::thread::Builder::new().name("server".to_owned()).spawn(move || {
         // Kept open until the exit is known, so that no reader sees EOF before it.
         let streams = [its_input, its_output, its_errors];
         let ran = catch_unwind(AssertUnwindSafe(|| processes.run_with_streams(&request, &streams)));
         let ran = ran.unwrap_or_else(|_| Err(ToolError::internal("the server's supervisor panicked")));
         let recorded = record.finish_task(CallEnd::of_process(ran.as_ref()));
-        its_control.set_exit(match ran {
+        let exit = match ran {
             Ok(finished) => ServerExit {
                 exit: Some(finished.exit),
                 denials: finished.denials,
                 reason: finished.exhausted.or_else(|| recorded.err().map(|error| error.message)),
             },
             Err(error) => ServerExit { exit: None, denials: Vec::new(), reason: Some(error.message) },
-        });
+        };
+        its_control.set(|state| state.exit = Some(exit));
     });
     thread.map_err(|error| ToolError::io("create a thread for a server", &error))?;
     Ok(ServerProcess { input, output, errors, control })

@@ -115,6 +115,32 @@ pub struct ModelRequest {
     pub max_tokens: u32,
 }
 
+/// A host that a command wants to reach and that its scope does not list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRequest {
+    /// The command.
+    pub command: String,
+    /// The host.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The entry of a list of domains that would allow it.
+    pub entry: String,
+}
+
+/// What the user said to a [`HostRequest`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostAnswer {
+    /// No.
+    Refuse,
+    /// For this command.
+    Once,
+    /// Until the session ends.
+    Session,
+    /// For every session in this project; the host has stored that.
+    Project,
+}
+
 /// A message for people somewhere else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
@@ -145,6 +171,11 @@ pub trait Host: Send + Sync {
                 "No one can answer questions here. Continue with your best judgement and say what you assumed.",
             ),
         }
+    }
+
+    /// Asks the user whether a command may reach a host; `None` if no one can be asked.
+    fn may_reach(&self, request: &HostRequest, cancel: &Cancel) -> Option<HostAnswer> {
+        self.fallback()?.may_reach(request, cancel)
     }
 
     /// Runs an agent to its end, or starts it in the background.

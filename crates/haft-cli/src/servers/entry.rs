@@ -111,6 +111,8 @@ pub struct ServerEntry {
     pub oauth: Value,
     /// The entry as written, before variables are expanded; consent covers this.
     pub written: Value,
+    /// Whether it may reach the registry that its program downloads it from, this once.
+    pub downloads: bool,
 }
 
 /// An entry as settings files hold it, with the field names of other programs as aliases.
@@ -223,6 +225,7 @@ impl ServerEntry {
             origin,
             oauth: raw.oauth,
             written: written.clone(),
+            downloads: false,
         }))
     }
 

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use haft_runtime::ServerLaunch;
-use haft_tool::{ErrorKind, Secret, ToolError, lock};
+use haft_tool::{ErrorKind, Network, Secret, ToolError, lock};
 use serde_json::{Value, json};
 
 use super::client_features::ClientFeatures;
 use super::context::ServerContext;
 use super::entry::{ServerEntry, ServerLocation};
-use super::process::pipes;
+use super::package_runner::PackageRunner;
+use super::process::{EndIfRefused, pipes};
 use super::trust::{KnownServer, changed_tools};
 use haft_mcp::client::portable::{PortableTool, make_portable};
 use haft_mcp::client::{
@@ -21,6 +22,9 @@ use haft_mcp::client::{
 
 /// The first and the longest delay before a failed server is started again.
 const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_mins(1));
+
+/// How long a server may take to start if its program downloads it first.
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// One server.
 pub(super) struct ServerHandle {
@@ -167,20 +171,32 @@ impl ServerHandle {
             return Err(why);
         }
         let runtime = self.context.runtime()?;
+        let mut starting = None;
         let transport = match &self.entry.location {
             ServerLocation::Process { argv, environment, cwd } => {
                 let grants = known.grants(&self.entry);
+                let (mut network, mut environment) = (grants.network.clone(), environment.clone());
+                match PackageRunner::of(argv) {
+                    Some(runner) if self.entry.downloads => network = runner.download_network(&network),
+                    Some(runner) if network == Network::None => {
+                        environment.extend(runner.offline(&environment));
+                    }
+                    _ => {}
+                }
                 let launch = ServerLaunch {
                     name: name.clone(),
                     argv: argv.clone(),
                     cwd: cwd.clone(),
-                    environment: environment.clone(),
+                    environment,
                     writes: grants.writes,
-                    network: grants.network.clone(),
+                    network,
+                    own_caches: PackageRunner::of(argv).is_some(),
                     unsandboxed: grants.unsandboxed,
                     origin: origin.to_string(),
                 };
-                ServerTransport::Stdio(pipes(runtime.start_server(&launch)?))
+                let process = runtime.start_server(&launch)?;
+                starting = Some(EndIfRefused::watch(&process.control));
+                ServerTransport::Stdio(pipes(process))
             }
             ServerLocation::Http { url, headers, .. } => ServerTransport::Http(HttpEndpoint {
                 url: url.clone(),
@@ -194,12 +210,17 @@ impl ServerHandle {
         };
         drop(runtime);
         let mut limits = ClientLimits::default();
+        if self.entry.downloads {
+            limits.connect_timeout = DOWNLOAD_TIMEOUT;
+        }
         if let Some(timeout) = self.entry.timeout {
             (limits.call_timeout, limits.max_call_time) = (timeout, limits.max_call_time.max(timeout));
         }
         let handler = ClientFeatures::of(&self.entry.offers, &self.context);
         let options = ClientOptions { limits, handler, ..ClientOptions::default() };
-        let client = McpClient::connect(transport, options).map_err(|error| self.tool_error(&error))?;
+        let client = McpClient::connect(transport, options);
+        drop(starting);
+        let client = client.map_err(|error| self.start_error(&error))?;
         let client = Arc::new(client);
         self.load_tools(&client)?;
         let (weak, context) = (Arc::downgrade(&client), Arc::downgrade(&self.context));
@@ -283,6 +304,23 @@ impl ServerHandle {
         if let Some(client) = client {
             client.close();
         }
+    }
+
+    /// The error of a server that did not start. One that its program must download first says how.
+    fn start_error(&self, error: &ClientError) -> ToolError {
+        let mut error = self.tool_error(error);
+        if let ServerLocation::Process { argv, .. } = &self.entry.location
+            && PackageRunner::of(argv).is_some()
+            && !self.entry.downloads
+            && self.known().is_ok_and(|known| known.grants(&self.entry).network == Network::None)
+        {
+            let name = &self.entry.name;
+            let said = error.message.trim_end_matches('.');
+            error.message = format!(
+                "{said}. It has no network; if it was not downloaded yet: haft mcp test {name} --download"
+            );
+        }
+        error
     }
 
     /// Converts an error of the connection to the error of a call.

@@ -5,6 +5,7 @@ mod context;
 mod entry;
 mod expand;
 mod handle;
+mod package_runner;
 mod process;
 mod source;
 mod tool;
@@ -13,5 +14,6 @@ mod trust;
 
 pub use context::OnChange;
 pub use entry::{ServerEntry, ServerGrants, ServerLocation, ServerOrigin, mcp_json};
+pub(crate) use package_runner::PackageRunner;
 pub use source::{Naming, ServerReport, Servers, ServersSetup, with_prefix, without_prefix};
 pub use trust::{KnownServer, TrustStore, changed_tools, identity};

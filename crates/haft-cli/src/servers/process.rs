@@ -2,12 +2,18 @@
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use haft_sandbox::{ServerControl, ServerExit, ServerProcess};
 use haft_tool::Exit;
 
 use haft_mcp::client::{ProcessHandle, ProcessPipes};
+
+/// How long a server may take to start after a connection was refused to it.
+const REFUSED_START_TIMEOUT: Duration = Duration::from_secs(5);
+/// A server that takes longer than this to start has failed in any case.
+const START_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// The pipes of a server process and the handle that ends it.
 pub(super) fn pipes(process: ServerProcess) -> ProcessPipes {
@@ -17,6 +23,25 @@ pub(super) fn pipes(process: ServerProcess) -> ProcessPipes {
         stdout: output,
         stderr: errors,
         process: Box::new(ServerProcessExit(control)),
+    }
+}
+
+/// Ends a server that does not start because a connection was refused to it. Dropped when the server has started.
+pub(super) struct EndIfRefused {
+    _started: Sender<()>,
+}
+
+impl EndIfRefused {
+    pub(super) fn watch(control: &Arc<ServerControl>) -> Self {
+        let (started, on_start) = channel();
+        let control = Arc::clone(control);
+        std::thread::spawn(move || {
+            let refused = control.wait_for_refusal(START_TIMEOUT);
+            if refused && on_start.recv_timeout(REFUSED_START_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
+                control.stop();
+            }
+        });
+        Self { _started: started }
     }
 }
 

@@ -3,6 +3,7 @@
 use haft_tool::net::{Peer, split_port};
 
 use super::connection::{ClientConnection, RequestHead};
+use super::parent::ParentProxy;
 use super::server::ProxySlot;
 use super::tunnel::BodyLength;
 use super::upstream::{Upstream, UpstreamError};
@@ -31,7 +32,7 @@ pub(super) fn serve(mut client: ClientConnection, upstream: &Upstream, slot: &Pr
         Ok(request) => request,
         Err(why) => return client.finish(&response("400 Bad Request", why)),
     };
-    let (server, host) = match upstream.connect(request.host, request.port, slot) {
+    let connected = match upstream.connect(request.host, request.port, request.forward.is_some(), slot) {
         Ok(connected) => connected,
         Err(error) => {
             if let Some(status) = status(&error) {
@@ -43,12 +44,12 @@ pub(super) fn serve(mut client: ClientConnection, upstream: &Upstream, slot: &Pr
     match request.forward {
         None => {
             if client.send(b"HTTP/1.1 200 Connection established\r\n\r\n").is_ok() {
-                client.tunnel(&server, Vec::new(), BodyLength::UntilEof);
+                client.tunnel(&connected.stream, Vec::new(), BodyLength::UntilEof);
             }
         }
         Some(forward) => {
-            let head = forward.head(&host, request.port);
-            client.tunnel(&server, head, forward.body);
+            let head = forward.head(&connected.host, request.port, connected.parent.as_ref());
+            client.tunnel(&connected.stream, head, forward.body);
         }
     }
 }
@@ -119,12 +120,16 @@ impl<'a> ProxyRequest<'a> {
 }
 
 impl ForwardedRequest<'_> {
-    /// The head that is sent to the server: with the checked host, and for one request only.
-    fn head(&self, host: &Peer, port: u16) -> Vec<u8> {
+    /// The head that is sent to the server: with the checked host, and for one request only. The user's proxy gets the whole
+    /// URL.
+    fn head(&self, host: &Peer, port: u16, parent: Option<&ParentProxy>) -> Vec<u8> {
         let port = if port == HTTP_PORT { String::new() } else { format!(":{port}") };
         let named: Vec<&[u8]> =
             self.values(b"connection").flat_map(|list| list.split(|b| *b == b',')).collect();
-        let mut head = [self.method, b" ", &self.path, b" ", self.version, b"\r\n"].concat();
+        let place = if parent.is_some() { format!("http://{host}{port}") } else { String::new() };
+        let mut head =
+            [self.method, b" ", place.as_bytes(), &self.path, b" ", self.version, b"\r\n"].concat();
+        head.extend(parent.map(ParentProxy::authorization_header).unwrap_or_default().into_bytes());
         head.extend_from_slice(format!("Host: {host}{port}\r\nConnection: close\r\n").as_bytes());
         for (name, value) in &self.headers {
             // The body is forwarded unchanged, so its length must be forwarded even if `Connection` names the header.

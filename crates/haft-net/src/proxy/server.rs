@@ -1,7 +1,7 @@
 //! The proxy of one call: its listener, its connection limit and its end.
 
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,11 +9,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use haft_tool::ToolError;
-use haft_tool::net::Domains;
 use rustix::event::PollFlags;
 
 use super::connection::{BUSY_REQUEST_TIMEOUT, ClientConnection, REQUEST_TIMEOUT};
-use super::upstream::{RefusedConnection, Upstream};
+use super::settings::ProxySettings;
+use super::upstream::Upstream;
 use super::wake::{WaitEnd, WakeSender, wake_channel};
 use super::{http, socks};
 use crate::lookup::{Lookup, system_lookup};
@@ -23,69 +23,35 @@ const MAX_CONNECTIONS: usize = 64;
 const MAX_BUSY_RESPONSES: usize = 16;
 /// The pause when the machine has no descriptor or thread for another connection.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// Hosts that programs reach without the proxy.
-const NO_PROXY: &str = "localhost,127.0.0.1,::1";
-const PROXY_VARIABLES: [&str; 8] = [
-    "HTTP_PROXY",
-    "http_proxy",
-    "HTTPS_PROXY",
-    "https_proxy",
-    "npm_config_proxy",
-    "npm_config_https_proxy",
-    "CARGO_HTTP_PROXY",
-    "PIP_PROXY",
-];
-
-/// A loopback proxy for listed domains. It speaks HTTP and SOCKS5 on one port and stops when dropped.
+/// A loopback proxy that passes what its settings allow. It speaks HTTP and SOCKS5 on one port and stops when dropped.
 #[derive(Debug)]
 pub struct Proxy {
-    address: SocketAddr,
     stop: WakeSender,
     accept_thread: Option<JoinHandle<()>>,
 }
 
 impl Proxy {
-    /// Starts a proxy at `listener` that lets through what `domains` allow and reports the rest to `on_refused`.
-    pub fn start(
-        listener: TcpListener,
-        domains: Domains,
-        on_refused: impl Fn(RefusedConnection) + Send + Sync + 'static,
-    ) -> Result<Self, ToolError> {
-        Self::with_lookup(listener, domains, Arc::new(system_lookup), on_refused)
+    /// Starts a proxy at `listener`.
+    pub fn start(listener: TcpListener, settings: ProxySettings) -> Result<Self, ToolError> {
+        Self::with_lookup(listener, settings, Arc::new(system_lookup))
     }
 
     /// The same with another resolver.
     pub(super) fn with_lookup(
         listener: TcpListener,
-        domains: Domains,
+        settings: ProxySettings,
         lookup: Lookup,
-        on_refused: impl Fn(RefusedConnection) + Send + Sync + 'static,
     ) -> Result<Self, ToolError> {
         let start = || -> io::Result<Self> {
             listener.set_nonblocking(true)?;
-            let address = listener.local_addr()?;
             let (stop, stopped) = wake_channel()?;
-            let upstream = Arc::new(Upstream::new(domains, lookup, Box::new(on_refused), stopped));
+            let upstream = Arc::new(Upstream::new(settings, lookup, stopped));
             let accept_thread = thread::Builder::new()
                 .name("haft-proxy".to_owned())
                 .spawn(move || accept_connections(&listener, &upstream))?;
-            Ok(Self { address, stop, accept_thread: Some(accept_thread) })
+            Ok(Self { stop, accept_thread: Some(accept_thread) })
         };
         start().map_err(|error| ToolError::io("start the proxy for the listed domains", &error))
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The environment variables that make programs use it.
-    pub fn variables(&self) -> Vec<(String, String)> {
-        let url = format!("http://{}", self.address);
-        let proxy = PROXY_VARIABLES.map(|name| (name, url.as_str()));
-        // Node's own fetch reads the others only if NODE_USE_ENV_PROXY is set.
-        let more = [("NO_PROXY", NO_PROXY), ("no_proxy", NO_PROXY), ("NODE_USE_ENV_PROXY", "1")];
-        proxy.into_iter().chain(more).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn serve(mut client: ClientConnection, upstream: &Upstream, slot: &Pr
     let Ok(request) = read_request(&mut client) else { return };
     let connected = match request {
         SocksRequest::Connect(host, port) => {
-            upstream.connect(&host, port, slot).map_err(|error| reply_code(&error))
+            upstream.connect(&host, port, false, slot).map_err(|error| reply_code(&error))
         }
         SocksRequest::Other(host, port) => {
             upstream.refuse(escape(&host), port, "only CONNECT is supported over SOCKS", None);
@@ -49,9 +49,9 @@ pub(super) fn serve(mut client: ClientConnection, upstream: &Upstream, slot: &Pr
         SocksRequest::Invalid => return client.finish(&reply(FAILED_CODE)),
     };
     match connected {
-        Ok((server, _)) => {
+        Ok(connected) => {
             if client.send(&reply(SUCCEEDED_CODE)).is_ok() {
-                client.tunnel(&server, Vec::new(), BodyLength::UntilEof);
+                client.tunnel(&connected.stream, Vec::new(), BodyLength::UntilEof);
             }
         }
         Err(Some(code)) => client.finish(&reply(code)),

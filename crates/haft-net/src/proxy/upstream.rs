@@ -8,15 +8,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haft_policy::not_public;
+use haft_tool::Cancel;
 use haft_tool::net::{Domains, Peer, entry_for};
 
+use super::parent::{ParentProxies, ParentProxy};
 use super::server::ProxySlot;
+use super::settings::{HostAsker, ProxySettings, UnlistedHost};
 use super::wake::{WaitEnd, WakeReceiver, WakeSender, wake_channel};
 use crate::lookup::{Lookup, os_text};
 
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(15);
 /// For all addresses of a name together.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a connection waits for the user's answer.
+const ASK_TIMEOUT: Duration = Duration::from_mins(2);
 const MAX_ADDRESSES: usize = 8;
 const MAX_SHOWN_HOST_BYTES: usize = 255;
 
@@ -69,22 +74,29 @@ impl fmt::Display for UpstreamError {
     }
 }
 
+/// A connection to a host that was allowed.
+pub(super) struct ConnectedHost {
+    pub(super) stream: TcpStream,
+    pub(super) host: Peer,
+    /// The user's proxy at the other end of the connection.
+    pub(super) parent: Option<ParentProxy>,
+}
+
 /// Checks hosts and connects to them.
 pub(super) struct Upstream {
     domains: Arc<Domains>,
-    lookup: Lookup,
+    own_hosts: Domains,
+    parents: ParentProxies,
+    asker: Option<Arc<dyn HostAsker>>,
     on_refused: Box<dyn Fn(RefusedConnection) + Send + Sync>,
+    lookup: Lookup,
     stop: WakeReceiver,
 }
 
 impl Upstream {
-    pub(super) fn new(
-        domains: Domains,
-        lookup: Lookup,
-        on_refused: Box<dyn Fn(RefusedConnection) + Send + Sync>,
-        stop: WakeReceiver,
-    ) -> Self {
-        Self { domains: Arc::new(domains), lookup, on_refused, stop }
+    pub(super) fn new(settings: ProxySettings, lookup: Lookup, stop: WakeReceiver) -> Self {
+        let ProxySettings { domains, own_hosts, parents, asker, on_refused } = settings;
+        Self { domains: Arc::new(domains), own_hosts, parents, asker, on_refused, lookup, stop }
     }
 
     /// The signal that the proxy stops.
@@ -92,28 +104,37 @@ impl Upstream {
         &self.stop
     }
 
-    /// Connects to `host` as a client wrote it; also returns the parsed host.
+    /// Connects to `host` as a client wrote it; `plain` for a request that is forwarded.
     pub(super) fn connect(
         &self,
         host: &[u8],
         port: u16,
+        plain: bool,
         slot: &ProxySlot,
-    ) -> Result<(TcpStream, Peer), UpstreamError> {
+    ) -> Result<ConnectedHost, UpstreamError> {
         if slot.is_over_limit() {
             return Err(UpstreamError::TooManyConnections);
         }
         let host = Peer::parse(host).map_err(|why| self.refuse(escape(host), port, why, None))?;
-        self.domains
-            .judge(&host, port)
-            .map_err(|why| self.refuse(host.to_string(), port, why, Some(entry_for(&host, port))))?;
+        if let Err(why) = self.domains.judge(&host, port)
+            && !self.ask(&host, port, slot)?
+        {
+            return Err(self.refuse(host.to_string(), port, why, Some(entry_for(&host, port))));
+        }
         let dialer = Dialer {
             domains: Arc::clone(&self.domains),
+            may_be_private: self.own_hosts.judge(&host, port).is_ok(),
+            parent: self.parents.proxy_for(&host, plain).cloned(),
+            plain,
             lookup: Arc::clone(&self.lookup),
             host: host.clone(),
             port,
         };
-        match self.dial(dialer, slot)? {
-            Ok(stream) => Ok((stream, host)),
+        let parent = dialer.parent.clone();
+        let dialed = self
+            .run_on_thread("haft-dial", LOOKUP_TIMEOUT + CONNECT_TIMEOUT, slot, move || dialer.connect())?;
+        match dialed.unwrap_or_else(|| Err(DialError::Unreachable(no_response()))) {
+            Ok(stream) => Ok(ConnectedHost { stream, host, parent }),
             Err(DialError::NotPublic(address, range)) => {
                 let address = Peer::from(address);
                 let why = format!("its name resolves to {address}, {range}");
@@ -144,22 +165,50 @@ impl Upstream {
         UpstreamError::Refused(refused)
     }
 
-    /// Dials on another thread: neither a lookup nor a connect can be cancelled, and the proxy must be able to stop.
-    fn dial(&self, dialer: Dialer, slot: &ProxySlot) -> Result<Result<TcpStream, DialError>, UpstreamError> {
+    /// Asks whether a host that is not listed may be reached.
+    fn ask(&self, host: &Peer, port: u16, slot: &ProxySlot) -> Result<bool, UpstreamError> {
+        let Some(asker) = &self.asker else { return Ok(false) };
+        // Addresses inside the user's network are reached only if they are listed.
+        let is_public = match host {
+            Peer::Name(_) => !host.is_localhost(),
+            Peer::Address(address) => not_public(*address).is_none(),
+        };
+        if !is_public {
+            return Ok(false);
+        }
+        let unlisted = UnlistedHost { host: host.to_string(), port, entry: entry_for(host, port) };
+        let (asker, cancel) = (Arc::clone(asker), Cancel::new());
+        let asking = cancel.clone();
+        let answer =
+            self.run_on_thread("haft-ask", ASK_TIMEOUT, slot, move || asker.allows(&unlisted, &asking));
+        if !matches!(answer, Ok(Some(_))) {
+            cancel.cancel();
+        }
+        Ok(answer?.unwrap_or(false))
+    }
+
+    /// Runs `work` on another thread: lookups, connects and questions cannot be interrupted, and the proxy must be able to
+    /// stop. `None` after the timeout.
+    fn run_on_thread<T: Send + 'static>(
+        &self,
+        name: &str,
+        timeout: Duration,
+        slot: &ProxySlot,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Option<T>, UpstreamError> {
         let (sender, done) = wake_channel().map_err(|_| UpstreamError::TooManyConnections)?;
         let (wake_on_drop, slot) = (WakeOnDrop(sender), slot.clone());
         let thread = thread::Builder::new()
-            .name("haft-dial".to_owned())
+            .name(name.to_owned())
             .spawn(move || {
                 // It counts as a connection until it ends, even if the client is gone.
                 let _held = (wake_on_drop, slot);
-                dialer.connect()
+                work()
             })
             .map_err(|_| UpstreamError::TooManyConnections)?;
-        let deadline = Instant::now() + LOOKUP_TIMEOUT + CONNECT_TIMEOUT;
-        match self.stop.poll([Some(done.event())], Some(deadline)) {
-            Ok(_) => thread.join().map_err(|_| UpstreamError::Stopped),
-            Err(WaitEnd::TimedOut) => Ok(Err(DialError::Unreachable(no_response()))),
+        match self.stop.poll([Some(done.event())], Some(Instant::now() + timeout)) {
+            Ok(_) => thread.join().map(Some).map_err(|_| UpstreamError::Stopped),
+            Err(WaitEnd::TimedOut) => Ok(None),
             Err(WaitEnd::Stopped | WaitEnd::Closed) => Err(UpstreamError::Stopped),
         }
     }
@@ -182,6 +231,12 @@ enum DialError {
 
 struct Dialer {
     domains: Arc<Domains>,
+    /// Whether the host's name may lead to an address that is not public.
+    may_be_private: bool,
+    /// The user's proxy, which resolves the name itself.
+    parent: Option<ParentProxy>,
+    /// Whether the request is forwarded, instead of a tunnel being opened.
+    plain: bool,
     lookup: Lookup,
     host: Peer,
     port: u16,
@@ -189,23 +244,16 @@ struct Dialer {
 
 impl Dialer {
     fn connect(&self) -> Result<TcpStream, DialError> {
-        let addresses = self.addresses()?;
-        let deadline = Instant::now() + CONNECT_TIMEOUT;
-        let mut last = no_response();
-        let count = addresses.len().min(MAX_ADDRESSES);
-        for (index, address) in addresses.into_iter().take(count).enumerate() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            // A share of the remaining time, so that one silent address does not use up all of it.
-            let share = left / u32::try_from(count - index).unwrap_or(1);
-            if share.is_zero() {
-                break;
-            }
-            match TcpStream::connect_timeout(&SocketAddr::new(address, self.port), share) {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = error,
-            }
+        let Some(parent) = &self.parent else { return connect_to(self.addresses()?, self.port) };
+        let addresses = match &parent.host {
+            Peer::Address(address) => vec![*address],
+            Peer::Name(name) => (self.lookup)(name).map_err(DialError::NameNotFound)?,
+        };
+        let mut stream = connect_to(addresses, parent.port)?;
+        if !self.plain {
+            parent.open_tunnel(&mut stream, &self.host, self.port).map_err(DialError::Unreachable)?;
         }
-        Err(DialError::Unreachable(last))
+        Ok(stream)
     }
 
     /// The addresses of the host that may be connected to.
@@ -219,7 +267,7 @@ impl Dialer {
         for address in (self.lookup)(name).map_err(DialError::NameNotFound)? {
             let address = address.to_canonical();
             match not_public(address) {
-                Some(range) if !self.domains.lists(address, self.port) => {
+                Some(range) if !self.may_be_private && !self.domains.lists(address, self.port) => {
                     denied.get_or_insert(DialError::NotPublic(address, range));
                 }
                 _ if allowed.contains(&address) => {}
@@ -232,6 +280,26 @@ impl Dialer {
         }
         Ok(allowed)
     }
+}
+
+/// Connects to the first of the addresses that answers.
+fn connect_to(addresses: Vec<IpAddr>, port: u16) -> Result<TcpStream, DialError> {
+    let deadline = Instant::now() + CONNECT_TIMEOUT;
+    let mut last = no_response();
+    let count = addresses.len().min(MAX_ADDRESSES);
+    for (index, address) in addresses.into_iter().take(count).enumerate() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        // A share of the remaining time, so that one silent address does not use up all of it.
+        let share = left / u32::try_from(count - index).unwrap_or(1);
+        if share.is_zero() {
+            break;
+        }
+        match TcpStream::connect_timeout(&SocketAddr::new(address, port), share) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(DialError::Unreachable(last))
 }
 
 fn no_response() -> io::Error {

@@ -6,6 +6,7 @@ mod confine;
 mod descriptors;
 mod dir_stamps;
 mod namespaces;
+mod port_relay;
 mod preview;
 mod privileges;
 mod probe;
@@ -15,7 +16,6 @@ mod ruleset;
 mod ruleset_cache;
 mod seccomp;
 mod secret_search;
-mod served_ports;
 mod session_view;
 #[cfg(test)]
 mod tests;
@@ -38,13 +38,13 @@ pub(crate) use child_stack::start_child;
 pub(crate) use confine::Confinement;
 use confine::EnteredNamespaces;
 pub(crate) use namespaces::{NamespaceError, SessionView};
+use port_relay::PortRelay;
 pub(crate) use preview::DiscardingRecord;
 pub use probe::probe;
 use ruleset::FileGrants;
 use ruleset_cache::RulesetCache;
 use seccomp::FilterOptions;
 use secret_search::SecretSearchCache;
-use served_ports::ServedPorts;
 use session_view::NamespaceCache;
 pub(crate) use session_view::{SessionNamespaces, ViewRequest};
 use witness::{SessionResources, WritePolicy};
@@ -64,7 +64,7 @@ const MIN_ABI_WITH_SIGNALS: u32 = 6;
 #[derive(Default)]
 pub(crate) struct SessionState {
     namespaces: Arc<NamespaceCache>,
-    served: Mutex<Option<ServedPorts>>,
+    served: Mutex<Option<PortRelay>>,
     rulesets: RulesetCache,
     searches: SecretSearchCache,
     resources: Arc<SessionResources>,
@@ -87,7 +87,7 @@ impl SessionState {
     pub(crate) fn serve(&self, ports: &[u16]) -> Result<(), ToolError> {
         let mut served = lock(&self.served);
         if served.is_none() && !ports.is_empty() {
-            let started = ServedPorts::start(ports, &self.namespaces);
+            let started = PortRelay::serve(ports, &self.namespaces);
             let started = started.map_err(|error| {
                 let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
                 ToolError::io(format!("serve port {} of commands", ports.join(", ")), &error)

@@ -165,6 +165,7 @@ fn build_view(request: &ViewRequest<'_>) -> io::Result<SessionView> {
         writable: writable(scope),
         empty: (scratch.join("empty"), scratch.join("empty-file")),
         terminal: request.terminal.map(Path::to_owned),
+        network: scope.network.clone(),
         ..SessionView::default()
     };
     create_own_directory(&view.empty.0, 0o755)?;

@@ -43,8 +43,8 @@ impl SessionState {
     pub(crate) fn prepare(&self, request: &CommandRequest<'_>) -> Result<PreparedSandbox, ToolError> {
         let CommandRequest { scope, setup, network, limits, .. } = *request;
         let proxy = match network {
-            NetworkReach::Proxy(address) => Some(address.port()),
-            NetworkReach::None | NetworkReach::All => None,
+            NetworkReach::Proxy(address) | NetworkReach::None(Some(address)) => Some(address.port()),
+            NetworkReach::None(None) | NetworkReach::All => None,
         };
         let profile = SeatbeltProfile {
             scope,

@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use haft_net::proxy::LazyProxy;
 use haft_tool::{Capture, RunRequest};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -51,10 +52,12 @@ pub(super) struct Drained {
     pub(super) stopped: Option<StopReason>,
 }
 
-/// Drains the command's streams until the reaper has reported the end of the tree. `sink` receives all output.
+/// Drains the command's streams until the reaper has reported the end of the tree. `sink` receives all output; `proxy` is
+/// started by its first connection.
 pub(super) fn drain(
     running: &mut RunningCommand,
     waker: &Waker,
+    mut proxy: Option<&mut LazyProxy>,
     deadline: Option<Instant>,
     request: &RunRequest,
     sink: Option<OutputSink<'_>>,
@@ -73,6 +76,9 @@ pub(super) fn drain(
         }
         let first_stream = fds.len();
         fds.extend(stdout.pipe.iter().chain(&stderr.pipe).map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+        let after_streams = fds.len();
+        let first_connection = proxy.as_ref().and_then(|proxy| proxy.first_connection());
+        fds.extend(first_connection.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let timeout =
             limit.and_then(|limit| Timespec::try_from(limit.saturating_duration_since(Instant::now())).ok());
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
@@ -82,7 +88,10 @@ pub(super) fn drain(
         let ready: Vec<_> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         drop(fds);
 
-        if ready[first_stream..].contains(&true) {
+        if let Some(proxy) = proxy.as_mut().filter(|_| ready.get(after_streams) == Some(&true)) {
+            proxy.start();
+        }
+        if ready[first_stream..after_streams].contains(&true) {
             stdout.read(&mut buffer);
             stderr.read(&mut buffer);
         }

@@ -32,11 +32,11 @@ use recording::{Recording, RecordingSetup};
 use report::{ReaperReport, StopReason, TreeEnd};
 pub(crate) use report::{StartError, StartStep};
 use spawn::{CommandStreams, RunningCommand};
+pub(crate) use sys::{block_signals, last_error, pipe, restore_signals};
 #[cfg(target_os = "linux")]
-pub(crate) use sys::{block_signals, exit, keep_only, restore_signals};
-pub(crate) use sys::{last_error, pipe};
+pub(crate) use sys::{exit, keep_only};
 
-use crate::session::{CommandSandbox, SessionSandbox};
+use crate::session::{CommandSandbox, NetworkHooks, SessionSandbox};
 use crate::{Environment, platform};
 
 /// Commands on this machine, each of which ends with everything it started.
@@ -54,6 +54,9 @@ struct SandboxSettings {
     session: Arc<SessionSandbox>,
     scope: Arc<Scope>,
     record: Arc<dyn Record>,
+    network: NetworkHooks,
+    /// The name of the caches, if they are not the workspace's.
+    caches: Option<Arc<str>>,
 }
 
 impl LocalProcesses {
@@ -66,7 +69,22 @@ impl LocalProcesses {
     /// The same processes, restricted to `scope` by the kernel; every change is reported to `record`.
     #[must_use]
     pub fn sandboxed(self, session: Arc<SessionSandbox>, scope: Arc<Scope>, record: Arc<dyn Record>) -> Self {
-        Self { sandbox: Some(SandboxSettings { session, scope, record }), ..self }
+        let network = NetworkHooks::default();
+        Self { sandbox: Some(SandboxSettings { session, scope, record, network, caches: None }), ..self }
+    }
+
+    /// The same processes with these hooks of their network.
+    #[must_use]
+    pub fn with_network_hooks(&self, network: NetworkHooks) -> Self {
+        let sandbox = self.sandbox.clone().map(|sandbox| SandboxSettings { network, ..sandbox });
+        Self { sandbox, ..self.clone() }
+    }
+
+    /// The same processes with caches of their own, whatever the workspace.
+    #[must_use]
+    pub fn with_caches(self, name: &str) -> Self {
+        let caches = Some(Arc::from(name));
+        Self { sandbox: self.sandbox.map(|sandbox| SandboxSettings { caches, ..sandbox }), ..self }
     }
 
     /// The same processes for a background task: with its own record and its own end.
@@ -128,6 +146,7 @@ impl LocalProcesses {
         #[cfg_attr(not(target_os = "macos"), expect(unused_mut, reason = "only macOS wraps commands"))]
         let mut command = PreparedCommand::new(&request.argv, &cwd, environment)?;
         let confinement = sandbox.as_mut().and_then(|sandbox| sandbox.confinement.take());
+        let mut proxy = sandbox.as_mut().and_then(|sandbox| sandbox.proxy.take());
         #[cfg(target_os = "macos")]
         if let Some(confinement) = &confinement {
             command.wrap(confinement.wrapper()).map_err(|error| command.start_error(error))?;
@@ -160,7 +179,9 @@ impl LocalProcesses {
             None => None,
         };
         let deadline = started.checked_add(request.timeout);
-        let drained = drain(&mut running, &waker, deadline, request, sink);
+        let drained = drain(&mut running, &waker, proxy.as_mut(), deadline, request, sink);
+        // All of its refusals are on the list before the recording ends.
+        drop(proxy);
         let observed = recording.map(Recording::finish).transpose()?;
         let Drained { report, stdout, stderr, stopped } = drained;
         let mut finished = match report {
@@ -204,7 +225,9 @@ impl LocalProcesses {
     ) -> Result<CommandSandbox, ToolError> {
         let terminal = inherit.then(|| rustix::termios::ttyname(rustix::stdio::stdin(), Vec::new()).ok());
         let terminal = terminal.flatten().map(|name| PathBuf::from(OsString::from_vec(name.into_bytes())));
-        settings.session.prepare(&settings.scope, &self.environment, terminal.as_deref(), witness)
+        let SandboxSettings { session, scope, network, caches, .. } = settings;
+        let setup = session.setup(scope, &self.environment, terminal.as_deref(), caches.as_deref())?;
+        session.prepare(scope, &setup, terminal.as_deref(), witness, network)
     }
 }
 

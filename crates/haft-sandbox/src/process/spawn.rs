@@ -13,6 +13,7 @@ use super::command::PreparedCommand;
 use super::report::{CONTINUE_CODE, ReaperReport, StartError, StartStep, StopReason};
 use super::{reaper, sys};
 use crate::platform::Confinement;
+use crate::terminal::set_lent;
 
 /// Descriptor of the reaper: stop requests from Haft.
 const CONTROL_FD: RawFd = 3;
@@ -105,6 +106,9 @@ impl RunningCommand {
             }
         };
         sys::restore_signals(&mask);
+        if streams.have_terminal() {
+            set_lent(true);
+        }
         Ok(Self {
             reaper: reaper?,
             has_terminal: streams.have_terminal(),
@@ -172,6 +176,7 @@ impl Drop for RunningCommand {
         self.continue_reaper();
         while let Err(Errno::INTR) = rustix::process::waitpid(Some(self.reaper), WaitOptions::empty()) {}
         if self.has_terminal {
+            set_lent(false);
             give_terminal(rustix::process::getpgrp());
         }
     }

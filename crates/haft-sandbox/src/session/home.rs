@@ -66,9 +66,18 @@ pub(super) struct SessionDirs {
 }
 
 impl SessionDirs {
-    /// The directories of commands in the scope's workspace, created if necessary.
-    pub(super) fn new(cache: Option<&Path>, scope: &Scope, scratch: &ScratchDir) -> io::Result<Self> {
-        let persistent = cache.map(|cache| cache.join(cache_name(&scope.workspace)));
+    /// The directories of commands in the scope's workspace, or of that name, created if necessary.
+    pub(super) fn new(
+        cache: Option<&Path>,
+        name: Option<&str>,
+        scope: &Scope,
+        scratch: &ScratchDir,
+    ) -> io::Result<Self> {
+        let name = match name {
+            Some(name) => hash(name.as_bytes())[..NAME_LENGTH].to_owned(),
+            None => cache_name(&scope.workspace),
+        };
+        let persistent = cache.map(|cache| cache.join(name));
         let usable = |name: &str| {
             let parent = persistent.as_ref()?;
             create_directory(parent).ok()?;

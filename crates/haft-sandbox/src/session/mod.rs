@@ -2,17 +2,17 @@
 
 mod caches;
 mod home;
+mod home_copies;
+mod network;
 mod redact;
 mod registry_settings;
 mod scratch;
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use haft_net::proxy::Proxy;
-use haft_tool::net::Domains;
+use haft_net::proxy::LazyProxy;
 use haft_tool::{Network, Scope, ToolError, lock};
 #[cfg(target_os = "linux")]
 use haft_tool::{PreviewedChange, Record};
@@ -24,8 +24,12 @@ use crate::secrets::{PathResolver, SecretNames, locate_secrets};
 use crate::snapshot::{Snapshot, SnapshotStore};
 use crate::{Environment, platform};
 pub use caches::{CachePolicy, CacheReport, remove_old_caches};
+use home_copies::HomeCopies;
+pub use network::NetworkHooks;
+pub(crate) use network::NetworkReach;
 #[cfg(target_os = "linux")]
 pub(crate) use registry_settings::copy_registry_settings;
+pub use registry_settings::registry_hosts;
 pub(crate) use scratch::ScratchDir;
 #[cfg(target_os = "linux")]
 pub(crate) use scratch::create_own_directory;
@@ -44,6 +48,8 @@ pub struct SessionSandbox {
     #[cfg(target_os = "linux")]
     home: Mutex<Option<ScratchDir>>,
     last_setup: Mutex<Option<Arc<ScopeSetup>>>,
+    /// Copies of entries of the user's home.
+    home_copies: Mutex<Option<HomeCopies>>,
 }
 
 /// What is the same for all commands of a scope. Computing it takes as long as starting a small program.
@@ -51,6 +57,7 @@ pub(crate) struct ScopeSetup {
     scope: Scope,
     given: Environment,
     terminal: Option<PathBuf>,
+    caches: Option<String>,
     created: Instant,
     /// Paths that are not read.
     pub(crate) secret_paths: Vec<PathBuf>,
@@ -63,18 +70,6 @@ pub(crate) struct ScopeSetup {
     pub(crate) home: PathBuf,
     pub(crate) environment: Environment,
     pub(crate) scratch: Arc<ScratchDir>,
-}
-
-/// What a command may reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NetworkReach {
-    /// The loopback interface of the session's own network namespace, with a proxy if domains are listed.
-    #[cfg(target_os = "linux")]
-    Own,
-    None,
-    /// A proxy on this machine, which passes listed domains.
-    Proxy(SocketAddr),
-    All,
 }
 
 /// A command to be sandboxed.
@@ -103,8 +98,9 @@ pub(crate) struct CommandSandbox {
     pub(crate) refused: Arc<Mutex<DenialList>>,
     /// How the command is confined, for its receipt.
     pub(crate) enforcement: String,
+    /// Taken when the command is started.
+    pub(crate) proxy: Option<LazyProxy>,
     // Kept while the command runs.
-    _proxy: Option<Proxy>,
     _scratch: Arc<ScratchDir>,
 }
 
@@ -126,6 +122,7 @@ impl SessionSandbox {
             #[cfg(target_os = "linux")]
             home: Mutex::default(),
             last_setup: Mutex::default(),
+            home_copies: Mutex::default(),
         }
     }
 
@@ -181,35 +178,36 @@ impl SessionSandbox {
     pub(crate) fn prepare(
         &self,
         scope: &Arc<Scope>,
-        environment: &Environment,
+        setup: &ScopeSetup,
         terminal: Option<&Path>,
         #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "only Linux has a witness"))]
         witness: bool,
+        hooks: &NetworkHooks,
     ) -> Result<CommandSandbox, ToolError> {
-        let setup = self.setup(scope, environment, terminal)?;
         let refused = Arc::default();
-        let (proxy, network) = setup.start_proxy(&scope.network, &refused)?;
+        let listener = setup.listen(&scope.network)?;
+        let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
+        let network = setup.reach(&scope.network, address);
+        let settings = hooks.proxy_settings(&scope.network, &self.options.own_hosts, &refused)?;
+        let proxy = listener.map(|listener| LazyProxy::new(listener, settings));
         let prepared = self.platform.prepare(&CommandRequest {
             scope,
-            setup: &setup,
+            setup,
             terminal,
             network,
             limits: self.options.limits,
             #[cfg(target_os = "linux")]
             witness,
         })?;
-        let mut environment = setup.environment.clone();
-        for (name, value) in proxy.iter().flat_map(Proxy::variables) {
-            environment = environment.with(name, value);
-        }
+        let environment = network::environment(&setup.environment, &scope.network, address);
         Ok(CommandSandbox {
             confinement: Some(prepared.confinement),
             #[cfg(target_os = "linux")]
             witness: prepared.witness,
             environment,
             refused,
-            enforcement: format!("{}; {}", prepared.enforcement, describe(&scope.network)),
-            _proxy: proxy,
+            enforcement: format!("{}; {}", prepared.enforcement, network::describe(&scope.network)),
+            proxy,
             _scratch: Arc::clone(&setup.scratch),
         })
     }
@@ -225,11 +223,13 @@ impl SessionSandbox {
         taken.map_err(|error| ToolError::io("The workspace cannot be copied before the command", &error))
     }
 
-    fn setup(
+    /// What is the same for all commands of a scope. `caches` is the name of their caches; the workspace's by default.
+    pub(crate) fn setup(
         &self,
         scope: &Scope,
         given: &Environment,
         terminal: Option<&Path>,
+        caches: Option<&str>,
     ) -> Result<Arc<ScopeSetup>, ToolError> {
         let scratch = self.scratch()?;
         let mut last = lock(&self.last_setup);
@@ -238,6 +238,7 @@ impl SessionSandbox {
             && setup.scope == *scope
             && setup.given == *given
             && setup.terminal.as_deref() == terminal
+            && setup.caches.as_deref() == caches
             && Arc::ptr_eq(&setup.scratch, &scratch)
         {
             return Ok(Arc::clone(setup));
@@ -246,7 +247,7 @@ impl SessionSandbox {
         let (mut secret_paths, names) =
             locate_secrets(&scope.secrets, real_home.as_deref(), &mut PathResolver::default());
         secret_paths.extend(scope.protected.iter().cloned());
-        let directories = home::SessionDirs::new(self.cache.as_deref(), scope, &scratch)
+        let directories = home::SessionDirs::new(self.cache.as_deref(), caches, scope, &scratch)
             .map_err(|error| ToolError::io("Commands need a home directory", &error))?;
         #[cfg(target_os = "linux")]
         let namespaces = if self.options.namespaces {
@@ -287,12 +288,26 @@ impl SessionSandbox {
         #[cfg(not(target_os = "linux"))]
         let view = None;
         let home = directories.home(real_home.as_deref(), view);
+        #[cfg(target_os = "linux")]
+        let inside = view.and_then(|view| view.source_of(&home)).unwrap_or_else(|| home.clone());
+        #[cfg(not(target_os = "linux"))]
+        let inside = home.clone();
+        self.copy_home_entries(real_home.as_deref(), &inside);
+        if real_home.as_ref() == Some(&home) {
+            // The copy is at the path of the user's own file, which commands do not see.
+            let SandboxOptions { home_copies, home_logins, .. } = &self.options;
+            let is_copy = |path: &PathBuf| {
+                home_copies.iter().chain(home_logins).any(|entry| path.starts_with(home.join(entry)))
+            };
+            secret_paths.retain(|path| !is_copy(path));
+        }
         let environment =
             home::environment(given, &home, real_home.as_deref(), &scratch, view, &scope.network);
         let setup = Arc::new(ScopeSetup {
             scope: scope.clone(),
             given: given.clone(),
             terminal: terminal.map(Path::to_owned),
+            caches: caches.map(str::to_owned),
             created: Instant::now(),
             secret_paths,
             secret_names: SecretNames::new(names),
@@ -304,6 +319,25 @@ impl SessionSandbox {
         });
         *last = Some(Arc::clone(&setup));
         Ok(setup)
+    }
+
+    /// Copies entries of the user's home to the home of commands, once per session.
+    fn copy_home_entries(&self, real_home: Option<&Path>, home: &Path) {
+        let SandboxOptions { home_copies: entries, home_logins: logins, .. } = &self.options;
+        let mut copies = lock(&self.home_copies);
+        if let Some(real_home) = real_home
+            && copies.is_none()
+            && !(entries.is_empty() && logins.is_empty())
+        {
+            *copies = Some(HomeCopies::make(real_home, home, entries, logins));
+        }
+    }
+
+    /// Writes logins back that commands have renewed.
+    pub fn keep_logins(&self) {
+        if let Some(copies) = &*lock(&self.home_copies) {
+            copies.keep_logins();
+        }
     }
 
     /// The directory that is the home of commands with namespaces.
@@ -336,66 +370,6 @@ impl SessionSandbox {
 pub(crate) fn writable_roots(scope: &Scope) -> Vec<PathBuf> {
     let is_blocked = |root: &&PathBuf| scope.blocked.iter().any(|blocked| root.starts_with(blocked));
     scope.roots.iter().filter(|root| !is_blocked(root)).cloned().collect()
-}
-
-impl ScopeSetup {
-    /// What a command may reach, and the proxy that it needs for that.
-    fn start_proxy(
-        &self,
-        network: &Network,
-        refused: &Arc<Mutex<DenialList>>,
-    ) -> Result<(Option<Proxy>, NetworkReach), ToolError> {
-        let domains = match network {
-            Network::None => return Ok((None, self.own_network().unwrap_or(NetworkReach::None))),
-            Network::All => return Ok((None, NetworkReach::All)),
-            Network::Domains(domains) => domains,
-        };
-        let refused = Arc::clone(refused);
-        let listener = self.listen();
-        let listener =
-            listener.map_err(|error| ToolError::io("start the proxy for the listed domains", &error))?;
-        let proxy = Proxy::start(listener, Domains::parse(domains)?, move |denied| {
-            let allow = denied.allow.map(|entry| format!("--network {entry}"));
-            lock(&refused).add("connect", format!("{}:{}", denied.host, denied.port), denied.why, allow);
-        })?;
-        let reach = self.own_network().unwrap_or(NetworkReach::Proxy(proxy.address()));
-        Ok((Some(proxy), reach))
-    }
-
-    /// A listener on the loopback interface of commands.
-    #[cfg(target_os = "linux")]
-    fn listen(&self) -> std::io::Result<TcpListener> {
-        match &self.namespaces {
-            Ok(session) => session.namespaces.listen(),
-            Err(_) => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)),
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    #[expect(clippy::unused_self, reason = "on Linux it depends on the namespaces")]
-    fn listen(&self) -> std::io::Result<TcpListener> {
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-    }
-
-    #[cfg(target_os = "linux")]
-    fn own_network(&self) -> Option<NetworkReach> {
-        self.namespaces.is_ok().then_some(NetworkReach::Own)
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    #[expect(clippy::unused_self, reason = "on Linux it depends on the namespaces")]
-    fn own_network(&self) -> Option<NetworkReach> {
-        None
-    }
-}
-
-/// The network of a scope, for receipts.
-fn describe(network: &Network) -> String {
-    match network {
-        Network::None => "no network".to_owned(),
-        Network::All => "all of the network".to_owned(),
-        Network::Domains(domains) => format!("network: {}", domains.join(", ")),
-    }
 }
 
 #[cfg(test)]

@@ -7,24 +7,25 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use haft_files::temp_name;
+use haft_tool::net::{Peer, entry_for, split_port};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::redact::without_credentials;
 
-/// Files in the home.
-const FILES: &[&str] = &[
-    ".bunfig.toml",
-    ".cargo/config",
-    ".cargo/config.toml",
-    ".config/go/env",
-    ".config/pip/pip.conf",
-    ".config/pnpm/rc",
-    ".config/uv/uv.toml",
-    ".npmrc",
-    ".pip/pip.conf",
-    ".yarnrc",
-    ".yarnrc.yml",
+/// Files in the home, and the network preset that the registries in them belong to.
+const FILES: &[(&str, &str)] = &[
+    (".bunfig.toml", "npm"),
+    (".cargo/config", "crates"),
+    (".cargo/config.toml", "crates"),
+    (".config/go/env", "go"),
+    (".config/pip/pip.conf", "pypi"),
+    (".config/pnpm/rc", "npm"),
+    (".config/uv/uv.toml", "pypi"),
+    (".npmrc", "npm"),
+    (".pip/pip.conf", "pypi"),
+    (".yarnrc", "npm"),
+    (".yarnrc.yml", "npm"),
 ];
 /// Larger files are not copied.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -33,9 +34,48 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 pub(crate) fn copy_registry_settings(real_home: &Path, home: &Path) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(home) = rustix::fs::open(home, flags, Mode::empty()) else { return };
-    for name in FILES {
+    for (name, _) in FILES {
         copy_settings(&real_home.join(name), &home, Path::new(name));
     }
+}
+
+/// The hosts of the registries that the user's own settings name, each with its network preset.
+pub fn registry_hosts(real_home: &Path) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    for (name, preset) in FILES {
+        let text = read_text(&real_home.join(name)).unwrap_or_default();
+        let mut of_proxy = false;
+        for line in text.lines().filter(|line| !line.trim_start().starts_with(['#', ';'])) {
+            // The values of a list can be on lines of their own.
+            if let Some((key, _)) = line.split_once(['=', ' ']).filter(|_| !line.starts_with([' ', '\t'])) {
+                of_proxy = key.to_ascii_lowercase().contains("proxy") && *preset != "go";
+            }
+            if !of_proxy {
+                found.extend(hosts_of_urls(line).map(|host| (*preset, host)));
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// The entries of a list of domains for the URLs in a text.
+fn hosts_of_urls(text: &str) -> impl Iterator<Item = String> {
+    text.match_indices("://").filter_map(|(at, _)| {
+        let scheme = &text[..at];
+        let port = match () {
+            () if scheme.ends_with("https") => 443,
+            () if scheme.ends_with("http") => 80,
+            () => return None,
+        };
+        let rest = &text[at + "://".len()..];
+        let end = rest.find(['/', '"', '\'', ',', '|', '?', '#', ' ', '\t']).unwrap_or(rest.len());
+        let authority = rest[..end].rsplit('@').next()?.as_bytes();
+        let (host, given) = split_port(authority)?;
+        let host = Peer::parse(host).ok().filter(|host| !host.is_localhost())?;
+        Some(entry_for(&host, given.unwrap_or(port)))
+    })
 }
 
 /// Copies one file to a path below a directory.
@@ -57,7 +97,7 @@ fn read_text(path: &Path) -> Option<String> {
 }
 
 /// Writes a file below a directory that commands may write: links that they made are replaced, not followed.
-fn write_file(home: &OwnedFd, path: &Path, content: &[u8]) -> io::Result<()> {
+pub(super) fn write_file(home: &OwnedFd, path: &Path, content: &[u8]) -> io::Result<()> {
     let mut directory = rustix::io::fcntl_dupfd_cloexec(home, 0)?;
     for name in path.parent().into_iter().flatten() {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -96,6 +136,44 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn hosts_of_registries_belong_to_their_preset() {
+        let home = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = home.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write(
+            ".npmrc",
+            "# registry=https://old.example/\nregistry=https://me:pw@npm.example/path/\n@corp:registry=http://10.0.0.5:4873\n\
+             proxy=http://proxy.example:3128\nhttps-proxy = http://proxy.example:3128\n",
+        );
+        write(
+            ".config/pip/pip.conf",
+            "[global]\nindex-url = https://pip.example/simple\nextra-index-url =\n    https://a.example/simple\n    https://b.example:8443/\nproxy = http://proxy.example:3128\n",
+        );
+        write(
+            ".cargo/config.toml",
+            "[source.mirror]\nregistry = \"sparse+https://cargo.example/index/\"\n[http]\nproxy = \"http://proxy.example\"\n",
+        );
+        write(".config/go/env", "GOPROXY=https://go.example,direct\n");
+        let found = registry_hosts(home.path());
+        let found: Vec<String> = found.iter().map(|(preset, host)| format!("{preset} {host}")).collect();
+        assert_eq!(
+            found,
+            [
+                "crates cargo.example",
+                "go go.example",
+                "npm 10.0.0.5:4873",
+                "npm npm.example",
+                "pypi a.example",
+                "pypi b.example:8443",
+                "pypi pip.example",
+            ]
+        );
+    }
 
     #[test]
     fn links_in_the_home_of_commands_are_not_followed() {

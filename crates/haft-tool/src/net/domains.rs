@@ -47,6 +47,9 @@ impl Domains {
         if host.is_localhost() {
             return Err("this machine is not reached by name");
         }
+        if self.entries.is_empty() {
+            return Err("the network is not part of the scope");
+        }
         let mut named = self.entries.iter().filter(|entry| entry.pattern.covers(host)).peekable();
         if named.peek().is_none() {
             return Err(match host {

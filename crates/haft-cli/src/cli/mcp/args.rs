@@ -88,6 +88,9 @@ pub(super) struct GetArgs {
 pub(super) struct TestArgs {
     /// Name of the server, from `haft mcp list`.
     pub(super) name: String,
+    /// Let npx or uvx download the server first; afterwards it runs without network.
+    #[arg(long)]
+    pub(super) download: bool,
     /// Print JSON.
     #[arg(long)]
     pub(super) json: bool,

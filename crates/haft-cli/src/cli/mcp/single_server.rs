@@ -12,10 +12,17 @@ use super::super::setup::Setup;
 use super::super::{CommandResult, call};
 use super::args::{CallToolArgs, LoginArgs, TestArgs};
 
-/// A session with all servers, none of them started yet.
-fn session(at: &args::WorkspaceArgs, flags: &args::ServerArgs) -> Result<(Runtime, Servers), ToolError> {
+/// A session with all servers, none of them started yet. `download` names one that may be downloaded.
+fn session(
+    at: &args::WorkspaceArgs,
+    flags: &args::ServerArgs,
+    download: Option<&str>,
+) -> Result<(Runtime, Servers), ToolError> {
     let setup = Setup::load(at)?;
-    let entries = setup.entries(flags)?;
+    let mut entries = setup.entries(flags)?;
+    for entry in &mut entries {
+        entry.downloads = Some(entry.name.as_str()) == download;
+    }
     let none = DialectArgs { dialect: None, tools: Some(Vec::new()) };
     let builder = setup.tool_selection(&none)?.into_builder(setup.builder());
     let builder = setup.scope(&ScopeArgs::default(), builder)?;
@@ -24,7 +31,8 @@ fn session(at: &args::WorkspaceArgs, flags: &args::ServerArgs) -> Result<(Runtim
 }
 
 pub(super) fn test(args: &TestArgs) -> CommandResult {
-    let (runtime, servers) = session(&args.workspace, &args.servers)?;
+    let download = args.download.then_some(args.name.as_str());
+    let (runtime, servers) = session(&args.workspace, &args.servers, download)?;
     let trial = servers.test_server(&args.name);
     runtime.end();
     let trial = trial?;
@@ -126,7 +134,7 @@ pub(super) fn call(args: CallToolArgs) -> CommandResult {
 }
 
 pub(super) fn login(args: &LoginArgs) -> CommandResult {
-    let (runtime, servers) = session(&args.workspace, &args.servers)?;
+    let (runtime, servers) = session(&args.workspace, &args.servers, None)?;
     let done = servers.login(&args.name);
     runtime.end();
     done?;
@@ -135,7 +143,7 @@ pub(super) fn login(args: &LoginArgs) -> CommandResult {
 }
 
 pub(super) fn logout(args: &LoginArgs) -> CommandResult {
-    let (runtime, servers) = session(&args.workspace, &args.servers)?;
+    let (runtime, servers) = session(&args.workspace, &args.servers, None)?;
     let done = servers.logout(&args.name);
     runtime.end();
     done?;

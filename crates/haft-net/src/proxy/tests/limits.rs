@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::mpsc;
 
 use super::*;
+use crate::proxy::proxy_variables;
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 
@@ -91,6 +92,13 @@ fn dropping_the_proxy_ends_all_connections_and_threads() {
     let witness = Arc::new(());
     let watched = Arc::clone(&witness);
     let list = domains(&["stuck.test", &format!("example.test:{port}"), &format!("127.0.0.1:{port}")]);
+    let settings = ProxySettings {
+        domains: list,
+        own_hosts: domains(&[]),
+        parents: ParentProxies::default(),
+        asker: None,
+        on_refused: Box::new(move |_| drop(Arc::clone(&watched))),
+    };
     let lookup = move |name: &str| {
         if name == "stuck.test" {
             on_lookup.send(()).unwrap();
@@ -98,9 +106,10 @@ fn dropping_the_proxy_ends_all_connections_and_threads() {
         }
         Ok(vec![LOCALHOST])
     };
-    let proxy =
-        Proxy::with_lookup(listener(), list, Arc::new(lookup), move |_| drop(Arc::clone(&watched))).unwrap();
-    let run = RunningProxy { proxy, refused: Arc::default() };
+    let listener = listener();
+    let address = listener.local_addr().unwrap();
+    let proxy = Proxy::with_lookup(listener, settings, Arc::new(lookup)).unwrap();
+    let run = RunningProxy { _proxy: proxy, address, refused: Arc::default() };
 
     let mut clients: Vec<TcpStream> = (0..10).map(|_| connect(&run, port)).collect();
     for client in &clients {
@@ -113,7 +122,6 @@ fn dropping_the_proxy_ends_all_connections_and_threads() {
     }
     clients.push(run.client());
     looked_up.recv().unwrap();
-    let address = run.proxy.address();
 
     drop(run);
     // Every thread that could still call it would hold a reference.
@@ -128,17 +136,19 @@ fn dropping_the_proxy_ends_all_connections_and_threads() {
 
 #[test]
 fn environment_variables_name_the_proxy() {
-    let proxy = Proxy::start(listener(), domains(&[]), |_| {}).unwrap();
-    let run = RunningProxy { proxy, refused: Arc::default() };
-    assert!(run.ask_text("CONNECT example.test:443 HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 403 "));
-    let port = run.proxy.address().port();
-    let variables: HashMap<String, String> = run.proxy.variables().into_iter().collect();
-    for name in
-        ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "npm_config_https_proxy", "PIP_PROXY"]
+    let run = run(&[], |_| Ok(vec![LOCALHOST]));
+    let answer = run.ask_text("CONNECT example.test:443 HTTP/1.1\r\n\r\n");
+    assert!(
+        answer.starts_with("HTTP/1.1 403 Haft refused example.test:443: the network is not part"),
+        "{answer}"
+    );
+    assert!(answer.ends_with("; to allow it: --network example.test\n"), "{answer}");
+    let variables: HashMap<&str, String> = proxy_variables(run.address).into_iter().collect();
+    for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+        .into_iter()
+        .chain(["npm_config_https_proxy", "PIP_PROXY", "CARGO_HTTP_PROXY"])
     {
-        assert_eq!(variables[name], format!("http://127.0.0.1:{port}"), "{name}");
+        assert_eq!(variables[name], format!("http://{}", run.address), "{name}");
     }
-    // Some clients refuse to start with a proxy type that they do not support.
-    assert!(!variables.contains_key("ALL_PROXY") && !variables.contains_key("all_proxy"));
     assert_eq!(variables["NO_PROXY"], "localhost,127.0.0.1,::1");
 }

@@ -1,28 +1,31 @@
 //! The proxy with real sockets.
 #![allow(clippy::unwrap_used, clippy::allow_attributes, reason = "a failed step fails the test")]
 
+mod asked;
 mod fuzz;
 mod http;
 mod limits;
 mod names;
+mod parent;
 mod redirect_listener;
 mod socks;
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use super::upstream::RefusedConnection;
 use haft_tool::net::Domains;
 
-use super::Proxy;
+use super::{HostAsker, ParentProxies, Proxy, ProxySettings};
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A proxy and the connections that it refused.
 struct RunningProxy {
-    proxy: Proxy,
+    _proxy: Proxy,
+    address: SocketAddr,
     refused: Arc<Mutex<Vec<RefusedConnection>>>,
 }
 
@@ -31,11 +34,36 @@ fn run(
     list: &[&str],
     answers: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static,
 ) -> RunningProxy {
+    run_with(list, &[], None, answers)
+}
+
+/// The same with hosts of the user's own settings and someone to ask.
+fn run_with(
+    list: &[&str],
+    own_hosts: &[&str],
+    asker: Option<Arc<dyn HostAsker>>,
+    answers: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static,
+) -> RunningProxy {
+    run_settings(list, own_hosts, asker, ParentProxies::default(), answers)
+}
+
+/// The same behind the user's own proxies.
+fn run_settings(
+    list: &[&str],
+    own_hosts: &[&str],
+    asker: Option<Arc<dyn HostAsker>>,
+    parents: ParentProxies,
+    answers: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static,
+) -> RunningProxy {
     let refused = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&refused);
-    let on_refused = move |refused| log.lock().unwrap().push(refused);
-    let proxy = Proxy::with_lookup(listener(), domains(list), Arc::new(answers), on_refused).unwrap();
-    RunningProxy { proxy, refused }
+    let on_refused = Box::new(move |refused| log.lock().unwrap().push(refused));
+    let listener = listener();
+    let address = listener.local_addr().unwrap();
+    let (domains, own_hosts) = (domains(list), domains(own_hosts));
+    let settings = ProxySettings { domains, own_hosts, parents, asker, on_refused };
+    let proxy = Proxy::with_lookup(listener, settings, Arc::new(answers)).unwrap();
+    RunningProxy { _proxy: proxy, address, refused }
 }
 
 /// A proxy that allows `example.test` on `port` of this machine.
@@ -45,7 +73,7 @@ fn proxy_for_example(port: u16) -> RunningProxy {
 
 impl RunningProxy {
     fn client(&self) -> TcpStream {
-        TcpStream::connect(self.proxy.address()).unwrap()
+        TcpStream::connect(self.address).unwrap()
     }
 
     /// The whole response to `request`.

@@ -21,6 +21,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 
 use super::child_stack::start_child;
 use super::descriptors::receive_descriptor;
+use super::port_relay::PortRelay;
 use super::workspace_owner::WorkspaceOwner;
 use crate::process::{block_signals, exit, last_error, restore_signals};
 use init::InitReport;
@@ -47,6 +48,8 @@ pub(crate) struct Namespaces {
     root: OwnedFd,
     /// Closed to end the first process.
     control: Mutex<Option<OwnedFd>>,
+    /// Ports of the machine that commands may reach.
+    forwarded: Option<PortRelay>,
 }
 
 /// Why there are no namespaces.
@@ -90,7 +93,11 @@ impl Namespaces {
         drop(end);
         let child = child.and_then(|child| child.ok_or(Errno::CHILD));
         let init = child.map_err(failed("creating namespaces"))?;
-        let namespaces = Self::receive_handles(init, control, &plan, view.owner);
+        let mut namespaces = Self::receive_handles(init, control, &plan, view.owner);
+        if let Ok(namespaces) = &mut namespaces {
+            // A port that cannot be forwarded is refused to commands, as all others are.
+            namespaces.forwarded = PortRelay::forward(&view.network, namespaces).ok().flatten();
+        }
         if namespaces.is_err() {
             let _ = rustix::process::kill_process(init, Signal::KILL);
             let _ = rustix::process::waitpid(Some(init), WaitOptions::empty());
@@ -129,7 +136,7 @@ impl Namespaces {
             return Err(waiting(Errno::PIPE));
         };
         let entered = [user, mount, pid, ipc, uts];
-        Ok(Self { init, entered, network, root, control: Mutex::new(Some(control)) })
+        Ok(Self { init, entered, network, root, control: Mutex::new(Some(control)), forwarded: None })
     }
 
     /// The root directory as commands see it.
@@ -184,10 +191,10 @@ impl Namespaces {
         Ok(())
     }
 
-    /// Listens on a port of the session's own loopback interface.
-    pub(crate) fn listen(&self) -> io::Result<TcpListener> {
+    /// Listens on a port of the session's own loopback interface; 0 is any free one.
+    pub(crate) fn listen(&self, port: u16) -> io::Result<TcpListener> {
         let socket = self.socket(4)?;
-        rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], port)))?;
         rustix::net::listen(&socket, libc::SOMAXCONN)?;
         Ok(TcpListener::from(socket))
     }

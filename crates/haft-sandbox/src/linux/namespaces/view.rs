@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use haft_tool::Network;
 use rustix::fs::Mode;
 
 use super::mounts::{MountPlan, MountStep};
@@ -52,6 +53,8 @@ pub(crate) struct SessionView {
     pub(crate) owner: Option<WorkspaceOwner>,
     /// The terminal that commands may use.
     pub(crate) terminal: Option<PathBuf>,
+    /// What commands may reach: those of other networks have other namespaces.
+    pub(crate) network: Network,
 }
 
 impl SessionView {

@@ -1,16 +1,18 @@
 //! `haft mcp add`, `add-json` and `remove`: edit the servers in the user's haft.toml or the project's `.mcp.json`.
 
-use crate::servers::{ServerEntry, ServerOrigin};
+use crate::servers::{PackageRunner, ServerEntry, ServerOrigin};
 use clap::Parser;
 use haft_files::real_named;
 use haft_tool::{ErrorKind, Network, ToolError, Value};
 use serde_json::Map;
 
-use super::super::super::CommandResult;
 use super::super::super::args::ServerArgs;
-use super::super::super::screen::escape;
+use super::super::super::exit::CliExit;
+use super::super::super::screen::{self, escape};
 use super::super::super::setup::Setup;
+use super::super::super::{CommandResult, terminal};
 use super::super::args::{self, ConfirmArgs, TargetFileArgs, TransportName};
+use super::super::single_server;
 use super::file_edit::{FileEdit, in_project};
 use super::server::ServerStatus;
 use super::trust::grants;
@@ -75,7 +77,38 @@ pub(in super::super) fn add(args: args::AddArgs) -> CommandResult {
             Network::Domains(list) => drop(entry.insert("network".to_owned(), list.into())),
         }
     }
-    put("mcp/add", &args.name, entry, &args.place)
+    let runner = PackageRunner::of(&args.target).filter(|_| !over_http && !entry.contains_key("network"));
+    let done = put("mcp/add", &args.name, entry, &args.place)?;
+    if let Some(runner) =
+        runner.filter(|_| done == CliExit::Done && !args.place.how.dry_run && !args.place.project)
+    {
+        download(&args, runner);
+    }
+    Ok(done)
+}
+
+/// Downloads a server that npx or uvx runs, if the user agrees: without network it could not start later.
+fn download(args: &args::AddArgs, runner: &PackageRunner) {
+    let (name, preset) = (escape(&args.name), runner.preset);
+    let later = format!("it has no network; to download it: haft mcp test {name} --download");
+    let question = format!("Download {name} now (network: {preset})? It then runs without network.");
+    if !args.place.how.yes && !(terminal::is_interactive() && terminal::confirm(&question)) {
+        screen::note(&later);
+        return;
+    }
+    let tested = single_server::test(&args::TestArgs {
+        name: args.name.clone(),
+        download: true,
+        json: false,
+        workspace: args.place.workspace.clone(),
+        servers: ServerArgs::default(),
+    });
+    if let Err(error) = tested {
+        screen::error(&error.message);
+        screen::note(&format!(
+            "{name} was added, but it did not start; to try again: haft mcp test {name} --download"
+        ));
+    }
 }
 
 fn is_address(text: &str) -> bool {

@@ -4,6 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
+use haft_tool::Network;
+use haft_tool::net::Domains;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -205,15 +207,22 @@ impl Supervisor {
     fn check_reachable(&self, to: SocketAddr) -> Result<(), &'static str> {
         match self.network {
             NetworkReach::All | NetworkReach::Own => Ok(()),
-            NetworkReach::Proxy(proxy) if proxy == to => Ok(()),
+            NetworkReach::Proxy(proxy) | NetworkReach::None(Some(proxy)) if proxy == to => Ok(()),
             _ if is_local(to)
                 && self.policy.resources.have_bound(|| tcp_listeners(to).unwrap_or_default()) =>
             {
                 Ok(())
             }
+            NetworkReach::Proxy(_) if is_local(to) && self.lists(to) => Ok(()),
             NetworkReach::Proxy(_) => Err("only listed domains may be reached, through the proxy"),
-            NetworkReach::None => Err(NO_NETWORK),
+            NetworkReach::None(_) => Err(NO_NETWORK),
         }
+    }
+
+    /// Whether the scope lists this very address.
+    fn lists(&self, to: SocketAddr) -> bool {
+        let Network::Domains(list) = &self.policy.scope.network else { return false };
+        Domains::parse(list).is_ok_and(|list| list.lists(to.ip(), to.port()))
     }
 
     /// Remembers a bound socket as one of the session's.
