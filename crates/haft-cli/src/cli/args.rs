@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::config::{ByteSize, ReadScope};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
-use haft_policy::{Mode, Preset};
+use haft_policy::{AGENTS, AgentProfile, Mode, Preset};
 
 use super::sessions::SessionNameArgs;
 use haft::formats::ProviderFormat;
@@ -130,13 +130,18 @@ haft sandbox --timeout 5m ./migrate.sh --verbose\n  \
 haft sandbox --preview ./migrate.sh\n  \
 haft sandbox --preview=discard ./migrate.sh\n  \
 haft sandbox --sandbox read-only ./suspicious.sh\n  \
-haft sandbox --network crates.io,static.crates.io,index.crates.io cargo fetch\n\n\
+haft sandbox --network crates cargo fetch\n  \
+haft sandbox --agent claude\n\n\
 Exit codes: the command's own; 124 timeout; 125 Haft itself failed; 126 the command cannot be executed; 127 it was not found; \
 128 plus the number of a signal that ended it.")]
 pub(super) struct SandboxArgs {
     /// Program and its arguments; Haft's own flags come before it.
-    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    #[arg(required_unless_present = "agent", trailing_var_arg = true, value_name = "CMD")]
     pub(super) command: Vec<String>,
+    /// Run this agent, or CMD with what this agent needs: a copy of its settings and login, its keys and the hosts of its
+    /// service.
+    #[arg(long, value_name = "AGENT", value_parser = agents())]
+    pub(super) agent: Option<&'static AgentProfile>,
     /// End the command after this time, for example 30s or 5m; a plain number is milliseconds.
     #[arg(long, value_name = "DURATION", value_parser = super::duration::milliseconds)]
     pub(super) timeout: Option<u64>,
@@ -160,7 +165,7 @@ pub(super) struct SandboxArgs {
 }
 
 // No doc comment, because clap would show it instead of the command's own help.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(super) struct ScopeArgs {
     /// Additional directory that may be changed; repeatable.
     #[arg(long = "add-dir", value_name = "DIR")]
@@ -168,7 +173,8 @@ pub(super) struct ScopeArgs {
     /// What may be written: workspace, read-only, sandbox, rx, rwx, or off for no sandbox [default: workspace].
     #[arg(long, value_name = "PRESET")]
     pub(super) sandbox: Option<Preset>,
-    /// Network access: none, all, or domains such as `crates.io,*.npmjs.org` [default: none].
+    /// Network access: none, all, or domains and presets such as `npm,*.example.com` [default: none]. Presets: npm, pypi,
+    /// crates, go, debian, ubuntu, github, and those of your haft.toml.
     #[arg(long, value_name = "DOMAINS", value_delimiter = ',')]
     pub(super) network: Option<Vec<String>>,
     /// Path that may be written although it is guarded or outside the scope; repeatable.
@@ -355,6 +361,13 @@ pub(super) struct RuleArgs {
         value_delimiter = ','
     )]
     pub(super) disallowed: Vec<String>,
+}
+
+/// Accepts the names of the agents.
+fn agents() -> impl clap::builder::TypedValueParser<Value = &'static AgentProfile> {
+    use clap::builder::TypedValueParser as _;
+    clap::builder::PossibleValuesParser::new(AGENTS.iter().map(|agent| agent.name))
+        .try_map(|name| AGENTS.iter().find(|agent| agent.name == name).ok_or("there is no such agent"))
 }
 
 /// Accepts the names of the provider formats.

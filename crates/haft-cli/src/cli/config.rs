@@ -5,6 +5,7 @@ use std::path::Path;
 
 use haft_runtime::{CallOptions, CallResult};
 use haft_tool::{Call, Setting, ToolError, Value, json};
+use haft_tools::Settings;
 
 use super::CommandResult;
 use super::args::{self, ConfigCommand, WorkspaceArgs};
@@ -54,6 +55,22 @@ fn shown(all: &[Setting]) -> String {
         format!("{} = {}  {origin}\n", styled(NAME, &setting.name), screen::sanitize(&value))
     };
     all.iter().map(line).collect()
+}
+
+/// Changes a setting of a project in the user's file, as an answer to a question; returns what was done.
+pub(crate) fn set_for_project(workspace: &Path, key: &str, value: &str) -> Result<String, ToolError> {
+    let at = args::WorkspaceArgs { workspace: Some(workspace.to_owned()) };
+    let choice = ToolSelection::new("claude", Some(&[TOOL.to_owned()]), &Settings::default())?;
+    let builder =
+        choice.into_builder(at.builder()?).allow(format!("{TOOL}(projects.*)"), "the user's answer");
+    let runtime = builder.build()?;
+    let call = Call::new("call_1", TOOL, json!({"setting": key, "value": value}));
+    let result = runtime.run_blocking(call, CallOptions::default());
+    let (text, id) = (result.output.as_text(), result.receipt.id);
+    match result.output.error_kind {
+        None => Ok(format!("{text} (call {id}; to undo it: haft undo {id})")),
+        Some(kind) => Err(ToolError::new(kind, text)),
+    }
 }
 
 fn set(args: &args::ConfigArgs, key: &str, value: &str) -> CommandResult {

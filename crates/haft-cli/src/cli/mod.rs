@@ -1,5 +1,6 @@
 //! The command line, one file per command.
 
+mod agent;
 mod args;
 mod arguments;
 mod blame;
@@ -41,6 +42,7 @@ use clap::Parser;
 use haft_tool::ToolError;
 
 use args::{Command, Haft};
+pub(crate) use config::set_for_project;
 use exit::{CliExit, code};
 pub(crate) use local_time::age;
 

@@ -1,16 +1,17 @@
 //! `haft sandbox`: runs any command in the sandbox, recorded and reversible.
 
 use std::mem::ManuallyDrop;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use haft_files::read_named;
 use haft_ledger::Ledger;
-use haft_runtime::{CallOptions, CallResult};
+use haft_runtime::{Builder, CallOptions, CallResult, Watch};
+use haft_sandbox::SandboxOptions;
 use haft_tool::{
-    Call, Cancel, Effect, EffectKind, ErrorKind, Exit, JsonSchema, Node, Output, Planned, Planning,
-    PreviewedChange, RunRequest, Tool, ToolError, Verdict, World, json, lock,
+    Call, Cancel, Effect, EffectKind, ErrorKind, Execution, Exit, JsonSchema, Node, Output, Planned,
+    Planning, PreviewedChange, RunRequest, Tool, ToolError, Verdict, World, json, lock,
 };
 use serde::Deserialize;
 
@@ -19,7 +20,7 @@ use super::exit::CliExit;
 use super::kept_preview::{self, PreviewThen};
 use super::screen::{self, FAINT, NOTE, styled};
 use super::setup::Setup;
-use super::{CommandResult, args, call, housekeeping, terminal};
+use super::{CommandResult, agent, args, call, housekeeping, terminal};
 
 /// Haft failed before the command could, as env(1) says it.
 pub(super) const HAFT_FAILED: CliExit = CliExit::Other(125);
@@ -47,8 +48,7 @@ fn run_command(args: &args::SandboxArgs) -> CommandResult {
     let setup = Setup::load(&args.workspace)?;
     let tool = SandboxTool { previewed: Arc::default(), captures: args.json };
     let previewed = Arc::clone(&tool.previewed);
-    let is_tried = args.preview.is_some_and(PreviewThen::is_discard);
-    let builder = setup.scope_with(&args.scope, is_tried, setup.builder())?.tool(tool);
+    let builder = scoped(&setup, args)?.tool(tool);
     let builder = args.session.apply(builder);
     name_dropped_variables(&setup, args);
     let builder =
@@ -57,14 +57,19 @@ fn run_command(args: &args::SandboxArgs) -> CommandResult {
     let runtime = ManuallyDrop::new(builder.build()?);
     screen::warnings(runtime.warnings());
     let cancel = Cancel::new();
-    let arguments = json!({"command": args.command, "timeout_ms": args.timeout});
+    let command =
+        args.agent.map_or_else(|| args.command.clone(), |agent| agent::command(agent, &args.command));
+    let arguments = json!({"command": command, "timeout_ms": args.timeout});
     let call = Call::new("call_1", SandboxTool::NAME, arguments);
-    let options = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let watch = show_refusals(Arc::clone(&shown));
+    let options = CallOptions { cancel: cancel.clone(), watch: Some(watch), ..CallOptions::default() };
     terminal::cancel_on_signal(&cancel, !args.json && terminal::is_interactive())?;
     let result = runtime.run_blocking(call, options);
     if let Some(changes) = lock(&previewed).take() {
         show_preview(&changes, runtime.workspace());
     }
+    runtime.keep_logins();
     runtime.clear_session_directories();
     housekeeping::run_if_due(runtime.ledger(), &setup.config.values.ledger);
 
@@ -73,11 +78,15 @@ fn run_command(args: &args::SandboxArgs) -> CommandResult {
         return Ok(exit_of(&result));
     }
     let structured = result.output.structured.as_ref();
+    let shown = std::mem::take(&mut *lock(&shown));
     for line in structured.and_then(|all| all["facts"].as_array()).into_iter().flatten() {
-        screen::note(&styled(NOTE, &screen::sanitize(line.as_str().unwrap_or_default())));
+        let line = line.as_str().unwrap_or_default();
+        if !shown.contains(&without_count(line)) {
+            screen::note(&styled(NOTE, &screen::sanitize(line)));
+        }
     }
     let receipt = &result.receipt;
-    if let Some(then) = args.preview.filter(|_| !is_tried) {
+    if let Some(then) = args.preview.filter(|_| !is_tried(args)) {
         kept_preview::keep_or_undo(&runtime, receipt, then)?;
     } else if !receipt.changes.is_empty() && terminal::is_interactive() {
         let (id, count) = (receipt.id, receipt.changes.len() as u64);
@@ -105,6 +114,49 @@ fn exit_of(result: &CallResult) -> CliExit {
         Some(ErrorKind::PermissionDenied) if allowed => NOT_EXECUTABLE,
         Some(ErrorKind::Interrupted) => CliExit::Interrupted,
         _ => HAFT_FAILED,
+    }
+}
+
+/// Whether the command's changes are shown and thrown away.
+fn is_tried(args: &args::SandboxArgs) -> bool {
+    args.preview.is_some_and(PreviewThen::is_discard)
+}
+
+/// The builder with the scope of the command.
+fn scoped(setup: &Setup, args: &args::SandboxArgs) -> Result<Builder, ToolError> {
+    let is_tried = is_tried(args);
+    let Some(profile) = args.agent else {
+        return setup.scope_with(&args.scope, |options| options.preview = is_tried, setup.builder());
+    };
+    let flags = agent::with_agent(&args.scope, profile, setup.network().0);
+    let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect();
+    let set_options = |options: &mut SandboxOptions| {
+        options.preview = is_tried;
+        options.home_copies = paths(profile.settings);
+        options.home_logins = paths(profile.logins);
+        options.own_hosts.extend(agent::base_url_hosts(profile));
+    };
+    setup.scope_with(&flags, set_options, setup.builder())
+}
+
+/// Shows refused connections while the command runs, and keeps what was shown. Nothing is written over a full-screen program;
+/// there they are shown at the end.
+fn show_refusals(shown: Arc<Mutex<Vec<String>>>) -> Watch {
+    Arc::new(move |execution| {
+        let Execution::Running { progress: Some(progress), .. } = execution else { return };
+        if let Some(line) = progress.message.as_ref().filter(|_| !terminal::is_drawn_on()) {
+            screen::note(&styled(NOTE, &screen::sanitize(line)));
+            lock(&shown).push(line.clone());
+        }
+    })
+}
+
+/// The line of a refusal without the number of attempts.
+fn without_count(line: &str) -> String {
+    let count = line.find(" times): ").and_then(|end| Some((line[..end].rfind(" (")?, end)));
+    match count {
+        Some((start, end)) => format!("{}{}", &line[..start], &line[end + " times)".len()..]),
+        None => line.to_owned(),
     }
 }
 
@@ -149,7 +201,7 @@ fn name_dropped_variables(setup: &Setup, args: &args::SandboxArgs) {
 fn leave_running(args: &args::SandboxArgs) -> CommandResult {
     // What is wrong with the flags or the settings is told here and not in a file.
     let setup = Setup::load(&args.workspace)?;
-    setup.scope(&args.scope, setup.builder())?.build()?;
+    scoped(&setup, args)?.build()?;
     let mut arguments: Vec<_> = std::env::args_os().skip(1).collect();
     if let Some(flag) = arguments.iter().position(|argument| argument == "--detach") {
         arguments.remove(flag);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::servers::{self, ServerEntry};
 use haft_ledger::Ledger;
 use haft_mcp::client::oauth::BrowserOpener;
+use haft_policy::NetworkPresets;
 use haft_runtime::{Builder, Runtime};
 use haft_sandbox::{Environment, SandboxOptions};
 use haft_tool::ToolError;
@@ -69,14 +70,14 @@ impl Setup {
 
     /// The builder with this scope.
     pub(super) fn scope(&self, flags: &ScopeArgs, builder: Builder) -> Result<Builder, ToolError> {
-        self.scope_with(flags, false, builder)
+        self.scope_with(flags, |_| {}, builder)
     }
 
-    /// The same, for commands that are only tried if `preview` is set.
+    /// The same with more options of the sandbox.
     pub(super) fn scope_with(
         &self,
         flags: &ScopeArgs,
-        preview: bool,
+        set_options: impl FnOnce(&mut SandboxOptions),
         mut builder: Builder,
     ) -> Result<Builder, ToolError> {
         for directory in &flags.directories {
@@ -90,8 +91,8 @@ impl Setup {
         }
         screen::warnings(&flags_without_effect(flags));
         let values = &self.config.values;
-        let network = flags.network.clone().map(NetworkWords).or_else(|| values.network.clone());
-        let network = network.map(|words| words.network()).transpose()?.unwrap_or_default();
+        let network = flags.network.clone().map(NetworkWords);
+        let network = network.unwrap_or_else(|| self.network()).network()?;
         let section = &values.sandbox;
         if flags.read.or(section.read) == Some(ReadScope::Workspace) {
             builder = builder.workspace_reads();
@@ -99,8 +100,25 @@ impl Setup {
         let sandbox = flags.sandbox.or(section.preset).unwrap_or_default();
         let builder = builder.sandbox(sandbox).environment(self.environment(flags)?);
         let mut options = sandbox_options(flags, section);
-        options.preview = preview;
+        set_options(&mut options);
+        let mut presets: Vec<(String, Vec<String>)> = values.network.presets.clone().into_iter().collect();
+        for (preset, host) in self.registries() {
+            options.own_hosts.push(host.clone());
+            presets.push((preset.to_owned(), vec![host]));
+        }
+        let builder = builder.network_presets(NetworkPresets::with(presets));
         Ok(builder.sandbox_options(options).network(network))
+    }
+
+    /// The network access of the settings.
+    pub(super) fn network(&self) -> NetworkWords {
+        self.config.network(&self.workspace)
+    }
+
+    /// The hosts of the registries that the user's own settings name, each with its network preset.
+    fn registries(&self) -> Vec<(&'static str, String)> {
+        let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        home.map(|home| haft_sandbox::registry_hosts(&home)).unwrap_or_default()
     }
 
     /// The environment of commands.

@@ -10,6 +10,7 @@ use haft_runtime::Watch;
 use haft_tool::{Execution, Progress, clip_chars, lock};
 
 use super::screen;
+use super::terminal::OpenQuestion;
 
 /// How often the line is repainted.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
@@ -65,6 +66,9 @@ impl StatusLine {
         let painter = std::thread::spawn(move || {
             let mut shown = false;
             while stopped.recv_timeout(REFRESH_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                if OpenQuestion::exists() {
+                    continue;
+                }
                 if let Some(line) = line(&what, &lock(&status)) {
                     shown = true;
                     // The width is asked for each time, because the window may have changed.
@@ -144,6 +148,13 @@ fn fitting(line: &str, columns: Option<usize>) -> &str {
         used >= columns
     });
     end.map_or(line, |(at, _)| &line[..at])
+}
+
+/// Removes the line before a question is asked, if there can be one.
+pub(super) fn clear() {
+    if std::io::stderr().is_terminal() {
+        paint("\r\x1b[K");
+    }
 }
 
 fn paint(text: &str) {

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io::{BufRead, IsTerminal, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use haft_runtime::{Asker, DenyAll, PermissionAnswer, Question};
@@ -17,9 +18,39 @@ use super::setup::Setup;
 pub(super) use super::status_line::StatusLine;
 use crate::host::question_text;
 
+/// How many questions wait for an answer while a call runs.
+static OPEN_QUESTIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// A question that is asked while a call runs: no status line is drawn over it, and Ctrl-C cancels the call.
+pub(crate) struct OpenQuestion;
+
+impl OpenQuestion {
+    pub(crate) fn new() -> Self {
+        OPEN_QUESTIONS.fetch_add(1, Ordering::SeqCst);
+        super::status_line::clear();
+        Self
+    }
+
+    /// Whether there is one.
+    pub(super) fn exists() -> bool {
+        OPEN_QUESTIONS.load(Ordering::SeqCst) > 0
+    }
+}
+
+impl Drop for OpenQuestion {
+    fn drop(&mut self) {
+        OPEN_QUESTIONS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Whether the user can be asked: standard input and standard error are a terminal.
 pub(super) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Whether a program reads single keys from the terminal, as those do that draw on the whole screen.
+pub(super) fn is_drawn_on() -> bool {
+    haft_sandbox::terminal_is_raw()
 }
 
 /// Asks the user yes or no; anything but yes is no.
@@ -141,7 +172,8 @@ pub(super) fn cancel_on_signal(cancel: &Cancel, program: bool) -> Result<(), Too
             )]
             std::process::exit(CliExit::Interrupted.number().into());
         }
-        if !(program && signal == TerminationSignal::Interrupt) {
+        let is_program_s = program && signal == TerminationSignal::Interrupt && !OpenQuestion::exists();
+        if !is_program_s {
             asked = true;
             cancel.cancel();
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use haft_tool::Value;
-use toml_edit::{Array, DocumentMut, Item, TableLike};
+use toml_edit::{Array, DocumentMut, Item, Key, TableLike};
 
 use super::file::parse;
 use super::sections::words;
@@ -63,12 +63,10 @@ fn candidates(value: &Value) -> Vec<toml_edit::Value> {
 
 /// Sets the value of a dotted name and creates missing tables; a comment after the old value stays.
 fn put(document: &mut DocumentMut, name: &str, mut value: toml_edit::Value) -> Result<(), EditError> {
-    let mut names: Vec<&str> = name.split('.').collect();
-    let Some(last) = names.pop().filter(|last| !last.is_empty()) else {
-        return Err(EditError::UnknownSetting);
-    };
+    let mut names = Key::parse(name).map_err(|_| EditError::UnknownSetting)?;
+    let Some(last) = names.pop() else { return Err(EditError::UnknownSetting) };
     let mut table: &mut dyn TableLike = document.as_table_mut();
-    for part in names {
+    for part in &names {
         let implicit = || {
             let mut table = toml_edit::Table::new();
             // A table that only contains tables needs no header.
@@ -78,7 +76,7 @@ fn put(document: &mut DocumentMut, name: &str, mut value: toml_edit::Value) -> R
         let entry = table.entry(part).or_insert_with(implicit);
         table = entry.as_table_like_mut().ok_or(EditError::UnknownSetting)?;
     }
-    match table.get_mut(last) {
+    match table.get_mut(&last) {
         // What is added to a list goes to its end, and the comments between its elements stay.
         Some(Item::Value(toml_edit::Value::Array(old))) if added(old, &value).is_some() => {
             old.extend(added(old, &value).unwrap_or_default());
@@ -90,7 +88,7 @@ fn put(document: &mut DocumentMut, name: &str, mut value: toml_edit::Value) -> R
         Some(item) if !item.is_none() => {
             return Err(EditError::Invalid("it is a table. Name one of its settings".to_owned()));
         }
-        _ => drop(table.insert(last, Item::Value(value))),
+        _ => drop(table.insert(&last, Item::Value(value))),
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use haft_tool::{ErrorKind, ToolError};
 use serde::Deserialize;
 use toml_edit::{Document, Item};
 
-use super::Sections;
+use super::{Sections, quoted_key};
 
 /// Largest settings file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -99,7 +99,8 @@ fn keys(
 ) {
     let Some(table) = item.as_table_like() else { return };
     for (name, item) in table.iter() {
-        let name = if above.is_empty() { name.to_owned() } else { format!("{above}.{name}") };
+        let name = quoted_key(name);
+        let name = if above.is_empty() { name } else { format!("{above}.{name}") };
         if item.is_table_like() {
             keys(item, &name, text, lines, element_lines);
         } else if let Some(span) = item.span() {

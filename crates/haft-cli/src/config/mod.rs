@@ -6,6 +6,7 @@
 mod edit;
 mod file;
 mod ledger_section;
+mod network_section;
 mod pinned;
 mod places;
 mod project;
@@ -24,10 +25,11 @@ use serde_json::Map;
 
 use file::SettingsFile;
 pub(crate) use ledger_section::LedgerSection;
+pub(crate) use network_section::NetworkWords;
 pub(crate) use places::{required_user_file, user_file};
 pub(crate) use project::Project;
 pub(crate) use sandbox_section::{ByteSize, ReadScope, SandboxSection};
-pub(crate) use sections::{DialectName, NetworkWords, Permissions, Sections};
+pub(crate) use sections::{DialectName, Permissions, Sections};
 pub(crate) use servers::{ConfiguredServer, ConfiguredServers, PROJECT_SERVERS};
 
 /// The settings that a project's file may set.
@@ -164,6 +166,14 @@ impl Config {
         rules
     }
 
+    /// The network access of commands in `workspace` and of the settings' presets, unless a flag names another.
+    pub(crate) fn network(&self, workspace: &Path) -> NetworkWords {
+        let allow =
+            self.values.network.allow.clone().unwrap_or_else(|| NetworkWords(vec!["none".to_owned()]));
+        let project = self.values.projects.get(&project_key(workspace));
+        allow.with_project(project.map_or(&[], |project| &project.network))
+    }
+
     /// The path of the user's file, which may not exist.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
@@ -220,6 +230,9 @@ impl Config {
             return Ok(all.swap_remove(at));
         }
         let below: Vec<_> = all.iter().filter(|setting| is_below(&setting.name, name)).collect();
+        if below.is_empty() && is_project_setting(name) {
+            return Ok(Setting { name: name.to_owned(), value: Value::Null, origin: "not set".to_owned() });
+        }
         if below.is_empty() {
             return Err(unknown(name, &all));
         }
@@ -241,6 +254,23 @@ impl Config {
             .collect();
         if chosen.is_empty() { Err(unknown(name, &all)) } else { Ok(chosen) }
     }
+}
+
+/// The name of a project in the table `projects`.
+pub(crate) fn project_key(workspace: &Path) -> String {
+    real_named(workspace).unwrap_or_else(|_| workspace.to_owned()).display().to_string()
+}
+
+/// Whether a name is that of a setting of a project, which may have none yet.
+fn is_project_setting(name: &str) -> bool {
+    let keys = toml_edit::Key::parse(name).unwrap_or_default();
+    let keys: Vec<&str> = keys.iter().map(toml_edit::Key::get).collect();
+    matches!(keys[..], ["projects", _, "network"])
+}
+
+/// A key as TOML has it, quoted where that is necessary.
+pub(crate) fn quoted_key(name: &str) -> String {
+    toml_edit::Key::new(name).to_string()
 }
 
 fn is_below(name: &str, table: &str) -> bool {
@@ -267,11 +297,12 @@ fn leaves(value: &Value) -> Vec<(String, Value)> {
     let Value::Object(members) = value else { return Vec::new() };
     let mut all = Vec::new();
     for (name, value) in members {
+        let name = quoted_key(name);
         match value {
             Value::Object(inside) if !inside.is_empty() => {
                 all.extend(leaves(value).into_iter().map(|(rest, value)| (format!("{name}.{rest}"), value)));
             }
-            value => all.push((name.clone(), value.clone())),
+            value => all.push((name, value.clone())),
         }
     }
     all

@@ -6,12 +6,12 @@ use std::str::FromStr;
 
 use haft_bus::ChannelSettings;
 use haft_policy::{Mode, Preset};
-use haft_tool::net::Domains;
-use haft_tool::{Network, ToolError, close_names};
+use haft_tool::close_names;
 use haft_tools::{Settings, dialects};
 use serde::{Deserialize, Serialize};
 
 use super::ledger_section::LedgerSection;
+use super::network_section::{NetworkSection, NetworkWords, ProjectSection};
 use super::sandbox_section::SandboxSection;
 
 /// All settings.
@@ -29,8 +29,12 @@ pub(crate) struct Sections {
     /// What commands may write, see, use and serve.
     #[serde(with = "SandboxSection")]
     pub sandbox: SandboxSection,
-    /// Network access: `none`, `all`, or a list of domains.
-    pub network: Option<NetworkWords>,
+    /// What commands may reach.
+    #[serde(with = "NetworkSection")]
+    pub network: NetworkSection,
+    /// Settings for single projects, by their directories.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub projects: BTreeMap<String, ProjectSection>,
     /// Rules for calls.
     pub permissions: Permissions,
     /// Settings of the tools.
@@ -75,7 +79,7 @@ impl Sections {
                 self.sandbox.namespaces =
                     Some(text.parse().map_err(|_| format!("{text:?} is not true or false"))?);
             }
-            "network" => self.network = Some(NetworkWords(words(text))),
+            "network" => self.network.allow = Some(NetworkWords(words(text))),
             other => return Err(format!("{other} cannot be set by a variable")),
         }
         Ok(())
@@ -114,55 +118,6 @@ impl FromStr for DialectName {
 impl fmt::Display for DialectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-/// Network access as the user writes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "OneOrMany", into = "OneOrMany")]
-pub(crate) struct NetworkWords(pub Vec<String>);
-
-#[derive(Serialize, Deserialize)]
-#[serde(untagged, expecting = "expected \"none\", \"all\" or a list of domains")]
-enum OneOrMany {
-    One(String),
-    Many(Vec<String>),
-}
-
-impl From<OneOrMany> for NetworkWords {
-    fn from(words: OneOrMany) -> Self {
-        match words {
-            OneOrMany::One(text) => Self(self::words(&text)),
-            OneOrMany::Many(words) => Self(words),
-        }
-    }
-}
-
-impl From<NetworkWords> for OneOrMany {
-    fn from(NetworkWords(words): NetworkWords) -> Self {
-        match words.as_slice() {
-            [one] if matches!(one.as_str(), "none" | "all") => Self::One(one.clone()),
-            _ => Self::Many(words),
-        }
-    }
-}
-
-impl NetworkWords {
-    /// The network access that the words mean. Invalid domains are an error.
-    pub(crate) fn network(&self) -> Result<Network, ToolError> {
-        let words: Vec<&str> = self.0.iter().map(|word| word.trim()).collect();
-        match words.as_slice() {
-            ["none"] | [] => Ok(Network::None),
-            ["all"] => Ok(Network::All),
-            list if list.iter().any(|word| matches!(*word, "none" | "all" | "")) => Err(
-                ToolError::invalid_arguments("network: use none, all, or a comma-separated list of domains"),
-            ),
-            list => {
-                let list: Vec<String> = list.iter().map(|word| (*word).to_owned()).collect();
-                Domains::parse(&list).map_err(|error| error.context("network"))?;
-                Ok(Network::Domains(list))
-            }
-        }
     }
 }
 

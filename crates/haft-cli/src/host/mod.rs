@@ -2,6 +2,7 @@
 
 mod bus;
 mod question;
+mod reach;
 mod terminal;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,19 +10,23 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use haft_bus::{ChannelSettings, Undelivered};
+use haft_sandbox::ask_at_terminal;
 use haft_tool::{
-    Cancel, Configuration, Host, Message, NoHost, PlanReady, ToolError, UserQuestion, Value, lock,
+    Cancel, Configuration, Host, HostAnswer, HostRequest, Message, NoHost, PlanReady, ToolError,
+    UserQuestion, Value, lock,
 };
 
-use crate::cli::screen;
-use crate::cli::terminal::read_terminal;
+use crate::cli::screen::{self, BOLD, NAME, NOTE, styled};
+use crate::cli::terminal::{OpenQuestion, read_terminal};
 use crate::config::{Config, LiveSettings};
 use bus::Channels;
 pub(crate) use question::question_text;
+pub(crate) use reach::{ProjectSettings, reach_question};
 
 /// The host of the commands that make calls.
 pub(crate) struct CommandLine {
     settings: Option<LiveSettings>,
+    project: ProjectSettings,
     /// Whether a user can be asked at the terminal.
     is_interactive: bool,
     channels: Channels,
@@ -35,6 +40,7 @@ impl CommandLine {
         let settings = config.path().map(|path| LiveSettings::new(path.to_owned(), workspace.to_owned()));
         Self {
             settings,
+            project: ProjectSettings::new(workspace, config.path()),
             is_interactive,
             channels: Channels::new(config.values.channels.clone()),
             shown: Mutex::default(),
@@ -45,7 +51,13 @@ impl CommandLine {
     pub(crate) fn settings_only(path: Option<&Path>, workspace: &Path) -> Self {
         let settings = path.map(|path| LiveSettings::new(path.to_owned(), workspace.to_owned()));
         let channels = Channels::new(BTreeMap::<String, ChannelSettings>::new());
-        Self { settings, is_interactive: false, channels, shown: Mutex::default() }
+        let project = ProjectSettings::new(workspace, path);
+        Self { settings, project, is_interactive: false, channels, shown: Mutex::default() }
+    }
+
+    /// Where the answers about hosts are kept.
+    pub(crate) fn project(&self) -> &ProjectSettings {
+        &self.project
     }
 
     /// Waits for the delivery of messages; returns those that were not delivered.
@@ -61,6 +73,34 @@ impl Host for CommandLine {
         }
         let questions = questions.to_vec();
         read_terminal(cancel, move || terminal::ask(&questions))
+    }
+
+    fn may_reach(&self, request: &HostRequest, cancel: &Cancel) -> Option<HostAnswer> {
+        if !self.is_interactive {
+            return None;
+        }
+        let choices = self.project.choices();
+        let letters: Vec<String> = choices.iter().map(|choice| choice.letter.to_string()).collect();
+        let prompt = || {
+            let mut text = format!("\n{}\n", styled(BOLD, &reach_question(request)));
+            for choice in &choices {
+                let letter = styled(NAME, &choice.letter.to_string());
+                text.push_str(&format!("  {letter}  {} ({})\n", choice.name, choice.means));
+            }
+            screen::prompt(&text);
+            screen::prompt(&styled(NOTE, &format!("Allow it? [{}] ", letters.join("/"))));
+        };
+        let answer = {
+            let _open = OpenQuestion::new();
+            self.project.answer(&ask_at_terminal(prompt, cancel)?)
+        };
+        if answer == HostAnswer::Project {
+            match self.project.remember(request) {
+                Ok(done) => screen::note(&screen::sanitize(&done)),
+                Err(error) => screen::error(&error.message),
+            }
+        }
+        Some(answer)
     }
 
     fn plan_ready(&self, plan: &PlanReady, cancel: &Cancel) -> Result<String, ToolError> {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use haft_runtime::{Asker, DenyAll, PermissionAnswer, Question};
-use haft_tool::{Cancel, Host, NoHost, PlanReady, ToolError, UserQuestion};
+use haft_tool::{Cancel, Host, HostAnswer, HostRequest, NoHost, PlanReady, ToolError, UserQuestion};
 use serde_json::{Map, Value, json};
 
 use haft_mcp::serve::{ClientRequest, ClientRequestError, RequestContext};
 use haft_mcp::wire::ProtocolVersion;
 
-use crate::host::question_text;
+use crate::host::{ProjectSettings, question_text, reach_question};
 
 /// Asks the client's user to approve calls.
 pub(super) struct ClientAsker(pub(super) Arc<RequestContext>);
@@ -43,6 +43,7 @@ impl Asker for ClientAsker {
 pub(super) struct ClientHost {
     pub(super) context: Arc<RequestContext>,
     pub(super) host: Arc<dyn Host>,
+    pub(super) project: ProjectSettings,
 }
 
 impl Host for ClientHost {
@@ -64,6 +65,34 @@ impl Host for ClientHost {
             )
         })?;
         Ok((0..questions.len()).map(|at| chosen(content.get(&field(at)))).collect())
+    }
+
+    fn may_reach(&self, request: &HostRequest, _cancel: &Cancel) -> Option<HostAnswer> {
+        if !elicits(&self.context) {
+            return None;
+        }
+        let choices = self.project.choices();
+        let names: Vec<&str> = choices.iter().map(|choice| choice.name).collect();
+        let means: Vec<String> =
+            choices.iter().map(|choice| format!("{}: {}", choice.name, choice.means)).collect();
+        let schema = json!({
+            "type": "object",
+            "properties": {"allow": {
+                "type": "string", "title": "Allow it", "description": means.join("\n"), "enum": names, "default": "no",
+            }},
+            "required": ["allow"],
+        });
+        let message = format!("{} Allow it?", reach_question(request));
+        let content = form(&self.context, &format!("reach {}", request.entry), &message, &schema).ok()??;
+        let answer = self.project.answer(content.get("allow").and_then(Value::as_str).unwrap_or_default());
+        if answer == HostAnswer::Project {
+            let (level, facts) = match self.project.remember(request) {
+                Ok(done) => (haft_mcp::serve::LogLevel::Info, done),
+                Err(error) => (haft_mcp::serve::LogLevel::Error, error.message),
+            };
+            self.context.log(level, "haft", &json!(facts));
+        }
+        Some(answer)
     }
 
     fn plan_ready(&self, plan: &PlanReady, cancel: &Cancel) -> Result<String, ToolError> {

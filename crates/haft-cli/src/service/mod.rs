@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_runtime::{CallOptions, Runtime, Watch};
-use haft_tool::{Call, Execution, Host, ToolError};
+use haft_tool::{Call, Execution, ToolError};
 use serde_json::{Map, Value, json};
 
 use call_result::call_result;
@@ -20,6 +20,8 @@ use haft_mcp::serve::{
     ServerIdentity,
 };
 use haft_mcp::wire::RpcError;
+
+use crate::host::CommandLine;
 pub(crate) use resources::resource_tools;
 use sessions::Sessions;
 pub(crate) use skills::{FOLDERS as SKILL_FOLDERS, front_matter};
@@ -37,13 +39,13 @@ pub(crate) type CreateRuntime = Box<dyn Fn() -> Result<Runtime, ToolError> + Sen
 /// Serves a runtime per client.
 pub(crate) struct RuntimeService {
     sessions: Sessions,
-    host: Arc<dyn Host>,
+    host: Arc<CommandLine>,
     instructions: Option<String>,
 }
 
 impl RuntimeService {
     /// A service whose sessions come from `create`; `host` does what the client cannot.
-    pub(crate) fn new(create: CreateRuntime, host: Arc<dyn Host>, instructions: Option<String>) -> Self {
+    pub(crate) fn new(create: CreateRuntime, host: Arc<CommandLine>, instructions: Option<String>) -> Self {
         Self { sessions: Sessions::new(create), host, instructions }
     }
 
@@ -63,7 +65,8 @@ impl RuntimeService {
             asker: Some(Arc::new(elicitation::ClientAsker(Arc::clone(context)))),
             host: Some(Arc::new(elicitation::ClientHost {
                 context: Arc::clone(context),
-                host: Arc::clone(&self.host),
+                host: Arc::clone(&self.host) as _,
+                project: self.host.project().clone(),
             })),
             ..CallOptions::default()
         }

@@ -34,6 +34,8 @@ mod mcp_manage;
 mod mcp_results;
 mod mcp_servers;
 #[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
 mod no_witness;
 mod omega;
 mod pdf_notebook;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::service::{RuntimeService, resource_tools};
 use haft_ledger::Ledger;
 use haft_mcp::serve::{McpServer, serve_stdio, stdio};
-use haft_tool::Host;
 
 use super::super::CommandResult;
 use super::super::exit::CliExit;
@@ -23,7 +22,7 @@ pub(super) fn run(args: ServeArgs) -> CommandResult {
     let ServeArgs { at, rules, http, servers, ledger_tools, session } = args;
     let setup = Arc::new(Setup::load(&at.workspace)?);
     let entries = setup.entries(&servers)?;
-    let host: Arc<dyn Host> = Arc::clone(&setup.host) as _;
+    let host = Arc::clone(&setup.host);
     let create = {
         let setup = Arc::clone(&setup);
         move || {

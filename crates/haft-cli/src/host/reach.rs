@@ -1,0 +1,78 @@
+//! The question whether a command may reach a host, and where the answer "always" is kept.
+
+use std::path::{Path, PathBuf};
+
+use haft_tool::{HostAnswer, HostRequest, ToolError, clip_chars};
+
+use crate::cli::screen::escape;
+use crate::cli::set_for_project;
+use crate::config::{Config, project_key, quoted_key};
+
+/// How much of a command is shown.
+const MAX_COMMAND_CHARS: usize = 200;
+
+/// The project that a question is about, and the user's file.
+#[derive(Debug, Clone)]
+pub(crate) struct ProjectSettings {
+    workspace: PathBuf,
+    /// `None` where there is no place for the user's settings.
+    file: Option<PathBuf>,
+}
+
+/// One answer: its letter, its name in a form, what it means.
+pub(crate) struct ReachChoice {
+    pub(crate) letter: char,
+    pub(crate) name: &'static str,
+    pub(crate) means: String,
+    answer: HostAnswer,
+}
+
+impl ProjectSettings {
+    pub(crate) fn new(workspace: &Path, file: Option<&Path>) -> Self {
+        Self { workspace: workspace.to_owned(), file: file.map(Path::to_owned) }
+    }
+
+    /// The answers that can be given.
+    pub(crate) fn choices(&self) -> Vec<ReachChoice> {
+        let choice =
+            |letter, name, means: &str, answer| ReachChoice { letter, name, means: means.to_owned(), answer };
+        let mut all = vec![
+            choice('o', "once", "for this command", HostAnswer::Once),
+            choice('s', "session", "until this session ends", HostAnswer::Session),
+        ];
+        if let Some(file) = &self.file {
+            let (project, file) =
+                (escape(&project_key(&self.workspace)), escape(&file.display().to_string()));
+            let means = format!("in this project, {project}; written to {file}");
+            all.push(choice('a', "always", &means, HostAnswer::Project));
+        }
+        all.push(choice('n', "no", "refuse it", HostAnswer::Refuse));
+        all
+    }
+
+    /// The answer that a letter or a name means; anything unknown is no.
+    pub(crate) fn answer(&self, text: &str) -> HostAnswer {
+        let text = text.trim().to_ascii_lowercase();
+        let is_meant = |choice: &&ReachChoice| text == choice.name || text == choice.letter.to_string();
+        self.choices().iter().find(is_meant).map_or(HostAnswer::Refuse, |choice| choice.answer)
+    }
+
+    /// Stores the answer "always": the host is added to the project's list in the user's own file, which no call can write.
+    pub(crate) fn remember(&self, request: &HostRequest) -> Result<String, ToolError> {
+        let key = project_key(&self.workspace);
+        let config = Config::load(&self.workspace)?;
+        let mut list = config.values.projects.get(&key).map(|one| one.network.clone()).unwrap_or_default();
+        if !list.contains(&request.entry) {
+            list.push(request.entry.clone());
+        }
+        let list = serde_json::to_string(&list)?;
+        set_for_project(&self.workspace, &format!("projects.{}.network", quoted_key(&key)), &list)
+    }
+}
+
+/// The question itself.
+pub(crate) fn reach_question(request: &HostRequest) -> String {
+    let HostRequest { command, host, port, .. } = request;
+    let command = escape(&clip_chars(command, MAX_COMMAND_CHARS, 0));
+    format!("`{command}` wants to reach {}:{port}.", escape(host))
+}
