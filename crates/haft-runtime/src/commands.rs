@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use haft_sandbox::{
-    CallTasks, Environment, HostAsker, LocalProcesses, NetworkHooks, SandboxOptions, ServerControl,
-    SessionSandbox, TaskTable,
+    CallTasks, Environment, HostAsker, LocalProcesses, NetworkHooks, RefusalSink, SandboxOptions,
+    ServerControl, SessionSandbox, TaskTable,
 };
 use haft_tool::{
     Change, CommandChanges, Denial, Finished, Host, Processes, Progress, Record, RunRequest, Sandbox, Scope,
@@ -172,6 +172,7 @@ impl CallCommands {
             progress_sink: world.progress_sink.clone(),
             env: Arc::clone(&world.env),
             host: Arc::clone(&world.host),
+            command: world.command.clone(),
         })
     }
 
@@ -206,6 +207,8 @@ struct ScopedProcesses {
     env: Arc<SessionEnv>,
     /// Asks the user about hosts.
     host: Arc<dyn Host>,
+    /// The command that the call declared.
+    command: Option<String>,
 }
 
 impl ScopedProcesses {
@@ -213,11 +216,12 @@ impl ScopedProcesses {
     fn network_hooks(&self, request: &RunRequest) -> NetworkHooks {
         let on_refused = self.progress_sink.clone().map(|sink| {
             let report = move |denial: &Denial| sink(Progress::message(denial.line()));
-            Arc::new(report) as Arc<dyn Fn(&Denial) + Send + Sync>
+            Arc::new(report) as RefusalSink
         });
         let asker = self.env.asks.then(|| {
             let (env, host) = (Arc::clone(&self.env), Arc::clone(&self.host));
-            Arc::new(HostQuestions::new(env, host, request.argv.join(" "))) as Arc<dyn HostAsker>
+            let command = self.command.clone().unwrap_or_else(|| request.argv.join(" "));
+            Arc::new(HostQuestions::new(env, host, command)) as Arc<dyn HostAsker>
         });
         NetworkHooks { on_refused, asker }
     }

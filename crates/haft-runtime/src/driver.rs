@@ -302,7 +302,11 @@ impl CallDriver {
         if effects.iter().any(|effect| needs_intent(effect.kind())) {
             self.state.record.begin()?;
         }
-        let world = self.world(scope);
+        let mut world = self.world(scope);
+        world.command = effects.into_iter().find_map(|effect| match effect {
+            Effect::Run { command } => Some(command),
+            _ => None,
+        });
         catch_panic(|| perform(&world))
     }
 

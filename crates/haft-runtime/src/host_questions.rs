@@ -8,6 +8,9 @@ use haft_tool::{Cancel, Host, HostAnswer, HostRequest, lock};
 
 use crate::world::SessionEnv;
 
+/// The questions of one command: a program must not be able to wear the user down. Further hosts are refused.
+const MAX_QUESTIONS_COUNT: usize = 20;
+
 /// The entries that the user allowed until the session ends.
 pub(crate) type AllowedHosts = Mutex<BTreeSet<String>>;
 
@@ -43,7 +46,7 @@ impl HostAsker for HostQuestions {
         if let Some(known) = self.known(&host.entry) {
             return known;
         }
-        if cancel.is_cancelled() {
+        if cancel.is_cancelled() || lock(&self.answers).len() >= MAX_QUESTIONS_COUNT {
             return false;
         }
         let request = HostRequest {

@@ -60,6 +60,9 @@ pub(crate) struct LocalWorld {
     pub(crate) record: Arc<dyn Record>,
     pub(crate) cancel: Cancel,
     pub(crate) progress_sink: Option<ProgressSink>,
+    /// The command that the call declared, for questions about it.
+    #[cfg_attr(not(feature = "sandbox"), expect(dead_code, reason = "only commands use it"))]
+    pub(crate) command: Option<String>,
 }
 
 impl LocalWorld {
@@ -90,6 +93,7 @@ impl LocalWorld {
             record,
             cancel,
             progress_sink,
+            command: None,
         }
     }
 }

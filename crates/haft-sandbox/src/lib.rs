@@ -53,7 +53,7 @@ pub use platform::probe;
 pub use process::LocalProcesses;
 pub use server_process::{ServerControl, ServerExit, ServerProcess, start_server_process};
 pub use session::{
-    CachePolicy, CacheReport, NetworkHooks, SessionSandbox, private_temp_directory, registry_hosts,
+    CachePolicy, CacheReport, NetworkHooks, RefusalSink, SessionSandbox, private_temp_directory, registry_hosts,
     remove_old_caches,
 };
 pub use signals::{TerminationSignal, on_termination_signal};

@@ -41,12 +41,12 @@ pub struct ServerExit {
 #[derive(Debug, Default)]
 pub struct ServerControl {
     cancel: Cancel,
-    state: Mutex<ServerState>,
+    state: Mutex<ServerProcessState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct ServerState {
+struct ServerProcessState {
     exit: Option<ServerExit>,
     /// Whether a connection was refused to it.
     refused: bool,
@@ -72,13 +72,13 @@ impl ServerControl {
     fn wait_until(
         &self,
         timeout: Duration,
-        is_done: impl Fn(&ServerState) -> bool,
-    ) -> MutexGuard<'_, ServerState> {
+        is_done: impl Fn(&ServerProcessState) -> bool,
+    ) -> MutexGuard<'_, ServerProcessState> {
         let waited = self.changed.wait_timeout_while(lock(&self.state), timeout, |state| !is_done(state));
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn set(&self, change: impl FnOnce(&mut ServerState)) {
+    fn set(&self, change: impl FnOnce(&mut ServerProcessState)) {
         change(&mut lock(&self.state));
         self.changed.notify_all();
     }

@@ -7,7 +7,7 @@ use haft_tool::Cancel;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::Signal;
-use rustix::termios::LocalModes;
+use rustix::termios::{LocalModes, QueueSelector};
 
 use crate::process::{block_signals, pipe, restore_signals};
 
@@ -44,6 +44,8 @@ pub fn ask_at_terminal(prompt: impl FnOnce(), cancel: &Cancel) -> Option<String>
     let mask = block_signals();
     let mut line = None;
     if foreground == own || rustix::termios::tcsetpgrp(terminal, own).is_ok() {
+        // What was typed before the question is not its answer.
+        let _ = rustix::termios::tcflush(terminal, QueueSelector::IFlush);
         prompt();
         line = read_line(cancel);
     }

@@ -10,7 +10,7 @@ use haft_mcp::client::oauth::BrowserOpener;
 use haft_policy::NetworkPresets;
 use haft_runtime::{Builder, Runtime};
 use haft_sandbox::{Environment, SandboxOptions};
-use haft_tool::ToolError;
+use haft_tool::{Network, ToolError, close_names};
 use url::Url;
 
 use super::args::{DialectArgs, RuleArgs, ScopeArgs, ServerArgs, WorkspaceArgs};
@@ -106,7 +106,11 @@ impl Setup {
             options.own_hosts.push(host.clone());
             presets.push((preset.to_owned(), vec![host]));
         }
-        let builder = builder.network_presets(NetworkPresets::with(presets));
+        let presets = NetworkPresets::with(presets);
+        if let Network::Domains(words) = &network {
+            screen::warnings(&misspelt_presets(words, &presets));
+        }
+        let builder = builder.network_presets(presets);
         Ok(builder.sandbox_options(options).network(network))
     }
 
@@ -208,6 +212,18 @@ fn flags_without_effect(flags: &ScopeArgs) -> Vec<String> {
         format!("--show-home {} has no effect: {} has no such entry", entry.display(), home.display())
     });
     variables.chain(entries).collect()
+}
+
+/// Warnings about words that are hosts without a domain, but look like presets.
+fn misspelt_presets(words: &[String], presets: &NetworkPresets) -> Vec<String> {
+    let names = presets.names();
+    let is_plain = |word: &&String| !word.contains(['.', ':']) && !names.contains(&word.as_str());
+    let near = |word: &String| {
+        let near = close_names(word, names.iter().copied());
+        let near = near.first()?;
+        Some(format!("network: {word} is taken for a host. Did you mean the preset {near}?"))
+    };
+    words.iter().filter(is_plain).filter_map(near).collect()
 }
 
 /// What commands see, use and serve.

@@ -5,6 +5,7 @@ mod question;
 mod reach;
 mod terminal;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;
@@ -81,7 +82,9 @@ impl Host for CommandLine {
         }
         let choices = self.project.choices();
         let letters: Vec<String> = choices.iter().map(|choice| choice.letter.to_string()).collect();
+        let is_asked = Cell::new(false);
         let prompt = || {
+            is_asked.set(true);
             let mut text = format!("\n{}\n", styled(BOLD, &reach_question(request)));
             for choice in &choices {
                 let letter = styled(NAME, &choice.letter.to_string());
@@ -92,7 +95,11 @@ impl Host for CommandLine {
         };
         let answer = {
             let _open = OpenQuestion::new();
-            self.project.answer(&ask_at_terminal(prompt, cancel)?)
+            let answer = ask_at_terminal(prompt, cancel);
+            if answer.is_none() && is_asked.get() {
+                screen::prompt("\n");
+            }
+            self.project.answer(&answer?)
         };
         if answer == HostAnswer::Project {
             match self.project.remember(request) {

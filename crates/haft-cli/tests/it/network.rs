@@ -128,6 +128,8 @@ fn presets_contain_the_registries_of_the_users_settings_and_can_be_extended() {
         "{shown}"
     );
     assert_eq!(fixture.sandbox(&["--network", "none"], &read).stdout, "");
+    let ran = fixture.sandbox(&["--network", "pypy"], "true");
+    assert!(ran.stderr.contains("pypy is taken for a host. Did you mean the preset pypi?"), "{}", ran.stderr);
 }
 
 #[test]
@@ -206,6 +208,10 @@ fn clients_user_is_asked_over_mcp() {
     let question = next(&|message| message["method"] == "elicitation/create");
     let message = question["params"]["message"].as_str().unwrap();
     assert!(message.contains("wants to reach registry.npmjs.invalid:443"), "{message}");
+    assert!(
+        message.contains("HTTPS_PROXY") && !message.contains("trap"),
+        "the command as it was given: {message}"
+    );
     let choices = &question["params"]["requestedSchema"]["properties"]["allow"]["enum"];
     assert_eq!(*choices, json!(["once", "session", "always", "no"]));
 
@@ -239,7 +245,7 @@ fn clients_user_is_asked_over_mcp() {
 }
 
 #[test]
-fn nobody_is_asked_where_the_mode_forbids_it() {
+fn no_question_is_asked_where_the_mode_forbids_it() {
     let fixture = NetworkFixture::new();
     let arguments = json!({"command": CONNECT}).to_string();
     let args = ["call", "Bash", &arguments, "--permission-mode", "bypassPermissions"];

@@ -25,8 +25,8 @@ use crate::snapshot::{Snapshot, SnapshotStore};
 use crate::{Environment, platform};
 pub use caches::{CachePolicy, CacheReport, remove_old_caches};
 use home_copies::HomeCopies;
-pub use network::NetworkHooks;
 pub(crate) use network::NetworkReach;
+pub use network::{NetworkHooks, RefusalSink};
 #[cfg(target_os = "linux")]
 pub(crate) use registry_settings::copy_registry_settings;
 pub use registry_settings::registry_hosts;

@@ -27,11 +27,14 @@ pub(crate) enum NetworkReach {
     All,
 }
 
+/// Receives a refused connection.
+pub type RefusalSink = Arc<dyn Fn(&Denial) + Send + Sync>;
+
 /// Receives what the proxy refuses, and decides about hosts that are not listed.
 #[derive(Clone, Default)]
 pub struct NetworkHooks {
     /// Called once per refused host and port, on a thread of the proxy.
-    pub on_refused: Option<Arc<dyn Fn(&Denial) + Send + Sync>>,
+    pub on_refused: Option<RefusalSink>,
     /// Decides about hosts that are not listed; without it they are refused.
     pub asker: Option<Arc<dyn HostAsker>>,
 }

@@ -16,13 +16,13 @@ use haft_tool::net::Domains;
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 
 /// Reports each question and waits for its answer or for the end.
-struct Answers {
+struct TestAsker {
     asked: Mutex<Sender<UnlistedHost>>,
     answers: Mutex<Receiver<bool>>,
     on_cancel: Sender<()>,
 }
 
-impl HostAsker for Answers {
+impl HostAsker for TestAsker {
     fn allows(&self, host: &UnlistedHost, cancel: &Cancel) -> bool {
         let on_cancel = self.on_cancel.clone();
         let _listener = cancel.on_cancel(move || {
@@ -41,7 +41,7 @@ struct Questions {
 
 fn asker() -> (Arc<dyn HostAsker>, Questions) {
     let ((asked, on_asked), (answer, answers), (on_cancel, cancelled)) = (channel(), channel(), channel());
-    let asker = Answers { asked: Mutex::new(asked), answers: Mutex::new(answers), on_cancel };
+    let asker = TestAsker { asked: Mutex::new(asked), answers: Mutex::new(answers), on_cancel };
     (Arc::new(asker), Questions { asked: on_asked, answer, cancelled })
 }
 

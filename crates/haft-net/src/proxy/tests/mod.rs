@@ -37,7 +37,7 @@ fn run(
     run_with(list, &[], None, answers)
 }
 
-/// The same with hosts of the user's own settings and someone to ask.
+/// The same with hosts of the user's own settings and an asker.
 fn run_with(
     list: &[&str],
     own_hosts: &[&str],

@@ -90,7 +90,7 @@ pub(in super::super) fn add(args: args::AddArgs) -> CommandResult {
 /// Downloads a server that npx or uvx runs, if the user agrees: without network it could not start later.
 fn download(args: &args::AddArgs, runner: &PackageRunner) {
     let (name, preset) = (escape(&args.name), runner.preset);
-    let later = format!("it has no network; to download it: haft mcp test {name} --download");
+    let later = format!("{name} has no network; to download it: haft mcp test {name} --download");
     let question = format!("Download {name} now (network: {preset})? It then runs without network.");
     if !args.place.how.yes && !(terminal::is_interactive() && terminal::confirm(&question)) {
         screen::note(&later);
