@@ -102,7 +102,7 @@ impl Setup {
         let mut options = sandbox_options(flags, section);
         set_options(&mut options);
         let mut presets: Vec<(String, Vec<String>)> = values.network.presets.clone().into_iter().collect();
-        for (preset, host) in self.registries() {
+        for (preset, host) in registries() {
             options.own_hosts.push(host.clone());
             presets.push((preset.to_owned(), vec![host]));
         }
@@ -117,12 +117,6 @@ impl Setup {
     /// The network access of the settings.
     pub(super) fn network(&self) -> NetworkWords {
         self.config.network(&self.workspace)
-    }
-
-    /// The hosts of the registries that the user's own settings name, each with its network preset.
-    fn registries(&self) -> Vec<(&'static str, String)> {
-        let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-        home.map(|home| haft_sandbox::registry_hosts(&home)).unwrap_or_default()
     }
 
     /// The environment of commands.
@@ -212,6 +206,12 @@ fn flags_without_effect(flags: &ScopeArgs) -> Vec<String> {
         format!("--show-home {} has no effect: {} has no such entry", entry.display(), home.display())
     });
     variables.chain(entries).collect()
+}
+
+/// The hosts of the registries that the user's own settings name, each with its network preset.
+fn registries() -> Vec<(&'static str, String)> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    home.map(|home| haft_sandbox::registry_hosts(&home)).unwrap_or_default()
 }
 
 /// Warnings about words that are hosts without a domain, but look like presets.

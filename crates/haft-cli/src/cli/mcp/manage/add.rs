@@ -92,7 +92,8 @@ fn download(args: &args::AddArgs, runner: &PackageRunner) {
     let (name, preset) = (escape(&args.name), runner.preset);
     let later = format!("{name} has no network; to download it: haft mcp test {name} --download");
     let question = format!("Download {name} now (network: {preset})? It then runs without network.");
-    if !args.place.how.yes && !(terminal::is_interactive() && terminal::confirm(&question)) {
+    let is_wanted = args.place.how.yes || (terminal::is_interactive() && terminal::confirm(&question));
+    if !is_wanted {
         screen::note(&later);
         return;
     }
