@@ -42,6 +42,7 @@ impl Builder {
         let mut planning = Planning::new(workspace.path.clone());
         planning.spelled = (given.is_absolute() && given != workspace.path).then_some(given);
         planning.home = std::env::home_dir().filter(|home| home.is_absolute());
+        planning.accepts_relative = self.relative_paths;
         if let Some(cwd) = self.cwd.take().filter(|cwd| cwd.starts_with(&workspace.path)) {
             planning.cwd = cwd;
         }

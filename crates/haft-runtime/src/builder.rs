@@ -42,6 +42,7 @@ pub struct Builder {
     pub(crate) entry_point: Option<String>,
     pub(crate) granted: Vec<(String, PathBuf, String)>,
     pub(crate) any_workspace: bool,
+    pub(crate) relative_paths: bool,
 }
 
 impl Builder {
@@ -204,6 +205,12 @@ impl Builder {
     /// Removes an entry from the list of secrets, for example `.env` or `~/.aws`: commands and tools may read it.
     pub fn allow_read(mut self, secret: impl Into<String>) -> Self {
         self.readable.push(secret.into());
+        self
+    }
+
+    /// Accepts relative paths, below the workspace, also for tools of a dialect that wants absolute ones.
+    pub fn relative_paths(mut self) -> Self {
+        self.relative_paths = true;
         self
     }
 

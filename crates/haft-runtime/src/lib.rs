@@ -41,6 +41,6 @@ pub use registry::{Registry, ToolSource};
 pub use runtime::{Runtime, WeakRuntime};
 #[cfg(feature = "sandbox")]
 pub use server_process::ServerLaunch;
-pub use steps::ask::{Asker, DenyAll, PermissionAnswer, Question};
+pub use steps::ask::{Asker, DenyAll, PermissionAnswer, Question, how_to_allow};
 pub use steps::preview::ProposedChange;
 pub use undo::{UndoPreview, UndoTarget};

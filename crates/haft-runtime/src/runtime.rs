@@ -10,7 +10,7 @@ use haft_ledger::{Ledger, LedgerHandle};
 #[cfg(feature = "web")]
 use haft_net::http::HttpService;
 use haft_policy::Policy;
-use haft_tool::{AnyTool, Call, Definition, ErrorKind, Host, Receipt, ToolError};
+use haft_tool::{AnyTool, Call, Definition, ErrorKind, Host, Network, Receipt, Sandbox, ToolError};
 
 use crate::history::History;
 use crate::registry::{RegisteredTool, ToolSource};
@@ -163,6 +163,11 @@ impl Runtime {
             || self.inner.why_missing(tool).is_some_and(|why| why.kind != ErrorKind::NotFound)
     }
 
+    /// Why a tool is missing that one of the sources should have.
+    pub fn why_missing(&self, tool: &str) -> Option<ToolError> {
+        self.inner.why_missing(tool)
+    }
+
     /// The tools.
     pub fn registry(&self) -> &Registry {
         &self.inner.registry
@@ -182,6 +187,12 @@ impl Runtime {
     /// The folder the calls work in.
     pub fn workspace(&self) -> &std::path::Path {
         &self.inner.env.planning.workspace
+    }
+
+    /// Whether commands run in the sandbox and without network, so that undo restores whatever they do.
+    pub fn confines_commands(&self) -> bool {
+        let scope = &self.inner.policy.scope;
+        scope.sandbox == Sandbox::On && scope.network == Network::None
     }
 
     /// What the user should know about the rules: those that allow a tool that is not known.

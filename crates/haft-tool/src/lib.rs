@@ -77,7 +77,7 @@ pub use schema::{formats_of, result_schema_of, schema_of};
 pub use scope::{Network, Reach, Reads, Sandbox, Scope, lies_in};
 pub use secret::Secret;
 pub use task::{TaskClass, TaskInfo, TaskRead, TaskState, Tasks};
-pub use tool::{AnyTool, Definition, Perform, Planned, Tool};
+pub use tool::{AnyTool, Definition, Perform, Planned, Tool, ToolNeed};
 pub use world::{
     Capture, Denial, Exit, Finished, Planning, PreviewedChange, Processes, RunRequest, World,
     runs_on_build_line,

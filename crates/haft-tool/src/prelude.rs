@@ -5,5 +5,5 @@ pub use serde::{Deserialize, Serialize};
 pub use serde_json::{Value, json};
 
 pub use crate::{
-    Bound, Effect, EffectKind, Output, Planned, Planning, Tool, ToolError, World, result_schema_of,
+    Bound, Effect, EffectKind, Output, Planned, Planning, Tool, ToolError, ToolNeed, World, result_schema_of,
 };

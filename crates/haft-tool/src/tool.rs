@@ -34,6 +34,9 @@ pub trait Tool: Send + Sync + 'static {
     /// writes files would change.
     const HAS_PREVIEW: bool = false;
 
+    /// What it needs besides the machine to be of use.
+    const NEEDS: Option<ToolNeed> = None;
+
     /// The arguments. `#[serde(deny_unknown_fields)]` makes a misspelt field an error.
     type Input: DeserializeOwned + JsonSchema + Send + 'static;
     /// What `plan` resolved and `perform` needs.
@@ -46,6 +49,20 @@ pub trait Tool: Send + Sync + 'static {
     ///
     /// Runs on a thread of its own, so it may block; a long loop must check [`World::cancelled`].
     fn perform(&self, plan: Self::Plan, world: &dyn World) -> Result<Output, ToolError>;
+}
+
+/// What a tool needs besides the machine. An entry point that lacks it need not offer the tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToolNeed {
+    /// An agent loop that Haft runs itself, with its plan, its todos, its subagents and its settings.
+    AgentLoop,
+    /// A configured web search.
+    SearchEngine,
+    /// A user who can answer questions.
+    UserAnswers,
+    /// Configured MCP servers.
+    McpServers,
 }
 
 /// What `plan` returns: the declared effects, and what `perform` receives.
@@ -87,6 +104,9 @@ pub struct Definition {
     pub output_schema: Option<Value>,
     /// The class of its side effects.
     pub side_effect: SideEffect,
+    /// The kinds of its effects. A definition that was read from JSON has none.
+    #[serde(skip)]
+    pub effects: Vec<EffectKind>,
 }
 
 impl Definition {
@@ -95,10 +115,11 @@ impl Definition {
         name: impl Into<String>,
         description: impl Into<String>,
         input_schema: Value,
-        side_effect: SideEffect,
+        effects: &[EffectKind],
     ) -> Self {
         let (name, description) = (name.into(), description.into());
-        Self { name, description, input_schema, output_schema: None, side_effect }
+        let side_effect = SideEffect::of(effects);
+        Self { name, description, input_schema, output_schema: None, side_effect, effects: effects.to_vec() }
     }
 
     /// The definition of a tool with the input type `Input`.
@@ -109,7 +130,7 @@ impl Definition {
                 Some(Value::String(description)) => description,
                 _ => String::new(),
             };
-        Self::new(name, description, input_schema, SideEffect::of(effects))
+        Self::new(name, description, input_schema, effects)
     }
 }
 
@@ -147,6 +168,10 @@ pub trait AnyTool: Send + Sync {
     /// See [`Tool::HAS_PREVIEW`].
     fn has_preview(&self) -> bool {
         false
+    }
+    /// See [`Tool::NEEDS`].
+    fn needs(&self) -> Option<ToolNeed> {
+        None
     }
     /// Whether the tool belongs to an MCP server, which checks the arguments itself.
     fn is_remote(&self) -> bool {
@@ -193,5 +218,9 @@ impl<T: Tool> AnyTool for T {
 
     fn has_preview(&self) -> bool {
         T::HAS_PREVIEW
+    }
+
+    fn needs(&self) -> Option<ToolNeed> {
+        T::NEEDS
     }
 }

@@ -43,12 +43,14 @@ pub struct Planning {
     pub cwd: PathBuf,
     /// The user's home directory, for the path to use in place of `~/x`.
     pub home: Option<PathBuf>,
+    /// Whether relative paths are accepted where a dialect wants absolute ones.
+    pub accepts_relative: bool,
 }
 
 impl Planning {
     /// Calls in this workspace, whose links are resolved.
     pub fn new(workspace: PathBuf) -> Self {
-        Self { cwd: workspace.clone(), workspace, spelled: None, home: None }
+        Self { cwd: workspace.clone(), workspace, spelled: None, home: None, accepts_relative: false }
     }
 
     /// `path` as an absolute path without `.` and `..`, resolved lexically; relative paths start in the workspace.
@@ -78,10 +80,10 @@ impl Planning {
         ToolError::invalid_arguments(format!("the path {path:?}: ~ is not expanded here; {instead}"))
     }
 
-    /// Like [`Planning::absolute`], but refuses relative paths.
+    /// Like [`Planning::absolute`], but refuses relative paths unless they are accepted here.
     pub fn only_absolute(&self, field: &str, path: &str) -> Result<PathBuf, ToolError> {
         let normal = self.absolute(path)?;
-        if Path::new(path).is_absolute() {
+        if self.accepts_relative || Path::new(path).is_absolute() {
             return Ok(normal);
         }
         Err(ToolError::invalid_arguments(format!(

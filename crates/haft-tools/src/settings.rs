@@ -38,6 +38,11 @@ impl Settings {
         self
     }
 
+    /// Whether a web search can be made.
+    pub fn has_search_engine(&self) -> bool {
+        web_search::configured(&self.web_search, &self.loom).is_ok_and(|engine| engine.is_some())
+    }
+
     /// The hosts that these settings name, as `host` or `host:port`. Tools reach them without a prompt.
     pub fn endpoints(&self) -> Vec<String> {
         let search = web_search::configured(&self.web_search, &self.loom).ok().flatten();

@@ -1,28 +1,43 @@
 //! Tool definitions and results as MCP has them.
 
-use haft_tool::{Content, Definition, Output, SideEffect};
+use haft_tool::{Content, Definition, EffectKind, Output};
 use serde_json::{Map, Value, json};
 
 /// A tool as `tools/list` shows it.
 pub fn definition(tool: &Definition) -> Value {
-    let read_only = matches!(tool.side_effect, SideEffect::None | SideEffect::ReadOnly);
-    let mut annotations = json!({
-        "readOnlyHint": read_only,
-        "openWorldHint": tool.side_effect == SideEffect::Network,
-    });
-    if !read_only {
-        annotations["destructiveHint"] = json!(tool.side_effect == SideEffect::Mutating);
-    }
     let mut all = json!({
         "name": tool.name,
         "description": tool.description,
         "inputSchema": tool.input_schema,
-        "annotations": annotations,
+        "annotations": annotations(&tool.effects),
+        // Claude Code otherwise shows the model only the names of tools until it searches for them.
+        "_meta": {"anthropic/alwaysLoad": true},
     });
     if let Some(schema) = &tool.output_schema {
         all["outputSchema"] = schema.clone();
     }
     all
+}
+
+/// What clients may assume about a tool. Each hint is given, because the protocol's defaults assume the worst. What undo
+/// restores is not destructive; commands count as confined, as they are by default.
+fn annotations(effects: &[EffectKind]) -> Value {
+    use EffectKind::{Ask, Inspect, Reach, Read, Send, Serve, Spawn};
+    let any_of = |kinds: &[EffectKind]| effects.iter().any(|kind| kinds.contains(kind));
+    let read_only = effects.iter().all(|kind| matches!(kind, Read | Inspect | Ask | Reach));
+    json!({
+        "readOnlyHint": read_only,
+        "destructiveHint": any_of(&[Send, Serve, Spawn]),
+        "openWorldHint": any_of(&[Reach, Send, Serve, Spawn]),
+    })
+}
+
+/// Marks commands in a definition as what they are outside the sandbox or with network access.
+pub fn mark_unconfined(tool: &Definition, definition: &mut Value) {
+    if tool.effects.contains(&EffectKind::Run) {
+        definition["annotations"]["destructiveHint"] = json!(true);
+        definition["annotations"]["openWorldHint"] = json!(true);
+    }
 }
 
 /// The parts of a `tools/call` result.

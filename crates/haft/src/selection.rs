@@ -1,7 +1,7 @@
 //! Which tools are offered: a dialect, a part of it, or a set across dialects.
 
 use haft_runtime::{Builder, Registry};
-use haft_tool::{Dialect, ErrorKind, ToolError};
+use haft_tool::{Dialect, ErrorKind, ToolError, ToolNeed};
 use haft_tools::{Settings, dialects};
 
 /// The tools that were chosen.
@@ -24,6 +24,15 @@ impl ToolSelection {
             others.push(if name == "*" { whole } else { whole.only([name])? });
         }
         Ok(Self { base: base.only([])?, others })
+    }
+
+    /// Leaves out the tools with a need that `is_met` denies.
+    #[must_use]
+    pub fn where_needs_are_met(mut self, is_met: impl Fn(ToolNeed) -> bool) -> Self {
+        for dialect in std::iter::once(&mut self.base).chain(&mut self.others) {
+            dialect.tools.retain(|tool| tool.needs().is_none_or(&is_met));
+        }
+        self
     }
 
     /// The builder with these tools.

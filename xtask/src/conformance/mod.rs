@@ -16,6 +16,9 @@ use suite::{Outcome, Suite};
 /// The revisions that have a frozen set of requirements: one with sessions, one stateless.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
+/// A scenario of the suite that checks nothing yet.
+const NOT_IN_SUITE: &str = "tasks-status-notifications";
+
 /// Which side of the protocol is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Leg {
@@ -161,12 +164,16 @@ impl ConformanceArgs {
         Ok(selected)
     }
 
-    /// Every scored scenario, or the one that was named, scored or not.
+    /// Every scored scenario and those of the tasks extension, or the one that was named, scored or not.
     fn jobs(&self, suite: &Suite) -> Result<Vec<Job>, String> {
         let mut jobs = Vec::new();
         for revision in REVISIONS {
             let required = scenarios::parse(revision, &suite.list(revision)?)?;
-            let all = required.scored.iter().chain(self.scenario.iter().flat_map(|_| &required.unscored));
+            // Extensions are not scored; of those, Haft has this one.
+            let unscored = required.unscored.iter().filter(|(_, name)| {
+                self.scenario.is_some() || (name.starts_with("tasks-") && name != NOT_IN_SUITE)
+            });
+            let all = required.scored.iter().chain(unscored);
             jobs.extend(all.filter(|(leg, _)| self.legs.contains(leg)).filter_map(|(leg, scenario)| {
                 let named = self.scenario.as_ref().is_none_or(|name| name == scenario);
                 named.then(|| Job { leg: *leg, revision, scenario: scenario.clone() })

@@ -187,6 +187,11 @@ impl Setup {
         ToolSelection::new(dialect, flags.tools.as_deref().or(offer), &values.tools)
     }
 
+    /// Whether the user has said which tools are offered.
+    pub(super) fn names_tools(&self, flags: &DialectArgs) -> bool {
+        flags.tools.is_some() || (flags.dialect.is_none() && self.config.values.offer.is_some())
+    }
+
     /// The dialect: the flag, else the setting, else the default.
     fn dialect<'a>(&'a self, flags: &'a DialectArgs) -> &'a str {
         let set = self.config.values.dialect.as_ref().map(DialectName::as_str);

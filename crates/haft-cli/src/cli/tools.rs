@@ -16,8 +16,8 @@ use haft::formats;
 pub(super) fn run(args: &args::ToolsArgs) -> CommandResult {
     let setup = Setup::load(&args.workspace)?;
     let entries = setup.entries(&args.servers)?;
-    let mut definitions = if entries.is_empty() {
-        setup.tool_selection(&args.dialect)?.registry()?.definitions()
+    let (mut definitions, missing) = if entries.is_empty() {
+        (setup.tool_selection(&args.dialect)?.registry()?.definitions(), None)
     } else {
         with_servers(&setup, entries, args)?
     };
@@ -27,10 +27,12 @@ pub(super) fn run(args: &args::ToolsArgs) -> CommandResult {
         let all: Vec<String> = definitions.iter().map(|tool| tool.name.clone()).collect();
         definitions.retain(|definition| definition.name == wire);
         if definitions.is_empty() {
-            return Err(ToolError::new(
-                ErrorKind::NotFound,
-                format!("there is no tool {name:?}. Tools: {}", all.join(", ")),
-            ));
+            return Err(missing.unwrap_or_else(|| {
+                ToolError::new(
+                    ErrorKind::NotFound,
+                    format!("there is no tool {name:?}. Tools: {}", all.join(", ")),
+                )
+            }));
         }
     }
     match args.format {
@@ -49,23 +51,25 @@ pub(super) fn run(args: &args::ToolsArgs) -> CommandResult {
     Ok(CliExit::Done)
 }
 
-/// The tools of the dialect and of the servers, after connecting to servers whose tools are unknown.
+/// The tools of the dialect and of the servers, after connecting to servers whose tools are unknown; and why the named tool is
+/// missing, if a server would have it.
 fn with_servers(
     setup: &Setup,
     entries: Vec<ServerEntry>,
     args: &args::ToolsArgs,
-) -> Result<Vec<Definition>, ToolError> {
+) -> Result<(Vec<Definition>, Option<ToolError>), ToolError> {
     let builder = setup.tool_selection(&args.dialect)?.into_builder(setup.builder());
     let (builder, servers) = setup.add_servers(entries, &args.dialect, builder)?;
     let runtime = builder.build()?;
     servers.connect_all(CONNECT_TIMEOUT);
     let definitions = runtime.definitions();
+    let missing = args.tool.as_deref().and_then(|name| runtime.why_missing(name));
     runtime.end();
-    Ok(definitions)
+    Ok((definitions, missing))
 }
 
-/// How long to wait for servers whose tools are unknown.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long to wait for servers whose tools are unknown. Those that are slower are named in a warning.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn listed(definitions: &[Definition]) -> String {
     let mut text = String::new();

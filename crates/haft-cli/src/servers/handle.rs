@@ -104,10 +104,22 @@ impl ServerHandle {
         if !failure.is_empty() {
             return ToolError::failed(failure);
         }
-        let tools = self.tools().unwrap_or_default();
+        let Some(tools) = self.tools() else {
+            return ToolError::failed(self.not_connected_yet());
+        };
         let there: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let message = format!("The server {name} has no such tool. It has: {}", there.join(", "));
         ToolError::new(ErrorKind::NotFound, message)
+    }
+
+    /// Says that the server is still connecting.
+    pub(super) fn not_connected_yet(&self) -> String {
+        format!("the server {} has not answered yet, so its tools are not known", self.entry.name)
+    }
+
+    /// Whether the last attempt to connect has failed.
+    pub(super) fn has_failed(&self) -> bool {
+        !self.state().failure.is_empty()
     }
 
     /// The tools as last listed, without connecting; `None` if they were never listed.

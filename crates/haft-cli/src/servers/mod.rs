@@ -1,5 +1,6 @@
 //! The MCP servers that the user configured: their entries, the user's consent, and their tools as tools of the runtime.
 
+mod arguments;
 mod client_features;
 mod context;
 mod entry;

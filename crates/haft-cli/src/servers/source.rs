@@ -110,7 +110,7 @@ impl Servers {
         let undiscovered: Vec<_> = undiscovered.map(Arc::clone).collect();
         let (done, finished) = channel();
         let count = undiscovered.len();
-        for handle in undiscovered {
+        for handle in undiscovered.iter().map(Arc::clone) {
             let (inner, done) = (Arc::clone(&self.0), done.clone());
             let work = move || {
                 if handle.client().is_ok() {
@@ -129,6 +129,11 @@ impl Servers {
             if finished.recv_timeout(until.saturating_duration_since(Instant::now())).is_err() {
                 break;
             }
+        }
+        if warn {
+            let waiting =
+                undiscovered.iter().filter(|handle| handle.is_undiscovered() && !handle.has_failed());
+            self.0.warn(waiting.map(|handle| handle.not_connected_yet()));
         }
     }
 

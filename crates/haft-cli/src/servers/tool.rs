@@ -8,6 +8,7 @@ use haft_tool::{
 };
 use serde_json::Value;
 
+use super::arguments::check_arguments;
 use super::handle::ServerHandle;
 use super::tool_result::output;
 use haft_mcp::client::portable::PortableTool;
@@ -57,7 +58,8 @@ impl RemoteTool {
             world.progress(Progress { fraction, message: progress.message.clone(), ..Progress::default() });
         };
         let options = ToolCallOptions { progress: &progress, ..ToolCallOptions::new(world.cancelled()) };
-        client.call_tool(&self.tool.name, arguments, &options).map(output).map_err(|error| {
+        let result = client.call_tool(&self.tool.name, arguments, &options);
+        result.map(|result| output(result, MAX_RESULT_CHARS)).map_err(|error| {
             if matches!(error.kind, McpError::Disconnected | McpError::Unreachable | McpError::Closed) {
                 self.handle.lost(&client);
             }
@@ -79,7 +81,14 @@ impl AnyTool for RemoteTool {
     fn definition(&self) -> Definition {
         // Results are not checked against the server's output schema, so it is not passed on.
         let (description, input_schema) = (self.tool.description.clone(), self.tool.input_schema.clone());
-        Definition::new(&self.name, description, input_schema, self.side_effect())
+        let mut definition = Definition::new(&self.name, description, input_schema, self.effects());
+        // What the sandbox lets the server do, instead of what it says of itself.
+        definition.effects = match self.planned_effects().first() {
+            Some(Effect::Serve { reaches: false, writes: false, .. }) => vec![EffectKind::Inspect],
+            Some(Effect::Serve { reaches: false, writes: true, .. }) => vec![EffectKind::Write],
+            _ => vec![EffectKind::Serve],
+        };
+        definition
     }
 
     fn bound(&self) -> Bound {
@@ -91,6 +100,7 @@ impl AnyTool for RemoteTool {
     }
 
     fn plan(self: Arc<Self>, arguments: Value, _at: &Planning) -> Result<Planned<Perform>, ToolError> {
+        check_arguments(&self.tool.server_schema, &arguments)?;
         let effects = self.planned_effects();
         Ok(Planned::new(effects, Box::new(move |world| self.call(&arguments, world))))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_runtime::{Asker, DenyAll, PermissionAnswer, Question};
+use haft_runtime::{Asker, DenyAll, PermissionAnswer, Question, how_to_allow};
 use haft_tool::{Cancel, Host, HostAnswer, HostRequest, NoHost, PlanReady, ToolError, UserQuestion};
 use serde_json::{Map, Value, json};
 
@@ -33,8 +33,15 @@ impl Asker for ClientAsker {
             Ok(Some(content)) if content.get("run").and_then(Value::as_bool) == Some(true) => {
                 PermissionAnswer::Allow { by: "the client's user".to_owned() }
             }
-            Ok(_) => PermissionAnswer::Deny { why: "The client's user declined".to_owned() },
-            Err(why) => PermissionAnswer::Deny { why: unanswered(&why) },
+            // Some clients decline by themselves, so the rule is of use here as well.
+            Ok(_) => {
+                let why = format!("The client's user declined. {}", how_to_allow(question));
+                PermissionAnswer::Deny { why }
+            }
+            Err(why) => {
+                let why = format!("{}. {}", unanswered(&why), how_to_allow(question));
+                PermissionAnswer::Deny { why }
+            }
         }
     }
 }
@@ -121,7 +128,7 @@ impl Host for ClientHost {
 }
 
 /// Whether the client can show a form. A client that declares no kinds supports forms.
-fn elicits(context: &RequestContext) -> bool {
+pub(super) fn elicits(context: &RequestContext) -> bool {
     context
         .client_capability("elicitation")
         .is_some_and(|ability| ability.get("url").is_none() || ability.get("form").is_some())

@@ -1,21 +1,40 @@
 //! One runtime per client, each with its own session in the ledger.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use haft_runtime::Runtime;
 use haft_tool::{ToolError, lock};
 
-use super::CreateRuntime;
+use super::workspace::Workspace;
+use crate::host::CommandLine;
 use haft_mcp::serve::{ChangeNotifier, ServerChange};
 
 /// The largest number of open sessions; the least recently used one is closed.
 const MAX_SESSIONS: usize = 64;
 
+/// Creates the runtime of one client, with its own session in the ledger. Without a workspace it can only list its tools.
+pub(crate) type CreateRuntime =
+    Box<dyn Fn(Option<&Workspace>) -> Result<ClientRuntime, ToolError> + Send + Sync>;
+
+/// The runtime of one client.
+#[derive(Clone)]
+pub(crate) struct ClientRuntime {
+    pub(crate) runtime: Runtime,
+    /// Does what the client cannot.
+    pub(crate) host: Arc<CommandLine>,
+}
+
+struct Session {
+    client: String,
+    runtime: ClientRuntime,
+    has_workspace: bool,
+}
+
 /// The sessions of all clients.
 pub(super) struct Sessions {
     create: CreateRuntime,
-    /// By client; the most recently used one is last.
-    open: Mutex<Vec<(String, Runtime)>>,
+    /// The most recently used one is last.
+    open: Mutex<Vec<Session>>,
     /// Where changes of the tool list are announced.
     notifier: OnceLock<ChangeNotifier>,
 }
@@ -31,31 +50,49 @@ impl Sessions {
         let _ = self.notifier.set(notifier.clone());
     }
 
-    /// Returns the client's runtime, creating it if needed.
-    pub(super) fn get(&self, client: &str) -> Result<Runtime, ToolError> {
+    /// The client's runtime, if it has a workspace.
+    pub(super) fn with_workspace(&self, client: &str) -> Option<ClientRuntime> {
         let mut open = lock(&self.open);
-        if let Some(at) = open.iter().position(|(name, _)| name == client) {
-            if at + 1 != open.len() {
-                let found = open.remove(at);
-                open.push(found);
-            }
-        } else {
-            let runtime = (self.create)()?;
-            if let Some(notifier) = self.notifier.get().cloned() {
-                runtime.on_tools_change(move || notifier.notify(&ServerChange::Tools));
-            }
-            if open.len() >= MAX_SESSIONS {
-                open.remove(0);
-            }
-            open.push((client.to_owned(), runtime));
+        let at = open.iter().position(|session| session.client == client && session.has_workspace)?;
+        if at + 1 != open.len() {
+            let found = open.remove(at);
+            open.push(found);
         }
-        let newest = open.last().map(|(_, runtime)| runtime.clone());
-        newest.ok_or_else(|| ToolError::internal("a new session was not stored"))
+        open.last().map(|session| session.runtime.clone())
+    }
+
+    /// The client's runtime, created if needed; one without a workspace is replaced once there is one.
+    pub(super) fn open(
+        &self,
+        client: &str,
+        workspace: Option<&Workspace>,
+    ) -> Result<ClientRuntime, ToolError> {
+        let mut open = lock(&self.open);
+        let known = open.iter().position(|session| session.client == client);
+        let known = known.map(|at| open.remove(at));
+        if let Some(session) = known {
+            if session.has_workspace || workspace.is_none() {
+                let runtime = session.runtime.clone();
+                open.push(session);
+                return Ok(runtime);
+            }
+            session.runtime.runtime.end();
+        }
+        let runtime = (self.create)(workspace)?;
+        if let Some(notifier) = self.notifier.get().cloned() {
+            runtime.runtime.on_tools_change(move || notifier.notify(&ServerChange::Tools));
+        }
+        if open.len() >= MAX_SESSIONS {
+            open.remove(0);
+        }
+        let (client, has_workspace) = (client.to_owned(), workspace.is_some());
+        open.push(Session { client, runtime: runtime.clone(), has_workspace });
+        Ok(runtime)
     }
 
     pub(super) fn close(&self) {
-        for (_, runtime) in std::mem::take(&mut *lock(&self.open)) {
-            runtime.end();
+        for session in std::mem::take(&mut *lock(&self.open)) {
+            session.runtime.runtime.end();
         }
     }
 }

@@ -32,6 +32,7 @@ mod loom;
 mod mcp_clients;
 mod mcp_manage;
 mod mcp_results;
+mod mcp_server;
 mod mcp_servers;
 #[cfg(target_os = "linux")]
 mod network;

@@ -83,7 +83,7 @@ pub(crate) fn one(name: &str, kind: &str) -> Value {
     json!({"type": "object", "properties": {name: {"type": kind}}, "required": [name]})
 }
 
-fn name_of_user() -> ClientRequest {
+pub(crate) fn name_of_user() -> ClientRequest {
     elicit("user_name", &json!("What is your name?"), &one("name", "string"))
 }
 

@@ -31,6 +31,10 @@ const PLAIN: &[(&str, &str)] = &[
     ("test_input_required_result_multi_round", "Asks twice"),
     ("test_input_required_result_tampered_state", "Asks for confirmation with a signed state"),
     ("test_input_required_result_capabilities", "Asks only what the client can answer"),
+    ("failing_job", "Fails as a task"),
+    ("protocol_error_job", "Has an error as a task"),
+    ("multi_input", "Asks for two names as a task"),
+    ("test_tool_with_task", "Asks for a name, then becomes a task"),
 ];
 
 /// All of them; the first can be called with nothing.
@@ -41,6 +45,10 @@ pub(crate) fn all() -> Vec<Value> {
         .collect();
     all.push(tool("test_sampling", "Has the client's model answer", &needs_text("prompt")));
     all.push(tool("test_elicitation", "Asks the client's user", &needs_text("message")));
+    all.push(tool("greet", "Greets", &needs_text("name")));
+    all.push(tool("confirm_delete", "Asks for a yes as a task", &needs_text("filename")));
+    let seconds = json!({"type": "object", "properties": {"seconds": {"type": "integer"}, "label": {"type": "string"}}});
+    all.push(tool("slow_compute", "Takes its time as a task", &seconds));
     all.push(tool("json_schema_2020_12_tool", "Has a schema with everything", &everything()));
     all.push(tool(IN_HEADERS, "Wants its argument in a header as well", &in_headers()));
     all

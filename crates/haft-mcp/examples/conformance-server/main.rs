@@ -7,6 +7,7 @@ mod content;
 mod listed;
 mod prompts;
 mod resources;
+mod tasks;
 mod tools;
 
 use std::error::Error;
@@ -33,13 +34,11 @@ struct Fixtures {
 
 impl McpService for Fixtures {
     fn identity(&self) -> ServerIdentity {
-        let instructions = Some("Fixtures for the conformance suite; nothing here does anything.".to_owned());
-        ServerIdentity {
-            name: "haft-conformance",
-            title: "Haft's conformance server",
-            version: "1.0.0",
-            instructions,
-        }
+        ServerIdentity { name: "haft-conformance", title: "Haft's conformance server", version: "1.0.0" }
+    }
+
+    fn instructions(&self, _: &Value) -> Option<String> {
+        Some("Fixtures for the conformance suite; nothing here does anything.".to_owned())
     }
 
     fn capabilities(&self) -> ServerCapabilities {
@@ -49,6 +48,7 @@ impl McpService for Fixtures {
             prompts: true,
             completions: true,
             logging: true,
+            tasks: true,
         }
     }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::asking;
 use crate::content::{audio, image, resource, result, said, text};
 use crate::listed::IN_HEADERS;
+use crate::tasks;
 
 /// Long enough for a client to see one thing after the other.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
@@ -21,6 +22,9 @@ pub(crate) fn call(
 ) -> Result<Value, RpcError> {
     if let Some(asked) = asking::call(name, arguments, context) {
         return asked;
+    }
+    if let Some(done) = tasks::call(name, arguments, context) {
+        return done;
     }
     let tell = |news: &ServerChange| {
         if let Some(notifier) = notifier {

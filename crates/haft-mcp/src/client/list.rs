@@ -126,7 +126,7 @@ pub(super) fn excerpt(value: &Value) -> String {
 }
 
 /// The approximate size of a value as JSON.
-pub(super) fn approximate_bytes(value: &Value) -> usize {
+pub fn approximate_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 4,
         Value::Number(_) => 8,

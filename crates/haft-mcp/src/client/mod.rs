@@ -36,7 +36,7 @@ pub use error::{ClientError, McpError};
 pub use http::HttpEndpoint;
 pub use info::ServerInfo;
 pub use items::{PromptArgument, ResourceTemplate, ServerPrompt, ServerResource, ServerTool};
-pub use list::ServerList;
+pub use list::{ServerList, approximate_bytes};
 pub use options::{ClientLimits, ClientOptions, ProgressUpdate, ToolCallOptions};
 pub use server_requests::{
     ClientCapabilities, Elicitation, ElicitationAnswer, ElicitationKind, ServerRequestHandler,

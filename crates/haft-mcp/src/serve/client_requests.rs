@@ -13,8 +13,8 @@ use super::context::{ReplyRoute, RequestContext};
 use super::peer::{ClientPeer, lock};
 use crate::wire::{RpcError, RpcMessage};
 
-/// How long a client may take to answer.
-const CLIENT_TIMEOUT: Duration = Duration::from_mins(10);
+/// How long a client's user may take to answer.
+pub(super) const USER_TIMEOUT: Duration = Duration::from_mins(10);
 /// How often a waiting thread checks for cancellation.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Requests that may wait for input at once.
@@ -142,10 +142,11 @@ impl Suspension {
         &self,
         context: &RequestContext,
         requests: &[ClientRequest],
+        timeout: Duration,
     ) -> Result<Vec<Value>, ClientRequestError> {
         let mut results = Map::new();
         collect_results(&mut results, requests, &context.initial_input);
-        let deadline = Instant::now() + CLIENT_TIMEOUT;
+        let deadline = Instant::now() + timeout;
         loop {
             let missing: Map<String, Value> = requests
                 .iter()
@@ -186,11 +187,15 @@ fn collect_results(results: &mut Map<String, Value>, requests: &[ClientRequest],
 
 impl RequestContext {
     /// Sends a request of the server's own and waits for the response.
-    pub(super) fn send_request(&self, request: &ClientRequest) -> Result<Value, ClientRequestError> {
+    pub(super) fn send_request(
+        &self,
+        request: &ClientRequest,
+        timeout: Duration,
+    ) -> Result<Value, ClientRequestError> {
         let (id, response) = self.peer.register_request();
         let message = RpcMessage::request(id.clone(), request.method, request.params.clone());
         let outcome = if lock(&self.route).sink.send(&message) {
-            wait(&response, Instant::now() + CLIENT_TIMEOUT, &self.cancel)
+            wait(&response, Instant::now() + timeout, &self.cancel)
         } else {
             Err(ClientRequestError::Cancelled)
         };

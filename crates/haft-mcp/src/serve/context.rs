@@ -1,13 +1,15 @@
 //! One request in progress, as its service sees it.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use haft_tool::{Cancel, CancelGuard};
 use serde_json::{Value, json};
 
-use super::client_requests::{ClientRequest, ClientRequestError, Suspension};
+use super::client_requests::{ClientRequest, ClientRequestError, Suspension, USER_TIMEOUT};
 use super::peer::{ClientPeer, MessageSink, lock};
+use super::tasks::{CallTask, TaskTable, missing_extension};
 use crate::wire::{ProtocolVersion, RequestId, RpcError, RpcMessage, meta};
 
 /// The largest integer that progress writes without a decimal point.
@@ -75,6 +77,10 @@ pub struct RequestContext {
     pub(super) suspension: Option<Suspension>,
     /// `inputResponses` that came with the first request.
     pub(super) initial_input: Value,
+    /// Where a task can be created for this call, if the client understands tasks.
+    pub(super) tasks: Option<TaskTable>,
+    /// The task that the call was answered with.
+    pub(super) task: OnceLock<Arc<CallTask>>,
 }
 
 impl RequestContext {
@@ -112,6 +118,11 @@ impl RequestContext {
         &self.cancel
     }
 
+    /// The declared capabilities of the client.
+    pub fn client_capabilities(&self) -> &Value {
+        &self.capabilities
+    }
+
     /// Whether the client declares this capability: `elicitation`, `sampling`, `roots`.
     pub fn has_client_capability(&self, name: &str) -> bool {
         self.client_capability(name).is_some_and(Value::is_object)
@@ -122,6 +133,32 @@ impl RequestContext {
         self.capabilities.get(name)
     }
 
+    /// Whether the call can be answered with a task.
+    pub fn accepts_task(&self) -> bool {
+        self.tasks.is_some()
+    }
+
+    /// Answers the call with a task, which then gets its result. Does nothing if the client does not understand tasks, or
+    /// has an answer already. Returns whether there is a task.
+    pub fn become_task(&self) -> bool {
+        let mut route = lock(&self.route);
+        if let Some(tasks) = &self.tasks
+            && self.is_open(&route)
+            && let Some(task) = tasks.create(&self.peer.principal, &self.cancel)
+        {
+            self.peer.finish(&route.id);
+            let task = self.task.get_or_init(|| task);
+            route.sink.send(&RpcMessage::response(route.id.clone(), Ok(task.created())));
+            route.is_answered = true;
+        }
+        self.task.get().is_some()
+    }
+
+    /// Fails if the call cannot be answered with a task.
+    pub fn require_task(&self) -> Result<(), RpcError> {
+        if self.accepts_task() { Ok(()) } else { Err(missing_extension()) }
+    }
+
     /// Whether the client has asked for progress notifications.
     pub fn wants_progress(&self) -> bool {
         lock(&self.route).progress_token.is_some()
@@ -129,6 +166,9 @@ impl RequestContext {
 
     /// Sends a progress notification, if the client wants it.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        if let (Some(task), Some(message)) = (self.task.get(), message) {
+            task.set_message(message);
+        }
         let route = lock(&self.route);
         let Some(token) = route.progress_token.as_ref().filter(|_| self.is_open(&route)) else { return };
         let mut params = json!({"progressToken": token, "progress": to_number(progress)});
@@ -155,17 +195,30 @@ impl RequestContext {
         }
     }
 
-    /// Sends requests to the client and waits for the results, one for each request, in order.
+    /// Sends requests to the client and waits for the results, one for each request, in order. The client's user may take
+    /// their time.
     pub fn request_client(&self, requests: &[ClientRequest]) -> Result<Vec<Value>, ClientRequestError> {
+        self.request_client_within(requests, USER_TIMEOUT)
+    }
+
+    /// The same, with a limit for the time until each result.
+    pub fn request_client_within(
+        &self,
+        requests: &[ClientRequest],
+        timeout: Duration,
+    ) -> Result<Vec<Value>, ClientRequestError> {
         if let Some(missing) = requests.iter().find(|one| !self.has_client_capability(one.capability())) {
             return Err(ClientRequestError::Unsupported(missing.capability()));
         }
+        if let Some(task) = self.task.get() {
+            return task.request_input(requests, timeout);
+        }
         match &self.suspension {
-            Some(suspension) => suspension.request_input(self, requests),
+            Some(suspension) => suspension.request_input(self, requests, timeout),
             None if self.version.is_stateless() => {
                 Err(ClientRequestError::Unsupported("input for this method"))
             }
-            None => requests.iter().map(|request| self.send_request(request)).collect(),
+            None => requests.iter().map(|request| self.send_request(request, timeout)).collect(),
         }
     }
 
@@ -176,6 +229,9 @@ impl RequestContext {
 
     pub(super) fn reply(&self, outcome: Result<Value, RpcError>) {
         let mut route = lock(&self.route);
+        if let Some(task) = self.task.get() {
+            return task.finish(outcome);
+        }
         self.peer.finish(&route.id);
         if self.is_open(&route) {
             route.sink.send(&RpcMessage::response(route.id.clone(), outcome));

@@ -8,6 +8,7 @@ use super::context::{LogLevel, RequestContext};
 use super::notifier::ChangeFilter;
 use super::server::McpServer;
 use super::service::{CacheHint, ListPage, ServerIdentity};
+use super::tasks;
 use crate::wire::{ProtocolVersion, RpcError, meta};
 
 /// The protocol's limit for the values of one completion.
@@ -21,7 +22,10 @@ pub(super) fn may_request_input(method: &str) -> bool {
 /// Whether the method never blocks, so that the thread that reads may run it. `initialize` and `logging/setLevel` must run
 /// before the next message is read, because they change how it is handled.
 pub(super) fn is_immediate(method: &str) -> bool {
-    matches!(method, "initialize" | "ping" | "logging/setLevel")
+    matches!(
+        method,
+        "initialize" | "ping" | "logging/setLevel" | "tasks/get" | "tasks/update" | "tasks/cancel"
+    )
 }
 
 /// Runs one request.
@@ -33,7 +37,13 @@ pub(super) fn respond(
 ) -> Result<Value, RpcError> {
     if context.version().is_stateless() {
         let result = match method {
-            "server/discover" => discover(server),
+            "server/discover" => discover(server, context),
+            "tasks/get" | "tasks/update" | "tasks/cancel" if server.service.capabilities().tasks => {
+                if !tasks::is_declared(&context.capabilities) {
+                    return Err(tasks::missing_extension());
+                }
+                server.tasks.respond(method, &params, context.principal())?
+            }
             _ => respond_common(server, context, method, params)?,
         };
         return Ok(complete_result(result, &server.info));
@@ -142,20 +152,20 @@ fn initialize(server: &McpServer, context: &Arc<RequestContext>, params: &Value)
         "capabilities": declared_capabilities(server, version),
         "serverInfo": server.info,
     });
-    with_instructions(result, server)
+    with_instructions(result, server, params.get("capabilities").unwrap_or(&Value::Null))
 }
 
-fn discover(server: &McpServer) -> Value {
+fn discover(server: &McpServer, context: &RequestContext) -> Value {
     let result = json!({
         "supportedVersions": ProtocolVersion::names(),
         "capabilities": declared_capabilities(server, ProtocolVersion::NEWEST),
         "ttlMs": 0, "cacheScope": "private",
     });
-    with_instructions(result, server)
+    with_instructions(result, server, &context.capabilities)
 }
 
-fn with_instructions(mut result: Value, server: &McpServer) -> Value {
-    if let Some(instructions) = server.service.identity().instructions {
+fn with_instructions(mut result: Value, server: &McpServer, client_capabilities: &Value) -> Value {
+    if let Some(instructions) = server.service.instructions(client_capabilities) {
         result["instructions"] = json!(instructions);
     }
     result
@@ -177,6 +187,9 @@ fn declared_capabilities(server: &McpServer, version: ProtocolVersion) -> Value 
     }
     if capabilities.logging {
         declared["logging"] = json!({});
+    }
+    if capabilities.tasks && version.is_stateless() {
+        declared["extensions"] = json!({ tasks::EXTENSION: {} });
     }
     if capabilities.completions && version > ProtocolVersion::V2024_11_05 {
         declared["completions"] = json!({});

@@ -13,6 +13,7 @@ mod server;
 mod service;
 mod stdio;
 mod stdout;
+mod tasks;
 mod workers;
 
 pub use client_requests::{ClientRequest, ClientRequestError};

@@ -1,7 +1,7 @@
 //! The entry point for messages from clients.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use haft_tool::Cancel;
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use super::methods;
 use super::notifier::{ChangeNotifier, Listener};
 use super::peer::{ClientPeer, MessageSink};
 use super::service::McpService;
+use super::tasks::{self, TaskTable};
 use crate::wire::{INVALID_REQUEST, ProtocolVersion, RequestId, RpcError, RpcMessage, meta};
 
 /// Answers clients with what a service offers.
@@ -21,6 +22,7 @@ pub struct McpServer {
     /// The service's identity in the protocol's form.
     pub(super) info: Value,
     suspended: SuspendedRequests,
+    pub(super) tasks: TaskTable,
 }
 
 impl McpServer {
@@ -29,7 +31,7 @@ impl McpServer {
         let notifier = ChangeNotifier::default();
         service.set_notifier(&notifier);
         let info = methods::server_info(&service.identity());
-        Self { service, notifier, info, suspended: SuspendedRequests::default() }
+        Self { service, notifier, info, suspended: SuspendedRequests::default(), tasks: TaskTable::default() }
     }
 
     /// The service.
@@ -37,9 +39,15 @@ impl McpServer {
         &self.service
     }
 
-    /// Ends all subscriptions, and all requests that wait for input.
+    /// Cancels all tasks.
+    pub(super) fn cancel_tasks(&self) {
+        self.tasks.cancel_all();
+    }
+
+    /// Ends all subscriptions, all tasks, and all requests that wait for input.
     pub fn close(&self) {
         self.notifier.close();
+        self.cancel_tasks();
         self.suspended.drop_requests(None);
     }
 
@@ -116,6 +124,8 @@ impl McpServer {
             let resumed = self.suspended.resume((&method, &params), &peer.principal, route, cancel);
             return resumed.map(|()| None).inspect_err(|_| peer.finish(&id));
         }
+        let may_be_task = may_suspend && method == "tools/call" && self.service.capabilities().tasks;
+        let tasks = (may_be_task && tasks::is_declared(&declared.capabilities)).then(|| self.tasks.clone());
         let initial_input = params.get_mut("inputResponses").map(Value::take).unwrap_or_default();
         let context = Arc::new(RequestContext {
             peer: Arc::clone(peer),
@@ -128,6 +138,8 @@ impl McpServer {
             retry_guards: Mutex::default(),
             suspension: may_suspend.then(|| self.suspended.for_request(&method, &params)),
             initial_input,
+            tasks,
+            task: OnceLock::new(),
         });
         let request = PendingRequest { server: Arc::clone(self), context, method, params };
         if methods::is_immediate(&request.method) {

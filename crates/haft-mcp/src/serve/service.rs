@@ -16,8 +16,6 @@ pub struct ServerIdentity {
     pub title: &'static str,
     /// The version.
     pub version: &'static str,
-    /// Instructions for models.
-    pub instructions: Option<String>,
 }
 
 /// The declared capabilities of a server; every server has tools.
@@ -34,6 +32,8 @@ pub struct ServerCapabilities {
     pub completions: bool,
     /// Log messages.
     pub logging: bool,
+    /// Calls that are answered with a task.
+    pub tasks: bool,
 }
 
 /// How long a result may be cached, and for whom.
@@ -81,6 +81,12 @@ impl ListPage {
 pub trait McpService: Send + Sync {
     /// The server's name and version.
     fn identity(&self) -> ServerIdentity;
+
+    /// Instructions for the model of a client that declares these capabilities. Must not block.
+    fn instructions(&self, client_capabilities: &Value) -> Option<String> {
+        let _ = client_capabilities;
+        None
+    }
 
     /// The capabilities besides tools.
     fn capabilities(&self) -> ServerCapabilities {

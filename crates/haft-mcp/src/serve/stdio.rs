@@ -27,17 +27,26 @@ const MAX_CONCURRENT_REQUESTS: usize = 256;
 /// How long requests may go on after EOF, and again after they were cancelled.
 const GRACE_PERIOD: Duration = Duration::from_secs(3);
 
-/// Serves one client until EOF on `input`, or until `stop` is readable, and until its requests have finished or have used up their grace
-/// period.
-pub fn serve_stdio(server: &Arc<McpServer>, input: OwnedFd, output: OwnedFd, stop: OwnedFd) {
-    let connection = StdioServer::new(server, output);
+/// Serves one client until EOF on `input`, or until `stop` is readable, and until its requests have finished or have used up
+/// their grace period. A client that has closed `input` and does not read `output` gets no more than that period.
+pub fn serve_stdio(
+    server: &Arc<McpServer>,
+    input: OwnedFd,
+    output: OwnedFd,
+    stop: OwnedFd,
+) -> Result<(), ToolError> {
+    let watched = input.try_clone().map_err(|error| ToolError::io(DUPLICATE, &error))?;
+    let connection = StdioServer::new(server, LineOutput::new(output, watched, GRACE_PERIOD));
     let mut lines = LineSplitter::new(MAX_LINE_BYTES);
     let mut input = InputReader { input, stop };
     while let Some(line) = next_line(&mut lines, &mut input) {
         connection.receive(line);
     }
     connection.finish();
+    Ok(())
 }
+
+const DUPLICATE: &str = "duplicate standard input and output";
 
 /// The next line, or `None` at EOF. A read error counts as EOF.
 fn next_line(lines: &mut LineSplitter, input: &mut InputReader) -> Option<InputLine> {
@@ -85,8 +94,8 @@ struct StdioServer {
 }
 
 impl StdioServer {
-    fn new(server: &Arc<McpServer>, output: OwnedFd) -> Self {
-        let output: Arc<dyn MessageSink> = Arc::new(LineOutput::new(output));
+    fn new(server: &Arc<McpServer>, output: LineOutput) -> Self {
+        let output: Arc<dyn MessageSink> = Arc::new(output);
         let peer = ClientPeer::new("stdio");
         peer.set_sink(Some(Arc::clone(&output)));
         let workers = WorkerPool::new(MAX_CONCURRENT_REQUESTS, PendingRequest::run);
@@ -111,11 +120,11 @@ impl StdioServer {
                 for message in messages {
                     match message {
                         Ok(message) => self.dispatch(message),
-                        Err(error) => self.send_error(error),
+                        Err(invalid) => self.send(&invalid.into_response()),
                     }
                 }
             }
-            Err(error) => self.send_error(error),
+            Err(invalid) => self.send(&invalid.into_response()),
         }
     }
 
@@ -131,7 +140,11 @@ impl StdioServer {
 
     /// Reports an error that belongs to no request.
     fn send_error(&self, error: RpcError) {
-        self.output.send(&RpcMessage::Response { id: None, outcome: Err(error) });
+        self.send(&RpcMessage::Response { id: None, outcome: Err(error) });
+    }
+
+    fn send(&self, message: &RpcMessage) {
+        self.output.send(message);
     }
 
     /// Waits for the requests in progress; those that exceed the grace period are cancelled.
@@ -139,6 +152,7 @@ impl StdioServer {
         self.server.disconnect(&self.peer);
         if !self.workers.wait_finished(GRACE_PERIOD) {
             self.peer.cancel_all();
+            self.server.cancel_tasks();
             self.workers.wait_finished(GRACE_PERIOD);
         }
         self.server.close();
@@ -148,9 +162,7 @@ impl StdioServer {
 /// Duplicates of this process's standard input and output.
 pub fn stdio() -> Result<(OwnedFd, OwnedFd), ToolError> {
     let duplicate = |fd: std::os::fd::BorrowedFd<'_>| {
-        fd.as_fd()
-            .try_clone_to_owned()
-            .map_err(|error| ToolError::io("duplicate standard input and output", &error))
+        fd.as_fd().try_clone_to_owned().map_err(|error| ToolError::io(DUPLICATE, &error))
     };
     Ok((duplicate(rustix::stdio::stdin())?, duplicate(rustix::stdio::stdout())?))
 }

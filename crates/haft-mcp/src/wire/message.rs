@@ -6,6 +6,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use super::broken_request::request_id;
 use super::error::{INVALID_REQUEST, PARSE_ERROR, RpcError};
 
 /// The capacity that most messages need.
@@ -75,13 +76,33 @@ pub enum RpcInput {
     /// One message.
     Single(RpcMessage),
     /// Several messages, each valid or not; only version 2025-03-26 has them.
-    Batch(Vec<Result<RpcMessage, RpcError>>),
+    Batch(Vec<Result<RpcMessage, InvalidMessage>>),
+}
+
+/// A message that cannot be read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InvalidMessage {
+    /// The id, if it is a request and its id can be read.
+    pub id: Option<RequestId>,
+    /// What is wrong with it.
+    pub error: RpcError,
+}
+
+impl InvalidMessage {
+    /// The response to send.
+    pub fn into_response(self) -> RpcMessage {
+        RpcMessage::Response { id: self.id, outcome: Err(self.error) }
+    }
 }
 
 impl RpcInput {
-    /// Parses a line or a body. The error is the response to send, without an id.
-    pub fn read(bytes: &[u8]) -> Result<Self, RpcError> {
+    /// Parses a line or a body.
+    pub fn read(bytes: &[u8]) -> Result<Self, InvalidMessage> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        Self::parse(bytes).map_err(|error| InvalidMessage { id: request_id(bytes), error })
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self, RpcError> {
         let parse_error = |error| RpcError::new(PARSE_ERROR, format!("Parse error: {error}"));
         if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'[') {
             return match serde_json::from_slice(bytes) {
@@ -94,7 +115,11 @@ impl RpcInput {
         if all.is_empty() {
             return Err(invalid("the batch is empty"));
         }
-        Ok(Self::Batch(all.into_iter().map(RpcMessage::from_value).collect()))
+        let read = |value: Value| {
+            let id = value.get("id").filter(|_| value.get("method").is_some()).and_then(RequestId::read);
+            RpcMessage::from_value(value).map_err(|error| InvalidMessage { id, error })
+        };
+        Ok(Self::Batch(all.into_iter().map(read).collect()))
     }
 
     /// The valid messages.

@@ -1,5 +1,6 @@
 //! What both sides of the protocol share: messages, lines, protocol versions and errors.
 
+mod broken_request;
 mod error;
 mod lines;
 mod message;
@@ -11,5 +12,5 @@ pub use error::{
     PARSE_ERROR, RESOURCE_NOT_FOUND, RpcError, UNSUPPORTED_VERSION,
 };
 pub use lines::{InputLine, LineSplitter};
-pub use message::{RequestId, RpcInput, RpcMessage};
+pub use message::{InvalidMessage, RequestId, RpcInput, RpcMessage};
 pub use version::ProtocolVersion;

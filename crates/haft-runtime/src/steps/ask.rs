@@ -66,7 +66,7 @@ impl Asker for DenyAll {
 }
 
 /// How the user can allow the call without being asked.
-pub(crate) fn how_to_allow(question: &Question) -> String {
+pub fn how_to_allow(question: &Question) -> String {
     let rule = question.rule.clone();
     let rule = rule.or_else(|| candidate_rules(&question.tool, &question.effects).into_iter().next());
     format!("To allow it: --allowedTools '{}'", rule.unwrap_or_else(|| question.tool.clone()))

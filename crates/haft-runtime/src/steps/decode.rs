@@ -313,7 +313,7 @@ mod tests {
     }
 
     fn said(arguments: Value) -> String {
-        let definition = Definition::new("T", "", schema(), haft_tool::SideEffect::None);
+        let definition = Definition::new("T", "", schema(), &[]);
         match check(&definition, arguments, false) {
             Ok(decoded) => format!("{} {:?}", decoded.arguments, decoded.coerced),
             Err(error) => error.message,
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_tool_that_clamps_gets_the_nearest_number_in_range() {
-        let definition = Definition::new("T", "", schema(), haft_tool::SideEffect::None);
+        let definition = Definition::new("T", "", schema(), &[]);
         for (sent, taken) in [("-7", 1), ("0", 1), ("1", 1), ("10", 10), ("11", 10), ("1e15", 10)] {
             let limit: Value = serde_json::from_str(sent).unwrap();
             let decoded = check(&definition, json!({"file_path": "x", "limit": limit}), true).unwrap();

@@ -1,56 +1,110 @@
 //! `haft mcp`: serves Haft's tools over stdio or HTTP.
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
-use crate::service::{RuntimeService, resource_tools};
 use haft_ledger::Ledger;
 use haft_mcp::serve::{McpServer, serve_stdio, stdio};
+use haft_tool::{ToolError, ToolNeed, lock};
 
 use super::super::CommandResult;
+use super::super::args::{RuleArgs, ServerArgs, SessionArgs, SessionNameArgs, WorkspaceArgs};
 use super::super::exit::CliExit;
 use super::super::housekeeping;
 use super::super::screen;
 use super::super::setup::Setup;
 use super::super::terminal;
 use super::args::ServeArgs;
-
-/// The server's instructions for the model.
-const INSTRUCTIONS: &str = "Calls are confined to the workspace by the kernel; each is recorded and can be undone with \
-`haft undo`. A refusal names the rule and says how the user can allow the call.";
+use crate::config::{LedgerSection, user_file};
+use crate::service::{ClientRuntime, RuntimeService, Workspace, WorkspaceChoice, resource_tools};
 
 pub(super) fn run(args: ServeArgs) -> CommandResult {
     let ServeArgs { at, rules, http, servers, ledger_tools, session } = args;
-    let setup = Arc::new(Setup::load(&at.workspace)?);
-    let entries = setup.entries(&servers)?;
-    let host = Arc::clone(&setup.host);
-    let create = {
-        let setup = Arc::clone(&setup);
-        move || {
-            let mut builder =
-                setup.tool_selection(&at.dialect)?.into_builder(setup.builder()).entry_point("mcp");
-            if ledger_tools {
-                builder = builder.ledger_tools();
-            }
-            let builder = session.apply(builder.known_tools(resource_tools()));
-            let builder = setup.rules(&rules, setup.scope(&at.scope, builder)?);
-            setup.add_servers(entries.clone(), &at.dialect, builder)?.0.build()
-        }
-    };
+    let choice = workspace_choice(&at.workspace, http.http.is_none())?;
+    let flags = RuntimeFlags { at, rules, servers, ledger_tools, session, current: choice.current.clone() };
     // Errors in the settings are reported now, not at the first call.
-    screen::warnings(create()?.warnings());
-    let limits = setup.config.values.ledger.clone();
+    let start = choice.at_start();
+    let (first, limits) = flags.create_with_limits(start.as_ref())?;
+    screen::warnings(first.runtime.warnings());
     // It may take a while, and no call waits for it.
     std::thread::spawn(move || {
         housekeeping::run_if_due(Ledger::home_from_env().and_then(Ledger::open), &limits);
     });
-    let service = Arc::new(RuntimeService::new(Box::new(create), host, Some(INSTRUCTIONS.to_owned())));
+    let prepared = Mutex::new(Some((start, first)));
+    let create = move |workspace: Option<&Workspace>| {
+        let first = lock(&prepared).take_if(|(start, _)| start.as_ref() == workspace);
+        first.map_or_else(|| flags.create(workspace), |(_, runtime)| Ok(runtime))
+    };
+    let service = Arc::new(RuntimeService::new(Box::new(create), choice));
     let server = Arc::new(McpServer::new(Arc::clone(&service) as _));
     if let Some(at) = http.http {
         http.serve(&server, at)?;
     } else {
         let (input, output) = stdio()?;
-        serve_stdio(&server, input, output, terminal::readable_on_signal()?);
+        serve_stdio(&server, input, output, terminal::readable_on_signal()?)?;
     }
     service.close();
     Ok(CliExit::Done)
+}
+
+fn workspace_choice(at: &WorkspaceArgs, roots_are_local: bool) -> Result<WorkspaceChoice, ToolError> {
+    let directory = at.folder()?;
+    let given = at.workspace.is_some().then(|| directory.clone());
+    let outside: Vec<PathBuf> =
+        std::env::home_dir().into_iter().chain([Ledger::home_from_env()?]).chain(user_file()?).collect();
+    Ok(WorkspaceChoice { given, current: directory, roots_are_local, outside })
+}
+
+/// What the command line says about the runtimes of clients.
+struct RuntimeFlags {
+    at: SessionArgs,
+    rules: RuleArgs,
+    servers: ServerArgs,
+    ledger_tools: bool,
+    session: SessionNameArgs,
+    current: PathBuf,
+}
+
+impl RuntimeFlags {
+    /// A runtime in this workspace, with its settings; without one it can only list its tools.
+    fn create(&self, workspace: Option<&Workspace>) -> Result<ClientRuntime, ToolError> {
+        self.create_with_limits(workspace).map(|(runtime, _)| runtime)
+    }
+
+    /// The same, with the limits of the ledger.
+    fn create_with_limits(
+        &self,
+        workspace: Option<&Workspace>,
+    ) -> Result<(ClientRuntime, LedgerSection), ToolError> {
+        let directory = workspace.map_or(&self.current, |workspace| &workspace.directory);
+        let setup = Setup::load(&WorkspaceArgs { workspace: Some(directory.clone()) })?;
+        let entries = setup.entries(&self.servers)?;
+        let dialect = &self.at.dialect;
+        let mut selection = setup.tool_selection(dialect)?;
+        if !setup.names_tools(dialect) {
+            let has_search = setup.config.values.tools.has_search_engine();
+            selection = selection.where_needs_are_met(|need| match need {
+                ToolNeed::SearchEngine => has_search,
+                ToolNeed::McpServers => !entries.is_empty(),
+                // Depends on the client.
+                ToolNeed::UserAnswers => true,
+                _ => false,
+            });
+        }
+        let mut builder = selection.into_builder(setup.builder()).entry_point("mcp").relative_paths();
+        if self.ledger_tools {
+            builder = builder.ledger_tools();
+        }
+        builder = match workspace {
+            Some(workspace) => {
+                workspace.more.iter().fold(builder, |builder, more| builder.add_directory(more))
+            }
+            None => builder.any_workspace(),
+        };
+        let builder = self.session.apply(builder.known_tools(resource_tools()));
+        let builder = setup.rules(&self.rules, setup.scope(&self.at.scope, builder)?);
+        let runtime = setup.add_servers(entries, dialect, builder)?.0.build()?;
+        let limits = setup.config.values.ledger.clone();
+        Ok((ClientRuntime { runtime, host: Arc::clone(&setup.host) }, limits))
+    }
 }

@@ -58,7 +58,7 @@ impl StreamableShared {
             let (url, method) = (&self.client.display_url, request.method);
             ClientError::invalid_message(format!("the answer of {url} to `{method}` is invalid: {why}"))
         };
-        let input = RpcInput::read(body).map_err(|error| invalid(&error.message))?;
+        let input = RpcInput::read(body).map_err(|message| invalid(&message.error.message))?;
         let mut error_without_id = None;
         for message in input.into_messages() {
             match message {
@@ -159,8 +159,9 @@ impl StreamableShared {
         let input = match RpcInput::read(event.data.as_bytes()) {
             Ok(input) => input,
             Err(_) if is_for_another(&event.data, &request.id) => return Ok(None),
-            Err(error) => {
-                let why = format!("{} sent an invalid message: {}", self.client.display_url, error.message);
+            Err(invalid) => {
+                let message = &invalid.error.message;
+                let why = format!("{} sent an invalid message: {message}", self.client.display_url);
                 return Err(ClientError::invalid_message(why));
             }
         };

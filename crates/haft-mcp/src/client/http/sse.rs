@@ -123,9 +123,9 @@ impl SseShared {
     fn receive(&self, data: &str) {
         match RpcInput::read(data.as_bytes()) {
             Ok(input) => input.into_messages().for_each(|message| self.pending.route(message, &self.inbound)),
-            Err(error) => self.pending.fail_all(&ClientError::invalid_message(format!(
+            Err(invalid) => self.pending.fail_all(&ClientError::invalid_message(format!(
                 "{} sent an invalid message ({}); it may have been the answer",
-                self.client.display_url, error.message
+                self.client.display_url, invalid.error.message
             ))),
         }
     }

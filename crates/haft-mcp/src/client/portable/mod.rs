@@ -34,6 +34,8 @@ pub struct PortableTool {
     pub description: String,
     /// The schema of its arguments: see [`plain_schema`].
     pub input_schema: Value,
+    /// The schema of its arguments as the server has it.
+    pub server_schema: Value,
     /// What was left out.
     pub left_out: Vec<String>,
 }
@@ -53,6 +55,7 @@ pub fn make_portable(tool: &ServerTool) -> Result<PortableTool, String> {
             .filter(|title| !title.is_empty()),
         description: clean(&tool.description, MAX_DESCRIPTION_CHARS),
         input_schema,
+        server_schema: tool.input_schema.clone(),
         left_out,
     })
 }

@@ -158,7 +158,9 @@ impl ServerOutput {
 fn read(bytes: &[u8]) -> Result<RpcInput, String> {
     match RpcInput::read(bytes) {
         Ok(incoming) => Ok(incoming),
-        Err(error) if std::str::from_utf8(bytes).is_ok() => Err(error.message),
-        Err(_) => RpcInput::read(String::from_utf8_lossy(bytes).as_bytes()).map_err(|error| error.message),
+        Err(invalid) if std::str::from_utf8(bytes).is_ok() => Err(invalid.error.message),
+        Err(_) => {
+            RpcInput::read(String::from_utf8_lossy(bytes).as_bytes()).map_err(|invalid| invalid.error.message)
+        }
     }
 }

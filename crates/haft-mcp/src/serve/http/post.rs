@@ -22,8 +22,8 @@ use super::slots::ConnectionSlot;
 use crate::serve::peer::{ClientPeer, MessageSink};
 use crate::serve::server::{McpServer, check_stateless};
 use crate::wire::{
-    HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, ProtocolVersion, RpcError,
-    RpcInput, RpcMessage, UNSUPPORTED_VERSION, meta,
+    HEADER_MISMATCH, INVALID_REQUEST, InvalidMessage, METHOD_NOT_FOUND, MISSING_CAPABILITY, ProtocolVersion,
+    RpcError, RpcInput, RpcMessage, UNSUPPORTED_VERSION, meta,
 };
 
 /// How long `initialize` may take; its response decides whether there is a session.
@@ -52,12 +52,19 @@ pub(super) async fn respond(
 
 /// Parses a body; a large one on another thread, because this one serves all connections.
 async fn parse(body: RequestBody) -> Result<RpcInput, Rejection> {
-    let reject = |error| Rejection::error(StatusCode::BAD_REQUEST, error);
+    let reject = |InvalidMessage { id, error }| {
+        let rejection = Rejection::error(StatusCode::BAD_REQUEST, error);
+        match id {
+            Some(id) => rejection.of_request(&id),
+            None => rejection,
+        }
+    };
     if !body.is_large() {
         return RpcInput::read(&body.bytes).map_err(reject);
     }
     let parsed = tokio::task::spawn_blocking(move || RpcInput::read(&body.bytes)).await;
-    parsed.unwrap_or_else(|_| Err(RpcError::internal("The body could not be parsed"))).map_err(reject)
+    let failed = |_| InvalidMessage { id: None, error: RpcError::internal("The body could not be parsed") };
+    parsed.map_err(failed).flatten().map_err(reject)
 }
 
 /// A POST request and its principal.
@@ -190,7 +197,10 @@ impl PostRequest<'_> {
         })
     }
 
-    fn batch(&self, all: Vec<Result<RpcMessage, RpcError>>) -> Result<Response<ResponseBody>, Rejection> {
+    fn batch(
+        &self,
+        all: Vec<Result<RpcMessage, InvalidMessage>>,
+    ) -> Result<Response<ResponseBody>, Rejection> {
         headers::version(self.headers)?;
         let session = self.session()?;
         if session.peer.version() != Some(ProtocolVersion::V2025_03_26) {
@@ -205,8 +215,8 @@ impl PostRequest<'_> {
             for message in all {
                 match message {
                     Ok(message) => server.handle(&peer, message, sink, cancel),
-                    Err(error) => {
-                        sink.send(&RpcMessage::Response { id: None, outcome: Err(error) });
+                    Err(invalid) => {
+                        sink.send(&invalid.into_response());
                     }
                 }
             }

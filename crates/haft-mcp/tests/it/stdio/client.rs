@@ -36,7 +36,7 @@ pub(crate) fn connect_over(change: impl FnOnce(&OwnedFd, &OwnedFd)) -> StdioClie
     let serving = service.server();
     let (stop, never_stopped) = std::io::pipe().unwrap();
     let server = std::thread::spawn(move || {
-        serve_stdio(&serving, server_input, server_output, stop.into());
+        serve_stdio(&serving, server_input, server_output, stop.into()).unwrap();
         drop(never_stopped);
     });
     StdioClient { service, input: Some(input), output: read_messages(output), server, early: HashMap::new() }

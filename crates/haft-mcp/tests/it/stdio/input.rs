@@ -38,11 +38,36 @@ fn invalid_line_is_reported_and_the_next_is_served() {
     ] {
         client.raw(line);
         client.raw(b"\n");
-        assert_eq!(client.error_code(), code, "{}", String::from_utf8_lossy(&line[..line.len().min(60)]));
+        let shown = String::from_utf8_lossy(&line[..line.len().min(60)]).into_owned();
+        assert_eq!(client.next()["error"]["code"], code, "{shown}");
     }
     client.send(&request("after", "ping", json!({})));
     assert_eq!(client.response("after")["result"], json!({}));
     assert_eq!(client.close(), Vec::<Value>::new());
+}
+
+#[test]
+fn invalid_requests_are_answered_with_their_id() {
+    let mut client = initialized("2025-11-25");
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    for (params, code) in [
+        (r#"{"name": "\ud800"}"#, PARSE_ERROR),
+        (r#"{"name": 1e999}"#, PARSE_ERROR),
+        (&deep, PARSE_ERROR),
+        ("{\"name\": ", PARSE_ERROR),
+        ("[1]", INVALID_REQUEST),
+        ("\"none\"", INVALID_REQUEST),
+    ] {
+        client.raw(
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":\"odd\",\"method\":\"tools/call\",\"params\":{params}}}\n")
+                .as_bytes(),
+        );
+        assert_eq!(client.response("odd")["error"]["code"], code, "{params:.60}");
+    }
+    let mut batches = initialized("2025-03-26");
+    batches.raw(b"[{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\",\"params\":1},{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"ping\"}]\n");
+    assert_eq!(batches.response(7)["error"]["code"], INVALID_REQUEST);
+    assert_eq!(batches.response(8)["result"], json!({}));
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! The end of a connection.
 
-use haft_mcp::serve::ClientRequestError;
+use std::io::Write as _;
+
+use haft_mcp::serve::{ClientRequestError, serve_stdio};
 use serde_json::{Value, json};
 
 use super::client::{connect, initialized};
-use crate::fixture::{call, request, stateless};
+use crate::fixture::{TestService, call, initialize, request, stateless};
 
 #[test]
 fn requests_finish_after_eof() {
@@ -52,6 +54,26 @@ fn open_questions_fail_at_eof() {
     });
     let answered: Vec<&Value> = last.iter().map(|message| &message["id"]).collect();
     assert_eq!(answered, [1], "the suspended request was answered already");
+}
+
+#[test]
+fn client_that_reads_nothing_does_not_keep_the_server() {
+    let service = TestService::default();
+    let (server_input, mut input) = std::io::pipe().unwrap();
+    let (unread, server_output) = std::io::pipe().unwrap();
+    let serving = service.server();
+    let server =
+        std::thread::spawn(move || serve_stdio(&serving, server_input.into(), server_output.into()).unwrap());
+    // The answers are more than a pipe holds; they block the thread that reads and the one that calls.
+    writeln!(input, "{}", initialize(0, "2025-11-25")).unwrap();
+    let text = "x".repeat(100_000);
+    writeln!(input, "{}", request(1, "tools/call", call("echo", json!({"text": text})))).unwrap();
+    for id in 2..100 {
+        writeln!(input, "{}", request(id, "ping", Value::Null)).unwrap();
+    }
+    drop(input);
+    server.join().unwrap();
+    drop(unread);
 }
 
 #[test]

@@ -50,6 +50,7 @@ pub(super) struct Agent;
 impl Tool for Agent {
     const NAME: &'static str = "Agent";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Spawn];
+    const NEEDS: Option<ToolNeed> = Some(ToolNeed::AgentLoop);
     type Input = Input;
     type Plan = AgentRequest;
 

@@ -91,6 +91,7 @@ impl AskedQuestion {
 impl Tool for AskUserQuestion {
     const NAME: &'static str = "AskUserQuestion";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Ask];
+    const NEEDS: Option<ToolNeed> = Some(ToolNeed::UserAnswers);
     type Input = Input;
     type Plan = Input;
 

@@ -49,6 +49,7 @@ pub(super) enum ConfigPlan {
 impl Tool for Config {
     const NAME: &'static str = "Config";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Configure, EffectKind::Inspect];
+    const NEEDS: Option<ToolNeed> = Some(ToolNeed::AgentLoop);
     type Input = Input;
     type Plan = ConfigPlan;
 

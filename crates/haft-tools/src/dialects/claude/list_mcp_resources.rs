@@ -16,6 +16,7 @@ pub(super) struct ListMcpResources;
 impl Tool for ListMcpResources {
     const NAME: &'static str = "ListMcpResources";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Inspect];
+    const NEEDS: Option<ToolNeed> = Some(ToolNeed::McpServers);
     type Input = Input;
     type Plan = Input;
 

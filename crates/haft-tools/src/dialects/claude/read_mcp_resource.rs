@@ -15,6 +15,7 @@ pub(super) struct ReadMcpResource;
 impl Tool for ReadMcpResource {
     const NAME: &'static str = "ReadMcpResource";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Inspect];
+    const NEEDS: Option<ToolNeed> = Some(ToolNeed::McpServers);
     type Input = Input;
     type Plan = Input;
 

@@ -35,6 +35,7 @@ pub(super) struct TodoWrite;
 impl Tool for TodoWrite {
     const NAME: &'static str = "TodoWrite";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Note];
+    const NEEDS: Option<ToolNeed> = Some(ToolNeed::AgentLoop);
     type Input = Input;
     type Plan = Vec<TodoItem>;
 

@@ -28,6 +28,7 @@ pub(super) struct WebSearch {
 impl Tool for WebSearch {
     const NAME: &'static str = "WebSearch";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Reach];
+    const NEEDS: Option<ToolNeed> = Some(ToolNeed::SearchEngine);
     type Input = Input;
     type Plan = (SearchEngine, SearchQuery);
 

@@ -45,6 +45,7 @@ pub(super) struct ClawftSearchPlan {
 impl Tool for ClawftWebSearch {
     const NAME: &'static str = "web_search";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Reach];
+    const NEEDS: Option<ToolNeed> = Some(ToolNeed::SearchEngine);
     const BOUND: Bound = super::BOUND;
     const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<ClawftSearchResults>);
     type Input = Input;

@@ -31,6 +31,7 @@ pub(super) struct LoomWebSearch {
 impl Tool for LoomWebSearch {
     const NAME: &'static str = "web_search";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Reach];
+    const NEEDS: Option<ToolNeed> = Some(ToolNeed::SearchEngine);
     const BOUND: Bound = super::BOUND;
     const CLAMP_NUMBERS: bool = true;
     const OUTPUT_SCHEMA: Option<fn() -> Value> = Some(result_schema_of::<LoomSearchResults>);
