@@ -1,11 +1,14 @@
-//! Edits one entry in the text of another program's settings file. Comments, order, line ends and the layout of the rest
+//! Edits entries in the text of another program's settings file. Comments, order, line ends and the layout of the rest
 //! stay; a file that cannot be edited safely is refused.
 //!
 //! Each edited text is parsed again and must hold the intended value before it counts.
 
+mod changes;
 pub(crate) mod json;
 pub(crate) mod toml;
 pub(crate) mod yaml;
+
+pub(crate) use changes::{RevertStep, SettingChange, SettingsFormat};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 

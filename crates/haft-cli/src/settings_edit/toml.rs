@@ -1,15 +1,15 @@
-//! One table of a TOML file.
+//! One table or value of a TOML file.
 
 use serde_json::{Map, Value};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike};
 
 use super::{NOT_UNDERSTOOD, like_old};
 
-/// Returns the text with the table at `path` set to `table`, creating the tables on the way.
-pub(crate) fn put(text: &str, path: &[&str], table: &Map<String, Value>) -> Result<String, String> {
+/// Returns the text with the entry at `path` set to `value`, creating the tables on the way. An object becomes a table.
+pub(crate) fn put(text: &str, path: &[&str], value: &Value) -> Result<String, String> {
     let (last, parents) = path.split_last().ok_or("no table is named")?;
     let mut document = parse(text)?;
-    let expected = without_nulls(&Value::Object(table.clone()));
+    let expected = without_nulls(value);
     let before = read(text)?;
     if path.iter().try_fold(&before, |value, name| value.get(*name)) == Some(&expected) {
         return Ok(text.to_owned());
@@ -17,7 +17,7 @@ pub(crate) fn put(text: &str, path: &[&str], table: &Map<String, Value>) -> Resu
     if document.is_empty() && !text.trim().is_empty() {
         // Comments of a file without entries belong above the new table; toml_edit would write them below it.
         let gap = if text.ends_with('\n') { "\n" } else { "\n\n" };
-        return Ok(like_old(text, format!("{text}{gap}{}", put("", path, table)?)));
+        return Ok(like_old(text, format!("{text}{gap}{}", put("", path, value)?)));
     }
     let mut holder: &mut dyn TableLike = document.as_table_mut();
     for name in parents {
@@ -29,6 +29,18 @@ pub(crate) fn put(text: &str, path: &[&str], table: &Map<String, Value>) -> Resu
         let item = holder.entry(name).or_insert_with(implicit);
         holder = item.as_table_like_mut().ok_or_else(|| format!("{name} is not a table"))?;
     }
+    let Value::Object(table) = value else {
+        let mut new = toml_value(value).ok_or("TOML has no null")?;
+        match holder.get_mut(last) {
+            Some(Item::Value(old)) => {
+                *new.decor_mut() = old.decor().clone();
+                *old = new;
+            }
+            Some(_) => return Err(format!("{last} is a table")),
+            None => drop(holder.insert(last, Item::Value(new))),
+        }
+        return finish(text, &document, path, Some(&expected));
+    };
     match holder.get_mut(last) {
         Some(Item::Value(toml_edit::Value::InlineTable(old))) => {
             let decor = old.decor().clone();
@@ -86,7 +98,7 @@ fn finish(
 }
 
 /// Returns the values of the text.
-fn read(text: &str) -> Result<Value, String> {
+pub(crate) fn read(text: &str) -> Result<Value, String> {
     toml_edit::de::from_str(text).map_err(|error| error.message().to_owned())
 }
 
@@ -150,9 +162,9 @@ mod tests {
             "[[list]]\na = 1\n[[list]]\na = 2\n",
             "\u{feff}model = 1\n",
         ] {
-            let new = put(text, PATH, &table()).unwrap();
+            let new = put(text, PATH, &json!(table())).unwrap();
             assert_eq!(read(&new).unwrap()["mcp_servers"]["haft"], json!(table()), "{new}");
-            assert_eq!(put(&new, PATH, &table()).unwrap(), new, "a second put changes nothing");
+            assert_eq!(put(&new, PATH, &json!(table())).unwrap(), new, "a second put changes nothing");
             assert_eq!(remove(&new, PATH).unwrap().as_deref(), Some(text), "{new}");
             assert_eq!(remove(text, PATH).unwrap(), None);
             assert_eq!(new.contains("\r\n"), text.contains("\r\n"));
@@ -163,25 +175,25 @@ mod tests {
     fn existing_table_is_replaced_in_place() {
         let text = "# top\n[mcp_servers.haft]\ncommand = \"old\" # gone\n\n[mcp_servers.haft.env]\nA = \"b\"\n\n\
                     # other\n[other]\nx = 1\n";
-        let new = put(text, PATH, &table()).unwrap();
+        let new = put(text, PATH, &json!(table())).unwrap();
         assert!(new.starts_with("# top\n[mcp_servers.haft]\ncommand = \"/x/haft\"\n"), "{new}");
         assert!(new.ends_with("\n# other\n[other]\nx = 1\n"), "{new}");
 
         let text = "[mcp_servers]\nhaft = { command = \"old\" } # mine\nb = { command = \"b\" }\n";
-        let new = put(text, PATH, &table()).unwrap();
+        let new = put(text, PATH, &json!(table())).unwrap();
         assert!(new.starts_with("[mcp_servers]\nhaft = { command = \"/x/haft\""), "{new}");
         assert!(new.contains("} # mine\nb ="), "{new}");
         assert_eq!(remove(text, PATH).unwrap().unwrap(), "[mcp_servers]\nb = { command = \"b\" }\n");
 
         let text = "[mcp_servers]\nhaft.command = \"old\"\nb.command = \"b\"\n";
-        let new = put(text, PATH, &table()).unwrap();
+        let new = put(text, PATH, &json!(table())).unwrap();
         assert!(new.starts_with("[mcp_servers]\nb.command = \"b\"\n\n[mcp_servers.haft]\n"), "{new}");
     }
 
     #[test]
     fn names_and_values_are_quoted_and_nulls_left_out() {
         let odd = json!({"command": "a\nb\u{1b}\u{202e}", "n": 5, "off": null}).as_object().unwrap().clone();
-        let new = put("", &["tools", "mcp_servers", "a.b c"], &odd).unwrap();
+        let new = put("", &["tools", "mcp_servers", "a.b c"], &json!(odd)).unwrap();
         assert!(new.starts_with("[tools.mcp_servers.\"a.b c\"]\n"), "{new}");
         assert_eq!(
             read(&new).unwrap()["tools"]["mcp_servers"]["a.b c"],
@@ -198,8 +210,8 @@ mod tests {
             "[mcp_servers]\nhaft = 1\n",
             "mcp_servers.other.command = \"x\"\n[mcp_servers]\n",
         ] {
-            assert!(put(text, PATH, &table()).is_err(), "{text}");
+            assert!(put(text, PATH, &json!(table())).is_err(), "{text}");
         }
-        assert!(put("a = 1\nb = \n", PATH, &table()).is_err_and(|why| why.starts_with("line 2: ")));
+        assert!(put("a = 1\nb = \n", PATH, &json!(table())).is_err_and(|why| why.starts_with("line 2: ")));
     }
 }

@@ -269,12 +269,15 @@ pub(super) struct UntrustArgs {
 /// Shows the change of its settings file and asks. The rest of the file stays as it is; `haft undo` reverts the change.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-haft mcp install claude\n  \
+haft mcp install claude --replace-builtin\n  \
 haft mcp install zed --dry-run\n  \
 haft mcp install codex -- --permission-mode plan")]
 pub(super) struct InstallArgs {
     /// Program to add Haft to.
     pub(super) client: manage::Client,
+    /// Turn off the program's own file and shell tools, and let it call Haft's without asking.
+    #[arg(long)]
+    pub(super) replace_builtin: bool,
     /// Flags for `haft mcp`.
     #[arg(last = true, value_name = "FLAGS")]
     pub(super) flags: Vec<String>,
@@ -282,7 +285,7 @@ pub(super) struct InstallArgs {
     pub(super) entry: EntryArgs,
 }
 
-/// Remove Haft from the MCP servers of another program.
+/// Remove Haft from the MCP servers of another program, and restore its settings.
 #[derive(Debug, Args)]
 pub(super) struct UninstallArgs {
     /// Program to remove Haft from.

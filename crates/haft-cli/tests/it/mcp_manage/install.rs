@@ -264,3 +264,79 @@ fn it_works_from_the_user_s_home_where_the_ledger_lies() {
     let output = call.current_dir(fixture.at_home("")).env("HAFT_HOME", &state).output().unwrap();
     assert!(!output.status.success(), "calls still cannot have it as their workspace");
 }
+
+/// Clients whose own tools can be turned off, and their files below the home with the settings of a user.
+const REPLACEABLE: &[(&str, &[(&str, &str)])] = &[
+    (
+        "claude",
+        &[
+            (".claude.json", "{\"numStartups\": 3}\n"),
+            (
+                ".claude/settings.json",
+                "{\n  \"permissions\": {\n    \"deny\": [ \"Bash\",  \"WebSearch\" ],\n    \"allow\": []\n  }\n}",
+            ),
+        ],
+    ),
+    (
+        "codex",
+        &[(".codex/config.toml", "model = \"m\" # mine\n\n[features]\nunified_exec = true\n# the end\n")],
+    ),
+    ("gemini", &[(".gemini/settings.json", "{\n  \"tools\": {\"exclude\": [\"glob\"]},\n  // mine\n}\n")]),
+    ("opencode", &[(".config/opencode/opencode.json", "{\"tools\": {\"bash\": true}, \"mcp\": {}}\n")]),
+];
+
+#[test]
+fn built_in_tools_are_replaced_and_come_back_byte_for_byte() {
+    let mut shown = String::new();
+    for (client, files) in REPLACEABLE {
+        let fixture = SettingsFixture::new();
+        let read = |name: &str| std::fs::read_to_string(fixture.at_home(name)).ok();
+        let said = fixture.said(&["mcp", "install", client, "--replace-builtin", "--yes"]);
+        shown.push_str(&said);
+        for (file, _) in *files {
+            shown.push_str(&format!("{file}\n{}\n", fixture.same(&read(file).unwrap())));
+        }
+        let again = fixture.done(&["mcp", "install", client, "--replace-builtin", "--yes"]);
+        assert!(again.stderr.contains("nothing to do"), "{client}: {}", again.stderr);
+        fixture.done(&["mcp", "uninstall", client, "--yes"]);
+        for (file, _) in *files {
+            assert_eq!(read(file), None, "{client}: {file} was created by install");
+        }
+        for (file, old) in *files {
+            fixture.plant(file, old);
+        }
+        fixture.done(&["mcp", "install", client, "--replace-builtin", "--yes"]);
+        fixture.done(&["mcp", "install", client, "--replace-builtin", "--yes", "--", "--dialect", "loom"]);
+        fixture.done(&["mcp", "uninstall", client, "--yes"]);
+        for (file, old) in *files {
+            assert_eq!(read(file).as_deref(), Some(*old), "{client}: {file}");
+        }
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn what_a_user_changed_after_the_installation_stays() {
+    let fixture = SettingsFixture::new();
+    let settings = fixture.plant(".claude/settings.json", "{\"permissions\": {\"deny\": [\"Bash\"]}}\n");
+    fixture.done(&["mcp", "install", "claude", "--replace-builtin", "--yes"]);
+    let with = std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(&settings, with.replacen('{', "{\"theme\": \"dark\",", 1)).unwrap();
+    fixture.done(&["mcp", "uninstall", "claude", "--yes"]);
+    let left: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
+    assert_eq!(left, serde_json::json!({"theme": "dark", "permissions": {"deny": ["Bash"]}}));
+}
+
+#[test]
+fn programs_whose_tools_cannot_be_turned_off_say_so() {
+    for client in ["claude-desktop", "cursor", "vscode", "zed", "goose", "windsurf"] {
+        let fixture = SettingsFixture::new();
+        let ran = fixture.haft(&["mcp", "install", client, "--replace-builtin", "--yes"]);
+        assert!(
+            ran.code == 2 && ran.stderr.contains("--replace-builtin does not work"),
+            "{client}: {}",
+            ran.stderr
+        );
+        assert_eq!(std::fs::read_dir(fixture.at_home("")).unwrap().count(), 0, "{client}");
+    }
+}

@@ -196,12 +196,14 @@ fn put(tool: &'static str, name: &str, entry: Map<String, Value>, place: &Target
             if toml::remove(old, &path).map_err(ToolError::failed)?.is_some() {
                 return Err(there);
             }
-            toml::put(old, &path, &entry)
+            toml::put(old, &path, &Value::Object(entry.clone()))
         };
         new.map(Some).map_err(ToolError::failed)
     });
     let setting = (!project).then(|| format!("{}.{}.{name}", USER_TABLE[0], USER_TABLE[1]));
-    FileEdit { tool, file, setting, entry: name.to_owned(), done, edit_text }.run(&place.workspace, place.how)
+    let edit =
+        FileEdit { tool, file, setting, entry: name.to_owned(), done, removes_empty: false, edit_text };
+    edit.run(&place.workspace, place.how)
 }
 
 pub(in super::super) fn remove(args: &args::RemoveArgs) -> CommandResult {
@@ -237,7 +239,15 @@ pub(in super::super) fn remove(args: &args::RemoveArgs) -> CommandResult {
         new.map_err(ToolError::failed)?.map(Some).ok_or_else(missing)
     });
     let setting = (!project).then(|| format!("{}.{}.{}", USER_TABLE[0], USER_TABLE[1], args.name));
-    let edit = FileEdit { tool: "mcp/remove", file, setting, entry: args.name.clone(), done, edit_text };
+    let edit = FileEdit {
+        tool: "mcp/remove",
+        file,
+        setting,
+        entry: args.name.clone(),
+        done,
+        removes_empty: false,
+        edit_text,
+    };
     edit.run(&place.workspace, place.how)
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use haft_files::read_named;
 use haft_tool::{ErrorKind, ToolError, Value, json};
 
-use crate::settings_edit::{json as jsonc, toml, yaml};
+use crate::settings_edit::{SettingChange, SettingsFormat, json as jsonc};
 
 /// A program that can use MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -22,14 +22,37 @@ pub(in super::super) enum Client {
     Windsurf,
 }
 
-/// The format of a settings file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum FileFormat {
-    /// With comments and trailing commas where the program accepts them.
-    Json,
-    Toml,
-    Yaml,
+/// Haft's entry in a program's settings.
+#[derive(Clone, Copy)]
+pub(super) struct ClientEntry<'a> {
+    pub(super) name: &'a str,
+    /// The path of Haft.
+    pub(super) program: &'a str,
+    pub(super) args: &'a [String],
+    /// Whether the settings are those of a project.
+    pub(super) is_project: bool,
+    /// Whether Haft's tools become the only ones, and need no approval.
+    pub(super) replaces_builtin: bool,
 }
+
+/// Claude Code's own tools that read, change or run something.
+const CLAUDE_TOOLS: &[&str] =
+    &["Bash", "BashOutput", "KillShell", "Edit", "Write", "NotebookEdit", "Read", "Glob", "Grep", "WebFetch"];
+/// The same of Gemini CLI.
+const GEMINI_TOOLS: &[&str] = &[
+    "run_shell_command",
+    "replace",
+    "write_file",
+    "read_file",
+    "read_many_files",
+    "glob",
+    "grep_search",
+    "list_directory",
+    "web_fetch",
+];
+/// The same of opencode.
+const OPENCODE_TOOLS: &[&str] =
+    &["bash", "edit", "write", "patch", "read", "grep", "glob", "list", "webfetch"];
 
 /// The directories of settings, from the environment.
 pub(super) struct SettingsDirs<'a> {
@@ -62,11 +85,11 @@ impl SettingsDirs<'_> {
 }
 
 impl Client {
-    fn file_format(self) -> FileFormat {
+    pub(super) fn file_format(self) -> SettingsFormat {
         match self {
-            Self::Codex => FileFormat::Toml,
-            Self::Goose => FileFormat::Yaml,
-            _ => FileFormat::Json,
+            Self::Codex => SettingsFormat::Toml,
+            Self::Goose => SettingsFormat::Yaml,
+            _ => SettingsFormat::Json,
         }
     }
 
@@ -112,37 +135,71 @@ impl Client {
         Ok(name.to_owned())
     }
 
-    /// The file's new text, with the entry that starts `program`.
-    pub(super) fn installed(
+    /// The changes of the settings file that add the entry, given its text.
+    pub(super) fn entry_changes(self, old: &str, entry: &ClientEntry<'_>) -> Vec<SettingChange> {
+        let mut changes =
+            vec![SettingChange::Set { path: self.entry_path(old, entry.name), value: self.entry(entry) }];
+        if entry.replaces_builtin {
+            changes.extend(self.builtin_changes());
+        }
+        changes
+    }
+
+    /// Whether the settings can turn off the program's own tools; if not, why.
+    pub(super) fn check_replaceable(self) -> Result<(), ToolError> {
+        let why = match self {
+            Self::Claude | Self::Codex | Self::Gemini | Self::Opencode => return Ok(()),
+            Self::ClaudeDesktop => "it has no tools of its own that work on files",
+            Self::Goose => "turn off its developer extension with `goose configure`",
+            Self::Zed => "choose a profile without its own tools in the agent panel",
+            Self::Cursor | Self::Vscode | Self::Windsurf => {
+                "its own tools can only be turned off in its window"
+            }
+        };
+        Err(ToolError::invalid_arguments(format!("--replace-builtin does not work with this program: {why}")))
+    }
+
+    /// A second settings file, in which built-in tools are turned off: in the project's directory, else the user's.
+    pub(super) fn permissions_file(
         self,
-        old: &str,
-        name: &str,
-        program: &str,
-        args: &[String],
-    ) -> Result<String, String> {
-        let entry = self.entry(name, program, args);
-        match self.file_format() {
-            FileFormat::Json => jsonc::put(old, &self.path(old, name), &entry),
-            FileFormat::Toml => {
-                toml::put(old, &self.path(old, name), entry.as_object().unwrap_or(&serde_json::Map::new()))
+        dirs: &SettingsDirs<'_>,
+        is_project: bool,
+    ) -> Result<Option<PathBuf>, ToolError> {
+        Ok(match self {
+            Self::Claude if is_project => Some(PathBuf::from(".claude/settings.json")),
+            Self::Claude => Some(match dirs.absolute("CLAUDE_CONFIG_DIR") {
+                Some(directory) => directory.join("settings.json"),
+                None => dirs.home()?.join(".claude/settings.json"),
+            }),
+            _ => None,
+        })
+    }
+
+    /// The changes of that file.
+    pub(super) fn permissions_changes(name: &str) -> Vec<SettingChange> {
+        vec![
+            SettingChange::add(&["permissions", "deny"], CLAUDE_TOOLS),
+            SettingChange::add(&["permissions", "allow"], &[&format!("mcp__{name}")]),
+        ]
+    }
+
+    /// The changes, in the file with the entry, that turn off built-in tools.
+    fn builtin_changes(self) -> Vec<SettingChange> {
+        match self {
+            Self::Codex => vec![
+                SettingChange::set(&["features", "shell_tool"], json!(false)),
+                SettingChange::set(&["features", "unified_exec"], json!(false)),
+            ],
+            Self::Gemini => vec![SettingChange::add(&["tools", "exclude"], GEMINI_TOOLS)],
+            Self::Opencode => {
+                OPENCODE_TOOLS.iter().map(|tool| SettingChange::set(&["tools", tool], json!(false))).collect()
             }
-            FileFormat::Yaml => {
-                yaml::put(old, "extensions", name, entry.as_object().unwrap_or(&serde_json::Map::new()))
-            }
+            _ => Vec::new(),
         }
     }
 
-    /// The file's new text, without the entry; nothing if it is not there.
-    pub(super) fn uninstalled(self, old: &str, name: &str) -> Result<Option<String>, String> {
-        match self.file_format() {
-            FileFormat::Json => jsonc::remove(old, &self.path(old, name)),
-            FileFormat::Toml => toml::remove(old, &self.path(old, name)),
-            FileFormat::Yaml => yaml::remove(old, "extensions", name),
-        }
-    }
-
-    /// The tables that lead to the entry.
-    fn path<'a>(self, old: &str, name: &'a str) -> Vec<&'a str> {
+    /// The path of the entry in the settings file.
+    pub(super) fn entry_path(self, old: &str, name: &str) -> Vec<String> {
         let table: &[&str] = match self {
             Self::Vscode => &["servers"],
             Self::Zed => &["context_servers"],
@@ -156,13 +213,25 @@ impl Client {
                 }
                 _ => &["mcp"],
             },
+            Self::Goose => &["extensions"],
             _ => &["mcpServers"],
         };
-        table.iter().copied().chain([name]).collect()
+        table.iter().copied().chain([name]).map(str::to_owned).collect()
     }
 
-    fn entry(self, name: &str, program: &str, args: &[String]) -> Value {
+    fn entry(self, entry: &ClientEntry<'_>) -> Value {
+        let ClientEntry { name, program, args, is_project, replaces_builtin } = *entry;
+        let mut args = args.to_vec();
+        let chooses = |arg: &String| arg == "--workspace" || arg.starts_with("--workspace=");
+        // These start servers elsewhere, and expand the variable in a project's file.
+        if is_project && matches!(self, Self::Vscode | Self::Cursor) && !args.iter().any(chooses) {
+            args.extend(["--workspace".to_owned(), "${workspaceFolder}".to_owned()]);
+        }
         match self {
+            Self::Codex if replaces_builtin => {
+                json!({"command": program, "args": args, "default_tools_approval_mode": "approve"})
+            }
+            Self::Gemini if replaces_builtin => json!({"command": program, "args": args, "trust": true}),
             Self::Claude | Self::Vscode => json!({"type": "stdio", "command": program, "args": args}),
             Self::Opencode => {
                 let command: Vec<&str> =
@@ -225,9 +294,18 @@ mod tests {
     #[test]
     fn servers_that_lie_deeper_are_found_there() {
         let old = "{\n  \"mcp\": {\n    \"servers\": {\n      \"x\": {\"type\": \"local\", \"command\": [\"x\"]}\n    }\n  }\n}\n";
-        let new = Client::Opencode.installed(old, "haft", "/haft", &["mcp".to_owned()]).unwrap();
+        let args = ["mcp".to_owned()];
+        let entry = ClientEntry {
+            name: "haft",
+            program: "/haft",
+            args: &args,
+            is_project: false,
+            replaces_builtin: false,
+        };
+        let changes = Client::Opencode.entry_changes(old, &entry);
+        let (new, steps) = SettingsFormat::Json.apply(old, &changes).unwrap();
         let all = jsonc::read(&new).unwrap().unwrap();
         assert_eq!(all["mcp"]["servers"]["haft"]["command"], json!(["/haft", "mcp"]));
-        assert_eq!(Client::Opencode.uninstalled(&new, "haft").unwrap().as_deref(), Some(old));
+        assert_eq!(SettingsFormat::Json.revert(&new, &steps).unwrap(), old);
     }
 }

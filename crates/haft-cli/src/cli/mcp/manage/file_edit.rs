@@ -7,8 +7,8 @@ use std::sync::Arc;
 use haft_files::{hash, read_named, real_named};
 use haft_runtime::CallOptions;
 use haft_tool::{
-    AnyTool, Call, Definition, Effect, EffectKind, ErrorKind, FileNode, JsonSchema, Node, Output, Perform,
-    Planned, Planning, ToolError, Value, World, json,
+    AnyTool, Call, Change, Definition, Effect, EffectKind, ErrorKind, FileNode, JsonSchema, Node, Output,
+    Perform, Planned, Planning, RestorePlan, RestoreStep, ToolError, Value, World, json,
 };
 use serde::Deserialize;
 
@@ -36,35 +36,67 @@ pub(super) struct FileEdit {
     pub(super) entry: String,
     /// The message after the change.
     pub(super) done: String,
+    /// Whether the file is removed if nothing is left in it.
+    pub(super) removes_empty: bool,
     pub(super) edit_text: EditText,
 }
 
 impl FileEdit {
     /// Shows the change, asks, and makes it.
     pub(super) fn run(self, workspace: &WorkspaceArgs, how: ConfirmArgs) -> CommandResult {
+        Self::run_all(vec![self], workspace, how)
+    }
+
+    /// The same for several files, with one question for all.
+    pub(super) fn run_all(edits: Vec<Self>, workspace: &WorkspaceArgs, how: ConfirmArgs) -> CommandResult {
+        let mut changing = Vec::new();
+        for edit in edits {
+            if edit.show()? {
+                changing.push(edit);
+            }
+        }
+        if changing.is_empty() {
+            screen::note("nothing to do");
+            return Ok(CliExit::Done);
+        }
+        if how.dry_run {
+            return Ok(CliExit::Done);
+        }
+        let asks = changing.iter().any(|edit| edit.setting.is_none()) && !how.yes;
+        let files: Vec<String> =
+            changing.iter().map(|edit| escape(&edit.file.display().to_string())).collect();
+        if asks && !terminal::confirm_change(&format!("Change {}?", files.join(" and "))) {
+            return Ok(CliExit::Denied);
+        }
+        for edit in changing {
+            match edit.perform(workspace)? {
+                CliExit::Done => {}
+                failed => return Ok(failed),
+            }
+        }
+        Ok(CliExit::Done)
+    }
+
+    /// Shows the change; returns whether there is one.
+    fn show(&self) -> Result<bool, ToolError> {
         let old = match read_named(&self.file, MAX_SETTINGS_BYTES) {
             Ok(bytes) => Some(bytes),
             Err(error) if error.kind == ErrorKind::FileNotFound => None,
             Err(error) => return Err(error),
         };
-        let Some(new) = self.applied(old.as_deref())? else {
-            screen::note("nothing to do");
-            return Ok(CliExit::Done);
-        };
+        let Some(new) = self.applied(old.as_deref())? else { return Ok(false) };
         let path = escape(&self.file.display().to_string());
+        let new = Some(new).filter(|new| !self.is_removal(new));
         screen::out(&diff(&FileDiff {
             path: &path,
             from: (&node(old.as_deref()), old.as_deref()),
-            to: (&node(Some(&new)), Some(&new)),
+            to: (&node(new.as_deref()), new.as_deref()),
         }));
-        if how.dry_run {
-            return Ok(CliExit::Done);
-        }
-        let asks = self.setting.is_none() && !how.yes;
-        if asks && !terminal::confirm_change(&format!("Change {path}?")) {
-            return Ok(CliExit::Denied);
-        }
-        self.perform(workspace)
+        Ok(true)
+    }
+
+    fn is_removal(&self, new: &[u8]) -> bool {
+        self.removes_empty && new.is_empty()
     }
 
     /// The new content of the file; `None` if it would not change.
@@ -144,10 +176,33 @@ impl AnyTool for FileEdit {
 
 impl FileEdit {
     fn write(&self, world: &dyn World) -> Result<Output, ToolError> {
+        if self.removes_empty {
+            let old = read_named(&self.file, MAX_SETTINGS_BYTES)?;
+            if self.applied(Some(&old))?.is_some_and(|new| self.is_removal(&new)) {
+                return self.remove(&old, world);
+            }
+        }
         world.files().update(&self.file, &mut |old| {
             let new = self.applied(old)?;
             Ok(new.unwrap_or_else(|| old.unwrap_or_default().to_vec()))
         })?;
+        Ok(Output::text(self.done.as_str()))
+    }
+}
+
+impl FileEdit {
+    /// Removes the file, unless it has changed since `old` was read.
+    fn remove(&self, old: &[u8], world: &dyn World) -> Result<Output, ToolError> {
+        let before = world.files().observe(&self.file)?;
+        if !matches!(&before, Node::File(file) if file.hash == hash(old)) {
+            let why = format!("{} has changed meanwhile; nothing was changed", self.file.display());
+            return Err(ToolError::new(ErrorKind::Conflict, why));
+        }
+        let (path, expect, to) = (self.file.clone(), before.clone(), Node::Absent);
+        let change = Change { path: path.clone(), before, after: Node::Absent, moved_to: None };
+        let plan = RestorePlan { steps: vec![RestoreStep::Set { path, expect, to }], changes: vec![change] };
+        let no_content = |_: &FileNode| Err(ToolError::internal("a removal restores no content"));
+        world.files().restore(&plan, &no_content)?;
         Ok(Output::text(self.done.as_str()))
     }
 }

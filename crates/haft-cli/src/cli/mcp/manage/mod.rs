@@ -5,6 +5,7 @@ mod clients;
 mod file_edit;
 mod get;
 mod install;
+mod install_record;
 mod list;
 mod server;
 mod trust;
