@@ -27,7 +27,7 @@ pub(crate) use resources::resource_tools;
 use sessions::Sessions;
 pub(crate) use sessions::{ClientRuntime, CreateRuntime};
 pub(crate) use skills::{FOLDERS as SKILL_FOLDERS, front_matter};
-pub(crate) use workspace::{Workspace, WorkspaceChoice};
+pub(crate) use workspace::{ClientWorkspace, WorkspaceChoice};
 
 use crate::host::CommandLine;
 

@@ -83,7 +83,8 @@ impl ProgressReports {
         loop {
             // Without calls there is nothing to wake up for.
             drop(self.changed.wait_while(lock(&self.calls), |calls| calls.is_empty()));
-            std::thread::sleep(pause);
+            // New calls need nothing before the pause has passed.
+            drop(self.changed.wait_timeout_while(lock(&self.calls), pause, |_| true));
             pause = SILENCE_LIMIT;
             for call in self.open_calls() {
                 if call.started.elapsed() >= SILENCE_LIMIT {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use haft_runtime::Runtime;
 use haft_tool::{ToolError, lock};
 
-use super::workspace::Workspace;
+use super::workspace::ClientWorkspace;
 use crate::host::CommandLine;
 use haft_mcp::serve::{ChangeNotifier, ServerChange};
 
@@ -14,7 +14,7 @@ const MAX_SESSIONS: usize = 64;
 
 /// Creates the runtime of one client, with its own session in the ledger. Without a workspace it can only list its tools.
 pub(crate) type CreateRuntime =
-    Box<dyn Fn(Option<&Workspace>) -> Result<ClientRuntime, ToolError> + Send + Sync>;
+    Box<dyn Fn(Option<&ClientWorkspace>) -> Result<ClientRuntime, ToolError> + Send + Sync>;
 
 /// The runtime of one client.
 #[derive(Clone)]
@@ -65,7 +65,7 @@ impl Sessions {
     pub(super) fn open(
         &self,
         client: &str,
-        workspace: Option<&Workspace>,
+        workspace: Option<&ClientWorkspace>,
     ) -> Result<ClientRuntime, ToolError> {
         let mut open = lock(&self.open);
         let known = open.iter().position(|session| session.client == client);

@@ -22,13 +22,13 @@ const PROJECT_MARKS: [&str; 2] = [".git", "haft.toml"];
 
 /// A workspace that was decided on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Workspace {
+pub(crate) struct ClientWorkspace {
     pub(crate) directory: PathBuf,
     /// Further directories that calls may change.
     pub(crate) more: Vec<PathBuf>,
 }
 
-impl From<PathBuf> for Workspace {
+impl From<PathBuf> for ClientWorkspace {
     fn from(directory: PathBuf) -> Self {
         Self { directory, more: Vec::new() }
     }
@@ -48,15 +48,15 @@ pub(crate) struct WorkspaceChoice {
 
 impl WorkspaceChoice {
     /// The workspace, as far as it is known without the client.
-    pub(crate) fn at_start(&self) -> Option<Workspace> {
+    pub(crate) fn at_start(&self) -> Option<ClientWorkspace> {
         match &self.given {
             Some(given) => Some(given.clone().into()),
-            None => self.usable(&self.current).map(Workspace::from),
+            None => self.usable(&self.current).map(ClientWorkspace::from),
         }
     }
 
     /// The workspace of a client; `None` if it is still open. `arguments` are those of a call.
-    pub(super) fn for_client(&self, context: &RequestContext, arguments: &Value) -> Option<Workspace> {
+    pub(super) fn for_client(&self, context: &RequestContext, arguments: &Value) -> Option<ClientWorkspace> {
         let start = self.at_start();
         if self.given.is_some() {
             return start;
@@ -75,21 +75,24 @@ impl WorkspaceChoice {
             && client_capabilities.get("roots").is_some_and(Value::is_object)
     }
 
-    fn from_roots(&self, context: &RequestContext) -> Option<Workspace> {
+    fn from_roots(&self, context: &RequestContext) -> Option<ClientWorkspace> {
         let request = ClientRequest { key: "roots".to_owned(), method: "roots/list", params: json!({}) };
         let answer = context.request_client_within(&[request], ROOTS_TIMEOUT).ok()?.pop()?;
         let roots = answer.get("roots")?.as_array()?.iter();
         let path = |root: &Value| Url::parse(root.get("uri")?.as_str()?).ok()?.to_file_path().ok();
         let mut usable = roots.filter_map(path).filter_map(|path| self.usable(&path));
-        Some(Workspace { directory: usable.next()?, more: usable.take(MAX_ROOTS).collect() })
+        Some(ClientWorkspace { directory: usable.next()?, more: usable.take(MAX_ROOTS).collect() })
     }
 
     /// The project of the first absolute path in a call.
-    fn from_arguments(&self, arguments: &Value) -> Option<Workspace> {
+    fn from_arguments(&self, arguments: &Value) -> Option<ClientWorkspace> {
         let is_path = |name: &str| name.contains("path") || matches!(name, "cwd" | "workdir" | "directory");
         let paths = arguments.as_object()?.iter().filter(|(name, _)| is_path(name));
         let mut paths = paths.filter_map(|(_, value)| value.as_str()).map(Path::new);
-        paths.find(|path| path.is_absolute()).and_then(|path| self.project_of(path)).map(Workspace::from)
+        paths
+            .find(|path| path.is_absolute())
+            .and_then(|path| self.project_of(path))
+            .map(ClientWorkspace::from)
     }
 
     /// The project that a path lies in. A hidden directory of the home is none, even if it is a repository: what programs
@@ -133,7 +136,7 @@ mod tests {
             WorkspaceChoice { given: None, current: home.path().to_owned(), roots_are_local: true, outside };
         assert_eq!(choice.at_start(), None, "the home is no workspace");
         let found = |name: &str, value: &Path| choice.from_arguments(&json!({"x": 1, name: value}));
-        let project = Some(Workspace::from(real_named(&at("a")).unwrap()));
+        let project = Some(ClientWorkspace::from(real_named(&at("a")).unwrap()));
         for path in ["a", "a/src/deep", "a/src/new.rs", "a/src/new/file"] {
             assert_eq!(found("file_path", &at(path)), project, "{path}");
         }

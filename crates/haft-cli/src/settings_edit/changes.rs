@@ -35,7 +35,7 @@ impl SettingChange {
     }
 }
 
-/// How one change is taken back.
+/// How one change is reverted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RevertStep {
     path: Vec<String>,

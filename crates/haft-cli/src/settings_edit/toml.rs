@@ -99,6 +99,8 @@ fn finish(
 
 /// Returns the values of the text.
 pub(crate) fn read(text: &str) -> Result<Value, String> {
+    // Its errors name the line.
+    parse(text)?;
     toml_edit::de::from_str(text).map_err(|error| error.message().to_owned())
 }
 

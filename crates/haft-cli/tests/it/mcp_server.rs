@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::fixture::cli::CliFixture;
-use crate::fixture::stdio_client::StdioClient;
+use crate::fixture::stdio_client::ServedClient;
 
 /// Elicitation lets a client ask its user.
 fn asking() -> Value {
     json!({"elicitation": {}})
 }
 
-fn client(cli: &CliFixture, flags: &[&str], capabilities: &Value) -> StdioClient {
-    let mut client = StdioClient::start(cli.command(&[&["mcp"], flags].concat()));
+fn client(cli: &CliFixture, flags: &[&str], capabilities: &Value) -> ServedClient {
+    let mut client = ServedClient::start(cli.command(&[&["mcp"], flags].concat()));
     client.initialize(capabilities);
     client
 }
 
-fn names(client: &mut StdioClient) -> Vec<String> {
+fn names(client: &mut ServedClient) -> Vec<String> {
     let listed = client.result("tools/list", &json!({}));
     listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
@@ -45,7 +45,7 @@ fn tools_are_offered_where_they_can_work() {
     assert_eq!(names(&mut client(&cli, &["--tools", "Agent,TodoWrite"], &json!({}))), ["Agent", "TodoWrite"]);
     let mut command = cli.command(&["mcp"]);
     command.env("SEARXNG_URL", "http://127.0.0.1:9");
-    let mut searching = StdioClient::start(command);
+    let mut searching = ServedClient::start(command);
     searching.initialize(&json!({}));
     assert!(names(&mut searching).contains(&"WebSearch".to_owned()));
     let server = json!({"mcpServers": {"s": {"command": "/nonexistent/server"}}}).to_string();
@@ -74,7 +74,7 @@ fn tools_say_what_is_true_of_them() {
 #[test]
 fn relative_paths_start_in_the_workspace_that_the_instructions_name() {
     let cli = CliFixture::new();
-    let mut client = StdioClient::start(cli.command(&["mcp"]));
+    let mut client = ServedClient::start(cli.command(&["mcp"]));
     let instructions = client.initialize(&json!({}))["instructions"].as_str().unwrap().to_owned();
     let workspace = std::fs::canonicalize(cli.root()).unwrap();
     assert!(instructions.contains(workspace.to_str().unwrap()), "{instructions}");
@@ -115,7 +115,7 @@ impl HomeFixture {
 #[test]
 fn server_started_at_home_works_in_the_project_of_the_first_absolute_path() {
     let fixture = HomeFixture::new();
-    let mut client = StdioClient::start(fixture.command());
+    let mut client = ServedClient::start(fixture.command());
     let instructions = client.initialize(&json!({}))["instructions"].to_string();
     assert!(instructions.contains("first absolute path"), "{instructions}");
     assert!(names(&mut client).contains(&"Bash".to_owned()));
@@ -142,7 +142,7 @@ fn server_started_at_home_works_in_the_project_of_the_first_absolute_path() {
 fn roots_of_the_client_are_the_workspace() {
     let fixture = HomeFixture::new();
     let more = tempfile::tempdir().unwrap();
-    let mut client = StdioClient::start(fixture.command());
+    let mut client = ServedClient::start(fixture.command());
     let instructions = client.initialize(&json!({"roots": {}}))["instructions"].to_string();
     assert!(instructions.contains("first root"), "{instructions}");
     let call = json!({"name": "Bash", "arguments": {"command": "pwd"}});
@@ -247,7 +247,7 @@ fn with_tasks(mut params: Value) -> Value {
 #[test]
 fn long_call_becomes_a_task_for_clients_that_understand_tasks() {
     let cli = CliFixture::new();
-    let mut client = StdioClient::start(cli.command(&["mcp"]));
+    let mut client = ServedClient::start(cli.command(&["mcp"]));
     let discovered = client.result("server/discover", &with_tasks(json!({})));
     assert!(
         discovered["capabilities"]["extensions"]["io.modelcontextprotocol/tasks"].is_object(),

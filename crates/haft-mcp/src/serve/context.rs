@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::client_requests::{ClientRequest, ClientRequestError, Suspension, USER_TIMEOUT};
 use super::peer::{ClientPeer, MessageSink, lock};
-use super::tasks::{CallTask, TaskTable, missing_extension};
+use super::tasks::{CallTask, CallTaskTable, missing_extension};
 use crate::wire::{ProtocolVersion, RequestId, RpcError, RpcMessage, meta};
 
 /// The largest integer that progress writes without a decimal point.
@@ -78,7 +78,7 @@ pub struct RequestContext {
     /// `inputResponses` that came with the first request.
     pub(super) initial_input: Value,
     /// Where a task can be created for this call, if the client understands tasks.
-    pub(super) tasks: Option<TaskTable>,
+    pub(super) tasks: Option<CallTaskTable>,
     /// The task that the call was answered with.
     pub(super) task: OnceLock<Arc<CallTask>>,
 }

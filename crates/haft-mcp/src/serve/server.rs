@@ -12,7 +12,7 @@ use super::methods;
 use super::notifier::{ChangeNotifier, Listener};
 use super::peer::{ClientPeer, MessageSink};
 use super::service::McpService;
-use super::tasks::{self, TaskTable};
+use super::tasks::{self, CallTaskTable};
 use crate::wire::{INVALID_REQUEST, ProtocolVersion, RequestId, RpcError, RpcMessage, meta};
 
 /// Answers clients with what a service offers.
@@ -22,7 +22,7 @@ pub struct McpServer {
     /// The service's identity in the protocol's form.
     pub(super) info: Value,
     suspended: SuspendedRequests,
-    pub(super) tasks: TaskTable,
+    pub(super) tasks: CallTaskTable,
 }
 
 impl McpServer {
@@ -31,7 +31,13 @@ impl McpServer {
         let notifier = ChangeNotifier::default();
         service.set_notifier(&notifier);
         let info = methods::server_info(&service.identity());
-        Self { service, notifier, info, suspended: SuspendedRequests::default(), tasks: TaskTable::default() }
+        Self {
+            service,
+            notifier,
+            info,
+            suspended: SuspendedRequests::default(),
+            tasks: CallTaskTable::default(),
+        }
     }
 
     /// The service.
@@ -126,7 +132,10 @@ impl McpServer {
         }
         let may_be_task = may_suspend && method == "tools/call" && self.service.capabilities().tasks;
         let tasks = (may_be_task && tasks::is_declared(&declared.capabilities)).then(|| self.tasks.clone());
-        let initial_input = params.get_mut("inputResponses").map(Value::take).unwrap_or_default();
+        let initial_input = match params.get_mut("inputResponses").filter(|_| may_suspend) {
+            Some(input) => input.take(),
+            None => Value::Null,
+        };
         let context = Arc::new(RequestContext {
             peer: Arc::clone(peer),
             version: declared.version,

@@ -28,7 +28,7 @@ const CANCEL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The tasks of all clients. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct TaskTable(Arc<Mutex<HashMap<String, Arc<CallTask>>>>);
+pub(super) struct CallTaskTable(Arc<Mutex<HashMap<String, Arc<CallTask>>>>);
 
 /// A call that was answered with a task.
 pub(super) struct CallTask {
@@ -82,7 +82,7 @@ pub(super) fn missing_extension() -> RpcError {
     RpcError::missing_capability(EXTENSION, &json!({"extensions": {EXTENSION: {}}}))
 }
 
-impl TaskTable {
+impl CallTaskTable {
     /// Creates a task for a call; `None` if there are too many.
     pub(super) fn create(&self, principal: &str, cancel: &Cancel) -> Option<Arc<CallTask>> {
         let mut bytes = [0; ID_BYTES];

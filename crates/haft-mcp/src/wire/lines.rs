@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use memchr::memchr;
 
 const READ_BUFFER_BYTES: usize = 64 << 10;
+/// The capacity that is kept between lines.
+const MAX_KEPT_BYTES: usize = 4 * READ_BUFFER_BYTES;
 
 /// Takes bytes as they arrive and gives lines.
 #[derive(Debug)]
@@ -58,6 +60,8 @@ impl LineSplitter {
             self.searched = self.start;
             if self.start == self.received.len() {
                 self.received.clear();
+                // The memory of a long line is not kept for the short ones after it.
+                self.received.shrink_to(MAX_KEPT_BYTES);
                 (self.start, self.searched) = (0, 0);
             }
             if item.is_some() {
@@ -146,6 +150,10 @@ mod tests {
         }
         lines.push(b"\nab\n");
         assert_eq!(lines.take(), Some(whole("ab")));
+        let mut long = LineSplitter::new(10 << 20);
+        long.push(&vec![b'x'; 9 << 20]);
+        long.push(b"\n");
+        assert!(long.take().is_some() && long.received.capacity() <= MAX_KEPT_BYTES);
         lines.push(&[b'x'; 11]);
         assert_eq!(lines.take(), Some(InputLine::TooLong));
         lines.push(b"and more");

@@ -64,8 +64,15 @@ fn tools(fixture: &McpFixture, run: &ClientRun) {
     let names: Vec<&str> = items.iter().filter_map(|tool| tool["name"].as_str()).collect();
     let shown: Value = serde_json::from_str(&fixture.haft(&["tools", "--format", "mcp"])).unwrap();
     let shown = shown["tools"].as_array().or(shown.as_array()).unwrap();
-    let known: Vec<&str> = shown.iter().filter_map(|tool| tool["name"].as_str()).collect();
-    assert_eq!(names, known, "all of them, in the one order, and the ledger's tools are not among them");
+    let mut known: Vec<&str> = shown.iter().filter_map(|tool| tool["name"].as_str()).collect();
+    known.retain(|name| !matches!(*name, "TodoWrite" | "Agent" | "ExitPlanMode" | "Config"));
+    known.retain(|name| {
+        !matches!(*name, "WebSearch" | "AskUserQuestion" | "ListMcpResources" | "ReadMcpResource")
+    });
+    assert_eq!(
+        names, known,
+        "all that can work, in the one order, and the ledger's tools are not among them"
+    );
     let hints = |at: usize| &items[at]["annotations"];
     assert_eq!((&hints(0)["readOnlyHint"], &hints(1)["readOnlyHint"]), (&json!(true), &json!(false)));
     assert!(items.iter().all(|tool| tool["inputSchema"]["type"] == "object"));

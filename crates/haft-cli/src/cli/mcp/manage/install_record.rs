@@ -84,7 +84,7 @@ impl InstalledFile {
             let entry = entry(text);
             match (&known, entry) {
                 (Some(known), entry) => {
-                    // Without the entry the change was taken back by other means.
+                    // Without the entry the change was reverted by other means.
                     if entry.is_some_and(|entry| !matches!(format.find(text, &entry), Ok(Some(_)))) {
                         return Ok(None);
                     }

@@ -169,7 +169,8 @@ fn e32_edit_shows_its_diff_and_where_a_link_leads() {
 fn e32_setting_shows_its_values() {
     let cli = CliFixture::new();
     let arguments = json!({"setting": "offer", "value": "Read"});
-    shows(&cli, "Config", &arguments, &[], &["setting offer: null becomes \"Read\""]);
+    // Over MCP it is offered only by name.
+    shows(&cli, "Config", &arguments, &["--tools", "Config"], &["setting offer: null becomes \"Read\""]);
 }
 
 #[test]
