@@ -100,7 +100,7 @@ fn node() -> Result<PathBuf, String> {
 }
 
 /// Installs without running the packages' scripts: none of these packages needs one.
-fn npm(root: &Path, lock: &File, packages: &[&str]) -> Result<(), String> {
+pub(super) fn npm(root: &Path, lock: &File, packages: &[&str]) -> Result<(), String> {
     read(
         Command::new("npm")
             .args(["install", "--prefix"])

@@ -1,5 +1,6 @@
 //! The programs that tests and benches compare Haft with, pinned and installed once for this user.
 
+mod agents;
 pub(crate) mod mcp;
 pub(crate) mod zig;
 
@@ -117,6 +118,7 @@ impl PackageSet<'_> {
 /// The environment variables by which the tests find their peers, after installing those that are missing.
 pub(crate) fn variables() -> Result<Vec<(&'static str, PathBuf)>, String> {
     let mut variables = mcp::McpPeers::find()?.variables();
+    variables.extend(agents::variables()?);
     variables.extend([("HAFT_RG", RIPGREP.find()?), ("HAFT_SDK_TYPES", sdk_types()?)]);
     Ok(variables)
 }
@@ -135,6 +137,7 @@ pub(crate) fn missing() -> Vec<String> {
     let mut missing: Vec<String> =
         crates.iter().filter(|peer| peer.installed().is_none()).map(CratePeer::describe).collect();
     missing.extend(mcp::missing());
+    missing.extend(agents::missing());
     missing.extend(zig::PACKAGES.missing());
     missing.extend((!sdk_types_path().is_file()).then(|| format!("{SDK} {SDK_VERSION} from npm")));
     missing

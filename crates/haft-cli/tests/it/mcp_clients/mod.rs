@@ -1,6 +1,7 @@
 //! `haft mcp` with other clients: the Python and TypeScript SDKs and the Inspector, over stdio and HTTP, in both protocol
-//! families.
+//! families; and whole agents.
 
+mod agents;
 mod cancellation;
 mod concurrency;
 mod elicitation;
