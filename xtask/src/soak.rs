@@ -151,7 +151,10 @@ fn soak(server: &mut Server, workspace: &Path, duration: Duration) -> Result<Del
         if reported.elapsed() > Duration::from_mins(1) {
             reported = Instant::now();
             let (seconds, started) = (start.elapsed().as_secs(), server.started);
-            delays.print(&format!("after {seconds} s and {started} hostile commands, memory {}", server.memory()));
+            delays.print(&format!(
+                "after {seconds} s and {started} hostile commands, memory {}",
+                server.memory()
+            ));
         }
     }
     Ok(delays)

@@ -203,8 +203,9 @@ fn interrupt(
         SpooledCall::Restore { is_complete: false } => {
             receipt.changes.clear();
             receipt.undoes.clear();
-            receipt.error =
-                Some("the process ended before the call was done, so what it had changed was undone".to_owned());
+            receipt.error = Some(
+                "the process ended before the call was done, so what it had changed was undone".to_owned(),
+            );
         }
         // Everything was done but writing this.
         SpooledCall::Restore { is_complete: true } => {

@@ -69,7 +69,8 @@ impl History {
         let mut receipts = self.find(target, paths)?;
         let left_out = restrict(&mut receipts, paths)?;
         let files = self.files();
-        let UndoPlan { mut restore, conflicts, mut blocked } = plan(&receipts, &mut Observer { files: &files, history: self })?;
+        let UndoPlan { mut restore, conflicts, mut blocked } =
+            plan(&receipts, &mut Observer { files: &files, history: self })?;
         let last = receipts.first().map_or(0, |receipt| receipt.id);
         let mut lost = BTreeSet::new();
         for change in &restore.changes {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use haft_tool::{
-    Change, CommandChanges, Denial, Finished, Processes, Record, RunRequest, Scope, TaskClass, TaskInfo, TaskRead,
-    Tasks, ToolError,
+    Change, CommandChanges, Denial, Finished, Processes, Record, RunRequest, Scope, TaskClass, TaskInfo,
+    TaskRead, Tasks, ToolError,
 };
 
 use crate::world::LocalWorld;

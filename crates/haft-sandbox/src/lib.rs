@@ -53,8 +53,8 @@ pub use platform::probe;
 pub use process::LocalProcesses;
 pub use server_process::{ServerControl, ServerExit, ServerProcess, start_server_process};
 pub use session::{
-    CachePolicy, CacheReport, NetworkHooks, RefusalSink, SessionSandbox, private_temp_directory, registry_hosts,
-    remove_old_caches,
+    CachePolicy, CacheReport, NetworkHooks, RefusalSink, SessionSandbox, private_temp_directory,
+    registry_hosts, remove_old_caches,
 };
 pub use signals::{TerminationSignal, on_termination_signal};
 pub use status::{Layer, LayerLevel, SandboxStatus};

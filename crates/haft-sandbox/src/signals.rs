@@ -108,7 +108,8 @@ mod tests {
             kill_process(getpid(), signal).unwrap();
             received.push(late.1.recv_timeout(Duration::from_secs(10)).unwrap());
         }
-        let expected = [TerminationSignal::Interrupt, TerminationSignal::Terminate, TerminationSignal::Terminate];
+        let expected =
+            [TerminationSignal::Interrupt, TerminationSignal::Terminate, TerminationSignal::Terminate];
         assert_eq!(received, expected);
         assert!(early.1.try_recv().is_err());
     }

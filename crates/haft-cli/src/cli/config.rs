@@ -59,7 +59,7 @@ fn shown(all: &[Setting]) -> String {
 
 /// Changes a setting of a project in the user's file, as an answer to a question; returns what was done.
 pub(crate) fn set_for_project(workspace: &Path, key: &str, value: &str) -> Result<String, ToolError> {
-    let at = args::WorkspaceArgs { workspace: Some(workspace.to_owned()) };
+    let at = WorkspaceArgs { workspace: Some(workspace.to_owned()) };
     let choice = ToolSelection::new("claude", Some(&[TOOL.to_owned()]), &Settings::default())?;
     let builder =
         choice.into_builder(at.builder()?).allow(format!("{TOOL}(projects.*)"), "the user's answer");

@@ -9,10 +9,10 @@ use haft_tool::{ToolError, ToolNeed, lock};
 
 use super::super::CommandResult;
 use super::super::args::{RuleArgs, ServerArgs, SessionArgs, WorkspaceArgs};
-use super::super::sessions::SessionNameArgs;
 use super::super::exit::CliExit;
 use super::super::housekeeping;
 use super::super::screen;
+use super::super::sessions::SessionNameArgs;
 use super::super::setup::Setup;
 use super::super::terminal;
 use super::args::ServeArgs;
