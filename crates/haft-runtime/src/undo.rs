@@ -97,7 +97,7 @@ impl Runtime {
     /// The preview with those conflicts merged that can be: text in which the call and what came later changed different
     /// lines. The others stay in it.
     pub fn merge_conflicts(&self, preview: UndoPreview) -> Result<UndoPreview, ToolError> {
-        preview.merged(&self.ledger()?)
+        Ok(preview.merged(&self.ledger()?))
     }
 
     /// Performs the undo that the preview showed; with `force` also where something else has changed since.

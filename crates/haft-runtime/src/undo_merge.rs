@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use haft_files::{hash, read_named};
 use haft_ledger::Ledger;
-use haft_tool::{FileNode, Node, RestoreStep, ToolError};
+use haft_tool::{FileNode, Node, RestoreStep};
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
 use crate::undo::UndoPreview;
@@ -16,10 +16,10 @@ const MAX_MERGED_BYTES: u64 = 1 << 20;
 impl UndoPreview {
     /// The preview with merged files in place of those conflicts that can be merged: text in which the call and what came
     /// later changed different lines.
-    pub(crate) fn merged(mut self, ledger: &Ledger) -> Result<Self, ToolError> {
+    pub(crate) fn merged(mut self, ledger: &Ledger) -> Self {
         // Where directories move, the steps have other paths than the files.
         if self.restore.steps.iter().any(|step| !matches!(step, RestoreStep::Set { .. })) {
-            return Ok(self);
+            return self;
         }
         let conflicts = std::mem::take(&mut self.conflicts);
         for conflict in conflicts {
@@ -43,7 +43,7 @@ impl UndoPreview {
             }
             self.merged.insert(conflict.path, text);
         }
-        Ok(self)
+        self
     }
 }
 

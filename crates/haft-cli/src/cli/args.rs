@@ -47,7 +47,7 @@ pub(super) enum Command {
     ///
     /// Without a subcommand, serves over standard input and output, or over HTTP with --http. A call that needs approval asks
     /// the client's user if the client supports elicitation; otherwise it is denied with a message that says how to allow it.
-    Mcp(super::mcp::McpArgs),
+    Mcp(Box<super::mcp::McpArgs>),
     /// Run a command in the sandbox: confined by the kernel, recorded, reversible.
     ///
     /// It may write the workspace and its own temporary files, read everything except secrets, and has no network unless you

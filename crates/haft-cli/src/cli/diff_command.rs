@@ -114,17 +114,16 @@ fn find(args: &DiffArgs, ledger: &Ledger, workspace: &Path) -> Result<Vec<Receip
         receipts.retain(|receipt| receipt.started_at >= since);
         return Ok(receipts);
     }
-    query.session = Some(match &args.session {
-        Some(name) => ledger.session_in(name, workspace)?.id,
-        None => {
-            let newest = ReceiptQuery { workspace: Some(workspace.to_owned()), limit: 1, ..query.clone() };
-            let newest = ledger.summaries(&newest)?.pop();
-            let none = || {
-                let why = format!("No call has changed anything in {}.", workspace.display());
-                ToolError::new(ErrorKind::TargetNotFound, why)
-            };
-            newest.ok_or_else(none)?.receipt.session
-        }
+    query.session = Some(if let Some(name) = &args.session {
+        ledger.session_in(name, workspace)?.id
+    } else {
+        let newest = ReceiptQuery { workspace: Some(workspace.to_owned()), limit: 1, ..query.clone() };
+        let newest = ledger.summaries(&newest)?.pop();
+        let none = || {
+            let why = format!("No call has changed anything in {}.", workspace.display());
+            ToolError::new(ErrorKind::TargetNotFound, why)
+        };
+        newest.ok_or_else(none)?.receipt.session
     });
     ledger.receipts(&query)
 }

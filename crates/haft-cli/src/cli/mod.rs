@@ -69,7 +69,7 @@ pub fn main() -> ExitCode {
     };
     let done = match haft.command {
         Command::Call(args) => call::run(args),
-        Command::Mcp(args) => mcp::run(args),
+        Command::Mcp(args) => mcp::run(*args),
         Command::Sandbox(args) => Ok(sandbox::run(&args)),
         Command::Tools(args) => tools::run(&args),
         Command::Log(args) => log::run(&args),

@@ -15,7 +15,7 @@ use super::view::ViewArgs;
 // No doc comment, because clap would show it instead of the command's own help.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct SessionNameArgs {
-    /// Continue the session with this name or id; a new name starts a session [default: $HAFT_SESSION, else a new one].
+    /// Continue the session with this name or id; a new name starts a session [default: $`HAFT_SESSION`, else a new one].
     #[arg(long = "session", value_name = "NAME")]
     name: Option<String>,
 }

@@ -106,12 +106,11 @@ impl PreviewPrinter<'_> {
             return Ok(line(self.short(&change.path), &kind(change)));
         }
         let now = change.before.as_file().and_then(|_| read_named(&change.path, MAX_DIFF_FILE_BYTES).ok());
-        let then = match self.preview.merged.get(&change.path) {
-            Some(text) => Some(text.clone().into_bytes()),
-            None => {
-                let file = change.after.as_file().filter(|file| file.size <= MAX_DIFF_FILE_BYTES);
-                file.map(|file| self.ledger.blob(&file.hash)).transpose()?
-            }
+        let then = if let Some(text) = self.preview.merged.get(&change.path) {
+            Some(text.clone().into_bytes())
+        } else {
+            let file = change.after.as_file().filter(|file| file.size <= MAX_DIFF_FILE_BYTES);
+            file.map(|file| self.ledger.blob(&file.hash)).transpose()?
         };
         Ok(diff(&FileDiff {
             path: &self.short(&change.path).display().to_string(),

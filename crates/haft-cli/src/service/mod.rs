@@ -75,7 +75,7 @@ impl RuntimeService {
         Ok(RequestRuntime { runtime, host, has_workspace: workspace.is_some() })
     }
 
-    fn options(&self, context: &Arc<RequestContext>, host: &Arc<CommandLine>) -> CallOptions {
+    fn options(context: &Arc<RequestContext>, host: &Arc<CommandLine>) -> CallOptions {
         CallOptions {
             cancel: context.cancel().clone(),
             asker: Some(Arc::new(elicitation::ClientAsker(Arc::clone(context)))),
@@ -169,7 +169,7 @@ impl McpService for RuntimeService {
         let call = Call::new(format!("mcp_{}", context.id()), name, arguments);
         let progress = self.progress.begin(context);
         let watch = progress.as_ref().map(CallProgress::watch);
-        let done = runtime.run_blocking(call, CallOptions { watch, ..self.options(context, &host) });
+        let done = runtime.run_blocking(call, CallOptions { watch, ..Self::options(context, &host) });
         drop(progress);
         for denial in &done.receipt.denials {
             context.log(LogLevel::Notice, "haft", &json!(denial));
@@ -186,7 +186,7 @@ impl McpService for RuntimeService {
         if !has_workspace {
             return Ok(ListPage::default());
         }
-        let all = resources::list(&runtime, self.options(context, &host))?;
+        let all = resources::list(&runtime, Self::options(context, &host))?;
         ListPage::new(all, cursor, PAGE_SIZE, CacheHint::default())
     }
 
@@ -212,7 +212,7 @@ impl McpService for RuntimeService {
         if !has_workspace {
             return Ok(ListPage::default());
         }
-        let all = skills::all(&runtime, self.options(context, &host))?;
+        let all = skills::all(&runtime, Self::options(context, &host))?;
         ListPage::new(
             all.iter().map(skills::Skill::listed).collect(),
             cursor,
@@ -228,7 +228,7 @@ impl McpService for RuntimeService {
         context: &Arc<RequestContext>,
     ) -> Result<Value, RpcError> {
         let RequestRuntime { runtime, host, .. } = self.runtime(context, &Value::Null)?;
-        let all = skills::all(&runtime, self.options(context, &host))?;
+        let all = skills::all(&runtime, Self::options(context, &host))?;
         let found = all.iter().find(|skill| skill.name == name);
         let found = found.ok_or_else(|| RpcError::invalid_params(format!("There is no prompt {name:?}")))?;
         Ok(found.prompt(arguments.get("arguments").and_then(Value::as_str)))
@@ -245,7 +245,7 @@ impl McpService for RuntimeService {
         if !has_workspace {
             return Err(RpcError::resource_not_found(uri, context.version()));
         }
-        let contents = resources::read(&runtime, uri, self.options(context, &host), context.version())?;
+        let contents = resources::read(&runtime, uri, Self::options(context, &host), context.version())?;
         Ok((contents, CacheHint::default()))
     }
 }

@@ -64,8 +64,8 @@ impl WorkspaceChoice {
         // A stateless client would have to send its request again, which the current directory makes unnecessary.
         let asks = self.uses_roots(context.client_capabilities())
             && (start.is_none() || !context.version().is_stateless());
-        let roots = if asks { self.from_roots(context) } else { None };
-        roots.or(start).or_else(|| self.from_arguments(arguments))
+        let roots = if asks { self.of_roots(context) } else { None };
+        roots.or(start).or_else(|| self.of_arguments(arguments))
     }
 
     /// Whether a client with these capabilities has roots that count.
@@ -75,7 +75,7 @@ impl WorkspaceChoice {
             && client_capabilities.get("roots").is_some_and(Value::is_object)
     }
 
-    fn from_roots(&self, context: &RequestContext) -> Option<ClientWorkspace> {
+    fn of_roots(&self, context: &RequestContext) -> Option<ClientWorkspace> {
         let request = ClientRequest { key: "roots".to_owned(), method: "roots/list", params: json!({}) };
         let answer = context.request_client_within(&[request], ROOTS_TIMEOUT).ok()?.pop()?;
         let roots = answer.get("roots")?.as_array()?.iter();
@@ -85,7 +85,7 @@ impl WorkspaceChoice {
     }
 
     /// The project of the first absolute path in a call.
-    fn from_arguments(&self, arguments: &Value) -> Option<ClientWorkspace> {
+    fn of_arguments(&self, arguments: &Value) -> Option<ClientWorkspace> {
         let is_path = |name: &str| name.contains("path") || matches!(name, "cwd" | "workdir" | "directory");
         let paths = arguments.as_object()?.iter().filter(|(name, _)| is_path(name));
         let mut paths = paths.filter_map(|(_, value)| value.as_str()).map(Path::new);
@@ -124,6 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test lays out directories for the code to find")]
     fn a_project_is_found_by_a_path_in_it_and_never_the_home() {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| home.path().join(name);
@@ -135,7 +136,7 @@ mod tests {
         let choice =
             WorkspaceChoice { given: None, current: home.path().to_owned(), roots_are_local: true, outside };
         assert_eq!(choice.at_start(), None, "the home is no workspace");
-        let found = |name: &str, value: &Path| choice.from_arguments(&json!({"x": 1, name: value}));
+        let found = |name: &str, value: &Path| choice.of_arguments(&json!({"x": 1, name: value}));
         let project = Some(ClientWorkspace::from(real_named(&at("a")).unwrap()));
         for path in ["a", "a/src/deep", "a/src/new.rs", "a/src/new/file"] {
             assert_eq!(found("file_path", &at(path)), project, "{path}");
@@ -146,6 +147,6 @@ mod tests {
         }
         assert_eq!(found("content", &at("a")), None, "only arguments that are paths count");
         assert_eq!(found("path", Path::new("a")), None);
-        assert_eq!(choice.from_arguments(&Value::Null), None);
+        assert_eq!(choice.of_arguments(&Value::Null), None);
     }
 }

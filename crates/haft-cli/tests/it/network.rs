@@ -13,10 +13,10 @@ use crate::fixture::cli::{CliFixture, RunOutput};
 use crate::fixture::terminal::Terminal;
 
 /// Asks the proxy for a tunnel and prints its response.
-const CONNECT: &str = r#"
+const CONNECT: &str = r"
     exec 3<>/dev/tcp/127.0.0.1/${HTTPS_PROXY##*:}
     printf 'CONNECT registry.npmjs.invalid:443 HTTP/1.1\r\n\r\n' >&3
-    head -1 <&3"#;
+    head -1 <&3";
 const REFUSAL: &str = "Refused: connect registry.npmjs.invalid:443: the network is not part of the scope; to allow it: \
                        --network registry.npmjs.invalid";
 
@@ -239,7 +239,6 @@ fn clients_user_is_asked_over_mcp() {
         message["result"].to_string().contains("HTTP/1.1 502"),
         "asked again in the same session: {message}"
     );
-    drop(send);
     drop(input);
     haft.wait().unwrap();
 }

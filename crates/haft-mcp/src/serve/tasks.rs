@@ -129,7 +129,9 @@ impl CallTaskTable {
     /// Cancels every task, because the server ends.
     pub(super) fn cancel_all(&self) {
         let all: Vec<_> = lock(&self.0).drain().collect();
-        all.iter().for_each(|(_, task)| task.cancel());
+        for (_, task) in &*all {
+            task.cancel();
+        }
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn request_id(bytes: &[u8]) -> Option<RequestId> {
         match name {
             b"\"id\"" if id.is_some() => return None,
             b"\"id\"" => {
-                id = Some(serde_json::from_slice::<Value>(value).ok().as_ref().and_then(RequestId::read))
+                id = Some(serde_json::from_slice::<Value>(value).ok().as_ref().and_then(RequestId::read));
             }
             b"\"method\"" => has_method = true,
             _ => {}

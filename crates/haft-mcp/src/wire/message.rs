@@ -85,13 +85,13 @@ pub struct InvalidMessage {
     /// The id, if it is a request and its id can be read.
     pub id: Option<RequestId>,
     /// What is wrong with it.
-    pub error: RpcError,
+    pub error: Box<RpcError>,
 }
 
 impl InvalidMessage {
     /// The response to send.
     pub fn into_response(self) -> RpcMessage {
-        RpcMessage::Response { id: self.id, outcome: Err(self.error) }
+        RpcMessage::Response { id: self.id, outcome: Err(*self.error) }
     }
 }
 
@@ -99,7 +99,7 @@ impl RpcInput {
     /// Parses a line or a body.
     pub fn read(bytes: &[u8]) -> Result<Self, InvalidMessage> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        Self::parse(bytes).map_err(|error| InvalidMessage { id: request_id(bytes), error })
+        Self::parse(bytes).map_err(|error| InvalidMessage { id: request_id(bytes), error: error.into() })
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, RpcError> {
@@ -117,7 +117,7 @@ impl RpcInput {
         }
         let read = |value: Value| {
             let id = value.get("id").filter(|_| value.get("method").is_some()).and_then(RequestId::read);
-            RpcMessage::from_value(value).map_err(|error| InvalidMessage { id, error })
+            RpcMessage::from_value(value).map_err(|error| InvalidMessage { id, error: error.into() })
         };
         Ok(Self::Batch(all.into_iter().map(read).collect()))
     }

@@ -49,11 +49,10 @@ impl SecretSearchCache {
         let known = cached
             .iter()
             .position(|known| known.root.as_os_str() == root.as_os_str() && known.names == *names);
-        let mut search = known.map(|index| cached.remove(index)).unwrap_or_else(|| SecretSearch {
-            root: root.to_owned(),
-            names: names.clone(),
-            listed: HashMap::new(),
-        });
+        let mut search = known.map_or_else(
+            || SecretSearch { root: root.to_owned(), names: names.clone(), listed: HashMap::new() },
+            |index| cached.remove(index),
+        );
         let may_contain = search.run(MAX_ENTRIES);
         cached.insert(0, search);
         cached.truncate(MAX_CACHED);

@@ -111,9 +111,7 @@ impl RuntimeFlags {
             builder = builder.ledger_tools();
         }
         builder = match workspace {
-            Some(workspace) => {
-                workspace.more.iter().fold(builder, |builder, more| builder.add_directory(more))
-            }
+            Some(workspace) => workspace.more.iter().fold(builder, haft::Builder::add_directory),
             None => builder.any_workspace(),
         };
         let builder = self.session.apply(builder.known_tools(resource_tools()));

@@ -2,7 +2,7 @@
 
 use haft::{
     AnyTool, Call, CallOptions, Definition, Effect, EffectKind, Output, Perform, Planned, Planning,
-    SideEffect, ToolError, Value, json,
+    ToolError, Value, json,
 };
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl AnyTool for LongAnswers {
     }
 
     fn definition(&self) -> Definition {
-        Definition::new(self.name(), "", json!({"type": "object"}), SideEffect::None)
+        Definition::new(self.name(), "", json!({"type": "object"}), &[])
     }
 
     fn is_remote(&self) -> bool {

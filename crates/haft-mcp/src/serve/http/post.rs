@@ -53,7 +53,7 @@ pub(super) async fn respond(
 /// Parses a body; a large one on another thread, because this one serves all connections.
 async fn parse(body: RequestBody) -> Result<RpcInput, Rejection> {
     let reject = |InvalidMessage { id, error }| {
-        let rejection = Rejection::error(StatusCode::BAD_REQUEST, error);
+        let rejection = Rejection::error(StatusCode::BAD_REQUEST, *error);
         match id {
             Some(id) => rejection.of_request(&id),
             None => rejection,
@@ -63,7 +63,8 @@ async fn parse(body: RequestBody) -> Result<RpcInput, Rejection> {
         return RpcInput::read(&body.bytes).map_err(reject);
     }
     let parsed = tokio::task::spawn_blocking(move || RpcInput::read(&body.bytes)).await;
-    let failed = |_| InvalidMessage { id: None, error: RpcError::internal("The body could not be parsed") };
+    let failed =
+        |_| InvalidMessage { id: None, error: RpcError::internal("The body could not be parsed").into() };
     parsed.map_err(failed).flatten().map_err(reject)
 }
 

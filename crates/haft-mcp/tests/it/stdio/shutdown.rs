@@ -62,8 +62,10 @@ fn client_that_reads_nothing_does_not_keep_the_server() {
     let (server_input, mut input) = std::io::pipe().unwrap();
     let (unread, server_output) = std::io::pipe().unwrap();
     let serving = service.server();
-    let server =
-        std::thread::spawn(move || serve_stdio(&serving, server_input.into(), server_output.into()).unwrap());
+    let server = std::thread::spawn(move || {
+        let (stop, _never_stopped) = std::io::pipe().unwrap();
+        serve_stdio(&serving, server_input.into(), server_output.into(), stop.into()).unwrap();
+    });
     // The answers are more than a pipe holds; they block the thread that reads and the one that calls.
     writeln!(input, "{}", initialize(0, "2025-11-25")).unwrap();
     let text = "x".repeat(100_000);

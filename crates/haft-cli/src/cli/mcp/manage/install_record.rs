@@ -67,7 +67,7 @@ impl InstalledFile {
                 },
                 _ => before,
             };
-            let after = hash(new.as_bytes()).to_string();
+            let after = hash(new.as_bytes()).clone();
             *lock(&next) = Some(InstallRecord { before, after, steps });
             Ok(Some(new))
         })
@@ -112,7 +112,7 @@ impl InstallRecord {
     /// The text without Haft's changes: the one before them if nothing else has changed since. `None` if there was no file.
     fn reverted(&self, now: Option<&str>, format: SettingsFormat) -> Result<Option<String>, ToolError> {
         let Some(now) = now else { return Ok(None) };
-        if hash(now.as_bytes()).to_string() == self.after {
+        if hash(now.as_bytes()).clone() == self.after {
             return Ok(self.before.clone());
         }
         let text = format.revert(now, &self.steps).map_err(ToolError::failed)?;
