@@ -38,7 +38,7 @@ const JUDGE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A command that has made so many calls is busy: other calls come before its calls.
 const BUSY_CALLS: u64 = 1_000;
-const BUSY_NICENESS: i32 = 10;
+const BUSY_NICE_LEVEL: i32 = 10;
 
 /// The commands of one process take turns: one may move a directory that another is about to write to. The lock is fair, which
 /// that of the standard library is not: busy commands would let a third one wait for seconds.
@@ -173,7 +173,7 @@ impl Supervisor {
         self.handled += 1;
         if self.handled == BUSY_CALLS {
             // On Linux it is the priority of this thread. Lowering it is always allowed.
-            let _ = rustix::process::setpriority_process(None, BUSY_NICENESS);
+            let _ = rustix::process::setpriority_process(None, BUSY_NICE_LEVEL);
         }
         self.umasks.forget_change(Caller::of(call));
         let reply = loop {
