@@ -6,6 +6,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use haft_tool::{FileId, FileNode, Node, RestoreStep, StagedStep};
 use rustix::fs::AtFlags;
@@ -53,6 +54,13 @@ pub fn find_names<'a>(
 /// Device and inode of a path, links not followed.
 pub fn id_of(path: &Path) -> Option<FileId> {
     fs::symlink_metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
+}
+
+/// When the inode of a path changed last, links not followed.
+pub fn changed_at(path: &Path) -> Option<SystemTime> {
+    let meta = fs::symlink_metadata(path).ok()?;
+    let (seconds, nanos) = (u64::try_from(meta.ctime()).ok()?, u32::try_from(meta.ctime_nsec()).ok()?);
+    SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanos))
 }
 
 /// The files with several names that a restore gives names to. Each has a name in a stage as well, by which it can be linked

@@ -1,6 +1,8 @@
 //! The record of one call while it is performed: the ledger's implementation of [`Record`].
 
+use std::ffi::CString;
 use std::io::Read;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -15,7 +17,7 @@ use haft_tool::{
 use crate::blobs::MAX_ROW_BYTES;
 use crate::handle::{ContentReader, LedgerHandle};
 use crate::receipts::CallTexts;
-use crate::spool::Spool;
+use crate::spool::{Spool, spool_path};
 use crate::undo::unrestorable;
 
 /// Further reasons why a call cannot be undone completely are only counted.
@@ -202,6 +204,12 @@ impl Record for CallRecord {
 
     fn lock_file(&self) -> Result<Option<PathBuf>, ToolError> {
         Ok(Some(self.handle.ledger()?.home().join(WRITE_LOCKS)))
+    }
+
+    fn spool_file(&self) -> Option<CString> {
+        let (id, ledger) = (self.receipt_id(), self.handle.ledger().ok()?);
+        let path = (id != 0).then(|| spool_path(ledger.db.dir(), id))?;
+        CString::new(path.into_os_string().into_vec()).ok()
     }
 
     fn not_reversible(&self, reason: String) {

@@ -79,7 +79,7 @@ impl Ledger {
         let has = |node: &Node| node.as_file().is_some_and(|file| key.has_content(file));
         // A call that moved the content has not written it.
         let had_content = receipt.changes.iter().any(|change| has(&change.before));
-        for Change { path, before, after, moved_to } in &receipt.changes {
+        for Change { path, before, after, moved_to, .. } in &receipt.changes {
             if let Some(to) = moved_to {
                 own.add_moved(to, key);
             } else if key.is_loose(path) {

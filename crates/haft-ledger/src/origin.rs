@@ -1,13 +1,15 @@
 //! Whether files were there before recorded calls. Asked seldom: when a command leaves something that programs
 //! would run.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use haft_tool::{FileNode, Receipt, ReceiptState, ToolError};
+use haft_tool::{FileNode, Receipt, ReceiptState, ToolError, path_to_text};
 
 use crate::Ledger;
 use crate::blobs::key_of;
+use crate::sql::int;
 use crate::spool;
 use crate::spool_reader::SpoolReader;
 
@@ -19,7 +21,27 @@ const ALL_TIMES: &str =
     "SELECT id, state, started_at, coalesce(json_extract(body, '$.duration_us'), 0) FROM receipts";
 const CALLS_WITH: &str = "SELECT id FROM receipts WHERE change_count > 0 AND instr(changes, ?1) > 0";
 
+const CHANGED_MEANWHILE: &str = "SELECT id FROM receipts WHERE workspace = ?1 AND change_count > 0 AND id > ?2
+    AND started_at <= ?3 AND undone_by IS NULL AND state <> 'running'";
+
 impl Ledger {
+    /// The paths that other calls, which were not undone, changed while this one ran, except for the calls in `but`.
+    pub fn changed_meanwhile(&self, receipt: &Receipt, but: &[i64]) -> Result<HashSet<PathBuf>, ToolError> {
+        let end = int(receipt.started_at + receipt.duration_us / 1000);
+        let workspace = path_to_text(&receipt.workspace);
+        let ids: Vec<i64> = self.db.read(|conn| {
+            let mut statement = conn.prepare(CHANGED_MEANWHILE)?;
+            let rows = statement.query_map((&*workspace, receipt.id, end), |row| row.get(0))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })?;
+        let mut paths = HashSet::new();
+        for id in ids.into_iter().filter(|id| !but.contains(id)) {
+            let changes = self.receipt(id)?.changes;
+            paths.extend(changes.into_iter().flat_map(|change| change.moved_to.into_iter().chain([change.path])));
+        }
+        Ok(paths)
+    }
+
     /// The files that calls found with this hash before they changed them, by path. Calls that ran while another one did are
     /// left out: they may have found what the other one was about to lose again.
     pub(crate) fn files_before_calls(&self, hash: &str) -> Result<Vec<(PathBuf, FileNode)>, ToolError> {

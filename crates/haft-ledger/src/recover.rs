@@ -17,7 +17,7 @@ use crate::query::first_receipt;
 use crate::receipt_rows::{self, RowTexts};
 use crate::receipts::changes_json;
 use crate::recover_changes::{RecoveredChanges, RecoveredCommand, WorkspaceView};
-use crate::spool::SpoolRecord;
+use crate::spool::{SpoolRecord, spool_path};
 use crate::spool_reader::SpoolReader;
 use crate::undo::unrestorable;
 use crate::{Ledger, spool, sql};
@@ -131,7 +131,8 @@ impl Ledger {
                 Err(error) => SpooledCall::Stuck(error.message),
             });
         }
-        let command = RecoveredCommand::new(&records, view);
+        let ended_at = spool_path(self.db.dir(), id).metadata().and_then(|meta| meta.modified()).ok();
+        let command = RecoveredCommand::new(&records, ended_at, view);
         let recovered = match self.receipt(id) {
             Ok(call) => command.judged_changes(&call, view),
             // Without it the call is only marked as interrupted.

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use haft_tool::{
     Change, CommandChanges, CommandView, Denial, DirectoryEvent, FileId, Node, OpenContent, PathState,
@@ -12,12 +13,19 @@ use haft_tool::{
 
 use crate::spool::SpoolRecord;
 
+/// The clocks of two file systems, or of a file system and the kernel, may differ by this much.
+const CLOCK_TICK: Duration = Duration::from_millis(20);
+
 /// Reads the current state of the file system, without following links.
 pub trait WorkspaceView {
     /// The state of a path.
     fn observe(&mut self, path: &Path) -> Result<Node, ToolError>;
     /// Device and inode of a path, if it can be found.
     fn file_id(&mut self, path: &Path) -> Option<FileId>;
+    /// When the inode of a path changed last, if it can be found.
+    fn changed_at(&mut self, _path: &Path) -> Option<SystemTime> {
+        None
+    }
     /// The content of a file, if it can be read.
     fn content(&mut self, _path: &Path) -> Option<Box<dyn Read + Send>> {
         None
@@ -65,11 +73,17 @@ pub(crate) struct RecoveredChanges {
 pub(crate) struct RecoveredCommand {
     changes: CommandChanges,
     own: HashSet<FileId>,
+    /// When its last process had ended, or a record of it was written last.
+    ended_at: Option<SystemTime>,
 }
 
 impl RecoveredCommand {
     /// The records of its witness, in order.
-    pub(crate) fn new(records: &[SpoolRecord<'_>], view: &mut dyn WorkspaceView) -> Self {
+    pub(crate) fn new(
+        records: &[SpoolRecord<'_>],
+        ended_at: Option<SystemTime>,
+        view: &mut dyn WorkspaceView,
+    ) -> Self {
         let (mut changes, mut own) = (CommandChanges::default(), HashSet::new());
         for (at, record) in records.iter().enumerate() {
             if let SpoolRecord::Before { path, node, in_new } = record {
@@ -99,7 +113,7 @@ impl RecoveredCommand {
                 apply(&mut changes, record);
             }
         }
-        Self { changes, own }
+        Self { changes, own, ended_at }
     }
 
     /// What it changed, after what is guarded was restored.
@@ -117,9 +131,26 @@ impl RecoveredCommand {
         let mut recovery = Recovery { view, own: &self.own, unreadable: Vec::new() };
         let (mut changes, mut unreadable) = self.changes.compare(&mut recovery);
         unreadable.append(&mut recovery.unreadable);
-        let more = changes_of_other_links(&self.changes, &changes, recovery.view);
+        let view = recovery.view;
+        let more = changes_of_other_links(&self.changes, &changes, view);
         changes.extend(more);
+        for change in &mut changes {
+            change.contested = self.is_changed_later(change, view);
+        }
         RecoveredChanges { changes, unreadable, denials: Vec::new() }
+    }
+}
+
+impl RecoveredCommand {
+    /// Whether a file changed after the command had ended.
+    fn is_changed_later(&self, change: &Change, view: &mut dyn WorkspaceView) -> bool {
+        let current = match change.before {
+            Node::Absent => Some(change.path.clone()),
+            _ => self.changes.current_path(&change.path),
+        };
+        let changed_at = current.filter(|_| change.after.as_file().is_some());
+        let changed_at = changed_at.and_then(|path| view.changed_at(&path));
+        changed_at.zip(self.ended_at).is_some_and(|(changed, ended)| changed > ended + CLOCK_TICK)
     }
 }
 

@@ -38,6 +38,8 @@ pub struct UndoConflict {
     pub found: Node,
     /// Whether it prevents moving a directory back, which cannot be forced.
     pub blocks_move: bool,
+    /// Whether another program or call changed it while the call ran: `expected` may be theirs.
+    pub contested: bool,
 }
 
 /// Plans how to restore every path that the receipts changed to its state before the oldest of them. The receipts may be
@@ -94,6 +96,8 @@ struct PathChange<'a> {
     path: &'a Path,
     before: &'a Node,
     after: &'a Node,
+    /// Whether the state after the call may be that of another program or call.
+    contested: bool,
     /// The states in which an interrupted call may have left the path.
     possible: Vec<&'a Node>,
 }
@@ -104,6 +108,9 @@ impl PathChange<'_> {
     }
 
     fn allows(&self, found: &Node) -> bool {
+        if self.contested {
+            return found.fully_same_as(self.before);
+        }
         // A pipe or socket that is gone holds nothing that could be lost.
         let gone = matches!(self.after, Node::Special | Node::Fifo { .. }) && *found == Node::Absent;
         gone || found.same_as(self.after) || self.possible.iter().any(|state| found.same_as(state))
@@ -127,7 +134,7 @@ impl<'a> ReceiptChanges<'a> {
         let is_interrupted = receipt.state == ReceiptState::Interrupted;
         // The paths before and after a call that moved nothing are the same, so it may list a path more than once.
         let moves = receipt.changes.iter().any(|change| change.moved_to.is_some());
-        for Change { path, before, after, moved_to } in &receipt.changes {
+        for Change { path, before, after, moved_to, contested } in &receipt.changes {
             if let Some(to) = moved_to {
                 changes.moves.insert(path, (before, to));
                 continue;
@@ -139,9 +146,10 @@ impl<'a> ReceiptChanges<'a> {
             } else {
                 &mut changes.created
             };
-            let new = PathChange { path, before, after, possible: Vec::new() };
+            let new = PathChange { path, before, after, contested: false, possible: Vec::new() };
             let change = by_path.entry(path).or_insert(new);
             change.after = after;
+            change.contested |= contested;
             if is_interrupted {
                 change.possible.extend([before, after]);
             }
@@ -243,7 +251,7 @@ impl UndoPlanner<'_> {
 
     /// Adds a conflict that cannot be forced.
     fn add_blocking(&mut self, path: &Path, expected: Node, found: Node) {
-        let conflict = UndoConflict { path: path.to_owned(), expected, found, blocks_move: true };
+        let conflict = UndoConflict { path: path.to_owned(), expected, found, blocks_move: true, contested: false };
         // No entry of the tree has this index.
         self.conflicts.insert((usize::MAX, path.into()), conflict);
     }
@@ -313,7 +321,7 @@ impl UndoPlanner<'_> {
             for (name, entry) in self.tree.entries(dir)? {
                 let found = self.tree.node(&entry)?;
                 let path = self.tree.dirs[dir].now.clone().unwrap_or_default().join(&name);
-                let conflict = UndoConflict { path, expected: Node::Absent, found, blocks_move: false };
+                let conflict = UndoConflict { path, expected: Node::Absent, found, blocks_move: false, contested: false };
                 self.conflicts.insert((dir, name.clone()), conflict);
                 if let VirtualEntry::Dir(below) = entry {
                     todo.push(below);
@@ -368,7 +376,7 @@ impl UndoPlanner<'_> {
             return;
         }
         let (path, expected) = (change.path.to_owned(), change.after.clone());
-        let conflict = UndoConflict { path, expected, found, blocks_move: false };
+        let conflict = UndoConflict { path, expected, found, blocks_move: false, contested: change.contested };
         self.conflicts.entry((dir, name.to_owned())).or_insert(conflict);
     }
 

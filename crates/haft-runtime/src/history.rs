@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use haft_files::{LocalFiles, Root};
 use haft_ledger::undo::{UndoConflict, UndoPlan, plan};
@@ -68,6 +69,7 @@ impl History {
         let ledger = self.ledger()?;
         let mut receipts = self.find(target, paths)?;
         let left_out = restrict(&mut receipts, paths)?;
+        self.mark_contested(&mut receipts)?;
         let files = self.files();
         let UndoPlan { mut restore, conflicts, mut blocked } =
             plan(&receipts, &mut Observer { files: &files, history: self })?;
@@ -88,6 +90,18 @@ impl History {
         let changed_by = self.changed_by(&conflicts, last)?;
         let merged = BTreeMap::new();
         Ok(UndoPreview { receipts, restore, conflicts, blocked, changed_by, left_out, merged })
+    }
+
+    /// Marks the changes of paths that other calls changed, too, while a call ran.
+    fn mark_contested(&self, receipts: &mut [Receipt]) -> Result<(), ToolError> {
+        let ids: Vec<i64> = receipts.iter().map(|receipt| receipt.id).collect();
+        for receipt in receipts {
+            let others = self.ledger()?.changed_meanwhile(receipt, &ids)?;
+            for change in receipt.changes.iter_mut().filter(|change| others.contains(&change.path)) {
+                change.contested = true;
+            }
+        }
+        Ok(())
     }
 
     /// The later calls that left paths as they are now.
@@ -371,6 +385,10 @@ impl WorkspaceView for Observer<'_> {
 
     fn file_id(&mut self, path: &Path) -> Option<FileId> {
         haft_files::id_of(path)
+    }
+
+    fn changed_at(&mut self, path: &Path) -> Option<SystemTime> {
+        haft_files::changed_at(path)
     }
 
     fn content(&mut self, path: &Path) -> Option<Box<dyn Read + Send>> {

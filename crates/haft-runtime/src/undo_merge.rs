@@ -23,7 +23,9 @@ impl UndoPreview {
         }
         let conflicts = std::mem::take(&mut self.conflicts);
         for conflict in conflicts {
-            let change = self.restore.changes.iter_mut().find(|change| change.path == conflict.path);
+            // Of a file that others changed, too, it is not known which lines are the call's.
+            let mut changes = self.restore.changes.iter_mut().filter(|_| !conflict.contested);
+            let change = changes.find(|change| change.path == conflict.path);
             let Some((change, merged)) = change.and_then(|change| {
                 let merged =
                     merge_nodes(ledger, &conflict.expected, &change.before, &change.after, &change.path)?;

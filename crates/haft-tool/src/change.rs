@@ -166,12 +166,16 @@ pub struct Change {
     /// from the path before the call to the path after it.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::path_text::optional")]
     pub moved_to: Option<PathBuf>,
+    /// Whether another program or call changed it, too, while the call ran: `after` may be theirs, so undo asks before it
+    /// overwrites it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contested: bool,
 }
 
 impl Change {
     /// A path's state before and after.
     pub fn new(path: impl Into<PathBuf>, before: Node, after: Node) -> Self {
-        Self { path: path.into(), before, after, moved_to: None }
+        Self { path: path.into(), before, after, moved_to: None, contested: false }
     }
 }
 

@@ -1,7 +1,7 @@
 //! From the states of paths before a command's first change to them, and the directories that it created, removed and
 //! moved, to the command's changes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::{Change, DirectoryTracker, FileId, Node, ToolError};
@@ -57,6 +57,10 @@ pub struct CommandChanges {
     moved: HashMap<PathBuf, Node>,
     /// The previous states of what other programs put into new directories, by current path.
     in_new: BTreeMap<PathBuf, PathState>,
+    /// The regular files that the command put at paths or opened there for writing, the last one of each path.
+    used: HashMap<PathBuf, FileId>,
+    /// Paths where the command met a file that neither was there before nor is its own.
+    contested: HashSet<PathBuf>,
 }
 
 impl CommandChanges {
@@ -89,6 +93,26 @@ impl CommandChanges {
         self.in_new.entry(path).or_insert(state);
     }
 
+    /// Notes that the command put a file at `former`.
+    pub fn put(&mut self, former: PathBuf, file: FileId) {
+        self.used.insert(former, file);
+    }
+
+    /// Notes that the command opened the file at `former` for writing.
+    pub fn opened(&mut self, former: PathBuf, file: FileId) {
+        let before = self.previous.get(&former).and_then(|state| state.file);
+        if self.used.get(&former).copied().or(before).is_some_and(|expected| expected != file) {
+            self.contested.insert(former.clone());
+        }
+        self.used.insert(former, file);
+    }
+
+    /// Whether the file at `former` after the command is another one than the command left there.
+    fn is_contested(&self, former: &Path, before: &PathState, after: &PathState) -> bool {
+        let left = self.used.get(former).copied().or(before.file);
+        self.contested.contains(former) || after.file.is_some_and(|file| left != Some(file))
+    }
+
     /// Forgets an entry that did not exist before and does not exist now, as a temporary file. Returns whether it is not
     /// stored any more.
     pub fn forget_if_absent(&mut self, former: &Path, exists: impl FnOnce(&Path) -> bool) -> bool {
@@ -96,7 +120,10 @@ impl CommandChanges {
             None => true,
             Some(before) if before.node != Node::Absent => false,
             Some(_) if self.current_path(former).is_some_and(|current| exists(&current)) => false,
-            Some(_) => self.previous.remove(former).is_some(),
+            Some(_) => {
+                self.used.remove(former);
+                self.previous.remove(former).is_some()
+            }
         }
     }
 
@@ -171,7 +198,7 @@ impl CommandChanges {
         previous.sort_unstable_by_key(|(path, _)| *path);
         for (former, before) in previous {
             let Some(current) = self.current_path(former) else {
-                comparison.add(former, former, before, PathState::ABSENT);
+                comparison.add(former, former, before, PathState::ABSENT, false);
                 continue;
             };
             // A directory that was moved here is listed as such.
@@ -179,7 +206,10 @@ impl CommandChanges {
                 if self.dirs.is_moved(&current) { Ok(PathState::ABSENT) } else { view.observe(&current) };
             match observed {
                 Ok(after) if self.is_foreign(before, &after.node, &current) => {}
-                Ok(after) => comparison.add(former, &current, before, after),
+                Ok(after) => {
+                    let contested = self.is_contested(former, before, &after);
+                    comparison.add(former, &current, before, after, contested);
+                }
                 Err(error) => comparison.unreadable.push(error.message),
             }
         }
@@ -190,7 +220,7 @@ impl CommandChanges {
                 None => Ok(PathState::ABSENT),
             };
             match after {
-                Ok(after) => comparison.add(former, former, &before, after),
+                Ok(after) => comparison.add(former, former, &before, after, false),
                 Err(error) => comparison.unreadable.push(error.message),
             }
         }
@@ -200,7 +230,7 @@ impl CommandChanges {
                     let reason = "was another program's, and cannot be told from what was there before";
                     comparison.unreadable.push(format!("{} {reason}", path.display()));
                 }
-                Ok(after) => comparison.add(path, path, before, after),
+                Ok(after) => comparison.add(path, path, before, after, false),
                 Err(error) => comparison.unreadable.push(error.message),
             }
         }
@@ -239,7 +269,14 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn add(&mut self, former: &Path, current: &Path, before: &PathState, after: PathState) {
+    fn add(
+        &mut self,
+        former: &Path,
+        current: &Path,
+        before: &PathState,
+        after: PathState,
+        contested: bool,
+    ) {
         let is_linked = before.node.linked().is_some() || after.node.linked().is_some();
         // Another file with the same bytes is a change, too, if either has other names.
         let is_another =
@@ -247,10 +284,10 @@ impl Comparison {
         if !is_another && before.node.fully_same_as(&after.node) {
             return;
         }
-        if before.node == Node::Absent {
-            self.created.push(Change::new(current, Node::Absent, after.node));
-        } else {
-            self.existing.push(Change::new(former, before.node.clone(), after.node));
-        }
+        let (changes, path) = match before.node {
+            Node::Absent => (&mut self.created, current),
+            _ => (&mut self.existing, former),
+        };
+        changes.push(Change { contested, ..Change::new(path, before.node.clone(), after.node) });
     }
 }

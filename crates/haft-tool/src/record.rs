@@ -1,5 +1,6 @@
 //! How the World records what a call changes, before it changes it.
 
+use std::ffi::CString;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -101,6 +102,12 @@ pub trait Record: Send + Sync {
     /// The file by whose locks calls that write the same path take turns. Commands cannot open it. None by default.
     fn lock_file(&self) -> Result<Option<PathBuf>, ToolError> {
         Ok(None)
+    }
+
+    /// The file of stored states, of which the time is set when the last process of a command has ended after Haft died. It
+    /// need not exist. None by default.
+    fn spool_file(&self) -> Option<CString> {
+        None
     }
 
     /// Reports something that undo will not restore.

@@ -16,7 +16,7 @@ use super::view::ViewArgs;
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct SessionNameArgs {
     /// Continue the session with this name or id; a new name starts a session [default: $`HAFT_SESSION`, else a new one].
-    #[arg(long = "session", value_name = "NAME")]
+    #[arg(id = "session", long, value_name = "NAME")]
     name: Option<String>,
 }
 

@@ -75,7 +75,11 @@ impl PreviewPrinter<'_> {
         let (left, found) = (conflict.expected.noun(), conflict.found.noun());
         let states =
             if left == found { String::new() } else { format!(" (it left {left}, now there is {found})") };
-        format!("{mark}: {} has changed since the call, {by}{states}\n", self.named(&change.path))
+        let path = self.named(&change.path);
+        if conflict.contested {
+            return format!("{mark}: {path} was changed while the call ran, {by}: its state now may not be the call's\n");
+        }
+        format!("{mark}: {path} has changed since the call, {by}{states}\n")
     }
 
     fn restored(&self, changes: &[&Change]) -> Result<(), ToolError> {

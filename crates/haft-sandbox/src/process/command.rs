@@ -41,6 +41,8 @@ pub(super) struct PreparedCommand {
     argv: CStringArray,
     environment: CStringArray,
     cwd: CString,
+    /// The file whose time says when the last process had ended, if Haft died before.
+    pub(super) spool: Option<CString>,
     /// For error messages.
     name: String,
     directory: PathBuf,
@@ -73,6 +75,7 @@ impl PreparedCommand {
             argv: CStringArray::new(arguments),
             environment: CStringArray::new(variables(environment, cwd)?),
             cwd: directory,
+            spool: None,
             name: name.clone(),
             directory: cwd.to_owned(),
             path: path.to_string_lossy().into_owned(),

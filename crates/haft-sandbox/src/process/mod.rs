@@ -143,8 +143,8 @@ impl LocalProcesses {
         let sandbox = settings.map(|settings| self.prepare_sandbox(settings, request.inherit, witness));
         let mut sandbox = sandbox.transpose()?;
         let environment = sandbox.as_ref().map_or(&*self.environment, |sandbox| &sandbox.environment);
-        #[cfg_attr(not(target_os = "macos"), expect(unused_mut, reason = "only macOS wraps commands"))]
         let mut command = PreparedCommand::new(&request.argv, &cwd, environment)?;
+        command.spool = settings.and_then(|settings| recorded(settings).spool_file());
         let confinement = sandbox.as_mut().and_then(|sandbox| sandbox.confinement.take());
         let mut proxy = sandbox.as_mut().and_then(|sandbox| sandbox.proxy.take());
         #[cfg(target_os = "macos")]

@@ -3,9 +3,11 @@
 //! Runs in a fork of Haft that never executes a program: no allocation, no lock, no panic, only system calls. Every
 //! signal is blocked but SIGCHLD, which is unblocked while it waits; so only SIGKILL ends it early.
 
+use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions};
 
@@ -39,8 +41,15 @@ enum Phase {
     Killing(Instant),
 }
 
-/// Waits until the whole tree has ended, ends it if necessary, reports and exits.
-pub(super) fn run(command: Pid, control: BorrowedFd<'_>, report: BorrowedFd<'_>, has_terminal: bool) -> ! {
+/// Waits until the whole tree has ended, ends it if necessary, reports and exits. If Haft has died, the time of `spool` is set
+/// instead: what changes later is not the command's.
+pub(super) fn run(
+    command: Pid,
+    control: BorrowedFd<'_>,
+    report: BorrowedFd<'_>,
+    has_terminal: bool,
+    spool: Option<&CStr>,
+) -> ! {
     let mut reaper = Reaper {
         command,
         has_terminal,
@@ -53,6 +62,12 @@ pub(super) fn run(command: Pid, control: BorrowedFd<'_>, report: BorrowedFd<'_>,
         terminated: GroupSet::new(),
     };
     let survivors = reaper.run_to_end();
+    if let Some(spool) = spool.filter(|_| reaper.control.is_none()) {
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let times = Timestamps { last_access: now, last_modification: now };
+        // A command that changed nothing has none.
+        let _ = rustix::fs::utimensat(CWD, spool, &times, AtFlags::SYMLINK_NOFOLLOW);
+    }
     let end = TreeEnd {
         status: reaper.status.unwrap_or(libc::SIGKILL),
         stopped: reaper.stopped,

@@ -243,7 +243,8 @@ fn run_reaper(command: &PreparedCommand, ends: &ChildEnds, confinement: Option<&
     };
     // SAFETY: the reaper does not use the command's descriptors and must not keep them open.
     unsafe { sys::close([0, 1, 2, CONFINEMENT_FD, CONFINEMENT_FD + 1]) };
-    reaper::run(pid, sys::placed(CONTROL_FD), sys::placed(REPORT_FD), ends.streams.have_terminal())
+    let (control, report) = (sys::placed(CONTROL_FD), sys::placed(REPORT_FD));
+    reaper::run(pid, control, report, ends.streams.have_terminal(), command.spool.as_deref())
 }
 
 /// Puts this process into a session of its own and, on Linux, makes it the subreaper of its descendants.

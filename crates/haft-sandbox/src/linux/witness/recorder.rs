@@ -155,9 +155,11 @@ impl ChangeRecorder {
     /// Must be called when the command has created or moved an entry.
     pub(super) fn after_creation(&mut self, entry: &DirectoryEntry) {
         self.note(entry);
-        if entry.dir.is_new
-            && let Ok(stat) = entry.stat()
-        {
+        if !entry.dir.is_new {
+            if let Some((former, file)) = self.regular_file(entry, entry.stat()) {
+                self.changes.put(former, file);
+            }
+        } else if let Ok(stat) = entry.stat() {
             let file = (stat.st_dev, stat.st_ino);
             let recorded = if self.foreign.contains(&file) {
                 // Its other names are not the command's.
@@ -178,6 +180,31 @@ impl ChangeRecorder {
                 self.error.get_or_insert(error);
             }
         }
+    }
+
+    /// Must be called when the command has opened a file for writing, with the state of the file, and whether that created it.
+    pub(super) fn after_opening(
+        &mut self,
+        entry: &DirectoryEntry,
+        stat: Result<Stat, Errno>,
+        is_created: bool,
+    ) {
+        match self.regular_file(entry, stat) {
+            Some((former, file)) if is_created => self.changes.put(former, file),
+            Some((former, file)) => self.changes.opened(former, file),
+            None => {}
+        }
+    }
+
+    /// A regular file in a directory that is not new, and its path before the command.
+    fn regular_file(
+        &self,
+        entry: &DirectoryEntry,
+        stat: Result<Stat, Errno>,
+    ) -> Option<(PathBuf, FileId)> {
+        let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let stat = stat.ok().filter(|stat| !entry.dir.is_new && is_file(stat))?;
+        Some((self.changes.former_entry(entry.path())?, (stat.st_dev, stat.st_ino)))
     }
 
     /// Must be called when the command has removed an entry: the number of the file may be used again.

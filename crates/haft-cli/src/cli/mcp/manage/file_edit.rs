@@ -199,7 +199,7 @@ impl FileEdit {
             return Err(ToolError::new(ErrorKind::Conflict, why));
         }
         let (path, expect, to) = (self.file.clone(), before.clone(), Node::Absent);
-        let change = Change { path: path.clone(), before, after: Node::Absent, moved_to: None };
+        let change = Change::new(path.clone(), before, Node::Absent);
         let plan = RestorePlan { steps: vec![RestoreStep::Set { path, expect, to }], changes: vec![change] };
         let no_content = |_: &FileNode| Err(ToolError::internal("a removal restores no content"));
         world.files().restore(&plan, &no_content)?;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
+use crate::fixture::cli::RunOutput;
 use crate::fixture::sandbox::{SandboxFixture, User};
 use crate::fixture::tree::{differences, timeless};
 use crate::fixture::wait_until;
@@ -103,4 +104,49 @@ fn names_like_those_of_an_undo_do_not_mislead_it() {
     let undo = fixture.haft(&["undo", "--yes"]);
     assert_eq!(undo.code, 0, "{}", undo.stderr);
     assert_eq!(differences(&before, &timeless(&fixture.work(), &[])), [] as [String; 0]);
+}
+
+/// Runs a command that writes `f` and goes on until `meanwhile` has happened, and undoes it.
+fn undone_after(meanwhile: impl FnOnce(&SandboxFixture)) -> (SandboxFixture, RunOutput) {
+    let fixture = SandboxFixture::new(User::Current);
+    fixture.file("work/f", "orig\n");
+    let mut haft = fixture.bare(&fixture.program());
+    let script = "echo command > f; echo own > o; touch ready; while [ ! -e go ]; do sleep 0.05; done; echo own > o; rm ready";
+    let mut haft = haft.args(["sandbox", "--", "bash", "-c", script]).spawn().unwrap();
+    wait_until(|| fixture.work().join("ready").exists());
+    meanwhile(&fixture);
+    fixture.file("work/go", "");
+    assert!(haft.wait().unwrap().success());
+    let undo = fixture.haft(&["undo", "--yes", "1"]);
+    (fixture, undo)
+}
+
+#[test]
+fn b16_file_that_another_program_replaced_while_the_command_ran_is_a_conflict() {
+    let (fixture, undo) = undone_after(|fixture| {
+        assert_eq!(fixture.unsandboxed("echo user > new; mv new f").code, 0);
+    });
+    assert!(undo.code != 0 && undo.stdout.contains("f was changed while the call ran"), "{}", undo.stdout);
+    assert!(!undo.stdout.contains(" o was changed"), "{}", undo.stdout);
+    assert_eq!(fs::read_to_string(fixture.work().join("f")).unwrap(), "user\n");
+    assert_eq!(fixture.haft(&["undo", "--yes", "--force", "1"]).code, 0);
+    assert_eq!(fs::read_to_string(fixture.work().join("f")).unwrap(), "orig\n");
+    assert!(!fixture.work().join("o").exists());
+}
+
+#[test]
+fn b16_file_that_another_call_wrote_while_the_command_ran_is_a_conflict() {
+    let (fixture, undo) = undone_after(|fixture| {
+        let write = fixture.haft(&["call", "Bash", "command=printf 'call\n' > f"]);
+        assert_eq!(write.code, 0, "{}", write.stderr);
+    });
+    assert!(undo.code != 0 && undo.stdout.contains("by call 2 (Bash)"), "{}", undo.stdout);
+    assert_eq!(fs::read_to_string(fixture.work().join("f")).unwrap(), "call\n");
+}
+
+#[test]
+fn b16_command_that_nothing_interferes_with_has_no_conflict() {
+    let (fixture, undo) = undone_after(|_| {});
+    assert_eq!(undo.code, 0, "{}{}", undo.stdout, undo.stderr);
+    assert_eq!(fs::read_to_string(fixture.work().join("f")).unwrap(), "orig\n");
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -137,4 +138,29 @@ fn b3b_background_task_is_judged_when_the_server_is_terminated() {
 fn send_signal(process: u32, name: &str) {
     let status = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
     assert!(status.unwrap().success());
+}
+
+#[test]
+fn a8_edit_after_the_end_of_a_killed_haft_is_no_change_of_its_command() {
+    let fixture = SandboxFixture::new(User::Current);
+    fixture.file("work/f", "orig\n");
+    fixture.file("work/g", "orig\n");
+    let mut haft = fixture.bare(&fixture.program());
+    let script = "echo one > f; echo one > g; touch ready; sleep 600";
+    let mut haft = haft.args(["sandbox", "--", "bash", "-c", script]).spawn().unwrap();
+    wait_until(|| fixture.work().join("ready").exists());
+    haft.kill().unwrap();
+    haft.wait().unwrap();
+    wait_until(|| fixture.processes().is_empty());
+    // The clock of the file system has gone on since the last process ended.
+    let ended = || fs::metadata(fixture.path("ledger/spool/1")).unwrap().modified().unwrap();
+    wait_until(|| ended().elapsed().is_ok_and(|elapsed| elapsed > Duration::from_millis(50)));
+    fixture.file("work/f", "the user's\n");
+    let undo = fixture.haft(&["undo", "--yes"]);
+    assert!(undo.code != 0 && undo.stdout.contains("f was changed while the call ran"), "{}", undo.stdout);
+    assert!(!undo.stdout.contains("g was changed"), "{}", undo.stdout);
+    let read = |name: &str| fs::read_to_string(fixture.work().join(name)).unwrap();
+    assert_eq!((read("f").as_str(), read("g").as_str()), ("the user's\n", "one\n"));
+    assert_eq!(fixture.haft(&["undo", "--yes", "--force"]).code, 0);
+    assert_eq!((read("f").as_str(), read("g").as_str()), ("orig\n", "orig\n"));
 }

@@ -154,6 +154,9 @@ impl Supervisor {
         }
         self.use_umask_of(call);
         let fd = open_entry(entry, flags, mode)?;
+        if entry.dir.area == WriteArea::Workspace {
+            self.recorder.after_opening(entry, rustix::fs::fstat(&fd), kind.is_err());
+        }
         if kind.is_err() && self.policy.is_secret(entry.path()) {
             self.own_secrets.add(entry, &fd);
         }
