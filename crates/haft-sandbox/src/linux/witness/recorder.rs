@@ -90,6 +90,10 @@ impl ChangeRecorder {
         let captured = capture_unread(&entry.dir.fd, &entry.name).map_err(|error| to_errno(&error))?;
         let Captured { mut node, stat, mut content, .. } = captured;
         let file = file_of(&node, stat.as_ref());
+        if matches!(node, Node::Fifo { .. }) && stat.as_ref().is_some_and(|stat| link_count(stat) > 1) {
+            let path = entry.path().display();
+            self.losses.push(format!("{path} is a pipe with several names; undo makes it a pipe of its own"));
+        }
         if let Node::File(node) = &mut node {
             // The other names of the file may have been removed before.
             node.linked = node.linked.or(file.filter(|file| self.linked.contains_key(file)));

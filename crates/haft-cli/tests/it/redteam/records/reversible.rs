@@ -144,3 +144,12 @@ fn removed_sockets_and_devices_make_a_receipt_partly() {
         assert!(!fixture.path("work/f").exists(), "the rest is undone");
     }
 }
+
+#[test]
+fn b14_pipe_with_several_names_is_restored_partly() {
+    let fixture = SandboxFixture::new(User::Current);
+    assert_eq!(fixture.unsandboxed("mkfifo p; ln p q").code, 0);
+    assert_eq!(fixture.inside("chmod 600 p").code, 0);
+    let shown = fixture.haft(&["show", "1"]).stdout;
+    assert!(shown.contains("partly: ") && shown.contains("a pipe with several names"), "{shown}");
+}
