@@ -19,6 +19,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("source <(haft completion zsh)", "needs zsh"),
     ("haft completion fish | source", "needs fish"),
     ("haft sandbox --network ", "needs a network"),
+    ("haft sandbox -- npm install", "needs a network"),
+    ("haft sandbox --agent ", "needs an agent and its login"),
     ("haft mcp --", "serves until it is stopped"),
     ("haft mcp   ", "serves until it is stopped"),
     ("HAFT_MCP_TOKEN=… haft mcp --http", "serves until it is stopped"),
@@ -127,8 +129,12 @@ fn run_all(origin: &str, examples: &[String]) {
     if run.is_empty() {
         return;
     }
-    let project = SampleProject::new();
+    let mut project = SampleProject::new();
     for example in run {
+        // What one of them has undone another one cannot.
+        if example.starts_with("haft undo") {
+            project = SampleProject::new();
+        }
         let (code, text) = project.run(example);
         assert_eq!(code, 0, "{origin}: $ {example}\n{text}");
     }
@@ -155,9 +161,18 @@ impl SampleProject {
         std::fs::create_dir(home.path().join("bin")).unwrap();
         std::os::unix::fs::symlink(crate::fixture::haft_program(), home.path().join("bin/haft")).unwrap();
         let project = Self { cli, home };
-        for number in 0..EARLIER_CALLS {
-            let content = format!("content={number}");
-            assert_eq!(project.cli.haft(&["call", "Write", "file_path=earlier.txt", &content]).code, 0);
+        for number in 1..=EARLIER_CALLS {
+            // The calls and the session that examples name.
+            let path = match number {
+                24 => "src/added.rs".to_owned(),
+                26 => "src/main.rs".to_owned(),
+                _ => format!("earlier-{number}.txt"),
+            };
+            let session: &[&str] = if number == 28 { &["--session", "review"] } else { &[] };
+            let (path, content) = (format!("file_path={path}"), format!("content=fn main() {{}} // {number}"));
+            let call = [&["call"], session, &["Write", &path, &content]].concat();
+            let done = project.cli.haft(&call);
+            assert_eq!(done.code, 0, "{}", done.stderr);
         }
         project
     }

@@ -179,7 +179,7 @@ fn refusal_names_the_rule_when_the_client_declines_or_cannot_ask() {
         (reply["jsonrpc"], reply["id"]) = (json!("2.0"), message["id"].take());
         client.send(&reply);
         let said = client.response(id)["result"]["content"][0]["text"].to_string();
-        assert!(said.contains("To allow it: --allowedTools 'Bash'"), "{said}");
+        assert!(said.contains("To allow it: --allowedTools 'Bash(touch a)'"), "{said}");
     }
 }
 

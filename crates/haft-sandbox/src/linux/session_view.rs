@@ -16,7 +16,7 @@ use crate::options::SandboxOptions;
 
 use super::namespaces::{MountedDir, NamespaceError, Namespaces, SessionView};
 use super::workspace_owner::WorkspaceOwner;
-use crate::session::{copy_registry_settings, create_own_directory};
+use crate::session::{GRADLE_SHARED_CACHE, copy_registry_settings, create_own_directory};
 
 /// Temporary directories, of which every session has its own.
 const TEMP_DIRS: &[(&str, &str)] = &[("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
@@ -78,14 +78,15 @@ const SYSTEM_DIRS: &[&str] = &[
 const DOWNLOADS: &[&str] = &[
     ".cargo/git",
     ".cargo/registry",
-    ".gradle/caches",
     ".ivy2/cache",
     ".m2/repository",
     ".nuget/packages",
     "go/pkg",
 ];
 /// Caches of commands, which persist.
-const CACHES: &[&str] = &[".cache", ".npm", ".local/share/pnpm"];
+const CACHES: &[&str] = &[".cache", ".gradle/caches", ".npm", ".local/share/pnpm"];
+/// Gradle must be able to write its cache, and reads the user's downloads beside it.
+const GRADLE_DOWNLOADS: &str = ".gradle/caches/modules-2";
 
 /// What a view is made from.
 pub(crate) struct ViewRequest<'a> {
@@ -274,6 +275,10 @@ fn add_caches(view: &mut SessionView, request: &ViewRequest<'_>, home: &Path) ->
         } else if home.join(name).is_dir() {
             view.visible.push(MountedDir { source: home.join(name), target: home.join(name) });
         }
+    }
+    if home.join(GRADLE_DOWNLOADS).is_dir() {
+        let target = home.join(GRADLE_SHARED_CACHE).join("modules-2");
+        view.visible.push(MountedDir { source: home.join(GRADLE_DOWNLOADS), target });
     }
     if let Some(caches) = request.caches {
         let is_covered = |path: &Path| view.visible.iter().any(|visible| path.starts_with(&visible.target));

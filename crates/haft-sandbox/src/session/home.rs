@@ -53,6 +53,8 @@ const REMOVED: &[&str] = &[
 const CARGO_ENTRIES: &[&str] = &["registry", "git", "bin", "env"];
 /// The settings in cargo's home.
 const CARGO_SETTINGS: &[&str] = &["config.toml", "config"];
+/// Where commands see what the user's Gradle has downloaded, read-only.
+pub(crate) const GRADLE_SHARED_CACHE: &str = ".gradle/shared";
 const DIRECTORY_MODE: u32 = 0o700;
 /// Length of a workspace's directory name below the cache.
 const NAME_LENGTH: usize = 16;
@@ -146,7 +148,11 @@ pub(super) fn environment(
         let is_elsewhere =
             |name: &&str| environment.get(name).is_some_and(|path| !Path::new(path).starts_with(real_home));
         let removed: Vec<&str> = REMOVED.iter().copied().filter(is_elsewhere).collect();
-        return without(environment, &removed);
+        environment = without(environment, &removed);
+        if real_home.join(".gradle/caches").is_dir() && environment.get("GRADLE_RO_DEP_CACHE").is_none() {
+            environment = environment.with("GRADLE_RO_DEP_CACHE", real_home.join(GRADLE_SHARED_CACHE));
+        }
+        return environment;
     }
     environment = without(environment, REMOVED);
     copy_registry_settings(real_home, home);

@@ -32,6 +32,8 @@ pub(crate) use registry_settings::copy_registry_settings;
 pub use registry_settings::registry_hosts;
 pub(crate) use scratch::ScratchDir;
 #[cfg(target_os = "linux")]
+#[cfg(target_os = "linux")]
+pub(crate) use home::GRADLE_SHARED_CACHE;
 pub(crate) use scratch::create_own_directory;
 
 /// How long the setup of a scope is reused.

@@ -30,6 +30,9 @@ class I { public static void main(String[] a) throws Exception {
     System.out.println(System.getProperty("user.home") + " " + System.getProperty("user.name")); } }
 X
 java I.java"#).needs(&["java -version && true", "command -v javac && true"]).needs_namespaces(),
+    work("gradle", r#"mkdir -p $HOME/.gradle/caches/modules-2 src/main/java; export GRADLE_USER_HOME=$HOME/.gradle
+echo 'class A { public static void main(String[] a) { System.out.println(1); } }' > src/main/java/A.java; echo 'apply plugin: "java"' > build.gradle
+gradle --offline --no-daemon -q build > /dev/null 2>&1; java -cp build/classes/java/main A"#).needs(&["command -v gradle && true", "command -v javac && true"]).leaves_anything().needs_namespaces(),
     work("go", "mkdir m; cd m; go mod init example.org/m 2> /dev/null; printf 'package main\\nimport (\"fmt\";\"net\")\\nfunc main() { i, err := net.Interfaces(); fmt.Println(len(i) > 0, err, i[0].Name) }\\n' > main.go; printf 'package main\\nimport \"testing\"\\nfunc TestX(t *testing.T) {}\\n' > x_test.go; go run .; go test 2>&1 | grep -c ok; go vet; go env GOPATH GOMODCACHE").needs(&["go version && true"]).needs_namespaces(),
     work("exchanged folders", r"cat > p.py <<'X'
 import ctypes, os
