@@ -1,64 +1,94 @@
-//! A question at the terminal while a command runs there.
+//! The terminal while a command has it: what a command does to it must not answer the questions of Haft.
+//!
+//! A command can change how lines are read and make the terminal send reports, which look like typed text. So the modes are
+//! restored when it ends, and all its processes are stopped while a question is open.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
-use haft_tool::Cancel;
+use haft_tool::{Cancel, lock};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::process::Signal;
-use rustix::termios::{LocalModes, QueueSelector};
+use rustix::process::{Pid, Signal};
+use rustix::termios::{LocalModes, OptionalActions, Termios};
 
-use crate::process::{block_signals, pipe, restore_signals};
+use crate::process::{block_signals, pipe, restore_signals, stop_tree};
 
 /// Longer lines are cut by the terminal itself.
 const MAX_LINE_BYTES: usize = 4096;
 
-/// Whether a command of this process has the terminal.
-static IS_LENT: AtomicBool = AtomicBool::new(false);
+/// The command of this process that has the terminal.
+static LENT: Mutex<Option<LentTerminal>> = Mutex::new(None);
 
-/// Notes that a command has got the terminal, or that it has ended.
-pub(crate) fn set_lent(lent: bool) {
-    IS_LENT.store(lent, Ordering::SeqCst);
+struct LentTerminal {
+    reaper: Pid,
+    /// The modes before the command.
+    modes: Termios,
+}
+
+/// The modes of the terminal, before a command gets it.
+pub(crate) fn current_modes() -> Option<Termios> {
+    rustix::termios::tcgetattr(rustix::stdio::stdin()).ok()
+}
+
+/// Notes that the command of `reaper` has got the terminal, which had these modes.
+pub(crate) fn lend(reaper: Pid, modes: Termios) {
+    *lock(&LENT) = Some(LentTerminal { reaper, modes });
+}
+
+/// Takes the terminal back from a command that has ended, with the modes from before it. What it made the terminal send is
+/// discarded. If the user's shell `has_taken` it meanwhile, it stays there.
+pub(crate) fn take_back(has_taken: bool) {
+    let Some(lent) = lock(&LENT).take().filter(|_| !has_taken) else { return };
+    // SIGTTOU would stop Haft if it is in the background.
+    let mask = block_signals();
+    let terminal = rustix::stdio::stdin();
+    let _ = rustix::termios::tcsetpgrp(terminal, rustix::process::getpgrp());
+    let _ = rustix::termios::tcsetattr(terminal, OptionalActions::Flush, &lent.modes);
+    restore_signals(&mask);
 }
 
 /// Whether a program reads single keys from the terminal.
 pub fn terminal_is_raw() -> bool {
-    let modes = rustix::termios::tcgetattr(rustix::stdio::stdin()).map(|terminal| terminal.local_modes);
-    modes.is_ok_and(|modes| !modes.contains(LocalModes::ICANON))
+    current_modes().is_some_and(|modes| !modes.local_modes.contains(LocalModes::ICANON))
 }
 
-/// Takes the terminal from the command that has it, calls `prompt`, reads one line and gives the terminal back. `None` if the
-/// command draws the screen or reads a password, if this process is in the background, at EOF and when `cancel` fires.
+/// Stops the command that has the terminal, calls `prompt`, reads one line and lets the command go on. `None` if the command
+/// draws the screen or reads a password or cannot be stopped, if this process is in the background, at EOF and when `cancel`
+/// fires.
 pub fn ask_at_terminal(prompt: impl FnOnce(), cancel: &Cancel) -> Option<String> {
     let terminal = rustix::stdio::stdin();
-    let modes = rustix::termios::tcgetattr(terminal).ok()?.local_modes;
-    if !modes.contains(LocalModes::ICANON | LocalModes::ECHO) {
+    let now = current_modes()?;
+    if !now.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO) {
         return None;
     }
     let (own, foreground) = (rustix::process::getpgrp(), rustix::termios::tcgetpgrp(terminal).ok()?);
-    if foreground != own && !IS_LENT.load(Ordering::SeqCst) {
-        return None;
-    }
+    let lent = lock(&LENT);
+    let Some(LentTerminal { reaper, modes }) = lent.as_ref() else {
+        return (foreground == own).then(|| ask(&now, prompt, cancel)).flatten();
+    };
+    let stopped = stop_tree(*reaper);
     // Otherwise SIGTTOU would stop this process, which is in the background.
     let mask = block_signals();
     let mut line = None;
-    if foreground == own || rustix::termios::tcsetpgrp(terminal, own).is_ok() {
-        // What was typed before the question is not its answer.
-        let _ = rustix::termios::tcflush(terminal, QueueSelector::IFlush);
-        prompt();
-        line = read_line(cancel);
-    }
-    if foreground != own {
+    if stopped.is_complete() && rustix::termios::tcsetpgrp(terminal, own).is_ok() {
+        line = ask(modes, prompt, cancel);
+        let _ = rustix::termios::tcsetattr(terminal, OptionalActions::Now, &now);
         let _ = rustix::termios::tcsetpgrp(terminal, foreground);
-        // It was stopped if it used the terminal meanwhile.
-        let _ = rustix::process::kill_process_group(foreground, Signal::CONT);
     }
     restore_signals(&mask);
+    stopped.go_on();
     line
 }
 
-/// Reads a line without the buffer of the standard library, which could keep input of the command.
+/// Asks with these modes. What was typed or reported before is not the answer.
+fn ask(modes: &Termios, prompt: impl FnOnce(), cancel: &Cancel) -> Option<String> {
+    rustix::termios::tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, modes).ok()?;
+    prompt();
+    read_line(cancel)
+}
+
+/// Reads a line without the buffer of the standard library, which could keep input of the command. A line that does not end is
+/// no answer.
 fn read_line(cancel: &Cancel) -> Option<String> {
     let terminal = rustix::stdio::stdin();
     let (cancelled, wake) = pipe().ok()?;
@@ -77,10 +107,33 @@ fn read_line(cancel: &Cancel) -> Option<String> {
         }
         let mut line = [0; MAX_LINE_BYTES];
         match rustix::io::read(terminal, &mut line) {
-            Ok(0) => return None,
-            Ok(length) => return Some(String::from_utf8_lossy(&line[..length]).into_owned()),
+            Ok(length) => {
+                let line = String::from_utf8_lossy(&line[..length]).into_owned();
+                return line.ends_with('\n').then_some(line);
+            }
             Err(Errno::INTR | Errno::AGAIN) => {}
             Err(_) => return None,
+        }
+    }
+}
+
+/// The processes of a command, while they are stopped.
+pub(crate) struct StoppedTree {
+    pub(crate) reaper: Pid,
+    /// Those that were not stopped before.
+    pub(crate) processes: Vec<Pid>,
+    pub(crate) is_complete: bool,
+}
+
+impl StoppedTree {
+    fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// The reaper goes on last, so that it does not see that the command was stopped.
+    fn go_on(self) {
+        for process in self.processes.into_iter().chain([self.reaper]) {
+            let _ = rustix::process::kill_process(process, Signal::CONT);
         }
     }
 }

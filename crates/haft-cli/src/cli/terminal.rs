@@ -126,11 +126,11 @@ fn choices(text: &str, rule: &str, file: Option<&str>) -> String {
     format!("{text}\n{}\n{} [{keys}] ", styled(FAINT, &rule_line), styled(NOTE, "Run it?"))
 }
 
-/// A line from the terminal, in lower case; empty at EOF.
+/// A line from the terminal, in lower case; empty if it does not end, as at EOF.
 fn answer_line() -> String {
     let mut line = String::new();
-    let read = std::io::stdin().lock().read_line(&mut line);
-    read.map(|_| line.trim().to_ascii_lowercase()).unwrap_or_default()
+    let is_whole = std::io::stdin().lock().read_line(&mut line).is_ok() && line.ends_with('\n');
+    if is_whole { line.trim().to_ascii_lowercase() } else { String::new() }
 }
 
 /// Reads the terminal on a thread of its own, because a blocked read cannot be cancelled.

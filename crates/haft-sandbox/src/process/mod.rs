@@ -15,6 +15,7 @@ mod reaper;
 mod recording;
 mod report;
 mod spawn;
+mod stop_tree;
 mod sys;
 
 use std::ffi::OsString;
@@ -32,6 +33,7 @@ use recording::{Recording, RecordingSetup};
 use report::{ReaperReport, StopReason, TreeEnd};
 pub(crate) use report::{StartError, StartStep};
 use spawn::{CommandStreams, RunningCommand};
+pub(crate) use stop_tree::stop_tree;
 pub(crate) use sys::{block_signals, last_error, pipe, restore_signals};
 #[cfg(target_os = "linux")]
 pub(crate) use sys::{exit, keep_only};

@@ -13,7 +13,7 @@ use super::command::PreparedCommand;
 use super::report::{CONTINUE_CODE, ReaperReport, StartError, StartStep, StopReason};
 use super::{reaper, sys};
 use crate::platform::Confinement;
-use crate::terminal::set_lent;
+use crate::terminal::{current_modes, lend, take_back};
 
 /// Descriptor of the reaper: stop requests from Haft.
 const CONTROL_FD: RawFd = 3;
@@ -96,6 +96,7 @@ impl RunningCommand {
             report: report_write_end.as_raw_fd(),
             null: null.as_raw_fd(),
         };
+        let modes = streams.have_terminal().then(current_modes).flatten();
         let mask = sys::block_signals();
         let run = || run_reaper(command, &ends, confinement);
         // SAFETY: the child only makes system calls.
@@ -106,11 +107,12 @@ impl RunningCommand {
             }
         };
         sys::restore_signals(&mask);
-        if streams.have_terminal() {
-            set_lent(true);
+        let reaper = reaper?;
+        if let Some(modes) = modes {
+            lend(reaper, modes);
         }
         Ok(Self {
-            reaper: reaper?,
+            reaper,
             has_terminal: streams.have_terminal(),
             terminal_group: None,
             control: Some(control),
@@ -175,10 +177,7 @@ impl Drop for RunningCommand {
         drop(self.control.take());
         self.continue_reaper();
         while let Err(Errno::INTR) = rustix::process::waitpid(Some(self.reaper), WaitOptions::empty()) {}
-        if self.has_terminal {
-            set_lent(false);
-            give_terminal(rustix::process::getpgrp());
-        }
+        take_back(!self.has_terminal);
     }
 }
 
