@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use haft_tool::{FileId, FileNode, Node, RestoreStep, StagedStep};
 use rustix::fs::AtFlags;
+#[cfg(target_os = "linux")]
+use rustix::fs::StatxFlags;
 
 use crate::LocalFiles;
 use crate::node::capture;
@@ -54,6 +56,31 @@ pub fn find_names<'a>(
 /// Device and inode of a path, links not followed.
 pub fn id_of(path: &Path) -> Option<FileId> {
     fs::symlink_metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
+}
+
+/// A number of the file at a path, links not followed, that no later file gets: device and inode, with the time of its
+/// creation where the file system has that. Inodes are used again.
+pub fn birth_id(dir: impl AsFd, name: &OsStr) -> Option<FileId> {
+    #[cfg(target_os = "linux")]
+    {
+        let wanted = StatxFlags::INO | StatxFlags::BTIME;
+        let found = rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, wanted).ok()?;
+        let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
+        let seconds = u64::from_ne_bytes(found.stx_btime.tv_sec.to_ne_bytes());
+        let birth = seconds.wrapping_mul(1_000_000_000).wrapping_add(u64::from(found.stx_btime.tv_nsec));
+        // An odd factor keeps the times of creation of one inode apart.
+        Some((device, found.stx_ino ^ birth.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let found = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some((u64::try_from(found.st_dev).ok()?, found.st_ino))
+    }
+}
+
+/// The same for a path.
+pub fn birth_id_at(path: &Path) -> Option<FileId> {
+    birth_id(rustix::fs::CWD, path.as_os_str())
 }
 
 /// When the inode of a path changed last, links not followed.

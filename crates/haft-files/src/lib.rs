@@ -39,7 +39,7 @@ use haft_tool::{
     RestorePlan, Scope, ToolError, WalkRequest, Written, lies_in,
 };
 
-pub use hard_links::{changed_at, find_names, id_of};
+pub use hard_links::{birth_id, birth_id_at, changed_at, find_names, id_of};
 pub use node::{Captured, CapturedContent, capture, capture_unread, hash};
 pub use os::containment;
 pub use private_file::{FileLockGuard, PrivateFile};

@@ -20,7 +20,7 @@ const CLOCK_TICK: Duration = Duration::from_millis(20);
 pub trait WorkspaceView {
     /// The state of a path.
     fn observe(&mut self, path: &Path) -> Result<Node, ToolError>;
-    /// Device and inode of a path, if it can be found.
+    /// A number of the file at a path that no later file gets, if it can be found.
     fn file_id(&mut self, path: &Path) -> Option<FileId>;
     /// When the inode of a path changed last, if it can be found.
     fn changed_at(&mut self, _path: &Path) -> Option<SystemTime> {

@@ -384,7 +384,7 @@ impl WorkspaceView for Observer<'_> {
     }
 
     fn file_id(&mut self, path: &Path) -> Option<FileId> {
-        haft_files::id_of(path)
+        haft_files::birth_id_at(path)
     }
 
     fn changed_at(&mut self, path: &Path) -> Option<SystemTime> {

@@ -55,7 +55,8 @@ impl HostAsker for HostQuestions {
             port: host.port,
             entry: host.entry.clone(),
         };
-        let Some(answer) = self.host.may_reach(&request, cancel) else { return false };
+        // A question without an answer is not asked again.
+        let answer = self.host.may_reach(&request, cancel).unwrap_or(HostAnswer::Refuse);
         if matches!(answer, HostAnswer::Session | HostAnswer::Project) {
             lock(&self.env.commands.allowed_hosts).insert(host.entry.clone());
         }

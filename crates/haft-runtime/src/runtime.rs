@@ -212,8 +212,8 @@ impl Runtime {
 
     /// Writes logins back that commands have renewed in their copies of the user's.
     #[cfg(feature = "sandbox")]
-    pub fn keep_logins(&self) {
-        self.inner.env.commands.sandbox.keep_logins();
+    pub fn keep_logins(&self) -> Vec<std::path::PathBuf> {
+        self.inner.env.commands.sandbox.keep_logins()
     }
 
     /// Removes what commands left in the session's own directories, also those of commands that still run.

@@ -69,7 +69,9 @@ fn run_command(args: &args::SandboxArgs) -> CommandResult {
     if let Some(changes) = lock(&previewed).take() {
         show_preview(&changes, runtime.workspace());
     }
-    runtime.keep_logins();
+    for login in runtime.keep_logins() {
+        screen::note(&format!("the renewed login was kept: {}", screen::escape(&login.display().to_string())));
+    }
     runtime.clear_session_directories();
     housekeeping::run_if_due(runtime.ledger(), &setup.config.values.ledger);
 

@@ -74,5 +74,5 @@ impl ProjectSettings {
 pub(crate) fn reach_question(request: &HostRequest) -> String {
     let HostRequest { command, host, port, .. } = request;
     let command = escape(&clip_chars(command, MAX_COMMAND_CHARS, 0));
-    format!("`{command}` wants to reach {}:{port}.", escape(host))
+    format!("A command wants to reach {}:{port}.\n  The command: {command}\n", escape(host))
 }

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use haft_files::{Root, id_of, real_named};
+use haft_files::{Root, find_upwards, real_named};
 use haft_mcp::serve::{ClientRequest, RequestContext};
 use haft_tool::Value;
 use serde_json::json;
@@ -19,6 +19,15 @@ const ROOTS_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_ROOTS: usize = 16;
 /// What a project has in its uppermost directory.
 const PROJECT_MARKS: [&str; 2] = [".git", "haft.toml"];
+
+/// Where no project is found by a path.
+const SYSTEM_DIRECTORIES: [&str; 14] = [
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys", "/usr",
+    "/var",
+];
+
+/// Where homes are; hidden directories below them are no workspaces.
+const HOMES: [&str; 3] = ["/home", "/root", "/Users"];
 
 /// A workspace that was decided on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,20 +104,24 @@ impl WorkspaceChoice {
             .map(ClientWorkspace::from)
     }
 
-    /// The project that a path lies in. A hidden directory of the home is none, even if it is a repository: what programs
-    /// start from there must not become writable because a model named it.
+    /// The project of the user's that a path lies in. What is in hidden directories, in those of the system or directly in `/`
+    /// is none, even if it is a repository: what programs start from there must not become writable because a model named it.
     fn project_of(&self, path: &Path) -> Option<PathBuf> {
         let real = real_named(path).ok()?;
-        let is_hidden = |home: &PathBuf| {
-            let below = real.strip_prefix(home).ok().and_then(|below| below.components().next());
-            below.is_some_and(|first| first.as_os_str().as_encoded_bytes().starts_with(b"."))
+        let found = PROJECT_MARKS.iter().filter_map(|mark| find_upwards(&real, mark));
+        let top = found.filter(|found| found.is_own).map(|found| found.directory);
+        let top = top.max_by_key(|top| top.as_os_str().len())?;
+        let is_hidden = |above: &Path| {
+            let below = top.strip_prefix(above).unwrap_or(Path::new(""));
+            below.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."))
         };
-        if self.outside.iter().any(is_hidden) {
+        let own: Vec<PathBuf> = self.outside.iter().filter_map(|path| real_named(path).ok()).collect();
+        let is_hidden = own.iter().map(PathBuf::as_path).chain(HOMES.map(Path::new)).any(is_hidden);
+        let is_system = SYSTEM_DIRECTORIES.iter().any(|system| top.starts_with(system));
+        if is_hidden || is_system || top.parent().is_none_or(|above| above.parent().is_none()) {
             return None;
         }
-        let is_project =
-            |directory: &&Path| PROJECT_MARKS.iter().any(|mark| id_of(&directory.join(mark)).is_some());
-        self.usable(real.ancestors().find(is_project)?)
+        self.usable(&top)
     }
 
     /// The directory with links resolved, if it can be a workspace.

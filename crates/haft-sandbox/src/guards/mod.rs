@@ -264,7 +264,7 @@ impl Judge<'_> {
 }
 
 /// What is in a directory, at any depth, except for directories; `None` if it is too much.
-fn files_in(path: &Path) -> Option<Vec<PathBuf>> {
+pub(crate) fn files_in(path: &Path) -> Option<Vec<PathBuf>> {
     let (mut todo, mut files) = (vec![path.to_owned()], Vec::new());
     let mut entries = 0;
     while let Some(directory) = todo.pop() {

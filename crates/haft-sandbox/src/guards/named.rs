@@ -11,11 +11,17 @@ use haft_tool::Node;
 
 use super::git::{CONFIGS, is_executable, is_git_directory_now, resolve};
 use super::objects::{common_directory, git_directory};
-use super::{GuardedContent, Judge, Violation, content_now, files_in, names_in, node_kind, node_now};
-use crate::git_config::named_paths;
+use super::{
+    GuardedContent, Judge, Violation, content_now, files_in, names_in, node_kind, node_now, read_now,
+};
+use crate::git_config::{named_paths, new_programs};
 
 /// Entries that are searched for links and repositories.
 const MAX_SEARCHED_ENTRIES: usize = 20_000;
+/// The same with plain files.
+const MAX_LISTED_ENTRIES: usize = 200_000;
+/// The kernel follows no more.
+const MAX_LINKS: usize = 40;
 /// Directories with many files that tools generated.
 const SKIPPED_DIRECTORIES: &[&str] = &["node_modules", "target", ".venv", "venv", "__pycache__", "objects"];
 /// More levels of included configurations are not followed; git stops at ten.
@@ -43,7 +49,7 @@ impl NamedFiles {
     pub(crate) fn find(roots: &[PathBuf]) -> Self {
         let mut found = Self::default();
         let mut todo: VecDeque<PathBuf> = roots.iter().cloned().collect();
-        let mut entries = 0;
+        let (mut entries, mut listed) = (0, 0);
         for root in roots {
             for above in root.ancestors() {
                 found.add_repository(above);
@@ -52,13 +58,16 @@ impl NamedFiles {
         while let Some(directory) = todo.pop_front() {
             found.add_repository(&directory);
             for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
-                entries += 1;
-                if entries > MAX_SEARCHED_ENTRIES {
+                // Plain files do not lead anywhere, so they count less.
+                let kind = entry.file_type();
+                listed += 1;
+                entries += usize::from(!kind.as_ref().is_ok_and(std::fs::FileType::is_file));
+                if entries > MAX_SEARCHED_ENTRIES || listed > MAX_LISTED_ENTRIES {
                     todo.clear();
                     break;
                 }
                 let path = entry.path();
-                match entry.file_type() {
+                match kind {
                     Ok(kind) if kind.is_symlink() => found.add_link(path),
                     Ok(kind) if kind.is_dir() => {
                         let name = entry.file_name();
@@ -74,25 +83,6 @@ impl NamedFiles {
         found
     }
 
-    /// What directories above a file have: for a single write, for which a search takes too long.
-    fn around(path: &Path, roots: &[PathBuf]) -> Self {
-        let mut found = Self::default();
-        let is_inside = |directory: &&Path| roots.iter().any(|root| directory.starts_with(root));
-        for directory in path.ancestors().skip(1).take_while(is_inside) {
-            found.add_repository(directory);
-            for name in names_in(directory) {
-                let entry = directory.join(name);
-                if node_kind(&entry).is_some_and(|kind| kind.is_dir()) && holds_settings(&entry) {
-                    for name in names_in(&entry) {
-                        found.add_link(entry.join(name));
-                    }
-                }
-                found.add_link(entry);
-            }
-        }
-        found
-    }
-
     /// The link or repository that leads to `path`.
     fn leading_to(&self, path: &Path) -> Option<PathBuf> {
         let leads = |targets: Vec<PathBuf>| targets.iter().any(|target| path.starts_with(target));
@@ -103,6 +93,17 @@ impl NamedFiles {
                 .find(|repository| leads(repository.targets()))
                 .map(|found| found.common.join("config"))
         })
+    }
+
+    /// Whether links or repositories were found below a directory.
+    pub(crate) fn is_below(&self, directory: &Path) -> bool {
+        self.links.iter().any(|link| link.starts_with(directory))
+            || self.repositories.iter().any(|repository| repository.top.starts_with(directory))
+    }
+
+    /// Whether the search leaves a path out.
+    pub(crate) fn skips(path: &Path) -> bool {
+        path.components().any(|part| SKIPPED_DIRECTORIES.iter().any(|name| part.as_os_str() == *name))
     }
 
     /// Whether a change of the entry at `path` can change what programs find.
@@ -136,16 +137,19 @@ impl NamedFiles {
 
 /// The link or git configuration that makes programs outside the sandbox use the file at `path`.
 pub fn leading_to(path: &Path, roots: &[PathBuf]) -> Option<PathBuf> {
-    NamedFiles::around(path, roots).leading_to(path)
+    NamedFiles::find(roots).leading_to(path)
 }
 
-/// A path as it is written, and the one without links that it leads to.
+/// A path, each path that it leads to through links, and the one without links.
 fn ways(path: &Path) -> Vec<PathBuf> {
-    let written = std::fs::read_link(path).ok().zip(path.parent());
-    let written = written.map(|(target, parent)| resolve(parent, target.as_os_str().as_bytes()));
-    let real = std::fs::canonicalize(path).ok();
-    let own = written.is_none().then(|| path.to_owned());
-    written.into_iter().chain(real).chain(own).collect()
+    let mut ways = vec![path.to_owned()];
+    for _ in 0..MAX_LINKS {
+        let Some((last, parent)) = ways.last().and_then(|last| Some((last, last.parent()?))) else { break };
+        let Ok(target) = std::fs::read_link(last) else { break };
+        ways.push(resolve(parent, target.as_os_str().as_bytes()));
+    }
+    ways.extend(std::fs::canonicalize(path));
+    ways
 }
 
 /// The paths that the configurations of a repository name.
@@ -174,8 +178,10 @@ impl Repository {
 
     fn named(&self) -> NamedByGit {
         let mut named = NamedByGit::default();
-        let mut hooks = self.common.join("hooks");
-        let own: Vec<PathBuf> = CONFIGS.iter().map(|name| self.common.join(name)).collect();
+        let worktrees = self.common.join("worktrees");
+        let worktrees = names_in(&worktrees).into_iter().map(|name| worktrees.join(name).join(CONFIGS[1]));
+        let own = CONFIGS.iter().map(|name| self.common.join(name));
+        let own: Vec<PathBuf> = own.chain(worktrees).collect();
         named.configs.extend(own.iter().filter(|path| is_link(path)).cloned());
         let mut configs: Vec<PathBuf> = user_configs().into_iter().chain(own).collect();
         for _ in 0..MAX_INCLUDES {
@@ -185,7 +191,8 @@ impl Repository {
                 let paths = named_paths(&bytes);
                 let parent = config.parent().unwrap_or(&self.common);
                 included.extend(paths.includes.iter().map(|path| resolve(parent, &expand_home(path))));
-                hooks = paths.hooks.map_or(hooks, |path| resolve(&self.top, &expand_home(&path)));
+                // Which of several values is in effect depends on conditions, so all count.
+                named.hooks.extend(paths.hooks.map(|path| resolve(&self.top, &expand_home(&path))));
             }
             if included.is_empty() {
                 break;
@@ -193,7 +200,9 @@ impl Repository {
             named.configs.extend(included.iter().cloned());
             configs = included;
         }
-        named.hooks.push(hooks);
+        if named.hooks.is_empty() {
+            named.hooks.push(self.common.join("hooks"));
+        }
         named
     }
 }
@@ -203,10 +212,8 @@ fn user_configs() -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
     let own = own.or_else(|| home.as_ref().map(|home| home.join(".config")));
-    own.map(|own| own.join("git/config"))
-        .into_iter()
-        .chain(home.map(|home| home.join(".gitconfig")))
-        .collect()
+    let own = own.map(|own| own.join("git/config"));
+    [PathBuf::from("/etc/gitconfig")].into_iter().chain(own).chain(home.map(|home| home.join(".gitconfig"))).collect()
 }
 
 fn expand_home(path: &[u8]) -> Vec<u8> {
@@ -240,10 +247,38 @@ impl Judge<'_> {
         violations
     }
 
+    /// What is wrong with hooks and configurations that are named now and were not before the command: what an earlier call
+    /// left there was no hook and no configuration then, and was not judged.
+    pub(crate) fn newly_named(&self, before: &NamedFiles, now: &NamedFiles) -> Vec<Violation> {
+        let known: BTreeSet<PathBuf> = before.repositories.iter().flat_map(Repository::targets).collect();
+        let mut violations = Vec::new();
+        for repository in &now.repositories {
+            let named = repository.named();
+            for hooks in named.hooks.iter().filter(|hooks| !known.contains(*hooks)) {
+                for path in names_in(hooks).into_iter().map(|name| hooks.join(name)) {
+                    let Ok(path) = std::fs::canonicalize(&path) else { continue };
+                    let Node::File(file) = node_now(&path) else { continue };
+                    if is_executable(&file) && (self.is_recorded)(&path) && self.is_left_by_call(&file, &|_| false) {
+                        self.add(path, Guard::Hook, "a call left it there".to_owned(), &mut violations);
+                    }
+                }
+            }
+            for path in named.configs.iter().filter(|path| !known.contains(*path)) {
+                let Ok(path) = std::fs::canonicalize(path) else { continue };
+                let (Node::File(file), Some(bytes)) = (node_now(&path), read_now(&path)) else { continue };
+                let programs = new_programs(&path, &[], &bytes);
+                if !programs.is_empty() && (self.is_recorded)(&path) && self.is_left_by_call(&file, &|_| false) {
+                    self.add(path, Guard::GitConfig, programs.join(", "), &mut violations);
+                }
+            }
+        }
+        violations
+    }
+
     /// Judges the settings that a link of the user leads to.
     fn linked_settings(&self, link: &Path, violations: &mut Vec<Violation>) {
-        if let Some(target) = ways(link).first() {
-            self.changed_links(target, violations);
+        for way in ways(link) {
+            self.changed_links(&way, violations);
         }
         let Ok(target) = std::fs::canonicalize(link) else { return };
         let files = match target.is_dir().then(|| files_in(&target)) {
@@ -274,7 +309,9 @@ impl Judge<'_> {
 
     /// Judges a configuration that another one includes, or that a link leads to.
     fn named_config(&self, path: &Path, violations: &mut Vec<Violation>) {
-        self.changed_links(path, violations);
+        for way in ways(path) {
+            self.changed_links(&way, violations);
+        }
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if (self.is_recorded)(&path)
             && let Some((guard, detail)) = self.config(&path, Some(&path))
@@ -286,15 +323,17 @@ impl Judge<'_> {
     /// Judges the hooks in the directory that a configuration names, and what links in any directory of hooks lead to.
     fn named_hooks(&self, hooks: &Path, is_default: bool, violations: &mut Vec<Violation>) {
         if !is_default || is_link(hooks) {
-            self.changed_links(hooks, violations);
+            for way in ways(hooks) {
+                self.changed_links(&way, violations);
+            }
             let hooks = std::fs::canonicalize(hooks).unwrap_or_else(|_| hooks.to_owned());
             if (self.is_recorded)(&hooks) {
                 self.hooks(&hooks, Some(&hooks), false, violations);
             }
         }
         for link in names_in(hooks).into_iter().map(|name| hooks.join(name)).filter(|path| is_link(path)) {
-            if let Some(target) = ways(&link).first() {
-                self.changed_links(target, violations);
+            for way in ways(&link) {
+                self.changed_links(&way, violations);
             }
             let Ok(path) = std::fs::canonicalize(&link) else { continue };
             let Node::File(file) = node_now(&path) else { continue };

@@ -10,6 +10,8 @@ use haft_tool::{
 
 use super::git::is_executable;
 use super::objects::{blob_id, changed_at, common_directory, git_directory, object_files};
+use haft_policy::settings_rule;
+
 use super::{FileIndex, Judge, full_node_now, is_relevant, is_same_setting, is_unread, node_now, read_now};
 use crate::git_config::new_programs;
 
@@ -23,11 +25,20 @@ impl Judge<'_> {
     pub(super) fn is_users_file(&self, path: &Path, file: &FileNode) -> bool {
         let is_same =
             |other: &Path, known: &FileNode| known.hash == file.hash && is_same_setting(path, other);
-        self.was_known(file, &is_same)
-            || read_now(path).is_some_and(|bytes| self.is_in_repository(path, &bytes))
-            || self.find_unchanged(path.file_name(), &|found| {
-                is_same_setting(path, found) && has_hash(found, file)
-            })
+        if read_now(path).is_some_and(|bytes| self.is_in_repository(path, &bytes)) {
+            return true;
+        }
+        !self.is_left_by_call(file, &|other| settings_rule(other).is_some())
+            && (self.was_known(file, &is_same)
+                || self.find_unchanged(path.file_name(), &|found| {
+                    is_same_setting(path, found) && has_hash(found, file)
+                }))
+    }
+
+    /// Whether an earlier call left a file with this content, and not where it `was_judged`: it is not the user's, wherever it
+    /// has been since.
+    pub(super) fn is_left_by_call(&self, file: &FileNode, was_judged: &dyn Fn(&Path) -> bool) -> bool {
+        self.record.is_from_call(&file.hash, was_judged).unwrap_or(true)
     }
 
     /// Whether the user had the same hook under this name, in any repository.
@@ -42,12 +53,17 @@ impl Judge<'_> {
         let is_same = |other: &Path, known: &FileNode| {
             known.hash == file.hash && is_executable(known) && is_hook(other)
         };
-        self.was_known(file, &is_same)
-            || self.find_unchanged(path.file_name(), &|found| {
-                is_hook(found)
-                    && has_hash(found, file)
-                    && node_now(found).as_file().is_some_and(is_executable)
-            })
+        let was_judged = |other: &Path| {
+            let mut above = other.components().rev().skip(1).map(std::path::Component::as_os_str);
+            above.next().is_some_and(|name| name == "hooks") && above.next().is_some_and(|name| name == ".git")
+        };
+        !self.is_left_by_call(file, &was_judged)
+            && (self.was_known(file, &is_same)
+                || self.find_unchanged(path.file_name(), &|found| {
+                    is_hook(found)
+                        && has_hash(found, file)
+                        && node_now(found).as_file().is_some_and(is_executable)
+                }))
     }
 
     /// Whether another repository of the user had a configuration with the same programs.

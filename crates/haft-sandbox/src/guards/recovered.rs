@@ -1,6 +1,7 @@
 //! Judges what a command left whose Haft died before it could.
 
 use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use haft_tool::{Change, CommandChanges, Denial, FileNode, Node, Record, Scope};
@@ -39,9 +40,10 @@ pub fn restore_guarded_changes(
         scope,
         before: &before,
         record,
-        is_recorded: &|path| scope.roots.iter().any(|root| path.starts_with(root)),
+        // The scope of the command is not known any more: it may have had other roots.
+        is_recorded: &|_| true,
         started_at,
-        is_session_directory: &|_| false,
+        is_session_directory: &|path| !scope.roots.iter().any(|root| path.starts_with(root)),
         index: &index,
     };
     let mut violations: Vec<Violation> =
@@ -54,7 +56,15 @@ pub fn restore_guarded_changes(
         violations.extend(judge.named(&named));
     }
     let mut denials = DenialList::default();
+    // What changed after the command had ended may be the user's work.
+    let contested = changes.iter().filter(|change| change.contested).filter_map(current);
+    let contested: HashSet<PathBuf> = contested.collect();
+    let (left, violations) = violations.into_iter().partition(|violation| contested.contains(&violation.path));
     restore_violations(violations, &before, &mut denials);
+    for violation in Vec::<Violation>::from_iter(left) {
+        let rule = format!("{}; it has changed since the command, so it was left as it is: check it", violation.rule());
+        denials.add(violation.what, violation.path.display().to_string(), rule, None);
+    }
     denials.into_list()
 }
 

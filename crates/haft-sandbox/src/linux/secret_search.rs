@@ -17,6 +17,11 @@ const MAX_ENTRIES: usize = 20_000;
 /// Directories with many files that others wrote or tools generated, without secrets of the user.
 const SKIPPED_DIRECTORIES: &[&str] =
     &[".git", "node_modules", "target", ".venv", "venv", "__pycache__", "site-packages", ".tox", "vendor"];
+/// Whether a path is in a directory that is not searched.
+pub(super) fn skips_secrets(path: &Path) -> bool {
+    path.components().any(|part| SKIPPED_DIRECTORIES.iter().any(|name| part.as_os_str() == *name))
+}
+
 /// How many results are cached.
 const MAX_CACHED: usize = 16;
 

@@ -153,6 +153,9 @@ impl LocalProcesses {
         if let Some(confinement) = &confinement {
             command.wrap(confinement.wrapper()).map_err(|error| command.start_error(error))?;
         }
+        if request.inherit && settings.is_some() {
+            check_streams()?;
+        }
         let waker = Waker::new().map_err(|error| {
             ToolError::io("No command can be started: too many files are open", &error.into())
         })?;
@@ -258,6 +261,20 @@ fn streams(request: &RunRequest) -> CommandStreams {
 }
 
 /// Whether Haft's process group is the foreground group of its terminal.
+/// Refuses to pass a directory on: in it the command would see what its own view of the machine hides.
+fn check_streams() -> Result<(), ToolError> {
+    use rustix::fs::{FileType, fstat};
+    use rustix::stdio::{stderr, stdin, stdout};
+    let is_directory = |stat: rustix::fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    let streams = [(stdin(), "input"), (stdout(), "output"), (stderr(), "error")];
+    match streams.into_iter().find(|(stream, _)| fstat(stream).is_ok_and(is_directory)) {
+        Some((_, name)) => Err(ToolError::invalid_arguments(format!(
+            "Standard {name} is a directory, which a command in the sandbox may not have. Redirect it, for example with `< /dev/null`"
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn is_foreground() -> bool {
     rustix::termios::tcgetpgrp(rustix::stdio::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
 }

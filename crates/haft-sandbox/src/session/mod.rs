@@ -335,11 +335,9 @@ impl SessionSandbox {
         }
     }
 
-    /// Writes logins back that commands have renewed.
-    pub fn keep_logins(&self) {
-        if let Some(copies) = &*lock(&self.home_copies) {
-            copies.keep_logins();
-        }
+    /// Writes logins back that commands have renewed, and returns their paths.
+    pub fn keep_logins(&self) -> Vec<PathBuf> {
+        lock(&self.home_copies).as_ref().map(HomeCopies::keep_logins).unwrap_or_default()
     }
 
     /// The directory that is the home of commands with namespaces.

@@ -6,11 +6,14 @@
 use super::assembler::{and, argument_offset, jump, load, ret};
 use super::{ALLOW, refuse};
 
-/// Requests that type into a terminal.
+/// Requests that type into a terminal, or make it unusable.
 pub(super) const REFUSED: &[u32] = &[
     0x5412, // TIOCSTI
     0x541c, // TIOCLINUX
     0x541d, // TIOCCONS
+    0x541f, // TIOCSSERIAL
+    0x5423, // TIOCSETD
+    0x5437, // TIOCVHANGUP
 ];
 /// Requests that choose who gets the signals of a descriptor.
 pub(super) const REFUSED_SIGNALS: &[u32] = &[

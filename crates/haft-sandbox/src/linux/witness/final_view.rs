@@ -34,7 +34,14 @@ impl CommandView for FinalView<'_> {
     fn observe(&mut self, path: &Path) -> Result<PathState, ToolError> {
         let Some((parent, name)) = path.parent().zip(path.file_name()) else { return Ok(PathState::ABSENT) };
         if self.last.as_ref().is_none_or(|(last, _)| last != parent) {
-            self.last = open_directory(parent).ok().map(|fd| (parent.to_owned(), fd));
+            self.last = match open_directory(parent) {
+                Ok(fd) => Some((parent.to_owned(), fd)),
+                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                    let reason = "cannot be read any more, because a directory above it is closed";
+                    return Err(ToolError::failed(format!("{} {reason}", path.display())));
+                }
+                Err(_) => None,
+            };
         }
         let Some((_, dir)) = &self.last else { return Ok(PathState::ABSENT) };
         if self.has_others && has_writer(dir, name) {

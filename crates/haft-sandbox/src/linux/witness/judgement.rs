@@ -19,7 +19,7 @@ use super::paths::{DirectoryEntry, MAX_LINKS};
 use super::supervisor::{Classifier, Supervisor, TURN};
 use super::write_policy::WriteArea;
 use crate::guards::{
-    Judge, Restoration, TouchedPath, Violation, guarded_files_in, is_control_name, is_now, refused_name,
+    Judge, NamedFiles, Restoration, TouchedPath, Violation, files_in, guarded_files_in, is_control_name, is_now, refused_name,
 };
 
 /// A file that is still open for writing is judged after this time, too. Git does not run a hook that is open for writing.
@@ -81,13 +81,20 @@ impl Supervisor {
             if self.recorder.guarded.touches_named {
                 violations.extend(judge.named(self.recorder.guarded.named()));
             }
+            if self.recorder.guarded.touches_control {
+                let now = NamedFiles::find(&self.policy.scope.roots);
+                violations.extend(judge.newly_named(self.recorder.guarded.named(), &now));
+            }
         });
         self.restore_all(violations);
     }
 
     /// Refuses to move a directory to a place where it would make programs run; called after the move.
     pub(super) fn judge_moved(&mut self, path: &Path) -> Option<Violation> {
-        let files = guarded_files_in(path);
+        let mut files = guarded_files_in(path);
+        if self.recorder.guarded.named().concern(path) {
+            files.extend(files_in(path).unwrap_or_default());
+        }
         if let Some(violation) = self.make_all_private(&files).pop() {
             return Some(violation);
         }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use haft_files::{capture, open_directory};
+use haft_files::{birth_id, capture, open_directory};
 use haft_tool::{FileId, Node};
 use rustix::fs::{AtFlags, FileType, OFlags};
 
@@ -48,7 +48,7 @@ pub(super) fn list_new_tree(
             let path = path.join(name);
             let stat = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW);
             if let Ok(stat) = &stat
-                && !own.contains(&(stat.st_dev, stat.st_ino))
+                && !birth_id(&dir, name).is_some_and(|file| own.contains(&file))
             {
                 // A directory of another program may hold files of the command.
                 let is_dir = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;

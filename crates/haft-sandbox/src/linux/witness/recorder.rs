@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_files::{Captured, CapturedContent, capture, capture_unread, id_of};
+use haft_files::{Captured, CapturedContent, birth_id, capture, capture_unread, id_of};
 use haft_tool::{Change, CommandChanges, DirectoryEvent, FileId, Node, PathState, Record, ToolError};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -103,7 +103,7 @@ impl ChangeRecorder {
             (node, content) = (linked.before.clone(), CapturedContent::None);
         }
         if in_new {
-            self.foreign.extend(stat.as_ref().map(|stat| (stat.st_dev, stat.st_ino)));
+            self.foreign.extend(entry_birth_id(entry));
         } else {
             self.guarded.add_state(&key, &node, stat.as_ref());
         }
@@ -152,7 +152,7 @@ impl ChangeRecorder {
     /// Whether an entry is in a new directory and another program put it there.
     pub(super) fn is_foreign(&self, entry: &DirectoryEntry) -> bool {
         entry.dir.is_new
-            && entry.stat().is_ok_and(|stat| !self.own.contains(&(stat.st_dev, stat.st_ino)))
+            && entry_birth_id(entry).is_some_and(|file| !self.own.contains(&file))
             && !self.changes.directories().is_moved(entry.path())
     }
 
@@ -163,8 +163,7 @@ impl ChangeRecorder {
             if let Some((former, file)) = self.regular_file(entry, entry.stat()) {
                 self.changes.put(former, file);
             }
-        } else if let Ok(stat) = entry.stat() {
-            let file = (stat.st_dev, stat.st_ino);
+        } else if let Some(file) = entry_birth_id(entry) {
             let recorded = if self.foreign.contains(&file) {
                 // Its other names are not the command's.
                 let stored = self.changes.is_stored_in_new(entry.path());
@@ -211,12 +210,12 @@ impl ChangeRecorder {
         Some((self.changes.former_entry(entry.path())?, (stat.st_dev, stat.st_ino)))
     }
 
-    /// Must be called when the command has removed an entry: the number of the file may be used again.
-    pub(super) fn after_removal(&mut self, entry: &DirectoryEntry, stat: &Stat) {
+    /// Must be called when the command has removed the last name of a file, or a directory, with its number from before.
+    pub(super) fn after_removal(&mut self, entry: &DirectoryEntry, stat: &Stat, file: Option<FileId>) {
         if entry.dir.is_new
             && (link_count(stat) == 1 || FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+            && let Some(file) = file
         {
-            let file = (stat.st_dev, stat.st_ino);
             self.foreign.remove(&file);
             if self.own.remove(&file)
                 && let Err(error) = self.record.witness_own(file, false)
@@ -367,6 +366,11 @@ impl ChangeRecorder {
         }
         (changes, self.losses)
     }
+}
+
+/// A number of the file that no later file gets.
+pub(super) fn entry_birth_id(entry: &DirectoryEntry) -> Option<FileId> {
+    birth_id(&entry.dir.fd, &entry.name)
 }
 
 /// Programs cannot set it.

@@ -12,6 +12,7 @@ use super::open::without_setid;
 use crate::linux::witness::link_count;
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::{DirectoryEntry, ResolvedTarget};
+use crate::linux::witness::recorder::entry_birth_id;
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 use crate::linux::witness::write_policy::WriteArea;
 
@@ -203,6 +204,7 @@ impl Supervisor {
             return Err(Errno::BUSY);
         }
         self.before_change(&entry)?;
+        let file = entry.dir.is_new.then(|| entry_birth_id(&entry)).flatten();
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let act = || rustix::fs::unlinkat(&entry.dir.fd, entry.name_as_written(), flags);
         let removed = if directory && entry.dir.area == WriteArea::Workspace {
@@ -211,7 +213,7 @@ impl Supervisor {
             act()
         };
         if removed.is_ok() {
-            self.recorder.after_removal(&entry, &stat);
+            self.recorder.after_removal(&entry, &stat, file);
         }
         if removed.is_ok() && matches!(kind, FileType::Directory | FileType::Symlink) {
             self.paths.clear();

@@ -1,14 +1,18 @@
 //! Renames files and directories.
 
+use std::path::Path;
+
 use haft_files::temp_name;
 use haft_policy::{Guard, holds_settings, settings_rule};
 use haft_tool::DirectoryEvent;
 use rustix::fs::{AtFlags, FileType, RenameFlags};
 use rustix::io::Errno;
 
+use crate::guards::{NamedFiles, files_in};
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::DirectoryEntry;
-use crate::linux::witness::recorder::capture_entry;
+use crate::linux::secret_search::skips_secrets;
+use crate::linux::witness::recorder::{capture_entry, entry_birth_id};
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 use crate::linux::witness::write_policy::WriteArea;
 
@@ -64,12 +68,21 @@ impl Supervisor {
             }
             return self.exchange((&from, kind), (&to, replaced.ok_or(Errno::NOENT)?));
         }
-        if !is_directory && self.is_secret(&from) && !self.policy.is_secret(to.path()) {
+        let is_unsearched = skips_secrets(to.path()) && !skips_secrets(from.path());
+        if !is_directory && self.is_secret(&from) && (!self.policy.is_secret(to.path()) || is_unsearched) {
             // It could be read under the new name.
             return Err(self.refuse_read(from.path()));
         }
         if is_directory {
             self.check_moves_no_settings(&from)?;
+            if is_unsearched && self.may_contain_secret(from.path()) {
+                return Err(self.refuse_read(from.path()));
+            }
+            let is_lost = NamedFiles::skips(to.path()) && !NamedFiles::skips(from.path());
+            if is_lost && self.recorder.guarded.named().is_below(from.path()) {
+                let detail = "it has links or repositories, which are not looked for there";
+                return Err(self.refuse_guarded("move", from.path(), Guard::Settings, detail));
+            }
             return self.move_directory(&from, &to, replaced, flags);
         }
         if self.is_git_config(&to) {
@@ -84,9 +97,10 @@ impl Supervisor {
             self.paths.clear();
         }
         let moved = from.stat().map(|stat| (stat.st_dev, stat.st_ino));
+        let replaced_file = to.dir.is_new.then(|| entry_birth_id(&to)).flatten();
         rename(&from, &to, flags)?;
         if let Some(replaced) = replaced_stat.filter(|stat| moved != Ok((stat.st_dev, stat.st_ino))) {
-            self.recorder.after_removal(&to, &replaced);
+            self.recorder.after_removal(&to, &replaced, replaced_file);
         }
         if kind == FileType::Symlink
             && to.dir.area == WriteArea::Workspace
@@ -99,6 +113,11 @@ impl Supervisor {
         }
         self.recorder.after_creation(&to);
         Ok(Reply::Value(0))
+    }
+
+    /// Whether a directory has a secret, or too many files to know.
+    fn may_contain_secret(&self, directory: &Path) -> bool {
+        files_in(directory).is_none_or(|files| files.iter().any(|file| self.policy.is_secret(file)))
     }
 
     /// Restricted files are known by their path, so the directories above them must keep their names.
