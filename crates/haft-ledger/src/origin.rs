@@ -9,9 +9,9 @@ use haft_tool::{FileNode, Receipt, ReceiptState, ToolError, path_to_text};
 
 use crate::Ledger;
 use crate::blobs::key_of;
-use crate::sql::int;
 use crate::spool;
 use crate::spool_reader::SpoolReader;
+use crate::sql::int;
 
 /// The clock of file systems may be behind by one tick.
 pub(crate) const CLOCK_TICK_MS: u64 = 10;
@@ -21,7 +21,8 @@ const ALL_TIMES: &str =
     "SELECT id, state, started_at, coalesce(json_extract(body, '$.duration_us'), 0) FROM receipts";
 const CALLS_WITH: &str = "SELECT id FROM receipts WHERE change_count > 0 AND instr(changes, ?1) > 0";
 
-const CHANGED_MEANWHILE: &str = "SELECT id FROM receipts WHERE workspace = ?1 AND change_count > 0 AND id > ?2
+const CHANGED_MEANWHILE: &str =
+    "SELECT id FROM receipts WHERE workspace = ?1 AND change_count > 0 AND id > ?2
     AND started_at <= ?3 AND undone_by IS NULL AND state <> 'running'";
 
 impl Ledger {
@@ -37,7 +38,9 @@ impl Ledger {
         let mut paths = HashSet::new();
         for id in ids.into_iter().filter(|id| !but.contains(id)) {
             let changes = self.receipt(id)?.changes;
-            paths.extend(changes.into_iter().flat_map(|change| change.moved_to.into_iter().chain([change.path])));
+            paths.extend(
+                changes.into_iter().flat_map(|change| change.moved_to.into_iter().chain([change.path])),
+            );
         }
         Ok(paths)
     }

@@ -251,7 +251,8 @@ impl UndoPlanner<'_> {
 
     /// Adds a conflict that cannot be forced.
     fn add_blocking(&mut self, path: &Path, expected: Node, found: Node) {
-        let conflict = UndoConflict { path: path.to_owned(), expected, found, blocks_move: true, contested: false };
+        let conflict =
+            UndoConflict { path: path.to_owned(), expected, found, blocks_move: true, contested: false };
         // No entry of the tree has this index.
         self.conflicts.insert((usize::MAX, path.into()), conflict);
     }
@@ -321,7 +322,13 @@ impl UndoPlanner<'_> {
             for (name, entry) in self.tree.entries(dir)? {
                 let found = self.tree.node(&entry)?;
                 let path = self.tree.dirs[dir].now.clone().unwrap_or_default().join(&name);
-                let conflict = UndoConflict { path, expected: Node::Absent, found, blocks_move: false, contested: false };
+                let conflict = UndoConflict {
+                    path,
+                    expected: Node::Absent,
+                    found,
+                    blocks_move: false,
+                    contested: false,
+                };
                 self.conflicts.insert((dir, name.clone()), conflict);
                 if let VirtualEntry::Dir(below) = entry {
                     todo.push(below);
@@ -376,7 +383,8 @@ impl UndoPlanner<'_> {
             return;
         }
         let (path, expected) = (change.path.to_owned(), change.after.clone());
-        let conflict = UndoConflict { path, expected, found, blocks_move: false, contested: change.contested };
+        let conflict =
+            UndoConflict { path, expected, found, blocks_move: false, contested: change.contested };
         self.conflicts.entry((dir, name.to_owned())).or_insert(conflict);
     }
 

@@ -269,14 +269,7 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn add(
-        &mut self,
-        former: &Path,
-        current: &Path,
-        before: &PathState,
-        after: PathState,
-        contested: bool,
-    ) {
+    fn add(&mut self, former: &Path, current: &Path, before: &PathState, after: PathState, contested: bool) {
         let is_linked = before.node.linked().is_some() || after.node.linked().is_some();
         // Another file with the same bytes is a change, too, if either has other names.
         let is_another =

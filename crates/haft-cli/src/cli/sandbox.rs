@@ -70,7 +70,10 @@ fn run_command(args: &args::SandboxArgs) -> CommandResult {
         show_preview(&changes, runtime.workspace());
     }
     for login in runtime.keep_logins() {
-        screen::note(&format!("the renewed login was kept: {}", screen::escape(&login.display().to_string())));
+        screen::note(&format!(
+            "the renewed login was kept: {}",
+            screen::escape(&login.display().to_string())
+        ));
     }
     runtime.clear_session_directories();
     housekeeping::run_if_due(runtime.ledger(), &setup.config.values.ledger);

@@ -23,7 +23,9 @@ const MAX_DENIAL_LINES: usize = 10;
 const MAX_ERROR_CHARS: usize = 300;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  haft show 14\n  haft show 14 --stat\n  haft show 14 --output > output.txt")]
+#[command(
+    after_help = "Examples:\n  haft show 14\n  haft show 14 --stat\n  haft show 14 --output > output.txt"
+)]
 pub(super) struct ShowArgs {
     /// Number of the call, from `haft log`.
     id: i64,

@@ -77,7 +77,9 @@ impl PreviewPrinter<'_> {
             if left == found { String::new() } else { format!(" (it left {left}, now there is {found})") };
         let path = self.named(&change.path);
         if conflict.contested {
-            return format!("{mark}: {path} was changed while the call ran, {by}: its state now may not be the call's\n");
+            return format!(
+                "{mark}: {path} was changed while the call ran, {by}: its state now may not be the call's\n"
+            );
         }
         format!("{mark}: {path} has changed since the call, {by}{states}\n")
     }

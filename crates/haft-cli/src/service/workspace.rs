@@ -22,8 +22,8 @@ const PROJECT_MARKS: [&str; 2] = [".git", "haft.toml"];
 
 /// Where no project is found by a path.
 const SYSTEM_DIRECTORIES: [&str; 14] = [
-    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys", "/usr",
-    "/var",
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys",
+    "/usr", "/var",
 ];
 
 /// Where homes are; hidden directories below them are no workspaces.

@@ -169,7 +169,8 @@ impl SampleProject {
                 _ => format!("earlier-{number}.txt"),
             };
             let session: &[&str] = if number == 28 { &["--session", "review"] } else { &[] };
-            let (path, content) = (format!("file_path={path}"), format!("content=fn main() {{}} // {number}"));
+            let (path, content) =
+                (format!("file_path={path}"), format!("content=fn main() {{}} // {number}"));
             let call = [&["call"], session, &["Write", &path, &content]].concat();
             let done = project.cli.haft(&call);
             assert_eq!(done.code, 0, "{}", done.stderr);

@@ -11,6 +11,7 @@ use haft_tool::{FileNode, Node};
 
 use super::named::{local_remotes, top_of};
 use super::objects::changed_at;
+use super::restore::REFUSED_MARK;
 use super::{GuardedContent, Judge, TouchedPath, Violation, content_now, names_in, node_kind, node_now};
 use crate::git_config::{new_programs, remote_urls};
 
@@ -137,7 +138,7 @@ impl Judge<'_> {
         violations: &mut Vec<Violation>,
     ) {
         for name in names_in(directory) {
-            if name.as_bytes().ends_with(b".sample") {
+            if !may_be_hook(&name) {
                 continue;
             }
             let path = directory.join(&name);
@@ -269,4 +270,10 @@ fn real_path(path: &Path) -> Option<PathBuf> {
     let missing = path.strip_prefix(above).ok()?;
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
     missing.components().all(is_plain).then(|| real.join(missing))
+}
+
+/// Whether git may run a file of this name: its hooks have no dots, but those of other programs may.
+pub(super) fn may_be_hook(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    !name.ends_with(b".sample") && !name.windows(REFUSED_MARK.len()).any(|part| part == REFUSED_MARK)
 }

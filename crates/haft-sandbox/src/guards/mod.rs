@@ -32,6 +32,8 @@ pub(crate) use restore::{is_now, refused_name};
 
 /// Larger files are neither configurations nor searched for in repositories.
 const MAX_CONTENT_BYTES: u64 = 1 << 20;
+/// More links in a row are not followed.
+const MAX_LINKS: usize = 40;
 /// What the hashes of files begin with that were not read. Hashes of content are hexadecimal.
 const UNREAD: &str = "unread";
 /// A directory with more entries is not moved to a place where names are guarded.
@@ -252,14 +254,21 @@ impl Judge<'_> {
 
     /// The content of a file before the command, links followed; empty if there was none.
     fn bytes_before(&self, former: &Path) -> Vec<u8> {
-        let bytes = match self.node_before(former) {
+        self.bytes_before_links(former, 0).unwrap_or_default()
+    }
+
+    fn bytes_before_links(&self, former: &Path, links: usize) -> Option<Vec<u8>> {
+        match self.node_before(former) {
             Node::File(file) if self.before.stored(former).is_some() => {
                 self.before.stored_bytes(former, &file)
             }
             Node::Absent => None,
+            Node::Link { target, .. } if self.before.stored(former).is_some() => {
+                let target = git::resolve(former.parent()?, target.as_os_str().as_bytes());
+                (links < MAX_LINKS).then(|| self.bytes_before_links(&target, links + 1)).flatten()
+            }
             _ => self.before.current_entry(former).and_then(|current| read_now(&current)),
-        };
-        bytes.unwrap_or_default()
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use haft_policy::{Guard, holds_settings, settings_rule};
 use haft_tool::Node;
 
-use super::git::{CONFIGS, is_executable, is_git_directory_now, resolve};
+use super::git::{CONFIGS, is_executable, is_git_directory_now, may_be_hook, resolve};
 use super::objects::{common_directory, git_directory};
 use super::{
     GuardedContent, Judge, Violation, content_now, files_in, names_in, node_kind, node_now, read_now,
@@ -213,7 +213,11 @@ fn user_configs() -> Vec<PathBuf> {
     let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
     let own = own.or_else(|| home.as_ref().map(|home| home.join(".config")));
     let own = own.map(|own| own.join("git/config"));
-    [PathBuf::from("/etc/gitconfig")].into_iter().chain(own).chain(home.map(|home| home.join(".gitconfig"))).collect()
+    [PathBuf::from("/etc/gitconfig")]
+        .into_iter()
+        .chain(own)
+        .chain(home.map(|home| home.join(".gitconfig")))
+        .collect()
 }
 
 fn expand_home(path: &[u8]) -> Vec<u8> {
@@ -254,11 +258,17 @@ impl Judge<'_> {
         let mut violations = Vec::new();
         for repository in &now.repositories {
             let named = repository.named();
-            for hooks in named.hooks.iter().filter(|hooks| !known.contains(*hooks)) {
-                for path in names_in(hooks).into_iter().map(|name| hooks.join(name)) {
+            // Those in the git directory itself are judged with it.
+            let is_own = |hooks: &Path| hooks == repository.common.join("hooks");
+            for hooks in named.hooks.iter().filter(|hooks| !known.contains(*hooks) && !is_own(hooks)) {
+                let names = names_in(hooks).into_iter().filter(|name| may_be_hook(name));
+                for path in names.map(|name| hooks.join(name)) {
                     let Ok(path) = std::fs::canonicalize(&path) else { continue };
                     let Node::File(file) = node_now(&path) else { continue };
-                    if is_executable(&file) && (self.is_recorded)(&path) && self.is_left_by_call(&file, &|_| false) {
+                    if is_executable(&file)
+                        && (self.is_recorded)(&path)
+                        && self.is_left_by_call(&file, &|_| false)
+                    {
                         self.add(path, Guard::Hook, "a call left it there".to_owned(), &mut violations);
                     }
                 }
@@ -267,7 +277,10 @@ impl Judge<'_> {
                 let Ok(path) = std::fs::canonicalize(path) else { continue };
                 let (Node::File(file), Some(bytes)) = (node_now(&path), read_now(&path)) else { continue };
                 let programs = new_programs(&path, &[], &bytes);
-                if !programs.is_empty() && (self.is_recorded)(&path) && self.is_left_by_call(&file, &|_| false) {
+                if !programs.is_empty()
+                    && (self.is_recorded)(&path)
+                    && self.is_left_by_call(&file, &|_| false)
+                {
                     self.add(path, Guard::GitConfig, programs.join(", "), &mut violations);
                 }
             }

@@ -55,7 +55,8 @@ impl Judge<'_> {
         };
         let was_judged = |other: &Path| {
             let mut above = other.components().rev().skip(1).map(std::path::Component::as_os_str);
-            above.next().is_some_and(|name| name == "hooks") && above.next().is_some_and(|name| name == ".git")
+            above.next().is_some_and(|name| name == "hooks")
+                && above.next().is_some_and(|name| name == ".git")
         };
         !self.is_left_by_call(file, &was_judged)
             && (self.was_known(file, &is_same)

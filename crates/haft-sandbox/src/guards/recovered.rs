@@ -59,10 +59,14 @@ pub fn restore_guarded_changes(
     // What changed after the command had ended may be the user's work.
     let contested = changes.iter().filter(|change| change.contested).filter_map(current);
     let contested: HashSet<PathBuf> = contested.collect();
-    let (left, violations) = violations.into_iter().partition(|violation| contested.contains(&violation.path));
+    let (left, violations) =
+        violations.into_iter().partition(|violation| contested.contains(&violation.path));
     restore_violations(violations, &before, &mut denials);
     for violation in Vec::<Violation>::from_iter(left) {
-        let rule = format!("{}; it has changed since the command, so it was left as it is: check it", violation.rule());
+        let rule = format!(
+            "{}; it has changed since the command, so it was left as it is: check it",
+            violation.rule()
+        );
         denials.add(violation.what, violation.path.display().to_string(), rule, None);
     }
     denials.into_list()

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,9 @@ use rustix::io::Errno;
 
 use super::{BeforeView, Violation};
 use crate::denials::DenialList;
+
+/// In the names of what is put aside.
+pub(super) const REFUSED_MARK: &[u8] = b".refused-";
 
 /// A state to restore.
 #[derive(Debug)]
@@ -115,7 +119,8 @@ pub(crate) fn refused_name(path: &Path) -> io::Result<PathBuf> {
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
     let mut name: OsString = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
-    name.push(format!(".refused-{:08x}", u32::from_ne_bytes(random)));
+    name.push(OsStr::from_bytes(REFUSED_MARK));
+    name.push(format!("{:08x}", u32::from_ne_bytes(random)));
     Ok(path.with_file_name(name))
 }
 

@@ -75,14 +75,8 @@ const SYSTEM_DIRS: &[&str] = &[
     "sbin", "snap", "sys", "tmp", "usr", "var",
 ];
 /// Downloads of package managers. Without a network commands see the user's own, else they have their own, which persist.
-const DOWNLOADS: &[&str] = &[
-    ".cargo/git",
-    ".cargo/registry",
-    ".ivy2/cache",
-    ".m2/repository",
-    ".nuget/packages",
-    "go/pkg",
-];
+const DOWNLOADS: &[&str] =
+    &[".cargo/git", ".cargo/registry", ".ivy2/cache", ".m2/repository", ".nuget/packages", "go/pkg"];
 /// Caches of commands, which persist.
 const CACHES: &[&str] = &[".cache", ".gradle/caches", ".npm", ".local/share/pnpm"];
 /// Gradle must be able to write its cache, and reads the user's downloads beside it.

@@ -54,7 +54,9 @@ fn running_descendants(top: Pid) -> Vec<(Pid, u8)> {
     let mut children: HashMap<i32, Vec<(i32, u8)>> = HashMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        if let Some((state, parent)) = std::fs::read(entry.path().join("stat")).ok().and_then(|stat| parse(&stat)) {
+        if let Some((state, parent)) =
+            std::fs::read(entry.path().join("stat")).ok().and_then(|stat| parse(&stat))
+        {
             children.entry(parent).or_default().push((pid, state));
         }
     }

@@ -162,7 +162,8 @@ struct HomeCopier {
 
 impl HomeCopier {
     fn copy_from(&mut self, source: &Path, path: &Path, is_linked: bool) {
-        let (Some(parent), Some(name)) = (source.parent().and_then(open_directory), source.file_name()) else {
+        let (Some(parent), Some(name)) = (source.parent().and_then(open_directory), source.file_name())
+        else {
             return;
         };
         if let Some(opened) = open_entry(&parent, name) {
@@ -195,7 +196,9 @@ impl HomeCopier {
                     }
                 }
             }
-            FileType::RegularFile if self.files < MAX_FILES && self.bytes.saturating_add(size) <= MAX_BYTES => {
+            FileType::RegularFile
+                if self.files < MAX_FILES && self.bytes.saturating_add(size) <= MAX_BYTES =>
+            {
                 self.files += 1;
                 self.bytes += size;
                 let mut content = Vec::new();

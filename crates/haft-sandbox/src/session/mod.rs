@@ -24,6 +24,9 @@ use crate::secrets::{PathResolver, SecretNames, locate_secrets};
 use crate::snapshot::{Snapshot, SnapshotStore};
 use crate::{Environment, platform};
 pub use caches::{CachePolicy, CacheReport, remove_old_caches};
+#[cfg(target_os = "linux")]
+#[cfg(target_os = "linux")]
+pub(crate) use home::GRADLE_SHARED_CACHE;
 use home_copies::HomeCopies;
 pub(crate) use network::NetworkReach;
 pub use network::{NetworkHooks, RefusalSink};
@@ -31,9 +34,6 @@ pub use network::{NetworkHooks, RefusalSink};
 pub(crate) use registry_settings::copy_registry_settings;
 pub use registry_settings::registry_hosts;
 pub(crate) use scratch::ScratchDir;
-#[cfg(target_os = "linux")]
-#[cfg(target_os = "linux")]
-pub(crate) use home::GRADLE_SHARED_CACHE;
 pub(crate) use scratch::create_own_directory;
 
 /// How long the setup of a scope is reused.

@@ -19,7 +19,8 @@ use super::paths::{DirectoryEntry, MAX_LINKS};
 use super::supervisor::{Classifier, Supervisor, TURN};
 use super::write_policy::WriteArea;
 use crate::guards::{
-    Judge, NamedFiles, Restoration, TouchedPath, Violation, files_in, guarded_files_in, is_control_name, is_now, refused_name,
+    Judge, NamedFiles, Restoration, TouchedPath, Violation, files_in, guarded_files_in, is_control_name,
+    is_now, refused_name,
 };
 
 /// A file that is still open for writing is judged after this time, too. Git does not run a hook that is open for writing.

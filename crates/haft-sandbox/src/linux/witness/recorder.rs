@@ -200,11 +200,7 @@ impl ChangeRecorder {
     }
 
     /// A regular file in a directory that is not new, and its path before the command.
-    fn regular_file(
-        &self,
-        entry: &DirectoryEntry,
-        stat: Result<Stat, Errno>,
-    ) -> Option<(PathBuf, FileId)> {
+    fn regular_file(&self, entry: &DirectoryEntry, stat: Result<Stat, Errno>) -> Option<(PathBuf, FileId)> {
         let is_file = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         let stat = stat.ok().filter(|stat| !entry.dir.is_new && is_file(stat))?;
         Some((self.changes.former_entry(entry.path())?, (stat.st_dev, stat.st_ino)))

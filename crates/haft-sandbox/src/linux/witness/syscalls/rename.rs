@@ -9,9 +9,9 @@ use rustix::fs::{AtFlags, FileType, RenameFlags};
 use rustix::io::Errno;
 
 use crate::guards::{NamedFiles, files_in};
+use crate::linux::secret_search::skips_secrets;
 use crate::linux::witness::notifications::Syscall;
 use crate::linux::witness::paths::DirectoryEntry;
-use crate::linux::secret_search::skips_secrets;
 use crate::linux::witness::recorder::{capture_entry, entry_birth_id};
 use crate::linux::witness::supervisor::{Reply, Supervisor};
 use crate::linux::witness::write_policy::WriteArea;
