@@ -21,7 +21,9 @@ pub(super) fn with_agent(flags: &ScopeArgs, agent: &AgentProfile, network: Vec<S
     let names = agent.variables.iter().chain(AGENT_VARIABLES);
     let set = names.filter(|name| std::env::var_os(name).is_some()).map(|name| (*name).to_owned());
     flags.variables.splice(..0, set);
-    flags.show_home.extend(agent.installed.iter().map(PathBuf::from));
+    let home = std::env::home_dir().unwrap_or_default();
+    let installed = agent.installed.iter().filter(|entry| haft_files::id_of(&home.join(entry)).is_some());
+    flags.show_home.extend(installed.map(PathBuf::from));
     flags
 }
 

@@ -184,7 +184,8 @@ fn show_preview(changes: &[PreviewedChange], workspace: &Path) {
 
 /// Mentions variables that the command line names and that are set, but not passed to the command.
 fn name_dropped_variables(setup: &Setup, args: &args::SandboxArgs) {
-    let Ok(passed) = setup.environment(&args.scope) else { return };
+    let flags = args.agent.map(|agent| agent::with_agent(&args.scope, agent, Vec::new()));
+    let Ok(passed) = setup.environment(flags.as_ref().unwrap_or(&args.scope)) else { return };
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut named: Vec<&str> = args.command.iter().flat_map(|text| text.split(|c| !is_word(c))).collect();
     named.sort_unstable();

@@ -40,9 +40,10 @@ impl ProjectSettings {
             choice('o', "once", "for this command", HostAnswer::Once),
             choice('s', "session", "until this session ends", HostAnswer::Session),
         ];
-        if let Some(file) = &self.file {
-            let (project, file) =
-                (escape(&project_key(&self.workspace)), escape(&file.display().to_string()));
+        let project = project_key(&self.workspace);
+        // A name that is not UTF-8 would be stored as another one.
+        if let Some(file) = self.file.as_ref().filter(|_| !project.contains(char::REPLACEMENT_CHARACTER)) {
+            let (project, file) = (escape(&project), escape(&file.display().to_string()));
             let means = format!("in this project, {project}; written to {file}");
             all.push(choice('a', "always", &means, HostAnswer::Project));
         }

@@ -47,6 +47,11 @@ pub(super) fn serve(mut client: ClientConnection, upstream: &Upstream, slot: &Pr
                 client.tunnel(&connected.stream, Vec::new(), BodyLength::UntilEof);
             }
         }
+        // What follows the last chunk would be another request to the user's proxy, for a host that is not checked.
+        Some(forward) if connected.parent.is_some() && forward.body == BodyLength::UntilEof => {
+            let why = "the body must have a Content-Length, because the request goes through another proxy";
+            client.finish(&response("411 Length Required", why));
+        }
         Some(forward) => {
             let head = forward.head(&connected.host, request.port, connected.parent.as_ref());
             client.tunnel(&connected.stream, head, forward.body);

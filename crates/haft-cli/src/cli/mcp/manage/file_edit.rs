@@ -44,11 +44,16 @@ pub(super) struct FileEdit {
 impl FileEdit {
     /// Shows the change, asks, and makes it.
     pub(super) fn run(self, workspace: &WorkspaceArgs, how: ConfirmArgs) -> CommandResult {
-        Self::run_all(vec![self], workspace, how)
+        Self::run_all(vec![self], workspace, how, || Ok(()))
     }
 
-    /// The same for several files, with one question for all.
-    pub(super) fn run_all(edits: Vec<Self>, workspace: &WorkspaceArgs, how: ConfirmArgs) -> CommandResult {
+    /// The same for several files, with one question for all. `prepare` is called before the first change.
+    pub(super) fn run_all(
+        edits: Vec<Self>,
+        workspace: &WorkspaceArgs,
+        how: ConfirmArgs,
+        prepare: impl FnOnce() -> Result<(), ToolError>,
+    ) -> CommandResult {
         let mut changing = Vec::new();
         for edit in edits {
             if edit.show()? {
@@ -68,6 +73,7 @@ impl FileEdit {
         if asks && !terminal::confirm_change(&format!("Change {}?", files.join(" and "))) {
             return Ok(CliExit::Denied);
         }
+        prepare()?;
         for edit in changing {
             match edit.perform(workspace)? {
                 CliExit::Done => {}

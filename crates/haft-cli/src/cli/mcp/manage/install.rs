@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use haft_files::real_named;
-use haft_tool::ToolError;
+use haft_tool::{ToolError, json};
 
 use super::super::super::args::{Command, Haft};
 use super::super::super::exit::CliExit;
@@ -43,16 +43,16 @@ pub(in super::super) fn install(args: &args::InstallArgs) -> CommandResult {
     let mut edits = vec![file_edit("mcp/install", &files.settings, &name, done, edit_text)];
     let mut records = vec![settings];
     if let Some(file) = files.permissions.filter(|_| replaces_builtin) {
-        let permissions = InstalledFile::open(&file, &name, SettingsFormat::Json)?;
+        let permissions = permissions_record(&file, &name)?;
         let done = format!("Turned off the program's own tools in {}", file.display());
         let server = name.clone();
         let edit_text = permissions.install(|_| None, move |_| Client::permissions_changes(&server));
         edits.push(file_edit("mcp/install", &file, &name, done, edit_text));
         records.push(permissions);
     }
-    let exit = FileEdit::run_all(edits, &args.entry.workspace, args.entry.how)?;
+    let store = || records.iter().try_for_each(InstalledFile::store);
+    let exit = FileEdit::run_all(edits, &args.entry.workspace, args.entry.how, store)?;
     if exit == CliExit::Done && !args.entry.how.dry_run {
-        records.iter().try_for_each(InstalledFile::store)?;
         if !replaces_builtin && client.check_replaceable().is_ok() {
             screen::note(
                 "The program's own tools stay enabled, and Haft neither sees nor undoes what they do. To turn them off: \
@@ -73,16 +73,22 @@ pub(in super::super) fn uninstall(args: &args::UninstallArgs) -> CommandResult {
     let mut edits = vec![file_edit("mcp/uninstall", &files.settings, &name, done, edit_text)];
     let mut records = vec![settings];
     if let Some(file) = files.permissions {
-        let permissions = InstalledFile::open(&file, &name, SettingsFormat::Json)?;
+        let permissions = permissions_record(&file, &name)?;
         let done = format!("Restored {}", file.display());
         edits.push(file_edit("mcp/uninstall", &file, &name, done, permissions.uninstall(|_| None)));
         records.push(permissions);
     }
-    let exit = FileEdit::run_all(edits, &args.entry.workspace, args.entry.how)?;
+    let exit = FileEdit::run_all(edits, &args.entry.workspace, args.entry.how, || Ok(()))?;
     if exit == CliExit::Done && !args.entry.how.dry_run {
         records.iter().try_for_each(InstalledFile::forget)?;
     }
     Ok(exit)
+}
+
+/// The record of the file that turns the program's own tools off: Haft's tools are allowed there.
+fn permissions_record(file: &Path, name: &str) -> Result<InstalledFile, ToolError> {
+    let list = ["permissions", "allow"].map(str::to_owned).to_vec();
+    Ok(InstalledFile::open(file, name, SettingsFormat::Json)?.with_mark(list, json!(format!("mcp__{name}"))))
 }
 
 fn file_edit(

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use haft_files::{PrivateFile, hash};
 use haft_ledger::Ledger;
-use haft_tool::{ToolError, lock};
+use haft_tool::{ToolError, Value, lock};
 use serde::{Deserialize, Serialize};
 
 use super::file_edit::EditText;
@@ -29,6 +29,8 @@ pub(super) struct InstalledFile {
     store: PrivateFile,
     format: SettingsFormat,
     known: Option<InstallRecord>,
+    /// A value in a list that is there as long as the change is in effect.
+    mark: Option<(Vec<String>, Value)>,
     /// The record that becomes valid with the change.
     next: Arc<Mutex<Option<InstallRecord>>>,
 }
@@ -39,7 +41,20 @@ impl InstalledFile {
         let directory = Ledger::home_from_env()?.join("installed");
         let store = PrivateFile::new(directory, format!("{key}.json"), MAX_RECORD_BYTES);
         let known = store.read()?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Ok(Self { store, format, known, next: Arc::default() })
+        Ok(Self { store, format, known, mark: None, next: Arc::default() })
+    }
+
+    /// The same with a value in a list, by which it is known whether the change is in effect.
+    pub(super) fn with_mark(self, list: Vec<String>, value: Value) -> Self {
+        Self { mark: Some((list, value)), ..self }
+    }
+
+    /// Whether the change is in effect, as far as the mark shows: it may have been undone by other means.
+    fn is_in_effect(mark: Option<&(Vec<String>, Value)>, text: &str, format: SettingsFormat) -> bool {
+        mark.is_none_or(|(list, value)| {
+            let found = format.find(text, list).ok().flatten();
+            found.as_ref().and_then(Value::as_array).is_some_and(|list| list.contains(value))
+        })
     }
 
     /// The edit that makes these changes, on the text without earlier ones. The first one sets the entry at `entry`, if any.
@@ -49,8 +64,10 @@ impl InstalledFile {
         changes: impl Fn(&str) -> Vec<SettingChange> + Send + Sync + 'static,
     ) -> EditText {
         let (known, format, next) = (self.known.clone(), self.format, Arc::clone(&self.next));
+        let mark = self.mark.clone();
         Box::new(move |old| {
-            let before = match &known {
+            let is_in_effect = Self::is_in_effect(mark.as_ref(), old.unwrap_or_default(), format);
+            let before = match known.as_ref().filter(|_| is_in_effect) {
                 Some(known) => known.reverted(old, format)?,
                 None => old.map(str::to_owned),
             };
@@ -78,9 +95,12 @@ impl InstalledFile {
         &self,
         entry: impl Fn(&str) -> Option<Vec<String>> + Send + Sync + 'static,
     ) -> EditText {
-        let (known, format) = (self.known.clone(), self.format);
+        let (known, format, mark) = (self.known.clone(), self.format, self.mark.clone());
         Box::new(move |old| {
             let Some(text) = old else { return Ok(None) };
+            if !Self::is_in_effect(mark.as_ref(), text, format) {
+                return Ok(None);
+            }
             let entry = entry(text);
             match (&known, entry) {
                 (Some(known), entry) => {
@@ -96,7 +116,8 @@ impl InstalledFile {
         })
     }
 
-    /// Stores what was installed.
+    /// Stores what is about to be installed. Until that has happened, the entry or the mark is missing, and the record has no
+    /// effect.
     pub(super) fn store(&self) -> Result<(), ToolError> {
         let record = lock(&self.next).clone();
         self.store.update(|_| Ok(((), Some(serde_json::to_vec(&record)?))))
