@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use haft_files::{Root, find_upwards, real_named};
+use haft_files::{Root, find_upwards, id_of, real_named};
 use haft_mcp::serve::{ClientRequest, RequestContext};
 use haft_tool::Value;
 use serde_json::json;
@@ -118,7 +118,9 @@ impl WorkspaceChoice {
         let own: Vec<PathBuf> = self.outside.iter().filter_map(|path| real_named(path).ok()).collect();
         let is_hidden = own.iter().map(PathBuf::as_path).chain(HOMES.map(Path::new)).any(is_hidden);
         let is_system = SYSTEM_DIRECTORIES.iter().any(|system| top.starts_with(system));
-        if is_hidden || is_system || top.parent().is_none_or(|above| above.parent().is_none()) {
+        let has_mark = PROJECT_MARKS.iter().any(|mark| real_named(&top.join(mark)).is_ok_and(|mark| id_of(&mark).is_some()));
+        let cache = std::env::var_os("HAFT_CACHE").map(PathBuf::from).and_then(|cache| real_named(&cache).ok());
+        if !has_mark || cache.is_some_and(|cache| top.starts_with(cache)) || is_hidden || is_system || top.parent().is_none_or(|above| above.parent().is_none()) {
             return None;
         }
         self.usable(&top)
