@@ -118,9 +118,17 @@ impl WorkspaceChoice {
         let own: Vec<PathBuf> = self.outside.iter().filter_map(|path| real_named(path).ok()).collect();
         let is_hidden = own.iter().map(PathBuf::as_path).chain(HOMES.map(Path::new)).any(is_hidden);
         let is_system = SYSTEM_DIRECTORIES.iter().any(|system| top.starts_with(system));
-        let has_mark = PROJECT_MARKS.iter().any(|mark| real_named(&top.join(mark)).is_ok_and(|mark| id_of(&mark).is_some()));
-        let cache = std::env::var_os("HAFT_CACHE").map(PathBuf::from).and_then(|cache| real_named(&cache).ok());
-        if !has_mark || cache.is_some_and(|cache| top.starts_with(cache)) || is_hidden || is_system || top.parent().is_none_or(|above| above.parent().is_none()) {
+        let has_mark = PROJECT_MARKS
+            .iter()
+            .any(|mark| real_named(&top.join(mark)).is_ok_and(|mark| id_of(&mark).is_some()));
+        let cache =
+            std::env::var_os("HAFT_CACHE").map(PathBuf::from).and_then(|cache| real_named(&cache).ok());
+        if !has_mark
+            || cache.is_some_and(|cache| top.starts_with(cache))
+            || is_hidden
+            || is_system
+            || top.parent().is_none_or(|above| above.parent().is_none())
+        {
             return None;
         }
         self.usable(&top)

@@ -9,12 +9,10 @@ use std::path::{Path, PathBuf};
 use haft_policy::{Guard, holds_settings, settings_rule};
 use haft_tool::Node;
 
-use super::git::{CONFIGS, is_executable, is_git_directory_now, may_be_hook, resolve};
+use super::git::{CONFIGS, is_executable, is_git_directory_now, resolve};
 use super::objects::{common_directory, git_directory};
-use super::{
-    GuardedContent, Judge, Violation, content_now, files_in, names_in, node_kind, node_now, read_now,
-};
-use crate::git_config::{named_paths, new_programs};
+use super::{GuardedContent, Judge, Violation, content_now, files_in, names_in, node_kind, node_now};
+use crate::git_config::named_paths;
 
 /// Entries that are searched for links and repositories.
 const MAX_SEARCHED_ENTRIES: usize = 20_000;
@@ -96,12 +94,14 @@ impl NamedFiles {
     }
 
     /// Whether links or repositories were found below a directory.
+    #[cfg(target_os = "linux")]
     pub(crate) fn is_below(&self, directory: &Path) -> bool {
         self.links.iter().any(|link| link.starts_with(directory))
             || self.repositories.iter().any(|repository| repository.top.starts_with(directory))
     }
 
     /// Whether the search leaves a path out.
+    #[cfg(target_os = "linux")]
     pub(crate) fn skips(path: &Path) -> bool {
         path.components().any(|part| SKIPPED_DIRECTORIES.iter().any(|name| part.as_os_str() == *name))
     }
@@ -253,6 +253,7 @@ impl Judge<'_> {
 
     /// What is wrong with hooks and configurations that are named now and were not before the command: what an earlier call
     /// left there was no hook and no configuration then, and was not judged.
+    #[cfg(target_os = "linux")]
     pub(crate) fn newly_named(&self, before: &NamedFiles, now: &NamedFiles) -> Vec<Violation> {
         let known: BTreeSet<PathBuf> = before.repositories.iter().flat_map(Repository::targets).collect();
         let mut violations = Vec::new();
@@ -261,7 +262,7 @@ impl Judge<'_> {
             // Those in the git directory itself are judged with it.
             let is_own = |hooks: &Path| hooks == repository.common.join("hooks");
             for hooks in named.hooks.iter().filter(|hooks| !known.contains(*hooks) && !is_own(hooks)) {
-                let names = names_in(hooks).into_iter().filter(|name| may_be_hook(name));
+                let names = names_in(hooks).into_iter().filter(|name| super::git::may_be_hook(name));
                 for path in names.map(|name| hooks.join(name)) {
                     let Ok(path) = std::fs::canonicalize(&path) else { continue };
                     let Node::File(file) = node_now(&path) else { continue };
@@ -275,8 +276,10 @@ impl Judge<'_> {
             }
             for path in named.configs.iter().filter(|path| !known.contains(*path)) {
                 let Ok(path) = std::fs::canonicalize(path) else { continue };
-                let (Node::File(file), Some(bytes)) = (node_now(&path), read_now(&path)) else { continue };
-                let programs = new_programs(&path, &[], &bytes);
+                let (Node::File(file), Some(bytes)) = (node_now(&path), super::read_now(&path)) else {
+                    continue;
+                };
+                let programs = crate::git_config::new_programs(&path, &[], &bytes);
                 if !programs.is_empty()
                     && (self.is_recorded)(&path)
                     && self.is_left_by_call(&file, &|_| false)

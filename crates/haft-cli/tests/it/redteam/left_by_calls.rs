@@ -47,7 +47,9 @@ fn c5_hooks_are_judged_when_a_configuration_names_them_again() {
 fn c6_links_that_git_reads_through_are_not_replaced() {
     in_every_mode(|space| {
         space.user(REPOSITORY);
-        space.user("mkdir -p tools/hooks && ln -s tools/hooks .githooks && git config core.hooksPath .githooks");
+        space.user(
+            "mkdir -p tools/hooks && ln -s tools/hooks .githooks && git config core.hooksPath .githooks",
+        );
         space.plants_nothing(&["rm .githooks; mkdir .githooks; plant .githooks/pre-commit"]);
     });
     in_every_mode(|space| {
@@ -129,7 +131,8 @@ fn c13_later_work_of_the_user_survives_the_judgement_at_recovery() {
 fn c14_reused_inode_is_not_the_commands_own_file() {
     let fixture = SandboxFixture::new(User::Current);
     let mut haft = fixture.bare(&fixture.program());
-    let script = "mkdir d; echo own > d/x; touch ready; while [ ! -e go ]; do sleep 0.05; done; echo evil > d/theirs";
+    let script =
+        "mkdir d; echo own > d/x; touch ready; while [ ! -e go ]; do sleep 0.05; done; echo evil > d/theirs";
     let mut haft = haft.args(["sandbox", "--", "bash", "-c", script]).spawn().unwrap();
     wait_until(|| fixture.work().join("ready").exists());
     assert_eq!(fixture.unsandboxed("rm d/x; echo theirs > d/theirs; touch go").code, 0);

@@ -52,13 +52,15 @@ pub(in super::super) fn install(args: &args::InstallArgs) -> CommandResult {
     }
     let store = || records.iter().try_for_each(InstalledFile::store);
     let exit = FileEdit::run_all(edits, &args.entry.workspace, args.entry.how, store)?;
-    if exit == CliExit::Done && !args.entry.how.dry_run {
-        if !replaces_builtin && client.check_replaceable().is_ok() {
-            screen::note(
-                "The program's own tools stay enabled, and Haft neither sees nor undoes what they do. To turn them off: \
+    if exit == CliExit::Done
+        && !args.entry.how.dry_run
+        && !replaces_builtin
+        && client.check_replaceable().is_ok()
+    {
+        screen::note(
+            "The program's own tools stay enabled, and Haft neither sees nor undoes what they do. To turn them off: \
                  --replace-builtin",
-            );
-        }
+        );
     }
     Ok(exit)
 }
