@@ -93,7 +93,7 @@ pub enum Effect {
 }
 
 /// The kind of an [`Effect`], without what it touches. Exhaustive for the same reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each kind is documented at the effect of the same name")]
 pub enum EffectKind {

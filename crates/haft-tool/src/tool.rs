@@ -104,8 +104,8 @@ pub struct Definition {
     pub output_schema: Option<Value>,
     /// The class of its side effects.
     pub side_effect: SideEffect,
-    /// The kinds of its effects.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The kinds of its effects. A definition that was read from JSON has none.
+    #[serde(skip)]
     pub effects: Vec<EffectKind>,
 }
 

@@ -272,12 +272,12 @@ fn agent_gets_copies_of_its_settings_and_keeps_a_renewed_login() {
         let fixture = NetworkFixture::new();
         let port = local_server();
         fixture.home_file(".claude.json", r#"{"user": 1}"#);
-        fixture.home_file(".claude/.credentials.json", r#"{"token": 1}"#);
+        fixture.home_file(".claude/.credentials.json", r#"{"refreshToken": 1}"#);
         fixture.home_file(".claude/history.jsonl", "not needed");
         fixture.home_file(".codex/auth.json", "other login");
         let agent = format!(
             "#!/bin/bash\ncat ~/.claude.json ~/.claude/.credentials.json\ncat ~/.claude/history.jsonl ~/.codex/auth.json\n\
-             echo '{{\"mcpServers\": 1}}' > ~/.claude.json\necho '{{\"token\": 2}}' > ~/.claude/.credentials.json\n\
+             echo '{{\"mcpServers\": 1}}' > ~/.claude.json\necho '{{\"refreshToken\": 2}}' > ~/.claude/.credentials.json\n\
              echo \"key $ANTHROPIC_API_KEY\"\nexec 3<>/dev/tcp/127.0.0.1/{port}; cat <&3\necho changed > file\n"
         );
         fixture.home_file("bin/claude", &agent);
@@ -288,12 +288,12 @@ fn agent_gets_copies_of_its_settings_and_keeps_a_renewed_login() {
         command.env("PATH", path).env("ANTHROPIC_API_KEY", "k1").env("HAFT_NAMESPACES", namespaces);
         command.env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{port}"));
         let ran = RunOutput::from(command.output().unwrap());
-        let expected = "{\"user\": 1}{\"token\": 1}key k1\nhello\n";
+        let expected = "{\"user\": 1}{\"refreshToken\": 1}key k1\nhello\n";
         assert_eq!(ran.stdout, expected, "{namespaces}: {}", ran.stderr);
         assert_eq!(fixture.home_text(".claude.json"), r#"{"user": 1}"#, "settings stay");
         assert_eq!(
             fixture.home_text(".claude/.credentials.json"),
-            "{\"token\": 2}\n",
+            "{\"refreshToken\": 2}\n",
             "a renewed login is kept"
         );
         assert_eq!(fixture.cli.read("file"), "changed\n");

@@ -14,7 +14,7 @@ async fn a_definition_and_a_result_can_be_copied_and_a_definition_read_back() {
     let omega = omega();
     for tool in omega.haft.definitions() {
         let again: Definition = serde_json::from_value(json!(tool.clone())).unwrap();
-        assert_eq!(again, tool);
+        assert_eq!(json!(again), json!(tool));
     }
     let result = omega.call("bash", json!({"command": "echo x"})).await;
     assert_eq!(result.clone().output, result.output);

@@ -279,6 +279,9 @@ impl Supervisor {
                 if self.recorder.changes.stored_at(&path).is_none() {
                     let is_directory = entry.file_type()?.is_dir();
                     self.recorder.store(path.clone(), PathState::ABSENT, &mut CapturedContent::None)?;
+                    if let Some(file) = haft_files::id_of(&path) {
+                        self.recorder.changes.put(path.clone(), file);
+                    }
                     if is_directory {
                         self.recorder.changes.apply(DirectoryEvent::Created(&path));
                     }
