@@ -3,7 +3,7 @@
 #[cfg(target_os = "linux")]
 use std::collections::{HashMap, HashSet};
 #[cfg(target_os = "linux")]
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 #[cfg(target_os = "linux")]
@@ -11,12 +11,9 @@ use rustix::process::Signal;
 
 use crate::terminal::StoppedTree;
 
-/// Processes that fork while they are stopped are found in the next round.
+/// How long it may take to stop them all. Those that fork meanwhile are found in the next round.
 #[cfg(target_os = "linux")]
-const MAX_ROUNDS: u32 = 200;
-/// How long a signal may take.
-#[cfg(target_os = "linux")]
-const ROUND_TIME: Duration = Duration::from_millis(1);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The processes of a command cannot be listed reliably, so that none is stopped.
 #[cfg(not(target_os = "linux"))]
@@ -30,7 +27,8 @@ pub(crate) fn stop_tree(reaper: Pid) -> StoppedTree {
 pub(crate) fn stop_tree(reaper: Pid) -> StoppedTree {
     let mut tree = StoppedTree { reaper, processes: Vec::new(), is_complete: false };
     let _ = rustix::process::kill_process(reaper, Signal::STOP);
-    for _ in 0..MAX_ROUNDS {
+    let start = Instant::now();
+    while start.elapsed() < STOP_TIMEOUT {
         let running = running_descendants(reaper);
         // What is blocked in the kernel stops before it runs again.
         let is_stopping = |(pid, state): &(Pid, u8)| *state == b'D' && tree.processes.contains(pid);
@@ -43,7 +41,7 @@ pub(crate) fn stop_tree(reaper: Pid) -> StoppedTree {
                 tree.processes.push(pid);
             }
         }
-        std::thread::sleep(ROUND_TIME);
+        std::thread::yield_now();
     }
     tree
 }
