@@ -165,6 +165,23 @@ fn answer_at_the_terminal_holds_for_the_command_or_the_project() {
 }
 
 #[test]
+fn d1_command_cannot_answer_a_question_and_is_stopped_meanwhile() {
+    let fixture = NetworkFixture::new();
+    // With these modes a report of the terminal that has the letter would be the answer.
+    let script = format!("stty eol a kill 0; (while :; do echo x >> count; done) &\n{CONNECT}; kill $!");
+    let mut terminal = Terminal::run(fixture.command(&["sandbox", "--", "bash", "-c", &script]));
+    terminal.sees("Allow it? [o/s/a/n] ");
+    let count = || fs::metadata(fixture.cli.path("count")).map_or(0, |meta| meta.len());
+    let before = count();
+    terminal.press("00a");
+    terminal.sees("00a");
+    assert_eq!(count(), before, "the command runs while a question is open");
+    terminal.types("n");
+    let (_, said) = terminal.ends();
+    assert!(said.contains("HTTP/1.1 403 ") && !fixture.cli.config().exists(), "{said}");
+}
+
+#[test]
 fn command_at_the_terminal_gets_its_input_back_after_a_question() {
     let fixture = NetworkFixture::new();
     let script = format!("{CONNECT}\nread -p 'name? ' name; echo \"it is $name\"");
