@@ -119,6 +119,8 @@ impl InstalledFile {
     /// Stores what is about to be installed. Until that has happened, the entry or the mark is missing, and the record has no
     /// effect.
     pub(super) fn store(&self) -> Result<(), ToolError> {
+        // A new ledger is not made beside other files.
+        drop(Ledger::open(Ledger::home_from_env()?)?);
         let record = lock(&self.next).clone();
         self.store.update(|_| Ok(((), Some(serde_json::to_vec(&record)?))))
     }
