@@ -138,8 +138,8 @@ pub trait Record: Send + Sync {
     /// ones.
     fn witness_directory(&self, event: DirectoryEvent<'_>) -> Result<(), ToolError>;
 
-    /// Stores whether a file or directory inside a new directory is the command's: other programs may put something there,
-    /// too.
+    /// Stores whether a file or directory inside a new directory is the command's, by a number that no later file gets: other
+    /// programs may put something there, too.
     fn witness_own(&self, _file: FileId, _is_own: bool) -> Result<(), ToolError> {
         Ok(())
     }

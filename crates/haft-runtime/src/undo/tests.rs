@@ -107,7 +107,7 @@ fn work(fixture: &Fixture, changes: &mut Vec<Change>) {
     fixture.record.witness_directory(DirectoryEvent::Created(&at("made"))).unwrap();
     fixture.put("made/deep/g", b"g");
     for name in ["made/deep", "made/deep/g"] {
-        fixture.record.witness_own(haft_files::id_of(&at(name)).unwrap(), true).unwrap();
+        fixture.record.witness_own(haft_files::birth_id_at(&at(name)).unwrap(), true).unwrap();
     }
     changes.push(Change::new(at("made"), Node::Absent, mode(&at("made"))));
     changes.push(Change::new(at("made/deep"), Node::Absent, mode(&at("made/deep"))));
