@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
 use haft_runtime::{Asker, DenyAll, PermissionAnswer, Question};
 use haft_sandbox::{TerminationSignal, on_termination_signal};
@@ -17,6 +18,9 @@ use super::screen::{self, FAINT, NOTE, styled};
 use super::setup::Setup;
 pub(super) use super::status_line::StatusLine;
 use crate::host::question_text;
+
+/// Signals that arrive so soon after the first one are the same request.
+const SAME_SIGNAL_TIME: Duration = Duration::from_millis(300);
 
 /// How many questions wait for an answer while a call runs.
 static OPEN_QUESTIONS: AtomicUsize = AtomicUsize::new(0);
@@ -163,9 +167,13 @@ pub(super) fn wait<T>(cancel: &Cancel, work: impl Future<Output = T>) -> Result<
 /// the first one is the program's.
 pub(super) fn cancel_on_signal(cancel: &Cancel, program: bool) -> Result<(), ToolError> {
     let cancel = cancel.clone();
-    let mut asked = false;
+    let mut asked: Option<Instant> = None;
     let listener = move |signal| {
-        if asked {
+        // A process manager may send one request to the process and to its group.
+        if asked.is_some_and(|since| since.elapsed() < SAME_SIGNAL_TIME) {
+            return;
+        }
+        if asked.is_some() {
             #[expect(
                 clippy::exit,
                 reason = "the second signal means at once; the ledger is safe against it"
@@ -174,8 +182,8 @@ pub(super) fn cancel_on_signal(cancel: &Cancel, program: bool) -> Result<(), Too
         }
         let is_program_s = program && signal == TerminationSignal::Interrupt && !OpenQuestion::exists();
         if !is_program_s {
-            asked = true;
             cancel.cancel();
+            asked = Some(Instant::now());
         }
     };
     on_termination_signal(listener).map_err(|error| ToolError::io("listen for signals", &error))
