@@ -2,6 +2,8 @@
 
 use haft_tool::now_ms;
 
+use super::duration::milliseconds;
+
 /// A time as people write it, for example `2026-11-18 09:30:05`.
 pub(super) fn local_time(at_ms: u64) -> String {
     let time = broken_down(at_ms);
@@ -39,17 +41,11 @@ pub(super) fn point_in_time(text: &str) -> Result<u64, String> {
 /// Reads an age such as `30d`, in milliseconds.
 pub(crate) fn age(text: &str) -> Result<u64, String> {
     let invalid = || format!("{text:?} is not an age. Examples: 30d, 12h, 45m");
-    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
-    let factor: u64 = match unit {
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        "w" => 604_800_000,
-        _ => return Err(invalid()),
-    };
-    let number: u64 = number.parse().map_err(|_| invalid())?;
-    number.checked_mul(factor).ok_or_else(invalid)
+    // A plain number has no unit, and nothing is recorded to the millisecond.
+    if text.ends_with("ms") || text.ends_with(|c: char| c.is_ascii_digit()) {
+        return Err(invalid());
+    }
+    milliseconds(text).map_err(|_| invalid())
 }
 
 /// Reads `YYYY-MM-DD`, then nothing, or a space or a T and `HH:MM` or `HH:MM:SS`.

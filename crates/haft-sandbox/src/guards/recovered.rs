@@ -22,11 +22,11 @@ pub fn restore_guarded_changes(
     started_at: u64,
 ) -> Vec<Denial> {
     let current = |change: &Change| match (&change.moved_to, &change.before) {
-        (Some(to), _) => Some(to.clone()),
-        (None, Node::Absent) => Some(change.path.clone()),
-        (None, _) => command.current_path(&change.path).or_else(|| Some(change.path.clone())),
+        (Some(to), _) => to.clone(),
+        (None, Node::Absent) => change.path.clone(),
+        (None, _) => command.current_path(&change.path).unwrap_or_else(|| change.path.clone()),
     };
-    let paths: Vec<PathBuf> = changes.iter().filter_map(current).collect();
+    let paths: Vec<PathBuf> = changes.iter().map(current).collect();
     let named = NamedFiles::find(&scope.roots);
     let touches_named = paths.iter().any(|path| named.concern(path));
     let moved = changes.iter().filter_map(|change| change.moved_to.clone());
@@ -57,7 +57,7 @@ pub fn restore_guarded_changes(
     }
     let mut denials = DenialList::default();
     // What changed after the command had ended may be the user's work.
-    let contested = changes.iter().filter(|change| change.contested).filter_map(current);
+    let contested = changes.iter().filter(|change| change.contested).map(current);
     let contested: HashSet<PathBuf> = contested.collect();
     let (left, violations) =
         violations.into_iter().partition(|violation| contested.contains(&violation.path));
