@@ -9,8 +9,8 @@ use std::path::Path;
 
 use haft_policy::settings_rule;
 use haft_tool::{
-    Change, FileNode, GitBlob, GitObjectEvent, GitObjectEventKind, Node, Receipt, ToolError, is_git_index,
-    path_from_text,
+    Change, FileNode, GitBlob, GitObjectEvent, GitObjectEventKind, Node, Receipt, ToolError,
+    git_objects_directory, is_git_index, path_from_text,
 };
 use memchr::memmem;
 
@@ -38,6 +38,12 @@ struct ObjectKey<'a> {
 impl ObjectKey<'_> {
     fn is_loose(&self, path: &Path) -> bool {
         path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(&self.loose_name))
+    }
+
+    /// Whether one of the object's files is in the same repository as the index at `path`.
+    fn is_beside(&self, path: &Path) -> bool {
+        let objects = git_objects_directory(path);
+        self.blob.files.iter().any(|file| git_objects_directory(&file.path) == objects)
     }
 
     fn has_content(&self, file: &FileNode) -> bool {
@@ -85,10 +91,14 @@ impl Ledger {
             } else if key.is_loose(path) {
                 match (before, after) {
                     (Node::File(_), _) => own.add(GitObjectEventKind::Found, path),
-                    (_, Node::File(_)) => own.add(GitObjectEventKind::Written, path),
+                    (_, Node::File(_) | Node::Link { .. }) => own.add(GitObjectEventKind::Written, path),
                     _ => {}
                 }
             } else if is_git_index(path) {
+                // What a link leads to has another name, and may list every object of this repository.
+                if matches!(after, Node::Link { .. }) && key.is_beside(path) {
+                    own.add(GitObjectEventKind::Written, path);
+                }
                 let (before, after) = (before.as_file(), after.as_file());
                 if before.is_some_and(|file| self.lists(file, key) == Some(true)) {
                     own.add(GitObjectEventKind::Found, path);

@@ -88,7 +88,12 @@ impl Rule {
             return Err(bad("has a `*` inside the tool's name; it is understood at the end only"));
         }
         let tool = tools.canonical(tool, behavior, specifier.is_some());
+        let is_path_tool = READERS.contains(&tool) || WRITERS.contains(&tool);
         let specifier = match specifier.map(str::trim) {
+            // As a path, so that it also holds for the other tools that read or write.
+            Some("*" | "") if is_path_tool && behavior != Behavior::Allow => {
+                Some(Specifier::Path(path_pattern("//**", workspace).map_err(|why| bad(&why))?))
+            }
             None | Some("*" | "") => None,
             Some(host) if host.starts_with("domain:") => {
                 let entries = with_below(&host["domain:".len()..]);
@@ -96,7 +101,7 @@ impl Rule {
                     .map_err(|error| bad(&format!("is no rule: {}", error.message)))?;
                 Some(Specifier::Host(domains, entries))
             }
-            Some(pattern) if READERS.contains(&tool) || WRITERS.contains(&tool) => {
+            Some(pattern) if is_path_tool => {
                 Some(Specifier::Path(path_pattern(pattern, workspace).map_err(|why| bad(&why))?))
             }
             Some(UNSANDBOXED) => Some(Specifier::Unsandboxed),

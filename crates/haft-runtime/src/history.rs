@@ -396,7 +396,12 @@ impl WorkspaceView for Observer<'_> {
     }
 
     fn entry_names(&mut self, path: &Path) -> Result<Vec<OsString>, ToolError> {
-        Ok(self.files.list(path)?.into_iter().map(|entry| entry.name).collect())
+        let entries = self.files.list(path).map_err(|mut error| {
+            error.message +=
+                "; make it readable (chmod u+rwx), or name the paths to undo: haft undo ID -- PATH";
+            error
+        })?;
+        Ok(entries.into_iter().map(|entry| entry.name).collect())
     }
 
     fn undo_restore(

@@ -179,6 +179,23 @@ fn e30_path_rules_hold_in_every_dialect_and_for_results_of_a_search() {
 }
 
 #[test]
+fn e30_path_rules_without_a_path_hold_in_every_dialect() {
+    let directories = Directories::new();
+    let path = directories.path("a.txt");
+    std::fs::write(&path, "text\n").unwrap();
+    for (specifier, dialects) in ["", "*"].map(|specifier| (specifier, dialects(&directories))) {
+        for (name, builder) in dialects {
+            let builder = builder.rule(Behavior::Deny, format!("Edit({specifier})"), "test");
+            let haft = builder.rule(Behavior::Deny, format!("Read({specifier})"), "test").build().unwrap();
+            for (tool, arguments) in reads(name, &path).into_iter().chain(writes(name, &path)) {
+                denied(&haft, tool, arguments);
+            }
+        }
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "text\n");
+}
+
+#[test]
 fn e30_a_rule_that_asks_keeps_a_search_out_until_it_was_answered() {
     let directories = Directories::new();
     std::fs::create_dir(directories.path("p")).unwrap();
