@@ -13,8 +13,12 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
 
+use crate::read_regular;
+
 /// The names of ignore files, the strongest first.
 const IGNORE_FILES: [&str; 3] = [".rgignore", ".ignore", ".gitignore"];
+/// Larger ignore files are not read.
+pub(crate) const MAX_IGNORE_FILE_BYTES: u64 = 4 << 20;
 const GIT_EXCLUDE: &str = ".git/info/exclude";
 const RULE_SET_COUNT: usize = IGNORE_FILES.len() + 1;
 /// From here on the rule sets of a directory are git's, which count only in a repository.
@@ -65,7 +69,7 @@ impl DirRules {
         let above: Vec<&Path> = root.ancestors().skip(1).collect();
         for directory in above.into_iter().rev() {
             let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
-            let read = |name: &str| std::fs::read(directory.join(name)).ok();
+            let read = |name: &str| read_regular(&directory.join(name), MAX_IGNORE_FILE_BYTES).ok();
             if let Some(own) = Self::new(rules.as_ref(), directory, has, read) {
                 rules = Some(Arc::new(own));
             }

@@ -2,25 +2,23 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use haft_tool::ToolError;
-use rustix::fs::OFlags;
 
+use crate::open_regular;
 use crate::resolve::MAX_LINKS;
 
 /// Reads a regular file of at most `max_bytes`.
 pub fn read_named(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ToolError> {
     let failed = |error: io::Error| ToolError::io(path.display(), &error);
-    // NONBLOCK keeps a FIFO from blocking.
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
-    let file = File::options().read(true).custom_flags(flags).open(path).map_err(failed)?;
-    if !file.metadata().map_err(failed)?.is_file() {
-        return Err(ToolError::invalid_path(format!("{} is not a regular file", path.display())));
-    }
+    let file = open_regular(path).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => {
+            ToolError::invalid_path(format!("{} is not a regular file", path.display()))
+        }
+        _ => failed(error),
+    })?;
     read_bounded(file, max_bytes).map_err(failed)?.ok_or_else(|| {
         ToolError::invalid_arguments(format!(
             "{} has more than {max_bytes} bytes, which is the limit",

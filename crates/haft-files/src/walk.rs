@@ -20,7 +20,7 @@ use haft_tool::{
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use crate::error::{denied, os_error};
-use crate::ignore_rules::{DirRules, WalkFilter};
+use crate::ignore_rules::{DirRules, MAX_IGNORE_FILE_BYTES, WalkFilter};
 use crate::list::DirListing;
 use crate::open::{READ_FLAGS, require_regular};
 use crate::root::is_number;
@@ -34,8 +34,6 @@ static THREADS: LazyLock<usize> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(2, std::num::NonZero::get).min(MAX_THREADS));
 const DIR_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// Larger ignore files are not read.
-const MAX_IGNORE_FILE_BYTES: u64 = 4 << 20;
 
 impl LocalFiles {
     pub(crate) fn walk_files<'a>(

@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use haft_files::{Captured, capture, capture_unread};
+use haft_files::{Captured, capture, capture_unread, read_regular};
 use haft_policy::{Guard, holds_settings, settings_rule};
 use haft_tool::{FileNode, Node, Record, Scope};
 
@@ -370,14 +370,11 @@ enum GuardedContent {
 }
 
 fn content_now(path: &Path) -> GuardedContent {
-    let meta = match std::fs::metadata(path) {
-        Ok(meta) if meta.is_dir() => return GuardedContent::Absent,
-        Ok(meta) => meta,
-        Err(error) if is_absent(&error) => return GuardedContent::Absent,
-        Err(_) => return GuardedContent::Unreadable,
-    };
-    let bytes = (meta.is_file() && meta.len() <= MAX_CONTENT_BYTES).then(|| std::fs::read(path).ok());
-    bytes.flatten().map_or(GuardedContent::Unreadable, GuardedContent::Bytes)
+    match read_regular(path, MAX_CONTENT_BYTES) {
+        Ok(bytes) => GuardedContent::Bytes(bytes),
+        Err(error) if is_absent(&error) || path.is_dir() => GuardedContent::Absent,
+        Err(_) => GuardedContent::Unreadable,
+    }
 }
 
 fn is_absent(error: &std::io::Error) -> bool {

@@ -1,17 +1,19 @@
 //! Looks a file's content up in a git object database, without running git: it would follow the repository's configuration.
 
 use std::fs::{self, File};
-use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use haft_files::{open_regular, read_regular};
 use haft_tool::{GitObjectFile, GitObjectId};
 
 /// The magic number and the version of a pack's index.
 const INDEX_HEADER: [u8; 8] = [0xff, b't', b'O', b'c', 0, 0, 0, 2];
 const FANOUT_BYTES: u64 = 256 * 4;
 const MAX_PACKS: usize = 1000;
+/// The longest content of a file that leads to a git directory.
+const MAX_LINE_BYTES: u64 = 1 << 14;
 /// More levels of `.git` files and links are not followed.
 const MAX_POINTERS: usize = 4;
 
@@ -37,7 +39,7 @@ pub(super) fn object_files(directory: &Path, id: &GitObjectId) -> Vec<GitObjectF
     let packs = fs::read_dir(objects.join("pack")).into_iter().flatten().flatten().take(MAX_PACKS);
     for pack in packs.map(|pack| pack.path()) {
         let is_index = pack.extension().is_some_and(|extension| extension == "idx");
-        if is_index && is_plain_file(&pack) && File::open(&pack).is_ok_and(|index| has_object(&index, id)) {
+        if is_index && is_plain_file(&pack) && open_regular(&pack).is_ok_and(|index| has_object(&index, id)) {
             found.push(pack);
         }
     }
@@ -73,8 +75,7 @@ pub(super) fn git_directory(dot_git: &Path) -> Option<PathBuf> {
         if meta.is_dir() {
             return fs::canonicalize(path).ok();
         }
-        let mut line = String::new();
-        File::open(&path).ok()?.take(1 << 12).read_to_string(&mut line).ok()?;
+        let line = read_line(&path)?;
         let target = line.strip_prefix("gitdir: ")?.trim_end_matches(['\n', '\r']);
         path = path.parent()?.join(target);
     }
@@ -83,9 +84,14 @@ pub(super) fn git_directory(dot_git: &Path) -> Option<PathBuf> {
 
 /// The directory that holds the objects and the configuration of a git directory.
 pub(super) fn common_directory(git: &Path) -> PathBuf {
-    let common = fs::read_to_string(git.join("commondir"));
+    let common = read_line(&git.join("commondir"));
     let common = common.map(|line| git.join(line.trim_end_matches(['\n', '\r'])));
-    common.and_then(fs::canonicalize).unwrap_or_else(|_| git.to_owned())
+    common.and_then(|common| fs::canonicalize(common).ok()).unwrap_or_else(|| git.to_owned())
+}
+
+/// The content of a file with one path.
+fn read_line(path: &Path) -> Option<String> {
+    String::from_utf8(read_regular(path, MAX_LINE_BYTES).ok()?).ok()
 }
 
 /// Whether a pack's index lists an object.

@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use haft_files::temp_name;
+use haft_files::{read_regular, temp_name};
 use haft_tool::net::{Peer, entry_for, split_port};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -86,14 +86,7 @@ pub(super) fn copy_settings(source: &Path, directory: &OwnedFd, path: &Path) {
 }
 
 fn read_text(path: &Path) -> Option<String> {
-    let file = fs::File::open(path).ok()?;
-    let meta = file.metadata().ok()?;
-    if !meta.is_file() || meta.len() > MAX_FILE_BYTES {
-        return None;
-    }
-    let mut text = String::new();
-    file.take(MAX_FILE_BYTES).read_to_string(&mut text).ok()?;
-    Some(text)
+    String::from_utf8(read_regular(path, MAX_FILE_BYTES).ok()?).ok()
 }
 
 /// Writes a file below a directory that commands may write: links that they made are replaced, not followed.

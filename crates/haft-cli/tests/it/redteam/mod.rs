@@ -14,6 +14,8 @@ mod left_by_calls;
 mod named_files;
 #[cfg(target_os = "linux")]
 mod objects;
+#[cfg(target_os = "linux")]
+mod pipes;
 mod policy;
 #[cfg(target_os = "linux")]
 mod programs;
