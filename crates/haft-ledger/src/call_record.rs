@@ -1,8 +1,6 @@
 //! The record of one call while it is performed: the ledger's implementation of [`Record`].
 
-use std::ffi::CString;
 use std::io::Read;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -206,10 +204,9 @@ impl Record for CallRecord {
         Ok(Some(self.handle.ledger()?.home().join(WRITE_LOCKS)))
     }
 
-    fn spool_file(&self) -> Option<CString> {
+    fn spool_file(&self) -> Option<PathBuf> {
         let (id, ledger) = (self.receipt_id(), self.handle.ledger().ok()?);
-        let path = (id != 0).then(|| spool_path(ledger.db.dir(), id))?;
-        CString::new(path.into_os_string().into_vec()).ok()
+        (id != 0).then(|| spool_path(ledger.db.dir(), id))
     }
 
     fn not_reversible(&self, reason: String) {

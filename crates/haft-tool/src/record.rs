@@ -1,6 +1,5 @@
 //! How the World records what a call changes, before it changes it.
 
-use std::ffi::CString;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -106,7 +105,7 @@ pub trait Record: Send + Sync {
 
     /// The file of stored states, of which the time is set when the last process of a command has ended after Haft died. It
     /// need not exist. None by default.
-    fn spool_file(&self) -> Option<CString> {
+    fn spool_file(&self) -> Option<PathBuf> {
         None
     }
 

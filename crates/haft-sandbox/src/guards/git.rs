@@ -137,7 +137,11 @@ impl Judge<'_> {
         is_elsewhere: bool,
         violations: &mut Vec<Violation>,
     ) {
-        for name in names_in(directory) {
+        let Ok(names) = names_in(directory) else {
+            self.add(directory.to_owned(), Guard::Hook, UNREADABLE.to_owned(), violations);
+            return;
+        };
+        for name in names {
             if !may_be_hook(&name) {
                 continue;
             }

@@ -6,7 +6,11 @@
 
 mod git;
 mod named;
+#[cfg(target_os = "linux")]
+mod newly_named;
 mod objects;
+#[cfg(target_os = "linux")]
+mod opened;
 mod origin;
 mod recovered;
 mod restore;
@@ -25,6 +29,8 @@ pub(crate) use git::is_control_name;
 pub(crate) use named::NamedFiles;
 pub use named::leading_to;
 use objects::changed_at;
+#[cfg(target_os = "linux")]
+pub(crate) use opened::OpenedDirectories;
 pub use recovered::restore_guarded_changes;
 pub(crate) use restore::{Restoration, restore_violations};
 #[cfg(target_os = "linux")]
@@ -168,7 +174,8 @@ impl Judge<'_> {
             return None;
         }
         let Some(files) = files_in(path) else {
-            let (path, detail) = (path.to_owned(), "too many files to check".to_owned());
+            let (path, detail) =
+                (path.to_owned(), "too many files to check, or one that cannot be read".to_owned());
             return Some(Violation { path, guard: Guard::Settings, what: "move", detail });
         };
         let mut settings = files.iter().filter(|path| settings_rule(path).is_some());
@@ -272,12 +279,12 @@ impl Judge<'_> {
     }
 }
 
-/// What is in a directory, at any depth, except for directories; `None` if it is too much.
+/// What is in a directory, at any depth, except for directories; `None` if it is too much or cannot be listed.
 pub(crate) fn files_in(path: &Path) -> Option<Vec<PathBuf>> {
     let (mut todo, mut files) = (vec![path.to_owned()], Vec::new());
     let mut entries = 0;
     while let Some(directory) = todo.pop() {
-        for name in names_in(&directory) {
+        for name in names_in(&directory).ok()? {
             entries += 1;
             if entries > MAX_MOVED_ENTRIES {
                 return None;
@@ -390,8 +397,13 @@ fn read_now(path: &Path) -> Option<Vec<u8>> {
     }
 }
 
-fn names_in(directory: &Path) -> Vec<OsString> {
-    std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
+/// The names in a directory; none if it does not exist. An error means that it cannot be judged.
+fn names_in(directory: &Path) -> std::io::Result<Vec<OsString>> {
+    match std::fs::read_dir(directory) {
+        Ok(entries) => entries.map(|entry| entry.map(|entry| entry.file_name())).collect(),
+        Err(error) if is_absent(&error) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]

@@ -29,17 +29,17 @@ const MAX_INCLUDES: usize = 10;
 
 /// A repository: its working tree and the directory with its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Repository {
+pub(super) struct Repository {
     top: PathBuf,
-    common: PathBuf,
+    pub(super) common: PathBuf,
 }
 
 /// What links and git configurations of the user lead to.
 #[derive(Debug, Default)]
 pub(crate) struct NamedFiles {
-    repositories: BTreeSet<Repository>,
+    pub(super) repositories: BTreeSet<Repository>,
     /// Links with the names of settings.
-    links: BTreeSet<PathBuf>,
+    pub(super) links: BTreeSet<PathBuf>,
     /// The files and directories that they lead to, links followed.
     targets: BTreeSet<PathBuf>,
 }
@@ -159,32 +159,33 @@ fn ways(path: &Path) -> Vec<PathBuf> {
 
 /// The paths that the configurations of a repository name.
 #[derive(Debug, Default)]
-struct NamedByGit {
+pub(super) struct NamedByGit {
     /// Included configurations, and configurations that are links.
-    configs: Vec<PathBuf>,
+    pub(super) configs: Vec<PathBuf>,
     /// Directories of hooks.
-    hooks: Vec<PathBuf>,
+    pub(super) hooks: Vec<PathBuf>,
 }
 
 impl Repository {
     /// The files and directories that the configuration and links in the directory of hooks lead to.
-    fn targets(&self) -> Vec<PathBuf> {
+    pub(super) fn targets(&self) -> Vec<PathBuf> {
         let named = self.named();
         let mut targets: Vec<PathBuf> = named.configs.iter().flat_map(|path| ways(path)).collect();
         for hooks in &named.hooks {
             if *hooks != self.common.join("hooks") || is_link(hooks) {
                 targets.extend(ways(hooks));
             }
-            let links = names_in(hooks).into_iter().map(|name| hooks.join(name));
+            let links = names_in(hooks).unwrap_or_default().into_iter().map(|name| hooks.join(name));
             targets.extend(links.filter(|path| is_link(path)).flat_map(|link| ways(&link)));
         }
         targets
     }
 
-    fn named(&self) -> NamedByGit {
+    pub(super) fn named(&self) -> NamedByGit {
         let mut named = NamedByGit::default();
         let worktrees = self.common.join("worktrees");
-        let worktrees = names_in(&worktrees).into_iter().map(|name| worktrees.join(name).join(CONFIGS[1]));
+        let names = names_in(&worktrees).unwrap_or_default();
+        let worktrees = names.into_iter().map(|name| worktrees.join(name).join(CONFIGS[1]));
         let own = CONFIGS.iter().map(|name| self.common.join(name));
         let own: Vec<PathBuf> = own.chain(worktrees).collect();
         named.configs.extend(own.iter().filter(|path| is_link(path)).cloned());
@@ -241,7 +242,7 @@ impl Judge<'_> {
     pub(crate) fn named(&self, named: &NamedFiles) -> Vec<Violation> {
         let mut violations = Vec::new();
         for link in &named.links {
-            self.linked_settings(link, &mut violations);
+            self.linked_settings(link, false, &mut violations);
         }
         for repository in &named.repositories {
             let named = repository.named();
@@ -256,48 +257,8 @@ impl Judge<'_> {
         violations
     }
 
-    /// What is wrong with hooks and configurations that are named now and were not before the command: what an earlier call
-    /// left there was no hook and no configuration then, and was not judged.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn newly_named(&self, before: &NamedFiles, now: &NamedFiles) -> Vec<Violation> {
-        let known: BTreeSet<PathBuf> = before.repositories.iter().flat_map(Repository::targets).collect();
-        let mut violations = Vec::new();
-        for repository in &now.repositories {
-            let named = repository.named();
-            // Those in the git directory itself are judged with it.
-            let is_own = |hooks: &Path| hooks == repository.common.join("hooks");
-            for hooks in named.hooks.iter().filter(|hooks| !known.contains(*hooks) && !is_own(hooks)) {
-                let names = names_in(hooks).into_iter().filter(|name| super::git::may_be_hook(name));
-                for path in names.map(|name| hooks.join(name)) {
-                    let Ok(path) = std::fs::canonicalize(&path) else { continue };
-                    let Node::File(file) = node_now(&path) else { continue };
-                    if is_executable(&file)
-                        && (self.is_recorded)(&path)
-                        && self.is_left_by_call(&file, &|_| false)
-                    {
-                        self.add(path, Guard::Hook, "a call left it there".to_owned(), &mut violations);
-                    }
-                }
-            }
-            for path in named.configs.iter().filter(|path| !known.contains(*path)) {
-                let Ok(path) = std::fs::canonicalize(path) else { continue };
-                let (Node::File(file), Some(bytes)) = (node_now(&path), super::read_now(&path)) else {
-                    continue;
-                };
-                let programs = crate::git_config::new_programs(&path, &[], &bytes);
-                if !programs.is_empty()
-                    && (self.is_recorded)(&path)
-                    && self.is_left_by_call(&file, &|_| false)
-                {
-                    self.add(path, Guard::GitConfig, programs.join(", "), &mut violations);
-                }
-            }
-        }
-        violations
-    }
-
-    /// Judges the settings that a link of the user leads to.
-    fn linked_settings(&self, link: &Path, violations: &mut Vec<Violation>) {
+    /// Judges the settings that a link of the user leads to. What calls left there before a new link was not judged.
+    pub(super) fn linked_settings(&self, link: &Path, is_new: bool, violations: &mut Vec<Violation>) {
         for way in ways(link) {
             self.changed_links(&way, violations);
         }
@@ -316,8 +277,10 @@ impl Judge<'_> {
             let (before, now) = (self.node_before(&path), node_now(&path));
             let is_fine = match &now {
                 Node::File(file) => {
-                    before.as_file().is_some_and(|before| before.hash == file.hash)
-                        || self.is_users_file(&seen_as, file)
+                    let is_same = before.as_file().is_some_and(|before| before.hash == file.hash);
+                    let was_judged = |other: &Path| settings_rule(other).is_some();
+                    let is_left = is_new && self.is_left_by_call(file, &was_judged);
+                    is_same && !is_left || self.is_users_file(&seen_as, file)
                 }
                 now => *now == before,
             };
@@ -352,7 +315,8 @@ impl Judge<'_> {
                 self.hooks(&hooks, Some(&hooks), false, violations);
             }
         }
-        for link in names_in(hooks).into_iter().map(|name| hooks.join(name)).filter(|path| is_link(path)) {
+        let names = names_in(hooks).unwrap_or_default();
+        for link in names.into_iter().map(|name| hooks.join(name)).filter(|path| is_link(path)) {
             for way in ways(&link) {
                 self.changed_links(&way, violations);
             }

@@ -1,11 +1,13 @@
 //! A command as C strings, made before the fork: after it nothing may allocate.
 
 use std::ffi::{CStr, CString, OsStr, c_char};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
 use haft_tool::{ErrorKind, ToolError};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::report::{StartError, StartStep};
@@ -34,6 +36,27 @@ impl CStringArray {
     }
 }
 
+/// A spool, which need not exist yet, nor the directory that it is in. The reaper is in the command's namespaces, where the
+/// ledger has no path.
+pub(super) struct SpoolFile {
+    /// The directory of the ledger.
+    pub(super) ledger: OwnedFd,
+    /// The path in it.
+    pub(super) path: CString,
+}
+
+impl SpoolFile {
+    pub(super) fn open(path: &Path) -> Option<Self> {
+        let ledger = path.parent()?.parent()?;
+        let below = path.strip_prefix(ledger).ok()?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Some(Self {
+            ledger: rustix::fs::open(ledger, flags, Mode::empty()).ok()?,
+            path: CString::new(below.as_os_str().as_bytes()).ok()?,
+        })
+    }
+}
+
 /// A command that is ready to start.
 pub(super) struct PreparedCommand {
     /// Candidate paths of the program, in the order to try.
@@ -42,7 +65,7 @@ pub(super) struct PreparedCommand {
     environment: CStringArray,
     cwd: CString,
     /// The file whose time says when the last process had ended, if Haft died before.
-    pub(super) spool: Option<CString>,
+    pub(super) spool: Option<SpoolFile>,
     /// For error messages.
     name: String,
     directory: PathBuf,

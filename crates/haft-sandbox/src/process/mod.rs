@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use haft_tool::{Cancel, Capture, Exit, Finished, Processes, Record, RunRequest, Scope, ToolError, json};
 
-use command::PreparedCommand;
+use command::{PreparedCommand, SpoolFile};
 use drain::{Drained, OutputSink, Waker, drain};
 use recording::{Recording, RecordingSetup};
 use report::{ReaperReport, StopReason, TreeEnd};
@@ -146,7 +146,8 @@ impl LocalProcesses {
         let mut sandbox = sandbox.transpose()?;
         let environment = sandbox.as_ref().map_or(&*self.environment, |sandbox| &sandbox.environment);
         let mut command = PreparedCommand::new(&request.argv, &cwd, environment)?;
-        command.spool = settings.and_then(|settings| recorded(settings).spool_file());
+        let spool = settings.and_then(|settings| recorded(settings).spool_file());
+        command.spool = spool.and_then(|path| SpoolFile::open(&path));
         let confinement = sandbox.as_mut().and_then(|sandbox| sandbox.confinement.take());
         let mut proxy = sandbox.as_mut().and_then(|sandbox| sandbox.proxy.take());
         #[cfg(target_os = "macos")]

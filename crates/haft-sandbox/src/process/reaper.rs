@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
+use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions};
 
@@ -48,7 +48,7 @@ pub(super) fn run(
     control: BorrowedFd<'_>,
     report: BorrowedFd<'_>,
     has_terminal: bool,
-    spool: Option<&CStr>,
+    spool: Option<(BorrowedFd<'_>, &CStr)>,
 ) -> ! {
     let mut reaper = Reaper {
         command,
@@ -62,11 +62,11 @@ pub(super) fn run(
         terminated: GroupSet::new(),
     };
     let survivors = reaper.run_to_end();
-    if let Some(spool) = spool.filter(|_| reaper.control.is_none()) {
+    if let Some((ledger, path)) = spool.filter(|_| reaper.control.is_none()) {
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
         let times = Timestamps { last_access: now, last_modification: now };
         // A command that changed nothing has none.
-        let _ = rustix::fs::utimensat(CWD, spool, &times, AtFlags::SYMLINK_NOFOLLOW);
+        let _ = rustix::fs::utimensat(ledger, path, &times, AtFlags::SYMLINK_NOFOLLOW);
     }
     let end = TreeEnd {
         status: reaper.status.unwrap_or(libc::SIGKILL),

@@ -21,6 +21,8 @@ const CONTROL_FD: RawFd = 3;
 const REPORT_FD: RawFd = 4;
 /// First of the two descriptors that the confinement brings along.
 const CONFINEMENT_FD: RawFd = 5;
+/// Descriptor of the reaper: the directory of the ledger.
+const LEDGER_FD: RawFd = CONFINEMENT_FD + 2;
 /// Exit code of a process that could not execute the command; the report says why.
 const NOT_STARTED_EXIT_CODE: i32 = 127;
 
@@ -223,10 +225,12 @@ fn run_reaper(command: &PreparedCommand, ends: &ChildEnds, confinement: Option<&
     };
     let [first, second] =
         confinement.map_or([None; 2], Confinement::descriptors).map(|fd| fd.unwrap_or(ends.null));
-    // SAFETY: this is a fresh fork, and everything it uses from here on is among the seven.
-    let placed = unsafe {
-        sys::keep_only([stdin, ends.stdout, ends.stderr, ends.control, ends.report, first, second])
-    };
+    let spool = command.spool.as_ref();
+    let ledger = spool.map_or(ends.null, |spool| spool.ledger.as_raw_fd());
+    let (control, report) = (ends.control, ends.report);
+    // SAFETY: this is a fresh fork, and everything it uses from here on is among the eight.
+    let placed =
+        unsafe { sys::keep_only([stdin, ends.stdout, ends.stderr, control, report, first, second, ledger]) };
     if let Err(error) = placed {
         fail(ends.report, StartError { step: StartStep::Pipes, error });
     }
@@ -243,12 +247,13 @@ fn run_reaper(command: &PreparedCommand, ends: &ChildEnds, confinement: Option<&
     // SAFETY: the reaper does not use the command's descriptors and must not keep them open.
     unsafe { sys::close([0, 1, 2, CONFINEMENT_FD, CONFINEMENT_FD + 1]) };
     let (control, report) = (sys::placed(CONTROL_FD), sys::placed(REPORT_FD));
-    reaper::run(pid, control, report, ends.streams.have_terminal(), command.spool.as_deref())
+    let spool = spool.map(|spool| (sys::placed(LEDGER_FD), spool.path.as_c_str()));
+    reaper::run(pid, control, report, ends.streams.have_terminal(), spool)
 }
 
 /// Puts this process into a session of its own and, on Linux, makes it the subreaper of its descendants.
 fn set_up_reaper(streams: CommandStreams) -> Result<(), Errno> {
-    for fd in CONTROL_FD..=CONFINEMENT_FD + 1 {
+    for fd in CONTROL_FD..=LEDGER_FD {
         rustix::io::fcntl_setfd(sys::placed(fd), FdFlags::CLOEXEC)?;
     }
     // A command with a terminal stays in the terminal's session.

@@ -9,6 +9,8 @@ mod guards;
 #[cfg(target_os = "linux")]
 mod handles;
 #[cfg(target_os = "linux")]
+mod hidden;
+#[cfg(target_os = "linux")]
 mod left_by_calls;
 #[cfg(target_os = "linux")]
 mod named_files;

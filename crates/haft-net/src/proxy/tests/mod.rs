@@ -12,6 +12,7 @@ mod socks;
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -123,11 +124,14 @@ fn echo_at_eof() -> u16 {
     })
 }
 
-/// A port without a listener: a connected client uses it.
-fn closed_port() -> (u16, (TcpListener, TcpStream)) {
-    let listener = TcpListener::bind((LOCALHOST, 0)).unwrap();
-    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    (client.local_addr().unwrap().port(), (listener, client))
+/// A port that a socket is bound to without listening, so that connections are refused, also one that the port itself would
+/// be chosen for.
+fn closed_port() -> (u16, OwnedFd) {
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+    let held = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&held, &SocketAddr::from((LOCALHOST, 0))).unwrap();
+    let bound = SocketAddr::try_from(getsockname(&held).unwrap()).unwrap();
+    (bound.port(), held)
 }
 
 /// Sends `bytes` through an open tunnel and reads until EOF.

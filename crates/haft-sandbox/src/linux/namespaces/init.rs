@@ -1,14 +1,15 @@
 //! The first process of a session's namespaces. It builds the file system, brings up the loopback interface and then
-//! only keeps the namespaces alive: when Haft closes its end of the socket, or is killed, it exits, and the kernel kills
-//! every process in them.
+//! only keeps the namespaces alive: when Haft closes its end of the socket, or is killed, it waits until the reapers have
+//! ended their commands and exits; the kernel kills every process that is left.
 //!
 //! Runs in a fork of a process with several threads: no allocation, no lock, no panic, only system calls.
 
 use std::ffi::CStr;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::DumpableBehavior;
@@ -19,6 +20,9 @@ use crate::process::{exit, keep_only, last_error};
 
 /// The socket's number in this process.
 const CONTROL_FD: RawFd = 0;
+/// How long the commands of a Haft that has ended may take to end. A reaper gives up before.
+const END_TIMEOUT: Duration = Duration::from_secs(8);
+const END_INTERVAL: Duration = Duration::from_millis(5);
 /// More steps than a plan can have: the failure was outside of the plan.
 const STEP_COUNT_MAX: u32 = u32::MAX;
 
@@ -122,7 +126,10 @@ fn serve(control: BorrowedFd<'_>) -> ! {
     let mut byte = [0];
     loop {
         match rustix::io::read(control, &mut byte) {
-            Ok(0) => exit(0),
+            Ok(0) => {
+                wait_until_alone();
+                exit(0)
+            }
             Ok(_) => {
                 let family = if byte[0] == 6 { AddressFamily::INET6 } else { AddressFamily::INET };
                 let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None);
@@ -134,6 +141,19 @@ fn serve(control: BorrowedFd<'_>) -> ! {
             Err(Errno::INTR) => {}
             Err(_) => exit(1),
         }
+    }
+}
+
+/// Waits until there is no other process in the namespace, or the time is up. The reapers end their commands by themselves when
+/// Haft dies, and then set the time by which recovery knows what the commands wrote.
+#[expect(unsafe_code, reason = "rustix cannot address all processes")]
+fn wait_until_alone() {
+    let mut intervals = END_TIMEOUT.as_millis() / END_INTERVAL.as_millis();
+    // SAFETY: signal 0 only asks whether there is a process.
+    while intervals > 0 && unsafe { libc::kill(-1, 0) } == 0 {
+        intervals -= 1;
+        let interval = Timespec { tv_sec: 0, tv_nsec: END_INTERVAL.subsec_nanos().into() };
+        let _ = rustix::thread::nanosleep(&interval);
     }
 }
 

@@ -14,7 +14,7 @@ use rustix::fs::Stat;
 use super::paths::{DirectoryEntry, OpenDir};
 use super::recorder::ChangeRecorder;
 use super::write_policy::WriteArea;
-use crate::guards::{BeforeView, NamedFiles, is_control_name, is_relevant};
+use crate::guards::{BeforeView, NamedFiles, is_relevant};
 
 /// What a command touched that may make programs run.
 #[derive(Debug, Default)]
@@ -29,8 +29,8 @@ pub(super) struct GuardedEntries {
     named: OnceCell<NamedFiles>,
     /// Whether the command touched something of it.
     pub(super) touches_named: bool,
-    /// Whether the command touched what git directories consist of.
-    pub(super) touches_control: bool,
+    /// Whether the command touched something whose name matters.
+    pub(super) touches_guarded: bool,
     /// Whether nothing is noted, because a judgement itself changes entries.
     pub(super) is_paused: bool,
     /// The former paths of settings that existed before the command.
@@ -68,8 +68,9 @@ impl GuardedEntries {
         }
         let is_named = self.named().concern(entry.path());
         self.touches_named |= is_named;
-        self.touches_control |= is_control_name(entry.path());
-        if !is_named && !is_relevant(entry.path()) {
+        let is_guarded = is_relevant(entry.path());
+        self.touches_guarded |= is_guarded;
+        if !is_named && !is_guarded {
             return;
         }
         let is_known = |note: &GuardedNote| Rc::ptr_eq(&note.dir, &entry.dir) && note.name == entry.name;

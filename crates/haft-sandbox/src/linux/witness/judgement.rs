@@ -19,8 +19,8 @@ use super::paths::{DirectoryEntry, MAX_LINKS};
 use super::supervisor::{Classifier, Supervisor, TURN};
 use super::write_policy::WriteArea;
 use crate::guards::{
-    Judge, NamedFiles, Restoration, TouchedPath, Violation, files_in, guarded_files_in, is_control_name,
-    is_now, refused_name,
+    Judge, NamedFiles, OpenedDirectories, Restoration, TouchedPath, Violation, files_in, guarded_files_in,
+    is_control_name, is_now, refused_name,
 };
 
 /// A file that is still open for writing is judged after this time, too. Git does not run a hook that is open for writing.
@@ -58,6 +58,7 @@ impl Supervisor {
         let _turn = TURN.lock();
         let notes = &mut self.recorder.guarded.notes;
         let oldest: Vec<_> = notes.drain(..notes.len().min(MAX_NOTES_PER_TURN)).collect();
+        let _opened = self.open_above(&oldest, &[]);
         let violations = self.judge_notes(&oldest, false);
         self.refused.extend(violations.iter().map(|violation| violation.path.clone()));
         self.restore_all(violations);
@@ -71,23 +72,34 @@ impl Supervisor {
         let _turn = TURN.lock();
         self.file_index = OnceCell::new();
         let notes = std::mem::take(&mut self.recorder.guarded.notes);
-        let mut violations = self.judge_notes(&notes, true);
         let changes = &self.recorder.changes;
         let settings: Vec<PathBuf> = self.recorder.guarded.settings.clone();
         let settings = settings.into_iter().map(|former| changes.current_path(&former).unwrap_or(former));
         let settings: Vec<PathBuf> = settings.collect();
+        let _opened = self.open_above(&notes, &settings);
+        let mut violations = self.judge_notes(&notes, true);
         self.with_judge(|judge| {
             let settings = settings.into_iter().map(TouchedPath::from);
             violations.extend(settings.filter_map(|path| judge.settings(&path, true)));
             if self.recorder.guarded.touches_named {
                 violations.extend(judge.named(self.recorder.guarded.named()));
             }
-            if self.recorder.guarded.touches_control {
+            if self.recorder.guarded.touches_guarded {
                 let now = NamedFiles::find(&self.policy.scope.roots);
                 violations.extend(judge.newly_named(self.recorder.guarded.named(), &now));
             }
         });
         self.restore_all(violations);
+    }
+
+    /// Opens the directories of what is judged. A command that closes one would hide what is in it, until the next one opens it.
+    fn open_above(&self, notes: &[GuardedNote], settings: &[PathBuf]) -> OpenedDirectories {
+        let noted =
+            notes.iter().filter_map(|note| Some(self.paths.real_path(&note.dir.fd).ok()?.join(&note.name)));
+        let noted: Vec<PathBuf> = noted.collect();
+        OpenedDirectories::above(noted.iter().chain(settings).map(PathBuf::as_path), |directory| {
+            self.policy.area(directory) == WriteArea::Workspace
+        })
     }
 
     /// Refuses to move a directory to a place where it would make programs run; called after the move.
@@ -203,13 +215,14 @@ impl Supervisor {
         violations.sort_by(|a, b| a.path.cmp(&b.path));
         violations.dedup_by(|a, b| a.path == b.path);
         self.recorder.guarded.is_paused = true;
-        for violation in violations {
+        for mut violation in violations {
             self.paths.clear();
             let place = violation.path.display();
             if let Err(error) =
                 self.restore(&violation.path).and_then(|()| self.put_aside_if_refused(&violation.path))
             {
                 self.recorder.add_loss(format!("{place} is protected but could not be restored: {error}"));
+                violation.detail = format!("it is still there, because it could not be restored: {error}");
             }
             self.deny(&violation);
         }

@@ -27,7 +27,7 @@ use super::resource_limits::ResourceMonitor;
 use super::terminals::OwnTerminal;
 use super::write_policy::{WriteArea, WritePolicy};
 use crate::denials::DenialList;
-use crate::guards::{FileIndex, Violation};
+use crate::guards::{FileIndex, Violation, is_relevant};
 use crate::session::NetworkReach;
 
 /// How long to wait for a call before the resource limits are checked again.
@@ -319,6 +319,12 @@ impl Supervisor {
 
     /// Stores the state of an entry, where changes are recorded.
     pub(super) fn before_change(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
+        check_can_be_judged(entry)?;
+        self.before_removal(entry)
+    }
+
+    /// The same for an entry that is removed.
+    pub(super) fn before_removal(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
         if entry.dir.area != WriteArea::Workspace {
             self.private_changes.before_change(entry, self.paths.root());
             return Ok(());
@@ -343,10 +349,19 @@ impl Supervisor {
 
     /// The same for an entry that does not exist.
     pub(super) fn before_creation(&mut self, entry: &DirectoryEntry) -> Result<(), Errno> {
+        check_can_be_judged(entry)?;
         if entry.dir.area == WriteArea::Workspace {
             return self.recorder.before_creation(entry);
         }
         self.private_changes.before_change(entry, self.paths.root());
         Ok(())
     }
+}
+
+/// Refuses guarded names under paths that are too long for one system call: the judge could not look at them, and they would be
+/// in effect after a directory above them was moved.
+fn check_can_be_judged(entry: &DirectoryEntry) -> Result<(), Errno> {
+    let is_too_long = entry.path().as_os_str().len() >= libc::PATH_MAX as usize;
+    let is_judged = entry.dir.area == WriteArea::Workspace && is_relevant(entry.path());
+    if is_too_long && is_judged { Err(Errno::NAMETOOLONG) } else { Ok(()) }
 }

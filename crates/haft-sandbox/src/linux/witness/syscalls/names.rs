@@ -203,7 +203,7 @@ impl Supervisor {
         if self.policy.is_fixed(entry.path()) {
             return Err(Errno::BUSY);
         }
-        self.before_change(&entry)?;
+        self.before_removal(&entry)?;
         let file = entry.dir.is_new.then(|| entry_birth_id(&entry)).flatten();
         let flags = if directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let act = || rustix::fs::unlinkat(&entry.dir.fd, entry.name_as_written(), flags);

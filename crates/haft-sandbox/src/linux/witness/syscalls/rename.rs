@@ -75,14 +75,7 @@ impl Supervisor {
         }
         if is_directory {
             self.check_moves_no_settings(&from)?;
-            if is_unsearched && self.may_contain_secret(from.path()) {
-                return Err(self.refuse_read(from.path()));
-            }
-            let is_lost = NamedFiles::skips(to.path()) && !NamedFiles::skips(from.path());
-            if is_lost && self.recorder.guarded.named().is_below(from.path()) {
-                let detail = "it has links or repositories, which are not looked for there";
-                return Err(self.refuse_guarded("move", from.path(), Guard::Settings, detail));
-            }
+            self.check_stays_searched(&from, &to)?;
             return self.move_directory(&from, &to, replaced, flags);
         }
         if self.is_git_config(&to) {
@@ -113,6 +106,20 @@ impl Supervisor {
         }
         self.recorder.after_creation(&to);
         Ok(Reply::Value(0))
+    }
+
+    /// Refuses to move a directory to where secrets, links and repositories are not looked for, if it has some.
+    fn check_stays_searched(&mut self, from: &DirectoryEntry, to: &DirectoryEntry) -> Result<(), Errno> {
+        let is_hidden = skips_secrets(to.path()) && !skips_secrets(from.path());
+        if is_hidden && self.may_contain_secret(from.path()) {
+            return Err(self.refuse_read(from.path()));
+        }
+        let is_lost = NamedFiles::skips(to.path()) && !NamedFiles::skips(from.path());
+        if is_lost && self.recorder.guarded.named().is_below(from.path()) {
+            let detail = "it has links or repositories, which are not looked for there";
+            return Err(self.refuse_guarded("move", from.path(), Guard::Settings, detail));
+        }
+        Ok(())
     }
 
     /// Whether a directory has a secret, or too many files to know.
@@ -194,8 +201,12 @@ impl Supervisor {
         if from.path().starts_with(to.path()) || to.path().starts_with(from.path()) {
             return Err(Errno::INVAL);
         }
-        self.check_exchanged(from, kind)?;
-        self.check_exchanged(to, replaced)?;
+        for (entry, kind, place) in [(from, kind, to), (to, replaced, from)] {
+            self.check_exchanged(entry, kind)?;
+            if kind == FileType::Directory {
+                self.check_stays_searched(entry, place)?;
+            }
+        }
         self.before_change(from)?;
         self.before_change(to)?;
         let has_directory = [kind, replaced].contains(&FileType::Directory);

@@ -1,0 +1,70 @@
+//! Judges what links and git configurations lead to since a command.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use haft_policy::Guard;
+use haft_tool::{FileNode, Node};
+
+use super::git::{is_executable, may_be_hook};
+use super::named::{NamedByGit, NamedFiles, Repository};
+use super::{Judge, Violation, names_in, node_now, read_now};
+use crate::git_config::new_programs;
+
+impl Judge<'_> {
+    /// What is wrong with hooks, configurations and settings that are named now and were not before the command: what calls
+    /// left there was not judged, because it had no effect.
+    pub(crate) fn newly_named(&self, before: &NamedFiles, now: &NamedFiles) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        for link in now.links.difference(&before.links) {
+            self.linked_settings(link, true, &mut violations);
+        }
+        let known: BTreeSet<PathBuf> = before.repositories.iter().flat_map(Repository::targets).collect();
+        let former: Vec<NamedByGit> = before.repositories.iter().map(Repository::named).collect();
+        for repository in &now.repositories {
+            let named = repository.named();
+            // Those in the git directory itself are judged with it.
+            let is_own = |hooks: &Path| hooks == repository.common.join("hooks");
+            for hooks in named.hooks.iter().filter(|hooks| !known.contains(*hooks) && !is_own(hooks)) {
+                let names = names_in(hooks).unwrap_or_default();
+                for name in names.into_iter().filter(|name| may_be_hook(name)) {
+                    let users = former.iter().flat_map(|named| &named.hooks).map(|hooks| hooks.join(&name));
+                    if let Some((path, file)) = self.unjudged_file(&hooks.join(&name), users)
+                        && is_executable(&file)
+                    {
+                        self.add(path, Guard::Hook, "a call left it there".to_owned(), &mut violations);
+                    }
+                }
+            }
+            for config in named.configs.iter().filter(|path| !known.contains(*path)) {
+                let users = former.iter().flat_map(|named| &named.configs).cloned();
+                let Some((path, _)) = self.unjudged_file(config, users) else { continue };
+                let Some(bytes) = read_now(&path) else { continue };
+                let programs = new_programs(&path, &[], &bytes);
+                if !programs.is_empty() {
+                    self.add(path, Guard::GitConfig, programs.join(", "), &mut violations);
+                }
+            }
+        }
+        violations
+    }
+
+    /// The file that `path` leads to, unless it is the user's: no call wrote it, or it is in the repository, or it is a copy of
+    /// one of `users`.
+    fn unjudged_file(
+        &self,
+        path: &Path,
+        users: impl IntoIterator<Item = PathBuf>,
+    ) -> Option<(PathBuf, FileNode)> {
+        let path = std::fs::canonicalize(path).ok().filter(|path| (self.is_recorded)(path))?;
+        let Node::File(file) = node_now(&path) else { return None };
+        let was = |former: &Path| self.node_before(former).as_file().is_some_and(|was| was.hash == file.hash);
+        let is_own = !self.before.former_entry(&path).is_some_and(|former| was(&former));
+        if users.into_iter().any(|users| was(&users)) {
+            return None;
+        }
+        let is_in_repository = || read_now(&path).is_some_and(|bytes| self.is_in_repository(&path, &bytes));
+        let is_left = self.is_left_by_call(&file, &|_| false);
+        (is_left || is_own && !is_in_repository()).then_some((path, file))
+    }
+}
