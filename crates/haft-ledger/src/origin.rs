@@ -92,11 +92,7 @@ impl Ledger {
     }
 
     /// Whether a call has left a file with this hash, and no completed call at a path where it `was_judged`.
-    pub(crate) fn is_from_call(
-        &self,
-        hash: &str,
-        was_judged: &dyn Fn(&Path) -> bool,
-    ) -> Result<bool, ToolError> {
+    pub fn is_from_call(&self, hash: &str, was_judged: &dyn Fn(&Path) -> bool) -> Result<bool, ToolError> {
         let ids: Vec<i64> = self.db.read(|conn| {
             let mut statement = conn.prepare(CALLS_WITH)?;
             let rows = statement.query_map([hash], |row| row.get(0))?;

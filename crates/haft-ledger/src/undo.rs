@@ -40,6 +40,8 @@ pub struct UndoConflict {
     pub blocks_move: bool,
     /// Whether another program or call changed it while the call ran: `expected` may be theirs.
     pub contested: bool,
+    /// Whether it has not changed, but would be run by programs after the undo although a call wrote it where it had no effect.
+    pub is_unjudged: bool,
 }
 
 /// Plans how to restore every path that the receipts changed to its state before the oldest of them. The receipts may be
@@ -251,8 +253,14 @@ impl UndoPlanner<'_> {
 
     /// Adds a conflict that cannot be forced.
     fn add_blocking(&mut self, path: &Path, expected: Node, found: Node) {
-        let conflict =
-            UndoConflict { path: path.to_owned(), expected, found, blocks_move: true, contested: false };
+        let conflict = UndoConflict {
+            path: path.to_owned(),
+            expected,
+            found,
+            blocks_move: true,
+            contested: false,
+            is_unjudged: false,
+        };
         // No entry of the tree has this index.
         self.conflicts.insert((usize::MAX, path.into()), conflict);
     }
@@ -328,6 +336,7 @@ impl UndoPlanner<'_> {
                     found,
                     blocks_move: false,
                     contested: false,
+                    is_unjudged: false,
                 };
                 self.conflicts.insert((dir, name.clone()), conflict);
                 if let VirtualEntry::Dir(below) = entry {
@@ -383,8 +392,14 @@ impl UndoPlanner<'_> {
             return;
         }
         let (path, expected) = (change.path.to_owned(), change.after.clone());
-        let conflict =
-            UndoConflict { path, expected, found, blocks_move: false, contested: change.contested };
+        let conflict = UndoConflict {
+            path,
+            expected,
+            found,
+            blocks_move: false,
+            contested: change.contested,
+            is_unjudged: false,
+        };
         self.conflicts.entry((dir, name.to_owned())).or_insert(conflict);
     }
 

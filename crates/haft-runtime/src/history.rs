@@ -18,6 +18,7 @@ use haft_tool::{
 
 use crate::commands::restore_guarded_changes;
 use crate::undo::{UndoPreview, UndoTarget};
+use crate::undo_guard::unjudged_files;
 
 /// How many calls are read at once while looking for one.
 const PAGE_CALLS: usize = 50;
@@ -71,8 +72,9 @@ impl History {
         let left_out = restrict(&mut receipts, paths)?;
         self.mark_contested(&mut receipts)?;
         let files = self.files();
-        let UndoPlan { mut restore, conflicts, mut blocked } =
-            plan(&receipts, &mut Observer { files: &files, history: self })?;
+        let mut observer = Observer { files: &files, history: self };
+        let UndoPlan { mut restore, mut conflicts, mut blocked } = plan(&receipts, &mut observer)?;
+        conflicts.extend(unjudged_files(&restore, ledger, &mut observer)?);
         let last = receipts.first().map_or(0, |receipt| receipt.id);
         let mut lost = BTreeSet::new();
         for change in &restore.changes {

@@ -28,6 +28,7 @@ mod steps;
 #[cfg(feature = "sandbox")]
 mod tasks;
 mod undo;
+mod undo_guard;
 mod undo_merge;
 mod undo_tools;
 mod world;

@@ -24,7 +24,8 @@ impl UndoPreview {
         let conflicts = std::mem::take(&mut self.conflicts);
         for conflict in conflicts {
             // Of a file that others changed, too, it is not known which lines are the call's.
-            let mut changes = self.restore.changes.iter_mut().filter(|_| !conflict.contested);
+            let mut changes =
+                self.restore.changes.iter_mut().filter(|_| !conflict.contested && !conflict.is_unjudged);
             let change = changes.find(|change| change.path == conflict.path);
             let Some((change, merged)) = change.and_then(|change| {
                 let merged =

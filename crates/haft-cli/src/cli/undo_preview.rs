@@ -76,6 +76,11 @@ impl PreviewPrinter<'_> {
         let states =
             if left == found { String::new() } else { format!(" (it left {left}, now there is {found})") };
         let path = self.named(&change.path);
+        if conflict.is_unjudged {
+            return format!(
+                "{mark}: a call wrote {path} where it had no effect; after the undo, programs would run or read it\n"
+            );
+        }
         if conflict.contested {
             return format!(
                 "{mark}: {path} was changed while the call ran, {by}: its state now may not be the call's\n"

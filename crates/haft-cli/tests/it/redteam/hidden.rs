@@ -155,3 +155,39 @@ fn f7_late_writes_of_a_killed_haft_are_judged_as_the_commands() {
         runs_nothing_planted(space, ".", COMMIT);
     });
 }
+
+#[test]
+fn f8_undo_brings_nothing_into_effect_that_was_not_judged() {
+    let hook = format!("{PLANT_HOOK} > h/pre-commit; chmod 755 h/pre-commit");
+    for (set_up, scripts, planted) in [
+        ("git init -q .; rm -f .git/hooks/*", ["mv .git/hooks h", hook.as_str()], ".git/hooks/pre-commit"),
+        (
+            "mkdir -p .claude/agents",
+            ["mv .claude d", "echo PWNED > d/settings.json"],
+            ".claude/settings.json",
+        ),
+    ] {
+        in_every_mode(|space| {
+            space.user(set_up);
+            for script in scripts {
+                let ran = space.run(script);
+                assert_eq!(ran.code, 0, "{script}: {}", ran.stderr);
+            }
+            let undo = space.fixture.haft(&["undo", "1", "--yes"]);
+            assert!(undo.code == 1 && undo.stdout.contains("conflict: a call wrote"), "{}", undo.stdout);
+            assert!(!space.exists(planted), "{planted}");
+            // Together with the call that wrote it, it is undone.
+            let undo = space.fixture.haft(&["undo", "1", "2", "--yes"]);
+            assert_eq!(undo.code, 0, "{}{}", undo.stdout, undo.stderr);
+            assert!(!space.exists(planted), "{planted}");
+        });
+    }
+    // What the user had comes back.
+    in_every_mode(|space| {
+        space.user("git init -q .; mkdir .vscode; echo mine > .vscode/tasks.json; cp .git/hooks/pre-commit.sample .git/hooks/pre-commit");
+        let ran = space.run("mv .git/hooks h; rm -r .vscode; true");
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        space.fixture.haft(&["undo", "--yes"]);
+        assert!(space.exists(".vscode/tasks.json") && space.exists(".git/hooks/pre-commit"));
+    });
+}
