@@ -99,11 +99,11 @@ impl StageSet {
 }
 
 /// The directory for the stage of entries of `parent`: the topmost one of the root on the same file system, because that is
-/// not moved.
+/// not moved. Where only single paths may be written, it is the nearest one that stays.
 fn stage_place(files: &LocalFiles, parent: &Path, removed: &HashSet<&Path>) -> PathBuf {
     let device =
         |path: &Path| path.symlink_metadata().ok().filter(std::fs::Metadata::is_dir).map(|meta| meta.dev());
-    let Some(root) = files.root_of(parent) else {
+    let Some(root) = files.root_of(parent).filter(|_| !files.scope.is_write_blocked(parent)) else {
         return parent.ancestors().find(|above| !removed.contains(above)).unwrap_or(parent).to_owned();
     };
     if device(parent).is_none_or(|own| Some(own) == device(&root.path)) {
@@ -159,10 +159,10 @@ impl LocalFiles {
         Err(conflict(path, "its directory no longer exists"))
     }
 
-    /// Resolves the path of a stage. Outside the roots, only paths that the restore changes may be resolved: the one in the
-    /// same directory at or above `below`.
+    /// Resolves the path of a stage. Outside the roots and where writes are blocked, only paths that the restore changes may be
+    /// resolved: the one in the same directory at or above `below`.
     fn find_stage(&self, stage: &Path, below: &Path) -> Result<ResolvedPath, ToolError> {
-        if self.root_of(stage).is_some() {
+        if self.root_of(stage).is_some() && !self.scope.is_write_blocked(stage) {
             return self.find_recorded(stage);
         }
         let neighbour = below.ancestors().find(|above| above.parent() == stage.parent()).unwrap_or(below);

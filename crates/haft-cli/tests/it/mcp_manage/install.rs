@@ -226,6 +226,9 @@ fn a_project_has_files_of_its_own() {
         assert!(fixture.cli.read(file).contains("hands"), "{client}");
         fixture.done(&["undo", "--yes"]);
         assert_eq!(std::fs::read_dir(fixture.cli.root()).unwrap().count(), 0, "{client}");
+        fixture.done(&["mcp", "install", client, "--project", "--yes"]);
+        fixture.done(&["mcp", "uninstall", client, "--project", "--yes"]);
+        assert!(!fixture.cli.path(file).exists(), "{client}");
         let outside = fixture.plant("outside", "{}");
         std::fs::create_dir_all(fixture.cli.path(file).parent().unwrap()).unwrap();
         symlink(&outside, fixture.cli.path(file)).unwrap();
@@ -257,6 +260,8 @@ fn it_works_from_the_user_s_home_where_the_ledger_lies() {
     assert!(!file.exists());
     at_home(&["redo", "--yes"]);
     assert!(file.exists());
+    at_home(&["mcp", "uninstall", "claude", "--yes"]);
+    assert!(!file.exists());
     at_home(&["mcp", "add", "a", "x"]);
     at_home(&["undo", "--yes"]);
     assert!(!fixture.at_home(".config/haft/haft.toml").exists());
