@@ -16,7 +16,7 @@ pub(crate) enum SettingsFormat {
 }
 
 /// One change of a settings file.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum SettingChange {
     /// Sets a value.
     Set { path: Vec<String>, value: Value },
@@ -35,87 +35,112 @@ impl SettingChange {
     }
 }
 
-/// How one change is reverted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct RevertStep {
-    path: Vec<String>,
-    /// The value before the change.
-    old: Option<Value>,
-    /// The values that were added to a list; `None` if the value was set.
-    added: Option<Vec<Value>>,
-    /// How many of the tables on the path were there before.
-    tables: usize,
-}
-
-impl RevertStep {
-    /// Takes back an entry of Haft's that was there before as well.
-    pub(crate) fn forget_old(&mut self) {
-        self.old = None;
-    }
-}
-
 impl SettingsFormat {
-    /// Returns the text with the changes, and how to take them back.
-    pub(crate) fn apply(
-        self,
-        text: &str,
-        changes: &[SettingChange],
-    ) -> Result<(String, Vec<RevertStep>), String> {
-        let (mut text, mut steps) = (text.to_owned(), Vec::new());
-        for change in changes {
-            let (SettingChange::Set { path, .. } | SettingChange::Add { path, .. }) = change;
-            // Values of YAML are not read: an entry of Haft's name is Haft's own.
-            let old = if self == Self::Yaml { None } else { self.find(&text, path)? };
-            let tables = (1..path.len()).take_while(|count| self.has_table(&text, &path[..*count])).count();
-            let (value, added) = match change {
-                SettingChange::Set { value, .. } => (value.clone(), None),
-                SettingChange::Add { values, .. } => {
-                    let mut list = match &old {
-                        None => Vec::new(),
-                        Some(Value::Array(list)) => list.clone(),
-                        Some(_) => return Err(format!("{} is not a list", path.join("."))),
-                    };
-                    let added: Vec<Value> =
-                        values.iter().filter(|value| !list.contains(value)).cloned().collect();
-                    list.extend(added.iter().cloned());
-                    (Value::Array(list), Some(added))
-                }
-            };
-            if old.as_ref() != Some(&value) {
-                text = self.set(&text, path, &value)?;
-            }
-            steps.push(RevertStep { path: path.clone(), old, added, tables });
-        }
-        Ok((text, steps))
-    }
-
-    /// Returns the text without the changes; what others have changed since stays.
-    pub(crate) fn revert(self, text: &str, steps: &[RevertStep]) -> Result<String, String> {
+    /// Returns the text with the changes.
+    pub(crate) fn apply(self, text: &str, changes: &[SettingChange]) -> Result<String, String> {
         let mut text = text.to_owned();
-        for RevertStep { path, old, added, tables } in steps.iter().rev() {
-            let Some(now) = self.find(&text, path)? else { continue };
-            let restored = match (added, now) {
-                (None, _) => old.clone(),
-                (Some(added), Value::Array(list)) => {
-                    let left: Vec<Value> = list.into_iter().filter(|value| !added.contains(value)).collect();
-                    (old.is_some() || !left.is_empty()).then_some(Value::Array(left))
+        for change in changes {
+            text = match change {
+                SettingChange::Set { path, value } => self.set(&text, path, value)?,
+                SettingChange::Add { path, values } => {
+                    let old = self.list(&text, path)?;
+                    let missing = |value: &&Value| !old.as_ref().is_some_and(|list| list.contains(value));
+                    let new: Vec<Value> = values.iter().filter(missing).cloned().collect();
+                    match (self, old) {
+                        (Self::Json, Some(_)) => jsonc::append(&text, &names(path), &new)?,
+                        (_, old) => {
+                            let all: Value = old.into_iter().flatten().chain(new).collect();
+                            self.set(&text, path, &all)?
+                        }
+                    }
                 }
-                (Some(_), now) => Some(now),
-            };
-            text = match restored {
-                Some(value) => self.set(&text, path, &value)?,
-                None => self.without(&text, path, *tables)?,
             };
         }
         Ok(text)
     }
 
-    /// Removes a value, and the tables above it that were created for it and hold nothing else.
-    fn without(self, text: &str, path: &[String], tables: usize) -> Result<String, String> {
+    /// Returns the text without the changes, which were made to `base`. What is in `kept` stays, and so does what others have
+    /// changed since.
+    pub(crate) fn revert(
+        self,
+        text: &str,
+        changes: &[SettingChange],
+        base: &str,
+        kept: &[SettingChange],
+    ) -> Result<String, String> {
+        let mut text = text.to_owned();
+        for change in changes.iter().rev() {
+            text = match change {
+                SettingChange::Set { path, value } => {
+                    let is_kept = |kept: &SettingChange| matches!(kept, SettingChange::Set { path: other, .. } if other == path);
+                    let now = self.find(&text, path)?;
+                    // Users add to an entry, which is Haft's all the same; a single value that is another one is theirs.
+                    let is_haft_s = now.is_some_and(|now| value.is_object() || now == *value);
+                    match self.find(base, path)? {
+                        _ if !is_haft_s || kept.iter().any(is_kept) => text,
+                        Some(old) => match (self, path.as_slice()) {
+                            (Self::Yaml, [block, name]) => yaml::copy(&text, base, block, name)?,
+                            _ => self.set(&text, path, &old)?,
+                        },
+                        None => self.without(&text, path, base)?,
+                    }
+                }
+                SettingChange::Add { path, values } => {
+                    let in_base = self.list(base, path)?;
+                    let stays = |value: &Value| {
+                        let is_kept = |kept: &SettingChange| matches!(kept, SettingChange::Add { path: other, values } if other == path && values.contains(value));
+                        in_base.as_ref().is_some_and(|list| list.contains(value)) || kept.iter().any(is_kept)
+                    };
+                    let added: Vec<Value> = values.iter().filter(|value| !stays(value)).cloned().collect();
+                    match self.find(&text, path)? {
+                        Some(Value::Array(now)) if now.iter().any(|value| added.contains(value)) => {
+                            let left: Vec<Value> =
+                                now.into_iter().filter(|value| !added.contains(value)).collect();
+                            match self {
+                                _ if left.is_empty() && in_base.is_none() => {
+                                    self.without(&text, path, base)?
+                                }
+                                Self::Json => jsonc::remove_items(&text, &names(path), &added)?,
+                                _ => self.set(&text, path, &Value::Array(left))?,
+                            }
+                        }
+                        _ => text,
+                    }
+                }
+            };
+        }
+        Ok(text)
+    }
+
+    /// Whether one of the changes, which were made to `base`, is in the text.
+    pub(crate) fn has_any(self, text: &str, changes: &[SettingChange], base: &str) -> Result<bool, String> {
+        for change in changes {
+            let is_there = match change {
+                SettingChange::Set { path, value } => {
+                    let (old, now) = (self.find(base, path)?, self.find(text, path)?);
+                    now != old && now.is_some_and(|now| value.is_object() || now == *value)
+                }
+                SettingChange::Add { path, values } => {
+                    let (old, now) = (self.list(base, path)?.unwrap_or_default(), self.find(text, path)?);
+                    let now = now.as_ref().and_then(Value::as_array);
+                    now.is_some_and(|now| {
+                        values.iter().any(|value| now.contains(value) && !old.contains(value))
+                    })
+                }
+            };
+            if is_there {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Removes a value, and the tables above it that are not in `base` and hold nothing else.
+    fn without(self, text: &str, path: &[String], base: &str) -> Result<String, String> {
         let mut text = self.remove(text, path)?.unwrap_or_else(|| text.to_owned());
-        for count in (tables + 1..path.len()).rev() {
+        for count in (1..path.len()).rev() {
             let table = &path[..count];
-            if self.find(&text, table)? != Some(json!({})) {
+            if self.find(base, table)?.is_some() || self.find(&text, table)? != Some(json!({})) {
                 break;
             }
             text = self.remove(&text, table)?.unwrap_or(text);
@@ -123,24 +148,27 @@ impl SettingsFormat {
         Ok(text)
     }
 
-    /// The value at a path; of YAML only whether there is one.
+    /// The value at a path; of YAML its text.
     pub(crate) fn find(self, text: &str, path: &[String]) -> Result<Option<Value>, String> {
-        let all = match self {
-            Self::Json => jsonc::read(text)?.unwrap_or_default(),
-            Self::Toml => toml::read(text)?,
-            Self::Yaml => return Ok(self.remove(text, path)?.map(|_| Value::Null)),
+        let all = match (self, path) {
+            (Self::Json, _) => jsonc::read(text)?.unwrap_or_default(),
+            (Self::Toml, _) => toml::read(text)?,
+            (Self::Yaml, [block, name]) => return Ok(yaml::find(text, block, name)?.map(Value::from)),
+            (Self::Yaml, _) => return Ok(None),
         };
         Ok(path.iter().try_fold(&all, |value, name| value.get(name)).cloned())
     }
 
-    fn has_table(self, text: &str, path: &[String]) -> bool {
-        self != Self::Yaml
-            && self.find(text, path).is_ok_and(|found| found.is_some_and(|value| value.is_object()))
+    fn list(self, text: &str, path: &[String]) -> Result<Option<Vec<Value>>, String> {
+        match self.find(text, path)? {
+            None => Ok(None),
+            Some(Value::Array(list)) => Ok(Some(list)),
+            Some(_) => Err(format!("{} is not a list", path.join("."))),
+        }
     }
 
     fn set(self, text: &str, path: &[String], value: &Value) -> Result<String, String> {
-        let names: Vec<&str> = path.iter().map(String::as_str).collect();
-        match (self, names.as_slice(), value) {
+        match (self, names(path).as_slice(), value) {
             (Self::Json, names, value) => jsonc::put(text, names, value),
             (Self::Toml, names, value) => toml::put(text, names, value),
             (Self::Yaml, [block, name], Value::Object(entry)) => yaml::put(text, block, name, entry),
@@ -150,14 +178,17 @@ impl SettingsFormat {
 
     /// Returns the text without the value at a path; `None` if there is none.
     pub(crate) fn remove(self, text: &str, path: &[String]) -> Result<Option<String>, String> {
-        let names: Vec<&str> = path.iter().map(String::as_str).collect();
-        match (self, names.as_slice()) {
+        match (self, names(path).as_slice()) {
             (Self::Json, names) => jsonc::remove(text, names),
             (Self::Toml, names) => toml::remove(text, names),
             (Self::Yaml, [block, name]) => yaml::remove(text, block, name),
             (Self::Yaml, _) => Ok(None),
         }
     }
+}
+
+fn names(path: &[String]) -> Vec<&str> {
+    path.iter().map(String::as_str).collect()
 }
 
 #[cfg(test)]
@@ -181,16 +212,17 @@ mod tests {
                 "{\n  \"permissions\": {\n    \"deny\": [\n      \"Edit\"\n    ]\n  }\n}\n",
             ),
             (SettingsFormat::Json, "{\n  \"features\": {\n    \"shell_tool\": true\n  }\n}\n"),
+            (SettingsFormat::Json, "{\"mcpServers\": {\"haft\": {\"command\": \"mine\"}}}"),
             (SettingsFormat::Toml, ""),
             (SettingsFormat::Toml, "model = \"m\"\n\n[features]\nshell_tool = true # mine\nother = 1\n"),
             (SettingsFormat::Toml, "[permissions]\ndeny = [\"Edit\"]\n"),
         ] {
-            let (with, steps) = format.apply(text, &changes()).unwrap();
-            let stored = serde_json::to_string(&steps).unwrap();
-            let steps: Vec<RevertStep> = serde_json::from_str(&stored).unwrap();
+            let with = format.apply(text, &changes()).unwrap();
             assert_ne!(with, text);
-            assert_eq!(format.apply(&with, &changes()).unwrap().0, with, "a second time changes nothing");
-            let without = format.revert(&with, &steps).unwrap();
+            assert!(format.has_any(&with, &changes(), text).unwrap());
+            assert!(!format.has_any(text, &changes(), text).unwrap());
+            assert_eq!(format.apply(&with, &changes()).unwrap(), with, "a second time changes nothing");
+            let without = format.revert(&with, &changes(), text, &[]).unwrap();
             let bare = |text: &str| text.split_whitespace().collect::<String>();
             assert_eq!(bare(&without), bare(text), "{with}");
         }
@@ -198,17 +230,18 @@ mod tests {
 
     #[test]
     fn what_others_changed_since_stays() {
-        let (with, steps) = SettingsFormat::Json.apply("{}", &changes()).unwrap();
+        let with = SettingsFormat::Json.apply("{}", &changes()).unwrap();
         let with = jsonc::put(&with, &["permissions", "deny"], &json!(["Bash", "WebFetch", "Edit"])).unwrap();
         let with = jsonc::put(&with, &["mcpServers", "other"], &json!({"command": "o"})).unwrap();
-        let with = jsonc::put(&with, &["theme"], &json!("dark")).unwrap();
-        let without = SettingsFormat::Json.revert(&with, &steps).unwrap();
+        let with = jsonc::put(&with, &["features", "shell_tool"], &json!(true)).unwrap();
+        let without = SettingsFormat::Json.revert(&with, &changes(), "{}", &[]).unwrap();
         let left = jsonc::read(&without).unwrap().unwrap();
         let expected = json!({
-            "mcpServers": {"other": {"command": "o"}}, "permissions": {"deny": ["WebFetch"]}, "theme": "dark",
+            "mcpServers": {"other": {"command": "o"}}, "permissions": {"deny": ["WebFetch"]},
+            "features": {"shell_tool": true},
         });
         assert_eq!(left, expected);
-        assert_eq!(SettingsFormat::Json.revert("{\"a\": 1}", &steps).unwrap(), "{\"a\": 1}");
+        assert_eq!(SettingsFormat::Json.revert("{\"a\": 1}", &changes(), "{}", &[]).unwrap(), "{\"a\": 1}");
     }
 
     #[test]

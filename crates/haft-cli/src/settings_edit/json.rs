@@ -1,7 +1,7 @@
 //! One member of a JSON file. Comments and trailing commas are allowed, as editors allow them.
 
 use jsonc_parser::ParseOptions;
-use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
+use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode};
 use serde_json::Value;
 
 use super::{BYTE_ORDER_MARK, NOT_UNDERSTOOD, like_old};
@@ -58,6 +58,46 @@ pub(crate) fn remove(text: &str, path: &[&str]) -> Result<Option<String>, String
     let Some(member) = unique(&object, last)? else { return Ok(None) };
     member.remove();
     finish(text, &root, path, None).map(Some)
+}
+
+/// Returns the text with the values appended to the list at `path`, in which all comments stay.
+pub(crate) fn append(text: &str, path: &[&str], values: &[Value]) -> Result<String, String> {
+    edit_list(text, path, |list, items| {
+        for value in values {
+            list.append(input(value));
+        }
+        items.extend(values.iter().cloned());
+    })
+}
+
+/// Returns the text with the values removed from the list at `path`.
+pub(crate) fn remove_items(text: &str, path: &[&str], values: &[Value]) -> Result<String, String> {
+    edit_list(text, path, |list, items| {
+        for element in list.elements() {
+            if element.to_serde_value().is_some_and(|value| values.contains(&value)) {
+                element.remove();
+            }
+        }
+        items.retain(|value| !values.contains(value));
+    })
+}
+
+/// Edits the list at `path` in the syntax tree and, to check the result, as a value.
+fn edit_list(
+    text: &str,
+    path: &[&str],
+    edit: impl FnOnce(&CstArray, &mut Vec<Value>),
+) -> Result<String, String> {
+    let (last, parents) = path.split_last().ok_or("no member is named")?;
+    let root = parse(text)?;
+    let mut object = root.object_value().ok_or(NOT_UNDERSTOOD)?;
+    for name in parents {
+        object = unique(&object, name)?.and_then(|member| member.object_value()).ok_or(NOT_UNDERSTOOD)?;
+    }
+    let list = unique(&object, last)?.and_then(|member| member.array_value()).ok_or(NOT_UNDERSTOOD)?;
+    let mut items: Vec<Value> = list.elements().iter().filter_map(CstNode::to_serde_value).collect();
+    edit(&list, &mut items);
+    finish(text, &root, path, Some(&Value::Array(items)))
 }
 
 fn parse(text: &str) -> Result<CstRootNode, String> {
@@ -140,6 +180,29 @@ mod tests {
             assert_eq!(remove(&with, PATH).unwrap().as_deref(), Some(text), "{with}");
         }
         assert_eq!(remove("{\"mcpServers\": 1}", PATH).unwrap(), None);
+    }
+
+    #[test]
+    fn comments_in_a_list_stay() {
+        let path = &["permissions", "deny"];
+        for text in [
+            "{\"permissions\": {\"deny\": []}}",
+            "{\"permissions\": {\"deny\": [ \"Foo\",  \"Bar\" ]}}",
+            "{\n  \"permissions\": {\n    \"deny\": [\n      \"Foo\", // keep\n      // and this\n      \"Bar\"\n    ]\n  }\n}\n",
+            "{\n  \"permissions\": {\n    \"deny\": [\n      \"Foo\", // keep\n      \"Bar\", // last\n      /* end */\n    ],\n  },\n}\n",
+            "{\n  \"permissions\": {\n    \"deny\": [\n      \"Foo\" // keep\n    ]\n  }\n}\n",
+            "{\r\n  \"permissions\": {\"deny\": [\"Foo\", // keep\r\n  \"Bar\"]}}\r\n",
+        ] {
+            let values = [json!("Bash"), json!("Edit")];
+            let with = append(text, path, &values).unwrap();
+            for comment in ["// keep", "// and this", "// last", "/* end */"] {
+                assert_eq!(with.contains(comment), text.contains(comment), "{with}");
+            }
+            let without = remove_items(&with, path, &values).unwrap();
+            let bare = |text: &str| text.split_whitespace().collect::<String>();
+            assert_eq!(bare(&without), bare(text), "{with}");
+        }
+        assert!(append("{\"permissions\": {\"deny\": 1}}", path, &[]).is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub(crate) mod json;
 pub(crate) mod toml;
 pub(crate) mod yaml;
 
-pub(crate) use changes::{RevertStep, SettingChange, SettingsFormat};
+pub(crate) use changes::{SettingChange, SettingsFormat};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 

@@ -23,6 +23,26 @@ pub(crate) fn put(text: &str, block: &str, name: &str, entry: &Map<String, Value
     finish(text, &document, block, name, true)
 }
 
+/// Returns the text with the entry as it is in `base`.
+pub(crate) fn copy(text: &str, base: &str, block: &str, name: &str) -> Result<String, String> {
+    let entry = |text: &str| {
+        let root = parse(text, block)?.as_mapping().ok_or(NOT_UNDERSTOOD)?;
+        let entries = find_block(&root, block)?.ok_or(NOT_UNDERSTOOD)?;
+        entries.get_mapping(name).ok_or_else(|| NOT_UNDERSTOOD.to_owned())
+    };
+    let document = parse(text, block)?;
+    let root = document.as_mapping().ok_or(NOT_UNDERSTOOD)?;
+    find_block(&root, block)?.ok_or(NOT_UNDERSTOOD)?.set(name, entry(base)?);
+    finish(text, &document, block, name, true)
+}
+
+/// Returns the text of the entry, or `None` if there is no such entry.
+pub(crate) fn find(text: &str, block: &str, name: &str) -> Result<Option<String>, String> {
+    let root = parse(text, block)?.as_mapping().ok_or(NOT_UNDERSTOOD)?;
+    let entries = find_block(&root, block)?;
+    Ok(entries.and_then(|entries| entries.get(name)).map(|entry| entry.to_string().trim().to_owned()))
+}
+
 /// Returns the text without the entry, or `None` if there is no such entry.
 pub(crate) fn remove(text: &str, block: &str, name: &str) -> Result<Option<String>, String> {
     let document = parse(text, block)?;

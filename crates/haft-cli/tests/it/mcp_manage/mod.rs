@@ -4,3 +4,4 @@ mod add;
 mod install;
 mod list;
 mod trust;
+mod uninstall;

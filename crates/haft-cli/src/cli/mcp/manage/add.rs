@@ -202,7 +202,7 @@ fn put(tool: &'static str, name: &str, entry: Map<String, Value>, place: &Target
     });
     let setting = (!project).then(|| format!("{}.{}.{name}", USER_TABLE[0], USER_TABLE[1]));
     let edit =
-        FileEdit { tool, file, setting, entry: name.to_owned(), done, removes_empty: false, edit_text };
+        FileEdit { tool, file, setting, entry: name.to_owned(), done, directories: Vec::new(), edit_text };
     edit.run(&place.workspace, place.how)
 }
 
@@ -245,7 +245,7 @@ pub(in super::super) fn remove(args: &args::RemoveArgs) -> CommandResult {
         setting,
         entry: args.name.clone(),
         done,
-        removes_empty: false,
+        directories: Vec::new(),
         edit_text,
     };
     edit.run(&place.workspace, place.how)

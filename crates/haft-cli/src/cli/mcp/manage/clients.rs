@@ -139,7 +139,7 @@ impl Client {
     pub(super) fn entry_changes(self, old: &str, entry: &ClientEntry<'_>) -> Vec<SettingChange> {
         let mut changes =
             vec![SettingChange::Set { path: self.entry_path(old, entry.name), value: self.entry(entry) }];
-        if entry.replaces_builtin {
+        if entry.replaces_builtin && self != Self::Claude {
             changes.extend(self.builtin_changes());
         }
         changes
@@ -176,16 +176,16 @@ impl Client {
     }
 
     /// The changes of that file.
-    pub(super) fn permissions_changes(name: &str) -> Vec<SettingChange> {
-        vec![
-            SettingChange::add(&["permissions", "deny"], CLAUDE_TOOLS),
-            SettingChange::add(&["permissions", "allow"], &[&format!("mcp__{name}")]),
-        ]
+    pub(super) fn permissions_changes(self, name: &str) -> Vec<SettingChange> {
+        let mut changes = self.builtin_changes();
+        changes.push(SettingChange::add(&["permissions", "allow"], &[&format!("mcp__{name}")]));
+        changes
     }
 
-    /// The changes, in the file with the entry, that turn off built-in tools.
-    fn builtin_changes(self) -> Vec<SettingChange> {
+    /// The changes that turn off built-in tools, in the permissions file if there is one.
+    pub(super) fn builtin_changes(self) -> Vec<SettingChange> {
         match self {
+            Self::Claude => vec![SettingChange::add(&["permissions", "deny"], CLAUDE_TOOLS)],
             Self::Codex => vec![
                 SettingChange::set(&["features", "shell_tool"], json!(false)),
                 SettingChange::set(&["features", "unified_exec"], json!(false)),
@@ -247,6 +247,18 @@ impl Client {
     }
 }
 
+/// Whether two entries start the same program; of YAML, the old one is a text.
+pub(super) fn starts_same_program(old: &Value, new: &Value) -> bool {
+    let program = |entry: &Value| {
+        let command = entry.get("command").or_else(|| entry.get("cmd"))?;
+        command.get(0).unwrap_or(command).as_str().map(str::to_owned)
+    };
+    program(new).is_some_and(|new| match old.as_str() {
+        Some(text) => text.contains(&new),
+        None => program(old) == Some(new),
+    })
+}
+
 /// The existing one of the two file names.
 fn opencode(folder: &Path) -> PathBuf {
     let commented = folder.join("opencode.jsonc");
@@ -303,9 +315,9 @@ mod tests {
             replaces_builtin: false,
         };
         let changes = Client::Opencode.entry_changes(old, &entry);
-        let (new, steps) = SettingsFormat::Json.apply(old, &changes).unwrap();
+        let new = SettingsFormat::Json.apply(old, &changes).unwrap();
         let all = jsonc::read(&new).unwrap().unwrap();
         assert_eq!(all["mcp"]["servers"]["haft"]["command"], json!(["/haft", "mcp"]));
-        assert_eq!(SettingsFormat::Json.revert(&new, &steps).unwrap(), old);
+        assert_eq!(SettingsFormat::Json.revert(&new, &changes, old, &[]).unwrap(), old);
     }
 }

@@ -1,10 +1,10 @@
 //! A change of a settings file: shown, confirmed if the file is not Haft's own, and made by a call, so that it is recorded
 //! and can be undone.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use haft_files::{hash, read_named, real_named};
+use haft_files::{hash, names_in, read_named, real_named};
 use haft_runtime::CallOptions;
 use haft_tool::{
     AnyTool, Call, Change, Definition, Effect, EffectKind, ErrorKind, FileNode, JsonSchema, Node, Output,
@@ -22,7 +22,7 @@ use super::super::args::ConfirmArgs;
 /// Largest settings file; Claude's file contains a history.
 const MAX_SETTINGS_BYTES: u64 = 64 << 20;
 
-/// Returns the new text of a file; `None` if nothing changes.
+/// Returns the new text of a file from the old one; `None` if there is no file.
 pub(super) type EditText = Box<dyn Fn(Option<&str>) -> Result<Option<String>, ToolError> + Send + Sync>;
 
 /// One change of one file.
@@ -36,24 +36,25 @@ pub(super) struct FileEdit {
     pub(super) entry: String,
     /// The message after the change.
     pub(super) done: String,
-    /// Whether the file is removed if nothing is left in it.
-    pub(super) removes_empty: bool,
+    /// Directories that go with the file if they hold nothing else, the innermost first.
+    pub(super) directories: Vec<PathBuf>,
     pub(super) edit_text: EditText,
 }
 
 impl FileEdit {
     /// Shows the change, asks, and makes it.
     pub(super) fn run(self, workspace: &WorkspaceArgs, how: ConfirmArgs) -> CommandResult {
-        Self::run_all(vec![self], workspace, how, || Ok(()))
+        Self::run_all(vec![self], workspace, how, || Ok(())).map(|exit| exit.unwrap_or(CliExit::Done))
     }
 
-    /// The same for several files, with one question for all. `prepare` is called before the first change.
+    /// The same for several files, with one question for all; `None` if there was nothing to do. `prepare` is called before the
+    /// first change.
     pub(super) fn run_all(
         edits: Vec<Self>,
         workspace: &WorkspaceArgs,
         how: ConfirmArgs,
         prepare: impl FnOnce() -> Result<(), ToolError>,
-    ) -> CommandResult {
+    ) -> Result<Option<CliExit>, ToolError> {
         let mut changing = Vec::new();
         for edit in edits {
             if edit.show()? {
@@ -62,37 +63,35 @@ impl FileEdit {
         }
         if changing.is_empty() {
             screen::note("nothing to do");
-            return Ok(CliExit::Done);
+            return Ok(None);
         }
         if how.dry_run {
-            return Ok(CliExit::Done);
+            return Ok(Some(CliExit::Done));
         }
         let asks = changing.iter().any(|edit| edit.setting.is_none()) && !how.yes;
         let files: Vec<String> =
             changing.iter().map(|edit| escape(&edit.file.display().to_string())).collect();
         if asks && !terminal::confirm_change(&format!("Change {}?", files.join(" and "))) {
-            return Ok(CliExit::Denied);
+            return Ok(Some(CliExit::Denied));
         }
         prepare()?;
         for edit in changing {
             match edit.perform(workspace)? {
                 CliExit::Done => {}
-                failed => return Ok(failed),
+                failed => return Ok(Some(failed)),
             }
         }
-        Ok(CliExit::Done)
+        Ok(Some(CliExit::Done))
     }
 
     /// Shows the change; returns whether there is one.
     fn show(&self) -> Result<bool, ToolError> {
-        let old = match read_named(&self.file, MAX_SETTINGS_BYTES) {
-            Ok(bytes) => Some(bytes),
-            Err(error) if error.kind == ErrorKind::FileNotFound => None,
-            Err(error) => return Err(error),
-        };
-        let Some(new) = self.applied(old.as_deref())? else { return Ok(false) };
+        let old = read_settings(&self.file)?;
+        let new = self.applied(old.as_deref())?;
+        if new == old {
+            return Ok(false);
+        }
         let path = escape(&self.file.display().to_string());
-        let new = Some(new).filter(|new| !self.is_removal(new));
         screen::out(&diff(&FileDiff {
             path: &path,
             from: (&node(old.as_deref()), old.as_deref()),
@@ -101,11 +100,7 @@ impl FileEdit {
         Ok(true)
     }
 
-    fn is_removal(&self, new: &[u8]) -> bool {
-        self.removes_empty && new.is_empty()
-    }
-
-    /// The new content of the file; `None` if it would not change.
+    /// The new content of the file; `None` if there is none.
     fn applied(&self, old: Option<&[u8]>) -> Result<Option<Vec<u8>>, ToolError> {
         let place = self.file.display();
         let text = old.map(std::str::from_utf8).transpose();
@@ -117,7 +112,7 @@ impl FileEdit {
             let message = format!("{place}: {}. Nothing was changed.{hint}", error.message);
             error.with_message(message)
         })?;
-        Ok(new.filter(|new| Some(new.as_str()) != text).map(String::into_bytes))
+        Ok(new.map(String::into_bytes))
     }
 
     fn perform(self, workspace: &WorkspaceArgs) -> CommandResult {
@@ -125,7 +120,7 @@ impl FileEdit {
         let mut builder = workspace.builder()?;
         builder = match &self.setting {
             Some(_) => builder.allow(format!("{}(tools.mcp_servers.*)", self.tool), origin),
-            None => builder.grant(self.tool, &self.file, origin),
+            None => self.paths().fold(builder, |builder, path| builder.grant(self.tool, path, origin)),
         };
         let runtime = builder.build()?;
         let arguments = json!({"file": self.file, "entry": self.entry});
@@ -172,21 +167,25 @@ impl AnyTool for FileEdit {
     }
 
     fn plan(self: Arc<Self>, _arguments: Value, _at: &Planning) -> Result<Planned<Perform>, ToolError> {
-        let effect = match &self.setting {
-            Some(setting) => Effect::Configure { setting: setting.clone(), value: None },
-            None => Effect::Write { path: self.file.clone() },
+        let effects: Vec<Effect> = match &self.setting {
+            Some(setting) => vec![Effect::Configure { setting: setting.clone(), value: None }],
+            None => self.paths().map(|path| Effect::Write { path: path.to_owned() }).collect(),
         };
-        Ok(Planned::new([effect], Box::new(move |world| self.write(world))))
+        Ok(Planned::new(effects, Box::new(move |world| self.write(world))))
     }
 }
 
 impl FileEdit {
+    /// The file, and the directories that may go with it.
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(&self.file).chain(&self.directories).map(PathBuf::as_path)
+    }
+
     fn write(&self, world: &dyn World) -> Result<Output, ToolError> {
-        if self.removes_empty {
-            let old = read_named(&self.file, MAX_SETTINGS_BYTES)?;
-            if self.applied(Some(&old))?.is_some_and(|new| self.is_removal(&new)) {
-                return self.remove(&old, world);
-            }
+        if let Some(old) = read_settings(&self.file)?
+            && self.applied(Some(&old))?.is_none()
+        {
+            return self.remove(&old, world);
         }
         world.files().update(&self.file, &mut |old| {
             let new = self.applied(old)?;
@@ -194,22 +193,34 @@ impl FileEdit {
         })?;
         Ok(Output::text(self.done.as_str()))
     }
-}
 
-impl FileEdit {
-    /// Removes the file, unless it has changed since `old` was read.
+    /// Removes the file, unless it has changed since `old` was read, and the directories that hold nothing else.
     fn remove(&self, old: &[u8], world: &dyn World) -> Result<Output, ToolError> {
-        let before = world.files().observe(&self.file)?;
-        if !matches!(&before, Node::File(file) if file.hash == hash(old)) {
-            let why = format!("{} has changed meanwhile; nothing was changed", self.file.display());
-            return Err(ToolError::new(ErrorKind::Conflict, why));
+        let is_last = |(path, directory): &(&Path, &PathBuf)| matches!(names_in(directory, 2).as_slice(), [only] if Some(only.as_os_str()) == path.file_name());
+        let emptied = self.paths().zip(&self.directories).take_while(is_last).count();
+        let mut plan = RestorePlan::default();
+        for path in self.paths().take(1 + emptied) {
+            let before = world.files().observe(path)?;
+            if path == self.file && !matches!(&before, Node::File(file) if file.hash == hash(old)) {
+                let why = format!("{} has changed meanwhile; nothing was changed", path.display());
+                return Err(ToolError::new(ErrorKind::Conflict, why));
+            }
+            let (path, to) = (path.to_owned(), Node::Absent);
+            plan.changes.push(Change::new(path.clone(), before.clone(), Node::Absent));
+            plan.steps.push(RestoreStep::Set { path, expect: before, to });
         }
-        let (path, expect, to) = (self.file.clone(), before.clone(), Node::Absent);
-        let change = Change::new(path.clone(), before, Node::Absent);
-        let plan = RestorePlan { steps: vec![RestoreStep::Set { path, expect, to }], changes: vec![change] };
         let no_content = |_: &FileNode| Err(ToolError::internal("a removal restores no content"));
         world.files().restore(&plan, &no_content)?;
         Ok(Output::text(self.done.as_str()))
+    }
+}
+
+/// The content of a settings file; `None` if there is no file.
+pub(super) fn read_settings(file: &Path) -> Result<Option<Vec<u8>>, ToolError> {
+    match read_named(file, MAX_SETTINGS_BYTES) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind == ErrorKind::FileNotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
