@@ -103,7 +103,9 @@ fn claude_code_works_through_haft_alone() {
     claude.env("ANTHROPIC_API_KEY", "x").env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
     claude.env("DISABLE_AUTOUPDATER", "1");
     fixture.harm_and_undo(&model, claude);
-    offers_only_haft(&model, &["Bash", "Edit", "Write", "Read", "Glob", "Grep", "NotebookEdit", "WebFetch"]);
+    let own = ["Bash", "Edit", "Write", "Read", "Glob", "Grep", "NotebookEdit", "WebFetch"];
+    offers_only_haft(&model, &own);
+    offers_only_haft(&model, &["EnterWorktree", "ExitWorktree", "Workflow"]);
     fixture.haft(&["mcp", "uninstall", "claude", "--yes"]);
     assert_eq!(fixture.read(".claude/settings.json").as_deref(), Some(settings));
     // Claude Code has written to this file itself.
@@ -111,21 +113,47 @@ fn claude_code_works_through_haft_alone() {
     assert_eq!(own.pointer("/mcpServers/haft"), None, "{own}");
 }
 
+/// Codex's settings for this model; it offers more tools to models that it knows by name.
+fn codex_settings(model: &ScriptedModel, name: &str) -> String {
+    format!(
+        "model = \"{name}\" # mine\nmodel_provider = \"local\"\nsandbox_mode = \"workspace-write\"\n\n\
+         [model_providers.local]\nname = \"local\"\nbase_url = \"{}/v1\"\nwire_api = \"responses\"\nenv_key = \"LOCAL_KEY\"\n",
+        model.url()
+    )
+}
+
 #[test]
 fn codex_works_through_haft_alone() {
     let fixture = AgentFixture::new();
     let model = ScriptedModel::start(harm());
-    let settings = format!(
-        "model = \"m\" # mine\nmodel_provider = \"local\"\n\n[model_providers.local]\nname = \"local\"\nbase_url = \"{}/v1\"\n\
-         wire_api = \"responses\"\nenv_key = \"LOCAL_KEY\"\n",
-        model.url()
-    );
+    let settings = codex_settings(&model, "m");
     fixture.write(".codex/config.toml", &settings);
     fixture.haft(&["mcp", "install", "codex", "--replace-builtin", "--yes"]);
     let mut codex = fixture.command(&agent("HAFT_CODEX"));
     codex.args(["exec", "--skip-git-repo-check", "--json", "go"]).env("LOCAL_KEY", "x");
     fixture.harm_and_undo(&model, codex);
-    offers_only_haft(&model, &["shell", "local_shell", "exec_command", "apply_patch"]);
+    offers_only_haft(&model, &["shell", "local_shell", "exec_command", "apply_patch", "view_image"]);
     fixture.haft(&["mcp", "uninstall", "codex", "--yes"]);
     assert_eq!(fixture.read(".codex/config.toml"), Some(settings));
+}
+
+#[test]
+fn codex_keeps_apply_patch_but_cannot_write_with_it() {
+    let patch = "*** Begin Patch\n*** Add File: patched.txt\n+x\n*** End Patch\n";
+    for (is_installed, expected) in [(false, Some("x\n")), (true, None)] {
+        let fixture = AgentFixture::new();
+        let model = ScriptedModel::start(vec![("apply_patch", json!(patch))]);
+        fixture.write(".codex/config.toml", &codex_settings(&model, "gpt-5.5"));
+        if is_installed {
+            fixture.haft(&["mcp", "install", "codex", "--replace-builtin", "--yes"]);
+        }
+        let mut codex = fixture.command(&agent("HAFT_CODEX"));
+        codex.args(["exec", "--skip-git-repo-check", "--json", "go"]).env("LOCAL_KEY", "x");
+        let ran = codex.output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        let (offered, results) = (model.offered(), model.results());
+        assert!(offered.iter().any(|name| name == "apply_patch"), "{offered:?}\n{said}");
+        assert_eq!(offered.iter().any(|name| name == "view_image"), !is_installed, "{offered:?}");
+        assert_eq!(fixture.read("project/patched.txt").as_deref(), expected, "{results:?}\n{said}");
+    }
 }

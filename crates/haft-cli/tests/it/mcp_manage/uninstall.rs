@@ -154,6 +154,7 @@ fn what_was_turned_off_stays_off_and_is_reported() {
         assert!(plain.contains("own tools stay enabled"), "{client}: {plain}");
         let said = fixture.done(&["mcp", "install", client, "--replace-builtin", "--yes"]).stderr;
         assert!(!said.contains("stay enabled"), "{client}: {said}");
+        assert_eq!(said.contains("apply_patch"), *client == "codex", "{client}: {said}");
         for flags in [&[][..], &["--", "--dialect", "loom"]] {
             let said = fixture.done(&[&["mcp", "install", client, "--yes"], flags].concat()).stderr;
             assert!(

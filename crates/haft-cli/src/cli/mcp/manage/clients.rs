@@ -36,8 +36,21 @@ pub(super) struct ClientEntry<'a> {
 }
 
 /// Claude Code's own tools that read, change or run something.
-const CLAUDE_TOOLS: &[&str] =
-    &["Bash", "BashOutput", "KillShell", "Edit", "Write", "NotebookEdit", "Read", "Glob", "Grep", "WebFetch"];
+const CLAUDE_TOOLS: &[&str] = &[
+    "Bash",
+    "BashOutput",
+    "KillShell",
+    "Edit",
+    "Write",
+    "NotebookEdit",
+    "Read",
+    "Glob",
+    "Grep",
+    "WebFetch",
+    "EnterWorktree",
+    "ExitWorktree",
+    "Workflow",
+];
 /// The same of Gemini CLI.
 const GEMINI_TOOLS: &[&str] = &[
     "run_shell_command",
@@ -145,6 +158,14 @@ impl Client {
         changes
     }
 
+    /// What of the program's own tools no setting turns off.
+    pub(super) fn remaining_tools(self) -> Option<&'static str> {
+        (self == Self::Codex).then_some(
+            "No setting turns off Codex's apply_patch. With sandbox_mode = \"read-only\" it writes only what you approve; \
+             Haft neither sees nor undoes that.",
+        )
+    }
+
     /// Whether the settings can turn off the program's own tools; if not, why.
     pub(super) fn check_replaceable(self) -> Result<(), ToolError> {
         let why = match self {
@@ -187,8 +208,11 @@ impl Client {
         match self {
             Self::Claude => vec![SettingChange::add(&["permissions", "deny"], CLAUDE_TOOLS)],
             Self::Codex => vec![
+                // Nothing turns off apply_patch; in a read-only sandbox it does not write without approval.
+                SettingChange::set(&["sandbox_mode"], json!("read-only")),
                 SettingChange::set(&["features", "shell_tool"], json!(false)),
                 SettingChange::set(&["features", "unified_exec"], json!(false)),
+                SettingChange::set(&["features", "view_image"], json!(false)),
             ],
             Self::Gemini => vec![SettingChange::add(&["tools", "exclude"], GEMINI_TOOLS)],
             Self::Opencode => {

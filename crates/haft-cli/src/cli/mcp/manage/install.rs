@@ -61,8 +61,11 @@ pub(in super::super) fn install(args: &args::InstallArgs) -> CommandResult {
                 "The program's own tools stay enabled, and Haft neither sees nor undoes what they do. To turn them off: \
                  --replace-builtin",
             );
-        } else if !replaces_builtin {
-            screen::note("The program's own file and shell tools are turned off already.");
+        } else {
+            if !replaces_builtin {
+                screen::note("The program's own file and shell tools are turned off already.");
+            }
+            client.remaining_tools().into_iter().for_each(screen::note);
         }
     }
     Ok(exit)
