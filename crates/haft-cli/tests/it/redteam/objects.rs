@@ -63,7 +63,7 @@ fn b6_object_of_a_command_stays_so_when_the_user_packs_it() {
 #[test]
 fn c12_object_behind_a_linked_index_stays_the_commands_when_the_user_packs_it() {
     // Pack and index are written under other names; only links have the names that git looks for.
-    const PLANT_LINKED_PACK: &str = r#"git init -q y; cd y; blob=$(printf evil | git hash-object -w --stdin)
+    const PLANT_LINKED_PACK: &str = r"git init -q y; cd y; blob=$(printf evil | git hash-object -w --stdin)
         tree=$(printf '100644 blob %s\ttasks.json\n' $blob | git mktree)
         tree=$(printf '040000 tree %s\t.vscode\n' $tree | git mktree)
         commit=$(git commit-tree -m evil $tree)
@@ -71,7 +71,7 @@ fn c12_object_behind_a_linked_index_stays_the_commands_when_the_user_packs_it() 
         git index-pack -o p.idx p.pack; cat p.pack > ../one; cat p.idx > ../two; cd ..; rm -rf y
         pack=.git/objects/pack/pack-0000000000000000000000000000000000000000
         mkdir -p .git/objects/pack; ln -s ../../../one $pack.pack; ln -s ../../../two $pack.idx
-        git update-ref refs/heads/evil $commit"#;
+        git update-ref refs/heads/evil $commit";
     in_every_mode(|space| {
         space.user(REVISIONS);
         space.run(PLANT_LINKED_PACK);
