@@ -57,7 +57,42 @@ impl Pause {
     }
 }
 
+/// Whether the outcome of an attempt is final.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AttemptVerdict {
+    /// It is: a success, or a failure that another attempt would repeat.
+    Final,
+    /// Another attempt may succeed.
+    Retry {
+        /// What came of this attempt, for people.
+        why: String,
+        /// How long the server wants to be left alone.
+        wait: Option<Duration>,
+    },
+}
+
 impl RetryPolicy {
+    /// Makes attempts until one has a final outcome, there are no more, or the server asks for a longer wait than
+    /// [`RetryPolicy::longest`]. `pause` waits, and ends it all by an error.
+    pub fn run<T, E>(
+        &self,
+        mut attempt: impl FnMut() -> Result<T, E>,
+        verdict: impl Fn(&Result<T, E>) -> AttemptVerdict,
+        mut pause: impl FnMut(&Pause) -> Result<(), E>,
+    ) -> Result<T, E> {
+        let mut made = 1;
+        loop {
+            let outcome = attempt();
+            let AttemptVerdict::Retry { why, wait } = verdict(&outcome) else { return outcome };
+            if made >= self.attempts || wait.is_some_and(|wait| wait > self.longest) {
+                return outcome;
+            }
+            let wait = wait.unwrap_or_else(|| self.own(made));
+            made += 1;
+            pause(&Pause { why, wait, next: made, attempts: self.attempts })?;
+        }
+    }
+
     /// Makes the request until it has a final answer. `asked` reads from an answer how long its server wants to be left
     /// alone; `pause` waits, and ends it all by an error.
     pub fn send(
@@ -67,29 +102,17 @@ impl RetryPolicy {
         asked: &dyn Fn(&HttpResponse) -> Option<Duration>,
         pause: &mut dyn FnMut(&Pause) -> Result<(), ToolError>,
     ) -> Result<HttpResponse, ToolError> {
-        let mut attempt = 1;
-        loop {
-            let result = http.fetch(request);
-            let (why, wait) = match &result {
-                Ok(answer) if self.statuses.contains(&answer.status) => {
-                    let wait = asked(answer);
-                    if wait.is_some_and(|wait| wait > self.longest) {
-                        return result;
-                    }
-                    (format!("HTTP {} {}", answer.status, answer.status_text).trim_end().to_owned(), wait)
-                }
-                Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Timeout) => {
-                    (error.message.clone(), None)
-                }
-                _ => return result,
-            };
-            if attempt >= self.attempts {
-                return result;
+        let verdict = |outcome: &Result<HttpResponse, ToolError>| match outcome {
+            Ok(answer) if self.statuses.contains(&answer.status) => AttemptVerdict::Retry {
+                why: format!("HTTP {} {}", answer.status, answer.status_text).trim_end().to_owned(),
+                wait: asked(answer),
+            },
+            Err(error) if matches!(error.kind, ErrorKind::Io | ErrorKind::Timeout) => {
+                AttemptVerdict::Retry { why: error.message.clone(), wait: None }
             }
-            let wait = wait.unwrap_or_else(|| self.own(attempt));
-            attempt += 1;
-            pause(&Pause { why, wait, next: attempt, attempts: self.attempts })?;
-        }
+            _ => AttemptVerdict::Final,
+        };
+        self.run(|| http.fetch(request), verdict, pause)
     }
 
     /// Our own wait: doubled each time, spread so that many callers do not come back together.
@@ -101,14 +124,22 @@ impl RetryPolicy {
     }
 }
 
-/// The wait that a `Retry-After` header asks for, in seconds or as a date.
+/// The wait that a response asks for by `Retry-After`, in seconds or as a date, or by `retry-after-ms`.
 pub fn retry_after(answer: &HttpResponse) -> Option<Duration> {
-    let value = answer.header("retry-after")?.trim();
+    retry_after_of(|name| answer.header(name))
+}
+
+/// [`retry_after`] for a response of any kind, whose headers `header` looks up.
+pub fn retry_after_of<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<Duration> {
+    if let Some(wait) = header("retry-after-ms").and_then(|value| seconds(value.trim())) {
+        return Some(wait / 1_000);
+    }
+    let value = header("retry-after")?.trim();
     if let Some(wait) = seconds(value) {
         return Some(wait);
     }
     // Two clocks may differ, so the server's own is asked for the time of the answer.
-    let now = answer.header("date").and_then(http_date).unwrap_or(now_ms() / 1_000);
+    let now = header("date").and_then(http_date).unwrap_or(now_ms() / 1_000);
     http_date(value).map(|then| Duration::from_secs(then.saturating_sub(now)))
 }
 
@@ -193,6 +224,8 @@ mod tests {
         let dated =
             [("date", "Sun, 06 Nov 1994 08:49:37 GMT"), ("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")];
         assert_eq!(retry_after(&answer(503, &dated)), Some(Duration::from_secs(30)));
+        let precise = [("retry-after", "9"), ("retry-after-ms", "250")];
+        assert_eq!(retry_after(&answer(429, &precise)), Some(Duration::from_millis(250)));
         assert_eq!(retry_after(&answer(503, &[("retry-after", "-3")])), None);
         assert_eq!(retry_after(&answer(503, &[])), None);
     }

@@ -2,7 +2,6 @@
 
 mod broken_request;
 mod error;
-mod lines;
 mod message;
 pub mod meta;
 mod version;
@@ -11,6 +10,7 @@ pub use error::{
     HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY,
     PARSE_ERROR, RESOURCE_NOT_FOUND, RpcError, UNSUPPORTED_VERSION,
 };
-pub use lines::{InputLine, LineSplitter};
 pub use message::{InvalidMessage, RequestId, RpcInput, RpcMessage};
 pub use version::ProtocolVersion;
+
+pub use haft_tool::{InputLine, LineSplitter};

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use haft_tool::sse::SseParser;
+
 use super::super::deadline::Deadline;
 use super::super::{ClientError, McpError};
 use super::StreamableShared;
 use super::endpoint_client::next_chunk;
-use super::sse_parser::SseParser;
 use crate::wire::RpcInput;
 
 /// How long the first stream is waited for: messages before it are lost.

@@ -8,7 +8,6 @@ pub(super) mod headers;
 mod listen;
 mod response;
 pub(super) mod sse;
-mod sse_parser;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_tool::HttpStream;
+use haft_tool::sse::{SseEvent, SseParser};
 use serde_json::Value;
 
 use super::super::connection::PreparedRequest;
@@ -12,7 +13,6 @@ use super::super::portable::clean_line;
 use super::super::{ClientError, McpError};
 use super::StreamableShared;
 use super::endpoint_client::{EndpointRequest, is_event_stream, next_chunk};
-use super::sse_parser::{SseEvent, SseParser};
 use crate::wire::{RequestId, RpcInput, RpcMessage};
 
 /// The pause before an interrupted stream is resumed: the default, and the limits of what a server may ask for.

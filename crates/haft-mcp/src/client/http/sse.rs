@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_tool::sse::SseParser;
 use haft_tool::{Cancel, HttpStream};
 use serde_json::Value;
 use url::Url;
@@ -15,7 +16,6 @@ use super::super::portable::clean_line;
 use super::super::{ClientError, ClientLimits};
 use super::HttpEndpoint;
 use super::endpoint_client::{EndpointClient, EndpointRequest, is_event_stream, next_chunk};
-use super::sse_parser::SseParser;
 use crate::wire::{RpcInput, RpcMessage};
 
 /// Characters of an invalid target that an error repeats.

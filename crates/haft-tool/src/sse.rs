@@ -1,4 +1,7 @@
-//! Parses server-sent events from bytes as they arrive.
+//! Server-sent events, parsed from bytes as they arrive.
+//!
+//! [`SseParser`] takes bytes in any pieces and gives whole events. It accepts every kind of line end, skips comments and a
+//! byte order mark, and bounds the size of an event.
 
 use memchr::{memchr, memchr2};
 
@@ -8,18 +11,20 @@ const MAX_ID_BYTES: usize = 1024;
 
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct SseEvent {
+pub struct SseEvent {
     /// The type; `message` by default.
-    pub(super) kind: String,
-    pub(super) data: String,
+    pub kind: String,
+    /// The lines of data, joined by line feeds.
+    pub data: String,
 }
 
 /// An event exceeds the limit.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct EventTooLarge;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventTooLarge;
 
 /// Takes bytes and gives events.
-pub(super) struct SseParser {
+#[derive(Debug)]
+pub struct SseParser {
     max_event_bytes: usize,
     received: Vec<u8>,
     /// Up to where there is no end of a line.
@@ -32,13 +37,14 @@ pub(super) struct SseParser {
     /// Whether the byte order mark was checked for.
     has_begun: bool,
     /// The last event id.
-    pub(super) last_id: Option<String>,
+    pub last_id: Option<String>,
     /// How long the server wants its client to wait before it reconnects.
-    pub(super) retry_ms: Option<u64>,
+    pub retry_ms: Option<u64>,
 }
 
 impl SseParser {
-    pub(super) fn new(max_event_bytes: usize) -> Self {
+    /// Accepts events of at most `max_event_bytes`.
+    pub fn new(max_event_bytes: usize) -> Self {
         Self {
             max_event_bytes,
             received: Vec::new(),
@@ -54,17 +60,18 @@ impl SseParser {
     }
 
     /// Begins a new stream; keeps the last id and the retry time.
-    pub(super) fn reconnect(&mut self) {
+    pub fn reconnect(&mut self) {
         let (last_id, retry_ms) = (self.last_id.take(), self.retry_ms);
         *self = Self { last_id, retry_ms, ..Self::new(self.max_event_bytes) };
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    /// Adds bytes.
+    pub fn push(&mut self, bytes: &[u8]) {
         self.received.extend_from_slice(bytes);
     }
 
     /// The next event, if all of it has arrived.
-    pub(super) fn take(&mut self) -> Result<Option<SseEvent>, EventTooLarge> {
+    pub fn take(&mut self) -> Result<Option<SseEvent>, EventTooLarge> {
         if !self.has_begun {
             if self.received.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(&self.received) {
                 return Ok(None);
