@@ -10,7 +10,7 @@ use serde_json::{Map, json};
 use crate::usage::count;
 use crate::{
     AssistantMessage, AssistantPart, ChatMessage, ContentPart, Conversation, Model, ModelError,
-    ModelErrorKind, ModelEvent, ModelResponse, ModelStop, Origin, TokenUsage, TurnRequest,
+    ModelErrorKind, ModelEvent, ModelResponse, ModelStop, Origin, TokenUsage, ToolResult, TurnRequest,
 };
 
 /// The provider's name.
@@ -233,7 +233,7 @@ fn prompt(conversation: &Conversation) -> (Option<&str>, String) {
             ChatMessage::User { content } => ("User", plain_text(content)),
             ChatMessage::Assistant(answer) => ("Assistant", answer.text()),
             ChatMessage::ToolResults { results, content } => {
-                let results: Vec<String> = results.iter().map(|result| result.text()).collect();
+                let results: Vec<String> = results.iter().map(ToolResult::text).collect();
                 ("Results", format!("{}\n{}", results.join("\n"), plain_text(content)))
             }
         };

@@ -1,0 +1,17 @@
+//! Tests through the public interface.
+
+mod answers;
+mod anthropic;
+mod chat;
+mod claude_cli;
+mod client;
+mod fixture;
+mod fuzz;
+mod gemini;
+mod ollama;
+mod prices;
+mod providers;
+mod responses;
+mod round_trip;
+mod schemas;
+mod script;
