@@ -119,7 +119,7 @@ impl ProviderSettings {
     }
 }
 
-/// `OpenAI`'s own host gets Responses; what else calls itself `OpenAI` mostly knows Chat Completions only.
+/// OpenAI's own host gets Responses; what else calls itself OpenAI mostly knows Chat Completions only.
 fn default_wire(provider: &ProviderInfo, is_vendor: bool) -> Wire {
     match provider.name {
         "openai" if !is_vendor => Wire::OpenaiChat,
@@ -182,7 +182,7 @@ impl Endpoint {
         }
     }
 
-    /// Base URLs of `OpenAI`'s format contain the version, except that of Ollama, which serves other formats too.
+    /// Base URLs of OpenAI's format contain the version, except that of Ollama, which serves other formats too.
     fn openai_version(&self) -> &'static str {
         if self.provider.name == "ollama" { "v1" } else { "" }
     }

@@ -32,7 +32,7 @@ pub fn wire_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(changed)
 }
 
-/// The schema for `OpenAI`'s strict mode, or `None` if it cannot be one: strict mode wants every property to be required, and
+/// The schema for OpenAI's strict mode, or `None` if it cannot be one: strict mode wants every property to be required, and
 /// making optional ones nullable would change what the tool receives.
 pub fn strict_schema(schema: &Value) -> Option<Value> {
     strict(schema, MAX_DEPTH)
@@ -94,20 +94,20 @@ fn strict(schema: &Value, depth: usize) -> Option<Value> {
 /// The schema with the keywords that Ollama passes on; it drops all others.
 pub fn ollama_schema(schema: &Value) -> Value {
     const KEYWORDS: &[&str] = &["type", "description", "enum", "items", "properties", "required", "anyOf"];
-    reduce(
-        schema,
-        KEYWORDS,
-        &|object| {
-            // The value of a constant would be lost.
-            if let Some(value) = object.remove("const") {
-                object.insert("enum".to_owned(), json!([value]));
-            }
-        },
-        MAX_DEPTH,
-    )
+    reduce(schema, KEYWORDS, &common_keywords, MAX_DEPTH)
 }
 
-/// The schema in Gemini's subset of `OpenAPI`.
+/// Replaces keywords that neither server knows by those that say the same.
+fn common_keywords(object: &mut Map<String, Value>) {
+    if let Some(value) = object.remove("const") {
+        object.insert("enum".to_owned(), json!([value]));
+    }
+    if let Some(choices) = object.remove("oneOf") {
+        object.entry("anyOf").or_insert(choices);
+    }
+}
+
+/// The schema in Gemini's subset of OpenAPI.
 pub fn openapi_schema(schema: &Value) -> Value {
     const KEYWORDS: &[&str] = &[
         "type",
@@ -133,10 +133,8 @@ pub fn openapi_schema(schema: &Value) -> Value {
 }
 
 fn openapi_keywords(object: &mut Map<String, Value>) {
-    if let Some(value) = object.remove("const") {
-        object.insert("enum".to_owned(), json!([value]));
-    }
-    for (from, to) in [("oneOf", "anyOf"), ("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+    common_keywords(object);
+    for (from, to) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
         if let Some(value) = object.remove(from) {
             object.entry(to).or_insert(value);
         }

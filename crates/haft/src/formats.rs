@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-use haft_tool::{Content, Definition, Output, ToolError, Value, json};
+use haft_model::wire::{self, Wire, WireOptions};
+use haft_tool::{Definition, Output, ToolError, Value, json};
 
 #[cfg(feature = "mcp")]
 use crate::mcp_form;
@@ -13,7 +14,7 @@ use crate::mcp_form;
 pub enum ProviderFormat {
     /// Haft's own.
     Haft,
-    /// `OpenAI`'s chat completions; also `OpenRouter` and `LiteLLM`.
+    /// OpenAI's chat completions; also OpenRouter and LiteLLM.
     Openai,
     /// Anthropic's messages.
     Anthropic,
@@ -61,60 +62,42 @@ impl FromStr for ProviderFormat {
     }
 }
 
+impl ProviderFormat {
+    /// The wire format with this envelope, if a model is spoken to in it.
+    fn wire(self) -> Option<Wire> {
+        match self {
+            Self::Openai => Some(Wire::OpenaiChat),
+            Self::Anthropic => Some(Wire::Anthropic),
+            Self::Gemini => Some(Wire::Gemini),
+            Self::Ollama => Some(Wire::Ollama),
+            Self::Haft => None,
+            #[cfg(feature = "mcp")]
+            Self::Mcp => None,
+        }
+    }
+}
+
 /// The definitions in that envelope.
 pub fn definitions(format: ProviderFormat, definitions: &[Definition]) -> Value {
-    let each = |wrap: fn(&Definition) -> Value| Value::Array(definitions.iter().map(wrap).collect());
-    match format {
-        ProviderFormat::Haft => each(|tool| json!(tool)),
-        ProviderFormat::Openai | ProviderFormat::Ollama => each(|tool| {
-            json!({"type": "function", "function": {
-                "name": tool.name, "description": tool.description, "parameters": tool.input_schema,
-            }})
-        }),
-        ProviderFormat::Anthropic => each(
-            |tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}),
-        ),
-        ProviderFormat::Gemini => json!([{"functionDeclarations": each(|tool| {
-            json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.input_schema})
-        })}]),
-        #[cfg(feature = "mcp")]
-        ProviderFormat::Mcp => json!({"tools": each(mcp_form::definition)}),
+    if let Some(wire) = format.wire() {
+        return wire::definitions(wire, definitions, &WireOptions::default());
     }
+    #[cfg(feature = "mcp")]
+    if format == ProviderFormat::Mcp {
+        return json!({"tools": definitions.iter().map(mcp_form::definition).collect::<Vec<_>>()});
+    }
+    json!(definitions)
 }
 
 /// One result as it goes back to a model, in that provider's message or block. Where a wire knows no failure, the text
 /// begins with `Error: `.
 pub fn result(format: ProviderFormat, call_id: &str, tool: &str, output: &Output) -> Value {
-    let text = output.as_text();
-    let flagged = if output.is_error() && !text.starts_with("Error: ") {
-        format!("Error: {text}")
-    } else {
-        text.clone()
-    };
-    match format {
-        ProviderFormat::Haft => json!(output),
-        ProviderFormat::Openai => json!({"role": "tool", "tool_call_id": call_id, "content": flagged}),
-        ProviderFormat::Ollama => {
-            json!({"role": "tool", "tool_call_id": call_id, "tool_name": tool, "content": flagged})
-        }
-        ProviderFormat::Anthropic => {
-            let block = |piece: &Content| match piece {
-                Content::Text { text } => {
-                    json!({"type": "text", "text": format!("{}{}", text.head, text.tail)})
-                }
-                Content::Block { instead, .. } => json!({"type": "text", "text": instead}),
-                Content::Image { media_type, data } => json!({
-                    "type": "image", "source": {"type": "base64", "media_type": media_type, "data": data},
-                }),
-            };
-            let content: Vec<Value> = output.content.iter().map(block).collect();
-            json!({"type": "tool_result", "tool_use_id": call_id, "content": content, "is_error": output.is_error()})
-        }
-        ProviderFormat::Gemini => {
-            let key = if output.is_error() { "error" } else { "output" };
-            json!({"functionResponse": {"id": call_id, "name": tool, "response": {key: text}}})
-        }
-        #[cfg(feature = "mcp")]
-        ProviderFormat::Mcp => mcp_form::McpResult::new(output.clone(), false).into_value(),
+    if let Some(wire) = format.wire() {
+        return wire::result(wire, call_id, tool, output);
     }
+    #[cfg(feature = "mcp")]
+    if format == ProviderFormat::Mcp {
+        return mcp_form::McpResult::new(output.clone(), false).into_value();
+    }
+    json!(output)
 }

@@ -1,5 +1,6 @@
 //! Errors as providers send them, with a status or inside a successful response.
 
+use std::fmt;
 use std::time::Duration;
 
 use haft_tool::{Value, clip_chars, seconds};
@@ -94,6 +95,14 @@ impl WireError {
         }
     }
 }
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for WireError {}
 
 /// The reason in Google's details of an error.
 fn reason(error: &Value) -> &str {

@@ -6,7 +6,7 @@ use super::Codec;
 use crate::{AssistantMessage, AssistantPart, ChatMessage, Conversation};
 
 /// The conversation as one provider may see it: which answers are its own, and which ids its calls have there.
-pub(super) struct History<'a> {
+pub(super) struct ProviderHistory<'a> {
     conversation: &'a Conversation,
     wire: &'static str,
     provider: &'a str,
@@ -14,7 +14,7 @@ pub(super) struct History<'a> {
     wire_ids: HashMap<&'a str, Option<&'a str>>,
 }
 
-impl<'a> History<'a> {
+impl<'a> ProviderHistory<'a> {
     pub(super) fn new(conversation: &'a Conversation, codec: &'a Codec) -> Self {
         let (wire, provider) = (codec.wire.name(), codec.provider.as_str());
         let mut history = Self { conversation, wire, provider, wire_ids: HashMap::new() };

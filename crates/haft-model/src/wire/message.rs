@@ -31,7 +31,7 @@ pub(super) struct MessageBuilder {
 }
 
 /// A call as it came from the wire.
-pub(super) struct ReceivedCall {
+pub(super) struct WireCall {
     /// From [`MessageBuilder::new_id`].
     pub(super) id: String,
     pub(super) wire_id: Option<String>,
@@ -109,11 +109,11 @@ impl MessageBuilder {
     /// kept only if they differ, because most are equal and logs store them.
     pub(super) fn call(
         &self,
-        received: ReceivedCall,
+        received: WireCall,
         raw: Value,
         neutral: impl Fn(&ToolCall) -> Value,
     ) -> ToolCall {
-        let ReceivedCall { id, wire_id, wire_name, arguments: (arguments, note) } = received;
+        let WireCall { id, wire_id, wire_name, arguments: (arguments, note) } = received;
         let name = self.tool_name(&wire_name);
         let mut call = ToolCall { id, wire_id, name, arguments, note, raw: None };
         if neutral(&call) != raw {

@@ -25,7 +25,7 @@ pub use failure::WireError;
 pub use openai_chat::ChatVariant;
 
 use crate::{Origin, ToolResult, TurnRequest};
-use history::History;
+use history::ProviderHistory;
 use message::MessageBuilder;
 
 /// A wire format.
@@ -33,9 +33,9 @@ use message::MessageBuilder;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Wire {
-    /// `OpenAI`'s Responses.
+    /// OpenAI's Responses.
     OpenaiResponses,
-    /// `OpenAI`'s Chat Completions, which most compatible servers speak.
+    /// OpenAI's Chat Completions, which most compatible servers speak.
     OpenaiChat,
     /// Anthropic's Messages.
     Anthropic,
@@ -92,9 +92,9 @@ pub struct WireOptions {
     pub chat: ChatVariant,
     /// The value of `anthropic-version`.
     pub anthropic_version: String,
-    /// Whether Gemini's tools are described in its subset of `OpenAPI` instead of JSON Schema.
+    /// Whether Gemini's tools are described in its subset of OpenAPI instead of JSON Schema.
     pub gemini_openapi: bool,
-    /// Whether `OpenAI` makes sure that arguments fit the schema, where a schema allows that.
+    /// Whether OpenAI makes sure that arguments fit the schema, where a schema allows that.
     pub strict_tools: bool,
 }
 
@@ -123,7 +123,7 @@ pub struct Codec {
 impl Codec {
     /// The body of the request.
     pub fn encode(&self, request: &TurnRequest<'_>, model: &str) -> Value {
-        let history = History::new(request.conversation, self);
+        let history = ProviderHistory::new(request.conversation, self);
         let mut body = match self.wire {
             Wire::OpenaiResponses => openai_responses::encode(request, &history, &self.options, model),
             Wire::OpenaiChat => openai_chat::encode(request, &history, &self.options, model),

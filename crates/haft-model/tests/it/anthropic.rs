@@ -19,7 +19,7 @@ fn call(index: u64, pieces: &[&str]) -> Vec<Value> {
     events
 }
 
-fn stream(blocks: Vec<Vec<Value>>, end: Value) -> String {
+fn stream(blocks: Vec<Vec<Value>>, end: &Value) -> String {
     let mut events =
         vec![json!({"type": "message_start", "message": {"id": "msg", "model": "m", "usage": {}}})];
     events.extend(blocks.into_iter().flatten());
@@ -31,7 +31,7 @@ fn stream(blocks: Vec<Vec<Value>>, end: Value) -> String {
 #[test]
 fn call_is_reported_at_the_end_of_its_block() {
     let text =
-        stream(vec![call(0, &["{\"path\"", ": 1}"]), call(1, &[])], json!({"stop_reason": "tool_use"}));
+        stream(vec![call(0, &["{\"path\"", ": 1}"]), call(1, &[])], &json!({"stop_reason": "tool_use"}));
     let before_end = &text[..text.find("message_delta").unwrap() - 20];
     let (_, events) = decode(&codec(Wire::Anthropic), &asked("hello"), &[before_end.as_bytes()]);
     assert_eq!(completed(&events).len(), 1, "the second call may have been cut");
@@ -42,7 +42,7 @@ fn call_is_reported_at_the_end_of_its_block() {
 #[test]
 fn call_that_was_cut_is_dropped() {
     for pieces in [&[][..], &["{\"path\": \"/et"]] {
-        let text = stream(vec![call(0, &["{}"]), call(1, pieces)], json!({"stop_reason": "max_tokens"}));
+        let text = stream(vec![call(0, &["{}"]), call(1, pieces)], &json!({"stop_reason": "max_tokens"}));
         let (result, events) = decode(&codec(Wire::Anthropic), &asked("hello"), &[text.as_bytes()]);
         let response = result.unwrap();
         assert_eq!((response.stop, response.message.calls().count()), (ModelStop::Length, 1));
@@ -56,7 +56,7 @@ fn call_that_was_cut_is_dropped() {
 
 #[test]
 fn malformed_input_is_an_invalid_call_that_can_be_answered() {
-    let text = stream(vec![call(0, &["{\"path\": oops}"])], json!({"stop_reason": "tool_use"}));
+    let text = stream(vec![call(0, &["{\"path\": oops}"])], &json!({"stop_reason": "tool_use"}));
     let (result, _) = decode(&codec(Wire::Anthropic), &asked("hello"), &[text.as_bytes()]);
     let message = result.unwrap().message;
     let arguments = &message.calls().next().unwrap().arguments;
@@ -67,7 +67,7 @@ fn malformed_input_is_an_invalid_call_that_can_be_answered() {
 
 #[test]
 fn all_results_are_in_one_message_before_anything_else() {
-    let text = stream(vec![call(0, &["{}"]), call(1, &["{}"])], json!({"stop_reason": "tool_use"}));
+    let text = stream(vec![call(0, &["{}"]), call(1, &["{}"])], &json!({"stop_reason": "tool_use"}));
     let (result, _) = decode(&codec(Wire::Anthropic), &asked("hello"), &[text.as_bytes()]);
     let mut conversation = answered(asked("hello"), result.unwrap().message);
     conversation.say("and?");
@@ -120,7 +120,7 @@ fn reasons_to_stop_are_told_apart() {
         (json!({"stop_reason": "newly_made"}), ModelStop::Other { name: "newly_made".to_owned() }),
     ] {
         let (result, _) =
-            decode(&codec(Wire::Anthropic), &asked("hello"), &[stream(Vec::new(), end).as_bytes()]);
+            decode(&codec(Wire::Anthropic), &asked("hello"), &[stream(Vec::new(), &end).as_bytes()]);
         assert_eq!(result.unwrap().stop, stop);
     }
 }

@@ -1,4 +1,5 @@
-//! Tests through the public interface.
+//! Codecs, providers and models, through the public interface and with scripted HTTP.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod answers;
 mod anthropic;

@@ -20,7 +20,7 @@ fn reasoning(index: u64) -> Value {
         "item": {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "xyz"}})
 }
 
-fn end(kind: &str, response: Value) -> Value {
+fn end(kind: &str, response: &Value) -> Value {
     json!({"type": format!("response.{kind}"), "response": response})
 }
 
@@ -48,7 +48,7 @@ fn incomplete_response_has_no_calls_and_no_reasoning_that_leads_to_one() {
         call(3, "incomplete", "{\"pa"),
         end(
             "incomplete",
-            json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}),
+            &json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}),
         ),
     ]);
     let (result, events) = decode(&codec(Wire::OpenaiResponses), &asked("hello"), &[stream.as_bytes()]);
@@ -65,12 +65,12 @@ fn failures_end_the_stream_with_their_kind() {
         (
             end(
                 "failed",
-                json!({"status": "failed", "error": {"code": "rate_limit_exceeded", "message": "slow"}}),
+                &json!({"status": "failed", "error": {"code": "rate_limit_exceeded", "message": "slow"}}),
             ),
             ModelErrorKind::RateLimit,
         ),
         (
-            end("failed", json!({"status": "failed", "error": {"code": "server_error", "message": "oops"}})),
+            end("failed", &json!({"status": "failed", "error": {"code": "server_error", "message": "oops"}})),
             ModelErrorKind::Overloaded,
         ),
         (
@@ -100,7 +100,7 @@ fn refusal_is_a_stop() {
 
 #[test]
 fn result_repeats_the_namespace_of_its_call_and_may_hold_images() {
-    let stream = sse(&[reasoning(0), call(1, "completed", "{}"), end("completed", json!({"output": []}))]);
+    let stream = sse(&[reasoning(0), call(1, "completed", "{}"), end("completed", &json!({"output": []}))]);
     let (result, _) = decode(&codec(Wire::OpenaiResponses), &asked("hello"), &[stream.as_bytes()]);
     let message = result.unwrap().message;
     assert!(matches!(message.parts[0], AssistantPart::Reasoning { .. }));

@@ -3,7 +3,7 @@
 use haft_tool::{Value, json};
 use serde_json::Map;
 
-use super::super::message::{MessageBuilder, ReceivedCall, set_field, text_of};
+use super::super::message::{MessageBuilder, WireCall, set_field, text_of};
 use super::request::neutral_call;
 use crate::{AssistantPart, CallArguments};
 
@@ -60,7 +60,7 @@ impl ContentBlock {
                     CallArguments::parse(&self.input)
                 };
                 set_field(&mut block, "input", arguments.0.to_object());
-                let received = ReceivedCall {
+                let received = WireCall {
                     id: id.clone(),
                     wire_id: Some(text_of(&block, "id").to_owned()).filter(|id| !id.is_empty()),
                     wire_name: text_of(&block, "name").to_owned(),

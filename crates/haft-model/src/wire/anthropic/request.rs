@@ -4,7 +4,7 @@ use haft_tool::{Definition, Value, json};
 use serde_json::Map;
 
 use super::super::WireOptions;
-use super::super::history::History;
+use super::super::history::ProviderHistory;
 use super::super::message::set_field;
 use super::OLD_ANTHROPIC_VERSION;
 use crate::schema::wire_name;
@@ -26,7 +26,7 @@ pub(in super::super) fn refused_fields(wire: &WireOptions) -> &'static [&'static
 
 pub(in super::super) fn encode(
     request: &TurnRequest<'_>,
-    history: &History<'_>,
+    history: &ProviderHistory<'_>,
     _wire: &WireOptions,
     model: &str,
 ) -> Value {
@@ -124,7 +124,7 @@ fn add_options(body: &mut Map<String, Value>, options: &TurnOptions) {
 }
 
 /// The container of the last answer that had one.
-fn container(history: &History<'_>) -> Option<Value> {
+fn container(history: &ProviderHistory<'_>) -> Option<Value> {
     history.messages().iter().rev().find_map(|message| match message {
         ChatMessage::Assistant(answer) if history.is_own(answer) => {
             answer.raw.get("container")?.get("id").cloned()
@@ -133,7 +133,7 @@ fn container(history: &History<'_>) -> Option<Value> {
     })
 }
 
-fn messages(history: &History<'_>) -> Vec<Value> {
+fn messages(history: &ProviderHistory<'_>) -> Vec<Value> {
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in history.messages() {
         let (role, blocks) = match message {
@@ -165,7 +165,7 @@ fn block(part: &ContentPart) -> Option<Value> {
     }
 }
 
-fn assistant(answer: &AssistantMessage, history: &History<'_>) -> Vec<Value> {
+fn assistant(answer: &AssistantMessage, history: &ProviderHistory<'_>) -> Vec<Value> {
     let is_own = history.is_own(answer);
     let mut parts = history.parts(answer);
     // An answer that was cut off while it thought must not end with that.

@@ -4,7 +4,7 @@ use haft_tool::{Definition, Value, json};
 use serde_json::Map;
 
 use super::super::WireOptions;
-use super::super::history::History;
+use super::super::history::ProviderHistory;
 use super::super::message::set_field;
 use crate::schema::{openapi_schema, wire_name};
 use crate::{
@@ -17,7 +17,7 @@ const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub(in super::super) fn encode(
     request: &TurnRequest<'_>,
-    history: &History<'_>,
+    history: &ProviderHistory<'_>,
     wire: &WireOptions,
 ) -> Value {
     let options = request.options;
@@ -109,7 +109,7 @@ fn generation_config(options: &TurnOptions) -> Map<String, Value> {
     config
 }
 
-fn contents(history: &History<'_>) -> Vec<Value> {
+fn contents(history: &ProviderHistory<'_>) -> Vec<Value> {
     let mut contents: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in history.messages() {
         let (role, parts): (_, Vec<Value>) = match message {
@@ -140,7 +140,7 @@ fn inline(media_type: &str, data: &str) -> Value {
     json!({"inlineData": {"mimeType": media_type, "data": data}})
 }
 
-fn assistant(answer: &AssistantMessage, history: &History<'_>) -> Vec<Value> {
+fn assistant(answer: &AssistantMessage, history: &ProviderHistory<'_>) -> Vec<Value> {
     let is_own = history.is_own(answer);
     let mut needs_signature = !is_own;
     let mut part = |part: &AssistantPart| match part {

@@ -5,7 +5,7 @@ use serde_json::Map;
 
 use super::super::decoder::Accumulator;
 use super::super::failure::WireError;
-use super::super::message::{MessageBuilder, ReceivedCall, reasoning_part, text_of, text_part};
+use super::super::message::{MessageBuilder, WireCall, reasoning_part, text_of, text_part};
 use super::request::neutral_call;
 use crate::usage::count;
 use crate::{AssistantPart, CallArguments, ModelErrorKind, ModelEvent, ModelResponse, ModelStop, TokenUsage};
@@ -95,7 +95,7 @@ impl GeminiAccumulator {
         };
         let name = self.builder.tool_name(&wire_name);
         out.push(ModelEvent::CallBegun { id: id.clone(), name });
-        let received = ReceivedCall { id, wire_id, wire_name, arguments };
+        let received = WireCall { id, wire_id, wire_name, arguments };
         let call = self.builder.call(received, part, |call| neutral_call(call, call.wire_id.as_deref()));
         out.push(ModelEvent::CallComplete(call.clone()));
         self.builder.parts.push(AssistantPart::ToolCall(call));

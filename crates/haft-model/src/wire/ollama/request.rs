@@ -3,7 +3,7 @@
 use haft_tool::{Definition, Value, json};
 use serde_json::Map;
 
-use super::super::history::History;
+use super::super::history::ProviderHistory;
 use super::super::message::set_field;
 use crate::schema::{ollama_schema, wire_name};
 use crate::{
@@ -11,7 +11,11 @@ use crate::{
     TurnOptions, TurnRequest,
 };
 
-pub(in super::super) fn encode(request: &TurnRequest<'_>, history: &History<'_>, model: &str) -> Value {
+pub(in super::super) fn encode(
+    request: &TurnRequest<'_>,
+    history: &ProviderHistory<'_>,
+    model: &str,
+) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(model));
     if !request.tools.is_empty() {
@@ -63,7 +67,7 @@ fn add_options(body: &mut Map<String, Value>, options: &TurnOptions) {
     body.insert("stream".to_owned(), json!(options.stream));
 }
 
-fn messages(history: &History<'_>) -> Vec<Value> {
+fn messages(history: &ProviderHistory<'_>) -> Vec<Value> {
     let mut messages = Vec::new();
     let system = history.system_text();
     if !system.is_empty() {
@@ -108,7 +112,7 @@ fn user(content: &[ContentPart]) -> Option<Value> {
     Some(message)
 }
 
-fn assistant(answer: &AssistantMessage, history: &History<'_>) -> Option<Value> {
+fn assistant(answer: &AssistantMessage, history: &ProviderHistory<'_>) -> Option<Value> {
     let (mut text, mut thinking, mut calls) = (String::new(), String::new(), Vec::new());
     for part in history.parts(answer) {
         match part {
@@ -136,7 +140,7 @@ fn assistant(answer: &AssistantMessage, history: &History<'_>) -> Option<Value> 
     Some(message)
 }
 
-fn sent_call(call: &ToolCall, answer: &AssistantMessage, history: &History<'_>) -> Value {
+fn sent_call(call: &ToolCall, answer: &AssistantMessage, history: &ProviderHistory<'_>) -> Value {
     let id = history.known_id(&call.id);
     let own = call.raw.clone().filter(|_| history.is_own(answer));
     let mut sent = own.unwrap_or_else(|| neutral_call(call, id));

@@ -5,7 +5,7 @@ use serde_json::Map;
 
 use super::super::decoder::Accumulator;
 use super::super::failure::WireError;
-use super::super::message::{MessageBuilder, ReceivedCall, reasoning_part, take_field, text_of, text_part};
+use super::super::message::{MessageBuilder, WireCall, reasoning_part, take_field, text_of, text_part};
 use super::request::neutral_call;
 use crate::usage::count;
 use crate::{AssistantPart, CallArguments, ModelEvent, ModelResponse, ModelStop, TokenUsage};
@@ -68,7 +68,7 @@ impl OllamaAccumulator {
             Some(Value::String(text)) => CallArguments::parse(text),
             other => CallArguments::from_value(other.cloned().unwrap_or_default()),
         };
-        let received = ReceivedCall { id, wire_id, wire_name, arguments };
+        let received = WireCall { id, wire_id, wire_name, arguments };
         let call = self.builder.call(received, raw, |call| neutral_call(call, call.wire_id.as_deref()));
         out.push(ModelEvent::CallComplete(call.clone()));
         self.builder.parts.push(AssistantPart::ToolCall(call));

@@ -1,4 +1,4 @@
-//! `OpenAI`'s Chat Completions, and the variants that other servers speak.
+//! OpenAI's Chat Completions, and the variants that other servers speak.
 
 mod pieces;
 mod request;
@@ -14,11 +14,11 @@ pub(super) use stream::accumulator;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatVariant {
-    /// `OpenAI` itself.
+    /// OpenAI itself.
     Openai,
-    /// `OpenRouter`.
+    /// OpenRouter.
     Openrouter,
-    /// A `LiteLLM` proxy.
+    /// A LiteLLM proxy.
     Litellm,
     /// Any other server.
     #[default]

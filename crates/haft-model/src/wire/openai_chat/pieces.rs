@@ -3,7 +3,7 @@
 use haft_tool::Value;
 use serde_json::Map;
 
-/// Lists whose entries are themselves streamed: `OpenRouter`'s and `LiteLLM`'s reasoning.
+/// Lists whose entries are themselves streamed: OpenRouter's and LiteLLM's reasoning.
 const PIECEWISE: &[&str] = &["reasoning_details", "thinking_blocks"];
 /// Fields of such entries that are continued; others are sent once.
 const CONTINUED: &[&str] = &["text", "thinking", "summary", "data"];

@@ -4,7 +4,7 @@ use haft_tool::{Definition, Value, json};
 use serde_json::Map;
 
 use super::super::WireOptions;
-use super::super::history::History;
+use super::super::history::ProviderHistory;
 use super::super::message::set_field;
 use super::ChatVariant;
 use crate::schema::{strict_schema, wire_name};
@@ -13,14 +13,14 @@ use crate::{
     ToolResult, TurnOptions, TurnRequest,
 };
 
-/// The field of an `OpenAI` message that its own API takes back; the others only describe the answer.
+/// The field of an OpenAI message that its own API takes back; the others only describe the answer.
 const OPENAI_FIELD: &str = "refusal";
 /// Describes the answer on every server.
 const ANSWER_FIELD: &str = "annotations";
 
 pub(in super::super) fn encode(
     request: &TurnRequest<'_>,
-    history: &History<'_>,
+    history: &ProviderHistory<'_>,
     wire: &WireOptions,
     model: &str,
 ) -> Value {
@@ -106,7 +106,7 @@ fn add_options(body: &mut Map<String, Value>, options: &TurnOptions, variant: Ch
     }
 }
 
-fn messages(history: &History<'_>, variant: ChatVariant) -> Vec<Value> {
+fn messages(history: &ProviderHistory<'_>, variant: ChatVariant) -> Vec<Value> {
     let mut messages = Vec::new();
     let system = history.system_text();
     if !system.is_empty() {
@@ -156,7 +156,11 @@ fn part(part: &ContentPart) -> Value {
     }
 }
 
-fn assistant(answer: &AssistantMessage, history: &History<'_>, variant: ChatVariant) -> Option<Value> {
+fn assistant(
+    answer: &AssistantMessage,
+    history: &ProviderHistory<'_>,
+    variant: ChatVariant,
+) -> Option<Value> {
     let parts = history.parts(answer);
     let text: String = parts
         .iter()
@@ -190,7 +194,12 @@ fn assistant(answer: &AssistantMessage, history: &History<'_>, variant: ChatVari
     Some(Value::Object(message))
 }
 
-fn call(call: &ToolCall, history: &History<'_>, answer: &AssistantMessage, variant: ChatVariant) -> Value {
+fn call(
+    call: &ToolCall,
+    history: &ProviderHistory<'_>,
+    answer: &AssistantMessage,
+    variant: ChatVariant,
+) -> Value {
     // OpenAI takes any text back; other servers parse it and fail on what is no JSON.
     let is_safe = variant == ChatVariant::Openai || matches!(call.arguments, CallArguments::Object(_));
     let own = call.raw.as_ref().filter(|_| history.is_own(answer) && is_safe);

@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 use super::super::decoder::Accumulator;
 use super::super::failure::WireError;
 use super::super::message::{
-    MessageBuilder, ReceivedCall, is_whole_object, reasoning_part, set_field, take_field, text_of, text_part,
+    MessageBuilder, WireCall, is_whole_object, reasoning_part, set_field, take_field, text_of, text_part,
 };
 use super::pieces::add_field;
 use super::request::neutral_call;
@@ -177,7 +177,7 @@ impl ChatAccumulator {
                 (name, value) => set_field(&mut raw, name, value),
             }
         }
-        let received = ReceivedCall {
+        let received = WireCall {
             id: call.id.clone(),
             wire_id: call.wire_id.clone(),
             wire_name: call.name.clone(),

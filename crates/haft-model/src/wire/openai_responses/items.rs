@@ -2,7 +2,7 @@
 
 use haft_tool::Value;
 
-use super::super::message::{MessageBuilder, ReceivedCall, text_of};
+use super::super::message::{MessageBuilder, WireCall, text_of};
 use super::request::neutral_call;
 use crate::{AssistantPart, CallArguments};
 
@@ -12,7 +12,7 @@ pub(super) fn part(item: Value, call_id: Option<String>, builder: &MessageBuilde
         ("message", _) => AssistantPart::Text { text: message_text(&item, "output_text"), raw: Some(item) },
         ("reasoning", _) => AssistantPart::Reasoning { text: reasoning_text(&item), raw: Some(item) },
         ("function_call", Some(id)) => {
-            let received = ReceivedCall {
+            let received = WireCall {
                 id,
                 wire_id: Some(text_of(&item, "call_id").to_owned()).filter(|id| !id.is_empty()),
                 wire_name: text_of(&item, "name").to_owned(),

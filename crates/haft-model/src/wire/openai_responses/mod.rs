@@ -1,4 +1,4 @@
-//! `OpenAI`'s Responses, without state on the server.
+//! OpenAI's Responses, without state on the server.
 
 mod items;
 mod request;

@@ -6,7 +6,7 @@ use haft_tool::{Definition, Value, json};
 use serde_json::Map;
 
 use super::super::WireOptions;
-use super::super::history::History;
+use super::super::history::ProviderHistory;
 use super::super::message::set_field;
 use crate::schema::{strict_schema, wire_name};
 use crate::{
@@ -19,7 +19,7 @@ const REPEATED_FIELDS: &[&str] = &["caller", "namespace"];
 
 pub(in super::super) fn encode(
     request: &TurnRequest<'_>,
-    history: &History<'_>,
+    history: &ProviderHistory<'_>,
     wire: &WireOptions,
     model: &str,
 ) -> Value {
@@ -117,7 +117,7 @@ fn add_options(body: &mut Map<String, Value>, options: &TurnOptions) {
     add("stream", json!(options.stream));
 }
 
-fn input(history: &History<'_>) -> Vec<Value> {
+fn input(history: &ProviderHistory<'_>) -> Vec<Value> {
     let mut input = Vec::new();
     let mut calls: HashMap<&str, &Value> = HashMap::new();
     for message in history.messages() {
@@ -159,7 +159,7 @@ fn part(part: &ContentPart) -> Value {
     }
 }
 
-fn assistant(answer: &AssistantMessage, history: &History<'_>) -> Vec<Value> {
+fn assistant(answer: &AssistantMessage, history: &ProviderHistory<'_>) -> Vec<Value> {
     let is_own = history.is_own(answer);
     let item = |part: &AssistantPart| match part {
         AssistantPart::Text { raw: Some(raw), .. } if is_own => Some(raw.clone()),
