@@ -46,6 +46,9 @@ pub(crate) fn advice(error: &ModelError, endpoint: &Endpoint, longest: Duration)
         ModelErrorKind::Network => {
             format!("Check the connection and the base URL {url} ({url_settings}).")
         }
+        ModelErrorKind::Timeout => {
+            format!("Try again later, or check whether {url} ({url_settings}) answers other requests.")
+        }
         ModelErrorKind::Protocol => {
             format!("Check that {url} speaks the wire format {} (--wire).", endpoint.wire)
         }

@@ -21,6 +21,10 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 /// How long the end of a response that is complete is waited for, so that its connection can be used again.
 const END_TIMEOUT: Duration = Duration::from_millis(200);
 
+/// How long the explanation of an error is waited for.
+const EXPLANATION_TIMEOUT: Duration = Duration::from_secs(10);
+const BROKEN: &str = "Only a part of the answer came from";
+
 /// How often and when a request to a model is made again.
 pub const MODEL_RETRY: RetryPolicy = RetryPolicy {
     attempts: 5,
@@ -33,15 +37,15 @@ pub const MODEL_RETRY: RetryPolicy = RetryPolicy {
 /// How long a provider may be silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelTimeouts {
-    /// Until the head of a response.
-    pub head: Duration,
-    /// Between two pieces of it.
-    pub idle: Duration,
+    /// While an answer is streamed, its begin included.
+    pub stream: Duration,
+    /// While an answer is made that is sent as a whole.
+    pub whole: Duration,
 }
 
 impl Default for ModelTimeouts {
     fn default() -> Self {
-        Self { head: Duration::from_mins(10), idle: Duration::from_mins(5) }
+        Self { stream: Duration::from_mins(5), whole: Duration::from_mins(10) }
     }
 }
 
@@ -164,8 +168,9 @@ impl HttpModel {
             headers: endpoint.headers(stream),
             body: Some(body),
         };
-        let response = self.http.open(sent, self.timeouts.head, cancel);
-        let mut response = response.map_err(|error| self.network_error(&error, cancel))?;
+        let silence = if stream { self.timeouts.stream } else { self.timeouts.whole };
+        let response = self.http.open(sent, silence, cancel);
+        let mut response = response.map_err(|error| self.network_error("No answer from", &error, cancel))?;
         if !(200..300).contains(&response.status) {
             return Err(self.status_error(response, model, cancel));
         }
@@ -198,7 +203,7 @@ impl HttpModel {
     ) -> Result<ModelResponse, ModelError> {
         let mut events = Vec::new();
         while !decoder.has_ended() {
-            match response.body.next(self.timeouts.idle, cancel) {
+            match response.body.next(self.timeouts.stream, cancel) {
                 Ok(Some(bytes)) => {
                     let pushed = decoder.push(&bytes, &mut events);
                     reporter.report_all(&mut events);
@@ -211,9 +216,9 @@ impl HttpModel {
                 // Only what follows the message is lost.
                 Err(error) if !cancel.is_cancelled() => match decoder.finish(&mut events) {
                     Ok(complete) => return Ok(complete),
-                    Err(_) => return Err(self.network_error(&error, cancel)),
+                    Err(_) => return Err(self.network_error(BROKEN, &error, cancel)),
                 },
-                Err(error) => return Err(self.network_error(&error, cancel)),
+                Err(error) => return Err(self.network_error(BROKEN, &error, cancel)),
             }
         }
         if decoder.has_ended() {
@@ -231,8 +236,8 @@ impl HttpModel {
         reporter: &Reporter<'_>,
         cancel: &Cancel,
     ) -> Result<ModelResponse, ModelError> {
-        let body = read_body(response, MAX_BODY_BYTES, self.timeouts.idle.max(self.timeouts.head), cancel)
-            .map_err(|error| self.network_error(&error, cancel))?;
+        let body = read_body(response, MAX_BODY_BYTES, self.timeouts.whole, cancel)
+            .map_err(|error| self.network_error(BROKEN, &error, cancel))?;
         let mut events = Vec::new();
         let taken = decoder.whole(&body, &mut events);
         let finished = taken.and_then(|()| decoder.finish(&mut events));
@@ -243,7 +248,7 @@ impl HttpModel {
     /// The error for a response whose status is no success.
     fn status_error(&self, mut response: HttpStream, model: &str, cancel: &Cancel) -> ModelError {
         // A body that does not arrive does not change what the status says.
-        let body = read_body(&mut response, MAX_ERROR_BYTES, self.timeouts.idle, cancel).unwrap_or_default();
+        let body = read_body(&mut response, MAX_ERROR_BYTES, EXPLANATION_TIMEOUT, cancel).unwrap_or_default();
         if cancel.is_cancelled() {
             return self.cancelled();
         }
@@ -283,17 +288,20 @@ impl HttpModel {
         error.covering(self.endpoint.key.as_ref())
     }
 
-    fn network_error(&self, cause: &ToolError, cancel: &Cancel) -> ModelError {
+    /// The error of a connection; `what` says what is missing from the provider.
+    fn network_error(&self, what: &str, cause: &ToolError, cancel: &Cancel) -> ModelError {
         if cancel.is_cancelled() {
             return self.cancelled();
         }
         let kind = match cause.kind {
-            ErrorKind::PermissionDenied | ErrorKind::InvalidArguments => ModelErrorKind::Settings,
-            _ => ModelErrorKind::Network,
+            ErrorKind::Io | ErrorKind::Interrupted => ModelErrorKind::Network,
+            ErrorKind::Timeout => ModelErrorKind::Timeout,
+            // The address is not allowed or not valid, or there is no secure connection to it.
+            _ => ModelErrorKind::Settings,
         };
         let title = self.endpoint.provider.title;
         let url = self.endpoint.display_url();
-        let message = format!("No answer from {title} at {url}: {}", cause.message);
+        let message = format!("{what} {title} at {url}: {}", cause.message);
         let mut error = ModelError::new(kind, &self.endpoint.identity, message);
         error.advice = advice(&error, &self.endpoint, self.retry.longest);
         error.covering(self.endpoint.key.as_ref())
@@ -323,7 +331,9 @@ impl Model for HttpModel {
         let reporter = Reporter { on_event: RefCell::new(on_event), has_shown: Cell::new(false) };
         let verdict = |outcome: &Result<ModelResponse, ModelError>| match outcome {
             Err(error) if error.is_retryable() => {
-                AttemptVerdict::Retry { why: error.message.clone(), wait: error.retry_after }
+                // A server that is not there is reported soon: waits that grow are for those that are busy.
+                let short = (error.kind == ModelErrorKind::Network).then_some(self.retry.base);
+                AttemptVerdict::Retry { why: error.message.clone(), wait: error.retry_after.or(short) }
             }
             _ => AttemptVerdict::Final,
         };

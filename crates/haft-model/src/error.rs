@@ -29,6 +29,8 @@ pub enum ModelErrorKind {
     UnknownModel,
     /// The provider could not be reached, or the connection broke.
     Network,
+    /// The provider was silent for too long.
+    Timeout,
     /// The answer does not follow the wire format, or ended too early.
     Protocol,
     /// The caller cancelled.

@@ -102,6 +102,13 @@ fn attempts_are_bounded_and_a_long_wait_ends_them() {
 }
 
 #[test]
+fn silent_server_is_not_asked_again() {
+    let played = openai(vec![Reply::Silent, hello()]);
+    assert_eq!((played.requests.len(), played.error().kind), (1, ModelErrorKind::Timeout));
+    assert!(played.error().to_string().contains("https://api.openai.com/v1"), "{}", played.error());
+}
+
+#[test]
 fn what_was_shown_is_void_when_the_message_starts_again() {
     for broken in [
         Reply::stream(begin()).then(Piece::Drop),

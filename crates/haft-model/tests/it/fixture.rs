@@ -119,6 +119,7 @@ pub(crate) enum Piece {
 pub(crate) enum Reply {
     Response { status: u16, headers: Vec<(String, String)>, pieces: Vec<Piece> },
     Refused,
+    Silent,
 }
 
 impl Reply {
@@ -157,6 +158,7 @@ impl HttpStreams for ScriptedStreams {
             Some(Reply::Response { status, headers, pieces }) => {
                 Ok(HttpStream { status, headers, body: Box::new(ScriptedBody(pieces.into())) })
             }
+            Some(Reply::Silent) => Err(ToolError::new(ErrorKind::Timeout, "nothing for 300 s")),
             _ => Err(ToolError::new(ErrorKind::Io, "connection refused")),
         }
     }

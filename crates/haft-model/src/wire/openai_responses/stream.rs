@@ -12,8 +12,8 @@ use super::items::{is_complete_call, message_text, part, without_calls, without_
 use crate::usage::count;
 use crate::{AssistantPart, ModelEvent, ModelResponse, ModelStop, TokenUsage};
 
-/// Items of one answer; further ones are skipped.
-const MAX_ITEMS_COUNT: usize = 10_000;
+/// Items of one answer; further ones are not told apart.
+const MAX_ITEMS_COUNT: u64 = 10_000;
 
 pub(in super::super) fn accumulator(builder: MessageBuilder) -> Box<dyn Accumulator> {
     Box::new(ResponsesAccumulator {
@@ -50,9 +50,7 @@ struct ReceivedItem {
 
 impl ResponsesAccumulator {
     fn item(&mut self, index: u64) -> &mut ReceivedItem {
-        let known = self.items.len();
-        let index = if known < MAX_ITEMS_COUNT { index } else { index.min(known as u64) };
-        self.items.entry(index).or_default()
+        self.items.entry(index.min(MAX_ITEMS_COUNT)).or_default()
     }
 
     fn text(&mut self, index: u64, delta: &str, out: &mut Vec<ModelEvent>) {
