@@ -1,5 +1,7 @@
 //! Where and how one provider is reached.
 
+use std::fmt;
+
 use haft_tool::Secret;
 use url::Url;
 
@@ -8,7 +10,7 @@ use crate::wire::{ANTHROPIC_VERSION, ChatVariant, Codec, OLD_ANTHROPIC_VERSION, 
 use crate::{ModelError, ModelErrorKind, ProviderInfo, Wire};
 
 /// What the user can set about a provider. The environment fills in what is missing.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct ProviderSettings {
     /// The provider's name.
     pub provider: String,
@@ -25,11 +27,11 @@ pub struct ProviderSettings {
     /// See [`WireOptions::strict_tools`].
     pub strict_tools: bool,
     /// Further headers of each request.
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(String, Secret)>,
 }
 
 /// Where and how one provider is reached.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Endpoint {
     /// The provider.
     pub provider: &'static ProviderInfo,
@@ -45,7 +47,7 @@ pub struct Endpoint {
     base_url: Url,
     is_vendor: bool,
     has_bearer_token: bool,
-    headers: Vec<(String, String)>,
+    headers: Vec<(String, Secret)>,
 }
 
 impl ProviderSettings {
@@ -132,6 +134,17 @@ fn parse_url(text: &str) -> Result<Url, String> {
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
         other => Err(format!("its scheme is {other}, not http or https")),
+    }
+}
+
+/// Shows neither keys nor the credentials in a URL.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("identity", &self.identity)
+            .field("wire", &self.wire)
+            .field("url", &self.display_url())
+            .finish_non_exhaustive()
     }
 }
 
@@ -228,7 +241,7 @@ impl Endpoint {
             };
             headers.push(header);
         }
-        headers.extend(self.headers.iter().cloned());
+        headers.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())));
         headers
     }
 }

@@ -39,7 +39,8 @@ fn arguments() -> impl Strategy<Value = Map<String, Value>> {
 fn part() -> impl Strategy<Value = Part> {
     prop_oneof![
         text().prop_map(Part::Text),
-        ("[a-zé ]{0,10}", "[A-Za-z0-9+/=]{1,20}").prop_map(|(text, seal)| Part::Reasoning(text, seal)),
+        ("[a-zé ]{0,10}", "[A-Za-z0-9+/=]{1,20}")
+            .prop_map(|(text, signature)| Part::Reasoning(text, signature)),
         arguments().prop_map(Part::Call),
         "[a-z0-9]{1,8}".prop_map(Part::Opaque),
     ]
@@ -87,13 +88,13 @@ fn anthropic(parts: &[Part]) -> Answer {
                 halves(text).map(|half| json!({"type": "text_delta", "text": half})).to_vec(),
                 json!({"type": "text", "text": text}),
             ),
-            Part::Reasoning(text, seal) => (
+            Part::Reasoning(text, signature) => (
                 json!({"type": "thinking", "thinking": "", "signature": ""}),
                 vec![
                     json!({"type": "thinking_delta", "thinking": text}),
-                    json!({"type": "signature_delta", "signature": seal}),
+                    json!({"type": "signature_delta", "signature": signature}),
                 ],
-                json!({"type": "thinking", "thinking": text, "signature": seal}),
+                json!({"type": "thinking", "thinking": text, "signature": signature}),
             ),
             Part::Call(arguments) => {
                 let id = format!("toolu_{index}");
@@ -138,7 +139,9 @@ fn gemini(parts: &[Part]) -> Answer {
     for (index, part) in parts.iter().enumerate() {
         all.push(match part {
             Part::Text(text) => json!({"text": text}),
-            Part::Reasoning(text, seal) => json!({"text": text, "thought": true, "thoughtSignature": seal}),
+            Part::Reasoning(text, signature) => {
+                json!({"text": text, "thought": true, "thoughtSignature": signature})
+            }
             Part::Call(arguments) => json!({
                 "functionCall": {"id": format!("c{index}"), "name": "Read", "args": arguments},
                 "thoughtSignature": "c2ln",
@@ -177,8 +180,8 @@ fn responses(parts: &[Part]) -> Answer {
             Part::Text(text) => json!({"type": "message", "id": format!("msg_{index}"), "role": "assistant",
                 "status": "completed", "phase": "commentary",
                 "content": [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]}),
-            Part::Reasoning(text, seal) => json!({"type": "reasoning", "id": format!("rs_{index}"),
-                "summary": [{"type": "summary_text", "text": text}], "encrypted_content": seal}),
+            Part::Reasoning(text, signature) => json!({"type": "reasoning", "id": format!("rs_{index}"),
+                "summary": [{"type": "summary_text", "text": text}], "encrypted_content": signature}),
             Part::Call(arguments) => json!({"type": "function_call", "id": format!("fc_{index}"),
                 "call_id": format!("call_{index}"), "name": "Read", "status": "completed",
                 "arguments": Value::Object(arguments.clone()).to_string(), "caller": {"type": "direct"}}),
@@ -219,16 +222,16 @@ fn chat(parts: &[Part]) -> Answer {
                 content.push_str(text);
                 events.extend(halves(text).map(|half| chunk(json!({"content": half}))));
             }
-            Part::Reasoning(text, seal) => {
+            Part::Reasoning(text, signature) => {
                 let index = details.len();
                 let entry = |text: &str| json!({"type": "reasoning.text", "text": text, "index": index, "format": "x"});
                 for half in halves(text) {
                     events.push(chunk(json!({"reasoning_details": [entry(half)]})));
                 }
-                let end = json!({"type": "reasoning.text", "signature": seal, "index": index});
+                let end = json!({"type": "reasoning.text", "signature": signature, "index": index});
                 events.push(chunk(json!({"reasoning_details": [end]})));
                 let mut entry = entry(text);
-                entry["signature"] = json!(seal);
+                entry["signature"] = json!(signature);
                 details.push(entry);
             }
             Part::Call(arguments) => {

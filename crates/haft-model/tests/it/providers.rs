@@ -115,11 +115,14 @@ fn key_and_credentials_are_not_shown() {
     let settings = ProviderSettings {
         base_url: Some("http://user:pass@localhost:1/v1?key=hidden".to_owned()),
         api_key: Some(Secret::new("sk-secret")),
+        headers: vec![("x-team".to_owned(), Secret::new("sk-secret"))],
         ..ProviderSettings::new("compatible")
     };
     let endpoint = resolve(&settings, &[]);
+    assert_eq!(header(&endpoint.headers(true), "x-team"), Some("sk-secret"));
     assert_eq!(endpoint.display_url(), "http://localhost:1/v1");
-    assert!(!format!("{endpoint:?}").contains("sk-secret"));
+    let shown = format!("{endpoint:?}");
+    assert!(!shown.contains("sk-secret") && !shown.contains("pass") && !shown.contains("hidden"), "{shown}");
 }
 
 #[test]

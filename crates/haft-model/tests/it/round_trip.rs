@@ -1,12 +1,12 @@
 //! What a provider sent goes back unchanged, however it arrived, and never to another provider.
 
 use haft_model::wire::Codec;
-use haft_model::{AssistantMessage, AssistantPart, Conversation, Wire};
+use haft_model::{AssistantMessage, AssistantPart, Conversation, ToolCall, TurnOptions, TurnRequest, Wire};
 use haft_tool::Value;
 use proptest::prelude::*;
 
 use crate::answers::{Answer, answer, parts};
-use crate::fixture::{answered, asked, codec, decode, decode_whole, encode, tool};
+use crate::fixture::{answered, asked, codec, completed, decode, decode_whole, encode, tool};
 
 /// The part of the request that repeats the answer.
 fn sent_back(wire: Wire, body: &Value, answer: &Answer) -> Value {
@@ -72,6 +72,40 @@ proptest! {
         let next = through_log(&answered(conversation, streamed.message));
         let body = encode(&codec, &next, &[tool("Read")]);
         prop_assert_eq!(sent_back(wire, &body, &sent), sent.sent_back.clone());
+    }
+
+    #[test]
+    fn interrupted_answer_holds_only_what_is_complete(
+        wire in wires(),
+        to in wires(),
+        parts in parts(),
+        end in any::<prop::sample::Index>(),
+    ) {
+        let (codec, conversation) = (codec(wire), asked("hello"));
+        let (options, tools) = (TurnOptions::default(), [tool("Read")]);
+        let request = TurnRequest { conversation: &conversation, tools: &tools, options: &options };
+        let stream = answer(wire, &parts).stream;
+        let whole = decode(&codec, &conversation, &[stream.as_bytes()]).0.unwrap().message;
+        let (mut decoder, mut events) = (codec.decoder(&request, "m"), Vec::new());
+        decoder.push(&stream.as_bytes()[..end.index(stream.len() + 1)], &mut events).unwrap();
+        let partial = decoder.partial().message;
+        let calls: Vec<&ToolCall> = partial.calls().collect();
+        let reported = completed(&events).len();
+        prop_assert!(calls.len() <= reported, "{} calls, {} reported", calls.len(), reported);
+        prop_assert_eq!(calls.clone(), whole.calls().take(calls.len()).collect::<Vec<_>>());
+        prop_assert!(whole.text().starts_with(&partial.text()));
+        let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
+        let mut next = answered(conversation.clone(), partial);
+        next.say("go on");
+        // Each call has its result, and no answer ends with reasoning alone.
+        let body = encode(&crate::fixture::codec(to), &next, &tools);
+        for id in ids {
+            prop_assert_eq!(body.to_string().matches(&format!("\"{id}\"")).count(), 2, "{}", body);
+        }
+        if let Some(message) = body["messages"].get(1).filter(|_| to == Wire::Anthropic) {
+            let last = message["content"].as_array().and_then(|blocks| blocks.last()).unwrap();
+            prop_assert!(last["type"] != "thinking", "{}", body);
+        }
     }
 
     #[test]
