@@ -277,3 +277,16 @@ fn long_call_becomes_a_task_for_clients_that_understand_tasks() {
     client.result("tasks/cancel", &with_tasks(id(1)));
     assert_eq!(client.result("tasks/get", &with_tasks(id(1)))["status"], "cancelled");
 }
+
+#[test]
+fn a_cancelled_call_takes_its_question_back() {
+    let cli = CliFixture::new();
+    let mut client = client(&cli, &["--permission-mode", "default"], &asking());
+    let call = client.request("tools/call", &json!({"name": "Bash", "arguments": {"command": "true"}}));
+    let question = client.next_of("elicitation/create");
+    client.send(&json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call},
+    }));
+    let cancelled = client.next_of("notifications/cancelled");
+    assert_eq!(cancelled["params"]["requestId"], question["id"], "{cancelled}");
+}

@@ -194,12 +194,18 @@ impl RequestContext {
     ) -> Result<Value, ClientRequestError> {
         let (id, response) = self.peer.register_request();
         let message = RpcMessage::request(id.clone(), request.method, request.params.clone());
-        let outcome = if lock(&self.route).sink.send(&message) {
+        let sink = Arc::clone(&lock(&self.route).sink);
+        let outcome = if sink.send(&message) {
             wait(&response, Instant::now() + timeout, &self.cancel)
         } else {
             Err(ClientRequestError::Cancelled)
         };
         self.peer.forget_request(&id);
+        if outcome.is_err() {
+            // The client can take its question back. One that is gone does not receive this.
+            let params = json!({"requestId": id, "reason": "The answer is no longer needed."});
+            sink.send(&RpcMessage::notification("notifications/cancelled", params));
+        }
         outcome?.map_err(ClientRequestError::Rejected)
     }
 }

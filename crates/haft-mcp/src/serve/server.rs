@@ -200,14 +200,32 @@ impl PendingRequest {
         self.context.reply(Err(error));
     }
 
-    /// Runs the request and sends its response. A panic of the service becomes an error.
+    /// Runs the request and sends its response.
     pub fn run(self) {
+        self.respond().send();
+    }
+
+    /// Runs the request. A panic of the service becomes an error.
+    pub(super) fn respond(self) -> RequestAnswer {
         let Self { server, context, method, params } = self;
         let respond = || methods::respond(&server, &context, &method, params);
         let outcome = catch_unwind(AssertUnwindSafe(respond)).unwrap_or_else(|_| {
             Err(RpcError::internal(format!("{method} failed because of a fault in the server")))
         });
-        context.reply(outcome);
+        RequestAnswer { context, outcome }
+    }
+}
+
+/// The outcome of a request that has run.
+pub(super) struct RequestAnswer {
+    context: Arc<RequestContext>,
+    outcome: Result<Value, RpcError>,
+}
+
+impl RequestAnswer {
+    /// Sends the response.
+    pub(super) fn send(self) {
+        self.context.reply(self.outcome);
     }
 }
 

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::peer::{ClientPeer, MessageSink};
-use super::server::{McpServer, PendingRequest};
+use super::server::{McpServer, PendingRequest, RequestAnswer};
 use super::stdout::LineOutput;
 use super::workers::WorkerPool;
 use crate::wire::{
@@ -90,7 +90,7 @@ struct StdioServer {
     server: Arc<McpServer>,
     peer: Arc<ClientPeer>,
     output: Arc<dyn MessageSink>,
-    workers: WorkerPool<PendingRequest>,
+    workers: WorkerPool<PendingRequest, RequestAnswer>,
 }
 
 impl StdioServer {
@@ -98,7 +98,7 @@ impl StdioServer {
         let output: Arc<dyn MessageSink> = Arc::new(output);
         let peer = ClientPeer::new("stdio");
         peer.set_sink(Some(Arc::clone(&output)));
-        let workers = WorkerPool::new(MAX_CONCURRENT_REQUESTS, PendingRequest::run);
+        let workers = WorkerPool::new(MAX_CONCURRENT_REQUESTS, PendingRequest::respond, RequestAnswer::send);
         Self { server: Arc::clone(server), peer, output, workers }
     }
 

@@ -9,19 +9,22 @@ use super::peer::lock;
 /// Idle threads that are kept for the next job.
 const MAX_IDLE_WORKERS: usize = 8;
 
-/// Runs jobs on threads that are started on demand. Every accepted job has a thread, so jobs may wait for one another.
-pub(super) struct WorkerPool<J: Send + 'static> {
-    shared: Arc<PoolShared<J>>,
+/// Runs jobs on threads that are started on demand. There are as many threads as jobs at most, and every accepted job gets one,
+/// so jobs may wait for one another.
+pub(super) struct WorkerPool<J: Send + 'static, A: 'static> {
+    shared: Arc<PoolShared<J, A>>,
     max_jobs: usize,
 }
 
-struct PoolShared<J> {
+struct PoolShared<J, A> {
     /// Must not panic.
-    run: fn(J),
+    run: fn(J) -> A,
+    /// Sends what a job has returned. The job no longer counts then, because the client may send the next one at once.
+    send: fn(A),
     state: Mutex<PoolState<J>>,
     /// A job was queued, or the pool was closed.
     job_ready: Condvar,
-    /// The last job has finished.
+    /// The last job has finished and its answer was sent.
     all_finished: Condvar,
 }
 
@@ -29,18 +32,35 @@ struct PoolState<J> {
     queue: VecDeque<J>,
     /// Jobs that are queued or running.
     unfinished: usize,
+    /// Answers that are being sent.
+    sending: usize,
     /// Workers that wait for a job.
     idle: usize,
+    /// All workers.
+    threads: usize,
     closed: bool,
 }
 
-impl<J: Send + 'static> WorkerPool<J> {
-    /// A pool that accepts up to `max_jobs` at once and runs each with `run`.
-    pub(super) fn new(max_jobs: usize, run: fn(J)) -> Self {
-        let state = PoolState { queue: VecDeque::new(), unfinished: 0, idle: 0, closed: false };
+impl<J> PoolState<J> {
+    fn is_finished(&self) -> bool {
+        self.unfinished == 0 && self.sending == 0
+    }
+}
+
+impl<J: Send + 'static, A: 'static> WorkerPool<J, A> {
+    /// A pool that accepts up to `max_jobs` at once, runs each with `run` and passes its answer to `send`.
+    pub(super) fn new(max_jobs: usize, run: fn(J) -> A, send: fn(A)) -> Self {
+        let state = PoolState {
+            queue: VecDeque::new(),
+            unfinished: 0,
+            sending: 0,
+            idle: 0,
+            threads: 0,
+            closed: false,
+        };
         let (job_ready, all_finished) = (Condvar::new(), Condvar::new());
         Self {
-            shared: Arc::new(PoolShared { run, state: Mutex::new(state), job_ready, all_finished }),
+            shared: Arc::new(PoolShared { run, send, state: Mutex::new(state), job_ready, all_finished }),
             max_jobs,
         }
     }
@@ -52,14 +72,17 @@ impl<J: Send + 'static> WorkerPool<J> {
             return Err(job);
         }
         state.queue.push_back(job);
-        if state.idle < state.queue.len() {
+        if state.idle < state.queue.len() && state.threads < self.max_jobs {
             let shared = Arc::clone(&self.shared);
             let started =
                 std::thread::Builder::new().name("mcp-worker".to_owned()).spawn(move || shared.work());
-            if started.is_err()
-                && let Some(job) = state.queue.pop_back()
-            {
-                return Err(job);
+            match started {
+                Ok(_) => state.threads += 1,
+                Err(_) => {
+                    if let Some(job) = state.queue.pop_back() {
+                        return Err(job);
+                    }
+                }
             }
         }
         state.unfinished += 1;
@@ -67,35 +90,41 @@ impl<J: Send + 'static> WorkerPool<J> {
         Ok(())
     }
 
-    /// Waits until all jobs have finished, at most for `timeout`. Returns whether they have.
+    /// Waits until all jobs have finished and their answers were sent, at most for `timeout`. Returns whether they have.
     pub(super) fn wait_finished(&self, timeout: Duration) -> bool {
         let state = lock(&self.shared.state);
-        let unfinished = |state: &mut PoolState<J>| state.unfinished > 0;
+        let unfinished = |state: &mut PoolState<J>| !state.is_finished();
         let waited = self.shared.all_finished.wait_timeout_while(state, timeout, unfinished);
-        waited.unwrap_or_else(PoisonError::into_inner).0.unfinished == 0
+        waited.unwrap_or_else(PoisonError::into_inner).0.is_finished()
     }
 }
 
-impl<J: Send + 'static> Drop for WorkerPool<J> {
+impl<J: Send + 'static, A: 'static> Drop for WorkerPool<J, A> {
     fn drop(&mut self) {
         lock(&self.shared.state).closed = true;
         self.shared.job_ready.notify_all();
     }
 }
 
-impl<J> PoolShared<J> {
+impl<J, A> PoolShared<J, A> {
     fn work(&self) {
         let mut state = lock(&self.state);
         loop {
             if let Some(job) = state.queue.pop_front() {
                 drop(state);
-                (self.run)(job);
+                let answer = (self.run)(job);
                 state = lock(&self.state);
                 state.unfinished -= 1;
-                if state.unfinished == 0 {
+                state.sending += 1;
+                drop(state);
+                (self.send)(answer);
+                state = lock(&self.state);
+                state.sending -= 1;
+                if state.is_finished() {
                     self.all_finished.notify_all();
                 }
             } else if state.closed || state.idle >= MAX_IDLE_WORKERS {
+                state.threads -= 1;
                 return;
             } else {
                 state.idle += 1;
@@ -116,8 +145,33 @@ mod tests {
 
     type TestJob = Box<dyn FnOnce() + Send>;
 
-    fn pool() -> WorkerPool<TestJob> {
-        WorkerPool::new(100, |job| job())
+    fn pool() -> WorkerPool<TestJob, ()> {
+        WorkerPool::new(100, |job| job(), |()| {})
+    }
+
+    #[test]
+    fn a_job_no_longer_counts_when_its_answer_is_sent() {
+        type Answer = Box<dyn FnOnce() + Send>;
+        let pool: Arc<WorkerPool<Answer, Answer>> =
+            Arc::new(WorkerPool::new(2, |answer| answer, |answer| answer()));
+        let (done, finished) = channel();
+        // Each answer submits the next job, as a client does that keeps a number of requests in flight.
+        fn next(pool: &Arc<WorkerPool<Answer, Answer>>, left: usize, done: std::sync::mpsc::Sender<usize>) {
+            let again = Arc::clone(pool);
+            let answer = move || {
+                if left == 0 {
+                    done.send(lock(&again.shared.state).threads).unwrap();
+                } else {
+                    next(&again, left - 1, done);
+                }
+            };
+            assert!(pool.submit(Box::new(answer)).is_ok(), "{left} are left");
+        }
+        for _ in 0..2 {
+            next(&pool, 1_000, done.clone());
+        }
+        drop(done);
+        assert!(finished.iter().all(|threads| threads <= 2));
     }
 
     #[test]
