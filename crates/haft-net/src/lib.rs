@@ -10,3 +10,5 @@
 pub mod http;
 mod lookup;
 pub mod proxy;
+
+pub use lookup::special_address;

@@ -268,9 +268,25 @@ pub(super) enum ConfigCommand {
     Set {
         /// Name of the setting.
         key: String,
-        /// Value: a word, a number, true, false, or a comma-separated list.
+        /// Value: a word, a number, true, false, or a comma-separated list, which replaces the old one.
         #[arg(allow_hyphen_values = true)]
         value: String,
+    },
+    /// Add elements to a list in your file, for example to permissions.deny or network. `haft undo` reverts it.
+    Add {
+        /// Name of the setting.
+        key: String,
+        /// Element to add; repeatable.
+        #[arg(required = true, value_name = "VALUE")]
+        values: Vec<String>,
+    },
+    /// Remove elements from a list in your file. `haft undo` reverts it.
+    Remove {
+        /// Name of the setting.
+        key: String,
+        /// Element to remove; repeatable.
+        #[arg(required = true, value_name = "VALUE")]
+        values: Vec<String>,
     },
     /// Print the path of your file.
     Path,

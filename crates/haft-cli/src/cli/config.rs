@@ -3,8 +3,8 @@
 use std::mem::ManuallyDrop;
 use std::path::Path;
 
-use haft_runtime::{CallOptions, CallResult};
-use haft_tool::{Call, Setting, ToolError, Value, json};
+use haft_runtime::{CallOptions, CallResult, Runtime};
+use haft_tool::{Call, ErrorKind, Setting, ToolError, Value, json};
 use haft_tools::Settings;
 
 use super::CommandResult;
@@ -12,7 +12,7 @@ use super::args::{self, ConfigCommand, WorkspaceArgs};
 use super::exit::{CliExit, code};
 use super::screen::{self, FAINT, NAME, styled};
 use super::setup::Setup;
-use crate::config::required_user_file;
+use crate::config::{Config, project_key, quoted_key, required_user_file};
 use haft::selection::ToolSelection;
 
 /// Settings are changed through the tool, so that the change is recorded.
@@ -43,7 +43,32 @@ pub(super) fn run(args: &args::ConfigArgs) -> CommandResult {
                 value => screen::result(&value.to_string()),
             }
         }
-        ConfigCommand::Set { key, value } => return set(args, key, value),
+        ConfigCommand::Set { key, value } => {
+            return report(&change(&Setup::load(&args.workspace)?, key, value)?, Some(key));
+        }
+        ConfigCommand::Add { key, values } => {
+            let setup = Setup::load(&args.workspace)?;
+            let mut list = setup.config.own_list(key)?;
+            let new: Vec<&String> = values.iter().filter(|value| !list.contains(value)).collect();
+            if new.is_empty() {
+                screen::note(&format!("nothing was changed: {key} has it already"));
+                return Ok(CliExit::Done);
+            }
+            list.extend(new.into_iter().cloned());
+            return report(&change(&setup, key, &list_text(&list))?, None);
+        }
+        ConfigCommand::Remove { key, values } => {
+            let setup = Setup::load(&args.workspace)?;
+            let mut list = setup.config.own_list(key)?;
+            if let Some(missing) = values.iter().find(|value| !list.contains(value)) {
+                return Err(ToolError::new(
+                    ErrorKind::TargetNotFound,
+                    format!("{key} in your file does not have {missing:?}. It has: {}", json!(list)),
+                ));
+            }
+            list.retain(|value| !values.contains(value));
+            return report(&change(&setup, key, &list_text(&list))?, None);
+        }
     }
     Ok(CliExit::Done)
 }
@@ -57,51 +82,62 @@ fn shown(all: &[Setting]) -> String {
     all.iter().map(line).collect()
 }
 
-/// Changes a setting of a project in the user's file, as an answer to a question; returns what was done.
-pub(crate) fn set_for_project(workspace: &Path, key: &str, value: &str) -> Result<String, ToolError> {
+/// Adds a host to the network of a project in the user's file, as an answer to a question; returns what was done.
+pub(crate) fn add_to_project_network(workspace: &Path, host: &str) -> Result<String, ToolError> {
     let at = WorkspaceArgs { workspace: Some(workspace.to_owned()) };
+    let key = format!("projects.{}.network", quoted_key(&project_key(workspace)));
+    let mut list = Config::load(workspace)?.own_list(&key)?;
+    if !list.iter().any(|known| known == host) {
+        list.push(host.to_owned());
+    }
     let choice = ToolSelection::new("claude", Some(&[TOOL.to_owned()]), &Settings::default())?;
     let builder =
         choice.into_builder(at.builder()?).allow(format!("{TOOL}(projects.*)"), "the user's answer");
-    let runtime = builder.build()?;
-    let call = Call::new("call_1", TOOL, json!({"setting": key, "value": value}));
-    let result = runtime.run_blocking(call, CallOptions::default());
-    let (text, id) = (result.output.as_text(), result.receipt.id);
-    match result.output.error_kind {
-        None => Ok(format!("{text} (call {id}; to undo it: haft undo {id})")),
-        Some(kind) => Err(ToolError::new(kind, text)),
-    }
-}
-
-fn set(args: &args::ConfigArgs, key: &str, value: &str) -> CommandResult {
-    let result = change(&Setup::load(&args.workspace)?, key, value)?;
-    let text = result.output.as_text();
-    match result.output.error_kind {
-        None => {
-            screen::note(&screen::sanitize(&text));
-            Ok(CliExit::Done)
-        }
-        Some(kind) => {
-            screen::error(&text);
-            Ok(code(kind))
-        }
-    }
+    let result = configure(&builder.build()?, &key, &list_text(&list));
+    stored(&result, &format!("Added {host} to {key}"))
 }
 
 /// Adds a rule to `permissions.allow` in the user's file; returns what was done.
 pub(super) fn add_allow_rule(workspace: &Path, rule: &str) -> Result<String, ToolError> {
     let setup = Setup::load(&WorkspaceArgs { workspace: Some(workspace.to_owned()) })?;
-    let mut rules = setup.config.values.permissions.allow.clone();
+    let mut rules = setup.config.own_list("permissions.allow")?;
     rules.push(rule.to_owned());
-    let list: toml_edit::Array = rules.iter().collect();
-    let result = change(&setup, "permissions.allow", &list.to_string())?;
-    let text = result.output.as_text();
+    let result = change(&setup, "permissions.allow", &list_text(&rules))?;
+    stored(&result, &format!("Added {rule} to permissions.allow"))
+}
+
+/// What was stored by an answer, which already holds for the call that asked.
+fn stored(result: &CallResult, what: &str) -> Result<String, ToolError> {
+    let id = result.receipt.id;
     match result.output.error_kind {
-        None => {
-            Ok(format!("{} (call {1}; to undo it: haft undo {1})", screen::escape(&text), result.receipt.id))
-        }
-        Some(kind) => Err(ToolError::new(kind, text)),
+        None => Ok(format!("{} (call {id}; to undo it: haft undo {id})", screen::escape(what))),
+        Some(kind) => Err(ToolError::new(kind, result.output.as_text())),
     }
+}
+
+/// Prints what a change did; `set` is the key of a value that was replaced as a whole.
+fn report(result: &CallResult, set: Option<&str>) -> CommandResult {
+    let text = result.output.as_text();
+    if let Some(kind) = result.output.error_kind {
+        screen::error(&text);
+        return Ok(code(kind));
+    }
+    screen::note(&screen::sanitize(&text));
+    let facts = result.output.structured.clone().unwrap_or_default();
+    let (before, after) = (&facts["previousValue"], &facts["newValue"]);
+    let is_lost = |value: &Value| !after.as_array().is_some_and(|after| after.contains(value));
+    if let Some(key) = set.filter(|_| before.as_array().into_iter().flatten().any(is_lost)) {
+        screen::note(&format!(
+            "The old list was replaced. To add to a list instead: haft config add {key} VALUE. To get it back: haft undo {}",
+            result.receipt.id
+        ));
+    }
+    Ok(CliExit::Done)
+}
+
+/// The list as the value of a setting.
+fn list_text(list: &[String]) -> String {
+    list.iter().collect::<toml_edit::Array>().to_string()
 }
 
 /// Changes a setting with a recorded call.
@@ -109,7 +145,11 @@ fn change(setup: &Setup, key: &str, value: &str) -> Result<CallResult, ToolError
     let choice = ToolSelection::new("claude", Some(&[TOOL.to_owned()]), &setup.config.values.tools)?;
     let builder = choice.into_builder(setup.builder_without_rules());
     let builder = builder.allow(format!("{TOOL}({key})"), "the command line");
-    let runtime = ManuallyDrop::new(builder.build()?);
+    // The process exits soon; the kernel frees everything faster.
+    Ok(configure(&ManuallyDrop::new(builder.build()?), key, value))
+}
+
+fn configure(runtime: &Runtime, key: &str, value: &str) -> CallResult {
     let call = Call::new("call_1", TOOL, json!({"setting": key, "value": value}));
-    Ok(runtime.run_blocking(call, CallOptions::default()))
+    runtime.run_blocking(call, CallOptions::default())
 }

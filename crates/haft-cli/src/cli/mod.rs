@@ -42,7 +42,7 @@ use clap::Parser;
 use haft_tool::ToolError;
 
 use args::{Command, Haft};
-pub(crate) use config::set_for_project;
+pub(crate) use config::add_to_project_network;
 use exit::{CliExit, code};
 pub(crate) use local_time::age;
 

@@ -55,6 +55,9 @@ fn candidates(value: &Value) -> Vec<toml_edit::Value> {
         Value::String(text) => {
             let list = || toml_edit::Value::Array(words(text).into_iter().collect::<Array>());
             let read = text.trim().parse::<toml_edit::Value>().ok();
+            if let Some(array @ toml_edit::Value::Array(_)) = read {
+                return vec![array, text.as_str().into()];
+            }
             std::iter::once(text.as_str().into()).chain(read).chain([list()]).collect()
         }
         _ => Vec::new(),
@@ -77,9 +80,13 @@ fn put(document: &mut DocumentMut, name: &str, mut value: toml_edit::Value) -> R
         table = entry.as_table_like_mut().ok_or(EditError::UnknownSetting)?;
     }
     match table.get_mut(&last) {
-        // What is added to a list goes to its end, and the comments between its elements stay.
+        // What is added to a list goes to its end, and the comments between its elements stay, as they do where others go.
         Some(Item::Value(toml_edit::Value::Array(old))) if added(old, &value).is_some() => {
             old.extend(added(old, &value).unwrap_or_default());
+        }
+        Some(Item::Value(toml_edit::Value::Array(old))) if kept(old, &value).is_some() => {
+            let mut kept = kept(old, &value).unwrap_or_default().into_iter();
+            old.retain(|_| kept.next().unwrap_or(false));
         }
         Some(Item::Value(old)) => {
             *value.decor_mut() = old.decor().clone();
@@ -100,4 +107,13 @@ fn added(old: &Array, new: &toml_edit::Value) -> Option<Vec<toml_edit::Value>> {
     let begins = new.len() > old.len()
         && old.iter().zip(new.iter()).all(|(old, new)| text(old).is_some() && text(old) == text(new));
     begins.then(|| new.iter().skip(old.len()).map(|value| text(value).unwrap_or_default().into()).collect())
+}
+
+/// Which elements of `old` are in `new`, if that has no others and the same order.
+fn kept(old: &Array, new: &toml_edit::Value) -> Option<Vec<bool>> {
+    let mut left = new.as_array()?.iter().map(toml_edit::Value::as_str).peekable();
+    let kept =
+        old.iter().map(|value| left.next_if(|next| next.is_some() && *next == value.as_str()).is_some());
+    let kept: Vec<bool> = kept.collect();
+    left.peek().is_none().then_some(kept)
 }

@@ -244,6 +244,24 @@ impl Config {
         })
     }
 
+    /// The elements of a list in the user's own file, without those that a project adds. One that is not set has none.
+    pub(crate) fn own_list(&self, name: &str) -> Result<Vec<String>, ToolError> {
+        // Names a setting that does not exist.
+        self.setting(name)?;
+        let own = self.user.as_ref().map(|file| serde_json::to_value(&file.sections)).transpose()?;
+        let own = leaves(&own.unwrap_or_default()).into_iter().find(|(key, _)| key == name);
+        let no_list = |why: String| Err(ToolError::invalid_arguments(format!("{name} {why}")));
+        match own.map(|(_, value)| value).unwrap_or_default() {
+            Value::Null => Ok(Vec::new()),
+            Value::String(word) if name.starts_with("network") && word == "none" => Ok(Vec::new()),
+            Value::Array(values) => {
+                let words = values.iter().map(|value| value.as_str().map(str::to_owned));
+                words.collect::<Option<_>>().map_or_else(|| no_list("is not a list of words".to_owned()), Ok)
+            }
+            value => no_list(format!("is {value}, not a list. To replace it: haft config set {name} VALUE")),
+        }
+    }
+
     /// The settings that `name` names: one, or all of a table.
     pub(crate) fn matching(&self, name: &str) -> Result<Vec<Setting>, ToolError> {
         let all = self.settings()?;

@@ -1,12 +1,14 @@
 //! The question whether a command may reach a host, and where the answer "always" is kept.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use haft_tool::net::{Domains, Peer, entry_for};
 use haft_tool::{HostAnswer, HostRequest, ToolError, clip_chars};
 
+use crate::cli::add_to_project_network;
 use crate::cli::screen::escape;
-use crate::cli::set_for_project;
-use crate::config::{Config, project_key, quoted_key};
+use crate::config::{Config, project_key};
 
 /// How much of a command is shown.
 const MAX_COMMAND_CHARS: usize = 200;
@@ -58,16 +60,27 @@ impl ProjectSettings {
         self.choices().iter().find(is_meant).map_or(HostAnswer::Refuse, |choice| choice.answer)
     }
 
-    /// Stores the answer "always": the host is added to the project's list in the user's own file, which no call can write.
+    /// Stores the answer "always": the host is added to the project's list in the user's own file, which no call can write. A name
+    /// of which the address must be listed too is not stored, because that alone would allow nothing.
     pub(crate) fn remember(&self, request: &HostRequest) -> Result<String, ToolError> {
-        let key = project_key(&self.workspace);
-        let config = Config::load(&self.workspace)?;
-        let mut list = config.values.projects.get(&key).map(|one| one.network.clone()).unwrap_or_default();
-        if !list.contains(&request.entry) {
-            list.push(request.entry.clone());
+        let HostRequest { host, port, entry, .. } = request;
+        if let Some((address, range)) = haft_net::special_address(host)
+            && !self.lists(address, *port)
+        {
+            let address = entry_for(&Peer::from(address), *port);
+            return Err(ToolError::denied(format!(
+                "{host} was not stored: its name resolves to {address}, {range}, which is reached only if it is listed too. To \
+                 allow it: haft config add network {entry} {address}"
+            )));
         }
-        let list = serde_json::to_string(&list)?;
-        set_for_project(&self.workspace, &format!("projects.{}.network", quoted_key(&key)), &list)
+        add_to_project_network(&self.workspace, entry)
+    }
+
+    /// Whether the settings list this address.
+    fn lists(&self, address: IpAddr, port: u16) -> bool {
+        let words = Config::load(&self.workspace).map(|config| config.network(&self.workspace).0);
+        let domains = words.ok().and_then(|words| Domains::parse(&words).ok());
+        domains.is_some_and(|domains| domains.lists(address, port))
     }
 }
 

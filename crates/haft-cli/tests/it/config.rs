@@ -200,6 +200,45 @@ fn a_changed_setting_is_on_the_ledger_and_undo_takes_it_back() {
 }
 
 #[test]
+fn elements_are_added_to_and_removed_from_a_list_and_a_replaced_list_is_shown() {
+    let cli = CliFixture::new();
+    cli.set("[permissions]\ndeny = [\n  # never\n  \"Bash(rm:*)\",\n]\n");
+    cli.write("haft.toml", "[permissions]\ndeny = [\"Glob\"]\n");
+    let ran = cli.haft(&["config", "add", "permissions.deny", "Read(.env)", "Bash(git push:*)"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let both =
+        "[permissions]\ndeny = [\n  # never\n  \"Bash(rm:*)\", \"Read(.env)\", \"Bash(git push:*)\",\n]\n";
+    assert_eq!(cli.settings(), both, "the project's rule is not copied");
+    assert!(ran.stderr.contains("becomes [\"Bash(rm:*)\",\"Read(.env)\""), "{}", ran.stderr);
+    let ran = cli.haft(&["config", "add", "permissions.deny", "Read(.env)"]);
+    assert!(ran.code == 0 && ran.stderr.contains("has it already"), "{}", ran.stderr);
+    let ran = cli.haft(&["config", "remove", "permissions.deny", "Read(.env)", "Bash(git push:*)"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(cli.settings().contains("[\n  # never\n  \"Bash(rm:*)\",\n]"), "{}", cli.settings());
+    let ran = cli.haft(&["config", "remove", "permissions.deny", "Edit"]);
+    assert!(ran.code == 1 && ran.stderr.contains("It has: [\"Bash(rm:*)\"]"), "{}", ran.stderr);
+
+    let ran = cli.haft(&["config", "set", "permissions.deny", "Edit"]);
+    assert!(ran.stderr.contains("[\"Bash(rm:*)\",\"Glob\"] becomes [\"Edit\",\"Glob\"]"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("haft config add permissions.deny VALUE"), "{}", ran.stderr);
+
+    for (change, expected) in [
+        (["add", "npm"], "[\"npm\"]"),
+        (["add", "docs.rs"], "[\"npm\",\"docs.rs\"]"),
+        (["remove", "npm"], "[\"docs.rs\"]"),
+    ] {
+        let ran = cli.haft(&["config", change[0], "network", change[1]]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        assert_eq!(cli.haft(&["config", "get", "network"]).stdout.trim(), expected, "{}", cli.settings());
+    }
+    assert_eq!(cli.haft(&["config", "set", "network", "all"]).code, 0);
+    for key in ["network", "dialect", "sandbox"] {
+        let ran = cli.haft(&["config", "add", key, "docs.rs"]);
+        assert_eq!(ran.code, 2, "{key}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn only_config_touches_the_settings() {
     let cli = CliFixture::new();
     cli.set("dialect = \"claude\"\n");

@@ -96,7 +96,9 @@ impl ReachCheck {
             Some((address, range)) if allowed.is_empty() => {
                 let address = Peer::from(address);
                 let why = format!("its name resolves to {address}, {range}");
-                Err(refused(&target.authority(), &why, Some(entry_for(&address, target.port))))
+                // Each of the two alone is not enough.
+                let [name, address] = [&target.peer, &address].map(|peer| entry_for(peer, target.port));
+                Err(refused(&target.authority(), &why, Some(format!("{name},{address}"))))
             }
             _ => Ok(allowed),
         }

@@ -35,7 +35,7 @@ pub struct RefusedConnection {
     pub port: u16,
     /// The reason, such as `it is not in the list of domains`.
     pub why: String,
-    /// The entry that would allow it, if one can.
+    /// The entry that would allow it, if one can; two with a comma between them where the name and its address are needed.
     pub allow: Option<String>,
 }
 
@@ -138,7 +138,9 @@ impl Upstream {
             Err(DialError::NotPublic(address, range)) => {
                 let address = Peer::from(address);
                 let why = format!("its name resolves to {address}, {range}");
-                Err(self.refuse(host.to_string(), port, why, Some(entry_for(&address, port))))
+                // Each of the two alone is not enough.
+                let both = format!("{},{}", entry_for(&host, port), entry_for(&address, port));
+                Err(self.refuse(host.to_string(), port, why, Some(both)))
             }
             Err(DialError::NameNotFound(error)) => {
                 let why = os_text(&error.to_string());

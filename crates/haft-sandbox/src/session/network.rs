@@ -64,8 +64,8 @@ impl NetworkHooks {
         let (refused, on_refused) = (Arc::clone(refused), self.on_refused.clone());
         Box::new(move |denied| {
             let allow = denied.allow.map(|entry| match preset_of_host(&denied.host) {
-                Some(preset) => format!("--network {entry}, or --network {preset}"),
-                None => format!("--network {entry}"),
+                Some(preset) if !entry.contains(',') => format!("--network {entry}, or --network {preset}"),
+                _ => format!("--network {entry}"),
             });
             let place = format!("{}:{}", denied.host, denied.port);
             let added = lock(&refused).add("connect", place, denied.why, allow).cloned();

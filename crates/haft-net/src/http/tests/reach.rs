@@ -220,7 +220,9 @@ fn configured_name_may_have_a_private_address() {
     let url = format!("http://{name}/");
     let error = get(&client_for(&local_service(), &[&name]), &url).unwrap_err();
     assert!(
-        error.message.contains(&format!("to allow it: --network 127.0.0.1:{}", server.port)),
+        error
+            .message
+            .contains(&format!("to allow it: --network search.internal:{0},127.0.0.1:{0}", server.port)),
         "{}",
         error.message
     );

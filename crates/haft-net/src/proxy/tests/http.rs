@@ -104,7 +104,8 @@ fn name_with_a_private_address_is_refused() {
         assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
         let refused = run.only_refused();
         assert!(refused.why.starts_with("its name resolves to "), "{refused}");
-        assert_eq!(refused.allow, Some(Peer::from(inner.parse::<IpAddr>().unwrap()).to_string()));
+        let address = Peer::from(inner.parse::<IpAddr>().unwrap()).to_string();
+        assert_eq!(refused.allow, Some(format!("example.test,{address}")), "both are needed");
     }
 }
 

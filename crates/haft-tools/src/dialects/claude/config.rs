@@ -106,14 +106,14 @@ fn set(
     let written = world.files().update(config.file(), &mut |old| config.changed(old, name, value))?;
     let after = config.get(name)?;
     // A project file or a variable may override the user's file.
-    let overridden = if after.value == before.value && after.origin == before.origin && *value != after.value
-    {
+    let effect = if after.value != before.value {
+        format!(": {} becomes {}, from the next start", before.value, after.value)
+    } else if after.origin == before.origin && *value != after.value {
         format!("; {} overrides it", after.origin)
     } else {
         String::new()
     };
-    let text =
-        format!("Set {name} in {}; it applies from the next start{overridden}", written.path.display());
+    let text = format!("Set {name} in {}{effect}", written.path.display());
     Ok(Output::text(text).with_structured(json!({
         "operation": "set", "setting": name, "previousValue": before.value, "newValue": after.value,
     })))
