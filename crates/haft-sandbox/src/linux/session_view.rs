@@ -314,10 +314,10 @@ fn is_within(path: &Path, roots: &[PathBuf]) -> bool {
     roots.iter().any(|root| path.starts_with(root))
 }
 
-/// An empty file in the session's directory. Without namespaces commands can write there, so a link is not followed.
+/// An empty file in the session's directory that cannot be opened: an empty secret would look like the real one. Without namespaces commands can write there, so a link is not followed.
 fn create_own_file(path: &Path) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let create = || rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR);
+    let create = || rustix::fs::open(path, flags, Mode::empty());
     create().or_else(|_| rustix::fs::unlink(path).and_then(|()| create()))?;
     Ok(())
 }

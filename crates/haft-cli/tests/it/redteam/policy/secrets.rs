@@ -187,5 +187,7 @@ fn e15_password_hashes_of_the_system_are_secret() {
         let ran = read(&fixture, "Read", &path.into());
         assert_eq!(ran.code, 3, "{path}: {}", ran.stdout);
         assert!(ran.stdout.contains("may hold secrets"), "{path}: {}", ran.stdout);
+        let ran = fixture.cli.haft(&["sandbox", "cat", path]);
+        assert!(ran.code == 1 && ran.stderr.contains("Permission denied"), "{path}: {}", ran.stderr);
     }
 }
