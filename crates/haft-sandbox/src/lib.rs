@@ -56,7 +56,7 @@ pub use session::{
     CachePolicy, CacheReport, NetworkHooks, RefusalSink, SessionSandbox, private_temp_directory,
     registry_hosts, remove_old_caches,
 };
-pub use signals::{TerminationSignal, on_termination_signal};
+pub use signals::{TerminationSignal, on_continue, on_termination_signal};
 pub use status::{Layer, LayerLevel, SandboxStatus};
 pub use tasks::{CallTasks, OnTaskEnd, TaskTable};
 pub use terminal::{ask_at_terminal, terminal_is_raw};

@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP, delivered to a listener on a thread of their own.
+//! SIGINT, SIGTERM, SIGHUP and SIGCONT, delivered to listeners on a thread of their own.
 
 use std::io;
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
@@ -27,11 +27,34 @@ static PIPE_TO_THREAD: AtomicI32 = AtomicI32::new(-1);
 /// Stack of the thread that calls the listener.
 const STACK_BYTES: usize = 128 * 1024;
 
+type ContinueListener = Box<dyn Fn() + Send>;
+
+/// What is called when this process goes on after it was stopped.
+static CONTINUE_LISTENER: Mutex<Option<ContinueListener>> = Mutex::new(None);
+
+/// From now on `listener` is called whenever this process goes on after it was stopped, as by Ctrl-Z and `fg`.
+pub fn on_continue(listener: impl Fn() + Send + 'static) -> io::Result<()> {
+    *lock(&CONTINUE_LISTENER) = Some(Box::new(listener));
+    start_thread()?;
+    install_handler(libc::SIGCONT);
+    Ok(())
+}
+
 /// From now on these signals do not end this process but are passed to `listener`, in place of any earlier one. Those that
 /// are ignored, as under `nohup`, stay so.
 pub fn on_termination_signal(listener: impl FnMut(TerminationSignal) + Send + 'static) -> io::Result<()> {
-    let mut current = lock(&LISTENER);
-    *current = Some(Box::new(listener));
+    *lock(&LISTENER) = Some(Box::new(listener));
+    start_thread()?;
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        install_handler(signal);
+    }
+    Ok(())
+}
+
+/// Starts the thread that calls the listeners, once.
+fn start_thread() -> io::Result<()> {
+    static STARTING: Mutex<()> = Mutex::new(());
+    let _starting = lock(&STARTING);
     if PIPE_TO_THREAD.load(Ordering::SeqCst) >= 0 {
         return Ok(());
     }
@@ -41,9 +64,6 @@ pub fn on_termination_signal(listener: impl FnMut(TerminationSignal) + Send + 's
     let thread = std::thread::Builder::new().name("signals".to_owned()).stack_size(STACK_BYTES);
     thread.spawn(move || forward(&read_end))?;
     PIPE_TO_THREAD.store(write_end.into_raw_fd(), Ordering::SeqCst);
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        install_handler(signal);
-    }
     Ok(())
 }
 
@@ -55,6 +75,12 @@ fn forward(read_end: &OwnedFd) {
             Ok(1) => {}
             Err(rustix::io::Errno::INTR) => continue,
             _ => return,
+        }
+        if i32::from(byte[0]) == libc::SIGCONT {
+            if let Some(listener) = &*lock(&CONTINUE_LISTENER) {
+                listener();
+            }
+            continue;
         }
         let interrupt = i32::from(byte[0]) == libc::SIGINT;
         let signal = if interrupt { TerminationSignal::Interrupt } else { TerminationSignal::Terminate };

@@ -5,12 +5,12 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use haft_runtime::{Asker, DenyAll, PermissionAnswer, Question};
-use haft_sandbox::{TerminationSignal, on_termination_signal};
-use haft_tool::{Cancel, ErrorKind, ToolError};
+use haft_sandbox::{TerminationSignal, on_continue, on_termination_signal};
+use haft_tool::{Cancel, ErrorKind, ToolError, lock};
 
 use super::config;
 use super::exit::CliExit;
@@ -57,9 +57,36 @@ pub(super) fn is_drawn_on() -> bool {
     haft_sandbox::terminal_is_raw()
 }
 
+/// The question that waits for an answer.
+static SHOWN_QUESTION: Mutex<Option<String>> = Mutex::new(None);
+
+/// A question that is on the screen. It is shown again when Haft goes on after it was stopped: the user's shell has written
+/// below it.
+pub(crate) struct ShownQuestion;
+
+impl ShownQuestion {
+    pub(crate) fn new(text: &str) -> Self {
+        *lock(&SHOWN_QUESTION) = Some(text.to_owned());
+        // Before the question, because the user may answer it by Ctrl-Z at once. Without it the question is shown once.
+        let _ = on_continue(|| {
+            if let Some(text) = &*lock(&SHOWN_QUESTION) {
+                screen::prompt(text);
+            }
+        });
+        screen::prompt(text);
+        Self
+    }
+}
+
+impl Drop for ShownQuestion {
+    fn drop(&mut self) {
+        *lock(&SHOWN_QUESTION) = None;
+    }
+}
+
 /// Asks the user yes or no; anything but yes is no.
 pub(super) fn confirm(question: &str) -> bool {
-    screen::prompt(&format!("{} [y/N] ", styled(NOTE, question)));
+    let _shown = ShownQuestion::new(&format!("{} [y/N] ", styled(NOTE, question)));
     matches!(answer_line().as_str(), "y" | "yes")
 }
 
@@ -100,7 +127,7 @@ impl Asker for TerminalAsker {
         };
         let by = "the user at the terminal".to_owned();
         let answer = read_terminal(cancel, move || {
-            screen::prompt(&prompt);
+            let _shown = ShownQuestion::new(&prompt);
             Ok(answer_line())
         });
         match (answer.as_deref(), question.rule.clone()) {

@@ -5,7 +5,7 @@ mod question;
 mod reach;
 mod terminal;
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use haft_tool::{
 };
 
 use crate::cli::screen::{self, BOLD, NAME, NOTE, styled};
-use crate::cli::terminal::{OpenQuestion, read_terminal};
+use crate::cli::terminal::{OpenQuestion, ShownQuestion, read_terminal};
 use crate::config::{Config, LiveSettings};
 use bus::Channels;
 pub(crate) use question::question_text;
@@ -82,21 +82,20 @@ impl Host for CommandLine {
         }
         let choices = self.project.choices();
         let letters: Vec<String> = choices.iter().map(|choice| choice.letter.to_string()).collect();
-        let is_asked = Cell::new(false);
+        let shown = RefCell::new(None);
         let prompt = || {
-            is_asked.set(true);
             let mut text = format!("\n{}\n", styled(BOLD, &reach_question(request)));
             for choice in &choices {
                 let letter = styled(NAME, &choice.letter.to_string());
                 text.push_str(&format!("  {letter}  {} ({})\n", choice.name, choice.means));
             }
-            screen::prompt(&text);
-            screen::prompt(&styled(NOTE, &format!("Allow it? [{}] ", letters.join("/"))));
+            text.push_str(&styled(NOTE, &format!("Allow it? [{}] ", letters.join("/"))));
+            *shown.borrow_mut() = Some(ShownQuestion::new(&text));
         };
         let answer = {
             let _open = OpenQuestion::new();
             let answer = ask_at_terminal(prompt, cancel);
-            if answer.is_none() && is_asked.get() {
+            if shown.take().is_some() && answer.is_none() {
                 screen::prompt("\n");
             }
             self.project.answer(&answer?)

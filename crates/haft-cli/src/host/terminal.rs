@@ -5,6 +5,7 @@ use std::io::BufRead;
 use haft_tool::{ErrorKind, PlanReady, ToolError, UserQuestion};
 
 use crate::cli::screen::{BOLD, FAINT, NAME, NOTE, prompt as say, sanitize, styled};
+use crate::cli::terminal::ShownQuestion;
 
 /// Asks each question until it has an answer.
 pub(super) fn ask(questions: &[UserQuestion]) -> Result<Vec<Vec<String>>, ToolError> {
@@ -24,9 +25,9 @@ fn one(question: &UserQuestion) -> Result<Vec<String>, ToolError> {
     }
     let how = if *several { "Numbers separated by commas" } else { "A number" };
     let prompt = format!("{how} (1-{}), or your own answer: ", choices.len());
-    say(&text);
     loop {
-        say(&styled(NOTE, &prompt));
+        let _shown = ShownQuestion::new(&format!("{text}{}", styled(NOTE, &prompt)));
+        text.clear();
         match parse_answer(question, &line()?) {
             Ok(answer) => return Ok(answer),
             Err(why) => say(&format!("{why}\n")),
@@ -80,8 +81,8 @@ pub(super) fn approve(plan: &PlanReady) -> Result<String, ToolError> {
     for (tool, prompt) in &plan.allow {
         text.push_str(&format!("  requests {}: {}\n", sanitize(tool), sanitize(prompt)));
     }
-    say(&text);
-    say(&styled(NOTE, "Start with it? [y/N] "));
+    text.push_str(&styled(NOTE, "Start with it? [y/N] "));
+    let _shown = ShownQuestion::new(&text);
     match line()?.trim() {
         "y" | "Y" | "yes" => Ok("The user has approved the plan. Start with it.".to_owned()),
         "" | "n" | "N" | "no" => {

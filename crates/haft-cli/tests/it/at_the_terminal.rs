@@ -142,6 +142,37 @@ fn ctrl_z_stops_a_call_and_fg_continues_it() {
     assert_eq!(shell.ends().0, 0);
 }
 
+#[test]
+fn question_is_shown_again_after_ctrl_z_and_fg() {
+    let cli = CliFixture::new();
+    let outside = tempfile::tempdir().unwrap();
+    let path = outside.path().join("a.txt");
+    let haft = crate::fixture::haft_program();
+    let mut shell = shell(&cli);
+    shell.types(&format!("{} call Write file_path={} content=x", haft.display(), path.display()));
+    shell.sees("Run it? [y/N/s/a] ");
+    shell.press("\x1a");
+    shell.sees("Stopped");
+    shell.sees("ready> ");
+    shell.types("fg");
+    shell.sees("Run it? [y/N/s/a] ");
+    shell.types("y");
+    shell.sees("ready> ");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "x");
+    shell.types(&format!("{} undo", haft.display()));
+    shell.sees("Undo call 1? [y/N] ");
+    shell.press("\x1a");
+    shell.sees("Stopped");
+    shell.sees("ready> ");
+    shell.types("fg");
+    shell.sees("Undo call 1? [y/N] ");
+    shell.types("y");
+    shell.sees("ready> ");
+    shell.types("exit");
+    assert_eq!(shell.ends().0, 0);
+    assert!(!path.exists());
+}
+
 fn completed(cli: &CliFixture, words: &[&str]) -> Vec<String> {
     let mut command = cli.command(&["--", "haft"]);
     command
