@@ -73,6 +73,11 @@ impl CallRecord {
         self.begin_in(&mut *self.open()?)
     }
 
+    /// Whether the ledger has the call, and with it what the call is going to change.
+    pub fn has_begun(&self) -> bool {
+        self.state().receipt.id != 0
+    }
+
     fn begin_in(&self, state: &mut RecordState) -> Result<i64, ToolError> {
         let receipt = &mut state.receipt;
         if receipt.id == 0 {

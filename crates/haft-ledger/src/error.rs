@@ -59,7 +59,9 @@ fn sql_error(error: &rusqlite::Error, database: &Path) -> ToolError {
         )),
         ErrorCode::DiskFull => ToolError::new(
             ErrorKind::Io,
-            format!("The disk is full, so the ledger {at} cannot grow. Free some space."),
+            format!(
+                "The disk is full, so the ledger {at} cannot grow. Free some space, for example with `haft gc --max-size SIZE`."
+            ),
         ),
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => damaged(format!(
             "The ledger {at} is damaged ({error}). Move its directory away; the next call creates a new ledger."

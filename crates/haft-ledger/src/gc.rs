@@ -70,11 +70,21 @@ impl Ledger {
             })?;
             return Ok(collector.report);
         }
+        let mut has_made_room = false;
         loop {
             let _lock = self.db.dir().lock(FlockOperation::LockExclusive)?;
             // Files are removed once their rows are durably gone: otherwise a power failure could restore receipts
             // without their contents.
-            let (files, more) = self.db.write(Durability::PowerLoss, |conn| collector.step(conn))?;
+            let before = collector.clone();
+            let (files, more) = match self.db.write(Durability::PowerLoss, |conn| collector.step(conn)) {
+                Err(error) if !has_made_room => {
+                    collector = before;
+                    self.make_room(collector.clone()).map_err(|_| error)?;
+                    has_made_room = true;
+                    continue;
+                }
+                stepped => stepped?,
+            };
             for key in files {
                 self.remove_blob_file(key)?;
             }
@@ -86,6 +96,23 @@ impl Ledger {
         self.shrink()?;
         collector.report.bytes_after = bytes_on_disk(self.db.dir())?;
         Ok(collector.report)
+    }
+
+    /// Removes the files of a collection before their rows, because on a full disk not even rows can be removed. Fails if the
+    /// collection would fail for another reason.
+    fn make_room(&self, mut collector: BlobCollector) -> Result<(), ToolError> {
+        let mut files = self.db.dry_run(|conn| {
+            let mut files = Vec::new();
+            loop {
+                let (unneeded, more) = collector.step(conn)?;
+                files.extend(unneeded);
+                if !more {
+                    return Ok(files);
+                }
+            }
+        })?;
+        files.extend(collector.chunk_uses.iter().filter(|(_, uses)| **uses == 0).map(|(chunk, _)| *chunk));
+        files.into_iter().try_for_each(|key| self.remove_blob_file(key))
     }
 
     /// Whether automatic housekeeping was last begun longer ago than `interval`. Then it counts as begun now, so that of
@@ -173,6 +200,7 @@ enum CollectorPhase {
 }
 
 /// A collection in progress, between two transactions.
+#[derive(Clone)]
 struct BlobCollector {
     policy: GcPolicy,
     now: u64,

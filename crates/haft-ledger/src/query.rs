@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use haft_tool::{Receipt, ReceiptState, ToolError, path_to_text};
-use rusqlite::{Connection, OptionalExtension, Params, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use crate::Ledger;
 use crate::error::{TxResult, damaged, not_found};
@@ -79,14 +79,18 @@ impl Ledger {
     /// Receipts, newest first.
     pub fn receipts(&self, query: &ReceiptQuery) -> Result<Vec<Receipt>, ToolError> {
         self.db.read(|conn| {
-            let found = select_by(conn, query)?;
-            found.into_iter().map(|summary| complete(conn, summary)).collect()
+            let found = self.select_by(conn, query)?;
+            let whole = found.into_iter().map(|summary| {
+                let id = summary.receipt.id;
+                self.skip_damaged(id, complete(conn, summary))
+            });
+            whole.filter_map(Result::transpose).collect()
         })
     }
 
     /// Receipts for a list, newest first: the cost does not grow with the number of changes.
     pub fn summaries(&self, query: &ReceiptQuery) -> Result<Vec<ReceiptSummary>, ToolError> {
-        self.db.read(|conn| select_by(conn, query))
+        self.db.read(|conn| self.select_by(conn, query))
     }
 
     /// The receipt of a summary, with all its changes.
@@ -123,46 +127,66 @@ impl Ledger {
 
 /// The first receipt that a statement of [`sql`] finds.
 pub(crate) fn first_receipt(conn: &Connection, sql: &str, params: impl Params) -> TxResult<Option<Receipt>> {
-    select(conn, sql, params)?.pop().map(|summary| complete(conn, summary)).transpose()
+    let found = select(conn, sql, params, |_, summary| summary.map(Some))?.pop();
+    found.map(|summary| complete(conn, summary)).transpose()
 }
 
-fn select_by(conn: &Connection, query: &ReceiptQuery) -> TxResult<Vec<ReceiptSummary>> {
-    let before = query.before.unwrap_or(i64::MAX);
-    let limit = int(query.limit);
-    let workspace = query.workspace.as_deref().map(path_to_text);
-    match (&query.session, &workspace, query.only_changes) {
-        (Some(session), workspace, only_changes) => {
-            let min_changes = i64::from(only_changes);
-            select(conn, sql::RECEIPTS_IN_SESSION, params![before, limit, session, workspace, min_changes])
+impl Ledger {
+    fn select_by(&self, conn: &Connection, query: &ReceiptQuery) -> TxResult<Vec<ReceiptSummary>> {
+        let before = query.before.unwrap_or(i64::MAX);
+        let limit = int(query.limit);
+        let workspace = query.workspace.as_deref().map(path_to_text);
+        let keep = |id, summary| self.skip_damaged(id, summary);
+        match (&query.session, &workspace, query.only_changes) {
+            (Some(session), workspace, only_changes) => {
+                let min_changes = i64::from(only_changes);
+                select(
+                    conn,
+                    sql::RECEIPTS_IN_SESSION,
+                    params![before, limit, session, workspace, min_changes],
+                    keep,
+                )
+            }
+            (None, Some(workspace), true) => {
+                select(conn, sql::RECEIPTS_CHANGED_IN_WORKSPACE, params![before, limit, workspace], keep)
+            }
+            (None, Some(workspace), false) => {
+                select(conn, sql::RECEIPTS_IN_WORKSPACE, params![before, limit, workspace], keep)
+            }
+            (None, None, true) => select(conn, sql::RECEIPTS_CHANGED, [before, limit], keep),
+            (None, None, false) => select(conn, sql::RECEIPTS, [before, limit], keep),
         }
-        (None, Some(workspace), true) => {
-            select(conn, sql::RECEIPTS_CHANGED_IN_WORKSPACE, params![before, limit, workspace])
-        }
-        (None, Some(workspace), false) => {
-            select(conn, sql::RECEIPTS_IN_WORKSPACE, params![before, limit, workspace])
-        }
-        (None, None, true) => select(conn, sql::RECEIPTS_CHANGED, [before, limit]),
-        (None, None, false) => select(conn, sql::RECEIPTS, [before, limit]),
     }
 }
 
-fn select(conn: &Connection, sql: &str, params: impl Params) -> TxResult<Vec<ReceiptSummary>> {
+/// The receipts that a statement of [`sql`] finds, as far as `keep` keeps them.
+fn select(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    keep: impl Fn(i64, TxResult<ReceiptSummary>) -> TxResult<Option<ReceiptSummary>>,
+) -> TxResult<Vec<ReceiptSummary>> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     let mut summaries = Vec::new();
     while let Some(row) = rows.next()? {
-        let (id, state, body): (i64, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let mut receipt = parse_receipt(id, body.as_bytes())?;
-        let changes: Option<String> = row.get(5)?;
-        receipt.changes = if state == ReceiptState::Running.word() {
-            intended_changes(conn, id)?
-        } else {
-            parse_changes(id, changes.as_deref())?
-        };
-        let (change_count, undone_by, is_shortened) = (row.get(3)?, row.get(4)?, row.get(6)?);
-        summaries.push(ReceiptSummary { receipt, change_count, undone_by, is_shortened });
+        let id = row.get(0)?;
+        summaries.extend(keep(id, summary(conn, id, row))?);
     }
     Ok(summaries)
+}
+
+fn summary(conn: &Connection, id: i64, row: &Row<'_>) -> TxResult<ReceiptSummary> {
+    let (state, body): (String, String) = (row.get(1)?, row.get(2)?);
+    let mut receipt = parse_receipt(id, body.as_bytes())?;
+    let changes: Option<String> = row.get(5)?;
+    receipt.changes = if state == ReceiptState::Running.word() {
+        intended_changes(conn, id)?
+    } else {
+        parse_changes(id, changes.as_deref())?
+    };
+    let (change_count, undone_by, is_shortened) = (row.get(3)?, row.get(4)?, row.get(6)?);
+    Ok(ReceiptSummary { receipt, change_count, undone_by, is_shortened })
 }
 
 /// The receipt with all its changes.

@@ -159,10 +159,10 @@ impl<'a> ReceiptSearch<'a> {
         while found.len() < query.limit
             && let Some(row) = rows.next()?
         {
-            match self.examine(ledger, conn, row)? {
-                Examined::Match(summary) => found.push(*summary),
-                Examined::Other => {}
-                Examined::AllOlder => break,
+            match ledger.skip_damaged(row.get(0)?, self.examine(ledger, conn, row))? {
+                Some(Examined::Match(summary)) => found.push(*summary),
+                Some(Examined::Other) | None => {}
+                Some(Examined::AllOlder) => break,
             }
         }
         Ok(found)

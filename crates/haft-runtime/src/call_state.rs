@@ -88,7 +88,13 @@ impl CallState {
 
     /// The result of a call whose receipt could not be written. It is not given out as if it had been recorded.
     pub(crate) fn unrecorded(&self, error: &ToolError) -> CallResult {
-        let message = format!("The call could not be recorded, so its result is withheld: {}", error.message);
+        let done = if self.record.has_begun() {
+            "The end of the call could not be recorded, so its result is withheld. The call was performed; `haft log` shows what it \
+             changed"
+        } else {
+            "The call could not be recorded, so its result is withheld. It changed nothing"
+        };
+        let message = format!("{done}: {}", error.message);
         let mut receipt = self.request.clone();
         receipt.state = ReceiptState::Failed;
         receipt.error = Some(message.clone());

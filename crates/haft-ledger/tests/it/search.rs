@@ -116,3 +116,16 @@ fn running_calls_are_those_of_processes_that_exist() {
     assert_eq!(fixture.ledger.running_calls().unwrap(), []);
     drop(record);
 }
+
+#[test]
+fn damaged_row_is_left_out_of_lists_and_named() {
+    let fixture = Fixture::new();
+    for _ in 0..3 {
+        fixture.record().finish(&CallEnd { state: ReceiptState::Completed, ..CallEnd::default() }).unwrap();
+    }
+    fixture.tamper("UPDATE receipts SET body = '{' WHERE id = 2");
+    assert_eq!(found(&fixture, &ReceiptFilter::default()), [3, 1]);
+    assert_eq!(fixture.ledger.damaged_calls(), [2]);
+    assert_eq!(found(&fixture, &ReceiptFilter { since_ms: Some(0), ..ReceiptFilter::default() }), [3, 1]);
+    assert!(fixture.ledger.receipt(2).unwrap_err().message.contains('2'), "asked for, it is an error");
+}

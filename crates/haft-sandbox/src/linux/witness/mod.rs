@@ -154,12 +154,16 @@ impl Witness {
 fn supervise(mut supervisor: Supervisor) -> Witnessed {
     supervisor.run();
     supervisor.judge_at_end();
-    let Supervisor { recorder, private_changes, paths, denials, policy, monitor, blocked, .. } = supervisor;
+    let Supervisor { mut recorder, private_changes, paths, denials, policy, monitor, blocked, .. } =
+        supervisor;
     blocked.finish();
     let has_others = policy.resources.leave() > 0;
+    let refused = std::mem::take(&mut recorder.refused).into_list();
     let (changes, mut losses) = recorder.finish(&policy.scope.roots, has_others);
     losses.extend(private_changes.into_loss(paths.root()));
-    Witnessed { changes, losses, denials: denials.into_list(), limit_exceeded: monitor.exceeded }
+    let mut denials = denials.into_list();
+    denials.extend(refused);
+    Witnessed { changes, losses, denials, limit_exceeded: monitor.exceeded }
 }
 
 fn shared_memory_dir(root: &OwnedFd) -> Option<OwnedFd> {

@@ -11,6 +11,7 @@ use haft_tool::{Change, CommandChanges, DirectoryEvent, FileId, Node, PathState,
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
+use super::DenialList;
 use super::final_view::{FinalView, MAX_CHANGES};
 use super::guarded_entries::GuardedEntries;
 use super::hard_links::{LinkedFile, hidden_changes};
@@ -45,6 +46,8 @@ pub(super) struct ChangeRecorder {
     created: VecDeque<PathBuf>,
     losses: Vec<String>,
     error: Option<ToolError>,
+    /// Changes that were refused because they could not be recorded.
+    pub(super) refused: DenialList,
     /// What must be judged.
     pub(super) guarded: GuardedEntries,
 }
@@ -63,6 +66,7 @@ impl ChangeRecorder {
             created: VecDeque::new(),
             losses: Vec::new(),
             error: None,
+            refused: DenialList::default(),
             guarded: GuardedEntries::new(roots),
         }
     }
@@ -254,9 +258,13 @@ impl ChangeRecorder {
         if self.is_unlisted(event) {
             return act();
         }
-        self.record.witness_directory(event).map_err(|error| self.refuse(error))?;
+        let path = match event {
+            DirectoryEvent::Created(path) | DirectoryEvent::Removed(path) => path,
+            DirectoryEvent::Moved { from, .. } => from,
+        };
+        self.record.witness_directory(event).map_err(|error| self.refuse(path, error))?;
         if let Err(error) = act() {
-            self.record.cancel_directory().map_err(|error| self.refuse(error))?;
+            self.record.cancel_directory().map_err(|error| self.refuse(path, error))?;
             return Err(error);
         }
         self.changes.apply(event);
@@ -273,7 +281,9 @@ impl ChangeRecorder {
         }
     }
 
-    fn refuse(&mut self, error: ToolError) -> Errno {
+    fn refuse(&mut self, path: &Path, error: ToolError) -> Errno {
+        let rule = format!("the previous state could not be stored. {}", error.message);
+        self.refused.add("write", path.display().to_string(), rule, None);
         self.error.get_or_insert(error);
         Errno::IO
     }
@@ -286,7 +296,7 @@ impl ChangeRecorder {
         content: &mut CapturedContent,
     ) -> Result<Node, Errno> {
         let stored = self.record.witness(&key, &state.node, content.as_file_content());
-        let stored = stored.map_err(|error| self.refuse(error))?;
+        let stored = stored.map_err(|error| self.refuse(&key, error))?;
         if let (Some((hash, size)), Node::File(file)) = (stored, &mut state.node) {
             (file.hash, file.size) = (hash, size);
         }
@@ -320,7 +330,7 @@ impl ChangeRecorder {
         content: &mut CapturedContent,
     ) -> Result<Node, Errno> {
         let stored = self.record.witness_in_new(&path, &state.node, content.as_file_content());
-        let stored = stored.map_err(|error| self.refuse(error))?;
+        let stored = stored.map_err(|error| self.refuse(&path, error))?;
         if let (Some((hash, size)), Node::File(file)) = (stored, &mut state.node) {
             (file.hash, file.size) = (hash, size);
         }
