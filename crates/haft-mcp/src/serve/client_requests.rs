@@ -201,8 +201,8 @@ impl RequestContext {
             Err(ClientRequestError::Cancelled)
         };
         self.peer.forget_request(&id);
-        if outcome.is_err() {
-            // The client can take its question back. One that is gone does not receive this.
+        if self.cancel.is_cancelled() || matches!(outcome, Err(ClientRequestError::TimedOut)) {
+            // The client can take its question back.
             let params = json!({"requestId": id, "reason": "The answer is no longer needed."});
             sink.send(&RpcMessage::notification("notifications/cancelled", params));
         }

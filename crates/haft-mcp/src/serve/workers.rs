@@ -137,7 +137,7 @@ impl<J, A> PoolShared<J, A> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{Sender, channel};
 
     use super::*;
 
@@ -149,29 +149,32 @@ mod tests {
         WorkerPool::new(100, |job| job(), |()| {})
     }
 
+    type TestAnswer = Box<dyn FnOnce() + Send>;
+    type AnswerPool = Arc<WorkerPool<TestAnswer, TestAnswer>>;
+
+    /// Submits a job whose answer submits the next one, as a client does that keeps a number of requests in flight.
+    fn submit_next(pool: &AnswerPool, left: usize, done: Sender<usize>) {
+        let again = Arc::clone(pool);
+        let answer = move || {
+            if left == 0 {
+                done.send(lock(&again.shared.state).threads).unwrap();
+            } else {
+                submit_next(&again, left - 1, done);
+            }
+        };
+        assert!(pool.submit(Box::new(answer)).is_ok(), "{left} are left");
+    }
+
     #[test]
     fn a_job_no_longer_counts_when_its_answer_is_sent() {
-        type Answer = Box<dyn FnOnce() + Send>;
-        let pool: Arc<WorkerPool<Answer, Answer>> =
-            Arc::new(WorkerPool::new(2, |answer| answer, |answer| answer()));
+        let pool: AnswerPool = Arc::new(WorkerPool::new(2, |answer| answer, |answer| answer()));
         let (done, finished) = channel();
-        // Each answer submits the next job, as a client does that keeps a number of requests in flight.
-        fn next(pool: &Arc<WorkerPool<Answer, Answer>>, left: usize, done: std::sync::mpsc::Sender<usize>) {
-            let again = Arc::clone(pool);
-            let answer = move || {
-                if left == 0 {
-                    done.send(lock(&again.shared.state).threads).unwrap();
-                } else {
-                    next(&again, left - 1, done);
-                }
-            };
-            assert!(pool.submit(Box::new(answer)).is_ok(), "{left} are left");
-        }
         for _ in 0..2 {
-            next(&pool, 1_000, done.clone());
+            submit_next(&pool, 1_000, done.clone());
         }
         drop(done);
-        assert!(finished.iter().all(|threads| threads <= 2));
+        let threads: Vec<usize> = finished.iter().collect();
+        assert!(threads.len() == 2 && threads.iter().all(|threads| *threads <= 2), "{threads:?}");
     }
 
     #[test]
