@@ -52,7 +52,9 @@ pub use root::Root;
 pub use small_file::read_small_file;
 pub use stat::mode;
 pub use upwards::{FoundAbove, find_upwards};
-pub use user_file::{link_targets, names_in, read_bounded, read_named, real_named};
+pub use user_file::{
+    is_directory, is_writable, link_targets, names_in, read_bounded, read_named, real_named,
+};
 
 const PROC: &str = "/proc";
 

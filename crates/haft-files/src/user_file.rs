@@ -6,9 +6,20 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use haft_tool::ToolError;
+use rustix::fs::Access;
 
 use crate::open_regular;
 use crate::resolve::MAX_LINKS;
+
+/// Whether the path leads to a directory.
+pub fn is_directory(path: &Path) -> io::Result<bool> {
+    std::fs::metadata(path).map(|meta| meta.is_dir())
+}
+
+/// Whether this user may create files in a directory.
+pub fn is_writable(directory: &Path) -> bool {
+    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
 
 /// Reads a regular file of at most `max_bytes`.
 pub fn read_named(path: &Path, max_bytes: u64) -> Result<Vec<u8>, ToolError> {

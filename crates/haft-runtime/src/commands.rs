@@ -1,6 +1,7 @@
 //! The commands of a session: their environment, sandbox, background tasks and server processes. `no_commands.rs` replaces this
 //! module in builds without the feature `sandbox`.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
@@ -220,7 +221,10 @@ impl ScopedProcesses {
         });
         let asker = self.env.asks.then(|| {
             let (env, host) = (Arc::clone(&self.env), Arc::clone(&self.host));
-            let command = self.command.clone().unwrap_or_else(|| request.argv.join(" "));
+            let command = self
+                .command
+                .clone()
+                .unwrap_or_else(|| request.argv.join(OsStr::new(" ")).to_string_lossy().into_owned());
             Arc::new(HostQuestions::new(env, host, command)) as Arc<dyn HostAsker>
         });
         NetworkHooks { on_refused, asker }

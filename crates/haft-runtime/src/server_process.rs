@@ -82,7 +82,7 @@ impl Runtime {
             record.not_reversible("the changes of the server were not recorded".to_owned());
         }
         let request = RunRequest {
-            argv: launch.argv.clone(),
+            argv: launch.argv.iter().map(Into::into).collect(),
             cwd: launch.cwd.clone(),
             timeout: Duration::MAX,
             merge: false,

@@ -2,14 +2,20 @@
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io;
+use std::io::{self, PipeReader, Read as _};
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::Once;
 use std::time::UNIX_EPOCH;
 
 use haft_tool::now_ms;
+use rustix::io::FdFlags;
+
+/// The variable with the descriptor on which a detached process tells that its command has started.
+const REPORT_VARIABLE: &str = "HAFT_DETACHED_REPORT";
 
 /// A detached process.
 #[derive(Debug)]
@@ -18,6 +24,33 @@ pub struct DetachedProcess {
     pub pid: u32,
     /// The file that receives its output.
     pub output: PathBuf,
+    child: Child,
+    report: PipeReader,
+}
+
+impl DetachedProcess {
+    /// Waits until its command has started, or until it has ended without that; then with its exit code.
+    pub fn wait_started(&mut self) -> io::Result<Result<(), i32>> {
+        if self.report.read(&mut [0])? > 0 {
+            return Ok(Ok(()));
+        }
+        let status = self.child.wait()?;
+        Ok(Err(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())))
+    }
+}
+
+/// Tells the process that has detached this one, if there is one, that a command has started.
+pub(crate) fn tell_started() {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        let number = std::env::var(REPORT_VARIABLE).ok().and_then(|number| number.parse().ok());
+        let Some(number) = number.filter(|number: &RawFd| *number > 2) else { return };
+        #[expect(unsafe_code, reason = "the descriptor is inherited by its number")]
+        // SAFETY: the number is that of the pipe that `spawn_detached` passed on; nothing else in this process uses it.
+        let report = unsafe { OwnedFd::from_raw_fd(number) };
+        // The other process may have gone.
+        let _ = rustix::io::write(report, &[1]);
+    });
 }
 
 /// Starts this program again with other arguments, in a session of its own without a terminal or input. Its output goes
@@ -30,19 +63,30 @@ pub fn spawn_detached(
     let started_at = now_ms();
     let output = directory.join(format!("{started_at}-new-{}.txt", std::process::id()));
     let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&output)?;
+    let (report, report_end) = io::pipe()?;
     let mut command = Command::new(std::env::current_exe()?);
     command.args(arguments).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-    let new_session = || rustix::process::setsid().map(drop).map_err(Into::into);
-    #[expect(unsafe_code, reason = "setsid must be called by the child")]
-    // SAFETY: one system call, which is allowed between fork and exec.
-    unsafe {
-        command.pre_exec(new_session)
+    command.env(REPORT_VARIABLE, report_end.as_raw_fd().to_string());
+    let passed = report_end.as_raw_fd();
+    let prepare = move || {
+        rustix::process::setsid()?;
+        #[expect(unsafe_code, reason = "the closure cannot hold the descriptor itself")]
+        // SAFETY: the pipe is open until the child has been started.
+        rustix::io::fcntl_setfd(unsafe { BorrowedFd::borrow_raw(passed) }, FdFlags::empty())?;
+        Ok(())
     };
-    let pid = command.spawn()?.id();
+    #[expect(unsafe_code, reason = "setsid must be called by the child")]
+    // SAFETY: two system calls, which are allowed between fork and exec.
+    unsafe {
+        command.pre_exec(prepare)
+    };
+    let child = command.spawn()?;
+    drop(report_end);
+    let pid = child.id();
     // The name says which process writes to it.
     let named = directory.join(format!("{started_at}-{pid}.txt"));
     fs::rename(&output, &named)?;
-    Ok(DetachedProcess { pid, output: named })
+    Ok(DetachedProcess { pid, output: named, child, report })
 }
 
 /// A file with the output of a detached process.

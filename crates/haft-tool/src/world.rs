@@ -2,6 +2,7 @@
 //!
 //! Its parts are traits, so that the same tool runs on this machine, on a remote one or in a test.
 
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -133,7 +134,7 @@ pub trait World: Send + Sync {
 #[derive(Debug, Clone)]
 pub struct RunRequest {
     /// The program and its arguments.
-    pub argv: Vec<String>,
+    pub argv: Vec<OsString>,
     /// Its working directory; the workspace by default.
     pub cwd: Option<PathBuf>,
     /// The time limit.

@@ -1,5 +1,6 @@
 //! `haft sandbox --agent`: what a whole agent needs in the sandbox, from the table in haft-policy.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use haft_policy::{AGENT_VARIABLES, AgentProfile};
@@ -39,6 +40,6 @@ pub(super) fn base_url_hosts(agent: &AgentProfile) -> Vec<String> {
 }
 
 /// The command: the agent's program, unless the user named one.
-pub(super) fn command(agent: &AgentProfile, given: &[String]) -> Vec<String> {
-    if given.is_empty() { vec![agent.program.to_owned()] } else { given.to_vec() }
+pub(super) fn command(agent: &AgentProfile, given: &[OsString]) -> Vec<OsString> {
+    if given.is_empty() { vec![agent.program.into()] } else { given.to_vec() }
 }

@@ -1,5 +1,6 @@
 //! The arguments of the commands, and their help.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::config::{ByteSize, ReadScope};
@@ -106,7 +107,7 @@ pub(super) struct CallArgs {
     /// the current directory, a duration may have a unit (30s, 5m). @FILE in place of a VALUE is the content of that file, @- standard input.
     /// The dash of a NAME such as -C is left out: C=2.
     #[arg(value_name = "NAME=VALUE|JSON|@FILE|-")]
-    pub(super) arguments: Vec<String>,
+    pub(super) arguments: Vec<OsString>,
     /// Print the result as JSON, with the receipt.
     #[arg(long)]
     pub(super) json: bool,
@@ -137,13 +138,13 @@ Exit codes: the command's own; 124 timeout; 125 Haft itself failed; 126 the comm
 pub(super) struct SandboxArgs {
     /// Program and its arguments; Haft's own flags come before it.
     #[arg(required_unless_present = "agent", trailing_var_arg = true, value_name = "CMD")]
-    pub(super) command: Vec<String>,
+    pub(super) command: Vec<OsString>,
     /// Run this agent, or CMD with what this agent needs: a copy of its settings and login, its keys and the hosts of its
     /// service.
     #[arg(long, value_name = "AGENT", value_parser = agents())]
     pub(super) agent: Option<&'static AgentProfile>,
     /// End the command after this time, for example 30s or 5m; a plain number is milliseconds.
-    #[arg(long, value_name = "DURATION", value_parser = super::duration::milliseconds)]
+    #[arg(long, value_name = "DURATION", value_parser = super::duration::timeout)]
     pub(super) timeout: Option<u64>,
     /// Print the exit code, the output and the receipt as JSON when the command has ended.
     ///
@@ -184,7 +185,7 @@ pub(super) struct ScopeArgs {
     #[arg(long = "env", value_name = "NAME[=VALUE]")]
     pub(super) variables: Vec<String>,
     /// TCP port of commands that can be reached from outside, on the loopback interface; repeatable.
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) serve: Vec<u16>,
     /// Entry of the home directory that commands see, for example .config/gh; repeatable.
     #[arg(long, value_name = "ENTRY")]

@@ -1,5 +1,6 @@
 //! The arguments of a tool as a person types them: JSON, a file, standard input, or `NAME=VALUE` words.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use haft_files::{read_bounded, read_named};
@@ -71,7 +72,8 @@ impl From<Definition> for ArgumentTypes {
 
 impl TypedArguments {
     /// Reads what the words name: nothing is `{}`, `-` is standard input, `@FILE` a file.
-    pub(super) fn read(words: Vec<String>) -> Result<Self, ToolError> {
+    pub(super) fn read(words: Vec<OsString>) -> Result<Self, ToolError> {
+        let words = words.into_iter().map(utf8).collect::<Result<Vec<_>, _>>()?;
         let json = match words.as_slice() {
             [] => "{}".to_owned(),
             [only] if only == "-" || only.starts_with('@') => named_text(only)?,
@@ -82,6 +84,17 @@ impl TypedArguments {
         };
         Ok(Self::Json(Arguments::from(json)))
     }
+}
+
+/// The arguments of tools are JSON, which cannot have other bytes.
+fn utf8(word: OsString) -> Result<String, ToolError> {
+    word.into_string().map_err(|word| {
+        let shown = word.as_encoded_bytes().escape_ascii();
+        ToolError::invalid_arguments(format!(
+            "the argument {shown} is not UTF-8, which the arguments of tools have to be. Rename the file, or use \
+             `haft sandbox` with a command"
+        ))
+    })
 }
 
 /// The arguments that `NAME=VALUE` words stand for.

@@ -48,9 +48,13 @@ pub(super) fn run(args: &BlameArgs) -> CommandResult {
     args.view.set_colors();
     let path = paths::named(&args.file)?;
     let ledger = Ledger::open(Ledger::home_from_env()?)?;
-    let bytes = read_named(&path, MAX_FILE_BYTES)?;
+    let name = path.display().to_string();
+    let bytes = read_named(&path, MAX_FILE_BYTES).map_err(|error| {
+        // The name may contain a line break.
+        ToolError::new(error.kind, error.message.replace(&name, &screen::escape(&name)))
+    })?;
     let current = text_of(&bytes).ok_or_else(|| {
-        let message = format!("{} is not a text file", path.display());
+        let message = format!("{} is not a text file", screen::escape(&name));
         ToolError::new(ErrorKind::InvalidPath, message)
     })?;
     let versions = ledger.file_history(&path)?;

@@ -97,12 +97,9 @@ fn show(result: &CallResult) {
     screen::result(&result.output.as_text());
     let receipt = &result.receipt;
     if let Some(kind) = result.output.error_kind {
-        screen::note(&format!(
-            "{}: {} (call {})",
-            styled(BAD, &screen::escape(&receipt.tool)),
-            kind,
-            receipt.id
-        ));
+        // One that could not be recorded has no number.
+        let call = if receipt.id == 0 { String::new() } else { format!(" (call {})", receipt.id) };
+        screen::note(&format!("{}: {kind}{call}", styled(BAD, &screen::escape(&receipt.tool))));
     } else if !receipt.changes.is_empty() && std::io::stderr().is_terminal() {
         screen::note(&styled(FAINT, &format!("call {0}; to undo it: haft undo {0}", receipt.id)));
     }

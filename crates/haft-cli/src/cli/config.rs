@@ -44,7 +44,7 @@ pub(super) fn run(args: &args::ConfigArgs) -> CommandResult {
             }
         }
         ConfigCommand::Set { key, value } => {
-            return report(&change(&Setup::load(&args.workspace)?, key, value)?, Some(key));
+            return Ok(report(&change(&Setup::load(&args.workspace)?, key, value)?, Some(key)));
         }
         ConfigCommand::Add { key, values } => {
             let setup = Setup::load(&args.workspace)?;
@@ -55,7 +55,7 @@ pub(super) fn run(args: &args::ConfigArgs) -> CommandResult {
                 return Ok(CliExit::Done);
             }
             list.extend(new.into_iter().cloned());
-            return report(&change(&setup, key, &list_text(&list))?, None);
+            return Ok(report(&change(&setup, key, &list_text(&list))?, None));
         }
         ConfigCommand::Remove { key, values } => {
             let setup = Setup::load(&args.workspace)?;
@@ -67,7 +67,7 @@ pub(super) fn run(args: &args::ConfigArgs) -> CommandResult {
                 ));
             }
             list.retain(|value| !values.contains(value));
-            return report(&change(&setup, key, &list_text(&list))?, None);
+            return Ok(report(&change(&setup, key, &list_text(&list))?, None));
         }
     }
     Ok(CliExit::Done)
@@ -116,11 +116,11 @@ fn stored(result: &CallResult, what: &str) -> Result<String, ToolError> {
 }
 
 /// Prints what a change did; `set` is the key of a value that was replaced as a whole.
-fn report(result: &CallResult, set: Option<&str>) -> CommandResult {
+fn report(result: &CallResult, set: Option<&str>) -> CliExit {
     let text = result.output.as_text();
     if let Some(kind) = result.output.error_kind {
         screen::error(&text);
-        return Ok(code(kind));
+        return code(kind);
     }
     screen::note(&screen::sanitize(&text));
     let facts = result.output.structured.clone().unwrap_or_default();
@@ -132,7 +132,7 @@ fn report(result: &CallResult, set: Option<&str>) -> CommandResult {
             result.receipt.id
         ));
     }
-    Ok(CliExit::Done)
+    CliExit::Done
 }
 
 /// The list as the value of a setting.

@@ -1,6 +1,10 @@
 //! `haft doctor`: checks what Haft needs on this machine by using it.
 
+use std::io::Write as _;
+use std::path::Path;
+
 use haft_ledger::Ledger;
+use haft_policy::Preset;
 use haft_sandbox::{Layer, LayerLevel};
 use haft_tool::{Cancel, ErrorKind, ToolError, json};
 use serde::Serialize;
@@ -41,10 +45,22 @@ pub(super) fn run(args: &args::DoctorArgs) -> CommandResult {
 }
 
 fn check(name: &'static str, tried: Result<String, ToolError>, remedy: &'static str) -> Check {
+    check_steps(name, tried.map_err(|error| (error, remedy)))
+}
+
+/// A check of several steps, each with a remedy of its own.
+fn check_steps(name: &'static str, tried: Result<String, (ToolError, &'static str)>) -> Check {
     match tried {
         Ok(detail) => Check { name, ok: true, detail, remedy: None },
-        Err(error) => Check { name, ok: false, detail: error.message, remedy: Some(remedy.to_owned()) },
+        Err((error, remedy)) => {
+            Check { name, ok: false, detail: error.message, remedy: Some(remedy.to_owned()) }
+        }
     }
+}
+
+/// For `map_err`: the error with what to do about it.
+fn with(remedy: &'static str) -> impl Fn(ToolError) -> (ToolError, &'static str) {
+    move |error| (error, remedy)
 }
 
 fn version() -> Check {
@@ -55,50 +71,80 @@ fn version() -> Check {
 
 fn ledger() -> Check {
     let tried = || {
-        let ledger = Ledger::open(Ledger::home_from_env()?)?;
-        ledger.check()?;
-        let stats = ledger.stats()?;
+        let open = || Ledger::open(Ledger::home_from_env()?);
+        let ledger = open().map_err(with(OPEN_REMEDY))?;
+        ledger.check().map_err(with(DAMAGE_REMEDY))?;
+        try_to_write(ledger.home()).map_err(with(SPACE_REMEDY))?;
+        let stats = ledger.stats().map_err(with(DAMAGE_REMEDY))?;
         let place = ledger.home().display().to_string();
         Ok(format!(
-            "{place}: {} calls in {} sessions, {}",
-            stats.receipts,
-            stats.sessions,
+            "{place}: {} in {}, {}",
+            screen::count(stats.receipts, "call"),
+            screen::count(stats.sessions, "session"),
             screen::bytes(stats.bytes)
         ))
     };
-    check("ledger", tried(), "set HAFT_HOME to a private directory with free disk space, or run `haft gc`")
+    check_steps("ledger", tried())
+}
+
+const OPEN_REMEDY: &str = "set HAFT_HOME to another private directory that you can write";
+const DAMAGE_REMEDY: &str = "move the directory away, or set HAFT_HOME to another one: new calls work then, but what is recorded here cannot be undone";
+const SPACE_REMEDY: &str = "make room on this disk; `haft gc --max-size SIZE` removes the oldest calls";
+
+/// How much the ledger's disk must have room for: a call or two.
+const TRIAL_BYTES: usize = 1 << 20;
+
+/// Writes a file beside the ledger, as a call does.
+fn try_to_write(home: &Path) -> Result<(), ToolError> {
+    let failed = |error| ToolError::io(format!("{} cannot be written", home.display()), &error);
+    let mut file = tempfile::tempfile_in(home).map_err(failed)?;
+    file.write_all(&vec![0; TRIAL_BYTES]).and_then(|()| file.sync_all()).map_err(failed)
 }
 
 /// Builds what a call here would use, from the user's settings and rules, and runs a command in the workspace that does nothing.
 fn workspace(at: &args::WorkspaceArgs) -> Check {
     let tried = || {
-        let setup = Setup::load(at)?;
+        at.project().map_err(with(PLACE_REMEDY))?;
+        let setup = Setup::load(at).map_err(with(SETTINGS_REMEDY))?;
         let builder = || {
             let none = args::RuleArgs { permission_mode: None, allowed: Vec::new(), disallowed: Vec::new() };
             let bash = ToolSelection::new("claude", Some(&["Bash".to_owned()]), &setup.config.values.tools)?;
             let builder = setup.scope(&args::ScopeArgs::default(), bash.into_builder(setup.builder()))?;
             Ok::<_, ToolError>(setup.rules(&none, builder).allow("Bash", "haft doctor"))
         };
-        let runtime = builder()?.build()?;
+        let build = || builder()?.build();
+        let runtime = build().map_err(with(PLACE_REMEDY))?;
         screen::warnings(runtime.warnings());
+        let is_to_be_written = setup.config.values.sandbox.preset.unwrap_or_default() == Preset::Workspace;
+        if is_to_be_written && !haft_files::is_writable(runtime.workspace()) {
+            let why =
+                format!("{} is read-only: calls can change nothing here", runtime.workspace().display());
+            return Err((
+                ToolError::failed(why),
+                "make it writable for this user, or name another one with --workspace DIR",
+            ));
+        }
         // Not in the user's ledger, which is for calls that the user made.
-        let home =
-            tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error))?;
-        let trial = builder()?.home(home.path()).build()?;
-        let result = terminal::wait(&Cancel::new(), trial.call("Bash", json!({"command": "true"})))?;
-        trial.clear_session_directories();
+        let run = || {
+            let home =
+                tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error))?;
+            let trial = builder()?.home(home.path()).build()?;
+            let result = terminal::wait(&Cancel::new(), trial.call("Bash", json!({"command": "true"})))?;
+            trial.clear_session_directories();
+            Ok(result)
+        };
+        let result = run().map_err(with(PLACE_REMEDY))?;
         match result.output.error_kind {
             // A rule of the user's own.
             None | Some(ErrorKind::PermissionDenied) => Ok(runtime.workspace().display().to_string()),
-            Some(_) => Err(ToolError::failed(result.output.as_text())),
+            Some(_) => Err(with(PLACE_REMEDY)(ToolError::failed(result.output.as_text()))),
         }
     };
-    check(
-        "workspace",
-        tried(),
-        "no call works here until this is solved; --workspace DIR names another directory",
-    )
+    check_steps("workspace", tried())
 }
+
+const PLACE_REMEDY: &str = "no call works here until this is solved; --workspace DIR names another directory";
+const SETTINGS_REMEDY: &str = "correct the file; no call works until then";
 
 /// Writes a file in a private directory and undoes the write, through the pipeline.
 fn files() -> Check {

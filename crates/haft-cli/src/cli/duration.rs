@@ -1,5 +1,13 @@
 //! Durations as people type them: `30s`, `5m`.
 
+/// Reads a time limit in milliseconds.
+pub(super) fn timeout(text: &str) -> Result<u64, String> {
+    match milliseconds(text)? {
+        0 => Err("nothing can run in no time. Leave the flag out for no limit".to_owned()),
+        limit => Ok(limit),
+    }
+}
+
 /// Reads a duration with its unit, or a plain number of milliseconds; in milliseconds.
 pub(super) fn milliseconds(text: &str) -> Result<u64, String> {
     let invalid = || format!("{text:?} is not a duration. Examples: 30s, 5m, 1500ms");

@@ -39,7 +39,7 @@ haft log --path src --stat\n  \
 haft log --session review --json")]
 pub(super) struct LogArgs {
     /// Number of calls to list.
-    #[arg(short = 'n', long, default_value_t = 20)]
+    #[arg(short = 'n', long, default_value_t = 20, value_parser = paths::list_length)]
     limit: usize,
     /// List the calls of every workspace.
     #[arg(long)]
@@ -105,6 +105,7 @@ pub(super) fn run(args: &LogArgs) -> CommandResult {
     };
     let mut printer = LogPrinter { args, ledger: &ledger, sessions: HashMap::new() };
     let entries = ledger.search(&query, &filter)?;
+    warn_of_damaged(&ledger);
     if args.follow {
         return follow(&mut printer, query, &filter, entries);
     }
@@ -126,6 +127,12 @@ pub(super) fn run(args: &LogArgs) -> CommandResult {
         args.view.show(&text);
     }
     Ok(CliExit::Done)
+}
+
+/// Names the calls that cannot be listed.
+fn warn_of_damaged(ledger: &Ledger) {
+    let warning = |id: &i64| format!("call {id} is left out: its row in the ledger is damaged");
+    screen::warnings(&ledger.damaged_calls().iter().map(warning).collect::<Vec<_>>());
 }
 
 /// Prints the newest calls, oldest first, then each call that starts or ends.
@@ -226,6 +233,9 @@ impl LogPrinter<'_> {
         if !receipt.runs_on_build.is_empty() {
             notes.push((NOTE, "changes what runs on build".to_owned()));
         }
+        if receipt.input["preview"] == true {
+            notes.push((NOTE, "preview, nothing was changed".to_owned()));
+        }
         if let Some(by) = undone_by {
             notes.push((NOTE, format!("undone by {by}")));
         }
@@ -298,7 +308,8 @@ pub(super) fn about(receipt: &Receipt) -> String {
         (Some(pattern), _) => format!("{pattern} in {target}"),
         (None, []) => target,
         (None, undone) => {
-            format!("of {}", undone.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+            let partly = if receipt.undoes_partly { ", partly" } else { "" };
+            format!("of {}{partly}", undone.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
         }
     }
 }

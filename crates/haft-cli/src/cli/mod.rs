@@ -34,6 +34,7 @@ mod tools;
 mod tracing_log;
 mod undo;
 mod undo_preview;
+mod usage_error;
 mod view;
 
 use std::process::ExitCode;
@@ -55,6 +56,7 @@ pub fn main() -> ExitCode {
     let haft = match Haft::try_parse() {
         Ok(haft) => haft,
         Err(error) => {
+            let error = usage_error::readable(error);
             let is_help = !error.use_stderr();
             let exit = match error.print() {
                 Ok(()) if is_help => CliExit::Done,

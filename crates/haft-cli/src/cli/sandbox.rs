@@ -1,5 +1,6 @@
 //! `haft sandbox`: runs any command in the sandbox, recorded and reversible.
 
+use std::ffi::OsString;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -46,7 +47,9 @@ pub(super) fn run(args: &args::SandboxArgs) -> CliExit {
 
 fn run_command(args: &args::SandboxArgs) -> CommandResult {
     let setup = Setup::load(&args.workspace)?;
-    let tool = SandboxTool { previewed: Arc::default(), captures: args.json };
+    let argv = args.agent.map_or_else(|| args.command.clone(), |agent| agent::command(agent, &args.command));
+    let command: Vec<String> = argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let tool = SandboxTool { argv, previewed: Arc::default(), captures: args.json };
     let previewed = Arc::clone(&tool.previewed);
     let builder = scoped(&setup, args)?.tool(tool);
     let builder = args.session.apply(builder);
@@ -57,9 +60,8 @@ fn run_command(args: &args::SandboxArgs) -> CommandResult {
     let runtime = ManuallyDrop::new(builder.build()?);
     screen::warnings(runtime.warnings());
     let cancel = Cancel::new();
-    let command =
-        args.agent.map_or_else(|| args.command.clone(), |agent| agent::command(agent, &args.command));
-    let arguments = json!({"command": command, "timeout_ms": args.timeout});
+    let arguments =
+        json!({"command": command, "timeout_ms": args.timeout, "preview": is_tried(args).then_some(true)});
     let call = Call::new("call_1", SandboxTool::NAME, arguments);
     let shown = Arc::new(Mutex::new(Vec::new()));
     let watch = show_refusals(Arc::clone(&shown));
@@ -89,6 +91,10 @@ fn run_command(args: &args::SandboxArgs) -> CommandResult {
         if !shown.contains(&without_count(line)) {
             screen::note(&styled(NOTE, &screen::sanitize(line)));
         }
+    }
+    if let Some(limit) = args.timeout.filter(|_| result.output.error_kind == Some(ErrorKind::Timeout)) {
+        let limit = screen::took(limit.saturating_mul(1_000));
+        screen::note(&styled(NOTE, &format!("The command was ended after {limit} (--timeout)")));
     }
     let receipt = &result.receipt;
     if let Some(then) = args.preview.filter(|_| !is_tried(args)) {
@@ -187,7 +193,8 @@ fn name_dropped_variables(setup: &Setup, args: &args::SandboxArgs) {
     let flags = args.agent.map(|agent| agent::with_agent(&args.scope, agent, Vec::new()));
     let Ok(passed) = setup.environment(flags.as_ref().unwrap_or(&args.scope)) else { return };
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut named: Vec<&str> = args.command.iter().flat_map(|text| text.split(|c| !is_word(c))).collect();
+    let command: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+    let mut named: Vec<&str> = command.iter().flat_map(|text| text.split(|c| !is_word(c))).collect();
     named.sort_unstable();
     named.dedup();
     named.retain(|name| !name.is_empty() && std::env::var_os(name).is_some() && passed.get(name).is_none());
@@ -215,8 +222,13 @@ fn leave_running(args: &args::SandboxArgs) -> CommandResult {
     let home = Ledger::home_from_env()?;
     // The same goes for a ledger that cannot be opened.
     Ledger::open(&home)?;
-    let left = haft_sandbox::spawn_detached(arguments, &home.join(DETACHED))
-        .map_err(|error| ToolError::io("The command cannot be started in the background", &error))?;
+    let not_started = |error| ToolError::io("The command cannot be started in the background", &error);
+    let mut left = haft_sandbox::spawn_detached(arguments, &home.join(DETACHED)).map_err(not_started)?;
+    if let Err(code) = left.wait_started().map_err(not_started)? {
+        let said = read_named(&left.output, MAX_CAPTURED_BYTES as u64)?;
+        screen::prompt(&screen::sanitize(&String::from_utf8_lossy(&said)));
+        return Ok(CliExit::Other(u8::try_from(code).unwrap_or(u8::MAX)));
+    }
     let (process, output) = (left.pid, left.output.display());
     screen::result(&format!("process {process} goes on and writes to {output}; end it with: kill {process}"));
     Ok(CliExit::Done)
@@ -230,9 +242,14 @@ struct Input {
     command: Vec<String>,
     /// Milliseconds until it is ended.
     timeout_ms: Option<u64>,
+    /// Whether its changes are shown and thrown away.
+    #[expect(dead_code, reason = "it is for the record")]
+    preview: Option<bool>,
 }
 
 struct SandboxTool {
+    /// The command itself: what is recorded is text, and an argument need not be.
+    argv: Vec<OsString>,
     /// What the command would have changed, if it was only tried.
     previewed: Arc<Mutex<Option<Vec<PreviewedChange>>>>,
     /// Whether its output is kept instead of passed through.
@@ -251,7 +268,7 @@ impl Tool for SandboxTool {
 
     fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let done = world.processes().run(&RunRequest {
-            argv: input.command,
+            argv: self.argv.clone(),
             cwd: None,
             timeout: input.timeout_ms.map_or(Duration::MAX, Duration::from_millis),
             merge: self.captures,

@@ -37,7 +37,7 @@ impl SessionNameArgs {
 )]
 pub(super) struct SessionsArgs {
     /// Number of sessions to list.
-    #[arg(short = 'n', long, default_value_t = 20)]
+    #[arg(short = 'n', long, default_value_t = 20, value_parser = super::paths::list_length)]
     limit: usize,
     /// List the sessions of every workspace.
     #[arg(long)]

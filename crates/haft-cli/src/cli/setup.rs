@@ -22,6 +22,9 @@ use crate::config::{
 use crate::host::CommandLine;
 use haft::selection::ToolSelection;
 
+/// With less, even a shell does not start.
+const MIN_MEMORY_BYTES: u64 = 16 << 20;
+
 /// The settings in effect and the host of the tools.
 pub(super) struct Setup {
     pub(super) config: Config,
@@ -99,7 +102,7 @@ impl Setup {
         }
         let sandbox = flags.sandbox.or(section.preset).unwrap_or_default();
         let builder = builder.sandbox(sandbox).environment(self.environment(flags)?);
-        let mut options = sandbox_options(flags, section);
+        let mut options = sandbox_options(flags, section)?;
         set_options(&mut options);
         let mut presets: Vec<(String, Vec<String>)> = values.network.presets.clone().into_iter().collect();
         for (preset, host) in registries() {
@@ -232,7 +235,7 @@ fn misspelt_presets(words: &[String], presets: &NetworkPresets) -> Vec<String> {
 }
 
 /// What commands see, use and serve.
-fn sandbox_options(flags: &ScopeArgs, section: &SandboxSection) -> SandboxOptions {
+fn sandbox_options(flags: &ScopeArgs, section: &SandboxSection) -> Result<SandboxOptions, ToolError> {
     let mut options = SandboxOptions::default();
     options.namespaces = section.namespaces.unwrap_or(true);
     options.home_entries = section.home.iter().chain(&flags.show_home).cloned().collect();
@@ -249,7 +252,17 @@ fn sandbox_options(flags: &ScopeArgs, section: &SandboxSection) -> SandboxOption
     if let Some(count) = flags.max_processes.or(section.processes) {
         limits.processes = count;
     }
-    options
+    if limits.memory_bytes < MIN_MEMORY_BYTES {
+        return Err(ToolError::invalid_arguments(format!(
+            "--max-memory {} is too little for any program; the least is {}",
+            ByteSize(limits.memory_bytes),
+            ByteSize(MIN_MEMORY_BYTES)
+        )));
+    }
+    if limits.processes == 0 {
+        return Err(ToolError::invalid_arguments("--max-processes 0 allows no command; the least is 1"));
+    }
+    Ok(options)
 }
 
 /// The environment of commands, with these variables, each `NAME=VALUE` or the name of one of this process's own.
@@ -296,10 +309,15 @@ impl WorkspaceArgs {
     pub(super) fn project(&self) -> Result<Project, ToolError> {
         let here =
             || std::env::current_dir().map_err(|error| ToolError::io("find the current directory", &error));
-        match &self.workspace {
-            Some(path) if path.is_absolute() => Ok(Project { root: path.clone(), warning: None }),
-            Some(path) => Ok(Project { root: here()?.join(path), warning: None }),
-            None => Ok(Project::of(&here()?)),
+        let Some(path) = &self.workspace else { return Ok(Project::of(&here()?)) };
+        let root = if path.is_absolute() { path.clone() } else { here()?.join(path) };
+        match haft_files::is_directory(&root) {
+            Ok(true) => Ok(Project { root, warning: None }),
+            Ok(false) => Err(ToolError::invalid_arguments(format!(
+                "--workspace {}: it is not a directory. Name the directory that calls work in",
+                path.display()
+            ))),
+            Err(error) => Err(ToolError::io(format!("--workspace {}", path.display()), &error)),
         }
     }
 

@@ -11,7 +11,7 @@ use super::exit::CliExit;
 use super::local_time::local_time_with_offset;
 use super::screen::{self, BOLD, FAINT, NAME, styled};
 use super::view::ViewArgs;
-use super::{CommandResult, log};
+use super::{CommandResult, log, paths};
 
 /// More changed files than this get one line each instead of a diff.
 pub(super) const MAX_DIFF_FILES: usize = 10;
@@ -28,6 +28,7 @@ const MAX_ERROR_CHARS: usize = 300;
 )]
 pub(super) struct ShowArgs {
     /// Number of the call, from `haft log`.
+    #[arg(value_parser = paths::call_id)]
     id: i64,
     /// Print only the full output, even if the caller saw a truncated one.
     #[arg(long)]

@@ -30,7 +30,7 @@ haft undo --since 10m         # everything in the last ten minutes\n  \
 haft undo 24 --merge          # keep what changed since in other lines of the same files")]
 pub(super) struct UndoArgs {
     /// Numbers of calls, from `haft log` [default: the last call that changed something].
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = undone_call)]
     ids: Vec<i64>,
     /// Only what the calls changed in these paths.
     #[arg(last = true, value_name = "PATH")]
@@ -39,7 +39,7 @@ pub(super) struct UndoArgs {
     #[arg(short = 'n', long = "last", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["ids", "to", "since", "session"])]
     last: Option<u32>,
     /// Undo everything that calls in this workspace changed after call ID.
-    #[arg(long, value_name = "ID", conflicts_with_all = ["ids", "since", "session"])]
+    #[arg(long, value_name = "ID", value_parser = paths::call_id, conflicts_with_all = ["ids", "since", "session"])]
     to: Option<i64>,
     /// Undo everything that calls in this workspace changed since then: an age such as 10m, or a date.
     #[arg(long, value_name = "TIME", value_parser = point_in_time, conflicts_with_all = ["ids", "session"])]
@@ -73,6 +73,14 @@ struct UndoFlags {
     merge: bool,
     #[command(flatten)]
     workspace: WorkspaceArgs,
+}
+
+/// Reads the number of a call; a path needs `--` before it.
+fn undone_call(text: &str) -> Result<i64, String> {
+    paths::call_id(text).map_err(|why| {
+        let is_number = text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+        if is_number { why } else { format!("{why}. To undo what changed in a path: haft undo -- {text}") }
+    })
 }
 
 pub(super) fn undo(args: &UndoArgs) -> CommandResult {

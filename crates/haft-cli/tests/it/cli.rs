@@ -295,6 +295,43 @@ fn aliases_of_the_seed_are_answered_to() {
 }
 
 #[test]
+fn what_cannot_be_meant_is_explained() {
+    let cli = CliFixture::new();
+    for (args, words) in [
+        (&["lgo"][..], "a similar subcommand exists: 'log'"),
+        (&["config", "sett"], "a similar subcommand exists: 'set'"),
+        (&["l\u{1b}[31mog"], "l\\u{1b}[31mog"),
+        (&["show", "abc"], "\"abc\" is not the number of a call"),
+        (&["undo", "f"], "haft undo -- f"),
+        (&["undo", "--to", "0"], "\"0\" is not the number of a call"),
+        (&["log", "-n", "0"], "is not a number from 1 on"),
+        (&["log", "--workspace", "/dev/null"], "it is not a directory"),
+        (&["call", "Read", "file_path=x", "--workspace", "/dev/null"], "it is not a directory"),
+    ] {
+        let ran = cli.haft(args);
+        assert!(ran.code == 2 && ran.stderr.contains(words), "{args:?}: {} {}", ran.code, ran.stderr);
+    }
+    let ran = cli.haft(&["blame", "a\nb"]);
+    assert!(ran.code == 1 && ran.stderr.contains("a\\nb: no such file"), "{}", ran.stderr);
+    let ran = cli.haft(&["call", "Write", "file_path=a", "content=x"]);
+    assert!(ran.stdout.contains("(1 line, 1 byte)"), "{}", ran.stdout);
+}
+
+#[test]
+fn arguments_of_a_command_need_not_be_utf8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let cli = CliFixture::new();
+    let ran = cli.command(&["sandbox", "echo"]).arg(OsStr::from_bytes(b"a\xffb")).output().unwrap();
+    assert_eq!(ran.stdout, b"a\xffb\n");
+    assert!(cli.haft(&["log"]).stdout.contains("echo a\u{fffd}b"));
+    let ran = cli.command(&["call", "Read"]).arg(OsStr::from_bytes(b"file_path=\xff")).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2));
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.contains("file_path=\\xff is not UTF-8"), "{said}");
+}
+
+#[test]
 fn the_doors_that_need_no_call_work() {
     let cli = CliFixture::new();
     let doctor: Value = serde_json::from_str(&cli.haft(&["doctor", "--json"]).stdout).unwrap();

@@ -216,6 +216,31 @@ fn ps_lists_running_commands_until_they_end() {
 }
 
 #[test]
+fn detached_command_that_cannot_start_is_an_error_at_once() {
+    let cli = CliFixture::new();
+    let ran = cli.haft(&["sandbox", "--detach", "nosuchcmd"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (127, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("There is no program named nosuchcmd"), "{}", ran.stderr);
+    let ran = cli.haft(&["sandbox", "--detach", "/"]);
+    assert_eq!(ran.code, 126, "{}", ran.stderr);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let ran = cli.haft(&["sandbox", "--detach", "--serve", &port, "true"]);
+    assert!(ran.code == 125 && ran.stderr.contains("address already in use"), "{}", ran.stderr);
+    let ran = cli.haft(&["sandbox", "--detach", "false"]);
+    assert_eq!(ran.code, 0, "it has started: {}", ran.stderr);
+}
+
+#[test]
+fn discarded_preview_is_marked_in_the_log() {
+    let cli = CliFixture::new();
+    assert_eq!(cli.haft(&["sandbox", "--preview=discard", "touch", "a"]).code, 0);
+    assert_eq!(cli.haft(&["sandbox", "touch", "a"]).code, 0);
+    let log = cli.haft(&["log"]).stdout;
+    assert_eq!(log.matches("preview, nothing was changed").count(), 1, "{log}");
+}
+
+#[test]
 fn ps_names_the_output_of_a_detached_command() {
     let cli = CliFixture::new();
     let release = cli.path("release");

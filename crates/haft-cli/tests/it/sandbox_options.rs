@@ -41,6 +41,12 @@ fn limits_end_a_command() {
     let many = "for i in $(seq 300); do sleep 1000 & done; wait";
     let (code, _, stderr) = run(&fixture, &["--max-processes", "100"], many);
     assert!(code != 0 && stderr.contains("100 are allowed"), "{code}: {stderr}");
+    for flags in [["--max-memory", "1k"], ["--max-processes", "0"], ["--serve", "0"], ["--timeout", "0"]] {
+        let (code, _, stderr) = run(&fixture, &flags, "true");
+        assert!(code == 125 && stderr.contains(flags[0]), "{flags:?}: {code}: {stderr}");
+    }
+    let (code, _, stderr) = run(&fixture, &["--timeout", "100"], "sleep 1000");
+    assert!(code == 124 && stderr.contains("ended after 100 ms"), "{code}: {stderr}");
     let (code, _, stderr) = run(&fixture, &["--max-memory", "lots"], "true");
     assert!(code == 125 && stderr.contains("is not a size such as 512M or 4G"), "{code}: {stderr}");
 }

@@ -1,6 +1,6 @@
 //! A command as C strings, made before the fork: after it nothing may allocate.
 
-use std::ffi::{CStr, CString, OsStr, c_char};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -74,14 +74,14 @@ pub(super) struct PreparedCommand {
 
 impl PreparedCommand {
     /// Checks the arguments and converts them.
-    pub(super) fn new(argv: &[String], cwd: &Path, environment: &Environment) -> Result<Self, ToolError> {
+    pub(super) fn new(argv: &[OsString], cwd: &Path, environment: &Environment) -> Result<Self, ToolError> {
         let Some(name) = argv.first().filter(|name| !name.is_empty()) else {
             return Err(ToolError::invalid_arguments(
                 "The command names no program: its first word is missing",
             ));
         };
         let arguments = argv.iter().enumerate().map(|(index, argument)| {
-            CString::new(argument.as_str()).map_err(|nul| {
+            CString::new(argument.as_bytes()).map_err(|nul| {
                 ToolError::invalid_arguments(format!(
                     "Argument {index} of the command has a NUL byte at {}. Remove it: no program can receive it",
                     nul.nul_position()
@@ -99,7 +99,7 @@ impl PreparedCommand {
             environment: CStringArray::new(variables(environment, cwd)?),
             cwd: directory,
             spool: None,
-            name: name.clone(),
+            name: name.to_string_lossy().into_owned(),
             directory: cwd.to_owned(),
             path: path.to_string_lossy().into_owned(),
         })
@@ -206,8 +206,8 @@ impl PreparedCommand {
 }
 
 /// The files that `name` may mean: itself if it is a path, else one in each directory of `path`.
-fn candidates(name: &str, path: &OsStr) -> Result<Vec<CString>, ToolError> {
-    let candidates: Vec<Vec<u8>> = if name.contains('/') {
+fn candidates(name: &OsStr, path: &OsStr) -> Result<Vec<CString>, ToolError> {
+    let candidates: Vec<Vec<u8>> = if name.as_bytes().contains(&b'/') {
         vec![name.as_bytes().to_vec()]
     } else {
         path.as_bytes()
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     fn prepare(argv: &[&str], path: &str) -> Result<PreparedCommand, ToolError> {
-        let argv: Vec<_> = argv.iter().map(|word| (*word).to_owned()).collect();
+        let argv: Vec<_> = argv.iter().map(OsString::from).collect();
         let environment = Environment::scrubbed([("PATH".into(), path.into())]);
         PreparedCommand::new(&argv, Path::new("/w"), &environment)
     }
@@ -268,8 +268,7 @@ mod tests {
         }
         for name in ["", "A=B"] {
             let environment = Environment::scrubbed([]).with(name, "v");
-            let error =
-                PreparedCommand::new(&["ls".to_owned()], Path::new("/w"), &environment).err().unwrap();
+            let error = PreparedCommand::new(&["ls".into()], Path::new("/w"), &environment).err().unwrap();
             assert_eq!(error.kind, ErrorKind::InvalidArguments, "{name:?}: {error}");
         }
     }
@@ -277,7 +276,7 @@ mod tests {
     #[test]
     fn pwd_is_always_the_working_directory() {
         let environment = Environment::scrubbed([]).with("PWD", "/elsewhere");
-        let command = PreparedCommand::new(&["ls".to_owned()], Path::new("/w"), &environment).unwrap();
+        let command = PreparedCommand::new(&["ls".into()], Path::new("/w"), &environment).unwrap();
         let variables = command.environment.strings.iter();
         let pwd: Vec<_> = variables.filter(|variable| variable.as_bytes().starts_with(b"PWD=")).collect();
         assert_eq!(pwd, [c"PWD=/w"]);

@@ -96,9 +96,14 @@ pub(super) fn drain(
             stderr.read(&mut buffer);
         }
         let at_end = ready[0] && read_report(&running.report, &mut report);
-        while ReaperReport::first(&report) == Some(ReaperReport::Paused) {
+        while let Some(message @ (ReaperReport::Paused | ReaperReport::Started)) =
+            ReaperReport::first(&report)
+        {
             report.drain(..REPORT_BYTES);
-            running.pause();
+            match message {
+                ReaperReport::Paused => running.pause(),
+                _ => crate::detached::tell_started(),
+            }
         }
         if at_end || ReaperReport::first(&report).is_some() {
             break;

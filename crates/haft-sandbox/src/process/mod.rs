@@ -201,7 +201,7 @@ impl LocalProcesses {
             Some(ReaperReport::Ended(end)) => {
                 finished(end.exit(), stdout, stderr, started.elapsed(), end.left_behind)
             }
-            None | Some(ReaperReport::Paused) => {
+            None | Some(ReaperReport::Paused | ReaperReport::Started) => {
                 let killed = orphans::kill_session(running.reaper());
                 // The kernel kills the command when its reaper dies.
                 let exit = stopped.map_or(Exit::Signal(libc::SIGKILL), StopReason::exit);

@@ -111,11 +111,13 @@ impl TreeEnd {
 /// The byte with which Haft asks the reaper to continue a command that was stopped at its terminal.
 pub(super) const CONTINUE_CODE: u8 = 3;
 
-/// A message in the report pipe; the first one that is not `Paused` counts.
+/// A message in the report pipe; the first one that is neither `Paused` nor `Started` counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReaperReport {
     /// The command was stopped at its terminal, by Ctrl-Z for example.
     Paused,
+    /// The command is being executed. Comes after `NotStarted` if it is not.
+    Started,
     NotStarted(StartError),
     Ended(TreeEnd),
 }
@@ -128,6 +130,7 @@ impl ReaperReport {
     pub(super) fn to_bytes(self) -> [u8; REPORT_BYTES] {
         let numbers = match self {
             Self::Paused => [2, 0, 0, 0, 0],
+            Self::Started => [3, 0, 0, 0, 0],
             Self::NotStarted(StartError { step, error }) => [0, step as i32, error.raw_os_error(), 0, 0],
             Self::Ended(TreeEnd { status, stopped, left_behind, survivors }) => [
                 1,
@@ -161,6 +164,7 @@ impl ReaperReport {
                 survivors: d.cast_unsigned(),
             })),
             2 => Some(Self::Paused),
+            3 => Some(Self::Started),
             _ => None,
         }
     }
@@ -176,6 +180,7 @@ mod tests {
         let cancelled = Some(StopReason::Cancelled);
         for report in [
             ReaperReport::Paused,
+            ReaperReport::Started,
             not_started(StartStep::Program, Errno::NOENT),
             ReaperReport::Ended(TreeEnd { status: 256, stopped: None, left_behind: 3, survivors: 0 }),
             ReaperReport::Ended(TreeEnd {

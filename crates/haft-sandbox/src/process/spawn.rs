@@ -247,6 +247,8 @@ fn run_reaper(command: &PreparedCommand, ends: &ChildEnds, confinement: Option<&
     // SAFETY: the reaper does not use the command's descriptors and must not keep them open.
     unsafe { sys::close([0, 1, 2, CONFINEMENT_FD, CONFINEMENT_FD + 1]) };
     let (control, report) = (sys::placed(CONTROL_FD), sys::placed(REPORT_FD));
+    // The command's process has been executed or has ended with a report of its own. Fails only if Haft is gone.
+    let _ = rustix::io::write(report, &ReaperReport::Started.to_bytes());
     let spool = spool.map(|spool| (sys::placed(LEDGER_FD), spool.path.as_c_str()));
     reaper::run(pid, control, report, ends.streams.have_terminal(), spool)
 }

@@ -94,6 +94,7 @@ impl TaskTable {
         })?;
         let record = start.record.open_task()?;
         let command = start.request.argv.last().cloned().unwrap_or_default();
+        let command = command.to_string_lossy().into_owned();
         let task = BackgroundTask::new(id, start.class, start.description, command, record.receipt_id(), log);
         let task = Arc::new(task);
         let processes = start.processes.for_task(Arc::clone(&record), task.cancel.clone());

@@ -62,7 +62,7 @@ impl Fixture {
     }
 
     pub(crate) fn run(&self, argv: &[&str]) -> Result<Finished, ToolError> {
-        let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+        let argv = argv.iter().map(|word| (*word).into()).collect();
         self.processes().run(&RunRequest { argv, ..self.request.clone() })
     }
 

@@ -29,6 +29,7 @@ pub(crate) fn numbered_lines(lines: &Lines, first: u64) -> String {
     text
 }
 
-fn counted_lines(count: u64) -> String {
+/// A number of lines, with the noun.
+pub(crate) fn counted_lines(count: u64) -> String {
     if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
 }

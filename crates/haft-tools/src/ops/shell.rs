@@ -74,7 +74,7 @@ pub(crate) fn start_task(
 
 fn request(argv: Vec<String>, cwd: Option<PathBuf>, timeout: Duration, merge: bool) -> RunRequest {
     RunRequest {
-        argv,
+        argv: argv.into_iter().map(Into::into).collect(),
         cwd,
         timeout,
         merge,

@@ -74,7 +74,7 @@ fn bash_runs_the_command_and_reports_its_exit_code() {
     assert_eq!(output.as_text(), "half done\nExit code 3");
     assert_eq!(output.structured.unwrap()["exitCode"], 3);
     let argv = &world.processes.requests()[0].argv;
-    assert!(argv[..2] == ["bash", "-c"] && argv[2].ends_with("; make all"), "{argv:?}");
+    assert!(argv[..2] == ["bash", "-c"] && argv[2].to_string_lossy().ends_with("; make all"), "{argv:?}");
 }
 
 /// A command that succeeds and ends in `cwd`.

@@ -109,7 +109,7 @@ pub(super) struct CallToolArgs {
     pub(super) tool: String,
     /// Arguments of the tool: NAME=VALUE words, or one JSON object, @FILE with one, or - for standard input.
     #[arg(value_name = "NAME=VALUE|JSON|@FILE|-")]
-    pub(super) arguments: Vec<String>,
+    pub(super) arguments: Vec<std::ffi::OsString>,
     /// Print the result as JSON, with the receipt.
     #[arg(long)]
     pub(super) json: bool,

@@ -121,6 +121,44 @@ fn full_ledger_disk_refuses_the_change_and_keeps_the_rest_reversible() {
     }
     let stdout: Vec<&str> = ran.stdout.lines().filter(|line| !line.starts_with('.')).collect();
     assert_eq!(stdout, ["refused", "big", "deep", "text", "6000000"], "{}", ran.stderr);
+    let said = ran.stderr.contains("/big: the previous state could not be stored");
+    assert!(said, "{}", ran.stderr);
+}
+
+/// On a full disk calls say that nothing was done, `haft doctor` notices it, and `haft gc` makes room. A workspace that cannot be
+/// written is noticed too.
+#[test]
+fn full_ledger_disk_is_noticed_and_can_be_collected() {
+    if !User::is_root() {
+        writeln!(std::io::stderr(), "left out: only root can make a small disk").unwrap();
+        return;
+    }
+    let fixture = SandboxFixture::new(User::Current);
+    let script = "mount -t tmpfs -o size=6m none \"$1\" && export HAFT_HOME=\"$1/small\" && mkdir -m 700 \"$HAFT_HOME\" || exit\n\
+        for i in 1 2 3; do head -c 900000 /dev/urandom > big; \"$0\" sandbox sh -c 'echo x > big'; done\n\
+        cat /dev/zero > \"$1/filler\" 2>/dev/null\n\
+        \"$0\" call Write file_path=new content=x; test -e new && echo made\n\
+        \"$0\" doctor | grep ledger; \"$0\" gc --max-size 100K && \"$0\" doctor | grep ledger\n\
+        mkdir \"$1/ro\" && mount -t tmpfs -o ro none \"$1/ro\" && cd \"$1/ro\" && \"$0\" doctor | grep read-only";
+    fixture.dir("disk");
+    let mut command = fixture.command("unshare");
+    let ran =
+        fixture.run(command.args(["-m", "bash", "-c", script, &fixture.program()]).arg(fixture.path("disk")));
+    if ran.stderr.contains("permission denied") || ran.stderr.contains("unshare failed") {
+        writeln!(std::io::stderr(), "left out: no small disk can be made here: {}", ran.stderr).unwrap();
+        return;
+    }
+    let stdout: Vec<&str> = ran.stdout.lines().collect();
+    let [write, full, collected, room, read_only] = stdout[..] else {
+        assert_eq!(stdout, [""; 5], "{}", ran.stderr);
+        return;
+    };
+    assert!(write.contains("It changed nothing"), "{write}");
+    assert!(!ran.stderr.contains("(call 0)"), "{}", ran.stderr);
+    assert!(full.starts_with("missing") && full.contains("cannot be written"), "{full}");
+    assert!(collected.starts_with("Deleted 2 calls"), "{collected}");
+    assert!(room.starts_with("ok"), "{room}");
+    assert!(read_only.starts_with("missing") && read_only.contains("is read-only"), "{read_only}");
 }
 
 /// While a command uses up all it can, others are served.

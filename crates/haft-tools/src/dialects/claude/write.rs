@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use haft_tool::prelude::*;
 use haft_tool::{Node, path_to_text};
 
+use crate::ops::numbered::counted_lines;
 use crate::ops::write::write;
 
 /// Write a file, replacing what it held. Missing directories are made. To change part of a file use Edit.
@@ -44,7 +45,8 @@ impl Tool for Write {
         let (verb, kind) = if created { ("Created", "create") } else { ("Wrote", "update") };
         let note = result.note.map(|note| format!("; {note}")).unwrap_or_default();
         let path = &result.written.path;
-        let text = format!("{verb} {} ({lines} lines, {} bytes){note}", path.display(), result.bytes);
+        let size = if result.bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", result.bytes) };
+        let text = format!("{verb} {} ({}, {size}){note}", path.display(), counted_lines(lines as u64));
         Ok(Output::text(text).with_structured(json!({
             "type": kind, "filePath": path_to_text(path), "lines": lines, "bytes": result.bytes,
         })))
