@@ -95,8 +95,14 @@ impl Judge<'_> {
             })
     }
 
-    /// Whether the repository around `path` has a blob with this content that is the user's.
+    /// Whether the repository around `path` has a blob with this content that is the user's, also if git has converted the line
+    /// ends of a text.
     pub(super) fn is_in_repository(&self, path: &Path, content: &[u8]) -> bool {
+        self.has_users_blob(path, content)
+            || without_carriage_returns(content).is_some_and(|stored| self.has_users_blob(path, &stored))
+    }
+
+    fn has_users_blob(&self, path: &Path, content: &[u8]) -> bool {
         let Some(directory) = path.parent() else { return false };
         let id = blob_id(content);
         let mut files = object_files(directory, &id);
@@ -192,6 +198,20 @@ fn is_users_blob(events: &[GitObjectEvent], files: &[GitObjectFile]) -> bool {
             && !events.iter().any(|event| event.kind == Written && event.path == file.path)
     };
     counted.iter().all(is_elsewhere) && files.iter().any(is_older)
+}
+
+/// The content that git stores for a text with CRLF line ends; `None` if it has none.
+fn without_carriage_returns(content: &[u8]) -> Option<Vec<u8>> {
+    if !content.windows(2).any(|pair| pair == b"\r\n") {
+        return None;
+    }
+    let mut stored = Vec::with_capacity(content.len());
+    for (at, &byte) in content.iter().enumerate() {
+        if byte != b'\r' || content.get(at + 1) != Some(&b'\n') {
+            stored.push(byte);
+        }
+    }
+    Some(stored)
 }
 
 /// The files in directories whose names matter.

@@ -12,7 +12,7 @@ fn runs_nothing_planted(space: &Workspace, directory: &str, git: &str) {
     assert!(!said.contains("PWNED"), "{} {directory}: {said}", space.namespaces);
 }
 
-const PLANT_HOOK: &str = r#"printf '#!/bin/sh\necho PWNED\n'"#;
+const PLANT_HOOK: &str = r"printf '#!/bin/sh\necho PWNED\n'";
 const COMMIT: &str = "git commit --allow-empty -m x";
 
 #[test]

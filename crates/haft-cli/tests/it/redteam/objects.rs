@@ -152,3 +152,13 @@ fn b8_revisions_of_the_user_after_commands_packed_theirs() {
         assert_eq!(space.read(".vscode/tasks.json"), "later\n");
     });
 }
+
+#[test]
+fn f9_revisions_of_the_user_stay_so_when_git_converts_their_line_ends() {
+    in_every_mode(|space| {
+        space.user(REVISIONS);
+        space.user("printf '* text=auto eol=crlf\\n' > .gitattributes; git add .; git commit -qm ends; git merge -q other");
+        works(space, "work", "git checkout -q HEAD~1 && git checkout -q main");
+        is_refused(space, "work", "printf 'evil\\r\\n' > .vscode/tasks.json");
+    });
+}

@@ -177,7 +177,9 @@ impl WritePolicy {
         if KERNEL_DIRS.iter().any(|kernel| path.starts_with(kernel)) {
             return ("it belongs to the kernel".to_owned(), None);
         }
-        let directory = path.parent().unwrap_or(path);
+        // A command of git writes in several directories of a repository, which may lie outside a linked worktree.
+        let repository = path.ancestors().find(|above| above.file_name().is_some_and(|name| name == ".git"));
+        let directory = repository.or_else(|| path.parent()).unwrap_or(path);
         ("outside the scope".to_owned(), Some(format!("--add-dir {}", directory.display())))
     }
 
