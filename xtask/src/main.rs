@@ -44,7 +44,8 @@ cargo xtask dist [--run] [TARGET…]
 cargo xtask mutants [ROW…]  break what rows of the statement table say, one at a time; the rows' tests must notice
 cargo xtask peers           install the programs that tests compare with, and print the variables that name them:
                             eval \"$(cargo xtask peers)\" before running one of these tests by hand
-cargo xtask picture         record a real session and draw it as docs/undo.svg
+cargo xtask picture [--haft PATH]
+                            a new user's first hour as a script in tmux, every outcome checked; draws docs/undo.svg
 cargo xtask soak [MINUTES]  eight hostile commands at a time in one server, and ordinary calls beside them (30 minutes)";
 
 fn main() -> ExitCode {
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
         "dist" => dist::run(rest),
         "mutants" => mutants::run(rest),
         "peers" => peers::print_variables(),
-        "picture" => picture::run(),
+        "picture" => picture::run(rest),
         "soak" => soak::run(rest),
         _ => {
             eprintln!("{HELP}");

@@ -12,20 +12,24 @@ const PACKAGES: PackageSet<'_> = PackageSet {
 
 /// The environment variables by which tests find them, after installing those that are missing.
 pub(super) fn variables() -> Result<Vec<(&'static str, PathBuf)>, String> {
-    let root = PACKAGES.find(|root, lock| mcp::npm(root, lock, PACKAGES.pins))?.join("node_modules");
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
-    let short = if arch == "aarch64" { "arm64" } else { "x64" };
     let target =
         if os == "linux" { format!("{arch}-unknown-linux-musl") } else { format!("{arch}-apple-darwin") };
     let codex = Path::new("vendor").join(target).join("bin/codex");
-    Ok(vec![
-        ("HAFT_CLAUDE", root.join(format!("@anthropic-ai/claude-code-{}-{short}/claude", npm_os(os)))),
-        ("HAFT_CODEX", root.join(format!("@openai/codex-{}-{short}", npm_os(os))).join(codex)),
-    ])
+    Ok(vec![("HAFT_CLAUDE", claude()?), ("HAFT_CODEX", platform_package("@openai/codex")?.join(codex))])
 }
 
-fn npm_os(os: &str) -> &str {
-    if os == "macos" { "darwin" } else { os }
+/// Claude Code, after installing it if it is missing.
+pub(crate) fn claude() -> Result<PathBuf, String> {
+    Ok(platform_package("@anthropic-ai/claude-code")?.join("claude"))
+}
+
+/// The directory of a package's programs for this machine.
+fn platform_package(name: &str) -> Result<PathBuf, String> {
+    let modules = PACKAGES.find(|root, lock| mcp::npm(root, lock, PACKAGES.pins))?.join("node_modules");
+    let os = if std::env::consts::OS == "macos" { "darwin" } else { std::env::consts::OS };
+    let arch = if std::env::consts::ARCH == "aarch64" { "arm64" } else { "x64" };
+    Ok(modules.join(format!("{name}-{os}-{arch}")))
 }
 
 /// What has yet to be installed.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::{on_path, read, run};
+pub(crate) use agents::claude;
 
 /// A program from crates.io.
 pub(crate) struct CratePeer {
