@@ -7,7 +7,12 @@ use super::{PackageSet, mcp};
 const PACKAGES: PackageSet<'_> = PackageSet {
     name: "agents",
     source: "npm",
-    pins: &["@anthropic-ai/claude-code@2.1.197", "@openai/codex@0.169.0"],
+    pins: &[
+        "@anthropic-ai/claude-code@2.1.197",
+        "@google/gemini-cli@0.61.0",
+        "@openai/codex@0.169.0",
+        "opencode-ai@1.18.33",
+    ],
 };
 
 /// The environment variables by which tests find them, after installing those that are missing.
@@ -16,7 +21,13 @@ pub(super) fn variables() -> Result<Vec<(&'static str, PathBuf)>, String> {
     let target =
         if os == "linux" { format!("{arch}-unknown-linux-musl") } else { format!("{arch}-apple-darwin") };
     let codex = Path::new("vendor").join(target).join("bin/codex");
-    Ok(vec![("HAFT_CLAUDE", claude()?), ("HAFT_CODEX", platform_package("@openai/codex")?.join(codex))])
+    Ok(vec![
+        ("HAFT_CLAUDE", claude()?),
+        // A script for Node; the others are programs.
+        ("HAFT_GEMINI", modules()?.join("@google/gemini-cli/bundle/gemini.js")),
+        ("HAFT_OPENCODE", platform_package("opencode")?.join("bin/opencode")),
+        ("HAFT_CODEX", platform_package("@openai/codex")?.join(codex)),
+    ])
 }
 
 /// Claude Code, after installing it if it is missing.
@@ -26,10 +37,14 @@ pub(crate) fn claude() -> Result<PathBuf, String> {
 
 /// The directory of a package's programs for this machine.
 fn platform_package(name: &str) -> Result<PathBuf, String> {
-    let modules = PACKAGES.find(|root, lock| mcp::npm(root, lock, PACKAGES.pins))?.join("node_modules");
     let os = if std::env::consts::OS == "macos" { "darwin" } else { std::env::consts::OS };
     let arch = if std::env::consts::ARCH == "aarch64" { "arm64" } else { "x64" };
-    Ok(modules.join(format!("{name}-{os}-{arch}")))
+    Ok(modules()?.join(format!("{name}-{os}-{arch}")))
+}
+
+/// The directory of the packages, after installing those that are missing.
+fn modules() -> Result<PathBuf, String> {
+    Ok(PACKAGES.find(|root, lock| mcp::npm(root, lock, PACKAGES.pins))?.join("node_modules"))
 }
 
 /// What has yet to be installed.

@@ -14,7 +14,7 @@ use crate::mcp_clients::every_client;
 every_client!(stops);
 
 /// Numbers that no other process sleeps for.
-fn unique_mark() -> String {
+pub(super) fn unique_mark() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("9{:07}{:02}", std::process::id() % 10_000_000, COUNT.fetch_add(1, Ordering::Relaxed))
 }
