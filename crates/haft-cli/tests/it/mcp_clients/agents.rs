@@ -156,11 +156,13 @@ fn claude_code_interrupted_ends_its_command() {
     fixture.interrupt(|model| claude(&fixture, model));
 }
 
-/// Codex's settings for this model; it offers more tools to models that it knows by name.
+/// Codex's settings for this model; it offers more tools to models that it knows by name. With a writable /tmp it would create
+/// /tmp/.git for a moment, which makes /tmp the project of other tests.
 fn codex_settings(model: &ScriptedModel, name: &str) -> String {
     format!(
         "model = \"{name}\" # mine\nmodel_provider = \"local\"\nsandbox_mode = \"workspace-write\"\n\n\
-         [model_providers.local]\nname = \"local\"\nbase_url = \"{}/v1\"\nwire_api = \"responses\"\nenv_key = \"LOCAL_KEY\"\n",
+         [model_providers.local]\nname = \"local\"\nbase_url = \"{}/v1\"\nwire_api = \"responses\"\nenv_key = \"LOCAL_KEY\"\n\n\
+         [sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n",
         model.url()
     )
 }
@@ -263,7 +265,8 @@ fn opencode_settings(model: &ScriptedModel, name: &str) -> String {
 
 fn opencode(fixture: &AgentFixture) -> Command {
     let mut opencode = fixture.command(&agent("HAFT_OPENCODE"));
-    opencode.args(["run", "go"]);
+    // It unpacks libraries there and leaves them.
+    opencode.args(["run", "go"]).env("TMPDIR", fixture.home.path());
     for download in ["AUTOUPDATE", "DEFAULT_PLUGINS", "LSP_DOWNLOAD", "MODELS_FETCH"] {
         opencode.env(format!("OPENCODE_DISABLE_{download}"), "1");
     }
