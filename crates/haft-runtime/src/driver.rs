@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_files::real_named;
 use haft_ledger::{CallRecord, recorded_input};
 use haft_policy::{Decided, Policy, Request, decide};
 use haft_tool::{
@@ -95,7 +94,7 @@ impl CallDriver {
         };
 
         // decide, ask
-        let effects = self.with_resolved_paths(&planned.effects);
+        let effects = self.inner.with_resolved_paths(&planned.effects);
         let policy = match self.policy(reads) {
             Ok(policy) => policy,
             Err(error) => return self.finish(Err(error), known, false),
@@ -127,12 +126,7 @@ impl CallDriver {
         } else {
             self.connect_sources();
             let entry = self.inner.find(&self.call.tool)?;
-            let parsed = decode::parse(raw)?;
-            let decoded = if entry.tool.is_remote() {
-                decode::unchecked(entry.tool.name(), parsed)?
-            } else {
-                decode::check(entry.definition(), parsed, entry.tool.clamp_numbers())?
-            };
+            let decoded = entry.check(decode::parse(raw)?)?;
             (Arc::clone(&entry.tool), decoded, entry.reads.clone())
         };
         tool.name().clone_into(&mut self.call.tool);
@@ -194,28 +188,6 @@ impl CallDriver {
         let Some(reads) = reads else { return Ok(policy) };
         let scope = Arc::new(Scope { reads, ..(*policy.scope).clone() });
         Ok(Cow::Owned(Policy { scope, ..policy.into_owned() }))
-    }
-
-    /// The effects, and for each path that leads to another one the effect on that: both are judged. What leaves the roots is
-    /// refused by the World, in the words of the dialect.
-    fn with_resolved_paths(&self, effects: &[Effect]) -> Vec<Effect> {
-        let mut all = effects.to_vec();
-        // An undo does not follow links.
-        if effects.iter().any(|effect| matches!(effect, Effect::Undo { .. })) {
-            return all;
-        }
-        let scope = &self.inner.policy.scope;
-        let resolved = |path: &Path| {
-            let real = real_named(path).ok()?;
-            let leaves = scope.root_of(path).is_some() && scope.root_of(&real).is_none();
-            (real != *path && !leaves).then_some(real)
-        };
-        all.extend(effects.iter().filter_map(|effect| match effect {
-            Effect::Read { path } => resolved(path).map(|path| Effect::Read { path }),
-            Effect::Write { path } => resolved(path).map(|path| Effect::Write { path }),
-            _ => None,
-        }));
-        all
     }
 
     /// The scope, if the call may run, and why.

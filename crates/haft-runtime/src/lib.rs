@@ -12,6 +12,7 @@ mod call_state;
 #[cfg_attr(not(feature = "sandbox"), path = "no_commands.rs")]
 mod commands;
 mod driver;
+mod effects;
 mod grants;
 mod history;
 #[cfg(feature = "sandbox")]

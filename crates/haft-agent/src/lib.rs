@@ -1,0 +1,39 @@
+#![doc = include_str!("../README.md")]
+//!
+//! `events` and `fold` say what a run is, `turn` drives it, `make_calls`, `calls` and `schedule` make the calls of an answer, `settle` finds out
+//! what became of calls whose process died, `compaction` keeps the conversation within the model's context.
+//!
+//! Never here: wire formats (haft-model), decisions about a call (haft-policy), text for a screen, an async runtime.
+
+mod allowed;
+mod ask;
+mod call_results;
+mod calls;
+mod compaction;
+mod context;
+mod events;
+mod fold;
+mod fork;
+mod instructions;
+mod make_calls;
+mod observer;
+mod prompt;
+mod run;
+mod run_log;
+pub mod schedule;
+mod settings;
+mod settle;
+mod turn;
+mod turn_clock;
+
+pub use allowed::AllowedTools;
+pub use context::context_window;
+pub use events::{ElidedCall, RUN_LOG_VERSION, RunEvent, RunStart, RunStop};
+pub use fold::{OpenCall, RunState, RunTotals, TurnMark};
+pub use instructions::{ProjectInstructions, project_instructions};
+pub use observer::{LoopEvent, NoObserver, RunObserver};
+pub use prompt::{PromptFacts, system_prompt};
+pub use run::{AgentRun, RunParts};
+pub use run_log::read_run;
+pub use settings::{RunLimits, RunSettings, default_rounds};
+pub use turn::TurnReport;

@@ -1,0 +1,183 @@
+//! A run: a model, a runtime, and the log of what happened.
+
+use std::sync::Arc;
+
+use haft_ledger::EventLog;
+use haft_model::Model;
+use haft_runtime::Runtime;
+use haft_tool::{Definition, ErrorKind, ToolError};
+
+use crate::calls::FinishedCall;
+use crate::run_log::{RunLog, read_events};
+use crate::settle::{CallFate, fate_of};
+use crate::{
+    LoopEvent, RUN_LOG_VERSION, RunEvent, RunObserver, RunSettings, RunStart, RunState, call_results,
+};
+
+/// What a run needs.
+#[derive(Clone)]
+pub struct RunParts {
+    /// Makes the calls.
+    pub runtime: Runtime,
+    /// Answers.
+    pub model: Arc<dyn Model>,
+    /// Stores the events.
+    pub log: Arc<dyn EventLog>,
+    /// The session whose log is the run.
+    pub session: String,
+}
+
+impl RunParts {
+    /// A run in the runtime's own session and ledger.
+    pub fn new(runtime: Runtime, model: Arc<dyn Model>) -> Result<Self, ToolError> {
+        let (log, session) = (Arc::new(runtime.ledger()?), runtime.session()?);
+        Ok(Self { runtime, model, log, session })
+    }
+}
+
+/// A run of the agent loop. It blocks the thread that drives it; calls have threads of their own.
+pub struct AgentRun {
+    pub(crate) parts: RunParts,
+    pub(crate) settings: RunSettings,
+    pub(crate) state: RunState,
+    log: RunLog,
+}
+
+impl AgentRun {
+    /// Starts a run in a session that has none, with these sections of the system prompt.
+    pub fn start(parts: RunParts, settings: RunSettings, system: Vec<String>) -> Result<Self, ToolError> {
+        let start = RunStart {
+            version: RUN_LOG_VERSION,
+            provider: parts.model.provider().to_owned(),
+            model: parts.model.model().to_owned(),
+            dialect: settings.dialect.clone(),
+            limits: settings.limits.clone(),
+            system,
+            tools_hash: tools_hash(&settings.allowed.definitions(&parts.runtime))?,
+            forked_from: None,
+        };
+        let log = RunLog::new(Arc::clone(&parts.log), parts.session.clone(), 0);
+        let mut run = Self { parts, settings, state: RunState::default(), log };
+        run.append(RunEvent::Started(Box::new(start)))?;
+        Ok(run)
+    }
+
+    /// Continues the run of the session. What became of calls that were under way is found out when the run goes on.
+    pub fn resume(parts: RunParts, settings: RunSettings) -> Result<Self, ToolError> {
+        let events = read_events(parts.log.as_ref(), &parts.session)?;
+        let state = RunState::of(&events).ok_or_else(|| no_run(&parts.session))?;
+        let log = RunLog::new(Arc::clone(&parts.log), parts.session.clone(), state.seq);
+        let mut run = Self { parts, settings, state, log };
+        run.use_model()?;
+        Ok(run)
+    }
+
+    /// The state after all events.
+    pub fn state(&self) -> &RunState {
+        &self.state
+    }
+
+    /// The session whose log is the run.
+    pub fn session(&self) -> &str {
+        &self.parts.session
+    }
+
+    /// The settings, which hold from the next turn on.
+    pub fn settings_mut(&mut self) -> &mut RunSettings {
+        &mut self.settings
+    }
+
+    /// Goes on with another model.
+    pub fn change_model(&mut self, model: Arc<dyn Model>) -> Result<(), ToolError> {
+        self.parts.model = model;
+        self.use_model()
+    }
+
+    /// Goes on with another system prompt.
+    pub fn change_system(&mut self, system: Vec<String>) -> Result<(), ToolError> {
+        if system == self.state.conversation.system {
+            return Ok(());
+        }
+        self.append(RunEvent::SystemChanged { system })
+    }
+
+    /// Records that the model of the parts answers from here on, unless it does already.
+    fn use_model(&mut self) -> Result<(), ToolError> {
+        let (provider, model) = (self.parts.model.provider(), self.parts.model.model());
+        if (self.state.provider.as_str(), self.state.model.as_str()) == (provider, model) {
+            return Ok(());
+        }
+        let (provider, model) = (provider.to_owned(), model.to_owned());
+        self.append(RunEvent::ModelChanged { provider, model })
+    }
+
+    /// Records an event. Nothing counts that is not recorded.
+    pub(crate) fn append(&mut self, event: RunEvent) -> Result<(), ToolError> {
+        let logged = self.log.append(event)?;
+        self.state.apply(&logged);
+        Ok(())
+    }
+
+    /// Tells the user if the tools are others than at the beginning.
+    pub(crate) fn note_changed_tools(&self, observer: &mut dyn RunObserver) -> Result<(), ToolError> {
+        let start = &self.state.start;
+        let is_first = self.state.turns.len() <= 1 && self.state.rounds == 0;
+        if is_first
+            || tools_hash(&self.settings.allowed.definitions(&self.parts.runtime))? == start.tools_hash
+        {
+            return Ok(());
+        }
+        let text = "The tools are not the same as when this run began.".to_owned();
+        observer.on_event(&LoopEvent::Notice { text });
+        Ok(())
+    }
+
+    /// Finds out what became of calls that were started by a process that died.
+    pub(crate) fn settle_calls(&mut self, observer: &mut dyn RunObserver) -> Result<(), ToolError> {
+        let is_unclear = |open: &&crate::OpenCall| open.is_started && open.result.is_none();
+        let unclear: Vec<_> =
+            self.state.open_calls.iter().filter(is_unclear).map(|open| open.call.clone()).collect();
+        if unclear.is_empty() {
+            return Ok(());
+        }
+        self.parts.runtime.recover()?;
+        let since = self.state.asked_at;
+        for call in unclear {
+            let fate = fate_of(&call, &self.parts.runtime, &self.parts.session, since)?;
+            if let CallFate::Ended(result, receipt) = fate {
+                let changes = self.parts.runtime.ledger()?.receipt(receipt)?.changes.len();
+                let elapsed = std::time::Duration::ZERO;
+                let finished = FinishedCall { result: *result, receipt: Some(receipt), changes, elapsed };
+                self.finish_call(finished, observer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records the result of a call.
+    pub(crate) fn finish_call(
+        &mut self,
+        finished: FinishedCall,
+        observer: &mut dyn RunObserver,
+    ) -> Result<(), ToolError> {
+        let FinishedCall { result, receipt, changes, elapsed } = finished;
+        let open = self.state.open_calls.iter().find(|open| open.call.id == result.call_id);
+        let Some(call) = open.map(|open| &open.call) else {
+            return Err(ToolError::internal(format!("the result of {} belongs to no call", result.call_id)));
+        };
+        let result = call_results::with_repetition(&self.state.conversation, call, result);
+        self.append(RunEvent::CallFinished { result: result.clone(), receipt })?;
+        observer.on_event(&LoopEvent::CallFinished { result, receipt, changes, elapsed });
+        Ok(())
+    }
+}
+
+pub(crate) fn no_run(session: &str) -> ToolError {
+    let message = format!("Session {session} has no run to continue. `haft sessions` lists the sessions.");
+    ToolError::new(ErrorKind::NotFound, message)
+}
+
+/// The hash of the definitions, by which a change is noticed.
+fn tools_hash(tools: &[Definition]) -> Result<String, ToolError> {
+    Ok(blake3::hash(&serde_json::to_vec(tools)?).to_hex().to_string())
+}
