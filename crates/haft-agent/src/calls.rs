@@ -149,5 +149,13 @@ impl Drop for CallPool {
         for (_, cancel) in self.running.values() {
             cancel.cancel();
         }
+        // No call goes on when the turn has returned. Each ends soon after its cancellation, because the runtime sees to it.
+        while !self.running.is_empty()
+            && let Ok((number, report)) = self.reports.recv()
+        {
+            if matches!(report, CallReport::Finished(_)) {
+                self.running.remove(&number);
+            }
+        }
     }
 }

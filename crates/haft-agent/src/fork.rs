@@ -1,8 +1,8 @@
-//! A copy of a run that goes on by itself, and taking a run back to an earlier turn.
+//! A copy of a run that goes on by itself.
 
 use std::sync::Arc;
 
-use haft_tool::{ErrorKind, ToolError};
+use haft_tool::ToolError;
 
 use crate::run::no_run;
 use crate::run_log::{RunLog, read_events};
@@ -38,25 +38,5 @@ impl AgentRun {
             run.append(RunEvent::CallFinished { result, receipt: None })?;
         }
         Ok(run)
-    }
-
-    /// Takes the conversation back to what it was before a turn, counted from 1. Files are not changed by this.
-    pub fn rewind(&mut self, turn: usize) -> Result<(), ToolError> {
-        let mark = turn.checked_sub(1).and_then(|at| self.state.turns.get(at)).ok_or_else(|| {
-            let count = self.state.turns.len();
-            let message = format!("Session {} has no turn {turn}; it has {count}.", self.parts.session);
-            ToolError::new(ErrorKind::NotFound, message)
-        })?;
-        let to = mark.seq - 1;
-        self.append(RunEvent::Rewound { to })?;
-        let events = read_events(self.parts.log.as_ref(), &self.parts.session)?;
-        self.state = RunState::of(&events).ok_or_else(|| no_run(&self.parts.session))?;
-        Ok(())
-    }
-
-    /// The calls of a turn and all later ones, by their numbers in the ledger.
-    pub fn receipts_since(&self, turn: usize) -> Vec<i64> {
-        let turns = self.state.turns.iter().skip(turn.saturating_sub(1));
-        turns.flat_map(|turn| turn.receipts.iter().copied()).collect()
     }
 }

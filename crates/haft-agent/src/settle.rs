@@ -64,7 +64,7 @@ fn has_done_nothing(receipt: &Receipt) -> bool {
 }
 
 /// The newest receipt of a call of a session.
-fn receipt_of(
+pub(crate) fn receipt_of(
     ledger: &Ledger,
     call_id: &str,
     session: &str,

@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use haft_tool::ToolError;
 use rustix::fs::Access;
 
 use crate::open_regular;
+use crate::replace::PRIVATE_MODE;
 use crate::resolve::MAX_LINKS;
 
 /// Whether the path leads to a directory.
@@ -45,6 +48,14 @@ pub fn names_in(directory: &Path, limit: usize) -> Vec<OsString> {
     names.sort_unstable();
     names.truncate(limit);
     names
+}
+
+/// Writes a file that only its user may read, in place of what was there.
+pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(PRIVATE_MODE);
+    let written = options.open(path).and_then(|mut file| file.write_all(bytes));
+    written.map_err(|error| ToolError::io(path.display(), &error))
 }
 
 /// The path with all links resolved; its end need not exist.

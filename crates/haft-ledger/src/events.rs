@@ -68,6 +68,16 @@ impl EventLog for Ledger {
     }
 }
 
+impl Ledger {
+    /// When the last event of a session was appended, in milliseconds since 1970; `None` if it has none.
+    pub fn last_event_at(&self, session: &str) -> Result<Option<u64>, ToolError> {
+        self.db.read(|conn| {
+            let mut statement = conn.prepare_cached(sql::LAST_EVENT_AT)?;
+            Ok(statement.query_row([session], |row| row.get(0)).optional()?)
+        })
+    }
+}
+
 /// The sequence number of the next event of a session.
 fn next_seq(conn: &Connection, session: &str, expected: Expected) -> TxResult<u64> {
     let last: Option<u64> =

@@ -44,6 +44,7 @@ macro_rules! sessions {
 
 statements! {
     LAST_SEQ = "SELECT seq FROM events WHERE session = ?1 ORDER BY seq DESC LIMIT 1";
+    LAST_EVENT_AT = "SELECT at FROM events WHERE session = ?1 ORDER BY seq DESC LIMIT 1";
     INSERT_EVENT = "INSERT INTO events (session, seq, at, body) VALUES (?1, ?2, ?3, ?4)";
     READ_EVENTS = "SELECT seq, at, body FROM events WHERE session = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3";
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use haft_agent::{AgentRun, NoObserver, RunParts, RunSettings, RunStop, read_run};
+use haft_agent::{AgentRun, NoObserver, RunParts, RunSettings, RunStop, calls_since, read_run};
 use haft_ledger::{EventLog as _, ReceiptQuery};
 use haft_model::{Conversation, ScriptModel};
 use haft_tool::{Cancel, ErrorKind, json};
@@ -157,12 +157,14 @@ fn a_rewound_run_goes_on_from_the_turn_before() {
     say(&mut run, "First.");
     let before = run.state().conversation.clone();
     say(&mut run, "Second.");
-    assert_eq!(run.receipts_since(2).len(), 1);
+    let ledger = bench.runtime(None).ledger().unwrap();
+    assert_eq!(calls_since(&ledger, run.session(), 2).unwrap().len(), 1);
+    assert_eq!(calls_since(&ledger, run.session(), 1).unwrap().len(), 1);
+    assert_eq!(calls_since(&ledger, run.session(), 0).unwrap_err().kind, ErrorKind::NotFound);
     assert_eq!(run.rewind(3).unwrap_err().kind, ErrorKind::NotFound);
     run.rewind(2).unwrap();
     assert_eq!(run.state().conversation, before);
     assert_eq!(say(&mut run, "Another second.").text, "Three.");
-    let ledger = bench.runtime(None).ledger().unwrap();
     let stored = read_run(&ledger, run.session()).unwrap().unwrap();
     assert_eq!(stored.conversation, run.state().conversation);
 }

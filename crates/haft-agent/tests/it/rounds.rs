@@ -33,7 +33,7 @@ fn a_run_searches_edits_and_tests_until_the_model_is_done() {
     });
     let (receipt, changes) = edit.unwrap();
     assert_eq!(changes, 1);
-    assert!(run.receipts_since(1).contains(&receipt.unwrap()));
+    assert!(run.state().turns[0].receipts.contains(&receipt.unwrap()));
 }
 
 #[test]

@@ -22,12 +22,13 @@ const STYLES: Styles = Styles::styled()
 #[command(name = "haft", version, styles = STYLES, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "Examples:\n  \
 haft demo\n  \
+haft -p 'What does this project do?'\n  \
 haft sandbox make test\n  \
 haft call Edit file_path=notes.txt old_string=tea new_string=coffee\n  \
 haft log\n  \
 haft undo --yes\n\n\
 Exit codes: 0 success; 1 the call failed; 2 invalid arguments; 3 denied; \
-4 unknown tool or session; 124 timeout; 130 interrupted.\n\
+4 unknown tool, model or session; 124 timeout; 130 interrupted.\n\
 The ledger is in $HAFT_HOME, else in the user's state directory.")]
 pub(super) struct Haft {
     #[command(subcommand)]
@@ -38,6 +39,12 @@ pub(super) struct Haft {
 // Only the flags of the typed command are built; building all of them would slow down every start.
 #[command(defer = true)]
 pub(super) enum Command {
+    /// Ask a model to do something with Haft's tools; `haft -p PROMPT` is short for it.
+    ///
+    /// The answer goes to standard output, everything else to standard error. Every call of the model is confined, recorded and
+    /// reversible; one that needs approval asks at the terminal, and is denied where there is none. The run is kept in the ledger, so that it can be
+    /// continued, also after it was killed.
+    Run(Box<super::run::RunArgs>),
     /// Call one tool, without a model.
     ///
     /// The result goes to standard output, everything else to standard error. Naming a tool here allows it, as

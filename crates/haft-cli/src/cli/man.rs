@@ -17,7 +17,7 @@ const EXIT_STATUS: &Entries = &[
     ("1", "The call failed, or the output could not be written."),
     ("2", "Invalid arguments."),
     ("3", "Denied."),
-    ("4", "Unknown tool or session."),
+    ("4", "Unknown tool, model or session."),
     ("124", "Timeout."),
     ("130", "Interrupted."),
 ];

@@ -22,6 +22,7 @@ mod man;
 mod mcp;
 mod paths;
 mod ps;
+mod run;
 mod sample;
 mod sandbox;
 pub(crate) mod screen;
@@ -37,6 +38,7 @@ mod undo_preview;
 mod usage_error;
 mod view;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -53,7 +55,7 @@ pub fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     tracing_log::init();
-    let haft = match Haft::try_parse() {
+    let haft = match Haft::try_parse_from(with_run(std::env::args_os().collect())) {
         Ok(haft) => haft,
         Err(error) => {
             let error = usage_error::readable(error);
@@ -70,6 +72,7 @@ pub fn main() -> ExitCode {
         }
     };
     let done = match haft.command {
+        Command::Run(args) => run::run(*args),
         Command::Call(args) => call::run(args),
         Command::Mcp(args) => mcp::run(*args),
         Command::Sandbox(args) => Ok(sandbox::run(&args)),
@@ -101,6 +104,15 @@ pub fn main() -> ExitCode {
         _ => exit,
     };
     ExitCode::from(exit.number())
+}
+
+/// The command line with the command `run`, which a flag in its place stands for: `haft -p PROMPT` is `haft run -p PROMPT`.
+fn with_run(mut args: Vec<OsString>) -> Vec<OsString> {
+    let first = args.get(1).and_then(|first| first.to_str()).unwrap_or_default();
+    if first.starts_with('-') && !matches!(first, "-" | "-h" | "--help" | "-V" | "--version") {
+        args.insert(1, "run".into());
+    }
+    args
 }
 
 /// The result of a command.

@@ -196,7 +196,7 @@ impl Setup {
     }
 
     /// The dialect: the flag, else the setting, else the default.
-    fn dialect<'a>(&'a self, flags: &'a DialectArgs) -> &'a str {
+    pub(super) fn dialect<'a>(&'a self, flags: &'a DialectArgs) -> &'a str {
         let set = self.config.values.dialect.as_ref().map(DialectName::as_str);
         flags.dialect.as_deref().or(set).unwrap_or(haft_tools::dialects::NAMES[0])
     }

@@ -1,9 +1,11 @@
 //! `haft undo` and `haft redo`: shows what will change, asks, restores it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
-use haft_ledger::{Ledger, ReceiptQuery};
+use haft_agent::{calls_since, rewind_run};
+use haft_ledger::{EventLog, Ledger, ReceiptQuery};
 use haft_runtime::{CallOptions, Runtime, UndoPreview, UndoTarget};
 use haft_tool::{Cancel, ReceiptState, Reversible, ToolError};
 
@@ -27,6 +29,7 @@ haft undo 24 -- src           # only what call 24 changed in src\n  \
 haft undo -n 3                # the last three calls\n  \
 haft undo --to 20             # everything after call 20\n  \
 haft undo --since 10m         # everything in the last ten minutes\n  \
+haft undo --run h8zxed8q --turn 2   # a run of haft -p, from its second prompt on\n  \
 haft undo 24 --merge          # keep what changed since in other lines of the same files")]
 pub(super) struct UndoArgs {
     /// Numbers of calls, from `haft log` [default: the last call that changed something].
@@ -47,6 +50,12 @@ pub(super) struct UndoArgs {
     /// Undo all calls of this session.
     #[arg(long, value_name = "SESSION", conflicts_with = "ids")]
     session: Option<String>,
+    /// Undo what this run of `haft -p` did from --turn on, and take its conversation back to before that.
+    #[arg(long, value_name = "SESSION", requires = "turn", conflicts_with_all = ["ids", "paths", "last", "to", "since", "session"])]
+    run: Option<String>,
+    /// Number of the prompt of the run, counted from 1.
+    #[arg(long, value_name = "N", requires = "run")]
+    turn: Option<usize>,
     #[command(flatten)]
     how: UndoFlags,
 }
@@ -85,6 +94,9 @@ fn undone_call(text: &str) -> Result<i64, String> {
 
 pub(super) fn undo(args: &UndoArgs) -> CommandResult {
     let ledger = Ledger::open(Ledger::home_from_env()?)?;
+    if let (Some(run), Some(turn)) = (&args.run, args.turn) {
+        return undo_turns(ledger, run, turn, &args.how);
+    }
     // A call and a session name their workspace.
     let (target, workspace) = match (args.ids.as_slice(), &args.session) {
         ([id], _) => (UndoTarget::Call(*id), Some(ledger.receipt(*id)?.workspace)),
@@ -102,6 +114,32 @@ pub(super) fn undo(args: &UndoArgs) -> CommandResult {
     };
     let paths = args.paths.iter().map(|path| paths::named(path)).collect::<Result<Vec<_>, _>>()?;
     apply(&runtime, &target, &paths, &args.how, "Undo")
+}
+
+/// Undoes the calls of a run from a turn on, then takes the conversation back.
+fn undo_turns(ledger: Ledger, run: &str, turn: usize, how: &UndoFlags) -> CommandResult {
+    let session = ledger.session_in(run, &how.workspace.folder()?)?;
+    let runtime = how.workspace.builder()?.workspace(&session.workspace).build()?;
+    runtime.recover()?;
+    let mut calls = calls_since(&ledger, &session.id, turn)?;
+    let is_undoable = |id: &i64| -> Result<bool, ToolError> {
+        Ok(!ledger.receipt(*id)?.changes.is_empty() && ledger.undone_by(*id)?.is_none())
+    };
+    let undoable = calls.iter().map(is_undoable).collect::<Result<Vec<bool>, _>>()?;
+    let mut undoable = undoable.into_iter();
+    calls.retain(|_| undoable.next() == Some(true));
+    let exit = if calls.is_empty() {
+        let question = format!("Take the conversation of run {} back to before turn {turn}?", session.id);
+        let is_wanted = how.dry_run || how.yes || terminal::confirm_change(&question);
+        if is_wanted { CliExit::Done } else { CliExit::Denied }
+    } else {
+        apply(&runtime, &UndoTarget::Calls(calls), &[], how, "Undo")?
+    };
+    if exit == CliExit::Done && !how.dry_run {
+        rewind_run(&(Arc::new(ledger) as Arc<dyn EventLog>), &session.id, turn)?;
+        screen::note(&format!("the conversation of run {} is as it was before turn {turn}", session.id));
+    }
+    Ok(exit)
 }
 
 pub(super) fn redo(args: &RedoArgs) -> CommandResult {

@@ -6,6 +6,7 @@
 mod edit;
 mod file;
 mod ledger_section;
+mod model_section;
 mod network_section;
 mod pinned;
 mod places;
@@ -25,6 +26,7 @@ use serde_json::Map;
 
 use file::SettingsFile;
 pub(crate) use ledger_section::LedgerSection;
+pub(crate) use model_section::ModelSection;
 pub(crate) use network_section::NetworkWords;
 pub(crate) use places::{required_user_file, user_file};
 pub(crate) use project::Project;

@@ -11,6 +11,7 @@ use haft_tools::{Settings, dialects};
 use serde::{Deserialize, Serialize};
 
 use super::ledger_section::LedgerSection;
+use super::model_section::ModelSection;
 use super::network_section::{NetworkSection, NetworkWords, ProjectSection};
 use super::sandbox_section::SandboxSection;
 
@@ -35,6 +36,8 @@ pub(crate) struct Sections {
     /// Settings for single projects, by their directories.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub projects: BTreeMap<String, ProjectSection>,
+    /// The model that `haft -p` asks.
+    pub model: ModelSection,
     /// Rules for calls.
     pub permissions: Permissions,
     /// Settings of the tools.

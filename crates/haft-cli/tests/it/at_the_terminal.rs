@@ -227,5 +227,5 @@ fn each_command_has_a_manual_page() {
     }
     assert!(cli.haft(&["man", "sandbox"]).stdout.contains("fB125"));
     let unknown = cli.haft(&["man", "nothing"]);
-    assert!(unknown.code == 4 && unknown.stderr.contains("there are: call"), "{}", unknown.stderr);
+    assert!(unknown.code == 4 && unknown.stderr.contains("there are: run"), "{}", unknown.stderr);
 }

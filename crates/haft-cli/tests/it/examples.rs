@@ -15,6 +15,11 @@ const EARLIER_CALLS: usize = 30;
 /// Examples that are not run, by how they begin, and why. Keep it short.
 const NOT_RUN: &[(&str, &str)] = &[
     ("cargo ", "builds Haft itself"),
+    ("haft -p '", "needs a model"),
+    ("haft -p --continue", "needs a model"),
+    ("haft run --model", "needs a model"),
+    ("git diff | haft -p", "needs a model"),
+    ("haft undo --run", "needs a run"),
     ("claude ", "needs Claude Code"),
     ("source <(haft completion zsh)", "needs zsh"),
     ("haft completion fish | source", "needs fish"),

@@ -7,6 +7,7 @@
     reason = "a test stops at the first surprise, and looks at the machine itself"
 )]
 
+mod agent;
 mod at_the_terminal;
 mod byte_fidelity;
 mod clawft;

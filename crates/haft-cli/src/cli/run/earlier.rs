@@ -1,0 +1,66 @@
+//! The run that is continued: the one that is named, or the last one in the workspace.
+
+use std::path::{Path, PathBuf};
+
+use haft_agent::{RunState, read_run};
+use haft_files::real_named;
+use haft_ledger::{Ledger, SessionInfo};
+use haft_tool::{ErrorKind, ToolError};
+
+use super::ENTRY_POINT;
+use super::args::RunArgs;
+
+/// Sessions that are looked at for the last run.
+const MAX_LISTED_COUNT: usize = 1_000;
+
+/// A run in the ledger.
+pub(super) struct EarlierRun {
+    pub(super) session: String,
+    pub(super) workspace: PathBuf,
+    pub(super) state: RunState,
+}
+
+impl EarlierRun {
+    /// The run that the flags name; `None` if a new one is to begin.
+    pub(super) fn find(args: &RunArgs) -> Result<Option<Self>, ToolError> {
+        if args.resume.is_none() && !args.continue_last {
+            if args.fork_session {
+                let why = "--fork-session needs a run to copy: --resume SESSION or --continue";
+                return Err(ToolError::invalid_arguments(why));
+            }
+            return Ok(None);
+        }
+        let ledger = Ledger::open(Ledger::home_from_env()?)?;
+        let folder = args.at.workspace.folder()?;
+        let folder = real_named(&folder).unwrap_or(folder);
+        let session = match &args.resume {
+            Some(name) => ledger.session_in(name.trim(), &folder)?,
+            None => last_run(&ledger, &folder)?,
+        };
+        let state = read_run(&ledger, &session.id)?.ok_or_else(|| no_run(&session.id))?;
+        Ok(Some(Self { session: session.id, workspace: session.workspace, state }))
+    }
+}
+
+fn last_run(ledger: &Ledger, folder: &Path) -> Result<SessionInfo, ToolError> {
+    let mut last: Option<(u64, SessionInfo)> = None;
+    for session in ledger.sessions(MAX_LISTED_COUNT)? {
+        if session.workspace != folder || session.entry_point != ENTRY_POINT {
+            continue;
+        }
+        let Some(at) = ledger.last_event_at(&session.id)? else { continue };
+        if last.as_ref().is_none_or(|(newest, _)| at > *newest) {
+            last = Some((at, session));
+        }
+    }
+    last.map(|(_, session)| session).ok_or_else(|| {
+        let message = format!("there is no run to continue in {}", folder.display());
+        ToolError::new(ErrorKind::NotFound, message)
+    })
+}
+
+fn no_run(session: &str) -> ToolError {
+    let message =
+        format!("session {session} made calls, but no run; only runs of `haft -p` can be continued");
+    ToolError::new(ErrorKind::NotFound, message)
+}
