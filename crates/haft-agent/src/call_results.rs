@@ -1,7 +1,8 @@
 //! Results that the loop itself gives to calls, and what it adds to those of tools.
 
+use std::path::PathBuf;
+
 use haft_model::{ChatMessage, ContentPart, Conversation, ToolCall, ToolResult};
-use haft_tool::Receipt;
 
 /// A call that failed so often in the same way is pointed out.
 const MAX_EQUAL_FAILURES_COUNT: usize = 3;
@@ -27,8 +28,8 @@ pub(crate) fn not_started(call: &ToolCall) -> ToolResult {
 }
 
 /// The result of a call that was interrupted, with what it had changed by then.
-pub(crate) fn interrupted(call: &ToolCall, receipt: &Receipt) -> ToolResult {
-    let paths: Vec<String> = receipt.changes.iter().map(|change| change.path.display().to_string()).collect();
+pub(crate) fn interrupted(call: &ToolCall, changed: &[PathBuf]) -> ToolResult {
+    let paths: Vec<String> = changed.iter().map(|path| path.display().to_string()).collect();
     let changed = match paths.as_slice() {
         [] => "No change by it is recorded".to_owned(),
         all if all.len() > MAX_NAMED_PATHS_COUNT => {

@@ -4,10 +4,12 @@
 //! with a completed receipt has its result there; only the event was lost. Anything else was interrupted: it is reported, unless all
 //! that it could do is recorded and nothing was done.
 
+use std::path::PathBuf;
+
 use haft_ledger::{Ledger, ReceiptQuery};
 use haft_model::{ContentPart, ToolCall, ToolResult};
-use haft_runtime::Runtime;
-use haft_tool::{Effect, ErrorKind, Receipt, ReceiptState, ToolError};
+use haft_runtime::{Runtime, UndoTarget};
+use haft_tool::{Change, Effect, ErrorKind, Receipt, ReceiptState, Reversible, ToolError};
 
 use crate::call_results;
 
@@ -43,8 +45,13 @@ pub(crate) fn fate_of(
                 ),
             ));
         }
-        ReceiptState::Interrupted if has_done_nothing(&receipt) => return Ok(CallFate::NotBegun),
-        ReceiptState::Interrupted => call_results::interrupted(call, &receipt),
+        ReceiptState::Interrupted => {
+            let changed = changed_paths(&receipt, runtime);
+            if changed.is_empty() && is_all_recorded(&receipt, runtime) {
+                return Ok(CallFate::NotBegun);
+            }
+            call_results::interrupted(call, &changed)
+        }
         _ => ToolResult {
             call_id: call.id.clone(),
             name: call.name.clone(),
@@ -55,12 +62,28 @@ pub(crate) fn fate_of(
     Ok(CallFate::Ended(Box::new(result), receipt.id))
 }
 
-/// Whether an interrupted call can be made as if it had never begun: all that it could do is in its changes, and there are none.
-fn has_done_nothing(receipt: &Receipt) -> bool {
-    let is_recorded = |effect: &Effect| {
-        matches!(effect, Effect::Read { .. } | Effect::Inspect { .. } | Effect::Write { .. } | Effect::Ask)
+/// The paths that an interrupted call left changed. A receipt of a file tool has what the call was about to change.
+fn changed_paths(receipt: &Receipt, runtime: &Runtime) -> Vec<PathBuf> {
+    if receipt.changes.is_empty() {
+        return Vec::new();
+    }
+    let to_paths = |changes: &[Change]| changes.iter().map(|change| change.path.clone()).collect();
+    match runtime.undo_preview(&UndoTarget::Call(receipt.id)) {
+        Ok(preview) if preview.conflicts.is_empty() && preview.blocked.is_empty() => {
+            to_paths(&preview.restore.changes)
+        }
+        _ => to_paths(&receipt.changes),
+    }
+}
+
+/// Whether all that an interrupted call could do is in its changes, so that one without changes has done nothing.
+fn is_all_recorded(receipt: &Receipt, runtime: &Runtime) -> bool {
+    let is_recorded = |effect: &Effect| match effect {
+        Effect::Read { .. } | Effect::Inspect { .. } | Effect::Write { .. } | Effect::Ask => true,
+        Effect::Run { .. } => runtime.confines_commands() && receipt.reversible == Reversible::Yes,
+        _ => false,
     };
-    receipt.changes.is_empty() && receipt.effects.iter().all(is_recorded)
+    receipt.effects.iter().all(is_recorded)
 }
 
 /// The newest receipt of a call of a session.

@@ -11,7 +11,7 @@ use haft_tool::{Cancel, ErrorKind, HttpStreams, Secret, ToolError};
 use super::super::screen::{self, FAINT, styled};
 use super::args::{ModelArgs, SCRIPT};
 use super::local_servers::{self, LISTING_TIMEOUT};
-use super::recording::{Recording, RecordingStreams, ReplayStreams};
+use super::recording::{ModelRecording, RecordingStreams, ReplayStreams};
 use crate::config::ModelSection;
 
 /// Largest script or recording.
@@ -49,7 +49,7 @@ pub(super) fn choose(
     runtime: &Runtime,
 ) -> Result<ChosenModel, ToolError> {
     if let Some(path) = &flags.replay {
-        return replayed(&Recording::read(path, MAX_SCRIPT_BYTES)?);
+        return replayed(&ModelRecording::read(path, MAX_SCRIPT_BYTES)?);
     }
     let named = flags.provider.as_deref().or(section.provider.as_deref());
     if named == Some(SCRIPT) || (named.is_none() && flags.script.is_some()) {
@@ -153,7 +153,7 @@ fn listed(endpoint: &Endpoint, http: &dyn HttpStreams) -> Result<String, ToolErr
 }
 
 /// The model of a recording.
-fn replayed(recording: &Recording) -> Result<ChosenModel, ToolError> {
+fn replayed(recording: &ModelRecording) -> Result<ChosenModel, ToolError> {
     let settings = ProviderSettings {
         base_url: Some(recording.head.base_url.clone()),
         wire: Some(recording.head.wire),

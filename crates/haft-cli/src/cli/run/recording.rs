@@ -47,12 +47,12 @@ pub(super) struct Exchange {
 }
 
 /// A recording that was read.
-pub(super) struct Recording {
+pub(super) struct ModelRecording {
     pub(super) head: RecordingHead,
     pub(super) exchanges: Vec<Exchange>,
 }
 
-impl Recording {
+impl ModelRecording {
     pub(super) fn read(path: &Path, max_bytes: u64) -> Result<Self, ToolError> {
         let text = String::from_utf8_lossy(&read_named(path, max_bytes)?).into_owned();
         let bad = |line: usize, error: &serde_json::Error| {

@@ -49,10 +49,15 @@ fn a_run_is_continued_by_its_id_or_as_the_last_one_and_copied() {
 #[test]
 fn a_run_killed_at_any_step_goes_on_and_makes_no_call_twice() {
     const STEPS: usize = 8;
-    let mut script: Vec<Value> = (1..=STEPS).map(|n| bash(&format!("echo {n} >> log.txt"))).collect();
-    script.push(says("Done."));
     for killed_at in 1..STEPS {
         let cli = CliFixture::new();
+        let step = |n: usize| {
+            json!({"calls": [
+                {"name": "Bash", "arguments": {"command": format!("echo {n} >> log.txt")}},
+                {"name": "Write", "arguments": {"file_path": cli.path(&format!("{n}.txt")), "content": "made"}},
+            ]})
+        };
+        let script: Vec<Value> = (1..=STEPS).map(step).chain([says("Done.")]).collect();
         let mut command = scripted_command(&cli, &script, &["-p", "Count."]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
@@ -87,6 +92,8 @@ fn a_run_killed_at_any_step_goes_on_and_makes_no_call_twice() {
         let log = cli.read("log.txt");
         for step in 1..=STEPS {
             let count = log.lines().filter(|line| *line == step.to_string()).count();
+            // What was about to be written is written once more, unless it was.
+            assert_eq!(cli.read(&format!("{step}.txt")), "made");
             let is_right = count == 1 || (count == 0 && interrupted.contains(&step));
             assert!(is_right, "killed at {killed_at}: step {step} was made {count} times: {interrupted:?}");
         }
