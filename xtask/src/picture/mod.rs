@@ -1,7 +1,11 @@
 //! `cargo xtask picture`: a new user's first hour as a script at a real terminal. Every outcome is checked; the agent's harm and its
 //! undo are drawn as docs/undo.svg for the README.
 
-#[expect(clippy::unwrap_used, reason = "shared with the tests: a failure there ends the connection")]
+#[expect(
+    clippy::unwrap_used,
+    dead_code,
+    reason = "shared with the tests: a failure there ends the connection"
+)]
 #[path = "../../../crates/haft-cli/tests/it/fixture/scripted_model.rs"]
 mod scripted_model;
 mod svg;

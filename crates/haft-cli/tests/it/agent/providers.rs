@@ -34,7 +34,7 @@ fn a_key_in_the_environment_chooses_the_provider_which_is_said() {
 }
 
 #[test]
-fn every_wire_makes_the_same_calls_streamed_or_whole() {
+fn wires_make_the_same_calls() {
     for (provider, more) in [
         ("openai", &["--wire", "openai-responses", "--model", "m"][..]),
         ("anthropic", &["--model", "m"]),
