@@ -61,7 +61,6 @@ pub(crate) struct LocalWorld {
     pub(crate) cancel: Cancel,
     pub(crate) progress_sink: Option<ProgressSink>,
     /// The command that the call declared, for questions about it.
-    #[cfg_attr(not(feature = "sandbox"), expect(dead_code, reason = "only commands use it"))]
     pub(crate) command: Option<String>,
 }
 
