@@ -27,6 +27,8 @@ use haft_tool::{FileNode, Node, Record, Scope};
 
 pub(crate) use git::is_control_name;
 pub(crate) use named::NamedFiles;
+#[cfg(target_os = "linux")]
+pub(crate) use named::SHARED_TEMP_DIRS;
 pub use named::leading_to;
 use objects::changed_at;
 #[cfg(target_os = "linux")]

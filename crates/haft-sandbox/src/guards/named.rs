@@ -22,8 +22,9 @@ const MAX_LISTED_ENTRIES: usize = 200_000;
 const MAX_LINKS: usize = 40;
 /// Directories with many files that tools generated.
 const SKIPPED_DIRECTORIES: &[&str] = &["node_modules", "target", ".venv", "venv", "__pycache__", "objects"];
-/// Directories that all programs share. They are too large to search, and are not projects unless they are the workspace.
-const SHARED_DIRECTORIES: &[&str] = &["/tmp", "/var/tmp"];
+/// Temporary directories that all programs of the machine share. They are too large to search, and are not projects unless they
+/// are the workspace.
+pub(crate) const SHARED_TEMP_DIRS: &[&str] = &["/tmp", "/var/tmp"];
 /// More levels of included configurations are not followed; git stops at ten.
 const MAX_INCLUDES: usize = 10;
 
@@ -48,7 +49,7 @@ impl NamedFiles {
     /// Searches the roots of a scope for links and repositories, and looks at the user's own git configuration.
     pub(crate) fn find(roots: &[PathBuf]) -> Self {
         let mut found = Self::default();
-        let is_shared = |root: &Path| SHARED_DIRECTORIES.iter().any(|shared| root == Path::new(shared));
+        let is_shared = |root: &Path| SHARED_TEMP_DIRS.iter().any(|shared| root == Path::new(shared));
         let (workspace, others) = roots.split_at(roots.len().min(1));
         let searched = workspace.iter().chain(others.iter().filter(|root| !is_shared(root)));
         let mut todo: VecDeque<PathBuf> = searched.cloned().collect();

@@ -8,10 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use haft_tool::{FileId, Scope, lock};
 
+use crate::guards::SHARED_TEMP_DIRS;
 use crate::secrets::SecretNames;
-
-/// Temporary directories that all programs of the machine share, where commands have none of their own.
-const SHARED_TEMP_DIRS: &[&str] = &["/tmp", "/var/tmp"];
 
 /// What is written there changes the machine or other processes.
 const KERNEL_DIRS: &[&str] = &["/proc", "/sys"];
