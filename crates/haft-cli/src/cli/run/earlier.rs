@@ -14,7 +14,7 @@ use super::args::RunArgs;
 const MAX_LISTED_COUNT: usize = 1_000;
 
 /// A run in the ledger.
-pub(super) struct EarlierRun {
+pub(in crate::cli) struct EarlierRun {
     pub(super) session: String,
     pub(super) workspace: PathBuf,
     pub(super) state: RunState,

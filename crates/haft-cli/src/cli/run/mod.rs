@@ -3,39 +3,30 @@
 mod args;
 mod earlier;
 mod local_servers;
+mod prepare;
 mod progress;
 mod provider;
 mod recording;
 
 use std::io::IsTerminal;
-use std::sync::Arc;
-use std::time::Duration;
 
-use haft_agent::{
-    AgentRun, AllowedTools, PromptFacts, RunLimits, RunParts, RunSettings, RunStop, TurnReport,
-    default_rounds, project_instructions, system_prompt,
-};
+use haft_agent::{RunStop, TurnReport};
 use haft_files::read_bounded;
-use haft_model::{ContentPart, ModelErrorKind, PriceTable, TurnOptions};
-use haft_tool::{Cancel, ToolError, ToolNeed, json, now_ms};
+use haft_model::{ContentPart, ModelErrorKind};
+use haft_tool::{Cancel, ToolError, json};
 
 pub(super) use args::RunArgs;
 use args::RunOutputFormat;
 use earlier::EarlierRun;
+use prepare::PreparedRun;
 use progress::{ProgressLines, usage_line};
-use provider::ChosenModel;
 
 use super::exit::CliExit;
-use super::local_time::local_time;
 use super::screen::{self, FAINT, styled};
-use super::setup::Setup;
 use super::{CommandResult, housekeeping, terminal};
-use crate::config::ModelSection;
 
 /// Longest prompt.
 const MAX_PROMPT_BYTES: u64 = 16 << 20;
-/// How long MCP servers may take before the run begins without them.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The entry point of runs, by which the ledger knows their sessions.
 const ENTRY_POINT: &str = "run";
 
@@ -47,55 +38,7 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
             "there is no prompt. Give one: haft -p 'What does this project do?', or - to read it from standard input",
         ));
     }
-    if let Some(earlier) = &earlier {
-        args.at.workspace.workspace.get_or_insert_with(|| earlier.workspace.clone());
-    }
-    let setup = Setup::load(&args.at.workspace)?;
-    if let Some(earlier) = &earlier
-        && setup.dialect(&args.at.dialect) != earlier.state.start.dialect
-    {
-        args.at.dialect.dialect.get_or_insert_with(|| earlier.state.start.dialect.clone());
-    }
-    let allowed = allowed_tools(&mut args);
-    let entries = setup.entries(&args.servers)?;
-    let mut selection = setup.tool_selection(&args.at.dialect)?;
-    if !setup.names_tools(&args.at.dialect) {
-        let has_search = setup.config.values.tools.has_search_engine();
-        selection = selection.where_needs_are_met(|need| match need {
-            ToolNeed::SearchEngine => has_search,
-            ToolNeed::McpServers => !entries.is_empty(),
-            ToolNeed::UserAnswers => terminal::is_interactive(),
-            _ => false,
-        });
-    }
-    let builder = selection.into_builder(setup.builder()).entry_point(ENTRY_POINT);
-    let (builder, servers) = setup.add_servers(entries, &args.at.dialect, builder)?;
-    let builder = setup.rules(&args.rules, setup.scope(&args.at.scope, builder)?);
-    let builder = match earlier.as_ref().filter(|_| !args.fork_session) {
-        Some(earlier) => builder.session(&earlier.session),
-        None => builder,
-    };
-    let runtime = builder.asker(terminal::asker(&setup)).build()?;
-    screen::warnings(runtime.warnings());
-
-    let section = &setup.config.values.model;
-    let known =
-        earlier.as_ref().map(|earlier| (earlier.state.provider.as_str(), earlier.state.model.as_str()));
-    let chosen = provider::choose(&args.model, section, known, &runtime)?;
-    if !servers.is_empty() && allowed.tools_enabled() {
-        runtime.connect_all(CONNECT_TIMEOUT);
-    }
-    let dialect = setup.dialect(&args.at.dialect).to_owned();
-    let settings = settings(&args, section, &chosen, allowed, dialect.clone());
-    let parts = RunParts::new(runtime.clone(), Arc::clone(&chosen.model))?;
-    let mut run = match &earlier {
-        None => AgentRun::start(parts, settings, system(&args, &setup, &dialect))?,
-        Some(earlier) if args.fork_session => AgentRun::fork(parts, settings, &earlier.session)?,
-        Some(_) => AgentRun::resume(parts, settings)?,
-    };
-    if earlier.is_some() && (args.system_prompt.is_some() || args.append_system_prompt.is_some()) {
-        run.change_system(system(&args, &setup, &dialect))?;
-    }
+    let PreparedRun { setup, runtime, mut run } = PreparedRun::new(&mut args, earlier.as_ref())?;
 
     let cancel = Cancel::new();
     terminal::cancel_on_signal(&cancel, false)?;
@@ -136,64 +79,6 @@ fn prompt(words: &[String]) -> Result<Option<String>, ToolError> {
     let prompt = parts.iter().map(String::as_str).filter(|part| !part.trim().is_empty());
     let prompt = prompt.collect::<Vec<_>>().join("\n\n");
     Ok(Some(prompt).filter(|prompt| !prompt.is_empty()))
-}
-
-/// Which tools the model may call. An empty `--tools` or `--allowedTools` means none, as for Claude Code.
-fn allowed_tools(args: &mut RunArgs) -> AllowedTools {
-    let is_empty = |list: &[String]| matches!(list, [one] if one.trim().is_empty());
-    let no_tools = args.at.dialect.tools.as_deref().is_some_and(is_empty);
-    let no_allowed = is_empty(&args.rules.allowed);
-    if no_tools {
-        args.at.dialect.tools = None;
-    }
-    args.rules.allowed.retain(|rule| !rule.trim().is_empty());
-    if no_tools || no_allowed { AllowedTools::only([]) } else { AllowedTools::all() }
-}
-
-fn settings(
-    args: &RunArgs,
-    section: &ModelSection,
-    chosen: &ChosenModel,
-    allowed: AllowedTools,
-    dialect: String,
-) -> RunSettings {
-    let defaults = RunSettings::default();
-    RunSettings {
-        limits: RunLimits {
-            rounds: args.max_turns.or(section.max_turns).unwrap_or_else(|| default_rounds(&dialect)),
-            dollars: args.max_budget_usd.or(section.max_budget_usd),
-            time: args.timeout.map(Duration::from_millis),
-        },
-        allowed,
-        options: TurnOptions {
-            effort: args.model.effort.or(section.effort),
-            stream: !args.model.no_stream,
-            ..TurnOptions::default()
-        },
-        fast_model: chosen.fast.clone(),
-        fallback_model: args.model.fallback_model.clone().or_else(|| section.fallback.clone()),
-        prices: PriceTable::list().with(section.prices.clone()),
-        context_window: section.context_window,
-        compact_percent: section.compact_percent.unwrap_or(defaults.compact_percent),
-        dialect,
-    }
-}
-
-/// The sections of the system prompt.
-fn system(args: &RunArgs, setup: &Setup, dialect: &str) -> Vec<String> {
-    let mut sections = if let Some(own) = &args.system_prompt {
-        vec![own.clone()]
-    } else {
-        let found = project_instructions(setup.workspace());
-        screen::warnings(&found.warnings);
-        let now = local_time(now_ms());
-        let date = now.split(' ').next().unwrap_or_default();
-        let (workspace, instructions) = (setup.workspace(), found.text.as_str());
-        system_prompt(&PromptFacts { dialect, workspace, date, instructions })
-    };
-    sections.extend(args.append_system_prompt.clone());
-    sections.retain(|section| !section.trim().is_empty());
-    sections
 }
 
 fn show(args: &RunArgs, report: &TurnReport, session: &str) {
