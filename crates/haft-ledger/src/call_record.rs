@@ -257,7 +257,11 @@ impl Record for CallRecord {
         self.handle.ledger()?.files_before_calls(hash)
     }
 
-    fn is_from_call(&self, hash: &str, was_judged: &dyn Fn(&Path) -> bool) -> Result<bool, ToolError> {
+    fn is_from_call(
+        &self,
+        hash: &str,
+        was_judged: &dyn Fn(&Path, &FileNode) -> bool,
+    ) -> Result<bool, ToolError> {
         self.handle.ledger()?.is_from_call(hash, was_judged)
     }
 

@@ -91,8 +91,12 @@ impl Ledger {
         })
     }
 
-    /// Whether a call has left a file with this hash, and no completed call at a path where it `was_judged`.
-    pub fn is_from_call(&self, hash: &str, was_judged: &dyn Fn(&Path) -> bool) -> Result<bool, ToolError> {
+    /// Whether a call has left a file with this hash, and no completed call where it `was_judged`.
+    pub fn is_from_call(
+        &self,
+        hash: &str,
+        was_judged: &dyn Fn(&Path, &FileNode) -> bool,
+    ) -> Result<bool, ToolError> {
         let ids: Vec<i64> = self.db.read(|conn| {
             let mut statement = conn.prepare(CALLS_WITH)?;
             let rows = statement.query_map([hash], |row| row.get(0))?;
@@ -101,12 +105,12 @@ impl Ledger {
         let mut is_from_call = false;
         for id in ids {
             let receipt = self.receipt(id)?;
-            let left = receipt
-                .changes
-                .iter()
-                .filter(|change| change.after.as_file().is_some_and(|file| file.hash == hash));
-            for change in left {
-                if receipt.state != ReceiptState::Interrupted && was_judged(&change.path) {
+            let left = receipt.changes.iter().filter_map(|change| {
+                let file = change.after.as_file().filter(|file| file.hash == hash)?;
+                Some((&change.path, file))
+            });
+            for (path, file) in left {
+                if receipt.state != ReceiptState::Interrupted && was_judged(path, file) {
                     return Ok(false);
                 }
                 is_from_call = true;

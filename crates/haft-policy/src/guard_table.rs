@@ -161,6 +161,9 @@ pub const NAME_RULES: &[NameRule] = &[
     opened(".ssh/rc", "sshd"),
     // What runs when the user builds or runs the project, continues a rebase or uses an agent's command.
     built("rebase-merge/git-rebase-todo", "git rebase --continue"),
+    built("rebase-merge/strategy", "git rebase --continue"),
+    built("sequencer/opts", "git cherry-pick --continue"),
+    built("sequencer/todo", "git cherry-pick --continue"),
     built(".claude/agents/**", "Claude Code, when they are used"),
     built(".claude/commands/**", "Claude Code, when they are used"),
     built(".claude/skills/**", "Claude Code, when they are used"),

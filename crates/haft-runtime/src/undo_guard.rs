@@ -74,7 +74,7 @@ fn guarded_below(
 fn is_from_call(node: &Node, ledger: &Ledger) -> Result<bool, ToolError> {
     match node {
         Node::File(file) if file.size > 0 => {
-            ledger.is_from_call(&file.hash, &|other| guarded(other).is_some())
+            ledger.is_from_call(&file.hash, &|other, _| guarded(other).is_some())
         }
         _ => Ok(false),
     }

@@ -167,8 +167,12 @@ pub trait Record: Send + Sync {
         Err(ToolError::internal("this record knows no earlier calls"))
     }
 
-    /// Whether an earlier call has left a file with this hash, and no completed call at a path where it `was_judged`.
-    fn is_from_call(&self, _hash: &str, _was_judged: &dyn Fn(&Path) -> bool) -> Result<bool, ToolError> {
+    /// Whether an earlier call has left a file with this hash, and no completed call where it `was_judged`.
+    fn is_from_call(
+        &self,
+        _hash: &str,
+        _was_judged: &dyn Fn(&Path, &FileNode) -> bool,
+    ) -> Result<bool, ToolError> {
         Ok(true)
     }
 

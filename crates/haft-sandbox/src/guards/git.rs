@@ -88,7 +88,10 @@ impl Judge<'_> {
 
     /// Whether a call has left the file at `path`, and never where it was in effect, and so judged.
     fn is_prepared(&self, path: &Path) -> bool {
-        let was_judged = |path: &Path| path.iter().any(|part| part.eq_ignore_ascii_case(".git"));
+        let is_hook = path.parent().and_then(Path::file_name).is_some_and(|name| name == "hooks");
+        let was_judged = |path: &Path, left: &FileNode| {
+            path.iter().any(|part| part.eq_ignore_ascii_case(".git")) && (!is_hook || is_executable(left))
+        };
         let is_from_call = |hash: &str| !matches!(self.record.is_from_call(hash, &was_judged), Ok(false));
         let is_beside = || changed_at(path).is_none_or(|at| self.is_beside_another(at));
         match node_now(path) {

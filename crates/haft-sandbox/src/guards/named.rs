@@ -6,11 +6,14 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Access;
+
 use haft_policy::{Guard, holds_settings, settings_rule};
-use haft_tool::Node;
+use haft_tool::{FileNode, Node};
 
 use super::git::{CONFIGS, is_executable, is_git_directory_now, resolve};
 use super::objects::{common_directory, git_directory};
+use super::opened::OpenedDirectories;
 use super::{GuardedContent, Judge, Violation, content_now, files_in, names_in, node_kind, node_now};
 use crate::git_config::named_paths;
 
@@ -27,6 +30,10 @@ const SKIPPED_DIRECTORIES: &[&str] = &["node_modules", "target", ".venv", "venv"
 pub(crate) const SHARED_TEMP_DIRS: &[&str] = &["/tmp", "/var/tmp"];
 /// More levels of included configurations are not followed; git stops at ten.
 const MAX_INCLUDES: usize = 10;
+/// More configurations of one repository are not read.
+const MAX_CONFIGS: usize = 200;
+/// What a search needs of a directory.
+const SEARCH: Access = Access::READ_OK.union(Access::EXEC_OK);
 
 /// A repository: its working tree and the directory with its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +66,10 @@ impl NamedFiles {
                 found.add_repository(above);
             }
         }
+        // A command may have closed directories, to open them again when something else was written.
+        let mut opened = OpenedDirectories::default();
         while let Some(directory) = todo.pop_front() {
+            opened.open(&directory, SEARCH);
             found.add_repository(&directory);
             for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
                 // Plain files do not lead anywhere, so they count less.
@@ -85,6 +95,15 @@ impl NamedFiles {
         }
         found.add_targets();
         found
+    }
+
+    /// Opens the directories of the links and repositories in `roots`, so that they can be judged.
+    pub(crate) fn open(&self, roots: &[PathBuf]) -> OpenedDirectories {
+        let repositories = self.repositories.iter().map(|repository| repository.common.join("config"));
+        let paths: Vec<PathBuf> = self.links.iter().cloned().chain(repositories).collect();
+        OpenedDirectories::above(paths.iter().map(PathBuf::as_path), SEARCH, |directory| {
+            roots.iter().any(|root| directory.starts_with(root))
+        })
     }
 
     /// The link or repository that leads to `path`.
@@ -143,7 +162,9 @@ impl NamedFiles {
 
 /// The link or git configuration that makes programs outside the sandbox use the file at `path`.
 pub fn leading_to(path: &Path, roots: &[PathBuf]) -> Option<PathBuf> {
-    NamedFiles::find(roots).leading_to(path)
+    let named = NamedFiles::find(roots);
+    let _opened = named.open(roots);
+    named.leading_to(path)
 }
 
 /// A path, each path that it leads to through links, and the one without links.
@@ -191,6 +212,8 @@ impl Repository {
         let own: Vec<PathBuf> = own.chain(worktrees).collect();
         named.configs.extend(own.iter().filter(|path| is_link(path)).cloned());
         let mut configs: Vec<PathBuf> = user_configs().into_iter().chain(own).collect();
+        // Configurations may include each other.
+        let mut seen: BTreeSet<PathBuf> = configs.iter().cloned().collect();
         for _ in 0..MAX_INCLUDES {
             let mut included = Vec::new();
             for config in &configs {
@@ -201,6 +224,7 @@ impl Repository {
                 // Which of several values is in effect depends on conditions, so all count.
                 named.hooks.extend(paths.hooks.map(|path| resolve(&self.top, &expand_home(&path))));
             }
+            included.retain(|path| seen.len() < MAX_CONFIGS && seen.insert(path.clone()));
             if included.is_empty() {
                 break;
             }
@@ -279,7 +303,7 @@ impl Judge<'_> {
             let is_fine = match &now {
                 Node::File(file) => {
                     let is_same = before.as_file().is_some_and(|before| before.hash == file.hash);
-                    let was_judged = |other: &Path| settings_rule(other).is_some();
+                    let was_judged = |other: &Path, _: &FileNode| settings_rule(other).is_some();
                     let is_left = is_new && self.is_left_by_call(file, &was_judged);
                     is_same && !is_left || self.is_users_file(&seen_as, file)
                 }

@@ -64,7 +64,7 @@ impl Judge<'_> {
             return None;
         }
         let is_in_repository = || read_now(&path).is_some_and(|bytes| self.is_in_repository(&path, &bytes));
-        let is_left = self.is_left_by_call(&file, &|_| false);
+        let is_left = self.is_left_by_call(&file, &|_, _| false);
         (is_left || is_own && !is_in_repository()).then_some((path, file))
     }
 }

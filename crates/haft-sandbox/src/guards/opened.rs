@@ -1,4 +1,4 @@
-//! Opens directories whose modes keep Haft out, for the time of a judgement.
+//! Opens directories whose modes keep Haft out, for the time of a search or a judgement.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,23 +11,24 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 pub(crate) struct OpenedDirectories(Vec<(OwnedFd, Mode)>);
 
 impl OpenedDirectories {
-    /// Opens the directories above these paths, as far as changes in them are recorded. A directory of another user stays
-    /// as it is.
+    /// Opens the directories above these paths for `access`, as far as changes in them are recorded. A directory of another
+    /// user stays as it is.
     pub(crate) fn above<'p>(
         paths: impl Iterator<Item = &'p Path>,
+        access: Access,
         is_recorded: impl Fn(&Path) -> bool,
     ) -> Self {
         // Sorted, so that a directory comes before those in it.
         let above: BTreeSet<&Path> = paths.flat_map(|path| path.ancestors().skip(1)).collect();
         let mut opened = Self::default();
         for directory in above.into_iter().filter(|directory| is_recorded(directory)) {
-            opened.open(directory);
+            opened.open(directory, access);
         }
         opened
     }
 
-    fn open(&mut self, directory: &Path) {
-        let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    /// Opens one directory, unless it allows this access already.
+    pub(super) fn open(&mut self, directory: &Path, access: Access) {
         if rustix::fs::accessat(CWD, directory, access, AtFlags::EACCESS).is_ok() {
             return;
         }

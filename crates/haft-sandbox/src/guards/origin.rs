@@ -28,8 +28,8 @@ impl Judge<'_> {
         if read_now(path).is_some_and(|bytes| self.is_in_repository(path, &bytes)) {
             return true;
         }
-        !self.is_left_by_call(file, &|other| settings_rule(other).is_some())
-            && (self.was_known(file, &is_same)
+        !self.is_left_by_call(file, &|other, _| settings_rule(other).is_some())
+            && (self.was_known(file, &is_same, &is_same)
                 || self.find_unchanged(path.file_name(), &|found| {
                     is_same_setting(path, found) && has_hash(found, file)
                 }))
@@ -37,7 +37,11 @@ impl Judge<'_> {
 
     /// Whether an earlier call left a file with this content, and not where it `was_judged`: it is not the user's, wherever it
     /// has been since.
-    pub(super) fn is_left_by_call(&self, file: &FileNode, was_judged: &dyn Fn(&Path) -> bool) -> bool {
+    pub(super) fn is_left_by_call(
+        &self,
+        file: &FileNode,
+        was_judged: &dyn Fn(&Path, &FileNode) -> bool,
+    ) -> bool {
         self.record.is_from_call(&file.hash, was_judged).unwrap_or(true)
     }
 
@@ -53,13 +57,17 @@ impl Judge<'_> {
         let is_same = |other: &Path, known: &FileNode| {
             known.hash == file.hash && is_executable(known) && is_hook(other)
         };
-        let was_judged = |other: &Path| {
+        // Other directories may have become git directories since.
+        let is_in_dot_git = |other: &Path| {
             let mut above = other.components().rev().skip(1).map(std::path::Component::as_os_str);
             above.next().is_some_and(|name| name == "hooks")
                 && above.next().is_some_and(|name| name == ".git")
         };
+        let was_same = |other: &Path, known: &FileNode| is_same(other, known) && is_in_dot_git(other);
+        // A hook that is not executable is not refused.
+        let was_judged = |other: &Path, left: &FileNode| is_in_dot_git(other) && is_executable(left);
         !self.is_left_by_call(file, &was_judged)
-            && (self.was_known(file, &is_same)
+            && (self.was_known(file, &is_same, &was_same)
                 || self.find_unchanged(path.file_name(), &|found| {
                     is_hook(found)
                         && has_hash(found, file)
@@ -117,15 +125,20 @@ impl Judge<'_> {
                 .is_ok_and(|events| is_users_blob(&events, &files))
     }
 
-    /// Whether this call or an earlier one found such a file.
-    fn was_known(&self, file: &FileNode, is_same: &dyn Fn(&Path, &FileNode) -> bool) -> bool {
+    /// Whether this call or an earlier one found such a file, which `was_same` tells for the earlier ones.
+    fn was_known(
+        &self,
+        file: &FileNode,
+        is_same: &dyn Fn(&Path, &FileNode) -> bool,
+        was_same: &dyn Fn(&Path, &FileNode) -> bool,
+    ) -> bool {
         let in_this_call = self.before.stored_files();
         let mut in_this_call = in_this_call.iter();
         if in_this_call.any(|(former, known)| is_same(former, known) && self.before.is_trusted(former)) {
             return true;
         }
         let earlier = self.record.files_before_calls(&file.hash).unwrap_or_default();
-        earlier.iter().any(|(path, known)| is_same(path, known))
+        earlier.iter().any(|(path, known)| was_same(path, known))
     }
 
     /// Whether the command left the entry at `path` alone, and no other command is changing it.

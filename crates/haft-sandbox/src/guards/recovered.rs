@@ -28,6 +28,7 @@ pub fn restore_guarded_changes(
     };
     let paths: Vec<PathBuf> = changes.iter().map(current).collect();
     let named = NamedFiles::find(&scope.roots);
+    let _opened = named.open(&scope.roots);
     let touches_named = paths.iter().any(|path| named.concern(path));
     let moved = changes.iter().filter_map(|change| change.moved_to.clone());
     let mut touched: Vec<TouchedPath> =

@@ -38,7 +38,9 @@ impl Snapshot {
         let touched: Vec<TouchedPath> = paths.into_iter().map(TouchedPath::from).collect();
         let mut violations: Vec<_> = touched.iter().filter_map(|path| judge.settings(path, true)).collect();
         violations.extend(judge.control_entries(touched.into_iter()));
-        violations.extend(judge.named(&NamedFiles::find(&self.roots)));
+        let named = NamedFiles::find(&self.roots);
+        let _opened = named.open(&self.roots);
+        violations.extend(judge.named(&named));
         restore_violations(violations, self, denials);
     }
 }

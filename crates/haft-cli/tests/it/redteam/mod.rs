@@ -11,6 +11,8 @@ mod handles;
 #[cfg(target_os = "linux")]
 mod hidden;
 #[cfg(target_os = "linux")]
+mod later_effects;
+#[cfg(target_os = "linux")]
 mod left_by_calls;
 #[cfg(target_os = "linux")]
 mod named_files;

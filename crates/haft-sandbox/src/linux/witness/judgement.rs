@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use haft_files::{CapturedContent, copy_beside, temp_name};
 use haft_policy::Guard;
 use haft_tool::{DirectoryEvent, Node, PathState};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::final_view::has_no_writer;
@@ -58,7 +58,7 @@ impl Supervisor {
         let _turn = TURN.lock();
         let notes = &mut self.recorder.guarded.notes;
         let oldest: Vec<_> = notes.drain(..notes.len().min(MAX_NOTES_PER_TURN)).collect();
-        let _opened = self.open_above(&oldest, &[]);
+        let _opened = (self.open_above(&oldest, &[]), self.open_named());
         let violations = self.judge_notes(&oldest, false);
         self.refused.extend(violations.iter().map(|violation| violation.path.clone()));
         self.restore_all(violations);
@@ -76,7 +76,7 @@ impl Supervisor {
         let settings: Vec<PathBuf> = self.recorder.guarded.settings.clone();
         let settings = settings.into_iter().map(|former| changes.current_path(&former).unwrap_or(former));
         let settings: Vec<PathBuf> = settings.collect();
-        let _opened = self.open_above(&notes, &settings);
+        let _opened = (self.open_above(&notes, &settings), self.open_named());
         let mut violations = self.judge_notes(&notes, true);
         self.with_judge(|judge| {
             let settings = settings.into_iter().map(TouchedPath::from);
@@ -85,7 +85,9 @@ impl Supervisor {
                 violations.extend(judge.named(self.recorder.guarded.named()));
             }
             if self.recorder.guarded.touches_guarded {
-                let now = NamedFiles::find(&self.policy.scope.roots);
+                let roots = &self.policy.scope.roots;
+                let now = NamedFiles::find(roots);
+                let _opened = now.open(roots);
                 violations.extend(judge.newly_named(self.recorder.guarded.named(), &now));
             }
         });
@@ -97,9 +99,15 @@ impl Supervisor {
         let noted =
             notes.iter().filter_map(|note| Some(self.paths.real_path(&note.dir.fd).ok()?.join(&note.name)));
         let noted: Vec<PathBuf> = noted.collect();
-        OpenedDirectories::above(noted.iter().chain(settings).map(PathBuf::as_path), |directory| {
+        let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+        OpenedDirectories::above(noted.iter().chain(settings).map(PathBuf::as_path), access, |directory| {
             self.policy.area(directory) == WriteArea::Workspace
         })
+    }
+
+    /// The same for what links and git configurations lead to.
+    fn open_named(&self) -> OpenedDirectories {
+        self.recorder.guarded.named().open(&self.policy.scope.roots)
     }
 
     /// Refuses to move a directory to a place where it would make programs run; called after the move.
