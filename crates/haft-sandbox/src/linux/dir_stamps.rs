@@ -1,6 +1,6 @@
 //! Detects whether directories have changed since they were listed.
 
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::Stat;
@@ -31,22 +31,22 @@ impl DirStamp {
     }
 }
 
-/// The stamps of listed directories.
+/// The stamps of listed directories, each of them in another one of them, or the root.
 #[derive(Debug, Default)]
 pub(super) struct DirStamps {
-    directories: Vec<(PathBuf, DirStamp)>,
+    directories: Vec<(OwnedFd, DirStamp)>,
 }
 
 impl DirStamps {
     /// Adds a directory. `stat` must be taken before the directory is listed.
-    pub(super) fn add(&mut self, path: &Path, stat: &Stat) {
-        self.directories.push((path.to_owned(), DirStamp::new(stat)));
+    pub(super) fn add(&mut self, directory: OwnedFd, stat: &Stat) {
+        self.directories.push((directory, DirStamp::new(stat)));
     }
 
     /// Whether no entry was added, removed or renamed in any of them.
     pub(super) fn are_current(&self) -> bool {
-        let is_current = |(path, stamp): &(PathBuf, DirStamp)| {
-            !stamp.is_too_recent && rustix::fs::lstat(path).is_ok_and(|stat| stamp.is_current(&stat))
+        let is_current = |(directory, stamp): &(OwnedFd, DirStamp)| {
+            !stamp.is_too_recent && rustix::fs::fstat(directory).is_ok_and(|stat| stamp.is_current(&stat))
         };
         self.directories.iter().all(is_current)
     }

@@ -44,7 +44,7 @@ pub use probe::probe;
 use ruleset::FileGrants;
 use ruleset_cache::RulesetCache;
 use seccomp::FilterOptions;
-use secret_search::SecretSearchCache;
+use secret_search::{FoundSecrets, SecretSearchCache};
 use session_view::NamespaceCache;
 pub(crate) use session_view::{SessionNamespaces, ViewRequest};
 use witness::{SessionResources, WritePolicy};
@@ -113,11 +113,23 @@ impl SessionState {
             private = session.view.private.iter().map(|private| private.target.clone()).collect();
             private.extend(["/dev/shm", "/dev/pts"].map(PathBuf::from));
         }
-        // Where secrets are among files that commands create, the witness must open every file.
-        let opens_all = scope.roots.iter().any(|root| setup.secret_paths.iter().any(|secret| secret.starts_with(root)))
-                || scope.roots.iter().any(|root| self.searches.may_contain(root, &setup.secret_names))
-                // Without namespaces only the witness can read the private files of another user.
-                || (session.is_none() && WorkspaceOwner::find(&scope.workspace).is_some());
+        // Where secrets are among files that commands create, the witness is asked before a file is read.
+        let in_scope = |path: &PathBuf| scope.roots.iter().any(|root| path.starts_with(root));
+        let mut found = FoundSecrets::default();
+        for root in &scope.roots {
+            let FoundSecrets { paths, is_incomplete } = self.searches.find(root, &setup.secret_names);
+            found.paths.extend(paths);
+            found.is_incomplete |= is_incomplete;
+        }
+        found.paths.extend(setup.secret_paths.iter().filter(|path| in_scope(path)).cloned());
+        // Without namespaces only the witness can read the private files of another user.
+        let opens_for_owner = session.is_none() && WorkspaceOwner::find(&scope.workspace).is_some();
+        let judges_reads = !found.paths.is_empty() || found.is_incomplete || opens_for_owner;
+        let reads_by_kernel = judges_reads && !found.is_incomplete && !opens_for_owner;
+        let mut unreadable = if session.is_none() { setup.secret_paths.clone() } else { Vec::new() };
+        if reads_by_kernel {
+            unreadable.extend(found.paths);
+        }
         let shared_memory =
             if session.is_some() { None } else { Some(make_shared_memory(setup.scratch.path())?) };
         let scopes_signals = session.is_some() || abi >= MIN_ABI_WITH_SIGNALS;
@@ -127,7 +139,7 @@ impl SessionState {
             // Where commands with namespaces find the terminal.
             devices.extend(session.map(|_| PathBuf::from("/dev/console")));
         }
-        let policy = WritePolicy {
+        let mut policy = WritePolicy {
             scope: Arc::clone(scope),
             private: private.clone(),
             private_sources: session
@@ -142,7 +154,8 @@ impl SessionState {
             devices: devices.clone(),
             secret_names: setup.secret_names.clone(),
             secret_paths: setup.secret_paths.clone(),
-            opens_all,
+            judges_reads,
+            read_rules: None,
             resources: Arc::clone(&self.resources),
         };
         private.retain(|private| !policy.grants_would_include_scope(private));
@@ -153,16 +166,17 @@ impl SessionState {
         devices.extend(session.map(|_| PathBuf::from("/dev/tty")));
         let ruleset = self.rulesets.get(&FileGrants {
             namespaces: session.map(|session| &session.namespaces),
-            unreadable: &setup.secret_paths,
+            unreadable: &unreadable,
             writable: &writable,
             devices: &devices,
             private: &private,
             tcp: open_network || session.is_some(),
         });
         let ruleset = ruleset.map_err(|error| ToolError::io("The Landlock rules cannot be made", &error))?;
+        policy.read_rules = reads_by_kernel.then(|| Arc::clone(&ruleset));
         let filter = seccomp::build_filter(FilterOptions {
             witness,
-            report_reads: opens_all,
+            report_reads: judges_reads,
             scopes_signals,
             open_network,
             namespaces: session.is_some(),

@@ -1,19 +1,20 @@
 //! Grants to read everything except for some paths.
 //!
 //! A directory with something excluded below it is not granted itself, but its other entries are, one by one. So an
-//! entry that is created there later is not granted: commands may read too little, never too much.
+//! entry that is created there later is not granted: commands may read too little, never too much. Where commands create
+//! files beside what is excluded, the witness opens those.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use haft_tool::FileId;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::dir_stamps::DirStamps;
@@ -30,9 +31,13 @@ const MOUNT_TABLE_BYTES: usize = 16 * 1024;
 /// Adds one rule to a ruleset.
 type GrantFn<'a> = &'a mut dyn FnMut(BorrowedFd<'_>) -> io::Result<()>;
 
-/// What the grants depend on.
+/// What was granted, and what it depends on.
 #[derive(Debug, Default)]
 pub(super) struct GrantedTrees {
+    /// The directories whose entries were granted one by one.
+    divided: HashSet<PathBuf>,
+    /// The entries that were granted with everything in them.
+    trees: HashSet<FileId>,
     directories: DirStamps,
     /// Signals POLLPRI when something is mounted.
     mount_table: Option<File>,
@@ -43,10 +48,32 @@ impl GrantedTrees {
     pub(super) fn are_current(&self) -> bool {
         !self.mount_table.as_ref().is_some_and(has_changed) && self.directories.are_current()
     }
+
+    /// Whether the entries of the directory at `path` were granted one by one.
+    pub(super) fn is_divided(&self, path: &Path) -> bool {
+        self.divided.contains(path)
+    }
+
+    /// The path of the tree that the directory at `path` is in; `None` if its entries were granted one by one.
+    pub(super) fn tree_of<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        path.ancestors()
+            .find(|above| above.parent().is_some_and(|parent| self.is_divided(parent)))
+            .filter(|_| !self.is_divided(path))
+    }
+
+    /// Whether this tree was granted. What was created later was not.
+    pub(super) fn has_tree(&self, id: FileId) -> bool {
+        self.trees.contains(&id)
+    }
 }
 
-/// Calls `grant` for trees and files that together are everything except for `excluded` and the devices.
-pub(super) fn grant_all_except(excluded: &[PathBuf], grant: GrantFn<'_>) -> io::Result<GrantedTrees> {
+/// Calls `grant` for trees and files that together are everything except for `excluded` and the devices. `root` is the root
+/// directory of other namespaces.
+pub(super) fn grant_all_except(
+    root: Option<BorrowedFd<'_>>,
+    excluded: &[PathBuf],
+    grant: GrantFn<'_>,
+) -> io::Result<GrantedTrees> {
     // Opened first, so that later mounts are noticed.
     let mut mount_table = File::open(MOUNT_TABLE).ok();
     let mut resolver = PathResolver::default();
@@ -61,7 +88,7 @@ pub(super) fn grant_all_except(excluded: &[PathBuf], grant: GrantFn<'_>) -> io::
     let linked = existing.filter_map(|path| rustix::fs::lstat(path).ok()).filter(is_hard_linked);
     let linked = linked.map(|stat| (stat.st_dev, stat.st_ino)).collect();
     let granted = GrantedTrees { mount_table, ..GrantedTrees::default() };
-    let mut walk = GrantWalk { linked, grant, granted };
+    let mut walk = GrantWalk { root, linked, grant, granted };
     let below: Vec<&[u8]> =
         all.iter().filter_map(|path| path.as_os_str().as_bytes().strip_prefix(b"/")).collect();
     if !below.contains(&&b""[..]) {
@@ -71,6 +98,7 @@ pub(super) fn grant_all_except(excluded: &[PathBuf], grant: GrantFn<'_>) -> io::
 }
 
 struct GrantWalk<'a> {
+    root: Option<BorrowedFd<'a>>,
     /// Excluded files with several names: the other names must not be granted either.
     linked: HashSet<FileId>,
     grant: GrantFn<'a>,
@@ -80,12 +108,13 @@ struct GrantWalk<'a> {
 impl GrantWalk<'_> {
     /// Grants the entries of a directory, except for what is excluded `below` it.
     fn grant_entries(&mut self, path: &Path, below: &[&[u8]]) -> io::Result<()> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let directory = match rustix::fs::open(path, flags, Mode::empty()) {
+        let directory = match self.open_directory(path) {
             Ok(directory) => directory,
             Err(error) => return skip_inaccessible(error),
         };
-        self.granted.directories.add(path, &rustix::fs::fstat(&directory)?);
+        let stamped = rustix::io::fcntl_dupfd_cloexec(&directory, 0)?;
+        self.granted.directories.add(stamped, &rustix::fs::fstat(&directory)?);
+        self.granted.divided.insert(path.to_owned());
         if path == Path::new(DEVICES) {
             // Of hundreds of entries only this one can be granted.
             return match rustix::fs::statat(&directory, SHARED_MEMORY, AtFlags::SYMLINK_NOFOLLOW) {
@@ -104,6 +133,14 @@ impl GrantWalk<'_> {
             }
         }
         Ok(())
+    }
+
+    fn open_directory(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match self.root {
+            Some(root) => rustix::fs::openat2(root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT),
+            None => rustix::fs::open(path, flags, Mode::empty()),
+        }
     }
 
     /// Grants one entry of a directory, or parts of it, except for what is excluded `below` the directory.
@@ -135,12 +172,12 @@ impl GrantWalk<'_> {
             Ok(fd) => fd,
             Err(error) => return skip_inaccessible(error),
         };
-        if !self.linked.is_empty() {
-            let stat = rustix::fs::fstat(&fd)?;
-            if self.linked.contains(&(stat.st_dev, stat.st_ino)) {
-                return Ok(());
-            }
+        let stat = rustix::fs::fstat(&fd)?;
+        let id = (stat.st_dev, stat.st_ino);
+        if self.linked.contains(&id) {
+            return Ok(());
         }
+        self.granted.trees.insert(id);
         (self.grant)(fd.as_fd())
     }
 }

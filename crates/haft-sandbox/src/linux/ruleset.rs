@@ -38,7 +38,7 @@ const GET_VERSION: u32 = 1;
 pub(super) struct FileGrants<'a> {
     /// The command's own namespaces. What it may not read is not visible there.
     pub(super) namespaces: Option<&'a Arc<Namespaces>>,
-    /// Absolute paths that are not read, existing or not; not used with namespaces.
+    /// Absolute paths that are not read, existing or not. With namespaces most of them are not visible and need not be here.
     pub(super) unreadable: &'a [PathBuf],
     /// Paths that are written by the command itself; empty if the witness writes on its behalf.
     pub(super) writable: &'a [PathBuf],
@@ -74,12 +74,12 @@ impl LandlockRuleset {
         };
         let top = open_path(root, Path::new("/"))?;
         let mut granted = GrantedTrees::default();
-        if grants.namespaces.is_some() {
+        if grants.namespaces.is_some() && grants.unreadable.is_empty() {
             builder.grant(top.as_fd(), READ)?;
         } else {
             builder.grant(top.as_fd(), AccessFs::ReadDir | AccessFs::Execute)?;
             let mut grant_read = |fd: BorrowedFd<'_>| builder.grant(fd, AccessFs::ReadFile.into());
-            granted = grant_all_except(grants.unreadable, &mut grant_read)?;
+            granted = grant_all_except(root, grants.unreadable, &mut grant_read)?;
         }
         for device in grants.devices {
             if let Ok(fd) = open_path(root, device)
@@ -104,6 +104,11 @@ impl LandlockRuleset {
     /// For [`restrict_self`]; valid as long as `self`.
     pub(super) fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
+    }
+
+    /// What may be read.
+    pub(super) fn granted(&self) -> &GrantedTrees {
+        &self.granted
     }
 
     /// Whether the same rules would be made again.

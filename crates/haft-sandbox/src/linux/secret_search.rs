@@ -1,4 +1,4 @@
-//! Whether a directory contains files that are secret by their name.
+//! Finds the files of a directory that are secret by their name.
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
@@ -22,6 +22,8 @@ pub(super) fn skips_secrets(path: &Path) -> bool {
     path.components().any(|part| SKIPPED_DIRECTORIES.iter().any(|name| part.as_os_str() == *name))
 }
 
+/// More secrets of one directory are not listed.
+const MAX_SECRETS: usize = 200;
 /// How many results are cached.
 const MAX_CACHED: usize = 16;
 
@@ -40,16 +42,25 @@ struct SecretSearch {
 #[derive(Debug)]
 struct ListedDirectory {
     stamp: DirStamp,
-    /// Whether it contains a secret or could not be listed completely.
-    may_contain: bool,
+    is_complete: bool,
     entries: usize,
+    /// Its secret files.
+    secrets: Vec<OsString>,
     /// Those of its directories that are searched.
     directories: Vec<OsString>,
 }
 
+/// The secrets of a directory.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct FoundSecrets {
+    pub(super) paths: Vec<PathBuf>,
+    /// Whether there may be others.
+    pub(super) is_incomplete: bool,
+}
+
 impl SecretSearchCache {
-    /// Whether `root` contains a file with one of `names`, or cannot be searched completely. Links are not followed.
-    pub(super) fn may_contain(&self, root: &Path, names: &SecretNames) -> bool {
+    /// The files below `root` with one of `names`. Links are not followed.
+    pub(super) fn find(&self, root: &Path, names: &SecretNames) -> FoundSecrets {
         let mut cached = lock(&self.0);
         let known = cached
             .iter()
@@ -58,67 +69,68 @@ impl SecretSearchCache {
             || SecretSearch { root: root.to_owned(), names: names.clone(), listed: HashMap::new() },
             |index| cached.remove(index),
         );
-        let may_contain = search.run(MAX_ENTRIES);
+        let found = search.run(MAX_ENTRIES);
         cached.insert(0, search);
         cached.truncate(MAX_CACHED);
-        may_contain
+        found
     }
 }
 
 impl SecretSearch {
     /// Searches the tree breadth first, because such files are usually near the top.
-    fn run(&mut self, max_entries: usize) -> bool {
+    fn run(&mut self, max_entries: usize) -> FoundSecrets {
         let mut known = std::mem::take(&mut self.listed);
+        let mut found = FoundSecrets::default();
         if self.names.is_empty() {
-            return false;
+            return found;
         }
         let mut queue = VecDeque::from([self.root.clone()]);
         let mut left = max_entries;
-        let mut may_contain = false;
         while let Some(directory) = queue.pop_front() {
             let Ok(stat) = rustix::fs::lstat(&directory) else {
-                may_contain = true;
+                found.is_incomplete = true;
                 continue;
             };
             let known = known.remove(&directory).filter(|known| known.stamp.is_current(&stat));
             let listed = known.unwrap_or_else(|| list(&directory, &stat, &self.names, left));
-            may_contain |= listed.may_contain;
+            found.is_incomplete |= !listed.is_complete;
+            found.paths.extend(listed.secrets.iter().map(|name| directory.join(name)));
             queue.extend(listed.directories.iter().map(|name| directory.join(name)));
-            let Some(rest) = left.checked_sub(listed.entries) else { return true };
-            left = rest;
+            let rest = left.checked_sub(listed.entries);
             self.listed.insert(directory, listed);
-            if may_contain {
-                return true;
-            }
+            let Some(rest) = rest.filter(|_| found.paths.len() <= MAX_SECRETS) else {
+                found.is_incomplete = true;
+                return found;
+            };
+            left = rest;
         }
-        may_contain
+        found
     }
 }
 
 /// Lists a directory, but not much more than `max_entries` of it.
 fn list(directory: &Path, stat: &Stat, names: &SecretNames, max_entries: usize) -> ListedDirectory {
     let stamp = DirStamp::new(stat);
-    let mut listed = ListedDirectory { stamp, may_contain: false, entries: 0, directories: Vec::new() };
-    let Ok(entries) = fs::read_dir(directory) else {
-        listed.may_contain = true;
-        return listed;
-    };
+    let (secrets, directories) = (Vec::new(), Vec::new());
+    let mut listed = ListedDirectory { stamp, is_complete: false, entries: 0, secrets, directories };
+    let Ok(entries) = fs::read_dir(directory) else { return listed };
     for entry in entries {
-        let Ok(entry) = entry else {
-            listed.may_contain = true;
-            break;
-        };
+        let Ok(entry) = entry else { return listed };
         let name = entry.file_name();
         listed.entries += 1;
-        listed.may_contain |= names.matches(&name);
-        if listed.may_contain || listed.entries > max_entries {
-            break;
+        if listed.entries > max_entries {
+            return listed;
         }
-        let is_skipped = SKIPPED_DIRECTORIES.iter().any(|skipped| name == *skipped);
-        if !is_skipped && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        let Ok(kind) = entry.file_type() else { return listed };
+        let is_skipped = || SKIPPED_DIRECTORIES.iter().any(|skipped| name == *skipped);
+        // What a link leads to is judged by its own name.
+        if kind.is_dir() && !is_skipped() {
             listed.directories.push(name);
+        } else if !kind.is_dir() && !kind.is_symlink() && names.matches(&name) {
+            listed.secrets.push(name);
         }
     }
+    listed.is_complete = true;
     listed
 }
 
@@ -132,42 +144,62 @@ mod tests {
         SecretNames::new(globs.iter().map(|&glob| glob.to_owned()).collect())
     }
 
+    fn find(root: &Path, names: &SecretNames, max_entries: usize) -> FoundSecrets {
+        let (root, names) = (root.to_owned(), names.clone());
+        SecretSearch { root, names, listed: HashMap::new() }.run(max_entries)
+    }
+
     #[test]
     fn cached_result_changes_with_the_directory() {
         let root = tempfile::tempdir().unwrap();
         let names = names(&[".env"]);
         let searches = SecretSearchCache::default();
         fs::create_dir_all(root.path().join("a/b")).unwrap();
-        let may_contain = || searches.may_contain(root.path(), &names);
-        assert!(!may_contain() && !may_contain());
-        fs::write(root.path().join("a/b/.env"), "").unwrap();
-        assert!(may_contain() && may_contain());
-        fs::remove_file(root.path().join("a/b/.env")).unwrap();
-        assert!(!may_contain());
+        let found = || {
+            let found = searches.find(root.path(), &names);
+            assert!(!found.is_incomplete);
+            found.paths
+        };
+        assert!(found().is_empty() && found().is_empty());
+        let (first, second) = (root.path().join("a/b/.env"), root.path().join("a/c/.env"));
+        fs::write(&first, "").unwrap();
+        assert_eq!((found(), found()), (vec![first.clone()], vec![first.clone()]));
         fs::create_dir(root.path().join("a/c")).unwrap();
-        assert!(!may_contain());
-        fs::write(root.path().join("a/c/.env"), "").unwrap();
-        assert!(may_contain());
+        fs::write(&second, "").unwrap();
+        assert_eq!(found().len(), 2);
+        fs::remove_file(&first).unwrap();
+        assert_eq!(found(), [second]);
     }
 
     #[test]
-    fn incomplete_searches_may_contain_secrets() {
+    fn files_are_found_and_links_and_directories_are_not() {
         let root = tempfile::tempdir().unwrap();
         let names = names(&[".env", ".env.*"]);
-        let search = |root: &Path, max_entries| {
-            let (root, names) = (root.to_owned(), names.clone());
-            SecretSearch { root, names, listed: HashMap::new() }.run(max_entries)
-        };
+        fs::create_dir_all(root.path().join("a/.env/node_modules")).unwrap();
+        fs::write(root.path().join("a/.env/node_modules/.env"), "").unwrap();
+        fs::write(root.path().join("a/.env/.env.local"), "").unwrap();
+        fs::write(root.path().join("a/.env.example"), "").unwrap();
+        symlink("/", root.path().join("a/all")).unwrap();
+        symlink("/etc/passwd", root.path().join(".env")).unwrap();
+        let found = find(root.path(), &names, MAX_ENTRIES);
+        assert_eq!(found.paths, [root.path().join("a/.env/.env.local")]);
+        assert!(!found.is_incomplete);
+    }
+
+    #[test]
+    fn incomplete_searches_say_so() {
+        let root = tempfile::tempdir().unwrap();
+        let names = names(&[".env", ".env.*"]);
         fs::create_dir_all(root.path().join("a/b/c")).unwrap();
         fs::write(root.path().join("a/b/.env.example"), "").unwrap();
         symlink("/", root.path().join("a/all")).unwrap();
-        assert!(!search(root.path(), MAX_ENTRIES));
-        assert!(!search(root.path(), 5));
-        assert!(search(root.path(), 4));
-        fs::write(root.path().join("a/b/c/.env"), "").unwrap();
-        assert!(search(root.path(), MAX_ENTRIES));
-        assert!(search(&root.path().join("gone"), MAX_ENTRIES));
-        let root = PathBuf::from("/");
-        assert!(!SecretSearch { root, names: SecretNames::default(), listed: HashMap::new() }.run(0));
+        assert!(!find(root.path(), &names, 5).is_incomplete);
+        assert!(find(root.path(), &names, 4).is_incomplete);
+        assert!(find(&root.path().join("gone"), &names, MAX_ENTRIES).is_incomplete);
+        assert!(!find(Path::new("/"), &SecretNames::default(), 0).is_incomplete);
+        for number in 0..=MAX_SECRETS {
+            fs::write(root.path().join(format!(".env.{number}")), "").unwrap();
+        }
+        assert!(find(root.path(), &names, MAX_ENTRIES).is_incomplete);
     }
 }

@@ -133,6 +133,7 @@ impl Witness {
                 turn: None,
                 handled: 0,
                 moves: 0,
+                moved_secrets: Supervisor::moved_secrets(),
                 refused: HashSet::new(),
                 last_judged: Instant::now(),
                 file_index: OnceCell::new(),

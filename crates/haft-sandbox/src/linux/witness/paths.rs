@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use haft_tool::FileId;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -37,6 +38,8 @@ pub(super) struct OpenDir {
     pub(super) area: WriteArea,
     /// Whether all its entries are in the same area as itself.
     pub(super) is_uniform: bool,
+    /// Whether the kernel lets the command read what is in it.
+    pub(super) is_readable: bool,
     /// Whether it did not exist before the command, or before the last move of a directory.
     pub(super) is_new: bool,
 }
@@ -120,6 +123,9 @@ pub(super) trait DirClassifier {
     fn area(&self, path: &Path) -> WriteArea;
     fn is_uniform(&self, path: &Path) -> bool;
     fn is_new(&self, path: &Path) -> bool;
+    /// The tree with this directory that the kernel lets the command read, if it is still the same one.
+    fn readable_tree<'a>(&self, path: &'a Path) -> Option<&'a Path>;
+    fn is_readable(&self, tree: FileId) -> bool;
 }
 
 /// Resolves paths; recently resolved directories are cached.
@@ -323,7 +329,13 @@ impl PathLookup {
             fd = open_without_links(self.root.fd(), own.as_os_str().as_bytes(), OFlags::DIRECTORY)?;
             path.clone_from(own);
         }
+        let is_readable = classifier.readable_tree(&path).is_some_and(|tree| {
+            let opened = open_without_links(self.root.fd(), tree.as_os_str().as_bytes(), OFlags::NOFOLLOW);
+            let stat = opened.and_then(rustix::fs::fstat);
+            stat.is_ok_and(|stat| classifier.is_readable((stat.st_dev, stat.st_ino)))
+        });
         let dir = Rc::new(OpenDir {
+            is_readable,
             area: classifier.area(&path),
             is_uniform: classifier.is_uniform(&path),
             is_new: classifier.is_new(&path),

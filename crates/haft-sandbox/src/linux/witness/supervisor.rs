@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use haft_policy::Guard;
+use haft_tool::FileId;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -20,7 +21,7 @@ use super::capabilities::WitnessCapabilities;
 use super::notifications::{NotifyListener, ReceivedCall, Syscall};
 use super::outside_names::OutsideNames;
 use super::own_secrets::OwnSecrets;
-use super::paths::{DirClassifier, DirectoryEntry, PathLookup, ResolvedTarget};
+use super::paths::{DirClassifier, DirectoryEntry, OpenDir, PathLookup, ResolvedTarget};
 use super::private_changes::PrivateChanges;
 use super::recorder::ChangeRecorder;
 use super::resource_limits::ResourceMonitor;
@@ -46,6 +47,9 @@ pub(super) static TURN: Mutex<()> = Mutex::new(());
 
 /// How often a command of this process moved a directory.
 static MOVED_DIRECTORIES: AtomicU64 = AtomicU64::new(0);
+
+/// How often a command of this process moved something with a secret. It may be in a tree then that commands can read.
+static MOVED_SECRETS: AtomicU64 = AtomicU64::new(0);
 
 /// The call must be performed again from the beginning. The kernel returns this error to no program.
 const RESTART: Errno = Errno::from_raw_os_error(513);
@@ -109,6 +113,8 @@ pub(super) struct Supervisor {
     pub(super) turn: Option<MutexGuard<'static, ()>>,
     /// The number of moves when the turn was taken.
     pub(super) moves: u64,
+    /// The number of moves of secrets when the command started.
+    pub(super) moved_secrets: u64,
     /// Paths that were refused by a judgement; they are not written again.
     pub(super) refused: HashSet<PathBuf>,
     pub(super) last_judged: Instant,
@@ -131,6 +137,14 @@ impl DirClassifier for Classifier<'_> {
 
     fn is_new(&self, path: &Path) -> bool {
         self.1.is_new(path)
+    }
+
+    fn readable_tree<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        self.0.readable_tree(path)
+    }
+
+    fn is_readable(&self, tree: FileId) -> bool {
+        self.0.is_readable(tree)
     }
 }
 
@@ -339,6 +353,22 @@ impl Supervisor {
         self.turn = Some(TURN.lock());
         stored?;
         if self.moves == MOVED_DIRECTORIES.load(Ordering::SeqCst) { Ok(()) } else { Err(RESTART) }
+    }
+
+    /// The number of moves of secrets so far.
+    pub(super) fn moved_secrets() -> u64 {
+        MOVED_SECRETS.load(Ordering::SeqCst)
+    }
+
+    /// Must be called before a secret, or a directory that may contain one, is moved.
+    pub(super) fn before_secret_move(&self) {
+        MOVED_SECRETS.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Whether the kernel itself can open a file of the directory for reading: it opens no secret, whatever the program puts
+    /// in place of the path.
+    pub(super) fn is_read_by_kernel(&self, dir: &OpenDir) -> bool {
+        dir.is_readable && self.moved_secrets == Self::moved_secrets()
     }
 
     /// Must be called when a directory was moved.

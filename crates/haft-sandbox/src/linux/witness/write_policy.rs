@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use haft_tool::{FileId, Scope, lock};
 
 use crate::guards::SHARED_TEMP_DIRS;
+use crate::linux::ruleset::LandlockRuleset;
 use crate::secrets::SecretNames;
 
 /// What is written there changes the machine or other processes.
@@ -102,8 +103,10 @@ pub(crate) struct WritePolicy {
     pub(crate) secret_names: SecretNames,
     /// Paths that are not read.
     pub(crate) secret_paths: Vec<PathBuf>,
-    /// Whether the witness opens every file, because secrets are among files that commands create.
-    pub(crate) opens_all: bool,
+    /// Whether the witness is asked before a file is read, because secrets are among files that commands create.
+    pub(crate) judges_reads: bool,
+    /// The rules by which the kernel keeps the command from reading these secrets. Without them the witness opens every file.
+    pub(crate) read_rules: Option<Arc<LandlockRuleset>>,
     pub(crate) resources: Arc<SessionResources>,
 }
 
@@ -187,6 +190,21 @@ impl WritePolicy {
         has_secret_name
             || self.scope.is_protected(path)
             || self.secret_paths.iter().any(|secret| path.starts_with(secret))
+    }
+
+    /// The tree with the directory at `path` that the kernel lets the command read, if it is still the same one.
+    pub(super) fn readable_tree<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        self.read_rules.as_ref()?.granted().tree_of(path)
+    }
+
+    /// Whether the kernel lets the command read everything in this tree.
+    pub(super) fn is_readable(&self, tree: FileId) -> bool {
+        self.read_rules.as_ref().is_some_and(|rules| rules.granted().has_tree(tree))
+    }
+
+    /// Whether a move of the directory at `path` could bring a secret into a tree that can be read.
+    pub(super) fn may_hold_secrets(&self, path: &Path) -> bool {
+        self.read_rules.as_ref().is_none_or(|rules| rules.granted().is_divided(path))
     }
 
     /// The entry of the list of secrets that makes `path` one.

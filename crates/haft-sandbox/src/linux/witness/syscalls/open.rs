@@ -81,7 +81,7 @@ impl Supervisor {
     /// file: then the kernel would allow reading.
     pub(super) fn continue_or_fail(&self, error: Errno) -> Reply {
         // Before Linux 6.2 Landlock does not restrict truncation.
-        if self.policy.opens_all || !self.policy.restricts_truncation {
+        if self.policy.judges_reads || !self.policy.restricts_truncation {
             Reply::Error(error)
         } else {
             Reply::Continue
@@ -98,7 +98,9 @@ impl Supervisor {
         if entry.has_slash {
             return Ok(self.continue_or_fail(Errno::ISDIR));
         }
-        if entry.dir.area == WriteArea::Private && !self.policy.opens_all && self.policy.restricts_truncation
+        if entry.dir.area == WriteArea::Private
+            && !self.policy.judges_reads
+            && self.policy.restricts_truncation
         {
             self.before_change(entry)?;
             return Ok(Reply::Continue);

@@ -73,6 +73,9 @@ impl Supervisor {
             // It could be read under the new name.
             return Err(self.refuse_read(from.path()));
         }
+        if !is_directory && self.is_secret(&from) {
+            self.before_secret_move();
+        }
         if is_directory {
             self.check_moves_no_settings(&from)?;
             self.check_stays_searched(&from, &to)?;
@@ -257,6 +260,9 @@ impl Supervisor {
     ) -> Result<(), Errno> {
         self.recorder.before_change(to)?;
         let stat = from.stat()?;
+        if self.policy.may_hold_secrets(from.path()) {
+            self.before_secret_move();
+        }
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
             let node = capture_entry(&from.dir.fd, &from.name)?.node;
             let event = DirectoryEvent::Moved { from: from.path(), to: to.path(), node: &node };
