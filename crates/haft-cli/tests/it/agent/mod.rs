@@ -1,6 +1,7 @@
 //! `haft -p` and `haft run`: the agent loop through the program.
 
 mod continuing;
+mod killed;
 mod providers;
 mod runs;
 
