@@ -50,6 +50,7 @@ impl AgentRun {
             version: RUN_LOG_VERSION,
             provider: parts.model.provider().to_owned(),
             model: parts.model.model().to_owned(),
+            address: parts.model.address(),
             dialect: settings.dialect.clone(),
             limits: settings.limits.clone(),
             system,
@@ -113,11 +114,13 @@ impl AgentRun {
     /// Records that the model of the parts answers from here on, unless it does already.
     fn use_model(&mut self) -> Result<(), ToolError> {
         let (provider, model) = (self.parts.model.provider(), self.parts.model.model());
-        if (self.state.provider.as_str(), self.state.model.as_str()) == (provider, model) {
+        let address = self.parts.model.address();
+        let is_same = (self.state.provider.as_str(), self.state.model.as_str()) == (provider, model);
+        if is_same && self.state.address == address {
             return Ok(());
         }
         let (provider, model) = (provider.to_owned(), model.to_owned());
-        self.append(RunEvent::ModelChanged { provider, model })
+        self.append(RunEvent::ModelChanged { provider, model, address })
     }
 
     /// Records an event. Nothing counts that is not recorded.

@@ -25,7 +25,7 @@ pub use client::{HttpModel, MODEL_RETRY, ModelTimeouts};
 pub use conversation::{
     AssistantMessage, AssistantPart, ChatMessage, ContentPart, Conversation, Origin, ToolCall, ToolResult,
 };
-pub use endpoint::{Endpoint, ProviderSettings};
+pub use endpoint::{Endpoint, ModelAddress, ProviderSettings};
 pub use error::{ModelError, ModelErrorKind};
 pub use model_set::{ModelSet, build_provider};
 pub use prices::{ModelPrice, PriceTable};

@@ -65,7 +65,7 @@ impl PreparedRun {
         screen::warnings(runtime.warnings());
 
         let section = &setup.config.values.model;
-        let known = earlier.map(|earlier| (earlier.state.provider.as_str(), earlier.state.model.as_str()));
+        let known = earlier.map(|earlier| &earlier.state);
         let chosen = provider::choose(&args.model, section, known, &runtime)?;
         if !servers.is_empty() && allowed.tools_enabled() {
             runtime.connect_all(CONNECT_TIMEOUT);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haft_agent::RunState;
 use haft_model::{
     Endpoint, HttpModel, Model, ModelError, ModelErrorKind, PROVIDERS, ProviderSettings, ScriptModel,
 };
@@ -38,20 +39,23 @@ struct ProviderChoice {
     why: Option<String>,
 }
 
-/// The provider and model of a run that is continued.
-pub(super) type EarlierModel<'a> = Option<(&'a str, &'a str)>;
-
-/// Chooses the model and makes it.
+/// Chooses the model and makes it. A run that is continued keeps its own, unless flags name another.
 pub(super) fn choose(
     flags: &ModelArgs,
     section: &ModelSection,
-    earlier: EarlierModel<'_>,
+    earlier: Option<&RunState>,
     runtime: &Runtime,
 ) -> Result<ChosenModel, ToolError> {
     if let Some(path) = &flags.replay {
         return replayed(&ModelRecording::read(path, MAX_SCRIPT_BYTES)?);
     }
-    let named = flags.provider.as_deref().or(section.provider.as_deref());
+    let is_own = |run: &&RunState| {
+        run.provider != SCRIPT && flags.provider.as_ref().is_none_or(|provider| *provider == run.provider)
+    };
+    let names_another = flags.script.is_some() || (flags.provider.is_none() && flags.base_url.is_some());
+    let earlier = earlier.filter(is_own).filter(|_| !names_another);
+    let named = flags.provider.as_deref().or_else(|| earlier.map(|run| run.provider.as_str()));
+    let named = named.or(section.provider.as_deref());
     if named == Some(SCRIPT) || (named.is_none() && flags.script.is_some()) {
         let path = flags.script.as_deref().ok_or_else(|| {
             ToolError::invalid_arguments("--provider script needs the answers: --script FILE")
@@ -62,32 +66,31 @@ pub(super) fn choose(
         return Ok(ChosenModel { model: Arc::new(script), fast: None });
     }
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-    let earlier = earlier.filter(|(provider, _)| *provider != SCRIPT);
     let choice = match named.or_else(|| implied(flags, section)) {
         Some(provider) => {
             ProviderChoice { settings: ProviderSettings::new(provider), model: None, why: None }
         }
-        None => match earlier {
-            Some((provider, model)) => ProviderChoice {
-                settings: ProviderSettings::new(provider),
-                model: Some(model.to_owned()),
-                why: None,
-            },
-            None => unnamed(runtime, &variable)?,
-        },
+        None => unnamed(runtime, &variable)?,
     };
     let ProviderChoice { mut settings, model: found, why } = choice;
     let provider = settings.provider.clone();
     // The settings of one provider say nothing about another.
     let own = section.provider.as_deref().is_none_or(|of| of == provider);
     let section = if own { section } else { &ModelSection::default() };
-    settings.base_url = flags.base_url.clone().or_else(|| section.base_url.clone()).or(settings.base_url);
-    settings.wire = flags.wire.or(section.wire).or(settings.wire);
+    // The format of one server says nothing about another.
+    let address = earlier.and_then(|run| run.address.as_ref()).filter(|_| flags.base_url.is_none());
+    settings.base_url = flags
+        .base_url
+        .clone()
+        .or_else(|| address.map(|address| address.base_url.clone()))
+        .or_else(|| section.base_url.clone())
+        .or(settings.base_url);
+    settings.wire = flags.wire.or(address.map(|address| address.wire)).or(section.wire).or(settings.wire);
     let endpoint = settings.resolve(&variable).map_err(|error| as_tool_error(&error))?;
     let http = runtime.http_service().streams_for(vec![endpoint.authority()]);
-    let earlier_model = earlier.filter(|(of, _)| *of == provider).map(|(_, model)| model.to_owned());
+    let earlier_model = earlier.map(|run| run.model.clone());
     let default = DEFAULT_MODELS.iter().find(|(name, _, _)| *name == provider);
-    let model = flags.model.clone().or_else(|| section.name.clone()).or(earlier_model).or(found);
+    let model = flags.model.clone().or(earlier_model).or_else(|| section.name.clone()).or(found);
     let model = match model.or_else(|| default.map(|(_, model, _)| (*model).to_owned())) {
         Some(model) => model,
         None => listed(&endpoint, http.as_ref())?,
