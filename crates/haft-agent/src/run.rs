@@ -103,6 +103,15 @@ impl AgentRun {
         self.use_model()
     }
 
+    /// Goes on with another model of the same provider.
+    pub fn use_model_named(&mut self, model: &str) -> Result<(), ToolError> {
+        if self.state.model == model {
+            return Ok(());
+        }
+        let (provider, model) = (self.state.provider.clone(), model.to_owned());
+        self.append(RunEvent::ModelChanged { provider, model, address: None })
+    }
+
     /// Goes on with another system prompt.
     pub fn change_system(&mut self, system: Vec<String>) -> Result<(), ToolError> {
         if system == self.state.conversation.system {

@@ -95,6 +95,6 @@ fn simple_prompt_goes_to_the_fast_model_without_tools() {
     let mut route = || set.route("hello", &mut |event| events.push(event), &Cancel::new()).unwrap();
     assert_eq!([route(), route(), route()], ["small", "big", "big"]);
     assert_eq!(texts(&events), "", "the judgement is not part of the answer");
-    let claude = ModelSet::claude_cli(Box::new(ScriptModel::parse("").unwrap()));
+    let claude = ModelSet::claude_cli(std::sync::Arc::new(ScriptModel::parse("").unwrap()));
     assert_eq!((claude.fast.as_str(), claude.complex.as_str()), ("sonnet", "opus"));
 }
