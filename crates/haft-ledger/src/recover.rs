@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use haft_tool::{
     Change, ErrorKind, Receipt, ReceiptState, Reversible, ToolError, is_git_index, now_ms, path_from_text,
 };
 use rusqlite::Connection;
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 
 use crate::commit_spool::SpoolCommit;
 use crate::database::{Database, Durability, execute};
@@ -26,8 +28,6 @@ use crate::{Ledger, spool, sql};
 
 /// How long the processes of a command may take to end after Haft died. The reaper kills them long before.
 const COMMAND_END_TIMEOUT: Duration = Duration::from_secs(8);
-/// How often it is looked whether they have ended.
-const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// What is known of a call from its spool.
 enum SpooledCall {
@@ -156,12 +156,16 @@ impl Ledger {
     /// Waits until the last process of a command has ended. Its reaper has a lock until then, and kills what does not end.
     fn wait_for_command(&self, id: i64) {
         let Ok(spool) = File::open(spool_path(self.db.dir(), id)) else { return };
-        let deadline = Instant::now() + COMMAND_END_TIMEOUT;
-        while rustix::fs::flock(&spool, FlockOperation::NonBlockingLockExclusive).is_err()
-            && Instant::now() < deadline
-        {
-            std::thread::sleep(POLL_INTERVAL);
+        if rustix::fs::flock(&spool, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return;
         }
+        // A lock has no time limit, so another thread waits for it.
+        let (ended, end) = channel();
+        std::thread::spawn(move || {
+            while rustix::fs::flock(&spool, FlockOperation::LockExclusive) == Err(Errno::INTR) {}
+            let _ = ended.send(());
+        });
+        let _ = end.recv_timeout(COMMAND_END_TIMEOUT);
     }
 
     /// Keeps the lists of git objects that the command wrote. One that is not kept counts as one of all objects.
