@@ -79,7 +79,12 @@ impl CallPool {
         let spawned = std::thread::Builder::new().name("haft-agent-call".to_owned()).spawn(move || {
             let _link = link;
             let start = Instant::now();
-            let options = CallOptions { cancel: own, watch: Some(Arc::new(watch)), ..CallOptions::default() };
+            let options = CallOptions {
+                cancel: own,
+                watch: Some(Arc::new(watch)),
+                input_note: made.note.clone(),
+                ..CallOptions::default()
+            };
             let done = runtime.run_blocking(made.to_call(), options);
             let finished = FinishedCall {
                 result: ToolResult::new(&made.id, &made.name, &done.output),

@@ -1,6 +1,6 @@
 //! The events of a run, as they are stored.
 
-use haft_model::{ContentPart, ModelErrorKind, ModelResponse, TokenUsage, ToolResult};
+use haft_model::{ContentPart, ModelAddress, ModelErrorKind, ModelResponse, TokenUsage, ToolResult};
 use serde::{Deserialize, Serialize};
 
 use crate::RunLimits;
@@ -57,6 +57,9 @@ pub enum RunEvent {
         provider: String,
         /// Its name.
         model: String,
+        /// Where it is reached, if that is another place than before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        address: Option<ModelAddress>,
     },
     /// The system prompt is another one from here on.
     SystemChanged {
@@ -101,6 +104,9 @@ pub struct RunStart {
     pub provider: String,
     /// The model.
     pub model: String,
+    /// Where the model is reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<ModelAddress>,
     /// The dialect of the tools.
     pub dialect: String,
     /// The limits at the beginning.

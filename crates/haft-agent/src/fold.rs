@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use haft_model::{
-    ChatMessage, ContentPart, Conversation, ModelResponse, ModelStop, TokenUsage, ToolCall, ToolResult,
+    ChatMessage, ContentPart, Conversation, ModelAddress, ModelResponse, ModelStop, TokenUsage, ToolCall,
+    ToolResult,
 };
 
 use crate::run_log::LoggedEvent;
@@ -65,6 +66,8 @@ pub struct RunState {
     pub provider: String,
     /// The model that answers now.
     pub model: String,
+    /// Where it is reached.
+    pub address: Option<ModelAddress>,
     /// The calls of the last answer, until all of them have results.
     pub open_calls: Vec<OpenCall>,
     /// Whether the last turn has not ended.
@@ -146,6 +149,7 @@ impl RunState {
                 self.start.clone_from(start);
                 self.conversation.system.clone_from(&start.system);
                 (self.provider, self.model) = (start.provider.clone(), start.model.clone());
+                self.address.clone_from(&start.address);
             }
             RunEvent::UserMessage { content } => self.begin_turn(logged.seq, content),
             RunEvent::LoopMessage { text } => {
@@ -165,7 +169,10 @@ impl RunState {
                 self.unhandled_stop = None;
                 self.last_stop = Some(stop.clone());
             }
-            RunEvent::ModelChanged { provider, model } => {
+            RunEvent::ModelChanged { provider, model, address } => {
+                if address.is_some() || *provider != self.provider {
+                    self.address.clone_from(address);
+                }
                 (self.provider, self.model) = (provider.clone(), model.clone());
                 // Another model counts differently.
                 self.measured = None;

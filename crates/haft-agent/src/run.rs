@@ -50,6 +50,7 @@ impl AgentRun {
             version: RUN_LOG_VERSION,
             provider: parts.model.provider().to_owned(),
             model: parts.model.model().to_owned(),
+            address: parts.model.address(),
             dialect: settings.dialect.clone(),
             limits: settings.limits.clone(),
             system,
@@ -102,6 +103,15 @@ impl AgentRun {
         self.use_model()
     }
 
+    /// Goes on with another model of the same provider.
+    pub fn use_model_named(&mut self, model: &str) -> Result<(), ToolError> {
+        if self.state.model == model {
+            return Ok(());
+        }
+        let (provider, model) = (self.state.provider.clone(), model.to_owned());
+        self.append(RunEvent::ModelChanged { provider, model, address: None })
+    }
+
     /// Goes on with another system prompt.
     pub fn change_system(&mut self, system: Vec<String>) -> Result<(), ToolError> {
         if system == self.state.conversation.system {
@@ -113,11 +123,13 @@ impl AgentRun {
     /// Records that the model of the parts answers from here on, unless it does already.
     fn use_model(&mut self) -> Result<(), ToolError> {
         let (provider, model) = (self.parts.model.provider(), self.parts.model.model());
-        if (self.state.provider.as_str(), self.state.model.as_str()) == (provider, model) {
+        let address = self.parts.model.address();
+        let is_same = (self.state.provider.as_str(), self.state.model.as_str()) == (provider, model);
+        if is_same && self.state.address == address {
             return Ok(());
         }
         let (provider, model) = (provider.to_owned(), model.to_owned());
-        self.append(RunEvent::ModelChanged { provider, model })
+        self.append(RunEvent::ModelChanged { provider, model, address })
     }
 
     /// Records an event. Nothing counts that is not recorded.

@@ -262,7 +262,7 @@ impl AgentRun {
                     error.message.trim_end_matches('.').to_owned() + "."
                 );
                 let provider = self.state.provider.clone();
-                self.append(RunEvent::ModelChanged { provider, model })?;
+                self.append(RunEvent::ModelChanged { provider, model, address: None })?;
                 work.observer.on_event(&LoopEvent::Notice { text });
                 Ok(())
             }

@@ -209,9 +209,13 @@ impl Record for CallRecord {
         Ok(Some(self.handle.ledger()?.home().join(WRITE_LOCKS)))
     }
 
-    fn spool_file(&self) -> Option<PathBuf> {
-        let (id, ledger) = (self.receipt_id(), self.handle.ledger().ok()?);
-        (id != 0).then(|| spool_path(ledger.db.dir(), id))
+    fn spool_file(&self) -> Result<Option<PathBuf>, ToolError> {
+        let id = self.spooled(|spool| Ok(spool.receipt()))?;
+        Ok(Some(spool_path(self.handle.ledger()?.db.dir(), id)))
+    }
+
+    fn unwitnessed(&self) -> Result<(), ToolError> {
+        self.spooled(Spool::unwitnessed)
     }
 
     fn not_reversible(&self, reason: String) {
@@ -312,6 +316,9 @@ impl Record for CallRecord {
     }
 
     fn open_task(&self) -> Result<Arc<dyn Record>, ToolError> {
+        if self.has_begun() {
+            self.unwitnessed()?;
+        }
         let mut state = self.open()?;
         let started = &state.receipt;
         let mut receipt = started.clone();

@@ -55,6 +55,13 @@ impl LedgerHandle {
         self
     }
 
+    /// The handle, with the ledger of its directory that is open already.
+    #[must_use]
+    pub fn with_ledger(mut self, ledger: Ledger) -> Self {
+        self.ledger = OnceLock::from(ledger);
+        self
+    }
+
     pub(crate) fn content_reader(&self) -> Option<ContentReader> {
         self.content_reader
     }

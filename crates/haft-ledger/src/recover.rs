@@ -1,13 +1,17 @@
 //! Recovery: calls whose process died become interrupted receipts.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use haft_tool::{
     Change, ErrorKind, Receipt, ReceiptState, Reversible, ToolError, is_git_index, now_ms, path_from_text,
 };
 use rusqlite::Connection;
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 
 use crate::commit_spool::SpoolCommit;
 use crate::database::{Database, Durability, execute};
@@ -22,15 +26,19 @@ use crate::spool_reader::SpoolReader;
 use crate::undo::unrestorable;
 use crate::{Ledger, spool, sql};
 
+/// How long the processes of a command may take to end after Haft died. The reaper kills them long before.
+const COMMAND_END_TIMEOUT: Duration = Duration::from_secs(8);
+
 /// What is known of a call from its spool.
 enum SpooledCall {
+    /// It has no spool: if it runs commands, none of them was started.
     Nothing,
+    /// A command whose changes are not known.
+    Unwitnessed,
     /// The changes of a witnessed command, and the previous contents that they need.
     Command(RecoveredChanges, SpoolCommit),
     /// A restore, of which either all steps were made or those that were made are undone.
-    Restore {
-        is_complete: bool,
-    },
+    Restore { is_complete: bool },
     /// A restore that could not be undone, and why.
     Stuck(String),
 }
@@ -112,6 +120,7 @@ impl Ledger {
         let Some(mut reader) = SpoolReader::open(self.db.dir(), id).map_err(failed)? else {
             return Ok(SpooledCall::Nothing);
         };
+        self.wait_for_command(id);
         let (mut records, mut steps, mut made, mut is_complete) = (Vec::new(), Vec::new(), 0, false);
         while let Some(record) = reader.next().map_err(failed)? {
             // A damaged record was never acknowledged, so nothing was changed after it.
@@ -120,6 +129,7 @@ impl Ledger {
                 SpoolRecord::Restore { steps: more } => steps.extend(more.into_owned()),
                 SpoolRecord::RestoreStep { made: so_far } => made = so_far,
                 SpoolRecord::Restored => is_complete = true,
+                SpoolRecord::Unwitnessed => return Ok(SpooledCall::Unwitnessed),
                 record => records.push(record),
             }
         }
@@ -141,6 +151,21 @@ impl Ledger {
         self.keep_indexes(id, &recovered.changes, view)?;
         let commit = SpoolCommit::prepare(self, id, &recovered.changes)?;
         Ok(SpooledCall::Command(recovered, commit))
+    }
+
+    /// Waits until the last process of a command has ended. Its reaper has a lock until then, and kills what does not end.
+    fn wait_for_command(&self, id: i64) {
+        let Ok(spool) = File::open(spool_path(self.db.dir(), id)) else { return };
+        if rustix::fs::flock(&spool, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return;
+        }
+        // A lock has no time limit, so another thread waits for it.
+        let (ended, end) = channel();
+        std::thread::spawn(move || {
+            while rustix::fs::flock(&spool, FlockOperation::LockExclusive) == Err(Errno::INTR) {}
+            let _ = ended.send(());
+        });
+        let _ = end.recv_timeout(COMMAND_END_TIMEOUT);
     }
 
     /// Keeps the lists of git objects that the command wrote. One that is not kept counts as one of all objects.
@@ -214,6 +239,9 @@ fn interrupt(
             (receipt.error_kind, receipt.error) = (None, None);
         }
         _ => {}
+    }
+    if matches!(spooled, SpooledCall::Nothing) {
+        receipt.reversible = Reversible::Yes;
     }
     if let SpooledCall::Command(recovered, commit) = spooled {
         // The command's processes died with Haft, and every change was recorded before it was made.

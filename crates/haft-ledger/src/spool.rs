@@ -50,6 +50,8 @@ pub(crate) enum SpoolRecord<'a> {
     Own { file: FileId, is_own: bool },
     /// What the last record says of a directory was refused.
     Cancelled,
+    /// A command is about to start whose changes are not in the spool.
+    Unwitnessed,
     /// Steps of a restore that is about to be made.
     Restore { steps: Cow<'a, [StagedStep]> },
     /// So many steps of the restore have been made, or are about to be.
@@ -153,6 +155,11 @@ impl Spool {
     /// Writes that the last event of a directory was refused.
     pub(crate) fn cancel_directory(&mut self) -> Result<(), ToolError> {
         self.write(&SpoolRecord::Cancelled, BlobKey::default(), &[])
+    }
+
+    /// Writes that the changes of the command are not recorded here.
+    pub(crate) fn unwitnessed(&mut self) -> Result<(), ToolError> {
+        self.write(&SpoolRecord::Unwitnessed, BlobKey::default(), &[])
     }
 
     /// Writes the steps of a restore.

@@ -60,8 +60,13 @@ impl ClaudeCliSettings {
         ] {
             arguments.extend(value.into_iter().flat_map(|value| [flag, value]));
         }
-        if !tools {
-            arguments.extend(["--allowedTools", ""]);
+        // A project's settings could start programs, and its servers are not Haft's.
+        arguments.extend(["--strict-mcp-config", "--setting-sources", "user"]);
+        let servers = self.mcp_config.as_ref().and_then(|config| config.get("mcpServers")?.as_object());
+        let allowed = servers.filter(|_| tools).into_iter().flatten().map(|(name, _)| format!("mcp__{name}"));
+        let allowed = allowed.collect::<Vec<_>>().join(",");
+        if !tools || !self.own_tools {
+            arguments.extend(["--allowedTools", &allowed]);
         }
         if !tools || !self.own_tools {
             arguments.extend(["--tools", ""]);

@@ -12,7 +12,9 @@ use haft_tool::{
 
 use crate::advice::advice;
 use crate::wire::{OLD_ANTHROPIC_VERSION, ResponseDecoder, WireError};
-use crate::{Endpoint, Model, ModelError, ModelErrorKind, ModelEvent, ModelResponse, TurnRequest, Wire};
+use crate::{
+    Endpoint, Model, ModelAddress, ModelError, ModelErrorKind, ModelEvent, ModelResponse, TurnRequest, Wire,
+};
 
 /// The longest body that is read.
 const MAX_BODY_BYTES: usize = 64 << 20;
@@ -319,6 +321,10 @@ impl Model for HttpModel {
 
     fn model(&self) -> &str {
         &self.model
+    }
+
+    fn address(&self) -> Option<ModelAddress> {
+        Some(self.endpoint.address())
     }
 
     fn respond(

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use haft_tool::Secret;
+use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::provider::{ANTHROPIC_TOKEN_VARIABLE, ollama_url, provider};
@@ -28,6 +29,15 @@ pub struct ProviderSettings {
     pub strict_tools: bool,
     /// Further headers of each request.
     pub headers: Vec<(String, Secret)>,
+}
+
+/// Where a model was reached, without keys and credentials: enough to reach it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelAddress {
+    /// The base URL.
+    pub base_url: String,
+    /// The wire format.
+    pub wire: Wire,
 }
 
 /// Where and how one provider is reached.
@@ -162,6 +172,11 @@ impl Endpoint {
         let _ = url.set_password(None);
         url.set_query(None);
         url.to_string().trim_end_matches('/').to_owned()
+    }
+
+    /// Where it is, to be stored.
+    pub fn address(&self) -> ModelAddress {
+        ModelAddress { base_url: self.display_url(), wire: self.wire }
     }
 
     /// The host, with its port if that is not the scheme's own: what must be reachable.

@@ -25,9 +25,9 @@ pub use client::{HttpModel, MODEL_RETRY, ModelTimeouts};
 pub use conversation::{
     AssistantMessage, AssistantPart, ChatMessage, ContentPart, Conversation, Origin, ToolCall, ToolResult,
 };
-pub use endpoint::{Endpoint, ProviderSettings};
+pub use endpoint::{Endpoint, ModelAddress, ProviderSettings};
 pub use error::{ModelError, ModelErrorKind};
-pub use model_set::{ModelSet, build_provider};
+pub use model_set::{CLAUDE_COMPLEX_MODEL, ModelSet, build_provider};
 pub use prices::{ModelPrice, PriceTable};
 pub use provider::{PROVIDERS, ProviderInfo, model_names, provider};
 pub use script::ScriptModel;

@@ -8,6 +8,11 @@ use crate::{
     Conversation, HttpModel, Model, ModelError, ModelEvent, ProviderSettings, TurnOptions, TurnRequest,
 };
 
+/// The fast model of the `claude` program.
+const CLAUDE_FAST_MODEL: &str = "sonnet";
+/// Its model for complex tasks.
+pub const CLAUDE_COMPLEX_MODEL: &str = "opus";
+
 /// How a prompt is judged.
 const CLASSIFICATION: &str = "Judge the request of a user to an assistant that can use tools. Answer with one word: \
     SIMPLE if it needs at most one short step, COMPLEX if it needs several steps, planning or code.";
@@ -17,7 +22,7 @@ const CLASSIFICATION_MAX_TOKENS: u32 = 1_000;
 /// A provider with a fast model and one for complex tasks. A request may name any other one.
 pub struct ModelSet {
     /// The provider.
-    pub model: Box<dyn Model>,
+    pub model: Arc<dyn Model>,
     /// For classification, summaries and simple tasks.
     pub fast: String,
     /// For everything else.
@@ -34,7 +39,7 @@ pub fn build_provider(
 ) -> Result<ModelSet, ModelError> {
     let endpoint = settings.resolve(variable)?;
     Ok(ModelSet {
-        model: Box::new(HttpModel::new(endpoint, model, http)),
+        model: Arc::new(HttpModel::new(endpoint, model, http)),
         fast: fast_model.unwrap_or(model).to_owned(),
         complex: model.to_owned(),
     })
@@ -42,8 +47,8 @@ pub fn build_provider(
 
 impl ModelSet {
     /// A set for the `claude` program, whose models have names that do not change.
-    pub fn claude_cli(model: Box<dyn Model>) -> Self {
-        Self { model, fast: "sonnet".to_owned(), complex: "opus".to_owned() }
+    pub fn claude_cli(model: Arc<dyn Model>) -> Self {
+        Self { model, fast: CLAUDE_FAST_MODEL.to_owned(), complex: CLAUDE_COMPLEX_MODEL.to_owned() }
     }
 
     /// The model for a prompt: asks the fast model, without tools, unless there is only one. A judgement that fails or is unclear

@@ -6,7 +6,7 @@ use haft_tool::{Cancel, Definition, Pause};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{AssistantMessage, Conversation, ModelError, TokenUsage, ToolCall};
+use crate::{AssistantMessage, Conversation, ModelAddress, ModelError, TokenUsage, ToolCall};
 
 /// A model, wherever it runs.
 pub trait Model: Send + Sync {
@@ -15,6 +15,11 @@ pub trait Model: Send + Sync {
 
     /// The model that is asked unless a request names another.
     fn model(&self) -> &str;
+
+    /// Where it is reached; `None` for a model that is not reached over HTTP.
+    fn address(&self) -> Option<ModelAddress> {
+        None
+    }
 
     /// Asks the model for the next message of the conversation. Blocks; reports what arrives, and returns soon after `cancel`.
     fn respond(

@@ -66,6 +66,10 @@ impl Builder {
             entry_point: self.entry_point.clone().unwrap_or_else(|| "library".to_owned()),
         };
         let ledger = LedgerHandle::new(home.clone(), new_session, self.session.clone());
+        let ledger = match self.ledger.take() {
+            Some(open) => ledger.with_ledger(open),
+            None => ledger,
+        };
         let ledger = Arc::new(ledger.with_content_reader(|path, limit| read_named(path, limit).ok()));
         let mut granted = None;
         if self.session != SessionChoice::New {

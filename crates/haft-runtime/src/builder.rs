@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use haft_ledger::SessionChoice;
+use haft_ledger::{Ledger, SessionChoice};
 use haft_policy::{Behavior, Mode, NetworkPresets, Preset};
 use haft_tool::{AnyTool, Dialect, EffectKind, Host, Network, Tool};
 
@@ -19,6 +19,7 @@ pub struct Builder {
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) directories: Vec<PathBuf>,
     pub(crate) home: Option<PathBuf>,
+    pub(crate) ledger: Option<Ledger>,
     pub(crate) dialect: Option<Dialect>,
     pub(crate) others: Vec<Dialect>,
     pub(crate) tools: Vec<Arc<dyn AnyTool>>,
@@ -67,6 +68,13 @@ impl Builder {
     /// The directory of the ledger; `$HAFT_HOME`, else the user's state directory, by default.
     pub fn home(mut self, path: impl Into<PathBuf>) -> Self {
         self.home = Some(path.into());
+        self
+    }
+
+    /// An open ledger, which several runtimes of a process can share: each connection to a ledger has memory of its own.
+    pub fn ledger(mut self, ledger: Ledger) -> Self {
+        self.home = Some(ledger.home().to_owned());
+        self.ledger = Some(ledger);
         self
     }
 

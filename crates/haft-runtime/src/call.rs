@@ -33,6 +33,8 @@ pub struct CallOptions {
     pub host: Option<Arc<dyn Host>>,
     /// The tool to call instead of one that the runtime offers.
     pub tool: Option<Arc<dyn AnyTool>>,
+    /// How the arguments differ from what the model wrote, for the receipt.
+    pub input_note: Option<String>,
 }
 
 /// The one result of a call.

@@ -237,6 +237,7 @@ impl Processes for ScopedProcesses {
             return Err(ToolError::denied("This call may not start processes, because it declared none"));
         }
         if !self.is_sandboxed {
+            self.record.unwitnessed()?;
             self.record.enforced("off: the command ran without the sandbox".to_owned());
             self.record.not_reversible("the changes of the command were not recorded".to_owned());
         }

@@ -50,7 +50,8 @@ struct DecodedCall {
 
 impl CallDriver {
     pub(crate) fn new(inner: &Arc<RuntimeInner>, call: Call, options: CallOptions, by_user: bool) -> Self {
-        let request = inner.blank_receipt(&call, now_ms());
+        let mut request = inner.blank_receipt(&call, now_ms());
+        request.input_note.clone_from(&options.input_note);
         let record = CallRecord::new(inner.ledger(), request.clone());
         let (watch, turn) = (options.watch.clone(), inner.write_order.enter());
         let state = Arc::new(CallState::new(request, watch, record, turn));

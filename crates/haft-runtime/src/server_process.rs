@@ -78,6 +78,7 @@ impl Runtime {
                 processes = processes.with_caches(&launch.argv.join(" "));
             }
         } else {
+            record.unwitnessed()?;
             record.enforced("off: the server ran without the sandbox".to_owned());
             record.not_reversible("the changes of the server were not recorded".to_owned());
         }

@@ -88,6 +88,9 @@ pub struct Receipt {
     pub workspace: PathBuf,
     /// Its arguments; long strings are named by size and hash.
     pub input: Value,
+    /// How the arguments differ from what the model wrote, if they had to be repaired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_note: Option<String>,
     /// What it declared it would touch.
     pub effects: Vec<Effect>,
     /// Why it was allowed or not.

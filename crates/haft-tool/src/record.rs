@@ -103,10 +103,16 @@ pub trait Record: Send + Sync {
         Ok(None)
     }
 
-    /// The file of stored states, of which the time is set when the last process of a command has ended after Haft died. It
-    /// need not exist. None by default.
-    fn spool_file(&self) -> Option<PathBuf> {
-        None
+    /// The file of stored states. The processes of a command hold a lock on it, and its time is set when the last of them has
+    /// ended after Haft died. None by default.
+    fn spool_file(&self) -> Result<Option<PathBuf>, ToolError> {
+        Ok(None)
+    }
+
+    /// Stores that a command is about to start whose changes are not stored before they are made. Without this, recovery takes
+    /// a command without stored states for one that changed nothing.
+    fn unwitnessed(&self) -> Result<(), ToolError> {
+        Ok(())
     }
 
     /// Reports something that undo will not restore.

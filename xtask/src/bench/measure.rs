@@ -115,7 +115,7 @@ pub(super) fn alternate<const N: usize>(
     Ok(std::array::from_fn(|at| Timings { median_ms: median(&mut times[at]), peak_kib: peaks[at] }))
 }
 
-fn once(command: &mut Command) -> Result<(Duration, i64), String> {
+pub(super) fn once(command: &mut Command) -> Result<(Duration, i64), String> {
     let memory = Path::new("/dev/shm");
     let directory = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
     let out = File::create(directory.join(format!("haft-bench-{}.out", std::process::id())))

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: Haft against its peers, or against another build of itself, in one run, alternating, medians.
 
 mod against;
+mod agent;
 mod commands;
 mod files;
 mod ledger;
@@ -38,7 +39,7 @@ struct Place {
 /// One group of measurements.
 type Part = (&'static str, fn(&mut Bench) -> Done);
 
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     ("grep", commands::grep),
     ("glob", commands::glob),
     ("start", commands::start),
@@ -46,19 +47,25 @@ const PARTS: [Part; 7] = [
     ("ledger", ledger::run),
     ("sandbox", sandbox::run),
     ("mcp", mcp::run),
+    ("agent", agent::run),
 ];
 
 /// The command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct BenchArgs {
     against: Option<PathBuf>,
+    /// The program to measure, in place of a new build.
+    haft: Option<PathBuf>,
     parts: Vec<String>,
 }
 
 pub(crate) fn run(args: &[String]) -> Done {
     let args = BenchArgs::parse(args)?;
     let workspace = Workspace::load()?;
-    let haft = workspace.build_haft("dist")?;
+    let haft = match &args.haft {
+        Some(haft) => std::path::absolute(haft).map_err(|error| error.to_string())?,
+        None => workspace.build_haft("dist")?,
+    };
     let homes = workspace.built("bench-homes");
     std::fs::create_dir_all(&homes).map_err(|error| format!("{}: {error}", homes.display()))?;
     let mut bench = Bench {
@@ -89,12 +96,13 @@ impl BenchArgs {
         let mut parsed = Self::default();
         let mut args = args.iter();
         while let Some(arg) = args.next() {
-            if arg == "--against" {
-                let path = PathBuf::from(args.next().ok_or("--against needs the path of a haft binary")?);
+            if arg == "--against" || arg == "--haft" {
+                let path = args.next().ok_or_else(|| format!("{arg} needs the path of a haft binary"))?;
+                let path = PathBuf::from(path);
                 if !path.is_file() {
                     return Err(format!("{} is not a file", path.display()));
                 }
-                parsed.against = Some(path);
+                *(if arg == "--haft" { &mut parsed.haft } else { &mut parsed.against }) = Some(path);
             } else if PARTS.iter().any(|(name, _)| name == arg) {
                 parsed.parts.push(arg.clone());
             } else {

@@ -17,22 +17,26 @@ const PACKAGES: PackageSet<'_> = PackageSet {
 
 /// The environment variables by which tests find them, after installing those that are missing.
 pub(super) fn variables() -> Result<Vec<(&'static str, PathBuf)>, String> {
-    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
-    let target =
-        if os == "linux" { format!("{arch}-unknown-linux-musl") } else { format!("{arch}-apple-darwin") };
-    let codex = Path::new("vendor").join(target).join("bin/codex");
     Ok(vec![
         ("HAFT_CLAUDE", claude()?),
         // A script for Node; the others are programs.
         ("HAFT_GEMINI", modules()?.join("@google/gemini-cli/bundle/gemini.js")),
         ("HAFT_OPENCODE", platform_package("opencode")?.join("bin/opencode")),
-        ("HAFT_CODEX", platform_package("@openai/codex")?.join(codex)),
+        ("HAFT_CODEX", codex()?),
     ])
 }
 
 /// Claude Code, after installing it if it is missing.
 pub(crate) fn claude() -> Result<PathBuf, String> {
     Ok(platform_package("@anthropic-ai/claude-code")?.join("claude"))
+}
+
+/// Codex, after installing it if it is missing.
+pub(crate) fn codex() -> Result<PathBuf, String> {
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    let target =
+        if os == "linux" { format!("{arch}-unknown-linux-musl") } else { format!("{arch}-apple-darwin") };
+    Ok(platform_package("@openai/codex")?.join(Path::new("vendor").join(target).join("bin/codex")))
 }
 
 /// The directory of a package's programs for this machine.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::{on_path, read, run};
-pub(crate) use agents::claude;
+pub(crate) use agents::{claude, codex};
 
 /// A program from crates.io.
 pub(crate) struct CratePeer {

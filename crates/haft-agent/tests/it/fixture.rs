@@ -53,6 +53,12 @@ impl Workbench {
         builder.build().unwrap()
     }
 
+    /// A runtime with a session of its own, which shares an open ledger.
+    pub(crate) fn runtime_with(&self, ledger: Ledger, dialect: &str) -> Runtime {
+        let dialect = haft_tools::dialects::by_name(dialect, &haft_tools::Settings::default()).unwrap();
+        Runtime::builder().workspace(self.root()).ledger(ledger).dialect(dialect).build().unwrap()
+    }
+
     pub(crate) fn parts(&self, model: impl Model + 'static) -> RunParts {
         RunParts::new(self.runtime(None), Arc::new(model)).unwrap()
     }

@@ -11,5 +11,6 @@ mod compaction;
 mod fixture;
 mod instructions;
 mod limits;
+mod many;
 mod resume;
 mod rounds;

@@ -138,6 +138,9 @@ fn head(receipt: &Receipt, session: Option<&str>, undone: Option<i64>) -> String
     );
     row("workspace", &receipt.workspace.display().to_string());
     row("input", &clip_chars(&receipt.input.to_string(), 2_000, 0));
+    if let Some(note) = &receipt.input_note {
+        row("arguments", note);
+    }
     if let Some(decision) = &receipt.decision {
         let rule = decision.rule.as_ref().map(|rule| format!(" [{rule}]")).unwrap_or_default();
         row(

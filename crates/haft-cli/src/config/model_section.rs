@@ -15,6 +15,8 @@ pub(crate) struct ModelSection {
     pub name: Option<String>,
     /// The model for summaries.
     pub fast: Option<String>,
+    /// Whether the fast model judges prompts, and answers those that are simple.
+    pub route: Option<bool>,
     /// The model to go on with when the provider stays overloaded.
     pub fallback: Option<String>,
     /// The URL of the provider.

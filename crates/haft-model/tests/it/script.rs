@@ -1,5 +1,7 @@
 //! The scripted model, and the choice between two models.
 
+use std::sync::Arc;
+
 use haft_model::{
     CallArguments, Conversation, Model, ModelErrorKind, ModelEvent, ModelSet, ScriptModel, TokenUsage,
     TurnOptions, TurnRequest,
@@ -89,12 +91,12 @@ fn malformed_arguments_can_be_played() {
 #[test]
 fn simple_prompt_goes_to_the_fast_model_without_tools() {
     let script = "{\"text\": \"SIMPLE\"}\n{\"text\": \"complex\"}\n{\"error\": {\"kind\": \"auth\"}}\n";
-    let model = Box::new(ScriptModel::parse(script).unwrap());
+    let model = Arc::new(ScriptModel::parse(script).unwrap());
     let set = ModelSet { model, fast: "small".to_owned(), complex: "big".to_owned() };
     let mut events = Vec::new();
     let mut route = || set.route("hello", &mut |event| events.push(event), &Cancel::new()).unwrap();
     assert_eq!([route(), route(), route()], ["small", "big", "big"]);
     assert_eq!(texts(&events), "", "the judgement is not part of the answer");
-    let claude = ModelSet::claude_cli(Box::new(ScriptModel::parse("").unwrap()));
+    let claude = ModelSet::claude_cli(Arc::new(ScriptModel::parse("").unwrap()));
     assert_eq!((claude.fast.as_str(), claude.complex.as_str()), ("sonnet", "opus"));
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 
 use haft_tool::{ErrorKind, ToolError};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::report::{StartError, StartStep};
@@ -36,24 +36,17 @@ impl CStringArray {
     }
 }
 
-/// A spool, which need not exist yet, nor the directory that it is in. The reaper is in the command's namespaces, where the
-/// ledger has no path.
-pub(super) struct SpoolFile {
-    /// The directory of the ledger.
-    pub(super) ledger: OwnedFd,
-    /// The path in it.
-    pub(super) path: CString,
-}
+/// The spool of a command, open and locked. The reaper, which outlives Haft, keeps the lock until the last process has ended, so
+/// that recovery does not compare files that the command still writes.
+pub(super) struct SpoolFile(pub(super) OwnedFd);
 
 impl SpoolFile {
-    pub(super) fn open(path: &Path) -> Option<Self> {
-        let ledger = path.parent()?.parent()?;
-        let below = path.strip_prefix(ledger).ok()?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Some(Self {
-            ledger: rustix::fs::open(ledger, flags, Mode::empty()).ok()?,
-            path: CString::new(below.as_os_str().as_bytes()).ok()?,
-        })
+    pub(super) fn open(path: &Path) -> Result<Self, ToolError> {
+        let failed = |error: Errno| ToolError::io(path.display(), &error.into());
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).map_err(failed)?;
+        Ok(Self(file))
     }
 }
 

@@ -89,6 +89,11 @@ impl LocalProcesses {
         Self { sandbox: self.sandbox.map(|sandbox| SandboxSettings { caches, ..sandbox }), ..self }
     }
 
+    /// Whether the kernel restricts them.
+    pub(crate) fn is_sandboxed(&self) -> bool {
+        self.sandbox.is_some()
+    }
+
     /// The same processes for a background task: with its own record and its own end.
     pub(crate) fn for_task(&self, record: Arc<dyn Record>, cancel: Cancel) -> Self {
         let sandbox = self.sandbox.clone().map(|sandbox| SandboxSettings { record, ..sandbox });
@@ -146,8 +151,13 @@ impl LocalProcesses {
         let mut sandbox = sandbox.transpose()?;
         let environment = sandbox.as_ref().map_or(&*self.environment, |sandbox| &sandbox.environment);
         let mut command = PreparedCommand::new(&request.argv, &cwd, environment)?;
-        let spool = settings.and_then(|settings| recorded(settings).spool_file());
-        command.spool = spool.and_then(|path| SpoolFile::open(&path));
+        if let Some(settings) = settings {
+            let record = recorded(settings);
+            if !witness {
+                record.unwitnessed()?;
+            }
+            command.spool = record.spool_file()?.map(|path| SpoolFile::open(&path)).transpose()?;
+        }
         let confinement = sandbox.as_mut().and_then(|sandbox| sandbox.confinement.take());
         let mut proxy = sandbox.as_mut().and_then(|sandbox| sandbox.proxy.take());
         #[cfg(target_os = "macos")]

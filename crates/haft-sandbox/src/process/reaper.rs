@@ -3,11 +3,10 @@
 //! Runs in a fork of Haft that never executes a program: no allocation, no lock, no panic, only system calls. Every
 //! signal is blocked but SIGCHLD, which is unblocked while it waits; so only SIGKILL ends it early.
 
-use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_NOW};
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions};
 
@@ -48,7 +47,7 @@ pub(super) fn run(
     control: BorrowedFd<'_>,
     report: BorrowedFd<'_>,
     has_terminal: bool,
-    spool: Option<(BorrowedFd<'_>, &CStr)>,
+    spool: Option<BorrowedFd<'_>>,
 ) -> ! {
     let mut reaper = Reaper {
         command,
@@ -62,11 +61,11 @@ pub(super) fn run(
         terminated: GroupSet::new(),
     };
     let survivors = reaper.run_to_end();
-    if let Some((ledger, path)) = spool.filter(|_| reaper.control.is_none()) {
+    if let Some(spool) = spool.filter(|_| reaper.control.is_none()) {
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
         let times = Timestamps { last_access: now, last_modification: now };
-        // A command that changed nothing has none.
-        let _ = rustix::fs::utimensat(ledger, path, &times, AtFlags::SYMLINK_NOFOLLOW);
+        // Without it, changes of others count as conflicts, or as the command's.
+        let _ = rustix::fs::futimens(spool, &times);
     }
     let end = TreeEnd {
         status: reaper.status.unwrap_or(libc::SIGKILL),

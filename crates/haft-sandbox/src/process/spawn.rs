@@ -21,8 +21,8 @@ const CONTROL_FD: RawFd = 3;
 const REPORT_FD: RawFd = 4;
 /// First of the two descriptors that the confinement brings along.
 const CONFINEMENT_FD: RawFd = 5;
-/// Descriptor of the reaper: the directory of the ledger.
-const LEDGER_FD: RawFd = CONFINEMENT_FD + 2;
+/// Descriptor of the reaper: the command's spool.
+const SPOOL_FD: RawFd = CONFINEMENT_FD + 2;
 /// Exit code of a process that could not execute the command; the report says why.
 const NOT_STARTED_EXIT_CODE: i32 = 127;
 
@@ -225,12 +225,13 @@ fn run_reaper(command: &PreparedCommand, ends: &ChildEnds, confinement: Option<&
     };
     let [first, second] =
         confinement.map_or([None; 2], Confinement::descriptors).map(|fd| fd.unwrap_or(ends.null));
-    let spool = command.spool.as_ref();
-    let ledger = spool.map_or(ends.null, |spool| spool.ledger.as_raw_fd());
+    let spool = command.spool.as_ref().map(|spool| spool.0.as_raw_fd());
+    let spool_or_null = spool.unwrap_or(ends.null);
     let (control, report) = (ends.control, ends.report);
     // SAFETY: this is a fresh fork, and everything it uses from here on is among the eight.
-    let placed =
-        unsafe { sys::keep_only([stdin, ends.stdout, ends.stderr, control, report, first, second, ledger]) };
+    let placed = unsafe {
+        sys::keep_only([stdin, ends.stdout, ends.stderr, control, report, first, second, spool_or_null])
+    };
     if let Err(error) = placed {
         fail(ends.report, StartError { step: StartStep::Pipes, error });
     }
@@ -249,13 +250,13 @@ fn run_reaper(command: &PreparedCommand, ends: &ChildEnds, confinement: Option<&
     let (control, report) = (sys::placed(CONTROL_FD), sys::placed(REPORT_FD));
     // The command's process has been executed or has ended with a report of its own. Fails only if Haft is gone.
     let _ = rustix::io::write(report, &ReaperReport::Started.to_bytes());
-    let spool = spool.map(|spool| (sys::placed(LEDGER_FD), spool.path.as_c_str()));
+    let spool = spool.map(|_| sys::placed(SPOOL_FD));
     reaper::run(pid, control, report, ends.streams.have_terminal(), spool)
 }
 
 /// Puts this process into a session of its own and, on Linux, makes it the subreaper of its descendants.
 fn set_up_reaper(streams: CommandStreams) -> Result<(), Errno> {
-    for fd in CONTROL_FD..=LEDGER_FD {
+    for fd in CONTROL_FD..=SPOOL_FD {
         rustix::io::fcntl_setfd(sys::placed(fd), FdFlags::CLOEXEC)?;
     }
     // A command with a terminal stays in the terminal's session.

@@ -93,6 +93,9 @@ impl TaskTable {
             ToolError::io(format!("The output of a task needs a file in {directory}"), &error)
         })?;
         let record = start.record.open_task()?;
+        if !start.processes.is_sandboxed() {
+            record.unwitnessed()?;
+        }
         let command = start.request.argv.last().cloned().unwrap_or_default();
         let command = command.to_string_lossy().into_owned();
         let task = BackgroundTask::new(id, start.class, start.description, command, record.receipt_id(), log);

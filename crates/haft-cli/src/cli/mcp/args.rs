@@ -22,7 +22,7 @@ pub(in super::super) struct McpArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ServeArgs {
+pub(in super::super) struct ServeArgs {
     #[command(flatten)]
     pub(super) at: SessionArgs,
     #[command(flatten)]

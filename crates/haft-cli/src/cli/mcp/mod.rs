@@ -7,8 +7,8 @@ mod serve;
 mod single_server;
 
 use super::CommandResult;
-pub(super) use args::McpArgs;
 use args::McpCommand;
+pub(super) use args::{McpArgs, ServeArgs};
 
 pub(super) fn run(args: McpArgs) -> CommandResult {
     match args.action {

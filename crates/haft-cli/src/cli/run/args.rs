@@ -7,6 +7,7 @@ use haft_model::{PROVIDERS, ReasoningEffort, Wire};
 
 use super::super::args::{RuleArgs, ServerArgs, SessionArgs};
 use super::super::duration;
+use super::claude_program::CLAUDE_CLI;
 
 /// Providers that are not reached over HTTP.
 pub(super) const SCRIPT: &str = "script";
@@ -76,9 +77,12 @@ pub(super) struct ModelArgs {
     /// Name of the model [default: the setting, else one that suits the provider].
     #[arg(long, value_name = "MODEL")]
     pub(super) model: Option<String>,
-    /// Model for summaries.
+    /// Model for summaries and, with --route, for simple prompts.
     #[arg(long, value_name = "MODEL")]
     pub(super) fast_model: Option<String>,
+    /// Let the fast model judge the prompt, and answer it if it is simple.
+    #[arg(long)]
+    pub(super) route: bool,
     /// Model to go on with when the provider stays overloaded.
     #[arg(long, value_name = "MODEL")]
     pub(super) fallback_model: Option<String>,
@@ -115,7 +119,7 @@ pub(super) enum RunOutputFormat {
 }
 
 fn providers() -> Vec<&'static str> {
-    PROVIDERS.iter().map(|provider| provider.name).chain([SCRIPT]).collect()
+    PROVIDERS.iter().map(|provider| provider.name).chain([CLAUDE_CLI, SCRIPT]).collect()
 }
 
 fn effort(name: &str) -> Result<ReasoningEffort, String> {

@@ -1,6 +1,7 @@
 //! `haft run` and `haft -p`: one headless run of the agent loop.
 
 mod args;
+mod claude_program;
 mod earlier;
 mod local_servers;
 mod prepare;
@@ -10,9 +11,9 @@ mod recording;
 
 use std::io::IsTerminal;
 
-use haft_agent::{RunStop, TurnReport};
+use haft_agent::{AgentRun, RunStop, TurnReport};
 use haft_files::read_bounded;
-use haft_model::{ContentPart, ModelErrorKind};
+use haft_model::{ContentPart, ModelErrorKind, ModelSet};
 use haft_tool::{Cancel, ToolError, json};
 
 pub(super) use args::RunArgs;
@@ -38,11 +39,14 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
             "there is no prompt. Give one: haft -p 'What does this project do?', or - to read it from standard input",
         ));
     }
-    let PreparedRun { setup, runtime, mut run } = PreparedRun::new(&mut args, earlier.as_ref())?;
+    let PreparedRun { setup, runtime, mut run, routed } = PreparedRun::new(&mut args, earlier.as_ref())?;
 
     let cancel = Cancel::new();
     terminal::cancel_on_signal(&cancel, false)?;
     let mut progress = ProgressLines::new(args.verbose);
+    if let Some((models, prompt)) = routed.as_ref().zip(prompt.as_deref()) {
+        route(&mut run, models, prompt, &cancel)?;
+    }
     let report = match prompt {
         Some(prompt) => run.say(vec![ContentPart::text(prompt)], &mut progress, &cancel),
         None => run.proceed(&mut progress, &cancel),
@@ -58,6 +62,16 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
     show(&args, &report, run.session());
     housekeeping::run_if_due(runtime.ledger(), &setup.config.values.ledger);
     Ok(exit(&report.stop))
+}
+
+/// Lets the fast model choose the one that answers.
+fn route(run: &mut AgentRun, models: &ModelSet, prompt: &str, cancel: &Cancel) -> Result<(), ToolError> {
+    // Without a judgement the model that was chosen answers.
+    let model = models.route(prompt, &mut |_| {}, cancel).unwrap_or(&models.complex);
+    if models.fast != models.complex {
+        screen::note(&styled(FAINT, &format!("{model} answers, as {} judged", models.fast)));
+    }
+    run.use_model_named(model)
 }
 
 /// What the user asks: the words, in which `-` is standard input; without words, standard input if it is no terminal.

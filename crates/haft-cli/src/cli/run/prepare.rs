@@ -7,7 +7,7 @@ use haft_agent::{
     AgentRun, AllowedTools, PromptFacts, RunLimits, RunParts, RunSettings, default_rounds,
     project_instructions, system_prompt,
 };
-use haft_model::{PriceTable, TurnOptions};
+use haft_model::{ModelSet, PriceTable, TurnOptions};
 use haft_runtime::Runtime;
 use haft_tool::{ToolError, ToolNeed, now_ms};
 
@@ -28,6 +28,8 @@ pub(in crate::cli) struct PreparedRun {
     pub(in crate::cli) setup: Setup,
     pub(in crate::cli) runtime: Runtime,
     pub(in crate::cli) run: AgentRun,
+    /// The models between which prompts are routed, if they are.
+    pub(super) routed: Option<ModelSet>,
 }
 
 impl PreparedRun {
@@ -65,8 +67,8 @@ impl PreparedRun {
         screen::warnings(runtime.warnings());
 
         let section = &setup.config.values.model;
-        let known = earlier.map(|earlier| (earlier.state.provider.as_str(), earlier.state.model.as_str()));
-        let chosen = provider::choose(&args.model, section, known, &runtime)?;
+        let known = earlier.map(|earlier| &earlier.state);
+        let chosen = provider::choose(&args.model, section, args.max_turns, known, &runtime)?;
         if !servers.is_empty() && allowed.tools_enabled() {
             runtime.connect_all(CONNECT_TIMEOUT);
         }
@@ -81,7 +83,9 @@ impl PreparedRun {
         if earlier.is_some() && (args.system_prompt.is_some() || args.append_system_prompt.is_some()) {
             run.change_system(system(args, &setup, &dialect))?;
         }
-        Ok(Self { setup, runtime, run })
+        let routes = args.model.route || section.route.unwrap_or(false);
+        let routed = routes.then(|| chosen.models());
+        Ok(Self { setup, runtime, run, routed })
     }
 }
 

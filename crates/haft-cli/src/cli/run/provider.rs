@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use haft_agent::RunState;
 use haft_model::{
-    Endpoint, HttpModel, Model, ModelError, ModelErrorKind, PROVIDERS, ProviderSettings, ScriptModel,
+    CLAUDE_COMPLEX_MODEL, Endpoint, HttpModel, Model, ModelError, ModelErrorKind, ModelSet, PROVIDERS,
+    ProviderSettings, ScriptModel,
 };
 use haft_runtime::Runtime;
 use haft_tool::{Cancel, ErrorKind, HttpStreams, Secret, ToolError};
 
 use super::super::screen::{self, FAINT, styled};
 use super::args::{ModelArgs, SCRIPT};
+use super::claude_program::{self, CLAUDE_CLI};
 use super::local_servers::{self, LISTING_TIMEOUT};
 use super::recording::{ModelRecording, RecordingStreams, ReplayStreams};
 use crate::config::ModelSection;
@@ -27,8 +30,17 @@ const DEFAULT_MODELS: &[(&str, &str, &str)] = &[
 /// The model that answers.
 pub(super) struct ChosenModel {
     pub(super) model: Arc<dyn Model>,
-    /// The model for summaries, if it is another one.
+    /// The model for summaries and simple prompts, if it is another one.
     pub(super) fast: Option<String>,
+}
+
+impl ChosenModel {
+    /// Both models, to choose between them for a prompt.
+    pub(super) fn models(&self) -> ModelSet {
+        let complex = self.model.model().to_owned();
+        let fast = self.fast.clone().unwrap_or_else(|| complex.clone());
+        ModelSet { model: Arc::clone(&self.model), fast, complex }
+    }
 }
 
 /// A provider, and why it was chosen if the user did not name it.
@@ -38,20 +50,24 @@ struct ProviderChoice {
     why: Option<String>,
 }
 
-/// The provider and model of a run that is continued.
-pub(super) type EarlierModel<'a> = Option<(&'a str, &'a str)>;
-
-/// Chooses the model and makes it.
+/// Chooses the model and makes it. A run that is continued keeps its own, unless flags name another.
 pub(super) fn choose(
     flags: &ModelArgs,
     section: &ModelSection,
-    earlier: EarlierModel<'_>,
+    max_turns: Option<u32>,
+    earlier: Option<&RunState>,
     runtime: &Runtime,
 ) -> Result<ChosenModel, ToolError> {
     if let Some(path) = &flags.replay {
         return replayed(&ModelRecording::read(path, MAX_SCRIPT_BYTES)?);
     }
-    let named = flags.provider.as_deref().or(section.provider.as_deref());
+    let is_own = |run: &&RunState| {
+        run.provider != SCRIPT && flags.provider.as_ref().is_none_or(|provider| *provider == run.provider)
+    };
+    let names_another = flags.script.is_some() || (flags.provider.is_none() && flags.base_url.is_some());
+    let earlier = earlier.filter(is_own).filter(|_| !names_another);
+    let named = flags.provider.as_deref().or_else(|| earlier.map(|run| run.provider.as_str()));
+    let named = named.or(section.provider.as_deref());
     if named == Some(SCRIPT) || (named.is_none() && flags.script.is_some()) {
         let path = flags.script.as_deref().ok_or_else(|| {
             ToolError::invalid_arguments("--provider script needs the answers: --script FILE")
@@ -61,33 +77,35 @@ pub(super) fn choose(
             ScriptModel::parse(&String::from_utf8_lossy(&script)).map_err(|error| as_tool_error(&error))?;
         return Ok(ChosenModel { model: Arc::new(script), fast: None });
     }
+    if named == Some(CLAUDE_CLI) {
+        return claude_cli(flags, section, max_turns, earlier, runtime);
+    }
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-    let earlier = earlier.filter(|(provider, _)| *provider != SCRIPT);
     let choice = match named.or_else(|| implied(flags, section)) {
         Some(provider) => {
             ProviderChoice { settings: ProviderSettings::new(provider), model: None, why: None }
         }
-        None => match earlier {
-            Some((provider, model)) => ProviderChoice {
-                settings: ProviderSettings::new(provider),
-                model: Some(model.to_owned()),
-                why: None,
-            },
-            None => unnamed(runtime, &variable)?,
-        },
+        None => unnamed(runtime, &variable)?,
     };
     let ProviderChoice { mut settings, model: found, why } = choice;
     let provider = settings.provider.clone();
     // The settings of one provider say nothing about another.
     let own = section.provider.as_deref().is_none_or(|of| of == provider);
     let section = if own { section } else { &ModelSection::default() };
-    settings.base_url = flags.base_url.clone().or_else(|| section.base_url.clone()).or(settings.base_url);
-    settings.wire = flags.wire.or(section.wire).or(settings.wire);
+    // The format of one server says nothing about another.
+    let address = earlier.and_then(|run| run.address.as_ref()).filter(|_| flags.base_url.is_none());
+    settings.base_url = flags
+        .base_url
+        .clone()
+        .or_else(|| address.map(|address| address.base_url.clone()))
+        .or_else(|| section.base_url.clone())
+        .or(settings.base_url);
+    settings.wire = flags.wire.or(address.map(|address| address.wire)).or(section.wire).or(settings.wire);
     let endpoint = settings.resolve(&variable).map_err(|error| as_tool_error(&error))?;
     let http = runtime.http_service().streams_for(vec![endpoint.authority()]);
-    let earlier_model = earlier.filter(|(of, _)| *of == provider).map(|(_, model)| model.to_owned());
+    let earlier_model = earlier.map(|run| earlier_model(run, flags, section));
     let default = DEFAULT_MODELS.iter().find(|(name, _, _)| *name == provider);
-    let model = flags.model.clone().or_else(|| section.name.clone()).or(earlier_model).or(found);
+    let model = flags.model.clone().or(earlier_model).or_else(|| section.name.clone()).or(found);
     let model = match model.or_else(|| default.map(|(_, model, _)| (*model).to_owned())) {
         Some(model) => model,
         None => listed(&endpoint, http.as_ref())?,
@@ -106,6 +124,31 @@ pub(super) fn choose(
         None => http,
     };
     Ok(ChosenModel { model: Arc::new(HttpModel::new(endpoint, model, http)), fast })
+}
+
+/// The `claude` program as the model.
+fn claude_cli(
+    flags: &ModelArgs,
+    section: &ModelSection,
+    max_turns: Option<u32>,
+    earlier: Option<&RunState>,
+    runtime: &Runtime,
+) -> Result<ChosenModel, ToolError> {
+    let section =
+        if section.provider.as_deref() == Some(CLAUDE_CLI) { section } else { &ModelSection::default() };
+    let model = flags.model.clone().or_else(|| earlier.map(|run| earlier_model(run, flags, section)));
+    let model = model.or_else(|| section.name.clone()).unwrap_or_else(|| CLAUDE_COMPLEX_MODEL.to_owned());
+    let models = claude_program::models(runtime, &model, max_turns)?;
+    let tools = "`claude` answers with Haft's tools in place of its own";
+    screen::note(&styled(FAINT, &format!("{model} of {tools}")));
+    let fast = flags.fast_model.clone().or_else(|| section.fast.clone()).unwrap_or(models.fast);
+    Ok(ChosenModel { model: models.model, fast: Some(fast) })
+}
+
+/// The model of a run that is continued. Where prompts are routed, the last one may have been for the fast model.
+fn earlier_model(run: &RunState, flags: &ModelArgs, section: &ModelSection) -> String {
+    let routes = flags.route || section.route.unwrap_or(false);
+    if routes && run.start.provider == run.provider { run.start.model.clone() } else { run.model.clone() }
 }
 
 /// The provider that a URL stands for.

@@ -4,8 +4,9 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::{bash, json_of, says, scripted, scripted_command};
+use super::{bash, json_of, output, says, scripted, scripted_command, without_models};
 use crate::fixture::cli::CliFixture;
+use crate::fixture::scripted_model::ScriptedModel;
 use crate::fixture::wait_until;
 
 const JSON: [&str; 2] = ["--output-format", "json"];
@@ -146,4 +147,53 @@ fn a_run_is_continued_in_its_own_workspace_and_dialect() {
     let output = command.current_dir(cli.path("elsewhere")).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(cli.path("project/made").exists());
+}
+
+#[test]
+fn a_run_is_continued_where_its_model_is_without_naming_it_again() {
+    let (cli, model) = (CliFixture::new(), ScriptedModel::for_haft(Vec::new()));
+    let secret = "sk-very-secret-0123456789";
+    let run = |args: &[&str]| {
+        let mut command = without_models(&cli, &[args, &JSON].concat());
+        command.env("HAFT_API_KEY", secret);
+        json_of(&output(command))
+    };
+    let url = model.url();
+    let first = run(&["-p", "First", "--base-url", &url, "--wire", "anthropic", "--model", "small"]);
+    assert_eq!(first["is_error"], false, "{first}");
+    // Neither the user's own settings nor those of a project move the run elsewhere.
+    std::fs::write(cli.config(), "[model]\nprovider = \"ollama\"\nname = \"other\"\n").unwrap();
+    cli.write("haft.toml", "[model]\nbase_url = \"http://127.0.0.1:9\"\n");
+    let second = run(&["-p", "Second", "--continue"]);
+    assert_eq!(
+        (&second["session_id"], &second["model"]),
+        (&first["session_id"], &json!("small")),
+        "{second}"
+    );
+    let requests = model.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[1]["messages"].as_array().unwrap().len(), 3, "{}", requests[1]);
+    let ledger = haft_ledger::Ledger::open(cli.home()).unwrap();
+    let events = haft_ledger::EventLog::read(&ledger, first["session_id"].as_str().unwrap(), 1, 100).unwrap();
+    assert_eq!(events[0].body["address"], json!({"base_url": url, "wire": "anthropic"}));
+    assert!(events.iter().all(|event| !event.body.to_string().contains(secret)));
+    // A flag does, and the run stays there.
+    let other = ScriptedModel::for_haft(Vec::new());
+    let moved = ["-p", "Third", "--continue", "--base-url", &other.url(), "--provider", "compatible"];
+    assert_eq!(run(&moved)["is_error"], false);
+    assert_eq!(run(&["-p", "Fourth", "--continue"])["is_error"], false);
+    assert_eq!((model.requests().len(), other.requests().len()), (2, 2));
+}
+
+#[test]
+fn a_receipt_says_how_the_arguments_of_a_model_were_repaired() {
+    let cli = CliFixture::new();
+    let twice = Value::String(json!({"command": "echo tea"}).to_string()).to_string();
+    let script = [json!({"calls": [{"name": "Bash", "arguments": twice}]}), says("Done.")];
+    let run = scripted(&cli, &script, &["-p", "Go."]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let receipt: Value = serde_json::from_str(&cli.haft(&["log", "--json", "-n", "1"]).stdout).unwrap();
+    let note = receipt["input_note"].as_str().unwrap_or_default();
+    assert!(note.contains("JSON"), "{receipt}");
+    assert!(cli.haft(&["show", &receipt["id"].to_string()]).stdout.contains(note));
 }

@@ -1,8 +1,11 @@
 //! `haft -p` and `haft run`: the agent loop through the program.
 
+mod claude_cli;
 mod continuing;
+mod killed;
 mod providers;
 mod runs;
+mod wire_loops;
 
 use std::process::Command;
 
