@@ -3,7 +3,7 @@
 use haft_model::{ContentPart, ModelErrorKind, ModelResponse, TokenUsage, ToolResult};
 use serde::{Deserialize, Serialize};
 
-use crate::RunLimits;
+use crate::{AgentOrigin, RunLimits};
 
 /// The version of the events that this crate writes. Logs of a later version are refused.
 pub const RUN_LOG_VERSION: u32 = 1;
@@ -81,6 +81,17 @@ pub enum RunEvent {
         #[serde(default)]
         cost_usd: Option<f64>,
     },
+    /// Something else than an answer of the run was paid for: a subagent, a summary of a page.
+    Spent {
+        /// What for.
+        on: String,
+        /// The tokens.
+        #[serde(default)]
+        usage: TokenUsage,
+        /// What it cost in US dollars; `None` if the price is not known.
+        #[serde(default)]
+        cost_usd: Option<f64>,
+    },
     /// Everything after an event does not count any more.
     Rewound {
         /// The sequence number of the last event that counts.
@@ -112,6 +123,9 @@ pub struct RunStart {
     /// The run that this one is a copy of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<String>,
+    /// Whose subagent it is, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentOrigin>,
 }
 
 /// A call whose result was replaced.

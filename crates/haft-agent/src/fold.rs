@@ -50,6 +50,8 @@ pub struct OpenCall {
 pub struct TurnMark {
     /// The sequence number of the user's message.
     pub seq: u64,
+    /// When it was written, in milliseconds since 1970.
+    pub at: u64,
     /// The calls that were made, by their numbers in the ledger.
     pub receipts: Vec<i64>,
 }
@@ -147,7 +149,7 @@ impl RunState {
                 self.conversation.system.clone_from(&start.system);
                 (self.provider, self.model) = (start.provider.clone(), start.model.clone());
             }
-            RunEvent::UserMessage { content } => self.begin_turn(logged.seq, content),
+            RunEvent::UserMessage { content } => self.begin_turn(logged, content),
             RunEvent::LoopMessage { text } => {
                 self.unhandled_stop = None;
                 self.loop_messages += 1;
@@ -176,13 +178,14 @@ impl RunState {
                 self.add_usage(usage, *cost_usd);
                 self.compact(summary, *kept);
             }
+            RunEvent::Spent { usage, cost_usd, .. } => self.add_usage(usage, *cost_usd),
             RunEvent::Rewound { .. } | RunEvent::Unknown => {}
         }
         self.last_at = logged.at;
     }
 
-    fn begin_turn(&mut self, seq: u64, content: &[ContentPart]) {
-        self.turns.push(TurnMark { seq, receipts: Vec::new() });
+    fn begin_turn(&mut self, logged: &LoggedEvent, content: &[ContentPart]) {
+        self.turns.push(TurnMark { seq: logged.seq, at: logged.at, receipts: Vec::new() });
         self.is_turn_open = true;
         (self.rounds, self.loop_messages) = (0, 0);
         self.turn_totals = RunTotals::default();

@@ -1,5 +1,6 @@
 //! `haft run` and `haft -p`: one headless run of the agent loop.
 
+mod agents;
 mod args;
 mod earlier;
 mod local_servers;
@@ -38,7 +39,7 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
             "there is no prompt. Give one: haft -p 'What does this project do?', or - to read it from standard input",
         ));
     }
-    let PreparedRun { setup, runtime, mut run } = PreparedRun::new(&mut args, earlier.as_ref())?;
+    let PreparedRun { setup, runtime, mut run, agents } = PreparedRun::new(&mut args, earlier.as_ref())?;
 
     let cancel = Cancel::new();
     terminal::cancel_on_signal(&cancel, false)?;
@@ -47,6 +48,8 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
         Some(prompt) => run.say(vec![ContentPart::text(prompt)], &mut progress, &cancel),
         None => run.proceed(&mut progress, &cancel),
     };
+    agents.close();
+    let collected = run.take_reports(&mut progress);
     runtime.end();
     for lost in setup.host.close() {
         screen::error(&format!(
@@ -54,7 +57,9 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
             lost.message.channel, lost.error.message
         ));
     }
-    let report = report?;
+    let mut report = report?;
+    collected?;
+    report.totals = run.state().turn_totals;
     show(&args, &report, run.session());
     housekeeping::run_if_due(runtime.ledger(), &setup.config.values.ledger);
     Ok(exit(&report.stop))

@@ -3,6 +3,7 @@
 mod continuing;
 mod providers;
 mod runs;
+mod subagents;
 
 use std::process::Command;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use haft::{
     AgentReport, AgentRequest, Call, CallOptions, CallResult, Cancel, ErrorKind, Execution, Host, Output,
-    PlanReady, Resource, Runtime, ToolError, UserQuestion, Value, json,
+    PlanReady, Progress, Resource, Runtime, ToolError, UserQuestion, Value, json,
 };
 use tempfile::TempDir;
 
@@ -29,7 +29,12 @@ impl Host for RecordingHost {
         Ok(questions.iter().map(answer).collect())
     }
 
-    fn agent(&self, order: &AgentRequest, _: &Cancel) -> Result<AgentReport, ToolError> {
+    fn agent(
+        &self,
+        order: &AgentRequest,
+        _: &dyn Fn(Progress),
+        _: &Cancel,
+    ) -> Result<AgentReport, ToolError> {
         self.ordered.lock().unwrap().push(order.clone());
         let said = (!order.background).then(|| format!("did {}", order.prompt));
         Ok(AgentReport { id: "agent_7".into(), said, turns: 3, tokens: 99 })
