@@ -1,5 +1,7 @@
 //! The events of a run, as they are stored.
 
+use std::path::PathBuf;
+
 use haft_model::{ContentPart, ModelErrorKind, ModelResponse, TokenUsage, ToolResult};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +33,13 @@ pub enum RunEvent {
     /// The loop told the model something, for example that its answer was cut.
     LoopMessage {
         /// The text.
+        text: String,
+    },
+    /// Instructions of a directory that the calls work in.
+    Instructions {
+        /// The files, with their links resolved.
+        files: Vec<PathBuf>,
+        /// What the model is told.
         text: String,
     },
     /// A call is about to run.

@@ -1,6 +1,7 @@
 //! The state of a run: a pure fold over its events. Everything that is sent to the model comes from here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use haft_model::{
     ChatMessage, ContentPart, Conversation, ModelResponse, ModelStop, TokenUsage, ToolCall, ToolResult,
@@ -83,6 +84,8 @@ pub struct RunState {
     pub last_text: String,
     /// The numbers in the ledger of the calls whose results are in the conversation.
     pub receipts: BTreeMap<String, i64>,
+    /// The instructions of directories that are in the conversation.
+    pub(crate) instruction_files: BTreeSet<PathBuf>,
     /// Why the last turn ended.
     pub last_stop: Option<RunStop>,
     /// Why the model stopped, until the loop has acted on it.
@@ -153,6 +156,10 @@ impl RunState {
             RunEvent::LoopMessage { text } => {
                 self.unhandled_stop = None;
                 self.loop_messages += 1;
+                self.say(&[ContentPart::text(text)]);
+            }
+            RunEvent::Instructions { files, text } => {
+                self.instruction_files.extend(files.iter().cloned());
                 self.say(&[ContentPart::text(text)]);
             }
             RunEvent::Answer { response, cost_usd } => self.answer(response, *cost_usd),
@@ -273,6 +280,8 @@ impl RunState {
         *messages = vec![ChatMessage::User { content }];
         messages.append(&mut newest);
         self.measured = None;
+        // They may have been among the messages that went, and are added again where calls work next.
+        self.instruction_files.clear();
     }
 
     fn add_usage(&mut self, usage: &TokenUsage, cost_usd: Option<f64>) {

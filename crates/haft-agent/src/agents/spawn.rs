@@ -101,8 +101,6 @@ impl AgentHost {
         let kind = share.kinds.find(asked_kind.map_or(&order.kind, |origin| &origin.kind))?;
         let name = order.name.clone().or_else(|| asked_kind.and_then(|origin| origin.name.clone()));
         let shown_name = name.clone().unwrap_or_else(|| kind.name.clone());
-        let model =
-            self.model(order, kind, name.as_deref(), earlier.as_ref().map(|(_, state)| state), &parent)?;
         let host = Arc::new(Self {
             share: Arc::clone(share),
             depth: self.depth + 1,
@@ -116,6 +114,8 @@ impl AgentHost {
             mode: mode(order, kind, runtime.mode())?,
             host: Arc::clone(&host) as _,
         })?;
+        let model =
+            self.model(order, kind, name.as_deref(), earlier.as_ref().map(|(_, state)| state), &parent)?;
         let settings = self.settings(order, kind, &own, &parent);
         let origin = AgentOrigin {
             parent: parent.session.clone(),

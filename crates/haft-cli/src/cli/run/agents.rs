@@ -1,8 +1,12 @@
 //! The subagents of a run: their kinds, limits and host.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use haft_agent::{AgentFacts, AgentHost, AgentKinds, AgentLimits, ProjectInstructions, project_instructions};
+use haft_agent::{
+    AgentFacts, AgentHost, AgentKinds, AgentLimits, ProjectInstructions, RunSkills, project_instructions,
+    user_instructions,
+};
 use haft_runtime::Runtime;
 use haft_tool::{EffectKind, now_ms};
 
@@ -15,7 +19,18 @@ use super::args::RunArgs;
 pub(super) struct AgentSetup {
     pub(super) facts: AgentFacts,
     pub(super) host: Arc<AgentHost>,
+    pub(super) skills: RunSkills,
     listing: String,
+}
+
+/// The instructions of the user and of the project.
+fn instructions(setup: &Setup, home: Option<&Path>) -> ProjectInstructions {
+    let mut all = home.map(user_instructions).unwrap_or_default();
+    let found = project_instructions(setup.workspace());
+    all.text.push_str(&found.text);
+    all.files.extend(found.files);
+    all.warnings.extend(found.warnings);
+    all
 }
 
 impl AgentSetup {
@@ -25,7 +40,7 @@ impl AgentSetup {
         let found = match args.system_prompt {
             // It stands in place of the instructions.
             Some(_) => ProjectInstructions::default(),
-            None => project_instructions(setup.workspace()),
+            None => instructions(setup, home.as_deref()),
         };
         screen::warnings(&found.warnings);
         screen::warnings(&kinds.warnings);
@@ -45,7 +60,14 @@ impl AgentSetup {
         };
         let listing = kinds.listing();
         let host = Arc::new(AgentHost::new(Arc::clone(&setup.host) as _, kinds, limits, facts.clone()));
-        Self { facts, host, listing }
+        let skills = RunSkills::read(setup.workspace(), home.as_deref());
+        Self { facts, host, skills, listing }
+    }
+
+    /// What the model is told about skills. Where reads are limited to the workspace, so are these.
+    pub(super) fn skill_listing(&self) -> Option<String> {
+        let is_limited = matches!(self.facts.dialect.as_str(), "loom" | "clawft");
+        self.skills.listing(is_limited.then_some(self.facts.workspace.as_path()))
     }
 
     /// What the model is told about agents, if it can start any.

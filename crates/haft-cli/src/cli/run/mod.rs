@@ -13,7 +13,7 @@ use std::io::IsTerminal;
 
 use haft_agent::{RunStop, TurnReport};
 use haft_files::read_bounded;
-use haft_model::{ContentPart, ModelErrorKind};
+use haft_model::ModelErrorKind;
 use haft_tool::{Cancel, ToolError, json};
 
 pub(super) use args::RunArgs;
@@ -39,13 +39,14 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
             "there is no prompt. Give one: haft -p 'What does this project do?', or - to read it from standard input",
         ));
     }
-    let PreparedRun { setup, runtime, mut run, agents } = PreparedRun::new(&mut args, earlier.as_ref())?;
+    let PreparedRun { setup, runtime, mut run, agents, skills } =
+        PreparedRun::new(&mut args, earlier.as_ref())?;
 
     let cancel = Cancel::new();
     terminal::cancel_on_signal(&cancel, false)?;
     let mut progress = ProgressLines::new(args.verbose);
     let report = match prompt {
-        Some(prompt) => run.say(vec![ContentPart::text(prompt)], &mut progress, &cancel),
+        Some(prompt) => run.say(skills.content(&prompt), &mut progress, &cancel),
         None => run.proceed(&mut progress, &cancel),
     };
     agents.close();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_agent::{
-    AgentFacts, AgentHost, AgentRun, AllowedTools, PromptFacts, RunLimits, RunParts, RunSettings,
+    AgentFacts, AgentHost, AgentRun, AllowedTools, PromptFacts, RunLimits, RunParts, RunSettings, RunSkills,
     default_rounds, system_prompt,
 };
 use haft_model::{PriceTable, TurnOptions};
@@ -31,6 +31,8 @@ pub(in crate::cli) struct PreparedRun {
     pub(in crate::cli) run: AgentRun,
     /// Starts subagents. It is closed when the run is over, and attached again when its model or settings have changed.
     pub(in crate::cli) agents: Arc<AgentHost>,
+    /// Makes the message of a prompt.
+    pub(in crate::cli) skills: RunSkills,
 }
 
 impl PreparedRun {
@@ -91,7 +93,7 @@ impl PreparedRun {
             run.change_system(system(args, &agents, &runtime, tools_enabled))?;
         }
         agents.host.attach(&run);
-        Ok(Self { setup, runtime, run, agents: agents.host })
+        Ok(Self { setup, runtime, run, agents: agents.host, skills: agents.skills })
     }
 }
 
@@ -122,6 +124,7 @@ fn settings(
             time: args.timeout.map(Duration::from_millis),
         },
         allowed,
+        nested_instructions: args.system_prompt.is_none(),
         options: TurnOptions {
             effort: args.model.effort.or(section.effort),
             stream: !args.model.no_stream,
@@ -143,8 +146,11 @@ fn system(args: &RunArgs, agents: &AgentSetup, runtime: &Runtime, tools_enabled:
     } else {
         let AgentFacts { dialect, workspace, date, instructions } = &agents.facts;
         let mut sections = system_prompt(&PromptFacts { dialect, workspace, date, instructions });
-        let listing = agents.listing(runtime).filter(|_| tools_enabled);
-        sections.splice(1..1, listing.map(str::to_owned));
+        if tools_enabled {
+            let listings =
+                agents.listing(runtime).map(str::to_owned).into_iter().chain(agents.skill_listing());
+            sections.splice(1..1, listings);
+        }
         sections
     };
     sections.extend(args.append_system_prompt.clone());

@@ -1,8 +1,10 @@
 //! `haft -p` and `haft run`: the agent loop through the program.
 
 mod continuing;
+mod model_tools;
 mod providers;
 mod runs;
+mod skills;
 mod subagents;
 
 use std::process::Command;

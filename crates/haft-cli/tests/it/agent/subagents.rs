@@ -303,16 +303,16 @@ fn what_agents_spend_counts_for_the_run() {
     let cli = CliFixture::new();
     fs::write(cli.config(), "[model.prices.script]\ninput = 1\noutput = 1\n").unwrap();
     let mut step = of("general-purpose", bash("echo >> n.txt"));
-    step["usage"] = json!({"input": 100_000, "output": 0});
+    step["usage"] = json!({"input": 500_000, "output": 0});
     let mut last = of("general-purpose", says("Made."));
-    last["usage"] = json!({"input": 50_000, "output": 0});
+    last["usage"] = json!({"input": 250_000, "output": 0});
     let script = [agent(json!({})), step.clone(), last, says("Done.")];
     let report = run(&cli, &script, &[]);
-    assert_eq!((report["cost_usd"].as_f64(), report["usage"]["input"].as_u64()), (Some(0.15), Some(150_000)));
+    assert_eq!((report["cost_usd"].as_f64(), report["usage"]["input"].as_u64()), (Some(0.75), Some(750_000)));
     // The budget is one for all of them: the agent stops in the middle, and then the run.
     let script = [agent(json!({})), step.clone(), step.clone(), step.clone(), says("Done.")];
     let output =
-        scripted(&cli, &script, &["-p", "Go.", "--max-budget-usd", "0.15", "--output-format", "json"]);
+        scripted(&cli, &script, &["-p", "Go.", "--max-budget-usd", "0.75", "--output-format", "json"]);
     assert_eq!(json_of(&output)["stop_reason"], "max_budget", "{}", output.stdout);
     assert_eq!(cli.read("n.txt"), "\n\n\n");
 }
