@@ -19,7 +19,9 @@ impl AgentHost {
     pub fn close(&self) {
         let Ok(run) = self.attached() else { return };
         let agents = self.share.table.of(&run.session);
-        agents.iter().for_each(|agent| agent.cancel.cancel());
+        for agent in &agents {
+            agent.cancel.cancel();
+        }
         for agent in agents {
             agent.ended.wait(STOP_TIMEOUT);
         }

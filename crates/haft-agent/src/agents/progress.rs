@@ -20,7 +20,7 @@ pub(super) struct AgentProgress<'a> {
 
 impl AgentProgress<'_> {
     fn say(&self, what: &str) {
-        lock(&self.status).text = what.to_owned();
+        what.clone_into(&mut lock(self.status).text);
         (self.progress)(Progress::message(format!("{}: {what}", self.name)));
     }
 }

@@ -53,9 +53,10 @@ impl Tool for Oracle {
             return Err(ToolError::invalid_arguments("query: expected a question, got an empty text"));
         }
         // The provider of the run is reached by every request; a server is not.
-        let effect = match self.asks_host() {
-            true => None,
-            false => Some(Effect::Reach { host: host_of(&self.server.url("/")?) }),
+        let effect = if self.asks_host() {
+            None
+        } else {
+            Some(Effect::Reach { host: host_of(&self.server.url("/")?) })
         };
         Ok(Planned::new(effect, input))
     }
