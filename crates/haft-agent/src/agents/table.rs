@@ -12,11 +12,11 @@ const MAX_ENDED_AGENTS: usize = 64;
 /// The agents of a process.
 pub(super) struct AgentTable {
     max_running: usize,
-    state: Mutex<TableState>,
+    state: Mutex<AgentTableState>,
 }
 
 #[derive(Default)]
-struct TableState {
+struct AgentTableState {
     running: usize,
     /// The sessions of agents that are being driven.
     sessions: BTreeSet<String>,

@@ -11,7 +11,7 @@ use crate::fixture::cli::{CliFixture, RunOutput, interrupt};
 use crate::fixture::wait_until;
 
 /// An answer of the run itself that starts an agent.
-fn agent(arguments: Value) -> Value {
+fn agent(arguments: &Value) -> Value {
     let mut all = json!({"description": "a task", "prompt": "Do it.", "subagent_type": "general-purpose"});
     all.as_object_mut().unwrap().extend(arguments.as_object().unwrap().clone());
     json!({"calls": [{"name": "Agent", "arguments": all}]})
@@ -57,7 +57,7 @@ fn session(report: &Value) -> &str {
 fn an_agent_is_a_run_of_its_own_whose_last_message_is_the_result() {
     let cli = CliFixture::new();
     let script = [
-        agent(json!({"description": "make a file", "prompt": "Make a.txt."})),
+        agent(&json!({"description": "make a file", "prompt": "Make a.txt."})),
         of("general-purpose", bash("echo tea > a.txt")),
         of("general-purpose", says("I made a.txt.")),
         expect("I made a.txt.\n\nagentId: "),
@@ -86,7 +86,7 @@ fn an_agent_is_a_run_of_its_own_whose_last_message_is_the_result() {
 fn undoing_a_turn_takes_back_what_its_agents_did() {
     let cli = CliFixture::new();
     let script = [
-        agent(json!({})),
+        agent(&json!({})),
         of("general-purpose", bash("echo tea > a.txt")),
         of("general-purpose", says("Made.")),
         says("Done."),
@@ -110,7 +110,7 @@ fn the_model_is_told_of_the_agents_and_definitions_of_project_and_home_are_used(
     fs::write(folder.join("broken.md"), "no front matter").unwrap();
     fs::write(cli.config(), "[agents.models]\nhaiku = \"tiny\"\n").unwrap();
     let script = [
-        agent(json!({"subagent_type": "reviewer"})),
+        agent(&json!({"subagent_type": "reviewer"})),
         of("reviewer", bash("touch reviewed")),
         of(
             "reviewer",
@@ -134,7 +134,7 @@ fn the_model_is_told_of_the_agents_and_definitions_of_project_and_home_are_used(
     }
     // Two rounds are its limit; the caller learns how to go on.
     let script = [
-        agent(json!({"subagent_type": "reviewer", "max_turns": 1})),
+        agent(&json!({"subagent_type": "reviewer", "max_turns": 1})),
         of("reviewer", json!({"text": "First.", "calls": [{"name": "Grep", "arguments": {"pattern": "x"}}]})),
         expect("First.\n\n(It stopped after 1 rounds"),
     ];
@@ -148,7 +148,7 @@ fn explorer_and_planner_cannot_change_anything() {
         let own = if kind.to_lowercase().starts_with('e') { "explorer" } else { "planner" };
         let write = json!({"calls": [{"name": "Write", "arguments": {"file_path": cli.path("a.txt"), "content": "x"}}]});
         let script = [
-            agent(json!({"subagent_type": kind, "mode": "acceptEdits"})),
+            agent(&json!({"subagent_type": kind, "mode": "acceptEdits"})),
             of(own, write),
             of(
                 own,
@@ -169,7 +169,7 @@ fn an_agent_is_held_to_the_rules_and_the_mode_of_its_parent() {
     let path = outside.path().join("a.txt");
     let write = json!({"calls": [{"name": "Write", "arguments": {"file_path": path, "content": "x"}}]});
     let script = [
-        agent(json!({})),
+        agent(&json!({})),
         of("general-purpose", write.clone()),
         of(
             "general-purpose",
@@ -178,10 +178,10 @@ fn an_agent_is_held_to_the_rules_and_the_mode_of_its_parent() {
         expect("No."),
     ];
     run(&cli, &script, &[]);
-    let more = [agent(json!({"mode": "bypassPermissions"})), expect_error("allows more than")];
+    let more = [agent(&json!({"mode": "bypassPermissions"})), expect_error("allows more than")];
     run(&cli, &more, &[]);
     let script = [
-        agent(json!({"mode": "plan"})),
+        agent(&json!({"mode": "plan"})),
         of("general-purpose", bash("touch c.txt")),
         of("general-purpose", json!({"expect": {"is_error": true, "contains": "plan mode"}, "text": "No."})),
         expect("No."),
@@ -189,7 +189,7 @@ fn an_agent_is_held_to_the_rules_and_the_mode_of_its_parent() {
     run(&cli, &script, &[]);
     run(
         &cli,
-        &script[1..].iter().fold(vec![agent(json!({}))], |mut all, line| {
+        &script[1..].iter().fold(vec![agent(&json!({}))], |mut all, line| {
             all.push(line.clone());
             all
         }),
@@ -210,23 +210,23 @@ fn orders_that_cannot_be_kept_are_refused_by_name() {
         (json!({"model": "gpt"}), "model"),
     ];
     for (arguments, words) in cases {
-        run(&cli, &[agent(arguments), expect_error(words)], &[]);
+        run(&cli, &[agent(&arguments), expect_error(words)], &[]);
     }
     // The session of a run is no agent of it.
     let report = run(&cli, &[says("Hello.")], &[]);
-    run(&cli, &[agent(json!({"resume": session(&report)})), expect_error("this run has no agent")], &[]);
+    run(&cli, &[agent(&json!({"resume": session(&report)})), expect_error("this run has no agent")], &[]);
 }
 
 #[test]
 fn an_agent_goes_on_by_its_id_with_what_it_knows() {
     let cli = CliFixture::new();
-    let script = [agent(json!({"name": "anna"})), of("anna", says("First answer.")), says("Done.")];
+    let script = [agent(&json!({"name": "anna"})), of("anna", says("First answer.")), says("Done.")];
     let report = run(&cli, &script, &[]);
     let id = agents_of(&cli, session(&report))[0].0.id.clone();
     let script = [
         says("Done."),
         says("Done."),
-        agent(json!({"resume": id, "subagent_type": "explorer", "prompt": "And now?"})),
+        agent(&json!({"resume": id, "subagent_type": "explorer", "prompt": "And now?"})),
         of("anna", says("First answer.")),
         of("anna", says("Second answer.")),
         expect("Second answer."),
@@ -242,7 +242,7 @@ fn an_agent_in_the_background_is_read_and_stopped_by_its_id() {
     let cli = CliFixture::new();
     let started = json!({"regex": "Agent running in background with ID: (?<agent>\\w+)"});
     let script = [
-        agent(json!({"run_in_background": true})),
+        agent(&json!({"run_in_background": true})),
         of("general-purpose", bash("echo tea > a.txt")),
         of("general-purpose", says("I made a.txt.")),
         json!({"expect": started, "calls": [{"name": "TaskOutput", "arguments": {"task_id": "${agent}", "timeout": 60_000}}]}),
@@ -253,7 +253,7 @@ fn an_agent_in_the_background_is_read_and_stopped_by_its_id() {
     assert_eq!(cli.read("a.txt"), "tea\n");
     assert_eq!(agents_of(&cli, session(&report)).len(), 1);
     let script = [
-        agent(json!({"run_in_background": true})),
+        agent(&json!({"run_in_background": true})),
         of("general-purpose", bash("touch begun; sleep 1000")),
         json!({"expect": started, "calls": [{"name": "TaskOutput", "arguments": {"task_id": "${agent}", "block": false}}]}),
         json!({"expect": {"contains": "is still running"}, "calls": [{"name": "TaskStop", "arguments": {"task_id": "${agent}"}}]}),
@@ -267,15 +267,15 @@ fn agents_at_once_and_their_depth_are_bounded() {
     let cli = CliFixture::new();
     fs::write(cli.config(), "[agents]\nmax_running = 1\nmax_depth = 1\n").unwrap();
     let script = [
-        agent(json!({"run_in_background": true})),
+        agent(&json!({"run_in_background": true})),
         of("general-purpose", bash("sleep 1000")),
-        agent(json!({})),
+        agent(&json!({})),
         expect_error("1 agents are running"),
     ];
     run(&cli, &script, &[]);
     let script = [
-        agent(json!({})),
-        of("general-purpose", agent(json!({}))),
+        agent(&json!({})),
+        of("general-purpose", agent(&json!({}))),
         of(
             "general-purpose",
             json!({"expect": {"is_error": true, "contains": "There is no tool \"Agent\""}, "text": "Alone."}),
@@ -285,9 +285,9 @@ fn agents_at_once_and_their_depth_are_bounded() {
     run(&cli, &script, &[]);
     fs::write(cli.config(), "").unwrap();
     let script = [
-        agent(json!({"name": "outer"})),
-        of("outer", agent(json!({"name": "inner"}))),
-        of("inner", agent(json!({"name": "third"}))),
+        agent(&json!({"name": "outer"})),
+        of("outer", agent(&json!({"name": "inner"}))),
+        of("inner", agent(&json!({"name": "third"}))),
         of(
             "inner",
             json!({"expect": {"is_error": true, "contains": "There is no tool \"Agent\""}, "text": "Inner."}),
@@ -306,11 +306,11 @@ fn what_agents_spend_counts_for_the_run() {
     step["usage"] = json!({"input": 500_000, "output": 0});
     let mut last = of("general-purpose", says("Made."));
     last["usage"] = json!({"input": 250_000, "output": 0});
-    let script = [agent(json!({})), step.clone(), last, says("Done.")];
+    let script = [agent(&json!({})), step.clone(), last, says("Done.")];
     let report = run(&cli, &script, &[]);
     assert_eq!((report["cost_usd"].as_f64(), report["usage"]["input"].as_u64()), (Some(0.75), Some(750_000)));
     // The budget is one for all of them: the agent stops in the middle, and then the run.
-    let script = [agent(json!({})), step.clone(), step.clone(), step.clone(), says("Done.")];
+    let script = [agent(&json!({})), step.clone(), step.clone(), step.clone(), says("Done.")];
     let output =
         scripted(&cli, &script, &["-p", "Go.", "--max-budget-usd", "0.75", "--output-format", "json"]);
     assert_eq!(json_of(&output)["stop_reason"], "max_budget", "{}", output.stdout);
@@ -321,7 +321,7 @@ fn what_agents_spend_counts_for_the_run() {
 fn stopping_the_run_stops_its_agents_and_each_call_has_one_result() {
     let cli = CliFixture::new();
     let script =
-        [agent(json!({})), of("general-purpose", bash("touch begun; sleep 1000")), says("Going on.")];
+        [agent(&json!({})), of("general-purpose", bash("touch begun; sleep 1000")), says("Going on.")];
     let mut command = scripted_command(&cli, &script, &["-p", "Wait.", "--output-format", "json"]);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let child = command.spawn().unwrap();
@@ -341,7 +341,7 @@ fn stopping_the_run_stops_its_agents_and_each_call_has_one_result() {
 fn what_an_agent_does_is_shown_while_it_does_it() {
     let cli = CliFixture::new();
     let script =
-        [agent(json!({"name": "anna"})), of("anna", bash("true")), of("anna", says("Made.")), says("Done.")];
+        [agent(&json!({"name": "anna"})), of("anna", bash("true")), of("anna", says("Made.")), says("Done.")];
     let output = scripted(&cli, &script, &["-p", "Go.", "--verbose"]);
     assert!(output.stderr.contains("anna: Bash true"), "{}", output.stderr);
 }
