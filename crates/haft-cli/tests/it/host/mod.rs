@@ -157,7 +157,7 @@ async fn an_agent_gets_its_whole_order_and_its_report_comes_back() {
     });
     // `Task` is its older name.
     let result = fixture.call("Task", arguments).await;
-    assert_eq!(result.output.as_text(), "did count files");
+    assert_eq!(result.output.as_text(), "did count files\n\nagentId: agent_7");
     let structured = result.output.structured.unwrap();
     assert_eq!((&structured["status"], &structured["agentId"]), (&json!("completed"), &json!("agent_7")));
     let some = |text: &str| Some(text.to_owned());

@@ -66,7 +66,7 @@ impl Tool for Oracle {
         let system_prompt = input.system_prompt.filter(|prompt| !prompt.trim().is_empty());
         let system_prompt = system_prompt.as_deref().unwrap_or(SYSTEM_PROMPT);
         let model = input.model.filter(|model| !model.is_empty());
-        let answer = if self.asks_host() && world.host().has_model(ModelRole::Oracle) {
+        let answer = if self.server.server_url.is_none() && world.host().has_model(ModelRole::Oracle) {
             let completion = ModelRequest {
                 role: ModelRole::Oracle,
                 model: model.or_else(|| self.server.oracle_model.clone()),
