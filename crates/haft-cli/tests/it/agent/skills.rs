@@ -114,11 +114,8 @@ fn a_server_that_fails_or_changes_is_reported_and_the_run_goes_on() {
     let call = |name: &str| json!({"calls": [{"name": name, "arguments": {}}]});
     let mut last = call("mcp__grows__grown");
     last["expect"] = json!({"is_error": false, "contains": "grown"});
-    let script: Vec<Value> = vec![
-        call("mcp__grows__grow"),
-        last,
-        json!({"expect": {"is_error": true, "contains": "needs your consent"}, "text": "Done."}),
-    ];
+    let script: Vec<Value> =
+        vec![call("mcp__grows__grow"), last, json!({"expect": {"is_error": true}, "text": "Done."})];
     let run = RunOutput::from(
         scripted_command(&cli, &script, &["-p", "Go.", "--allowedTools", "mcp__grows"]).output().unwrap(),
     );
