@@ -3,29 +3,51 @@
 use haft_runtime::Runtime;
 use haft_tool::{Definition, ErrorKind, ToolError, close_names};
 
-/// Which tools the model may call: all, none, or those of a list.
+/// Which tools the model may call: all, none, or those of a list, but for those of another list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AllowedTools(Option<Vec<String>>);
+pub struct AllowedTools {
+    only: Option<Vec<String>>,
+    except: Vec<String>,
+}
 
 impl AllowedTools {
     /// All tools that the runtime offers.
     pub fn all() -> Self {
-        Self(None)
+        Self::default()
     }
 
     /// Only these tools; none if the list is empty.
     pub fn only(names: impl IntoIterator<Item = String>) -> Self {
-        Self(Some(names.into_iter().collect()))
+        Self { only: Some(names.into_iter().collect()), except: Vec::new() }
+    }
+
+    /// The same without these tools.
+    #[must_use]
+    pub fn except(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.except.extend(names);
+        self
+    }
+
+    /// What both this and `other` allow.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Self {
+        let only = match (&self.only, &other.only) {
+            (Some(own), Some(_)) => Some(own.iter().filter(|name| other.allows(name)).cloned().collect()),
+            (own, others) => own.clone().or_else(|| others.clone()),
+        };
+        let except = self.except.iter().chain(&other.except).cloned().collect();
+        Self { only, except }
     }
 
     /// Whether the model is offered tools at all: false only for an empty list.
     pub fn tools_enabled(&self) -> bool {
-        self.0.as_ref().is_none_or(|names| !names.is_empty())
+        self.only.as_ref().is_none_or(|names| !names.is_empty())
     }
 
     /// Whether the tool with this name may be called.
     pub fn allows(&self, name: &str) -> bool {
-        self.0.as_ref().is_none_or(|names| names.iter().any(|allowed| allowed == name))
+        let is_listed = |names: &[String]| names.iter().any(|listed| covers(listed, name));
+        self.only.as_deref().is_none_or(is_listed) && !is_listed(&self.except)
     }
 
     /// The tools of a runtime that may be called, as the model sees them.
@@ -63,4 +85,12 @@ impl AllowedTools {
         };
         ToolError::new(ErrorKind::NotFound, format!("There is no tool {name:?}.{near} {list}"))
     }
+}
+
+/// Whether an entry of a list stands for the tool: its name, or a server's name for all of its tools.
+fn covers(listed: &str, name: &str) -> bool {
+    let server = listed.strip_suffix('*').unwrap_or(listed).trim_end_matches("__");
+    listed == name
+        || (server.starts_with("mcp__")
+            && name.strip_prefix(server).is_some_and(|rest| rest.starts_with("__")))
 }

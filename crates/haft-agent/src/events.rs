@@ -1,9 +1,11 @@
 //! The events of a run, as they are stored.
 
+use std::path::PathBuf;
+
 use haft_model::{ContentPart, ModelAddress, ModelErrorKind, ModelResponse, TokenUsage, ToolResult};
 use serde::{Deserialize, Serialize};
 
-use crate::RunLimits;
+use crate::{AgentOrigin, RunLimits};
 
 /// The version of the events that this crate writes. Logs of a later version are refused.
 pub const RUN_LOG_VERSION: u32 = 1;
@@ -31,6 +33,13 @@ pub enum RunEvent {
     /// The loop told the model something, for example that its answer was cut.
     LoopMessage {
         /// The text.
+        text: String,
+    },
+    /// Instructions of a directory that the calls work in.
+    Instructions {
+        /// The files, with their links resolved.
+        files: Vec<PathBuf>,
+        /// What the model is told.
         text: String,
     },
     /// A call is about to run.
@@ -84,6 +93,17 @@ pub enum RunEvent {
         #[serde(default)]
         cost_usd: Option<f64>,
     },
+    /// Something else than an answer of the run was paid for: a subagent, a summary of a page.
+    Spent {
+        /// What for.
+        on: String,
+        /// The tokens.
+        #[serde(default)]
+        usage: TokenUsage,
+        /// What it cost in US dollars; `None` if the price is not known.
+        #[serde(default)]
+        cost_usd: Option<f64>,
+    },
     /// Everything after an event does not count any more.
     Rewound {
         /// The sequence number of the last event that counts.
@@ -118,6 +138,9 @@ pub struct RunStart {
     /// The run that this one is a copy of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<String>,
+    /// Whose subagent it is, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentOrigin>,
 }
 
 /// A call whose result was replaced.

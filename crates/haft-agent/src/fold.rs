@@ -1,6 +1,7 @@
 //! The state of a run: a pure fold over its events. Everything that is sent to the model comes from here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use haft_model::{
     ChatMessage, ContentPart, Conversation, ModelAddress, ModelResponse, ModelStop, TokenUsage, ToolCall,
@@ -51,6 +52,8 @@ pub struct OpenCall {
 pub struct TurnMark {
     /// The sequence number of the user's message.
     pub seq: u64,
+    /// When it was written, in milliseconds since 1970.
+    pub at: u64,
     /// The calls that were made, by their numbers in the ledger.
     pub receipts: Vec<i64>,
 }
@@ -84,6 +87,8 @@ pub struct RunState {
     pub last_text: String,
     /// The numbers in the ledger of the calls whose results are in the conversation.
     pub receipts: BTreeMap<String, i64>,
+    /// The instructions of directories that are in the conversation.
+    pub(crate) instruction_files: BTreeSet<PathBuf>,
     /// Why the last turn ended.
     pub last_stop: Option<RunStop>,
     /// Why the model stopped, until the loop has acted on it.
@@ -151,10 +156,14 @@ impl RunState {
                 (self.provider, self.model) = (start.provider.clone(), start.model.clone());
                 self.address.clone_from(&start.address);
             }
-            RunEvent::UserMessage { content } => self.begin_turn(logged.seq, content),
+            RunEvent::UserMessage { content } => self.begin_turn(logged, content),
             RunEvent::LoopMessage { text } => {
                 self.unhandled_stop = None;
                 self.loop_messages += 1;
+                self.say(&[ContentPart::text(text)]);
+            }
+            RunEvent::Instructions { files, text } => {
+                self.instruction_files.extend(files.iter().cloned());
                 self.say(&[ContentPart::text(text)]);
             }
             RunEvent::Answer { response, cost_usd } => self.answer(response, *cost_usd),
@@ -183,13 +192,14 @@ impl RunState {
                 self.add_usage(usage, *cost_usd);
                 self.compact(summary, *kept);
             }
+            RunEvent::Spent { usage, cost_usd, .. } => self.add_usage(usage, *cost_usd),
             RunEvent::Rewound { .. } | RunEvent::Unknown => {}
         }
         self.last_at = logged.at;
     }
 
-    fn begin_turn(&mut self, seq: u64, content: &[ContentPart]) {
-        self.turns.push(TurnMark { seq, receipts: Vec::new() });
+    fn begin_turn(&mut self, logged: &LoggedEvent, content: &[ContentPart]) {
+        self.turns.push(TurnMark { seq: logged.seq, at: logged.at, receipts: Vec::new() });
         self.is_turn_open = true;
         (self.rounds, self.loop_messages) = (0, 0);
         self.turn_totals = RunTotals::default();
@@ -277,6 +287,8 @@ impl RunState {
         *messages = vec![ChatMessage::User { content }];
         messages.append(&mut newest);
         self.measured = None;
+        // They may have been among the messages that went, and are added again where calls work next.
+        self.instruction_files.clear();
     }
 
     fn add_usage(&mut self, usage: &TokenUsage, cost_usd: Option<f64>) {

@@ -11,6 +11,8 @@ use haft_tool::{ErrorKind, lies_in};
 
 /// The files that are read in each directory.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+/// Directories of other projects' files, whose instructions do not count.
+const FOREIGN_DIRECTORIES: [&str; 2] = [".git", "node_modules"];
 /// What an import may be called.
 const IMPORTED_EXTENSIONS: [&str; 3] = ["md", "mdc", "txt"];
 /// How deep imports may be nested.
@@ -46,6 +48,46 @@ pub fn project_instructions(workspace: &Path) -> ProjectInstructions {
                 let title = path.strip_prefix(&top).unwrap_or(&path).display().to_string();
                 reading.result.text.push_str(&format!("# {title}\n\n{}\n\n", text.trim()));
             }
+        }
+    }
+    reading.result
+}
+
+/// Reads the user's own instructions: `CLAUDE.md` in `.claude` of the home.
+pub fn user_instructions(home: &Path) -> ProjectInstructions {
+    let Ok(top) = real_named(&home.join(".claude")) else { return ProjectInstructions::default() };
+    let mut reading =
+        InstructionReader { top: &top, seen: BTreeSet::new(), result: ProjectInstructions::default() };
+    if let Some(text) = reading.read(&top.join("CLAUDE.md"), 0) {
+        reading.result.text = format!("# ~/.claude/CLAUDE.md\n\n{}\n\n", text.trim());
+    }
+    reading.result
+}
+
+/// Reads the instructions below the workspace that hold for these paths: those of each directory on the way to a path, and of the
+/// path itself. Files in `seen` are left out.
+pub(crate) fn nested_instructions(
+    workspace: &Path,
+    paths: &[PathBuf],
+    seen: &BTreeSet<PathBuf>,
+) -> ProjectInstructions {
+    let Ok(top) = real_named(workspace) else { return ProjectInstructions::default() };
+    let mut directories = BTreeSet::new();
+    for path in paths {
+        let below =
+            path.strip_prefix(workspace).or_else(|_| path.strip_prefix(&top)).unwrap_or(Path::new(""));
+        if below.components().any(|part| FOREIGN_DIRECTORIES.iter().any(|name| part.as_os_str() == *name)) {
+            continue;
+        }
+        directories
+            .extend(below.ancestors().filter(|part| !part.as_os_str().is_empty()).map(|part| top.join(part)));
+    }
+    let mut reading =
+        InstructionReader { top: &top, seen: seen.clone(), result: ProjectInstructions::default() };
+    for path in directories.iter().flat_map(|directory| NAMES.map(|name| directory.join(name))) {
+        if let Some(text) = reading.read(&path, 0) {
+            let title = path.strip_prefix(&top).unwrap_or(&path).display().to_string();
+            reading.result.text.push_str(&format!("# {title}\n\n{}\n\n", text.trim()));
         }
     }
     reading.result

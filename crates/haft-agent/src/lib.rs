@@ -5,6 +5,8 @@
 //!
 //! Never here: wire formats (haft-model), decisions about a call (haft-policy), text for a screen, an async runtime.
 
+mod agent_kinds;
+mod agents;
 mod allowed;
 mod ask;
 mod call_results;
@@ -14,28 +16,36 @@ mod context;
 mod events;
 mod fold;
 mod fork;
+mod front_matter;
 mod instructions;
 mod make_calls;
 mod observer;
 mod prompt;
+mod reports;
 mod rewind;
 mod run;
 mod run_log;
 pub mod schedule;
 mod settings;
 mod settle;
+mod skills;
 mod turn;
 mod turn_clock;
 
+pub use agent_kinds::{AgentKind, AgentKinds};
+pub use agents::{AgentFacts, AgentHost, AgentLimits, AgentOrigin};
 pub use allowed::AllowedTools;
 pub use context::context_window;
 pub use events::{ElidedCall, RUN_LOG_VERSION, RunEvent, RunStart, RunStop};
 pub use fold::{OpenCall, RunState, RunTotals, TurnMark};
-pub use instructions::{ProjectInstructions, project_instructions};
+pub use front_matter::{FrontMatter, front_matter};
+pub use instructions::{ProjectInstructions, project_instructions, user_instructions};
 pub use observer::{LoopEvent, NoObserver, RunObserver};
-pub use prompt::{PromptFacts, system_prompt};
+pub use prompt::{PromptFacts, agent_prompt, system_prompt};
+pub use reports::{RunReports, TodoEntry, TurnBudget};
 pub use rewind::{calls_since, rewind_run};
 pub use run::{AgentRun, RunParts};
 pub use run_log::read_run;
 pub use settings::{RunLimits, RunSettings, default_rounds};
+pub use skills::{RunSkills, SKILL_FOLDERS};
 pub use turn::TurnReport;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use haft_tool::ToolError;
+use haft_tool::{Effect, ToolError};
 
 use crate::calls::FinishedCall;
+use crate::instructions::nested_instructions;
 use crate::schedule::{CallEffects, earlier_conflicts};
 use crate::turn::TurnWork;
 use crate::{AgentRun, LoopEvent, RunEvent, call_results};
@@ -19,15 +20,36 @@ impl AgentRun {
                 None => runtime.planned_effects(&open.call.to_call()).ok(),
             }
         };
-        let waits = earlier_conflicts(&self.state.open_calls.iter().map(plan).collect::<Vec<_>>());
+        let effects: Vec<CallEffects> = self.state.open_calls.iter().map(plan).collect();
+        let waits = earlier_conflicts(&effects);
         loop {
             self.start_calls(&waits, work)?;
             if self.state.open_calls.is_empty() {
-                return Ok(());
+                return self.add_instructions(effects.into_iter().flatten().flatten());
             }
             let finished = work.pool.wait(work.observer)?;
             self.finish_call(finished, work.observer)?;
         }
+    }
+
+    /// Adds the instructions of the directories that calls with these effects work in.
+    fn add_instructions(&mut self, effects: impl Iterator<Item = Effect>) -> Result<(), ToolError> {
+        if !self.settings.nested_instructions {
+            return Ok(());
+        }
+        let path = |effect| match effect {
+            Effect::Read { path } | Effect::Write { path } => Some(path),
+            _ => None,
+        };
+        let paths: Vec<_> = effects.filter_map(path).collect();
+        let workspace = self.parts.runtime.workspace();
+        let found = nested_instructions(workspace, &paths, &self.state.instruction_files);
+        if found.text.is_empty() {
+            return Ok(());
+        }
+        let text =
+            format!("The project's instructions for the directories you work in:\n\n{}", found.text.trim());
+        self.append(RunEvent::Instructions { files: found.files, text })
     }
 
     /// Starts the calls that wait for no other.

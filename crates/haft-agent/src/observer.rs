@@ -5,7 +5,7 @@ use std::time::Duration;
 use haft_model::{ModelEvent, ToolCall, ToolResult};
 use haft_tool::Progress;
 
-use crate::{RunStop, RunTotals};
+use crate::{RunStop, RunTotals, TodoEntry};
 
 /// What happens in a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +42,11 @@ pub enum LoopEvent {
         changes: usize,
         /// How long it took.
         elapsed: Duration,
+    },
+    /// The model has changed its list of todos.
+    TodosChanged {
+        /// The new list.
+        todos: Vec<TodoEntry>,
     },
     /// Old results were elided, to make room.
     Elided {

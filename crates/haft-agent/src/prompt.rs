@@ -15,6 +15,15 @@ pub struct PromptFacts<'a> {
     pub instructions: &'a str,
 }
 
+/// The sections of the system prompt of a subagent, with what its kind says.
+pub fn agent_prompt(facts: &PromptFacts<'_>, role: &str) -> Vec<String> {
+    let mut sections = system_prompt(facts);
+    let task = "Another agent gave you one task. It sees only your last message: report there what you found or did, exactly and \
+         briefly, with paths.";
+    sections.insert(1, if role.is_empty() { task.to_owned() } else { format!("{role}\n\n{task}") });
+    sections
+}
+
 /// The sections of the system prompt. What changes between runs comes last, so that providers can cache what is before it.
 pub fn system_prompt(facts: &PromptFacts<'_>) -> Vec<String> {
     let PromptFacts { dialect, workspace, date, instructions } = facts;

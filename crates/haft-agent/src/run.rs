@@ -8,10 +8,12 @@ use haft_runtime::Runtime;
 use haft_tool::{Definition, ErrorKind, ToolError};
 
 use crate::calls::FinishedCall;
+use crate::reports::Spending;
 use crate::run_log::{RunLog, read_events};
 use crate::settle::{CallFate, fate_of};
 use crate::{
-    LoopEvent, RUN_LOG_VERSION, RunEvent, RunObserver, RunSettings, RunStart, RunState, call_results,
+    AgentOrigin, LoopEvent, RUN_LOG_VERSION, RunEvent, RunObserver, RunReports, RunSettings, RunStart,
+    RunState, TurnBudget, call_results,
 };
 
 /// What a run needs.
@@ -25,13 +27,20 @@ pub struct RunParts {
     pub log: Arc<dyn EventLog>,
     /// The session whose log is the run.
     pub session: String,
+    /// Receives what the tools report.
+    pub reports: Arc<RunReports>,
+    /// What the run and its agents have spent in a turn.
+    pub budget: Arc<TurnBudget>,
+    /// Whose subagent the run is, if it is one.
+    pub agent: Option<AgentOrigin>,
 }
 
 impl RunParts {
     /// A run in the runtime's own session and ledger.
     pub fn new(runtime: Runtime, model: Arc<dyn Model>) -> Result<Self, ToolError> {
         let (log, session) = (Arc::new(runtime.ledger()?), runtime.session()?);
-        Ok(Self { runtime, model, log, session })
+        let (reports, budget) = (Arc::default(), Arc::default());
+        Ok(Self { runtime, model, log, session, reports, budget, agent: None })
     }
 }
 
@@ -56,6 +65,7 @@ impl AgentRun {
             system,
             tools_hash: tools_hash(&settings.allowed.definitions(&parts.runtime))?,
             forked_from: None,
+            agent: parts.agent.clone(),
         };
         let log = RunLog::new(Arc::clone(&parts.log), parts.session.clone(), 0);
         let mut run = Self { parts, settings, state: RunState::default(), log };
@@ -134,6 +144,9 @@ impl AgentRun {
 
     /// Records an event. Nothing counts that is not recorded.
     pub(crate) fn append(&mut self, event: RunEvent) -> Result<(), ToolError> {
+        if let RunEvent::Answer { cost_usd, .. } | RunEvent::Compacted { cost_usd, .. } = &event {
+            self.parts.budget.add(*cost_usd);
+        }
         let logged = self.log.append(event)?;
         self.state.apply(&logged);
         Ok(())
@@ -189,6 +202,18 @@ impl AgentRun {
         let result = call_results::with_repetition(&self.state.conversation, call, result);
         self.append(RunEvent::CallFinished { result: result.clone(), receipt })?;
         observer.on_event(&LoopEvent::CallFinished { result, receipt, changes, elapsed });
+        self.take_reports(observer)
+    }
+
+    /// Records and passes on what the tools have reported: tokens of subagents, todos.
+    pub fn take_reports(&mut self, observer: &mut dyn RunObserver) -> Result<(), ToolError> {
+        let (spendings, todos) = self.parts.reports.take();
+        for Spending { on, usage, cost_usd } in spendings {
+            self.append(RunEvent::Spent { on, usage, cost_usd })?;
+        }
+        if let Some(todos) = todos {
+            observer.on_event(&LoopEvent::TodosChanged { todos });
+        }
         Ok(())
     }
 }

@@ -48,6 +48,8 @@ pub struct RunSettings {
     pub limits: RunLimits,
     /// The tools that the model may call.
     pub allowed: AllowedTools,
+    /// Whether instructions below the workspace are added when calls work there.
+    pub nested_instructions: bool,
     /// The options of each request. The model is chosen by the run.
     pub options: TurnOptions,
     /// The model for summaries; the run's own if there is none.
@@ -68,6 +70,7 @@ impl Default for RunSettings {
             dialect: String::new(),
             limits: RunLimits::default(),
             allowed: AllowedTools::all(),
+            nested_instructions: false,
             options: TurnOptions::default(),
             fast_model: None,
             fallback_model: None,

@@ -64,6 +64,7 @@ impl AgentRun {
         let mut work = self.begin(observer, cancel);
         self.settle_calls(work.observer)?;
         self.make_calls(&mut work)?;
+        self.take_reports(work.observer)?;
         self.append(RunEvent::UserMessage { content })?;
         self.note_changed_tools(work.observer)?;
         self.drive(&mut work)
@@ -89,12 +90,9 @@ impl AgentRun {
     }
 
     fn begin<'a>(&self, observer: &'a mut dyn RunObserver, cancel: &Cancel) -> TurnWork<'a> {
-        TurnWork {
-            pool: CallPool::new(self.parts.runtime.clone()),
-            clock: TurnClock::start(self.settings.limits.time, cancel),
-            observer,
-            room_attempts: 0,
-        }
+        let clock = TurnClock::start(self.settings.limits.time, cancel);
+        self.parts.reports.begin_turn(&clock.cancel);
+        TurnWork { pool: CallPool::new(self.parts.runtime.clone()), clock, observer, room_attempts: 0 }
     }
 
     /// Refuses a limit of dollars that cannot be kept.
@@ -110,7 +108,12 @@ impl AgentRun {
     }
 
     fn drive(&mut self, work: &mut TurnWork<'_>) -> Result<TurnReport, ToolError> {
+        // A subagent spends from the budget of the run that started it.
+        if self.parts.agent.is_none() {
+            self.parts.budget.reset(self.state.turn_totals.cost_usd);
+        }
         loop {
+            self.take_reports(work.observer)?;
             match self.state.next_step() {
                 NextStep::Wait => return Ok(self.report(work)),
                 NextStep::Calls => self.make_calls(work)?,
@@ -145,7 +148,7 @@ impl AgentRun {
             return Some(RunStop::MaxTurns { rounds: limits.rounds });
         }
         let dollars = limits.dollars?;
-        match state.turn_totals.cost_usd {
+        match self.parts.budget.spent() {
             Some(cost) if cost < dollars => None,
             Some(_) => Some(RunStop::MaxBudget { dollars }),
             None => Some(RunStop::Failed {

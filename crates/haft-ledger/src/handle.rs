@@ -62,6 +62,18 @@ impl LedgerHandle {
         self
     }
 
+    /// The dialect of a session that is started.
+    pub fn dialect(&self) -> &str {
+        &self.new_session.dialect
+    }
+
+    /// A handle of another session in the same ledger.
+    pub fn for_session(&self, new_session: NewSession, choice: SessionChoice) -> Result<Self, ToolError> {
+        let handle =
+            Self { content_reader: self.content_reader, ..Self::new(self.home.clone(), new_session, choice) };
+        Ok(handle.with_ledger(self.ledger()?.clone()))
+    }
+
     pub(crate) fn content_reader(&self) -> Option<ContentReader> {
         self.content_reader
     }

@@ -159,6 +159,20 @@ impl Ledger {
         })
     }
 
+    /// At most `limit` sessions of an entry point that started at a time or later, in milliseconds since 1970; the oldest first.
+    pub fn sessions_from(
+        &self,
+        entry_point: &str,
+        since: u64,
+        limit: usize,
+    ) -> Result<Vec<SessionInfo>, ToolError> {
+        self.db.read(|conn| {
+            let mut statement = conn.prepare_cached(sql::SESSIONS_FROM)?;
+            let found = statement.query_map(params![entry_point, int(since), int(limit)], session_row)?;
+            Ok(found.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
     /// At most `limit` sessions that made calls, of all workspaces or one, the one with the newest call first.
     pub fn used_sessions(
         &self,

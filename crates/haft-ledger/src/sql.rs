@@ -54,6 +54,7 @@ statements! {
     SESSION_NAMED = "SELECT id FROM sessions WHERE name = ?1 AND workspace = ?2";
     SESSIONS_NAMED = sessions!("WHERE s.name = ?1 LIMIT 100");
     FIND_SESSION = sessions!("WHERE s.id >= ?1 AND s.id < ?2 ORDER BY s.id LIMIT 2");
+    SESSIONS_FROM = sessions!("WHERE s.entry_point = ?1 AND s.started_at >= ?2 ORDER BY s.started_at LIMIT ?3");
     NEWEST_SESSIONS = sessions!("WHERE s.started_at >= 0 ORDER BY s.started_at DESC, s.id DESC LIMIT ?1");
 
     INSERT_RECEIPT = "INSERT INTO receipts

@@ -32,8 +32,8 @@ pub use prices::{ModelPrice, PriceTable};
 pub use provider::{PROVIDERS, ProviderInfo, model_names, provider};
 pub use script::ScriptModel;
 pub use turn::{
-    Model, ModelEvent, ModelResponse, ModelStop, OutputSchema, ReasoningEffort, ResponseSummary, ToolChoice,
-    TurnOptions, TurnRequest,
+    Model, ModelEvent, ModelResponse, ModelStop, NamedModel, OutputSchema, PartModel, ReasoningEffort,
+    ResponseSummary, ToolChoice, TurnOptions, TurnRequest,
 };
 pub use usage::TokenUsage;
 pub use wire::Wire;

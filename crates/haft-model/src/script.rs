@@ -1,6 +1,7 @@
 //! A model that plays a script, for demonstrations and tests without a provider.
 
-use std::sync::Mutex;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use haft_tool::{Cancel, clip_chars, lock};
@@ -10,8 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     AssistantMessage, AssistantPart, CallArguments, ChatMessage, Conversation, Model, ModelError,
-    ModelErrorKind, ModelEvent, ModelResponse, ModelStop, Origin, TokenUsage, ToolCall, ToolResult,
-    TurnRequest,
+    ModelErrorKind, ModelEvent, ModelResponse, ModelStop, Origin, PartModel, TokenUsage, ToolCall,
+    ToolResult, TurnRequest,
 };
 
 /// The provider's name.
@@ -23,6 +24,8 @@ const MAX_SHOWN_CHARS: usize = 300;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ScriptTurn {
+    /// Whose turn it is, if not the run's own: the name or kind of a subagent, `fast` for summaries, `oracle`.
+    agent: Option<String>,
     /// What the results of the turn before must be like, in the order of the calls.
     expect: Expectations,
     /// An error in place of an answer.
@@ -83,13 +86,19 @@ struct Expectation {
 /// A model that plays JSON lines: each is one answer, with `text`, `reasoning`, `calls` (`name`, `arguments`), an optional
 /// `usage`, an `expect` on the results before it (`contains`, `regex`, `tool`, `is_error`), or an `error` in its place.
 ///
-/// Empty lines and lines that begin with `//` are skipped. Play begins behind as many answers as the conversation has already,
+/// A named group of a `regex`, as `(?<id>\w+)`, is filled into the arguments of this and later calls as `${id}`.
+///
+/// Lines with `agent` are those of a subagent of that name or kind; each agent plays them from the first on. Empty lines and lines that begin with `//` are skipped. Play begins behind as many answers as the conversation has already,
 /// so that a conversation that was interrupted goes on where it was.
 pub struct ScriptModel {
     /// Line numbers and turns.
     turns: Vec<(usize, ScriptTurn)>,
+    /// The turns of other parts of the run.
+    others: Arc<[(usize, ScriptTurn)]>,
     /// The next turn; unknown before the first request.
     position: Mutex<Option<usize>>,
+    /// What named groups of expectations have matched.
+    captures: Mutex<BTreeMap<String, String>>,
 }
 
 impl ScriptModel {
@@ -110,7 +119,14 @@ impl ScriptModel {
             }
             turns.push((number, turn));
         }
-        Ok(Self { turns, position: Mutex::new(None) })
+        let (others, turns) = turns.into_iter().partition::<Vec<_>, _>(|(_, turn)| turn.agent.is_some());
+        Ok(Self { turns, others: others.into(), position: Mutex::default(), captures: Mutex::default() })
+    }
+
+    /// The turns of the part of the run that has this name.
+    fn turns_of(&self, name: &str) -> Vec<(usize, ScriptTurn)> {
+        let is_its = |(_, turn): &&(usize, ScriptTurn)| turn.agent.as_deref() == Some(name);
+        self.others.iter().filter(is_its).cloned().collect()
     }
 
     /// Takes the next turn.
@@ -156,7 +172,7 @@ impl Model for ScriptModel {
             return Err(ModelError::new(ModelErrorKind::Cancelled, SCRIPT_NAME, "The request was cancelled"));
         }
         let (number, turn) = self.next_turn(request.conversation)?;
-        turn.expect.check(*number, request.conversation)?;
+        turn.expect.check(*number, request.conversation, &mut lock(&self.captures))?;
         if let Some(simulated) = &turn.error {
             return Err(simulated.to_error(*number));
         }
@@ -180,10 +196,10 @@ impl Model for ScriptModel {
             let id = call.id.clone().unwrap_or_else(|| format!("script_{number}_{}", at + 1));
             on_event(ModelEvent::CallBegun { id: id.clone(), name: call.name.clone() });
             // A string stands for arguments as a model may write them, malformed or not.
-            let (arguments, note) = match &call.arguments {
+            let (arguments, note) = match filled(&call.arguments, &lock(&self.captures)) {
                 Value::Null => (CallArguments::Object(Map::new()), None),
-                Value::String(text) => CallArguments::parse(text),
-                value => CallArguments::from_value(value.clone()),
+                Value::String(text) => CallArguments::parse(&text),
+                value => CallArguments::from_value(value),
             };
             let call = ToolCall { id, wire_id: None, name: call.name.clone(), arguments, note, raw: None };
             on_event(ModelEvent::CallComplete(call.clone()));
@@ -200,6 +216,18 @@ impl Model for ScriptModel {
             response_id: None,
             elapsed: Duration::ZERO,
         })
+    }
+
+    fn for_part(&self, names: &[&str]) -> PartModel {
+        let mut lines = names.iter().map(|name| self.turns_of(name));
+        match lines.find(|turns| !turns.is_empty()) {
+            Some(turns) => {
+                let others = Arc::clone(&self.others);
+                let (position, captures) = (Mutex::default(), Mutex::default());
+                PartModel::Other(Arc::new(Self { turns, others, position, captures }))
+            }
+            None => PartModel::Missing,
+        }
     }
 }
 
@@ -226,7 +254,12 @@ impl Expectations {
     }
 
     /// Compares the last results with what the script expects.
-    fn check(&self, line: usize, conversation: &Conversation) -> Result<(), ModelError> {
+    fn check(
+        &self,
+        line: usize,
+        conversation: &Conversation,
+        captures: &mut BTreeMap<String, String>,
+    ) -> Result<(), ModelError> {
         let results = conversation.messages.iter().rev().find_map(|message| match message {
             ChatMessage::ToolResults { results, .. } => Some(results.as_slice()),
             _ => None,
@@ -246,12 +279,23 @@ impl Expectations {
                     format!("expects result {number} {problem}. It is of {}: {shown:?}", result.name),
                 ));
             }
+            captures.extend(expectation.captures(&result.text()));
         }
         Ok(())
     }
 }
 
 impl Expectation {
+    /// What the named groups match.
+    fn captures(&self, text: &str) -> Vec<(String, String)> {
+        let Some(regex) = self.regex.as_deref().and_then(|regex| Regex::new(regex).ok()) else {
+            return Vec::new();
+        };
+        let Some(found) = regex.captures(text) else { return Vec::new() };
+        let names = regex.capture_names().flatten();
+        names.filter_map(|name| Some((name.to_owned(), found.name(name)?.as_str().to_owned()))).collect()
+    }
+
     fn problem(&self, result: &ToolResult) -> Option<String> {
         let text = result.text();
         let is_match = |pattern: &str| Regex::new(pattern).is_ok_and(|regex| regex.is_match(&text));
@@ -263,6 +307,23 @@ impl Expectation {
             Self { regex: Some(regex), .. } if !is_match(regex) => Some(format!("to match {regex:?}")),
             _ => None,
         }
+    }
+}
+
+/// The value with `${name}` replaced by what a group of that name has matched.
+fn filled(value: &Value, captures: &BTreeMap<String, String>) -> Value {
+    match value {
+        Value::String(text) => {
+            let fill = |text: String, (name, matched): (&String, &String)| {
+                text.replace(&format!("${{{name}}}"), matched)
+            };
+            Value::String(captures.iter().fold(text.clone(), fill))
+        }
+        Value::Array(items) => items.iter().map(|item| filled(item, captures)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, field)| (name.clone(), filled(field, captures))).collect()
+        }
+        other => other.clone(),
     }
 }
 

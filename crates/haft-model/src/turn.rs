@@ -1,5 +1,6 @@
 //! One request to a model and what comes of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use haft_tool::{Cancel, Definition, Pause};
@@ -28,6 +29,59 @@ pub trait Model: Send + Sync {
         on_event: &mut dyn FnMut(ModelEvent),
         cancel: &Cancel,
     ) -> Result<ModelResponse, ModelError>;
+
+    /// Who answers for a part of the run with one of these names: a subagent, a summary.
+    fn for_part(&self, _names: &[&str]) -> PartModel {
+        PartModel::Same
+    }
+}
+
+/// The model of a part of a run.
+pub enum PartModel {
+    /// The run's own.
+    Same,
+    /// Another one.
+    Other(Arc<dyn Model>),
+    /// There is none.
+    Missing,
+}
+
+/// A model under another name: it is asked for that model in every request.
+pub struct NamedModel {
+    model: Arc<dyn Model>,
+    name: String,
+}
+
+impl NamedModel {
+    /// The model of this name of the same provider.
+    pub fn new(model: Arc<dyn Model>, name: impl Into<String>) -> Self {
+        Self { model, name: name.into() }
+    }
+}
+
+impl Model for NamedModel {
+    fn provider(&self) -> &str {
+        self.model.provider()
+    }
+
+    fn model(&self) -> &str {
+        &self.name
+    }
+
+    fn respond(
+        &self,
+        request: &TurnRequest<'_>,
+        on_event: &mut dyn FnMut(ModelEvent),
+        cancel: &Cancel,
+    ) -> Result<ModelResponse, ModelError> {
+        let model = Some(request.options.model.clone().unwrap_or_else(|| self.name.clone()));
+        let options = TurnOptions { model, ..request.options.clone() };
+        self.model.respond(&TurnRequest { options: &options, ..*request }, on_event, cancel)
+    }
+
+    fn for_part(&self, names: &[&str]) -> PartModel {
+        self.model.for_part(names)
+    }
 }
 
 /// What a model is asked.

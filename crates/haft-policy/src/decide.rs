@@ -97,7 +97,9 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
         }
     }
     let mutates = effects.iter().any(Effect::mutates);
-    if policy.mode == Mode::Plan && mutates {
+    // An agent's own calls are decided one by one, in a mode that allows no more than this one.
+    let may_change = effects.iter().any(|effect| effect.mutates() && !matches!(effect, Effect::Spawn { .. }));
+    if policy.mode == Mode::Plan && may_change {
         return deny(format!("{tool} would change something, and in plan mode nothing may change"), None);
     }
 
@@ -260,7 +262,7 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
         },
         Effect::Spawn { agent } => match policy.rules.allowing(tool, effect) {
             Some(rule) => Standing::Ruled(rule),
-            None if bypass || policy.mode == Mode::Scoped => Standing::Fine,
+            None if bypass || matches!(policy.mode, Mode::Scoped | Mode::Plan) => Standing::Fine,
             None => Standing::Ask(format!("it would start the agent {agent}")),
         },
     }

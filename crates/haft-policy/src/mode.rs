@@ -35,6 +35,19 @@ impl Mode {
         !matches!(self, Self::DontAsk | Self::BypassPermissions)
     }
 
+    /// Whether it allows nothing that `other` does not.
+    pub fn is_within(self, other: Self) -> bool {
+        let rank = |mode| match mode {
+            Self::Plan => 0,
+            Self::DontAsk => 1,
+            Self::Default => 2,
+            Self::AcceptEdits => 3,
+            Self::Scoped => 4,
+            Self::BypassPermissions => 5,
+        };
+        rank(self) <= rank(other)
+    }
+
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,8 +1,8 @@
 //! Building a runtime from its options.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 
 use haft_files::{Root, link_targets, read_named, real_named};
 use haft_ledger::{Ledger, LedgerHandle, NewSession, SessionChoice};
@@ -85,7 +85,7 @@ impl Builder {
         let commands_reversible = scope.sandbox == Sandbox::On;
         let runtime = Runtime {
             inner: Arc::new(RuntimeInner {
-                registry,
+                registry: Arc::new(registry),
                 sources: self.sources,
                 policy: Policy { mode: self.mode, rules, scope, commands_reversible, user_request: false },
                 env: Arc::new(SessionEnv {
@@ -93,9 +93,9 @@ impl Builder {
                     roots,
                     grants,
                     asks: self.mode.asks(),
-                    asking: Mutex::default(),
+                    asking: Arc::default(),
                     presets: self.network_presets,
-                    commands: SessionCommands::new(self.commands, &home, self.workspace_reads),
+                    commands: Arc::new(SessionCommands::new(self.commands, &home, self.workspace_reads)),
                     #[cfg(feature = "web")]
                     http: Arc::default(),
                 }),
@@ -106,6 +106,7 @@ impl Builder {
                 history,
                 calls: AtomicU64::new(0),
                 warnings,
+                agent: None,
             }),
         };
         for source in &runtime.inner.sources {

@@ -207,7 +207,8 @@ impl CallDriver {
                 let changes = catch_panic(|| self.proposed_changes(tool, &input, &effects, &scope));
                 let (tool, reason) = (self.call.tool.clone(), decision.reason.clone());
                 let rule = self.sufficient_rule(&effects, policy);
-                let question = Question { tool, input, effects, reason, changes, rule };
+                let agent = self.inner.agent.as_ref().map(|agent| agent.name.clone());
+                let question = Question { tool, input, effects, reason, changes, rule, agent };
                 let _one_at_a_time = lock(&self.inner.env.asking);
                 let asker = self.options.asker.as_ref().unwrap_or(&self.inner.asker);
                 let answer = asker.ask(&question, &self.options.cancel);

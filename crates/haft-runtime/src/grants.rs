@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use haft_policy::{Behavior, Mode, Policy, Rule, RuleTools};
 use haft_tool::{ToolError, Value};
@@ -23,17 +23,25 @@ pub(crate) struct Granted {
 }
 
 /// The grants of a running session.
+#[derive(Clone)]
 pub(crate) struct SessionGrants {
     tools: RuleTools,
     workspace: PathBuf,
-    granted: RwLock<Granted>,
+    granted: Arc<RwLock<Granted>>,
+    /// Whether an approved plan ends the mode of this session.
+    is_of_plan: bool,
 }
 
 impl SessionGrants {
     /// The grants of a session whose note is `note`.
     pub(crate) fn new(tools: RuleTools, workspace: PathBuf, note: Option<Value>) -> Self {
         let granted = note.and_then(|note| serde_json::from_value(note).ok()).unwrap_or_default();
-        Self { tools, workspace, granted: RwLock::new(granted) }
+        Self { tools, workspace, granted: Arc::new(RwLock::new(granted)), is_of_plan: true }
+    }
+
+    /// The same grants for a subagent, whose mode is its own.
+    pub(crate) fn for_agent(&self) -> Self {
+        Self { is_of_plan: false, ..self.clone() }
     }
 
     /// The policy with the grants.
@@ -46,7 +54,7 @@ impl SessionGrants {
         for (rule, origin) in &granted.rules {
             policy.rules.push(self.parse(rule, origin)?);
         }
-        if granted.plan_approved && policy.mode == Mode::Plan {
+        if granted.plan_approved && self.is_of_plan && policy.mode == Mode::Plan {
             policy.mode = Mode::default();
         }
         Ok(Cow::Owned(policy))

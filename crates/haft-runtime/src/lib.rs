@@ -5,6 +5,7 @@
 //!
 //! Never here: a tool's implementation, a dispatch on a tool's name, a way to perform a call without all steps.
 
+mod agent_runtime;
 mod build;
 mod builder;
 mod call;
@@ -35,6 +36,7 @@ mod undo_tools;
 mod world;
 mod write_order;
 
+pub use agent_runtime::AgentSession;
 pub use builder::Builder;
 pub use call::{CallOptions, CallResult, Watch};
 #[cfg(feature = "sandbox")]

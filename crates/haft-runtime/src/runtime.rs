@@ -12,6 +12,7 @@ use haft_net::http::HttpService;
 use haft_policy::Policy;
 use haft_tool::{AnyTool, Call, Definition, ErrorKind, Host, Network, Receipt, Sandbox, ToolError};
 
+use crate::agent_runtime::AgentOwner;
 use crate::history::History;
 use crate::registry::{RegisteredTool, ToolSource};
 use crate::steps::ask::Asker;
@@ -19,7 +20,7 @@ use crate::write_order::WriteOrder;
 use crate::{Builder, Registry};
 
 pub(crate) struct RuntimeInner {
-    pub(crate) registry: Registry,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) policy: Policy,
     pub(crate) env: Arc<SessionEnv>,
@@ -30,6 +31,8 @@ pub(crate) struct RuntimeInner {
     pub(crate) history: Arc<History>,
     pub(crate) calls: AtomicU64,
     pub(crate) warnings: Vec<String>,
+    /// Whose calls these are, if they are those of a subagent.
+    pub(crate) agent: Option<AgentOwner>,
 }
 
 impl RuntimeInner {
@@ -83,7 +86,10 @@ impl RuntimeInner {
 
 impl Drop for RuntimeInner {
     fn drop(&mut self) {
-        self.env.commands.end_all();
+        // The commands of a subagent are those of its parent.
+        if self.agent.is_none() {
+            self.env.commands.end_all();
+        }
     }
 }
 

@@ -31,12 +31,11 @@ pub(crate) struct SessionEnv {
     #[cfg_attr(not(feature = "sandbox"), expect(dead_code, reason = "only commands use it"))]
     pub(crate) asks: bool,
     /// Held while the user is asked: one question at a time.
-    pub(crate) asking: Mutex<()>,
+    pub(crate) asking: Arc<Mutex<()>>,
     /// Names for lists of domains.
-    #[cfg_attr(not(feature = "sandbox"), expect(dead_code, reason = "only commands use it"))]
     pub(crate) presets: NetworkPresets,
     /// Its commands, tasks and servers.
-    pub(crate) commands: SessionCommands,
+    pub(crate) commands: Arc<SessionCommands>,
     /// HTTP for its tools.
     #[cfg(feature = "web")]
     pub(crate) http: Arc<HttpService>,

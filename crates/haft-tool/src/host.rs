@@ -1,9 +1,11 @@
 //! What tools need beyond a machine: answers of the user, agents, models, MCP servers, channels.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Cancel, Configuration, Output, ToolError};
+use crate::{Cancel, Configuration, Output, Progress, TaskState, ToolError};
 
 /// A question with a few answers to choose from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +67,19 @@ pub struct AgentReport {
     pub tokens: u64,
 }
 
+/// An agent that runs in the background, or did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentTask {
+    /// Its id.
+    pub id: String,
+    /// The task in a few words.
+    pub description: String,
+    /// Its state.
+    pub state: TaskState,
+    /// What it said at the end, or what it does now.
+    pub text: String,
+}
+
 /// A plan that waits for the user's yes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanReady {
@@ -107,6 +122,8 @@ pub enum ModelRole {
 pub struct ModelRequest {
     /// Which model.
     pub role: ModelRole,
+    /// The model's name, if it is to be a certain one.
+    pub model: Option<String>,
     /// How it should answer.
     pub system: Option<String>,
     /// The question.
@@ -178,14 +195,29 @@ pub trait Host: Send + Sync {
         self.fallback()?.may_reach(request, cancel)
     }
 
-    /// Runs an agent to its end, or starts it in the background.
-    fn agent(&self, order: &AgentRequest, cancel: &Cancel) -> Result<AgentReport, ToolError> {
+    /// Runs an agent to its end, or starts it in the background. What it does is reported to `progress`.
+    fn agent(
+        &self,
+        order: &AgentRequest,
+        progress: &dyn Fn(Progress),
+        cancel: &Cancel,
+    ) -> Result<AgentReport, ToolError> {
         match self.fallback() {
-            Some(host) => host.agent(order, cancel),
+            Some(host) => host.agent(order, progress, cancel),
             None => unavailable(
                 "Agents cannot be started here, because no model is connected. Do the task with the other tools.",
             ),
         }
+    }
+
+    /// The agent with this id, if it was started in the background; with `wait`, after its end or that time.
+    fn agent_task(&self, id: &str, wait: Option<Duration>, cancel: &Cancel) -> Option<AgentTask> {
+        self.fallback()?.agent_task(id, wait, cancel)
+    }
+
+    /// Ends the agent with this id, if it was started in the background, and waits until that is done.
+    fn stop_agent(&self, id: &str, cancel: &Cancel) -> Option<AgentTask> {
+        self.fallback()?.stop_agent(id, cancel)
     }
 
     /// Shows a plan to the user and returns their answer; an error means no.

@@ -64,8 +64,8 @@ pub use git_object::{
     is_git_index,
 };
 pub use host::{
-    AgentReport, AgentRequest, AnswerOption, Host, HostAnswer, HostRequest, Message, ModelRequest, ModelRole,
-    NoHost, PlanReady, Resource, UserQuestion,
+    AgentReport, AgentRequest, AgentTask, AnswerOption, Host, HostAnswer, HostRequest, Message, ModelRequest,
+    ModelRole, NoHost, PlanReady, Resource, UserQuestion,
 };
 pub use http::{Http, HttpRequest, HttpResponse, NoHttp, Redirects};
 pub use http_stream::{HttpBody, HttpStream, HttpStreams, StreamRequest};

@@ -55,8 +55,10 @@ pub trait Tool: Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolNeed {
-    /// An agent loop that Haft runs itself, with its plan, its todos, its subagents and its settings.
+    /// An agent loop that Haft runs itself, with its todos, its subagents and its settings.
     AgentLoop,
+    /// A user who can approve a plan.
+    PlanApproval,
     /// A configured web search.
     SearchEngine,
     /// A user who can answer questions.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::servers::{self, ServerEntry};
 use haft_ledger::Ledger;
 use haft_mcp::client::oauth::BrowserOpener;
-use haft_policy::NetworkPresets;
+use haft_policy::{Mode, NetworkPresets};
 use haft_runtime::{Builder, Runtime};
 use haft_sandbox::{Environment, SandboxOptions};
 use haft_tool::{Network, ToolError, close_names};
@@ -135,8 +135,12 @@ impl Setup {
         for rule in &flags.disallowed {
             builder = builder.rule(haft_policy::Behavior::Deny, rule, "--disallowedTools");
         }
-        let mode = flags.permission_mode.or(self.config.values.permission_mode);
-        builder.permission_mode(mode.unwrap_or_default())
+        builder.permission_mode(self.mode(flags))
+    }
+
+    /// The permission mode.
+    pub(super) fn mode(&self, flags: &RuleArgs) -> Mode {
+        flags.permission_mode.or(self.config.values.permission_mode).unwrap_or_default()
     }
 
     /// The valid MCP servers, trusted or not; prints warnings about the others.

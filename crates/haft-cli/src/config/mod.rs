@@ -3,6 +3,7 @@
 //! Precedence: flags, environment, the user's file, the project's file. A project's file is untrusted: it may only set
 //! [`PROJECT_KEYS`], and cannot widen the scope.
 
+mod agents_section;
 mod edit;
 mod file;
 mod ledger_section;

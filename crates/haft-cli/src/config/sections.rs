@@ -10,6 +10,7 @@ use haft_tool::close_names;
 use haft_tools::{Settings, dialects};
 use serde::{Deserialize, Serialize};
 
+use super::agents_section::AgentsSection;
 use super::ledger_section::LedgerSection;
 use super::model_section::ModelSection;
 use super::network_section::{NetworkSection, NetworkWords, ProjectSection};
@@ -38,6 +39,8 @@ pub(crate) struct Sections {
     pub projects: BTreeMap<String, ProjectSection>,
     /// The model that `haft -p` asks.
     pub model: ModelSection,
+    /// Its subagents.
+    pub agents: AgentsSection,
     /// Rules for calls.
     pub permissions: Permissions,
     /// Settings of the tools.

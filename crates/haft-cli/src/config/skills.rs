@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::service::{SKILL_FOLDERS, front_matter};
+use haft_agent::{SKILL_FOLDERS, front_matter};
 use haft_files::{names_in, read_named};
 use haft_tool::{Value, json};
 use serde_json::Map;

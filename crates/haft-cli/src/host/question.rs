@@ -19,7 +19,7 @@ const CONTEXT_LINES: usize = 3;
 
 /// The whole question, several lines, without the last words that ask for a yes.
 pub(crate) fn question_text(question: &Question) -> String {
-    let Question { tool, input, effects, reason, changes, .. } = question;
+    let Question { tool, input, effects, reason, changes, agent, .. } = question;
     let mut text = String::new();
     match changes {
         Ok(changes) if !changes.is_empty() => changes.iter().for_each(|change| add_change(&mut text, change)),
@@ -34,7 +34,8 @@ pub(crate) fn question_text(question: &Question) -> String {
             text.push_str("  It would run outside the sandbox; what it changes cannot be undone.\n");
         }
     }
-    let _ = write!(text, "{}: {}.", escape(tool), bounded_line(reason));
+    let agent = agent.as_ref().map(|name| format!("agent {}: ", bounded_line(name))).unwrap_or_default();
+    let _ = write!(text, "{agent}{}: {}.", escape(tool), bounded_line(reason));
     text
 }
 

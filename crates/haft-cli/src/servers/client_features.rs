@@ -84,6 +84,7 @@ impl ServerRequestHandler for ClientFeatures {
         let most = params.get("maxTokens").and_then(Value::as_u64).and_then(|most| u32::try_from(most).ok());
         let completion = ModelRequest {
             role: ModelRole::Small,
+            model: None,
             system: params.get("systemPrompt").and_then(Value::as_str).map(str::to_owned),
             prompt: messages.filter_map(said).collect::<Vec<_>>().join("\n\n"),
             max_tokens: most.unwrap_or(MAX_SAMPLE_TOKENS).min(MAX_SAMPLE_TOKENS),

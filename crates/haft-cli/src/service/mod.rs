@@ -26,7 +26,6 @@ use progress::{CallProgress, ProgressReports};
 pub(crate) use resources::resource_tools;
 use sessions::Sessions;
 pub(crate) use sessions::{ClientRuntime, CreateRuntime};
-pub(crate) use skills::{FOLDERS as SKILL_FOLDERS, front_matter};
 pub(crate) use workspace::{ClientWorkspace, WorkspaceChoice};
 
 use crate::host::CommandLine;

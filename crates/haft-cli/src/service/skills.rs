@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use haft_agent::{FrontMatter, SKILL_FOLDERS};
 use haft_runtime::{CallOptions, Runtime};
 use haft_tool::{
     Bound, Call, Effect, EffectKind, ErrorKind, FileKind, JsonSchema, Output, Planned, Planning, Tool,
@@ -15,8 +16,6 @@ use serde_json::{Value, json};
 
 use haft_mcp::wire::RpcError;
 
-/// The directories of skills, below the workspace and below the user's home; the first skill of a name wins.
-pub(crate) const FOLDERS: &[&str] = &[".claude/skills", ".agents/skills", ".haft/skills"];
 /// The largest number of skills.
 const MAX_SKILLS: usize = 500;
 /// The largest skill file.
@@ -67,39 +66,11 @@ impl Skill {
 
     /// A skill out of its file; nothing if that says no more than its name.
     fn read(folder: &str, text: &str) -> Option<Self> {
-        let (front, body) = front_matter(text)?;
-        let value = |key: &str| {
-            let mut lines = front.lines().rev().filter_map(|line| line.split_once(':'));
-            lines.find(|(name, _)| *name == key).map(|(_, value)| unquoted(value))
-        };
-        let name = value("name").filter(|name| !name.is_empty()).unwrap_or_else(|| folder.to_owned());
-        let description = value("description").unwrap_or_default();
-        Some(Self { name, description, body: body.trim().to_owned() })
+        let front = FrontMatter::read(text)?;
+        let name = front.text("name").unwrap_or_else(|| folder.to_owned());
+        let description = front.text("description").unwrap_or_default();
+        Some(Self { name, description, body: front.body })
     }
-}
-
-/// Splits a text into the front matter between the first two `---` lines and the rest.
-pub(crate) fn front_matter(text: &str) -> Option<(&str, &str)> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = text.split_inclusive('\n');
-    let first = lines.next().filter(|line| line.trim_end() == "---")?;
-    let mut at = first.len();
-    for line in lines {
-        if line.trim_end() == "---" {
-            return Some((text.get(first.len()..at)?, text.get(at + line.len()..)?));
-        }
-        at += line.len();
-    }
-    None
-}
-
-/// Removes the quotes of a front matter value.
-fn unquoted(value: &str) -> String {
-    let value = value.trim();
-    let inner = ['"', '\'']
-        .into_iter()
-        .find_map(|quote| value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)));
-    inner.unwrap_or(value).to_owned()
 }
 
 /// Lists the skills.
@@ -113,7 +84,7 @@ impl ListSkills {
     fn folders(planning: &Planning) -> Vec<PathBuf> {
         let home = std::env::home_dir().filter(|home| home.is_absolute());
         let bases = std::iter::once(planning.workspace.clone()).chain(home);
-        bases.flat_map(|base| FOLDERS.iter().map(move |folder| base.join(folder))).collect()
+        bases.flat_map(|base| SKILL_FOLDERS.iter().map(move |folder| base.join(folder))).collect()
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Question {
     pub changes: Result<Vec<ProposedChange>, ToolError>,
     /// The narrowest rule that would allow it without a question, if one can: an ask rule cannot be overridden.
     pub rule: Option<String>,
+    /// The subagent that makes the call, if it is one.
+    pub agent: Option<String>,
 }
 
 /// The answer to a [`Question`].

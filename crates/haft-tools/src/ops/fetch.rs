@@ -126,6 +126,7 @@ pub(crate) fn page_question(prompt: &str, url: &str, text: &str) -> ModelRequest
     let cut = if end < text.len() { "\n(the page is longer)" } else { "" };
     ModelRequest {
         role: ModelRole::Small,
+        model: None,
         system: Some(QUESTION_SYSTEM_PROMPT.to_owned()),
         prompt: format!(
             "The page at {url}:\n\n{}{cut}\n\nEnd of the page. The request: {prompt}",

@@ -14,6 +14,9 @@ pub struct LoomSettings {
     pub server_url: Option<String>,
     /// The model behind `oracle`. Default: `gpt-4o`.
     pub oracle_model: Option<String>,
+    /// Whether a model of the host answers, because the user named no server.
+    #[serde(skip)]
+    pub has_host_model: bool,
 }
 
 impl LoomSettings {

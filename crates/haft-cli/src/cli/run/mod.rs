@@ -1,5 +1,6 @@
 //! `haft run` and `haft -p`: one headless run of the agent loop.
 
+mod agents;
 mod args;
 mod claude_program;
 mod earlier;
@@ -13,7 +14,7 @@ use std::io::IsTerminal;
 
 use haft_agent::{AgentRun, RunStop, TurnReport};
 use haft_files::read_bounded;
-use haft_model::{ContentPart, ModelErrorKind, ModelSet};
+use haft_model::{ModelErrorKind, ModelSet};
 use haft_tool::{Cancel, ToolError, json};
 
 pub(super) use args::RunArgs;
@@ -39,7 +40,8 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
             "there is no prompt. Give one: haft -p 'What does this project do?', or - to read it from standard input",
         ));
     }
-    let PreparedRun { setup, runtime, mut run, routed } = PreparedRun::new(&mut args, earlier.as_ref())?;
+    let PreparedRun { setup, runtime, mut run, routed, agents, skills } =
+        PreparedRun::new(&mut args, earlier.as_ref())?;
 
     let cancel = Cancel::new();
     terminal::cancel_on_signal(&cancel, false)?;
@@ -48,9 +50,11 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
         route(&mut run, models, prompt, &cancel)?;
     }
     let report = match prompt {
-        Some(prompt) => run.say(vec![ContentPart::text(prompt)], &mut progress, &cancel),
+        Some(prompt) => run.say(skills.content(&prompt), &mut progress, &cancel),
         None => run.proceed(&mut progress, &cancel),
     };
+    agents.close();
+    let collected = run.take_reports(&mut progress);
     runtime.end();
     for lost in setup.host.close() {
         screen::error(&format!(
@@ -58,7 +62,9 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
             lost.message.channel, lost.error.message
         ));
     }
-    let report = report?;
+    let mut report = report?;
+    collected?;
+    report.totals = run.state().turn_totals;
     show(&args, &report, run.session());
     housekeeping::run_if_due(runtime.ledger(), &setup.config.values.ledger);
     Ok(exit(&report.stop))

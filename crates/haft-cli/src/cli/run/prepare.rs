@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haft_agent::{
-    AgentRun, AllowedTools, PromptFacts, RunLimits, RunParts, RunSettings, default_rounds,
-    project_instructions, system_prompt,
+    AgentFacts, AgentHost, AgentRun, AllowedTools, PromptFacts, RunLimits, RunParts, RunSettings, RunSkills,
+    default_rounds, system_prompt,
 };
 use haft_model::{ModelSet, PriceTable, TurnOptions};
+use haft_policy::Mode;
 use haft_runtime::Runtime;
-use haft_tool::{ToolError, ToolNeed, now_ms};
+use haft_tool::{ToolError, ToolNeed};
 
-use super::super::local_time::local_time;
 use super::super::setup::Setup;
 use super::super::{screen, terminal};
 use super::ENTRY_POINT;
+use super::agents::AgentSetup;
 use super::args::RunArgs;
 use super::earlier::EarlierRun;
 use super::provider::{self, ChosenModel};
@@ -30,6 +31,10 @@ pub(in crate::cli) struct PreparedRun {
     pub(in crate::cli) run: AgentRun,
     /// The models between which prompts are routed, if they are.
     pub(super) routed: Option<ModelSet>,
+    /// Starts subagents. It is closed when the run is over, and attached again when its model or settings have changed.
+    pub(in crate::cli) agents: Arc<AgentHost>,
+    /// Makes the message of a prompt.
+    pub(in crate::cli) skills: RunSkills,
 }
 
 impl PreparedRun {
@@ -38,7 +43,8 @@ impl PreparedRun {
         if let Some(earlier) = earlier {
             args.at.workspace.workspace.get_or_insert_with(|| earlier.workspace.clone());
         }
-        let setup = Setup::load(&args.at.workspace)?;
+        let mut setup = Setup::load(&args.at.workspace)?;
+        setup.config.values.tools.loom.has_host_model = true;
         if let Some(earlier) = earlier
             && setup.dialect(&args.at.dialect) != earlier.state.start.dialect
         {
@@ -53,10 +59,15 @@ impl PreparedRun {
                 ToolNeed::SearchEngine => has_search,
                 ToolNeed::McpServers => !entries.is_empty(),
                 ToolNeed::UserAnswers => terminal::is_interactive(),
+                ToolNeed::AgentLoop => true,
+                ToolNeed::PlanApproval => terminal::is_interactive() && setup.mode(&args.rules) == Mode::Plan,
                 _ => false,
             });
         }
+        let dialect = setup.dialect(&args.at.dialect).to_owned();
+        let agents = AgentSetup::new(args, &setup, &dialect);
         let builder = selection.into_builder(setup.builder()).entry_point(ENTRY_POINT);
+        let builder = builder.host(Arc::clone(&agents.host) as _);
         let (builder, servers) = setup.add_servers(entries, &args.at.dialect, builder)?;
         let builder = setup.rules(&args.rules, setup.scope(&args.at.scope, builder)?);
         let builder = match earlier.filter(|_| !args.fork_session) {
@@ -72,20 +83,21 @@ impl PreparedRun {
         if !servers.is_empty() && allowed.tools_enabled() {
             runtime.connect_all(CONNECT_TIMEOUT);
         }
-        let dialect = setup.dialect(&args.at.dialect).to_owned();
-        let settings = settings(args, section, &chosen, allowed, dialect.clone());
+        let tools_enabled = allowed.tools_enabled();
+        let settings = settings(args, section, &chosen, allowed, dialect);
         let parts = RunParts::new(runtime.clone(), Arc::clone(&chosen.model))?;
         let mut run = match earlier {
-            None => AgentRun::start(parts, settings, system(args, &setup, &dialect))?,
+            None => AgentRun::start(parts, settings, system(args, &agents, &runtime, tools_enabled))?,
             Some(earlier) if args.fork_session => AgentRun::fork(parts, settings, &earlier.session)?,
             Some(_) => AgentRun::resume(parts, settings)?,
         };
         if earlier.is_some() && (args.system_prompt.is_some() || args.append_system_prompt.is_some()) {
-            run.change_system(system(args, &setup, &dialect))?;
+            run.change_system(system(args, &agents, &runtime, tools_enabled))?;
         }
         let routes = args.model.route || section.route.unwrap_or(false);
         let routed = routes.then(|| chosen.models());
-        Ok(Self { setup, runtime, run, routed })
+        agents.host.attach(&run);
+        Ok(Self { setup, runtime, run, routed, agents: agents.host, skills: agents.skills })
     }
 }
 
@@ -116,6 +128,7 @@ fn settings(
             time: args.timeout.map(Duration::from_millis),
         },
         allowed,
+        nested_instructions: args.system_prompt.is_none(),
         options: TurnOptions {
             effort: args.model.effort.or(section.effort),
             stream: !args.model.no_stream,
@@ -131,16 +144,18 @@ fn settings(
 }
 
 /// The sections of the system prompt.
-fn system(args: &RunArgs, setup: &Setup, dialect: &str) -> Vec<String> {
+fn system(args: &RunArgs, agents: &AgentSetup, runtime: &Runtime, tools_enabled: bool) -> Vec<String> {
     let mut sections = if let Some(own) = &args.system_prompt {
         vec![own.clone()]
     } else {
-        let found = project_instructions(setup.workspace());
-        screen::warnings(&found.warnings);
-        let now = local_time(now_ms());
-        let date = now.split(' ').next().unwrap_or_default();
-        let (workspace, instructions) = (setup.workspace(), found.text.as_str());
-        system_prompt(&PromptFacts { dialect, workspace, date, instructions })
+        let AgentFacts { dialect, workspace, date, instructions } = &agents.facts;
+        let mut sections = system_prompt(&PromptFacts { dialect, workspace, date, instructions });
+        if tools_enabled {
+            let listings =
+                agents.listing(runtime).map(str::to_owned).into_iter().chain(agents.skill_listing());
+            sections.splice(1..1, listings);
+        }
+        sections
     };
     sections.extend(args.append_system_prompt.clone());
     sections.retain(|section| !section.trim().is_empty());

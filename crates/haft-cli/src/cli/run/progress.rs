@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::io::IsTerminal;
 
-use haft_agent::{LoopEvent, RunObserver, TurnReport};
+use haft_agent::{LoopEvent, RunObserver, TodoEntry, TurnReport};
 use haft_model::{CallArguments, ModelEvent, ToolCall};
-use haft_tool::{Value, clip_chars};
+use haft_tool::{Progress, Value, clip_chars};
 
 use super::super::screen::{self, BAD, FAINT, NAME, NOTE, styled};
 
@@ -56,6 +56,10 @@ impl RunObserver for ProgressLines {
             LoopEvent::Model(ModelEvent::Notice { text }) | LoopEvent::Notice { text } => {
                 screen::warnings(std::slice::from_ref(text));
             }
+            LoopEvent::CallProgress { progress: Progress { message: Some(message), .. }, .. } => {
+                self.show(&styled(FAINT, &format!("  {}", screen::escape(message))));
+            }
+            LoopEvent::TodosChanged { todos } => self.show(&styled(FAINT, &todo_line(todos))),
             LoopEvent::Elided { results } => {
                 let count = screen::count(*results as u64, "old result");
                 self.show(&styled(FAINT, &format!("{count} left out of the context, which is nearly full")));
@@ -66,6 +70,14 @@ impl RunObserver for ProgressLines {
             _ => {}
         }
     }
+}
+
+/// The list of todos on one line: how many are done, and what is being done.
+fn todo_line(todos: &[TodoEntry]) -> String {
+    let done = todos.iter().filter(|todo| todo.status == "completed").count();
+    let current = todos.iter().find(|todo| todo.status == "in_progress");
+    let current = current.map(|todo| format!(": {}", screen::escape(&todo.active_form))).unwrap_or_default();
+    format!("{done} of {} todos done{current}", todos.len())
 }
 
 /// What a call is about: its first argument that is text, on one line.

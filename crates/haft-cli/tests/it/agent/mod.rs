@@ -3,8 +3,11 @@
 mod claude_cli;
 mod continuing;
 mod killed;
+mod model_tools;
 mod providers;
 mod runs;
+mod skills;
+mod subagents;
 mod wire_loops;
 
 use std::process::Command;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use haft::{
     AgentReport, AgentRequest, Call, CallOptions, CallResult, Cancel, ErrorKind, Execution, Host, Output,
-    PlanReady, Resource, Runtime, ToolError, UserQuestion, Value, json,
+    PlanReady, Progress, Resource, Runtime, ToolError, UserQuestion, Value, json,
 };
 use tempfile::TempDir;
 
@@ -29,7 +29,12 @@ impl Host for RecordingHost {
         Ok(questions.iter().map(answer).collect())
     }
 
-    fn agent(&self, order: &AgentRequest, _: &Cancel) -> Result<AgentReport, ToolError> {
+    fn agent(
+        &self,
+        order: &AgentRequest,
+        _: &dyn Fn(Progress),
+        _: &Cancel,
+    ) -> Result<AgentReport, ToolError> {
         self.ordered.lock().unwrap().push(order.clone());
         let said = (!order.background).then(|| format!("did {}", order.prompt));
         Ok(AgentReport { id: "agent_7".into(), said, turns: 3, tokens: 99 })
@@ -152,7 +157,7 @@ async fn an_agent_gets_its_whole_order_and_its_report_comes_back() {
     });
     // `Task` is its older name.
     let result = fixture.call("Task", arguments).await;
-    assert_eq!(result.output.as_text(), "did count files");
+    assert_eq!(result.output.as_text(), "did count files\n\nagentId: agent_7");
     let structured = result.output.structured.unwrap();
     assert_eq!((&structured["status"], &structured["agentId"]), (&json!("completed"), &json!("agent_7")));
     let some = |text: &str| Some(text.to_owned());

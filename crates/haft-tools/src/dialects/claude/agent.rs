@@ -77,12 +77,12 @@ impl Tool for Agent {
     }
 
     fn perform(&self, order: AgentRequest, world: &dyn World) -> Result<Output, ToolError> {
-        let report = world.host().agent(&order, world.cancelled())?;
+        let report = world.host().agent(&order, &|progress| world.progress(progress), world.cancelled())?;
         let (status, text) = match &report.said {
             Some(answer) if answer.is_empty() => {
                 ("completed", format!("(agent {} gave no answer)", report.id))
             }
-            Some(answer) => ("completed", answer.clone()),
+            Some(answer) => ("completed", format!("{answer}\n\nagentId: {}", report.id)),
             None => ("async_launched", format!("Agent running in background with ID: {}", report.id)),
         };
         Ok(Output::text(text).with_structured(json!({

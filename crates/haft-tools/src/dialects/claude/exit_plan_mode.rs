@@ -41,7 +41,7 @@ pub(super) struct ExitPlanMode;
 impl Tool for ExitPlanMode {
     const NAME: &'static str = "ExitPlanMode";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Ask];
-    const NEEDS: Option<ToolNeed> = Some(ToolNeed::AgentLoop);
+    const NEEDS: Option<ToolNeed> = Some(ToolNeed::PlanApproval);
     type Input = Input;
     type Plan = PlanReady;
 

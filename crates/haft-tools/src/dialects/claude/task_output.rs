@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use haft_tool::Exit;
 use haft_tool::prelude::*;
+use haft_tool::{AgentTask, Exit};
 
 use crate::ops::shell::exit_code;
 use crate::ops::tasks::task_text;
@@ -12,7 +12,7 @@ const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 /// Less than the bound of the result, so that nothing is cut.
 const MAX_BYTES: usize = 28_000;
 
-/// Get what a background task has written since you last asked, and its status; also after it has ended.
+/// Get what a background task or agent has written since you last asked, and its status; also after it has ended.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -39,6 +39,9 @@ impl Tool for TaskOutput {
     fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let timeout = input.timeout.unwrap_or(DEFAULT_TIMEOUT_MS);
         let wait = input.block.unwrap_or(true).then(|| Duration::from_millis(timeout));
+        if let Some(agent) = world.host().agent_task(&input.task_id, wait, world.cancelled()) {
+            return Ok(agent_output(&agent, wait.is_some()));
+        }
         let read = world.tasks().read(&input.task_id, wait, MAX_BYTES)?;
         let (retrieval, waiting) = match (read.info.state.is_over(), wait) {
             (true, _) => ("success", None),
@@ -68,4 +71,20 @@ impl Tool for TaskOutput {
         });
         Ok(Output::text(task_text(&read, Self::NAME, waiting.as_deref())).with_structured(structured))
     }
+}
+
+/// What an agent said at the end, or what it does now.
+fn agent_output(agent: &AgentTask, waited: bool) -> Output {
+    let AgentTask { id, description, state, text } = agent;
+    let (retrieval, shown) = match (state.is_over(), waited) {
+        (true, _) => ("success", text.clone()),
+        (false, true) => ("timeout", format!("(agent {id} is still running: {text})")),
+        (false, false) => ("not_ready", format!("(agent {id} is still running: {text})")),
+    };
+    Output::text(shown).with_structured(json!({
+        "retrieval_status": retrieval,
+        "task": {
+            "task_id": id, "task_type": "local_agent", "status": state, "description": description, "output": text,
+        },
+    }))
 }

@@ -1,9 +1,9 @@
 //! `TaskStop`: ends a background task.
 
-use haft_tool::TaskState;
 use haft_tool::prelude::*;
+use haft_tool::{AgentTask, TaskState};
 
-/// Stop a background task with everything it has started.
+/// Stop a background task or agent with everything it has started.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -28,11 +28,16 @@ impl Tool for TaskStop {
     }
 
     fn perform(&self, id: String, world: &dyn World) -> Result<Output, ToolError> {
+        if let Some(AgentTask { id, description, state, .. }) =
+            world.host().stop_agent(&id, world.cancelled())
+        {
+            let message = message(&id, &description, state);
+            return Ok(Output::text(message.clone()).with_structured(json!({
+                "message": message, "task_id": id, "task_type": "local_agent",
+            })));
+        }
         let task = world.tasks().stop(&id)?;
-        let message = match task.state {
-            TaskState::Stopped => format!("Stopped task {} ({})", task.id, task.description),
-            state => format!("Task {} had already ended ({})", task.id, state.word()),
-        };
+        let message = message(&task.id, &task.description, task.state);
         Ok(Output::text(message.clone()).with_structured(json!({
             "message": message,
             "task_id": task.id,
@@ -40,5 +45,12 @@ impl Tool for TaskStop {
             "command": task.command,
             "receipt": task.receipt,
         })))
+    }
+}
+
+fn message(id: &str, description: &str, state: TaskState) -> String {
+    match state {
+        TaskState::Stopped => format!("Stopped task {id} ({description})"),
+        state => format!("Task {id} had already ended ({})", state.word()),
     }
 }

@@ -32,6 +32,13 @@ pub(super) struct Oracle {
     pub(super) server: LoomSettings,
 }
 
+impl Oracle {
+    /// Whether a model of the host is asked: it is preferred to a server that the user did not name.
+    fn asks_host(&self) -> bool {
+        self.server.has_host_model && self.server.server_url.is_none()
+    }
+}
+
 impl Tool for Oracle {
     const NAME: &'static str = "oracle";
     const EFFECTS: &'static [EffectKind] = &[EffectKind::Reach];
@@ -45,17 +52,24 @@ impl Tool for Oracle {
         if input.query.trim().is_empty() {
             return Err(ToolError::invalid_arguments("query: expected a question, got an empty text"));
         }
-        Ok(Planned::new([Effect::Reach { host: host_of(&self.server.url("/")?) }], input))
+        // The provider of the run is reached by every request; a server is not.
+        let effect = if self.asks_host() {
+            None
+        } else {
+            Some(Effect::Reach { host: host_of(&self.server.url("/")?) })
+        };
+        Ok(Planned::new(effect, input))
     }
 
     fn perform(&self, input: Input, world: &dyn World) -> Result<Output, ToolError> {
         let max_tokens = input.max_tokens.unwrap_or(DEFAULT_TOKENS);
         let system_prompt = input.system_prompt.filter(|prompt| !prompt.trim().is_empty());
         let system_prompt = system_prompt.as_deref().unwrap_or(SYSTEM_PROMPT);
-        // A model of the host is preferred to a server that the user did not name.
+        let model = input.model.filter(|model| !model.is_empty());
         let answer = if self.server.server_url.is_none() && world.host().has_model(ModelRole::Oracle) {
             let completion = ModelRequest {
                 role: ModelRole::Oracle,
+                model: model.or_else(|| self.server.oracle_model.clone()),
                 system: Some(system_prompt.to_owned()),
                 prompt: input.query,
                 max_tokens,
@@ -64,7 +78,7 @@ impl Tool for Oracle {
         } else {
             let question = OracleQuestion {
                 query: &input.query,
-                model: input.model.as_deref().filter(|model| !model.is_empty()),
+                model: model.as_deref(),
                 max_tokens,
                 temperature: input.temperature.unwrap_or(DEFAULT_TEMPERATURE),
                 system_prompt,
