@@ -9,6 +9,7 @@ mod single_server;
 use super::CommandResult;
 pub(super) use args::McpArgs;
 use args::McpCommand;
+pub(super) use http::address;
 
 pub(super) fn run(args: McpArgs) -> CommandResult {
     match args.action {

@@ -17,12 +17,14 @@ use haft_tool::{Cancel, ToolError, json};
 
 pub(super) use args::RunArgs;
 use args::RunOutputFormat;
-use earlier::EarlierRun;
-use prepare::PreparedRun;
-use progress::{ProgressLines, usage_line};
+pub(super) use earlier::EarlierRun;
+pub(super) use prepare::PreparedRun;
+pub(super) use progress::ProgressLines;
+use progress::usage_line;
 
 use super::exit::CliExit;
 use super::screen::{self, FAINT, styled};
+use super::setup::Setup;
 use super::{CommandResult, housekeeping, terminal};
 
 /// Longest prompt.
@@ -58,6 +60,12 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
     show(&args, &report, run.session());
     housekeeping::run_if_due(runtime.ledger(), &setup.config.values.ledger);
     Ok(exit(&report.stop))
+}
+
+/// Fails if no model can be chosen, for a command that needs one later.
+pub(super) fn check_model(args: &RunArgs, setup: &Setup) -> Result<(), ToolError> {
+    let runtime = setup.builder().build()?;
+    provider::choose(&args.model, &setup.config.values.model, None, &runtime).map(drop)
 }
 
 /// What the user asks: the words, in which `-` is standard input; without words, standard input if it is no terminal.
