@@ -3,12 +3,12 @@
 use haft_tool::{Secret, ToolError, Value, json};
 
 use super::signature::{hex, is_signed_by_ed25519, recent_timestamp, required, wrong_signature};
-use super::{Inbound, InboundError, InboundFormat, InboundMessage, InboundRequest, id, object};
+use super::{InboundError, InboundEvent, InboundFormat, InboundMessage, InboundRequest, id, object};
 
-const PING: u64 = 1;
-const APPLICATION_COMMAND: u64 = 2;
+const PING_KIND: u64 = 1;
+const COMMAND_KIND: u64 = 2;
 /// The type of a response with a message.
-const CHANNEL_MESSAGE: u64 = 4;
+const MESSAGE_KIND: u64 = 4;
 /// The message flag for one that only the sender sees.
 const EPHEMERAL_FLAG: u64 = 1 << 6;
 
@@ -39,13 +39,13 @@ impl DiscordInbound {
 }
 
 impl InboundFormat for DiscordInbound {
-    fn receive(&self, request: &InboundRequest<'_>) -> Result<Inbound, InboundError> {
+    fn receive(&self, request: &InboundRequest<'_>) -> Result<InboundEvent, InboundError> {
         self.check(request)?;
         let body = object(request.body)?;
         match body["type"].as_u64() {
-            Some(PING) => return Ok(Inbound::Answer(json!({ "type": PING }))),
-            Some(APPLICATION_COMMAND) => {}
-            _ => return Ok(Inbound::Answer(note("Only commands are supported."))),
+            Some(PING_KIND) => return Ok(InboundEvent::Answer(json!({ "type": PING_KIND }))),
+            Some(COMMAND_KIND) => {}
+            _ => return Ok(InboundEvent::Answer(note("Only commands are supported."))),
         }
         let (Some(message_id), Some(chat_id)) = (id(&body["id"]), id(&body["channel_id"])) else {
             return Err(InboundError::invalid("id and channel_id: expected strings"));
@@ -58,7 +58,7 @@ impl InboundFormat for DiscordInbound {
         } else {
             words.join("\n")
         };
-        Ok(Inbound::Message(InboundMessage {
+        Ok(InboundEvent::Message(InboundMessage {
             message_id,
             chat_id,
             sender: id(&user["id"]),
@@ -78,5 +78,5 @@ impl InboundFormat for DiscordInbound {
 }
 
 fn note(text: &str) -> Value {
-    json!({"type": CHANNEL_MESSAGE, "data": {"content": text, "flags": EPHEMERAL_FLAG}})
+    json!({"type": MESSAGE_KIND, "data": {"content": text, "flags": EPHEMERAL_FLAG}})
 }

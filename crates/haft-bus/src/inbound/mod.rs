@@ -43,7 +43,7 @@ pub struct InboundMessage {
 
 /// What a request is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Inbound {
+pub(crate) enum InboundEvent {
     /// A message.
     Message(InboundMessage),
     /// Something that is answered with this body.
@@ -74,7 +74,7 @@ impl InboundError {
 /// The format of one service.
 pub(crate) trait InboundFormat: Send + Sync {
     /// Checks the signature, then reads the request.
-    fn receive(&self, request: &InboundRequest<'_>) -> Result<Inbound, InboundError>;
+    fn receive(&self, request: &InboundRequest<'_>) -> Result<InboundEvent, InboundError>;
 
     /// The body of the response to a message that was accepted.
     fn accepted(&self) -> Value {
@@ -97,7 +97,7 @@ pub struct InboundChannel {
 
 /// A request that was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Received {
+pub enum CheckedRequest {
     /// A message, and the body of the response once it is stored.
     Message(InboundMessage, Value),
     /// A message of a sender who is not allowed, and the body of the response, if that is not an error.
@@ -115,11 +115,11 @@ impl InboundChannel {
     }
 
     /// Checks a request and reads the message in it.
-    pub fn receive(&self, request: &InboundRequest<'_>) -> Result<Received, InboundError> {
+    pub fn receive(&self, request: &InboundRequest<'_>) -> Result<CheckedRequest, InboundError> {
         let message = match self.format.receive(request)? {
-            Inbound::Message(message) => message,
-            Inbound::Answer(body) => return Ok(Received::Answer(body)),
-            Inbound::Ignored(why) => return Ok(Received::Ignored(why)),
+            InboundEvent::Message(message) => message,
+            InboundEvent::Answer(body) => return Ok(CheckedRequest::Answer(body)),
+            InboundEvent::Ignored(why) => return Ok(CheckedRequest::Ignored(why)),
         };
         let ids = [Some(&message.message_id), Some(&message.chat_id), message.sender.as_ref()];
         for id in ids.into_iter().flatten() {
@@ -131,15 +131,15 @@ impl InboundChannel {
             }
         }
         if message.text.trim().is_empty() {
-            return Ok(Received::Ignored("the message has no text"));
+            return Ok(CheckedRequest::Ignored("the message has no text"));
         }
         let names = message.sender.iter().chain(&message.sender_names);
         let is_allowed =
             self.allow_from.is_empty() || names.into_iter().any(|name| self.allow_from.contains(name));
         if !is_allowed {
-            return Ok(Received::NotAllowed(message.sender, self.format.not_allowed()));
+            return Ok(CheckedRequest::NotAllowed(message.sender, self.format.not_allowed()));
         }
-        Ok(Received::Message(message, self.format.accepted()))
+        Ok(CheckedRequest::Message(message, self.format.accepted()))
     }
 }
 

@@ -4,7 +4,9 @@ use haft_tool::{Secret, ToolError, json};
 use ring::hmac;
 
 use super::signature::{hex, hmac_key, is_signed_by, recent_timestamp, required, wrong_signature};
-use super::{Inbound, InboundError, InboundFormat, InboundMessage, InboundRequest, id, not_empty, object};
+use super::{
+    InboundError, InboundEvent, InboundFormat, InboundMessage, InboundRequest, id, not_empty, object,
+};
 
 /// Events that Slack posts.
 pub(crate) struct SlackInbound {
@@ -27,32 +29,32 @@ impl SlackInbound {
 }
 
 impl InboundFormat for SlackInbound {
-    fn receive(&self, request: &InboundRequest<'_>) -> Result<Inbound, InboundError> {
+    fn receive(&self, request: &InboundRequest<'_>) -> Result<InboundEvent, InboundError> {
         self.check(request)?;
         let body = object(request.body)?;
         match body["type"].as_str() {
             Some("url_verification") => {
                 let challenge = body["challenge"].as_str().unwrap_or_default();
-                return Ok(Inbound::Answer(json!({ "challenge": challenge })));
+                return Ok(InboundEvent::Answer(json!({ "challenge": challenge })));
             }
             Some("event_callback") => {}
-            _ => return Ok(Inbound::Ignored("it is no event")),
+            _ => return Ok(InboundEvent::Ignored("it is no event")),
         }
         let event = &body["event"];
         if !matches!(event["type"].as_str(), Some("message" | "app_mention")) {
-            return Ok(Inbound::Ignored("the event is no message"));
+            return Ok(InboundEvent::Ignored("the event is no message"));
         }
         // Its own messages come back as events, which would never end.
         if !event["bot_id"].is_null() || !event["user"].is_string() {
-            return Ok(Inbound::Ignored("the message is a bot's"));
+            return Ok(InboundEvent::Ignored("the message is a bot's"));
         }
         if !matches!(event["subtype"].as_str(), None | Some("file_share" | "thread_broadcast")) {
-            return Ok(Inbound::Ignored("the message is not new"));
+            return Ok(InboundEvent::Ignored("the message is not new"));
         }
         let (Some(chat_id), Some(time)) = (id(&event["channel"]), id(&event["ts"])) else {
             return Err(InboundError::invalid("event.channel and event.ts: expected strings"));
         };
-        Ok(Inbound::Message(InboundMessage {
+        Ok(InboundEvent::Message(InboundMessage {
             // A message that mentions the app is two events with two ids, but one time.
             message_id: format!("{chat_id} {time}"),
             chat_id,

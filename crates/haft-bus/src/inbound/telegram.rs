@@ -3,7 +3,9 @@
 use haft_tool::{Secret, ToolError};
 
 use super::signature::{is_token, required};
-use super::{Inbound, InboundError, InboundFormat, InboundMessage, InboundRequest, id, not_empty, object};
+use super::{
+    InboundError, InboundEvent, InboundFormat, InboundMessage, InboundRequest, id, not_empty, object,
+};
 
 /// Updates that Telegram posts.
 pub(crate) struct TelegramInbound {
@@ -18,7 +20,7 @@ impl TelegramInbound {
 }
 
 impl InboundFormat for TelegramInbound {
-    fn receive(&self, request: &InboundRequest<'_>) -> Result<Inbound, InboundError> {
+    fn receive(&self, request: &InboundRequest<'_>) -> Result<InboundEvent, InboundError> {
         let given = required(request, "x-telegram-bot-api-secret-token")?;
         if !is_token(self.secret_token.expose(), given) {
             return Err(InboundError::unauthorized("The secret token is wrong"));
@@ -29,18 +31,18 @@ impl InboundFormat for TelegramInbound {
         };
         let message = &update["message"];
         if message.is_null() {
-            return Ok(Inbound::Ignored("the update has no new message"));
+            return Ok(InboundEvent::Ignored("the update has no new message"));
         }
         let Some(chat_id) = id(&message["chat"]["id"]) else {
             return Err(InboundError::invalid("message.chat.id: expected a number"));
         };
         let from = &message["from"];
         if from["is_bot"] == true {
-            return Ok(Inbound::Ignored("the message is a bot's"));
+            return Ok(InboundEvent::Ignored("the message is a bot's"));
         }
         let text = message["text"].as_str().or_else(|| message["caption"].as_str()).unwrap_or_default();
         let user_name = from["username"].as_str();
-        Ok(Inbound::Message(InboundMessage {
+        Ok(InboundEvent::Message(InboundMessage {
             message_id,
             chat_id,
             sender: id(&from["id"]),

@@ -4,7 +4,9 @@ use haft_tool::{Secret, ToolError, Value};
 use ring::hmac;
 
 use super::signature::{base64, hmac_key, is_signed_by, recent_timestamp, required, wrong_signature};
-use super::{Inbound, InboundError, InboundFormat, InboundMessage, InboundRequest, id, not_empty, object};
+use super::{
+    InboundError, InboundEvent, InboundFormat, InboundMessage, InboundRequest, id, not_empty, object,
+};
 
 /// The prefix of secrets whose rest is base64.
 const SECRET_PREFIX: &str = "whsec_";
@@ -49,7 +51,7 @@ impl WebhookInbound {
 }
 
 impl InboundFormat for WebhookInbound {
-    fn receive(&self, request: &InboundRequest<'_>) -> Result<Inbound, InboundError> {
+    fn receive(&self, request: &InboundRequest<'_>) -> Result<InboundEvent, InboundError> {
         if let Some(key) = &self.key {
             Self::check(key, request)?;
         }
@@ -63,7 +65,7 @@ impl InboundFormat for WebhookInbound {
         if !matches!(body["sender"], Value::Null | Value::String(_) | Value::Number(_)) {
             return Err(InboundError::invalid("sender: expected a string"));
         }
-        Ok(Inbound::Message(InboundMessage {
+        Ok(InboundEvent::Message(InboundMessage {
             message_id: field("message_id")?,
             chat_id: field("chat_id")?,
             sender: id(&body["sender"]),

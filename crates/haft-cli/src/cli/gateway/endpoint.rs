@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use haft_bus::{ChannelSettings, InboundChannel, InboundMessage, InboundRequest, Received};
+use haft_bus::{ChannelSettings, CheckedRequest, InboundChannel, InboundMessage, InboundRequest};
 use haft_net::server::{WholeRequest, WholeResponse, own_hosts};
 use haft_tool::{ToolError, Value, json, now_ms};
 
@@ -16,11 +16,11 @@ const PATH: &str = "/channels/";
 const RETRY_AFTER_SECS: u32 = 5;
 
 /// The channels that receive messages.
-pub(super) struct Endpoint {
+pub(super) struct MessageEndpoint {
     channels: BTreeMap<String, InboundChannel>,
 }
 
-impl Endpoint {
+impl MessageEndpoint {
     pub(super) fn new(
         settings: &BTreeMap<String, ChannelSettings>,
         address: SocketAddr,
@@ -108,14 +108,14 @@ fn receive(
         channel.receive(&InboundRequest { header: &header, body: &request.body, now: now_ms() / 1_000 });
     match received {
         Err(error) => refusal(error.status, &error.message),
-        Ok(Received::Answer(body)) => success(&body),
-        Ok(Received::Ignored(why)) => success(&json!({"status": "ignored", "reason": why})),
-        Ok(Received::NotAllowed(sender, body)) => {
+        Ok(CheckedRequest::Answer(body)) => success(&body),
+        Ok(CheckedRequest::Ignored(why)) => success(&json!({"status": "ignored", "reason": why})),
+        Ok(CheckedRequest::NotAllowed(sender, body)) => {
             let sender = sender.as_deref().unwrap_or("without a name");
             screen::note(&screen::escape(&format!("{name}: the sender {sender} is not in allow_from")));
             body.map_or_else(|| refusal(403, "The sender is not in allow_from"), |body| success(&body))
         }
-        Ok(Received::Message(message, body)) => accept(name, &message, &body, queue),
+        Ok(CheckedRequest::Message(message, body)) => accept(name, &message, &body, queue),
     }
 }
 

@@ -24,7 +24,7 @@ use super::screen::{self, FAINT, styled};
 use super::setup::Setup;
 use super::{CommandResult, housekeeping, mcp, run, terminal};
 use conversation::Conversations;
-use endpoint::Endpoint;
+use endpoint::MessageEndpoint;
 use queue::MessageQueue;
 
 /// The address if none is given.
@@ -73,7 +73,7 @@ pub(super) fn run(args: GatewayArgs) -> CommandResult {
     terminal::never_ask();
     args.run.refuse_prompt("haft gateway")?;
     let setup = Setup::load(&args.run.at.workspace)?;
-    let endpoint = Endpoint::new(&setup.config.values.channels, args.http)?;
+    let endpoint = MessageEndpoint::new(&setup.config.values.channels, args.http)?;
     run::check_model(&args.run, &setup)?;
     let ledger = Ledger::open(Ledger::home_from_env()?)?;
     let workspace = real_named(setup.workspace()).unwrap_or_else(|_| setup.workspace().to_owned());

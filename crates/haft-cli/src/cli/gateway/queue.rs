@@ -36,12 +36,12 @@ pub(super) fn session_key(channel: &str, chat: &str) -> String {
 
 pub(super) struct MessageQueue {
     inbox: Inbox,
-    state: Mutex<QueueState>,
+    state: Mutex<WaitingMessages>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct QueueState {
+struct WaitingMessages {
     /// By session key.
     waiting: HashMap<String, VecDeque<InboxMessage>>,
     /// The chats with waiting messages of which none is being handled, in the order of their turn.
@@ -52,7 +52,7 @@ struct QueueState {
     is_closed: bool,
 }
 
-impl QueueState {
+impl WaitingMessages {
     fn push(&mut self, message: InboxMessage) {
         let key = session_key(&message.channel, &message.chat);
         let waiting = self.waiting.entry(key.clone()).or_default();
@@ -84,7 +84,7 @@ impl QueueState {
 impl MessageQueue {
     /// The queue of an inbox, with the messages that were accepted and not finished.
     pub(super) fn open(inbox: Inbox) -> Result<Self, ToolError> {
-        let mut state = QueueState::default();
+        let mut state = WaitingMessages::default();
         for message in inbox.open_messages()? {
             state.push(message);
         }
@@ -185,9 +185,9 @@ impl MessageQueue {
 
     fn wait<'a>(
         &self,
-        state: MutexGuard<'a, QueueState>,
+        state: MutexGuard<'a, WaitingMessages>,
         timeout: Option<Duration>,
-    ) -> MutexGuard<'a, QueueState> {
+    ) -> MutexGuard<'a, WaitingMessages> {
         match timeout {
             None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             Some(timeout) => {

@@ -60,7 +60,7 @@ fn wrong_methods_paths_and_bodies_have_clear_status_codes() {
     let cli = fixture(&replies);
     let gateway = Gateway::start(&cli, &[says("done")], &[]);
     let send = |line: &str| gateway.send(format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes());
-    for path in ["/", "/channels", "/channels/", "/channels/nobody", "/channels/hook/x", "/mcp"] {
+    for path in ["/", "/channels", "/channels/", "/channels/unknown", "/channels/hook/x", "/mcp"] {
         assert_eq!(send(&format!("POST {path}")).status, 404, "{path}");
     }
     for method in ["GET", "PUT", "DELETE", "OPTIONS"] {
