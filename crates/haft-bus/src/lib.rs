@@ -14,5 +14,5 @@ mod split;
 pub use bus::{Bus, BusBuilder, Undelivered};
 pub use channel::{Channel, WaitToRetry};
 pub use channels::{Discord, LogChannel, Slack, Telegram, Webhook};
-pub use inbound::{CheckedRequest, InboundChannel, InboundError, InboundMessage, InboundRequest};
+pub use inbound::{InboundChannel, InboundError, InboundMessage, InboundRequest, InboundVerdict};
 pub use settings::ChannelSettings;

@@ -5,10 +5,10 @@ use haft_tool::{Secret, ToolError, Value, json};
 use super::signature::{hex, is_signed_by_ed25519, recent_timestamp, required, wrong_signature};
 use super::{InboundError, InboundEvent, InboundFormat, InboundMessage, InboundRequest, id, object};
 
-const PING_KIND: u64 = 1;
-const COMMAND_KIND: u64 = 2;
+const PING_CODE: u64 = 1;
+const COMMAND_CODE: u64 = 2;
 /// The type of a response with a message.
-const MESSAGE_KIND: u64 = 4;
+const MESSAGE_CODE: u64 = 4;
 /// The message flag for one that only the sender sees.
 const EPHEMERAL_FLAG: u64 = 1 << 6;
 
@@ -43,8 +43,8 @@ impl InboundFormat for DiscordInbound {
         self.check(request)?;
         let body = object(request.body)?;
         match body["type"].as_u64() {
-            Some(PING_KIND) => return Ok(InboundEvent::Answer(json!({ "type": PING_KIND }))),
-            Some(COMMAND_KIND) => {}
+            Some(PING_CODE) => return Ok(InboundEvent::Answer(json!({ "type": PING_CODE }))),
+            Some(COMMAND_CODE) => {}
             _ => return Ok(InboundEvent::Answer(note("Only commands are supported."))),
         }
         let (Some(message_id), Some(chat_id)) = (id(&body["id"]), id(&body["channel_id"])) else {
@@ -78,5 +78,5 @@ impl InboundFormat for DiscordInbound {
 }
 
 fn note(text: &str) -> Value {
-    json!({"type": MESSAGE_KIND, "data": {"content": text, "flags": EPHEMERAL_FLAG}})
+    json!({"type": MESSAGE_CODE, "data": {"content": text, "flags": EPHEMERAL_FLAG}})
 }

@@ -97,7 +97,7 @@ pub struct InboundChannel {
 
 /// A request that was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CheckedRequest {
+pub enum InboundVerdict {
     /// A message, and the body of the response once it is stored.
     Message(InboundMessage, Value),
     /// A message of a sender who is not allowed, and the body of the response, if that is not an error.
@@ -115,11 +115,11 @@ impl InboundChannel {
     }
 
     /// Checks a request and reads the message in it.
-    pub fn receive(&self, request: &InboundRequest<'_>) -> Result<CheckedRequest, InboundError> {
+    pub fn receive(&self, request: &InboundRequest<'_>) -> Result<InboundVerdict, InboundError> {
         let message = match self.format.receive(request)? {
             InboundEvent::Message(message) => message,
-            InboundEvent::Answer(body) => return Ok(CheckedRequest::Answer(body)),
-            InboundEvent::Ignored(why) => return Ok(CheckedRequest::Ignored(why)),
+            InboundEvent::Answer(body) => return Ok(InboundVerdict::Answer(body)),
+            InboundEvent::Ignored(why) => return Ok(InboundVerdict::Ignored(why)),
         };
         let ids = [Some(&message.message_id), Some(&message.chat_id), message.sender.as_ref()];
         for id in ids.into_iter().flatten() {
@@ -131,15 +131,15 @@ impl InboundChannel {
             }
         }
         if message.text.trim().is_empty() {
-            return Ok(CheckedRequest::Ignored("the message has no text"));
+            return Ok(InboundVerdict::Ignored("the message has no text"));
         }
         let names = message.sender.iter().chain(&message.sender_names);
         let is_allowed =
             self.allow_from.is_empty() || names.into_iter().any(|name| self.allow_from.contains(name));
         if !is_allowed {
-            return Ok(CheckedRequest::NotAllowed(message.sender, self.format.not_allowed()));
+            return Ok(InboundVerdict::NotAllowed(message.sender, self.format.not_allowed()));
         }
-        Ok(CheckedRequest::Message(message, self.format.accepted()))
+        Ok(InboundVerdict::Message(message, self.format.accepted()))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use haft_bus::{ChannelSettings, CheckedRequest, InboundChannel, InboundMessage, InboundRequest};
+use haft_bus::{ChannelSettings, InboundChannel, InboundMessage, InboundRequest, InboundVerdict};
 use haft_net::server::{WholeRequest, WholeResponse, own_hosts};
 use haft_tool::{ToolError, Value, json, now_ms};
 
@@ -108,14 +108,14 @@ fn receive(
         channel.receive(&InboundRequest { header: &header, body: &request.body, now: now_ms() / 1_000 });
     match received {
         Err(error) => refusal(error.status, &error.message),
-        Ok(CheckedRequest::Answer(body)) => success(&body),
-        Ok(CheckedRequest::Ignored(why)) => success(&json!({"status": "ignored", "reason": why})),
-        Ok(CheckedRequest::NotAllowed(sender, body)) => {
+        Ok(InboundVerdict::Answer(body)) => success(&body),
+        Ok(InboundVerdict::Ignored(why)) => success(&json!({"status": "ignored", "reason": why})),
+        Ok(InboundVerdict::NotAllowed(sender, body)) => {
             let sender = sender.as_deref().unwrap_or("without a name");
             screen::note(&screen::escape(&format!("{name}: the sender {sender} is not in allow_from")));
             body.map_or_else(|| refusal(403, "The sender is not in allow_from"), |body| success(&body))
         }
-        Ok(CheckedRequest::Message(message, body)) => accept(name, &message, &body, queue),
+        Ok(InboundVerdict::Message(message, body)) => accept(name, &message, &body, queue),
     }
 }
 
