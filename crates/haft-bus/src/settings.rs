@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::channels::{discord, slack, telegram};
+use crate::inbound::{
+    DiscordInbound, InboundChannel, InboundFormat, SlackInbound, TelegramInbound, WebhookInbound,
+};
 use crate::{Bus, BusBuilder, Discord, LogChannel, Slack, Telegram, Webhook};
 
 /// The settings of one channel. A token or URL of the form `${NAME}` is read from that environment variable.
@@ -22,6 +25,14 @@ pub enum ChannelSettings {
         url: Secret,
         /// Sent in an `Authorization: Bearer` header.
         token: Option<Secret>,
+        /// The secret that incoming messages are signed with.
+        signing_secret: Option<Secret>,
+        /// Accepts incoming messages without a signature, from this machine alone.
+        #[serde(default)]
+        unsigned: bool,
+        /// The senders of messages that are accepted; without a list, all.
+        #[serde(alias = "allowFrom")]
+        allow_from: Option<Vec<String>>,
     },
     /// A Telegram bot.
     Telegram {
@@ -29,6 +40,11 @@ pub enum ChannelSettings {
         token: Secret,
         /// Replaces the address of Telegram's API.
         url: Option<Secret>,
+        /// The secret token that was given to `setWebhook`, for incoming messages.
+        secret_token: Option<Secret>,
+        /// The users whose messages are accepted; an empty list means all.
+        #[serde(alias = "allowFrom")]
+        allow_from: Option<Vec<String>>,
     },
     /// A Slack app.
     Slack {
@@ -36,6 +52,11 @@ pub enum ChannelSettings {
         token: Secret,
         /// Replaces the address of Slack's API.
         url: Option<Secret>,
+        /// The app's signing secret, for incoming messages.
+        signing_secret: Option<Secret>,
+        /// The users whose messages are accepted; an empty list means all.
+        #[serde(alias = "allowFrom")]
+        allow_from: Option<Vec<String>>,
     },
     /// A Discord bot, or a webhook if there is no token.
     Discord {
@@ -43,6 +64,11 @@ pub enum ChannelSettings {
         token: Option<Secret>,
         /// With a token, replaces the address of Discord's API; without one, the webhook's URL.
         url: Option<Secret>,
+        /// The application's public key, for incoming commands.
+        public_key: Option<Secret>,
+        /// The users whose commands are accepted; an empty list means all.
+        #[serde(alias = "allowFrom")]
+        allow_from: Option<Vec<String>>,
     },
 }
 
@@ -89,37 +115,97 @@ impl ChannelSettings {
         var: &dyn Fn(&str) -> Option<String>,
     ) -> Result<BusBuilder, ToolError> {
         let http = || Arc::clone(http);
-        let required = |secret: &Secret| {
-            secret.resolve(var).ok_or_else(|| {
-                ToolError::failed(format!("the environment variable {} is not set", secret.expose()))
-            })
-        };
+        let required = |secret: &Secret| resolved(secret, var);
         let optional = |secret: &Option<Secret>| secret.as_ref().map(required).transpose();
         let base_url = |url: &Option<Secret>| -> Result<Option<String>, ToolError> {
             Ok(optional(url)?.map(|url| url.expose().to_owned()))
         };
         Ok(match self {
             Self::Log {} => builder.channel(name, LogChannel::new(log)),
-            Self::Webhook { url, token } => {
+            Self::Webhook { url, token, .. } => {
                 builder.channel(name, Webhook::new(http(), required(url)?, optional(token)?)?)
             }
-            Self::Telegram { token, url } => {
+            Self::Telegram { token, url, .. } => {
                 builder.channel(name, Telegram::new(http(), required(token)?, base_url(url)?.as_deref()))
             }
-            Self::Slack { token, url } => {
+            Self::Slack { token, url, .. } => {
                 builder.channel(name, Slack::new(http(), required(token)?, base_url(url)?.as_deref()))
             }
-            Self::Discord { token: Some(token), url } => {
+            Self::Discord { token: Some(token), url, .. } => {
                 builder.channel(name, Discord::bot(http(), required(token)?, base_url(url)?.as_deref()))
             }
-            Self::Discord { token: None, url: Some(url) } => {
+            Self::Discord { token: None, url: Some(url), .. } => {
                 builder.channel(name, Discord::webhook(http(), &required(url)?)?)
             }
-            Self::Discord { token: None, url: None } => {
+            Self::Discord { token: None, url: None, .. } => {
                 return Err(ToolError::failed("expected the token of a bot or the url of a webhook"));
             }
         })
     }
+}
+
+impl ChannelSettings {
+    /// Returns how messages of the channel `name` are received; `None` if it only sends.
+    pub fn inbound(
+        &self,
+        name: &str,
+        var: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<InboundChannel>, ToolError> {
+        self.inbound_of(name, var).map_err(|error| error.context(format_args!("channels.{name}")))
+    }
+
+    fn inbound_of(
+        &self,
+        name: &str,
+        var: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<InboundChannel>, ToolError> {
+        let (format, allow_from): (Box<dyn InboundFormat>, _) = match self {
+            Self::Webhook { signing_secret: Some(_), unsigned: true, .. } => {
+                let why = "it has a signing_secret and is unsigned; remove one of the two";
+                return Err(ToolError::invalid_arguments(why));
+            }
+            Self::Webhook { signing_secret: Some(secret), allow_from, .. } => {
+                // Who has the secret is known, so that no list means all.
+                let all = Some(allow_from.clone().unwrap_or_default());
+                (Box::new(WebhookInbound::signed(&resolved(secret, var)?)?), all)
+            }
+            Self::Webhook { unsigned: true, allow_from, .. } => {
+                (Box::new(WebhookInbound::unsigned()), Some(allow_from.clone().unwrap_or_default()))
+            }
+            Self::Telegram { secret_token: Some(secret), allow_from, .. } => {
+                (Box::new(TelegramInbound::new(resolved(secret, var)?)?), allow_from.clone())
+            }
+            Self::Slack { signing_secret: Some(secret), allow_from, .. } => {
+                (Box::new(SlackInbound::new(&resolved(secret, var)?)?), allow_from.clone())
+            }
+            Self::Discord { public_key: Some(_), token: None, .. } => {
+                let why = "replies to commands need the token of the bot";
+                return Err(ToolError::invalid_arguments(why));
+            }
+            Self::Discord { public_key: Some(key), allow_from, .. } => {
+                (Box::new(DiscordInbound::new(&resolved(key, var)?)?), allow_from.clone())
+            }
+            _ => return Ok(None),
+        };
+        let Some(allow_from) = allow_from else {
+            return Err(ToolError::invalid_arguments(
+                "it receives messages, so set allow_from to the ids of the users who may use it; [] means all users of the service",
+            ));
+        };
+        if name.contains([':', '/']) || name.chars().any(char::is_control) {
+            return Err(ToolError::invalid_arguments(
+                "the name of a channel that receives must not contain : or /",
+            ));
+        }
+        let is_signed = !matches!(self, Self::Webhook { unsigned: true, .. });
+        Ok(Some(InboundChannel { format, allow_from, is_signed }))
+    }
+}
+
+fn resolved(secret: &Secret, var: &dyn Fn(&str) -> Option<String>) -> Result<Secret, ToolError> {
+    secret
+        .resolve(var)
+        .ok_or_else(|| ToolError::failed(format!("the environment variable {} is not set", secret.expose())))
 }
 
 fn url_or_default(

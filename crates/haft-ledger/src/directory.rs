@@ -16,6 +16,7 @@ const LOCK: &str = "ledger.lock";
 const HOUSEKEEPING: &str = "housekeeping";
 const BLOBS: &str = "blobs";
 const SPOOL: &str = "spool";
+const INBOX_LOCK_PREFIX: &str = "inbox-";
 /// Other files that Haft keeps in the same directory: trusted servers and their tokens.
 const OTHER_NAMES: [&str; 2] = ["servers", "tokens"];
 
@@ -116,6 +117,11 @@ impl LedgerDir {
         self.path.join(HOUSEKEEPING)
     }
 
+    /// The file that the process locks that has the inbox of a workspace.
+    pub(crate) fn inbox_lock(&self, mark: &str) -> PathBuf {
+        self.path.join(format!("{INBOX_LOCK_PREFIX}{mark}"))
+    }
+
     /// The size of SQLite's write-ahead log.
     pub(crate) fn wal_bytes(&self) -> u64 {
         let [_, wal, _] = self.database_files();
@@ -190,11 +196,20 @@ pub(crate) struct LedgerLock {
     _file: File,
 }
 
+impl LedgerLock {
+    /// A lock that is held through this file.
+    pub(crate) fn of(file: File) -> Self {
+        Self { _file: file }
+    }
+}
+
 fn holds_other_files(dir: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name();
         if ![LOCK, BLOBS, SPOOL].iter().chain(&OTHER_NAMES).any(|own| name == *own)
-            && !name.as_encoded_bytes().starts_with(DATABASE.as_bytes())
+            && ![DATABASE, INBOX_LOCK_PREFIX]
+                .iter()
+                .any(|own| name.as_encoded_bytes().starts_with(own.as_bytes()))
         {
             return Ok(true);
         }

@@ -8,7 +8,7 @@ use crate::directory::LedgerDir;
 use crate::error::{TxResult, damaged};
 
 /// The version of the tables below, stored in `user_version`.
-const VERSION: i64 = 7;
+const VERSION: i64 = 8;
 /// "HAFT", stored in `application_id`.
 const APPLICATION_ID: i64 = 0x4841_4654;
 
@@ -119,6 +119,27 @@ CREATE UNIQUE INDEX sessions_by_name ON sessions (name, workspace) WHERE name IS
 ";
 const VERSION_WITHOUT_SESSION_NAMES: i64 = 6;
 
+/// The table that version 7 did not have: messages that a gateway accepted. `id` is their order. A finished one keeps its row for a
+/// while, so that a second delivery is known.
+const INBOX_TABLE: &str = "
+CREATE TABLE inbox (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  workspace TEXT NOT NULL,
+  channel TEXT NOT NULL,
+  message TEXT NOT NULL,
+  chat TEXT NOT NULL,
+  sender TEXT,
+  text TEXT NOT NULL,
+  accepted_at INTEGER NOT NULL,
+  begun_after INTEGER,
+  finished_at INTEGER
+) STRICT;
+CREATE UNIQUE INDEX inbox_by_message ON inbox (workspace, channel, message);
+CREATE INDEX inbox_open ON inbox (workspace, id) WHERE finished_at IS NULL;
+CREATE INDEX inbox_finished ON inbox (finished_at) WHERE finished_at IS NOT NULL;
+";
+const VERSION_WITHOUT_INBOX: i64 = 7;
+
 /// Makes sure that the database has the tables of this version; costs one small read if it has.
 pub(crate) fn ensure(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
     if version(conn)? == VERSION {
@@ -130,10 +151,11 @@ pub(crate) fn ensure(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
     match version(conn)? {
         VERSION => Ok(()),
         0 => create(conn, dir),
-        older @ (VERSION_WITHOUT_CHUNKS | VERSION_WITHOUT_SESSION_NAMES) => {
+        older @ VERSION_WITHOUT_CHUNKS..=VERSION_WITHOUT_INBOX => {
             let chunk_table = if older == VERSION_WITHOUT_CHUNKS { CHUNK_TABLE } else { "" };
+            let session_names = if older <= VERSION_WITHOUT_SESSION_NAMES { SESSION_NAMES } else { "" };
             Ok(conn.execute_batch(&format!(
-                "BEGIN IMMEDIATE; {chunk_table} {SESSION_NAMES} PRAGMA user_version = {VERSION}; COMMIT;"
+                "BEGIN IMMEDIATE; {chunk_table} {session_names} {INBOX_TABLE} PRAGMA user_version = {VERSION}; COMMIT;"
             ))?)
         }
         older @ 1..VERSION => Err(ToolError::failed(format!(
@@ -174,7 +196,7 @@ fn create(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
         .into());
     }
     conn.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {TABLES} {CHUNK_TABLE} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
+        "BEGIN IMMEDIATE; {TABLES} {CHUNK_TABLE} {INBOX_TABLE} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
     ))?;
     dir.sync_names()?;
     Ok(())

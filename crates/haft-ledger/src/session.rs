@@ -80,6 +80,11 @@ impl Ledger {
             return Err(no_session(name));
         }
         check_name(name)?;
+        self.named_session(name, new)
+    }
+
+    /// The id of the workspace's session with this name, which is started if there is none.
+    pub(crate) fn named_session(&self, name: &str, new: &NewSession) -> Result<String, ToolError> {
         loop {
             let workspace = path_to_text(&new.workspace);
             let known: Option<String> = self.db.read(|conn| {

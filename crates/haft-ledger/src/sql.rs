@@ -91,6 +91,15 @@ statements! {
         ON CONFLICT (session, name) DO UPDATE SET receipt = max(receipt, ?3)";
     NOTED_IN = "SELECT receipt FROM notes WHERE session = ?1 AND name = ?2";
 
+    HAS_MESSAGE = "SELECT 1 FROM inbox WHERE workspace = ?1 AND channel = ?2 AND message = ?3";
+    INSERT_MESSAGE = "INSERT OR IGNORE INTO inbox (workspace, channel, message, chat, sender, text, accepted_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    OPEN_MESSAGES = "SELECT id, channel, chat, message, sender, text, begun_after FROM inbox INDEXED BY inbox_open
+        WHERE workspace = ?1 AND finished_at IS NULL ORDER BY id";
+    BEGIN_MESSAGE = "UPDATE inbox SET begun_after = ?2 WHERE id = ?1";
+    FINISH_MESSAGE = "UPDATE inbox SET finished_at = ?2, text = '', sender = NULL WHERE id = ?1";
+    FORGET_MESSAGES = "DELETE FROM inbox WHERE finished_at IS NOT NULL AND finished_at < ?1";
+
     INSERT_UNDO = "INSERT OR IGNORE INTO undoes (target, undo) VALUES (?1, ?2)";
     EFFECTIVE_UNDO = "SELECT u.undo FROM undoes u JOIN receipts r ON r.id = u.undo
         WHERE u.target = ?1 AND r.undone_by IS NULL ORDER BY u.undo DESC LIMIT 1";

@@ -1,5 +1,5 @@
-//! Network access: HTTP for tools (`http`), the proxy that lets a command reach listed domains (`proxy`), and a listener for
-//! the redirect of a browser login (`proxy::RedirectListener`).
+//! Network access: HTTP for tools (`http`), the proxy that lets a command reach listed domains (`proxy`), a listener for
+//! the redirect of a browser login (`proxy::RedirectListener`), and a listening HTTP server (`server`).
 //!
 //! A host is parsed once, its addresses are resolved once and checked, and exactly those are connected to.
 //!
@@ -10,5 +10,7 @@
 pub mod http;
 mod lookup;
 pub mod proxy;
+#[cfg(feature = "server")]
+pub mod server;
 
 pub use lookup::special_address;

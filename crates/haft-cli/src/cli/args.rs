@@ -45,6 +45,11 @@ pub(super) enum Command {
     /// reversible; one that needs approval asks at the terminal, and is denied where there is none. The run is kept in the ledger, so that it can be
     /// continued, also after it was killed.
     Run(Box<super::run::RunArgs>),
+    /// Let messages from channels start and continue runs: webhooks, Telegram, Slack and Discord.
+    ///
+    /// Each chat has one run, which a restart continues. An accepted message is in the ledger before it is acknowledged, and handled
+    /// once. Calls that need approval are denied.
+    Gateway(Box<super::gateway::GatewayArgs>),
     /// Call one tool, without a model.
     ///
     /// The result goes to standard output, everything else to standard error. Naming a tool here allows it, as
@@ -333,7 +338,7 @@ pub(super) struct WorkspaceArgs {
     pub(super) workspace: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct DialectArgs {
     /// Set of tools to offer [default: claude].
     #[arg(long, value_name = "DIALECT", value_parser = clap::builder::PossibleValuesParser::new(haft_tools::dialects::NAMES.iter().copied()))]
@@ -343,7 +348,7 @@ pub(super) struct DialectArgs {
     pub(super) tools: Option<Vec<String>>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct SessionArgs {
     #[command(flatten)]
     pub(super) workspace: WorkspaceArgs,
@@ -354,7 +359,7 @@ pub(super) struct SessionArgs {
 }
 
 // Additional MCP servers.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(super) struct ServerArgs {
     /// Additional MCP servers: a file like .mcp.json, or its content; repeatable.
     #[arg(long, value_name = "FILE|JSON")]
@@ -364,7 +369,7 @@ pub(super) struct ServerArgs {
     pub(super) strict_mcp_config: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct RuleArgs {
     /// Which calls ask: scoped (the default), default, acceptEdits, plan, dontAsk or bypassPermissions.
     #[arg(long, value_name = "MODE")]

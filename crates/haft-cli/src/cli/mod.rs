@@ -13,6 +13,7 @@ mod diff_command;
 mod doctor;
 mod duration;
 mod exit;
+mod gateway;
 mod gc;
 mod housekeeping;
 mod kept_preview;
@@ -73,6 +74,7 @@ pub fn main() -> ExitCode {
     };
     let done = match haft.command {
         Command::Run(args) => run::run(*args),
+        Command::Gateway(args) => gateway::run(*args),
         Command::Call(args) => call::run(args),
         Command::Mcp(args) => mcp::run(*args),
         Command::Sandbox(args) => Ok(sandbox::run(&args)),

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io::{BufRead, IsTerminal, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
@@ -47,9 +47,17 @@ impl Drop for OpenQuestion {
     }
 }
 
+/// Whether no one is asked, although there may be a terminal.
+static NEVER_ASK: AtomicBool = AtomicBool::new(false);
+
+/// From now on no one is asked: the person at the terminal is not the one who speaks with the model.
+pub(super) fn never_ask() {
+    NEVER_ASK.store(true, Ordering::Relaxed);
+}
+
 /// Whether the user can be asked: standard input and standard error are a terminal.
 pub(super) fn is_interactive() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    !NEVER_ASK.load(Ordering::Relaxed) && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 /// Whether a program reads single keys from the terminal, as those do that draw on the whole screen.

@@ -29,6 +29,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("haft mcp --", "serves until it is stopped"),
     ("haft mcp   ", "serves until it is stopped"),
     ("HAFT_MCP_TOKEN=… haft mcp --http", "serves until it is stopped"),
+    ("haft gateway ", "serves until it is stopped"),
     ("haft mcp add git ", "needs uvx and a network"),
     ("haft mcp add files ", "needs npx and a network"),
     ("haft mcp get git", "needs the server git"),

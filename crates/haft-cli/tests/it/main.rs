@@ -24,6 +24,7 @@ mod documents;
 mod escapes;
 mod examples;
 mod fixture;
+mod gateway;
 mod guard_table;
 mod host;
 mod large_directory;

@@ -77,13 +77,20 @@ fn ledger_of_another_version_is_left_alone() {
 #[test]
 fn ledger_of_an_earlier_version_is_upgraded() {
     let without_names = "DROP INDEX sessions_by_name; ALTER TABLE sessions DROP COLUMN name";
-    for older in ["DROP TABLE chunks; PRAGMA user_version = 5", "PRAGMA user_version = 6"] {
+    let older = [
+        format!("{without_names}; DROP TABLE chunks; PRAGMA user_version = 5"),
+        format!("{without_names}; PRAGMA user_version = 6"),
+        "PRAGMA user_version = 7".to_owned(),
+    ];
+    for older in older {
         let fixture = Fixture::new();
-        fixture.tamper(&format!("{without_names}; {older}"));
+        fixture.tamper(&format!("DROP TABLE inbox; {older}"));
         for _ in 0..2 {
             assert!(Ledger::open(fixture.home()).is_ok());
         }
-        fixture.tamper("SELECT count(*) FROM chunks; UPDATE sessions SET name = 'review'");
+        fixture.tamper(
+            "SELECT count(*) FROM chunks; SELECT count(*) FROM inbox; UPDATE sessions SET name = 'review'",
+        );
         assert_eq!(fixture.ledger.session("review").unwrap().id, fixture.session);
     }
 }

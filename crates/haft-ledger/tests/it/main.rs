@@ -17,6 +17,7 @@ mod fixture;
 mod gc;
 #[cfg(test)]
 mod hostile;
+mod inbox;
 #[cfg(test)]
 mod moves;
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub(super) struct HttpArgs {
     resource: Option<String>,
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(in crate::cli) fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix(':').unwrap_or(text);
     if let Ok(port) = port.parse::<u16>() {
         return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));

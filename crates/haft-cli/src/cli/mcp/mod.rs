@@ -9,6 +9,7 @@ mod single_server;
 use super::CommandResult;
 use args::McpCommand;
 pub(super) use args::{McpArgs, ServeArgs};
+pub(super) use http::address;
 
 pub(super) fn run(args: McpArgs) -> CommandResult {
     match args.action {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use haft_model::{PROVIDERS, ReasoningEffort, Wire};
+use haft_tool::ToolError;
 
 use super::super::args::{RuleArgs, ServerArgs, SessionArgs};
 use super::super::duration;
@@ -12,7 +13,7 @@ use super::claude_program::CLAUDE_CLI;
 /// Providers that are not reached over HTTP.
 pub(super) const SCRIPT: &str = "script";
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
 haft -p 'What does this project do?'\n  \
 haft run --model gpt-6.1-sol 'Fix the failing test'\n  \
@@ -60,13 +61,37 @@ pub(in crate::cli) struct RunArgs {
     pub(super) output_format: RunOutputFormat,
     /// Print each call, the tokens and the cost on standard error, also where that is no terminal.
     #[arg(long)]
-    pub(super) verbose: bool,
+    pub(in crate::cli) verbose: bool,
     #[command(flatten)]
-    pub(super) at: SessionArgs,
+    pub(in crate::cli) at: SessionArgs,
     #[command(flatten)]
     pub(super) rules: RuleArgs,
     #[command(flatten)]
     pub(super) servers: ServerArgs,
+}
+
+impl RunArgs {
+    /// Refuses what belongs to one prompt, for a command that gets its prompts elsewhere.
+    pub(in crate::cli) fn refuse_prompt(&self, command: &str) -> Result<(), ToolError> {
+        let is_given = !self.prompt.is_empty()
+            || self.print
+            || self.resume.is_some()
+            || self.continue_last
+            || self.fork_session
+            || self.output_format != RunOutputFormat::Text;
+        if !is_given {
+            return Ok(());
+        }
+        Err(ToolError::invalid_arguments(format!(
+            "{command} takes no prompt, and no --print, --resume, --continue, --fork-session or --output-format"
+        )))
+    }
+
+    /// Adds a section behind the system prompt.
+    pub(in crate::cli) fn append_to_system_prompt(&mut self, section: &str) {
+        let before = self.append_system_prompt.take().map(|text| format!("{text}\n\n")).unwrap_or_default();
+        self.append_system_prompt = Some(format!("{before}{section}"));
+    }
 }
 
 #[derive(Debug, Clone, Default, Args)]

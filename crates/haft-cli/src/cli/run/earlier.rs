@@ -40,6 +40,18 @@ impl EarlierRun {
         let state = read_run(&ledger, &session.id)?.ok_or_else(|| no_run(&session.id))?;
         Ok(Some(Self { session: session.id, workspace: session.workspace, state }))
     }
+
+    /// The run of a session; `None` if it has none yet.
+    pub(in crate::cli) fn of_session(ledger: &Ledger, id: &str) -> Result<Option<Self>, ToolError> {
+        let session = ledger.session(id)?;
+        let state = read_run(ledger, &session.id)?;
+        Ok(state.map(|state| Self { session: session.id, workspace: session.workspace, state }))
+    }
+
+    /// The sequence number with which its last turn began.
+    pub(in crate::cli) fn last_turn(&self) -> Option<u64> {
+        self.state.turns.last().map(|turn| turn.seq)
+    }
 }
 
 fn last_run(ledger: &Ledger, folder: &Path) -> Result<SessionInfo, ToolError> {

@@ -3,6 +3,7 @@
 mod agents;
 mod args;
 mod claude_program;
+mod drive;
 mod earlier;
 mod local_servers;
 mod prepare;
@@ -12,19 +13,21 @@ mod recording;
 
 use std::io::IsTerminal;
 
-use haft_agent::{AgentRun, RunStop, TurnReport};
+use haft_agent::{RunStop, TurnReport};
 use haft_files::read_bounded;
-use haft_model::{ModelErrorKind, ModelSet};
+use haft_model::ModelErrorKind;
 use haft_tool::{Cancel, ToolError, json};
 
 pub(super) use args::RunArgs;
 use args::RunOutputFormat;
-use earlier::EarlierRun;
-use prepare::PreparedRun;
-use progress::{ProgressLines, usage_line};
+pub(super) use earlier::EarlierRun;
+pub(super) use prepare::PreparedRun;
+pub(super) use progress::ProgressLines;
+use progress::usage_line;
 
 use super::exit::CliExit;
 use super::screen::{self, FAINT, styled};
+use super::setup::Setup;
 use super::{CommandResult, housekeeping, terminal};
 
 /// Longest prompt.
@@ -40,44 +43,30 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
             "there is no prompt. Give one: haft -p 'What does this project do?', or - to read it from standard input",
         ));
     }
-    let PreparedRun { setup, runtime, mut run, routed, agents, skills } =
-        PreparedRun::new(&mut args, earlier.as_ref())?;
+    let mut prepared = PreparedRun::new(&mut args, earlier.as_ref())?;
 
     let cancel = Cancel::new();
     terminal::cancel_on_signal(&cancel, false)?;
     let mut progress = ProgressLines::new(args.verbose);
-    if let Some((models, prompt)) = routed.as_ref().zip(prompt.as_deref()) {
-        route(&mut run, models, prompt, &cancel)?;
-    }
     let report = match prompt {
-        Some(prompt) => run.say(skills.content(&prompt), &mut progress, &cancel),
-        None => run.proceed(&mut progress, &cancel),
+        Some(prompt) => prepared.say(&prompt, &mut progress, &cancel),
+        None => prepared.run.proceed(&mut progress, &cancel),
     };
-    agents.close();
-    let collected = run.take_reports(&mut progress);
-    runtime.end();
-    for lost in setup.host.close() {
-        screen::error(&format!(
-            "a message to {} was not delivered: {}",
-            lost.message.channel, lost.error.message
-        ));
-    }
+    let collected = prepared.end(&mut progress);
+    prepared.close_channels();
     let mut report = report?;
     collected?;
+    let PreparedRun { setup, runtime, run, .. } = prepared;
     report.totals = run.state().turn_totals;
     show(&args, &report, run.session());
     housekeeping::run_if_due(runtime.ledger(), &setup.config.values.ledger);
     Ok(exit(&report.stop))
 }
 
-/// Lets the fast model choose the one that answers.
-fn route(run: &mut AgentRun, models: &ModelSet, prompt: &str, cancel: &Cancel) -> Result<(), ToolError> {
-    // Without a judgement the model that was chosen answers.
-    let model = models.route(prompt, &mut |_| {}, cancel).unwrap_or(&models.complex);
-    if models.fast != models.complex {
-        screen::note(&styled(FAINT, &format!("{model} answers, as {} judged", models.fast)));
-    }
-    run.use_model_named(model)
+/// Fails if no model can be chosen, for a command that needs one later.
+pub(super) fn check_model(args: &RunArgs, setup: &Setup) -> Result<(), ToolError> {
+    let runtime = setup.builder().build()?;
+    provider::choose(&args.model, &setup.config.values.model, args.max_turns, None, &runtime).map(drop)
 }
 
 /// What the user asks: the words, in which `-` is standard input; without words, standard input if it is no terminal.

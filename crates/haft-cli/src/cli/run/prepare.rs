@@ -40,6 +40,24 @@ pub(in crate::cli) struct PreparedRun {
 impl PreparedRun {
     /// A new run, or the earlier one or a copy of it.
     pub(in crate::cli) fn new(args: &mut RunArgs, earlier: Option<&EarlierRun>) -> Result<Self, ToolError> {
+        let session = earlier.filter(|_| !args.fork_session).map(|earlier| earlier.session.as_str());
+        Self::prepare(args, earlier, session)
+    }
+
+    /// A new run in this session, or its earlier one.
+    pub(in crate::cli) fn in_session(
+        args: &mut RunArgs,
+        earlier: Option<&EarlierRun>,
+        session: &str,
+    ) -> Result<Self, ToolError> {
+        Self::prepare(args, earlier, Some(session))
+    }
+
+    fn prepare(
+        args: &mut RunArgs,
+        earlier: Option<&EarlierRun>,
+        session: Option<&str>,
+    ) -> Result<Self, ToolError> {
         if let Some(earlier) = earlier {
             args.at.workspace.workspace.get_or_insert_with(|| earlier.workspace.clone());
         }
@@ -70,8 +88,8 @@ impl PreparedRun {
         let builder = builder.host(Arc::clone(&agents.host) as _);
         let (builder, servers) = setup.add_servers(entries, &args.at.dialect, builder)?;
         let builder = setup.rules(&args.rules, setup.scope(&args.at.scope, builder)?);
-        let builder = match earlier.filter(|_| !args.fork_session) {
-            Some(earlier) => builder.session(&earlier.session),
+        let builder = match session {
+            Some(session) => builder.session(session),
             None => builder,
         };
         let runtime = builder.asker(terminal::asker(&setup)).build()?;

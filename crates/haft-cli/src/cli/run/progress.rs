@@ -13,7 +13,7 @@ use super::super::screen::{self, BAD, FAINT, NAME, NOTE, styled};
 const MAX_ARGUMENT_CHARS: usize = 80;
 
 /// Prints what happens.
-pub(super) struct ProgressLines {
+pub(in crate::cli) struct ProgressLines {
     /// Whether calls are shown.
     is_shown: bool,
     calls: HashMap<String, String>,
@@ -21,7 +21,7 @@ pub(super) struct ProgressLines {
 
 impl ProgressLines {
     /// Shows calls where standard error is a terminal, or everywhere if that is asked for.
-    pub(super) fn new(verbose: bool) -> Self {
+    pub(in crate::cli) fn new(verbose: bool) -> Self {
         Self { is_shown: verbose || std::io::stderr().is_terminal(), calls: HashMap::new() }
     }
 

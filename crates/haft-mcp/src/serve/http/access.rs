@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use haft_net::server::own_hosts;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use hyper::{Request, StatusCode};
 use sha2::{Digest as _, Sha256};
@@ -11,7 +12,6 @@ use super::{HttpServerOptions, PATH};
 
 /// The principal of all clients of a server without tokens.
 const ANONYMOUS: &str = "http";
-const HTTP_PORT: u16 = 80;
 
 /// Decides which requests are accepted.
 pub(super) struct AccessGuard {
@@ -104,21 +104,6 @@ impl AccessGuard {
     }
 }
 
-/// The hosts that always name this server.
-fn own_hosts(address: SocketAddr) -> Vec<String> {
-    let port = address.port();
-    let mut hosts = vec![format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")];
-    if !address.ip().is_unspecified() && !hosts.contains(&address.to_string()) {
-        hosts.push(address.to_string());
-    }
-    if port == HTTP_PORT {
-        let without_port: Vec<String> =
-            hosts.iter().filter_map(|host| host.strip_suffix(":80").map(str::to_owned)).collect();
-        hosts.extend(without_port);
-    }
-    hosts
-}
-
 fn contains(all: &[String], given: &[u8]) -> bool {
     all.iter().any(|one| one.as_bytes().eq_ignore_ascii_case(given))
 }
@@ -149,15 +134,6 @@ pub(super) fn is_metadata_path(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn own_hosts_have_the_servers_port() {
-        let hosts = own_hosts("127.0.0.1:4711".parse().unwrap());
-        assert_eq!(hosts, ["localhost:4711", "127.0.0.1:4711", "[::1]:4711"]);
-        assert!(own_hosts("127.0.0.1:80".parse().unwrap()).contains(&"localhost".to_owned()));
-        assert!(own_hosts("192.0.2.7:81".parse().unwrap()).contains(&"192.0.2.7:81".to_owned()));
-        assert!(!own_hosts("0.0.0.0:81".parse().unwrap()).contains(&"0.0.0.0:81".to_owned()));
-    }
 
     #[test]
     fn metadata_url_puts_the_well_known_path_first() {

@@ -10,27 +10,25 @@ mod event_reader;
 mod event_stream;
 mod header_params;
 mod headers;
-mod listener;
 mod post;
-mod request_body;
 mod response;
 mod router;
 mod sessions;
-mod slots;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
+use haft_net::server::{ConnectionLimits, RunningServer, listen};
 use haft_tool::ToolError;
-use tokio::sync::watch;
 
 use super::server::McpServer;
 use router::HttpState;
 
 /// The path of the endpoint.
 const PATH: &str = "/mcp";
+/// Threads that parse large bodies, besides those that run requests.
+const PARSER_THREADS: usize = 8;
 
 /// How to serve over HTTP.
 pub struct HttpServerOptions {
@@ -118,22 +116,32 @@ impl Default for HttpServerLimits {
     }
 }
 
+impl HttpServerLimits {
+    pub(super) fn of_connections(&self) -> ConnectionLimits {
+        ConnectionLimits {
+            max_connections: self.max_connections,
+            max_body_bytes: self.max_body_bytes,
+            header_timeout: self.header_timeout,
+            body_timeout: self.body_timeout,
+            blocking_threads: self.max_requests + PARSER_THREADS,
+        }
+    }
+}
+
 /// A running HTTP server; dropping it stops the server.
 pub struct HttpServerHandle {
-    address: SocketAddr,
-    stop: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
+    running: RunningServer,
 }
 
 impl HttpServerHandle {
     /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.running.address()
     }
 
     /// The URL for clients.
     pub fn url(&self) -> String {
-        format!("http://{}{PATH}", self.address)
+        format!("http://{}{PATH}", self.address())
     }
 
     /// Stops the server: refuses new connections, cancels what is in progress and waits for its end.
@@ -142,22 +150,8 @@ impl HttpServerHandle {
     }
 
     /// Blocks for as long as the server runs.
-    pub fn wait(mut self) {
-        self.join();
-    }
-
-    fn join(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            // A thread that panicked has ended, too.
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for HttpServerHandle {
-    fn drop(&mut self) {
-        self.stop.send_replace(true);
-        self.join();
+    pub fn wait(self) {
+        self.running.wait();
     }
 }
 
@@ -172,12 +166,7 @@ pub fn serve_http(server: Arc<McpServer>, options: HttpServerOptions) -> Result<
     if options.tokens.iter().any(|token| token.secret.is_empty()) {
         return Err(ToolError::invalid_arguments("a token must not be empty".to_owned()));
     }
-    let (runtime, listener, address) = listener::bind(&options)?;
-    let state = Arc::new(HttpState::new(server, options, address)?);
-    let (stop, stopped) = watch::channel(false);
-    let thread = std::thread::Builder::new()
-        .name("mcp-http".to_owned())
-        .spawn(move || listener::run(runtime, listener, &state, stopped))
-        .map_err(|error| ToolError::io("start a thread", &error))?;
-    Ok(HttpServerHandle { address, stop, thread: Some(thread) })
+    let limits = options.limits.of_connections();
+    let running = listen(options.address, limits, |address| HttpState::new(server, options, address))?;
+    Ok(HttpServerHandle { running })
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use haft_net::server::{ConnectionSlot, RequestBody};
 use haft_tool::Cancel;
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
@@ -14,11 +15,9 @@ use super::event_reader::{EventReader, FirstReply};
 use super::event_stream::{EventSink, EventStream, StreamMode};
 use super::header_params;
 use super::headers::{self, SESSION};
-use super::request_body::RequestBody;
 use super::response::{JSON, Rejection, ResponseBody, complete, event_stream};
 use super::router::{HttpState, Routed, activate};
 use super::sessions::HttpSession;
-use super::slots::ConnectionSlot;
 use crate::serve::peer::{ClientPeer, MessageSink};
 use crate::serve::server::{McpServer, check_stateless};
 use crate::wire::{
@@ -39,7 +38,7 @@ pub(super) async fn respond(
     headers::check_content_type(request.headers())?;
     headers::check_accept(request.headers(), request.method())?;
     let (head, body) = request.into_parts();
-    let body = state.bodies.read(body, &state.limits).await?;
+    let body = state.bodies.read(body, &state.connection_limits).await.map_err(Rejection::of_body)?;
     let active = activate(slot)?;
     let input = parse(body).await?;
     let post = PostRequest { state, headers: &head.headers, principal };

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use haft_net::server::{ActiveRequest, BodyError};
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
@@ -12,7 +13,6 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 
 use super::event_reader::EventReader;
-use super::slots::ActiveRequest;
 use crate::wire::{INVALID_REQUEST, RequestId, RpcError, RpcMessage};
 
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -120,6 +120,16 @@ impl Rejection {
     /// The server is overloaded; the client may retry.
     pub(super) fn overloaded(why: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, why).with(RETRY_AFTER, HeaderValue::from_static("1"))
+    }
+
+    /// A body that could not be read.
+    pub(super) fn of_body(error: BodyError) -> Self {
+        let BodyError { status, message } = error;
+        let rejection = match StatusCode::from_u16(status) {
+            Ok(status) if status != StatusCode::SERVICE_UNAVAILABLE => Self::new(status, message),
+            _ => Self::overloaded(message),
+        };
+        rejection.and_close()
     }
 
     /// Names the request that is rejected.

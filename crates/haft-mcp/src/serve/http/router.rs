@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
+use haft_net::server::{ActiveRequest, BodyReader, ConnectionLimits, ConnectionSlot, RequestHandler};
 use haft_tool::ToolError;
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, HeaderValue};
@@ -15,10 +17,8 @@ use super::access::{AccessGuard, is_metadata_path};
 use super::event_reader::EventReader;
 use super::event_stream::parse_event_id;
 use super::headers::{self, LAST_EVENT, SESSION};
-use super::request_body::BodyReader;
 use super::response::{JSON, Rejection, ResponseBody, complete, event_stream};
 use super::sessions::{HttpSession, HttpSessions};
-use super::slots::{ActiveRequest, ConnectionSlot};
 use super::{HttpServerLimits, HttpServerOptions, PATH, post};
 use crate::serve::server::McpServer;
 use crate::wire::ProtocolVersion;
@@ -32,6 +32,7 @@ pub(super) struct HttpState {
     pub(super) limits: HttpServerLimits,
     pub(super) sessions: HttpSessions,
     pub(super) bodies: BodyReader,
+    pub(super) connection_limits: ConnectionLimits,
     /// One permit for each request in progress.
     pub(super) requests: Arc<Semaphore>,
     access: AccessGuard,
@@ -63,22 +64,35 @@ impl HttpState {
         }
         let sessions = HttpSessions::new(&limits);
         let requests = Arc::new(Semaphore::new(limits.max_requests));
-        Ok(Self { server, limits, sessions, bodies: BodyReader::new(), requests, access, metadata })
+        let (bodies, connection_limits) = (BodyReader::default(), limits.of_connections());
+        Ok(Self { server, limits, sessions, bodies, connection_limits, requests, access, metadata })
     }
 }
 
-/// Answers one request.
-pub(super) async fn respond(
-    state: &Arc<HttpState>,
-    slot: &Arc<ConnectionSlot>,
-    request: Request<Incoming>,
-) -> Response<ResponseBody> {
-    match route(state, slot, request).await {
-        Ok((mut response, active)) => {
-            response.body_mut().hold(active);
-            response
+impl RequestHandler for HttpState {
+    type Body = ResponseBody;
+
+    async fn respond(
+        self: Arc<Self>,
+        slot: Arc<ConnectionSlot>,
+        request: Request<Incoming>,
+    ) -> Response<ResponseBody> {
+        match route(&self, &slot, request).await {
+            Ok((mut response, active)) => {
+                response.body_mut().hold(active);
+                response
+            }
+            Err(rejection) => rejection.into_response(),
         }
-        Err(rejection) => rejection.into_response(),
+    }
+
+    fn tick(&self) {
+        self.sessions.expire(Instant::now());
+    }
+
+    fn close(&self) {
+        self.server.close();
+        self.sessions.close();
     }
 }
 

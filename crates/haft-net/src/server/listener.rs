@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use haft_tool::ToolError;
 use hyper::server::conn::http1;
@@ -19,12 +19,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::HttpServerOptions;
-use super::router::{HttpState, respond};
 use super::slots::{ConnectionSlot, ConnectionSlots};
+use super::{ConnectionLimits, RequestHandler};
 
-/// How often expired sessions and streams are removed.
-const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the handler is called for what expires.
+const TICK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long requests in progress may take when the server is stopped.
 const GRACE_PERIOD: Duration = Duration::from_secs(3);
 /// How long sent data may stay unacknowledged.
@@ -33,22 +32,22 @@ const TCP_USER_TIMEOUT_MS: u32 = 60_000;
 /// How long accepting pauses after an error, such as too many open files.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 const MAX_HEADER_BYTES: usize = 64 << 10;
-/// Threads that parse large bodies, besides those that run requests.
-const PARSER_THREADS: usize = 8;
 
 /// Binds the address.
-pub(super) fn bind(options: &HttpServerOptions) -> Result<(Runtime, TcpListener, SocketAddr), ToolError> {
+pub(super) fn bind(
+    address: SocketAddr,
+    limits: &ConnectionLimits,
+) -> Result<(Runtime, TcpListener, SocketAddr), ToolError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(options.limits.max_requests + PARSER_THREADS)
-        .thread_name("mcp-worker")
+        .max_blocking_threads(limits.blocking_threads.max(1))
+        .thread_name("haft-http-worker")
         .build()
         .map_err(|error| ToolError::io("start the HTTP runtime", &error))?;
-    let what = || format!("listen on {}", options.address);
+    let what = || format!("listen on {address}");
     let listener = {
         let _within = runtime.enter();
-        #[expect(clippy::disallowed_methods, reason = "the user chooses the address to listen on")]
-        let listener = std::net::TcpListener::bind(options.address);
+        let listener = std::net::TcpListener::bind(address);
         let listener = listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
         listener.and_then(TcpListener::from_std).map_err(|error| ToolError::io(what(), &error))?
     };
@@ -57,32 +56,39 @@ pub(super) fn bind(options: &HttpServerOptions) -> Result<(Runtime, TcpListener,
 }
 
 /// Serves connections until `stopped` is true.
-pub(super) fn run(
+pub(super) fn run<H: RequestHandler>(
     runtime: Runtime,
     listener: TcpListener,
-    state: &Arc<HttpState>,
+    handler: &Arc<H>,
+    limits: &ConnectionLimits,
     mut stopped: watch::Receiver<bool>,
 ) {
     runtime.block_on(async {
-        let expiry = tokio::spawn(expire_periodically(Arc::clone(state)));
+        let ticks = tokio::spawn(tick_periodically(Arc::clone(handler)));
         let mut connections = JoinSet::new();
-        let slots = ConnectionSlots::new(state.limits.max_connections);
+        let slots = ConnectionSlots::new(limits.max_connections);
         while let Some(accepted) = unless_stopped(listener.accept(), &mut stopped).await {
             while connections.try_join_next().is_some() {}
             match accepted {
                 Ok((connection, _)) => {
                     // Without a slot the connection is closed.
                     if let Some(slot) = slots.take() {
-                        connections.spawn(serve(connection, slot, Arc::clone(state), stopped.clone()));
+                        let handler = Arc::clone(handler);
+                        connections.spawn(serve(
+                            connection,
+                            slot,
+                            handler,
+                            limits.header_timeout,
+                            stopped.clone(),
+                        ));
                     }
                 }
                 Err(_) => sleep(ACCEPT_RETRY_DELAY).await,
             }
         }
         drop(listener);
-        expiry.abort();
-        state.server.close();
-        state.sessions.close();
+        ticks.abort();
+        handler.close();
         // Connections that exceed the grace period are dropped.
         let _ = timeout(GRACE_PERIOD, async { while connections.join_next().await.is_some() {} }).await;
         connections.shutdown().await;
@@ -106,29 +112,29 @@ async fn unless_stopped<T>(
     .await
 }
 
-async fn expire_periodically(state: Arc<HttpState>) {
+async fn tick_periodically<H: RequestHandler>(handler: Arc<H>) {
     loop {
-        sleep(EXPIRY_INTERVAL).await;
-        state.sessions.expire(Instant::now());
+        sleep(TICK_INTERVAL).await;
+        handler.tick();
     }
 }
 
 /// Serves one connection to its end.
-async fn serve(
+async fn serve<H: RequestHandler>(
     stream: TcpStream,
     slot: Arc<ConnectionSlot>,
-    state: Arc<HttpState>,
+    handler: Arc<H>,
+    header_timeout: Duration,
     mut stopped: watch::Receiver<bool>,
 ) {
     // Neither option is essential; macOS does not have the second.
     let _ = set_tcp_nodelay(&stream, true);
     #[cfg(target_os = "linux")]
     let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, TCP_USER_TIMEOUT_MS);
-    let header_timeout = state.limits.header_timeout;
     let shared_slot = Arc::clone(&slot);
     let service = service_fn(move |request| {
-        let (state, slot) = (Arc::clone(&state), Arc::clone(&shared_slot));
-        async move { Ok::<_, Infallible>(respond(&state, &slot, request).await) }
+        let (handler, slot) = (Arc::clone(&handler), Arc::clone(&shared_slot));
+        async move { Ok::<_, Infallible>(handler.respond(slot, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

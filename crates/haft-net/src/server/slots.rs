@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use haft_tool::lock;
 use tokio::sync::Notify;
-
-use crate::serve::peer::lock;
 
 /// All slots.
 pub(super) struct ConnectionSlots {
@@ -23,7 +22,7 @@ struct SlotState {
 }
 
 /// The slot of one connection.
-pub(super) struct ConnectionSlot {
+pub struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
     evicted: Arc<Notify>,
     /// The key in [`SlotState::idle`]; `None` while a request is active.
@@ -31,7 +30,7 @@ pub(super) struct ConnectionSlot {
 }
 
 /// Keeps a connection from being evicted.
-pub(super) struct ActiveRequest(Arc<ConnectionSlot>);
+pub struct ActiveRequest(Arc<ConnectionSlot>);
 
 impl ConnectionSlots {
     pub(super) fn new(max: usize) -> Arc<Self> {
@@ -71,7 +70,7 @@ impl ConnectionSlot {
     }
 
     /// Marks the connection as active. `None` if it has lost its slot.
-    pub(super) fn activate(self: &Arc<Self>) -> Option<ActiveRequest> {
+    pub fn activate(self: &Arc<Self>) -> Option<ActiveRequest> {
         let number = lock(&self.idle_number).take()?;
         lock(&self.slots.state).idle.remove(&number)?;
         Some(ActiveRequest(Arc::clone(self)))

@@ -1,0 +1,49 @@
+//! Drives a prepared run: what is said goes through skills and routing, and its end ends what it started.
+
+use haft_agent::{AgentRun, RunObserver, TurnReport};
+use haft_model::ModelSet;
+use haft_tool::{Cancel, ToolError};
+
+use super::super::screen::{self, FAINT, styled};
+use super::prepare::PreparedRun;
+
+impl PreparedRun {
+    /// Says something to the model, with the skills that its words ask for; if prompts are routed, to the model that suits it.
+    pub(in crate::cli) fn say(
+        &mut self,
+        prompt: &str,
+        observer: &mut dyn RunObserver,
+        cancel: &Cancel,
+    ) -> Result<TurnReport, ToolError> {
+        if let Some(models) = &self.routed {
+            route(&mut self.run, models, prompt, cancel)?;
+        }
+        self.run.say(self.skills.content(prompt), observer, cancel)
+    }
+
+    /// Ends the subagents and processes of the run, and collects what the subagents have used.
+    pub(in crate::cli) fn end(&mut self, observer: &mut dyn RunObserver) -> Result<(), ToolError> {
+        self.agents.close();
+        let collected = self.run.take_reports(observer);
+        self.runtime.end();
+        collected
+    }
+
+    /// Waits for the delivery of messages, and says which were not delivered.
+    pub(in crate::cli) fn close_channels(&self) {
+        for lost in self.setup.host.close() {
+            let channel = screen::escape(&lost.message.channel);
+            screen::error(&format!("a message to {channel} was not delivered: {}", lost.error.message));
+        }
+    }
+}
+
+/// Lets the fast model choose the one that answers.
+fn route(run: &mut AgentRun, models: &ModelSet, prompt: &str, cancel: &Cancel) -> Result<(), ToolError> {
+    // Without a judgement the model that was chosen answers.
+    let model = models.route(prompt, &mut |_| {}, cancel).unwrap_or(&models.complex);
+    if models.fast != models.complex {
+        screen::note(&styled(FAINT, &format!("{model} answers, as {} judged", models.fast)));
+    }
+    run.use_model_named(model)
+}
