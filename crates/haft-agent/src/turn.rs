@@ -88,7 +88,7 @@ impl AgentRun {
         self.drive(&mut work)
     }
 
-    fn begin<'a>(&self, observer: &'a mut dyn RunObserver, cancel: &Cancel) -> TurnWork<'a> {
+    pub(crate) fn begin<'a>(&self, observer: &'a mut dyn RunObserver, cancel: &Cancel) -> TurnWork<'a> {
         TurnWork {
             pool: CallPool::new(self.parts.runtime.clone()),
             clock: TurnClock::start(self.settings.limits.time, cancel),

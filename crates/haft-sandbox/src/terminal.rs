@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal};
 use rustix::termios::{LocalModes, OptionalActions, Termios};
 
 use crate::process::{block_signals, pipe, restore_signals, stop_tree};
+use crate::quiet_terminal;
 
 /// Longer lines are cut by the terminal itself.
 const MAX_LINE_BYTES: usize = 4096;
@@ -52,26 +53,41 @@ pub fn terminal_is_raw() -> bool {
     current_modes().is_some_and(|modes| !modes.local_modes.contains(LocalModes::ICANON))
 }
 
-/// Stops the command that has the terminal, calls `prompt`, reads one line and lets the command go on. `None` if the command
+/// What an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerForm<'a> {
+    /// A line, which the user ends with Enter.
+    Line,
+    /// One of these keys, in lower case. Enter, Escape and Ctrl-D are an empty answer; other keys are ignored.
+    Key(&'a str),
+}
+
+/// Stops the command that has the terminal, calls `prompt`, reads an answer and lets the command go on. `None` if the command
 /// draws the screen or reads a password or cannot be stopped, if this process is in the background, at EOF and when `cancel`
 /// fires.
-pub fn ask_at_terminal(prompt: impl FnOnce(), cancel: &Cancel) -> Option<String> {
+pub fn ask_at_terminal(form: AnswerForm<'_>, prompt: impl FnOnce(), cancel: &Cancel) -> Option<String> {
     let terminal = rustix::stdio::stdin();
     let now = current_modes()?;
-    if !now.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO) {
+    let before_quiet = quiet_terminal::modes_before();
+    if before_quiet.is_none() && !now.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO) {
         return None;
     }
     let (own, foreground) = (rustix::process::getpgrp(), rustix::termios::tcgetpgrp(terminal).ok()?);
     let lent = lock(&LENT);
     let Some(LentTerminal { reaper, modes }) = lent.as_ref() else {
-        return (foreground == own).then(|| ask(&now, prompt, cancel)).flatten();
+        if foreground != own {
+            return None;
+        }
+        let answer = ask(form, before_quiet.as_ref().unwrap_or(&now), prompt, cancel);
+        let _ = rustix::termios::tcsetattr(terminal, OptionalActions::Now, &now);
+        return answer;
     };
     let stopped = stop_tree(*reaper);
     // Otherwise SIGTTOU would stop this process, which is in the background.
     let mask = block_signals();
     let mut line = None;
     if stopped.is_complete() && rustix::termios::tcsetpgrp(terminal, own).is_ok() {
-        line = ask(modes, prompt, cancel);
+        line = ask(form, modes, prompt, cancel);
         let _ = rustix::termios::tcsetattr(terminal, OptionalActions::Now, &now);
         let _ = rustix::termios::tcsetpgrp(terminal, foreground);
     }
@@ -81,15 +97,37 @@ pub fn ask_at_terminal(prompt: impl FnOnce(), cancel: &Cancel) -> Option<String>
 }
 
 /// Asks with these modes. What was typed or reported before is not the answer.
-fn ask(modes: &Termios, prompt: impl FnOnce(), cancel: &Cancel) -> Option<String> {
-    rustix::termios::tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, modes).ok()?;
+fn ask(form: AnswerForm<'_>, modes: &Termios, prompt: impl FnOnce(), cancel: &Cancel) -> Option<String> {
+    let mut modes = modes.clone();
+    if matches!(form, AnswerForm::Key(_)) {
+        quiet_terminal::read_single_keys(&mut modes);
+    }
+    rustix::termios::tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, &modes).ok()?;
     prompt();
-    read_line(cancel)
+    match form {
+        AnswerForm::Line => {
+            let line = read_terminal(cancel)?;
+            // A line that does not end is no answer.
+            line.ends_with('\n').then_some(line)
+        }
+        AnswerForm::Key(keys) => loop {
+            let typed = read_terminal(cancel)?;
+            // An arrow or another key that sends several bytes begins with Escape, and is no answer.
+            let mut typed = typed.chars();
+            match (typed.next(), typed.next()) {
+                (Some('\n' | '\r' | '\x04' | '\x1b'), None) => return Some(String::new()),
+                (Some(key), _) if keys.contains(key.to_ascii_lowercase()) => {
+                    return Some(key.to_ascii_lowercase().to_string());
+                }
+                (None, _) => return None,
+                _ => {}
+            }
+        },
+    }
 }
 
-/// Reads a line without the buffer of the standard library, which could keep input of the command. A line that does not end is
-/// no answer.
-fn read_line(cancel: &Cancel) -> Option<String> {
+/// What the terminal gives at once, without the buffer of the standard library, which could keep input of the command.
+fn read_terminal(cancel: &Cancel) -> Option<String> {
     let terminal = rustix::stdio::stdin();
     let (cancelled, wake) = pipe().ok()?;
     let wake = Arc::new(wake);
@@ -105,12 +143,9 @@ fn read_line(cancel: &Cancel) -> Option<String> {
             Ok(_) if !fds[0].revents().is_empty() => return None,
             Ok(_) => {}
         }
-        let mut line = [0; MAX_LINE_BYTES];
-        match rustix::io::read(terminal, &mut line) {
-            Ok(length) => {
-                let line = String::from_utf8_lossy(&line[..length]).into_owned();
-                return line.ends_with('\n').then_some(line);
-            }
+        let mut bytes = [0; MAX_LINE_BYTES];
+        match rustix::io::read(terminal, &mut bytes) {
+            Ok(length) => return Some(String::from_utf8_lossy(&bytes[..length]).into_owned()),
             Err(Errno::INTR | Errno::AGAIN) => {}
             Err(_) => return None,
         }

@@ -60,6 +60,9 @@ pub(in crate::cli) struct RunArgs {
     /// Print each call, the tokens and the cost on standard error, also where that is no terminal.
     #[arg(long)]
     pub(super) verbose: bool,
+    /// In a session: no colours and no lines that change, for screen readers and logs.
+    #[arg(long)]
+    pub(super) plain: bool,
     #[command(flatten)]
     pub(super) at: SessionArgs,
     #[command(flatten)]

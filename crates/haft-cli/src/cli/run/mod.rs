@@ -2,6 +2,7 @@
 
 mod args;
 mod earlier;
+mod for_session;
 mod local_servers;
 mod prepare;
 mod progress;
@@ -18,7 +19,8 @@ use haft_tool::{Cancel, ToolError, json};
 pub(super) use args::RunArgs;
 use args::RunOutputFormat;
 use earlier::EarlierRun;
-use prepare::PreparedRun;
+pub(super) use for_session::RunListing;
+pub(super) use prepare::PreparedRun;
 use progress::{ProgressLines, usage_line};
 
 use super::exit::CliExit;
