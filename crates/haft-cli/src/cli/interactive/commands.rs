@@ -266,6 +266,7 @@ fn new_run(session: &mut InteractiveSession, _: &[&str]) -> Result<Flow, ToolErr
     Ok(Flow::GoOn)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "all commands have one signature")]
 fn help(_: &mut InteractiveSession, _: &[&str]) -> Result<Flow, ToolError> {
     let mut text = String::new();
     let usage = |command: &SlashCommand| format!("/{} {}", command.name, command.usage);
@@ -287,6 +288,7 @@ fn help(_: &mut InteractiveSession, _: &[&str]) -> Result<Flow, ToolError> {
     Ok(Flow::GoOn)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "all commands have one signature")]
 fn exit(_: &mut InteractiveSession, _: &[&str]) -> Result<Flow, ToolError> {
     Ok(Flow::End)
 }

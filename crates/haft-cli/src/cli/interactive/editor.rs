@@ -1,6 +1,7 @@
 //! The line editor: several lines, history, completion of commands and of files after `@`.
 
 use std::borrow::Cow;
+use std::io::{BufRead, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -43,12 +44,17 @@ pub(super) enum PromptInput {
 
 /// Reads what the user types.
 pub(super) struct PromptEditor {
-    editor: Editor<PromptHelper, DefaultHistory>,
+    /// `None` where the terminal itself edits the line, as screen readers and terminals without a cursor need it.
+    editor: Option<Editor<PromptHelper, DefaultHistory>>,
     history: PromptHistory,
 }
 
 impl PromptEditor {
-    pub(super) fn new(workspace: &Path) -> Result<Self, ToolError> {
+    pub(super) fn new(workspace: &Path, is_plain: bool) -> Result<Self, ToolError> {
+        let history = PromptHistory::new();
+        if is_plain {
+            return Ok(Self { editor: None, history });
+        }
         let broken =
             |error: ReadlineError| ToolError::failed(format!("the terminal cannot be used: {error}"));
         let config = Config::builder()
@@ -66,16 +72,16 @@ impl PromptEditor {
             let key = KeyEvent(KeyCode::Enter, modifiers);
             editor.bind_sequence(key, EventHandler::Simple(Cmd::Newline));
         }
-        let history = PromptHistory::new();
         for entry in history.entries() {
             let _ = editor.add_history_entry(entry);
         }
-        Ok(Self { editor, history })
+        Ok(Self { editor: Some(editor), history })
     }
 
     /// Reads until the user has pressed Enter.
     pub(super) fn read(&mut self) -> Result<PromptInput, ToolError> {
-        match self.editor.readline(PROMPT) {
+        let read = self.editor.as_mut().map_or_else(plain_lines, |editor| editor.readline(PROMPT));
+        match read {
             Ok(text) if text.len() > MAX_INPUT_BYTES => Err(ToolError::invalid_arguments(format!(
                 "the message has more than {MAX_INPUT_BYTES} bytes, which is the limit. Write it to a file and name that"
             ))),
@@ -93,8 +99,28 @@ impl PromptEditor {
 
     /// Keeps a message or command for later.
     pub(super) fn remember(&mut self, text: &str) {
-        let _ = self.editor.add_history_entry(text);
+        if let Some(editor) = &mut self.editor {
+            let _ = editor.add_history_entry(text);
+        }
         self.history.add(text);
+    }
+}
+
+/// Reads a line as the terminal edits it, and further ones as long as a line ends with a backslash.
+fn plain_lines() -> rustyline::Result<String> {
+    let mut text = String::new();
+    screen::prompt(PROMPT);
+    loop {
+        let most = u64::try_from(MAX_INPUT_BYTES + 2 - text.len().min(MAX_INPUT_BYTES)).unwrap_or(u64::MAX);
+        let mut bytes = Vec::new();
+        if std::io::stdin().lock().take(most).read_until(b'\n', &mut bytes)? == 0 {
+            return if text.is_empty() { Err(ReadlineError::Eof) } else { Ok(text) };
+        }
+        text.push_str(String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']));
+        if text.len() > MAX_INPUT_BYTES || !text.ends_with('\\') {
+            return Ok(text);
+        }
+        text.push('\n');
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
     Config::load(&workspace)?;
     restore_on_panic();
     let first = args.take_first_message()?;
-    let mut editor = PromptEditor::new(&workspace)?;
+    let mut editor = PromptEditor::new(&workspace, is_plain)?;
     let mut session = InteractiveSession {
         args,
         workspace,
@@ -102,11 +102,12 @@ impl InteractiveSession {
                 PromptInput::Interrupted if was_interrupted => return Ok(CliExit::Interrupted),
                 PromptInput::Interrupted => {
                     was_interrupted = true;
-                    screen::note(&styled(FAINT, "Ctrl-C again leaves the session, as does Ctrl-D"));
+                    screen::note(&styled(FAINT, signals::AGAIN));
                     continue;
                 }
             };
             was_interrupted = false;
+            self.signals.end_turn();
             let text = text.trim();
             if text.is_empty() {
                 continue;

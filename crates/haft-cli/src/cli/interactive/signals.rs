@@ -7,9 +7,13 @@ use haft_sandbox::{TerminationSignal, on_termination_signal, restore_terminal};
 use haft_tool::{Cancel, ToolError, lock};
 
 use super::super::exit::CliExit;
+use super::super::screen;
 
 /// Signals that arrive so soon after the first one are the same request.
 const SAME_SIGNAL_TIME: Duration = Duration::from_millis(300);
+
+/// What is said after the first Ctrl-C at the prompt.
+pub(super) const AGAIN: &str = "Ctrl-C again leaves the session, as does Ctrl-D";
 
 /// What the signals of a session act on.
 #[derive(Clone, Default)]
@@ -21,7 +25,7 @@ pub(super) struct SessionSignals {
 struct SignalState {
     /// The turn that runs.
     turn: Option<Cancel>,
-    /// When the turn was asked to stop.
+    /// When the turn was asked to stop, or the session to end.
     asked: Option<Instant>,
     /// Whether the session ends after the turn.
     ends: bool,
@@ -44,9 +48,10 @@ impl SessionSignals {
         Ok(cancel)
     }
 
-    /// The turn has ended.
+    /// The turn has ended, or something was typed: the next Ctrl-C is the first one.
     pub(super) fn end_turn(&self) {
-        lock(&self.state).turn = None;
+        let mut state = lock(&self.state);
+        (state.turn, state.asked) = (None, None);
     }
 
     /// Whether the session was asked to end.
@@ -58,19 +63,20 @@ impl SessionSignals {
 impl SignalState {
     fn receive(&mut self, signal: TerminationSignal) {
         let is_terminated = signal == TerminationSignal::Terminate;
-        let Some(turn) = &self.turn else {
-            // At the prompt. Without a line editor Ctrl-C comes as a signal too.
-            exit_at_once();
-        };
         if self.asked.is_some_and(|since| since.elapsed() < SAME_SIGNAL_TIME) {
             return;
         }
-        if self.asked.is_some() {
+        let is_at_prompt = self.turn.is_none();
+        if self.asked.is_some() || (is_at_prompt && is_terminated) {
             exit_at_once();
         }
-        turn.cancel();
         self.asked = Some(Instant::now());
         self.ends |= is_terminated;
+        match &self.turn {
+            Some(turn) => turn.cancel(),
+            // Without a line editor, which reads Ctrl-C as a key.
+            None => screen::note(&format!("\n{AGAIN}")),
+        }
     }
 }
 

@@ -174,7 +174,7 @@ impl TurnView {
         let made = self.ledger.as_ref().zip(receipt).and_then(|(ledger, id)| ledger.receipt(id).ok());
         match (&self.ledger, made) {
             (Some(ledger), Some(made)) if !made.changes.is_empty() => {
-                let changes = self.changes(ledger, &made);
+                let changes = shown_changes(ledger, &made);
                 // The result of an edit says what the diff says.
                 let is_command = made.effects.iter().any(|effect| effect.kind() == EffectKind::Run);
                 let has_more = is_command || result.is_error;
@@ -208,32 +208,6 @@ impl TurnView {
         screen::escape(&line.chars().take(MAX_MESSAGE_CHARS).collect::<String>())
     }
 
-    /// What a call changed: lines of a few files, else their names.
-    fn changes(&self, ledger: &Ledger, made: &Receipt) -> String {
-        let files: Vec<_> = made.changes.iter().filter(|change| change.moved_to.is_none()).collect();
-        if files.len() != made.changes.len() || files.len() > MAX_DIFF_FILES {
-            return change_lines(made, MAX_LISTED_CHANGES, INDENT);
-        }
-        let mut text = String::new();
-        for change in files {
-            let path = change.path.strip_prefix(&made.workspace).unwrap_or(&change.path);
-            let before = content(ledger, &change.path, &change.before);
-            let after = content(ledger, &change.path, &change.after);
-            text.push_str(&diff(&FileDiff {
-                path: &path.display().to_string(),
-                from: (&change.before, before.as_deref()),
-                to: (&change.after, after.as_deref()),
-            }));
-        }
-        let hidden = text.lines().count().saturating_sub(MAX_DIFF_LINES);
-        let mut shown: String =
-            text.lines().take(MAX_DIFF_LINES).map(|line| format!("{INDENT}{line}\n")).collect();
-        if hidden > 0 {
-            shown.push_str(&more(hidden, Some(made.id)));
-        }
-        shown
-    }
-
     /// The beginning of a result; of an error more than of other results.
     fn result_lines(&self, result: &ToolResult, receipt: Option<i64>) -> String {
         let text = result.text();
@@ -253,6 +227,32 @@ impl TurnView {
         }
         shown
     }
+}
+
+/// What a call changed: lines of a few files, else their names.
+fn shown_changes(ledger: &Ledger, made: &Receipt) -> String {
+    let files: Vec<_> = made.changes.iter().filter(|change| change.moved_to.is_none()).collect();
+    if files.len() != made.changes.len() || files.len() > MAX_DIFF_FILES {
+        return change_lines(made, MAX_LISTED_CHANGES, INDENT);
+    }
+    let mut text = String::new();
+    for change in files {
+        let path = change.path.strip_prefix(&made.workspace).unwrap_or(&change.path);
+        let before = content(ledger, &change.path, &change.before);
+        let after = content(ledger, &change.path, &change.after);
+        text.push_str(&diff(&FileDiff {
+            path: &path.display().to_string(),
+            from: (&change.before, before.as_deref()),
+            to: (&change.after, after.as_deref()),
+        }));
+    }
+    let hidden = text.lines().count().saturating_sub(MAX_DIFF_LINES);
+    let mut shown: String =
+        text.lines().take(MAX_DIFF_LINES).map(|line| format!("{INDENT}{line}\n")).collect();
+    if hidden > 0 {
+        shown.push_str(&more(hidden, Some(made.id)));
+    }
+    shown
 }
 
 /// How many lines are not shown, and how to see them.

@@ -3,6 +3,9 @@
 mod continuing;
 mod providers;
 mod runs;
+mod session;
+mod session_keys;
+mod session_text;
 
 use std::process::Command;
 
