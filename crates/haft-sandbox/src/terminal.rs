@@ -112,18 +112,27 @@ fn ask(form: AnswerForm<'_>, modes: &Termios, prompt: impl FnOnce(), cancel: &Ca
         }
         AnswerForm::Key(keys) => loop {
             let typed = read_terminal(cancel)?;
-            // An arrow or another key that sends several bytes begins with Escape, and is no answer.
-            let mut typed = typed.chars();
-            match (typed.next(), typed.next()) {
-                (Some('\n' | '\r' | '\x04' | '\x1b'), None) => return Some(String::new()),
-                (Some(key), _) if keys.contains(key.to_ascii_lowercase()) => {
-                    return Some(key.to_ascii_lowercase().to_string());
-                }
-                (None, _) => return None,
-                _ => {}
+            if typed.is_empty() {
+                return None;
+            }
+            if let Some(answer) = answer_key(&typed, keys) {
+                return Some(answer);
             }
         },
     }
+}
+
+/// The first of the keys that is an answer.
+fn answer_key(typed: &str, keys: &str) -> Option<String> {
+    for (at, key) in typed.char_indices() {
+        match key.to_ascii_lowercase() {
+            '\x1b' if at + 1 < typed.len() => return None, // An arrow or another key that sends several characters.
+            '\n' | '\r' | '\x04' | '\x1b' => return Some(String::new()),
+            key if keys.contains(key) => return Some(key.to_string()),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// What the terminal gives at once, without the buffer of the standard library, which could keep input of the command.
@@ -169,6 +178,26 @@ impl StoppedTree {
     fn go_on(self) {
         for process in self.processes.into_iter().chain([self.reaper]) {
             let _ = rustix::process::kill_process(process, Signal::CONT);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::answer_key;
+
+    #[test]
+    fn only_keys_that_were_asked_for_are_answers() {
+        let answer = |typed| answer_key(typed, "ynsa");
+        assert_eq!(
+            (answer("y"), answer("N"), answer("qa")),
+            (Some("y".into()), Some("n".into()), Some("a".into()))
+        );
+        for empty in ["\r", "\n", "\x04", "\x1b"] {
+            assert_eq!(answer(empty).as_deref(), Some(""), "{empty:?}");
+        }
+        for none in ["", "q", "\x1b[A", "\x1b[1;5y", "é"] {
+            assert_eq!(answer(none), None, "{none:?}");
         }
     }
 }

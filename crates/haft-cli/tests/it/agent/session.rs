@@ -58,7 +58,8 @@ fn a_turn_shows_text_calls_diffs_and_the_status() {
         assert!(text.contains(shown), "{shown}: {text}");
     }
     terminal.press("/show\r");
-    terminal.sees("four");
+    terminal.sees("  four");
+    terminal.sees(PROMPT);
     leave(terminal);
     let stored = cli.haft(&["log", "--json", "-n", "1"]).stdout;
     assert!(stored.contains("\"call_id\""), "{stored}");
@@ -124,17 +125,12 @@ fn undo_takes_back_the_files_and_the_conversation_of_the_last_turn() {
     let text = say(&mut terminal, "three");
     assert!(text.contains("Third."), "{text}");
     let text = leave(terminal);
-    let run = text.rsplit("--resume ").next().unwrap().split_whitespace().next().unwrap();
-    let run = anstream_free(run);
-    let mut resumed = Terminal::with_columns(scripted_command(&cli, &[], &["--resume", &run]), 80);
+    let run = text.rsplit("--resume ").next().unwrap().split(['\x1b', '\n']).next().unwrap();
+    let mut resumed = Terminal::with_columns(scripted_command(&cli, &[], &["--resume", run]), 80);
     resumed.sees("2 turns so far");
     resumed.sees("three");
     resumed.sees(PROMPT);
     leave(resumed);
-}
-
-fn anstream_free(text: &str) -> String {
-    text.split('\x1b').next().unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -152,7 +148,7 @@ fn commands_of_a_session_work_and_unknown_ones_are_errors() {
         ("/log --nonsense", &["--nonsense"]),
         ("/model", &["script"]),
         ("/model nobody x", &["is no provider", "anthropic"]),
-        ("/tools", &["Bash", "Edit"]),
+        ("/tools", &["Edit", "Bash"]),
         ("/mcp", &["no MCP servers"]),
         ("/resume", &["make it"]),
         ("/resume zzzzzzzz", &["zzzzzzzz"]),

@@ -28,7 +28,7 @@ fn an_approval_is_one_key() {
     let mut terminal = session(&cli, &script, 80);
     for (keys, name, is_there) in [("qy", "yes", true), ("n", "no", false), ("\r", "enter", false)] {
         terminal.press("write it\r");
-        terminal.sees("Run it? [y/N/s/a] ");
+        terminal.sees("[y/N/s/a] ");
         terminal.press(keys);
         terminal.sees("script, context ");
         terminal.sees(PROMPT);
@@ -46,7 +46,7 @@ fn what_was_typed_before_a_question_is_no_answer() {
     wait_until(|| cli.path("started").exists());
     terminal.press("yyyy");
     cli.write("go", "");
-    terminal.sees("Run it? [y/N/s/a] ");
+    terminal.sees("[y/N/s/a] ");
     terminal.press("n");
     terminal.sees("Over.");
     terminal.sees(PROMPT);
@@ -152,7 +152,7 @@ fn modes_after(terminal: &mut Terminal) -> String {
 }
 
 fn are_restored(modes: &str) -> bool {
-    [" icanon", " echo ", " isig"].iter().all(|mode| modes.contains(mode))
+    ["-icanon", "-echo ", "-isig", "-icrnl"].iter().all(|mode| !modes.contains(mode))
 }
 
 /// A shell that says its number, becomes the program, and shows the terminal's modes afterwards.
