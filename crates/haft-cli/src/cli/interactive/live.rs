@@ -23,7 +23,7 @@ const DEFAULT_COLUMNS: usize = 80;
 const MIN_MESSAGE_COLUMNS: usize = 10;
 
 /// A call under way. The texts are without control characters.
-pub(super) struct RunningCall {
+pub(super) struct LiveCall {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) about: String,
@@ -37,7 +37,7 @@ pub(super) struct RunningCall {
 pub(super) struct LiveContent {
     /// The row of text that is not complete, with styles.
     pub(super) row: String,
-    pub(super) calls: VecDeque<RunningCall>,
+    pub(super) calls: VecDeque<LiveCall>,
     /// What is waited for if no call runs, and since when.
     pub(super) waiting: Option<(String, Instant)>,
 }
@@ -168,7 +168,7 @@ impl LiveContent {
     }
 }
 
-impl RunningCall {
+impl LiveCall {
     fn line(&self, columns: usize) -> String {
         let seconds = self.since.elapsed().as_secs();
         let head = format!("{} {}", self.name, self.about);

@@ -30,7 +30,7 @@ const MAX_EARLIER_CHARS: usize = 2_000;
 
 /// Whether the session goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flow {
+enum SessionFlow {
     GoOn,
     End,
 }
@@ -113,23 +113,23 @@ impl InteractiveSession {
                 continue;
             }
             editor.remember(text);
-            if self.answer(text) == Flow::End {
+            if self.answer(text) == SessionFlow::End {
                 return Ok(CliExit::Done);
             }
         }
     }
 
     /// Does what a line says; errors are shown.
-    fn answer(&mut self, text: &str) -> Flow {
+    fn answer(&mut self, text: &str) -> SessionFlow {
         let done = match text.strip_prefix('!').map(str::trim) {
-            Some("") => Ok(Flow::GoOn),
+            Some("") => Ok(SessionFlow::GoOn),
             Some(command) => commands::run_shell(self, command),
             None if commands::is_command(text) => commands::run(self, text),
-            None => self.say(text).map(|()| Flow::GoOn),
+            None => self.say(text).map(|()| SessionFlow::GoOn),
         };
         done.unwrap_or_else(|error| {
             screen::error(&error.message);
-            Flow::GoOn
+            SessionFlow::GoOn
         })
     }
 

@@ -12,7 +12,7 @@ use haft_tool::{EffectKind, Progress, Receipt, Value, clip_chars};
 use super::super::diff::{FileDiff, change_lines, content, diff};
 use super::super::screen::{self, BAD, FAINT, GOOD, NAME, NOTE, styled};
 use super::super::view::clip_columns;
-use super::live::{LiveScreen, RunningCall, columns};
+use super::live::{LiveCall, LiveScreen, columns};
 use super::markdown::MarkdownStream;
 use super::todos;
 
@@ -145,7 +145,7 @@ impl TurnView {
     }
 
     fn start_call(&mut self, call: &ToolCall) {
-        let running = RunningCall {
+        let running = LiveCall {
             id: call.id.clone(),
             name: screen::escape(&call.name),
             about: self.about(call),

@@ -147,7 +147,7 @@ fn commands_of_a_session_work_and_unknown_ones_are_errors() {
         ("/show 99", &["99"]),
         ("/log --nonsense", &["--nonsense"]),
         ("/model", &["script"]),
-        ("/model nobody x", &["is no provider", "anthropic"]),
+        ("/model nothing x", &["is no provider", "anthropic"]),
         ("/tools", &["Edit", "Bash"]),
         ("/mcp", &["no MCP servers"]),
         ("/resume", &["make it"]),
