@@ -82,9 +82,12 @@ impl PromptEditor {
     pub(super) fn read(&mut self) -> Result<PromptInput, ToolError> {
         let read = self.editor.as_mut().map_or_else(plain_lines, |editor| editor.readline(PROMPT));
         match read {
-            Ok(text) if text.len() > MAX_INPUT_BYTES => Err(ToolError::invalid_arguments(format!(
-                "the message has more than {MAX_INPUT_BYTES} bytes, which is the limit. Write it to a file and name that"
-            ))),
+            Ok(text) if text.len() > MAX_INPUT_BYTES => {
+                screen::error(&format!(
+                    "the message has more than {MAX_INPUT_BYTES} bytes, which is the limit. Write it to a file and name that"
+                ));
+                Ok(PromptInput::Text(String::new()))
+            }
             Ok(text) => Ok(PromptInput::Text(text.replace("\\\n", "\n"))),
             Err(ReadlineError::Interrupted) => Ok(PromptInput::Interrupted),
             Err(ReadlineError::Eof) => Ok(PromptInput::End),

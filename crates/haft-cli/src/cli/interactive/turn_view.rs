@@ -147,7 +147,7 @@ impl TurnView {
     fn start_call(&mut self, call: &ToolCall) {
         let running = LiveCall {
             id: call.id.clone(),
-            name: screen::escape(&call.name),
+            name: screen::escape(&clip_chars(&call.name, MAX_MESSAGE_CHARS, 0)),
             about: self.about(call),
             since: Instant::now(),
             says: String::new(),
@@ -186,15 +186,19 @@ impl TurnView {
 
     /// The line of a call that has ended.
     fn call_line(&self, about: &str, result: &ToolResult, facts: &str) -> String {
-        let name = screen::escape(&result.name);
+        let name = screen::escape(&clip_chars(&result.name, MAX_MESSAGE_CHARS, 0));
         if self.is_plain {
             let failed = if result.is_error { " failed" } else { "" };
-            return format!("{name}{failed}: {about} ({facts})\n");
+            let about = if about.is_empty() { String::new() } else { format!(": {about}") };
+            return format!("{name}{failed}{about} ({facts})\n");
         }
         let room = columns().saturating_sub(name.chars().count() + facts.chars().count() + 6);
-        let about = clip_columns(about, room.max(MIN_ABOUT_COLUMNS)).into_owned();
+        let about = match about {
+            "" => String::new(),
+            about => format!(" {}", clip_columns(about, room.max(MIN_ABOUT_COLUMNS))),
+        };
         let (mark, style) = if result.is_error { (styled(BAD, "x"), BAD) } else { (styled(GOOD, "+"), NAME) };
-        format!("{mark} {} {about}  {}\n", styled(style, &name), styled(FAINT, facts))
+        format!("{mark} {}{about}  {}\n", styled(style, &name), styled(FAINT, facts))
     }
 
     /// What a call is about: its first argument that is text, on one line. A path in the workspace is shown without it.

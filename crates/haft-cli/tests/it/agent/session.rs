@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{bash, says, scripted_command, without_models};
 use crate::fixture::cli::CliFixture;
 use crate::fixture::terminal::Terminal;
+use crate::fixture::wait_until;
 
 /// The prompt, as the line editor draws it.
 pub(super) const PROMPT: &str = "> \x1b[0m";
@@ -166,6 +167,43 @@ fn commands_of_a_session_work_and_unknown_ones_are_errors() {
     }
     leave(terminal);
     assert_eq!(cli.read("shell.txt"), "x\n");
+}
+
+#[test]
+fn the_user_is_asked_in_their_own_words() {
+    let cli = CliFixture::new();
+    let option = |label: &str| json!({"label": label, "description": "a colour"});
+    let questions = json!([{"question": "Which colour?", "header": "Colour", "multiSelect": false,
+        "options": [option("Red"), option("Blue")]}]);
+    let script = [
+        json!({"calls": [{"name": "AskUserQuestion", "arguments": {"questions": questions}}]}),
+        json!({"expect": {"contains": "dark green"}, "text": "Green it is."}),
+    ];
+    let mut terminal = session(&cli, &script, 80);
+    terminal.press("paint it\r");
+    terminal.sees("or your own answer: ");
+    terminal.press("dark green\r");
+    terminal.sees("Green it is.");
+    terminal.sees(PROMPT);
+    leave(terminal);
+}
+
+#[test]
+fn a_killed_session_is_continued_where_it_was() {
+    let cli = CliFixture::new();
+    let script = [bash("touch started; sleep 1000"), says("Went on.")];
+    let mut terminal = session(&cli, &script, 80);
+    terminal.press("begin\r");
+    wait_until(|| cli.path("started").exists());
+    terminal.kill();
+    let mut terminal = Terminal::with_columns(scripted_command(&cli, &script, &["--continue"]), 80);
+    terminal.sees("The last turn was interrupted. /continue goes on with it.");
+    terminal.sees(PROMPT);
+    terminal.press("/continue\r");
+    terminal.sees("interrupted: Haft ended while this call ran.");
+    terminal.sees("Went on.");
+    terminal.sees(PROMPT);
+    leave(terminal);
 }
 
 #[test]
