@@ -172,7 +172,7 @@ impl LiveCall {
     fn line(&self, columns: usize) -> String {
         let seconds = self.since.elapsed().as_secs();
         let head = format!("{} {}", self.name, self.about);
-        let facts = format!(" … {seconds}s");
+        let facts = format!("  {seconds}s");
         let head = clip_columns(&head, columns.saturating_sub(facts.len() + 1)).into_owned();
         let used = width(&head) + facts.len();
         let room = columns.saturating_sub(used + 2);

@@ -13,7 +13,7 @@ use super::super::diff::{FileDiff, change_lines, content, diff};
 use super::super::screen::{self, BAD, FAINT, GOOD, NAME, NOTE, styled};
 use super::super::view::clip_columns;
 use super::live::{LiveCall, LiveScreen, columns};
-use super::markdown::MarkdownStream;
+use super::markdown::{MarkdownStream, wrapped};
 use super::todos;
 
 /// Lines of a diff that are shown.
@@ -221,9 +221,14 @@ impl TurnView {
         let mut shown = String::new();
         for line in lines.iter().take(MAX_RESULT_LINES) {
             let line = screen::escape(&clip_chars(&line.replace('\t', "  "), MAX_MESSAGE_CHARS, 0));
-            let line =
-                if self.is_plain || result.is_error { line } else { clip_columns(&line, room).into_owned() };
-            shown.push_str(&format!("{INDENT}{}\n", styled(style, &line)));
+            let rows = match (self.is_plain, result.is_error) {
+                (true, _) => vec![line],
+                (false, true) => wrapped(&line, room),
+                (false, false) => vec![clip_columns(&line, room).into_owned()],
+            };
+            for row in rows {
+                shown.push_str(&format!("{INDENT}{}\n", styled(style, &row)));
+            }
         }
         let hidden = lines.len().saturating_sub(MAX_RESULT_LINES);
         if hidden > 0 {
