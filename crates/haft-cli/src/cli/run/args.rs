@@ -117,7 +117,7 @@ pub(super) enum RunOutputFormat {
     Json,
 }
 
-fn providers() -> Vec<&'static str> {
+pub(super) fn providers() -> Vec<&'static str> {
     PROVIDERS.iter().map(|provider| provider.name).chain([SCRIPT]).collect()
 }
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use haft_agent::read_run;
 use haft_ledger::Ledger;
 use haft_model::{ChatMessage, ContentPart};
-use haft_tool::ToolError;
+use haft_tool::{ErrorKind, ToolError};
 
 use super::super::args::WorkspaceArgs;
 use super::super::terminal;
-use super::args::{RunArgs, RunOutputFormat};
+use super::args::{RunArgs, RunOutputFormat, SCRIPT, providers};
 use super::earlier::EarlierRun;
 use super::prepare::PreparedRun;
 use super::provider;
@@ -77,7 +77,7 @@ impl RunArgs {
         flags.model = Some(model.to_owned());
         match (provider, prepared.as_ref()) {
             (Some(provider), _) => {
-                provider::check_name(provider)?;
+                check_provider(provider)?;
                 (flags.provider, flags.base_url, flags.wire) = (Some(provider.to_owned()), None, None);
             }
             (None, Some(prepared)) => {
@@ -124,6 +124,16 @@ impl RunListing {
         }
         Ok(listed)
     }
+}
+
+/// Refuses the name of a provider that does not exist. A script is named on the command line, with its file.
+fn check_provider(name: &str) -> Result<(), ToolError> {
+    let names: Vec<&str> = providers().into_iter().filter(|name| *name != SCRIPT).collect();
+    if names.contains(&name) {
+        return Ok(());
+    }
+    let why = format!("{name:?} is no provider. There are: {}.", names.join(", "));
+    Err(ToolError::new(ErrorKind::NotFound, why))
 }
 
 /// What the user said in a message.

@@ -108,16 +108,6 @@ pub(super) fn choose(
     Ok(ChosenModel { model: Arc::new(HttpModel::new(endpoint, model, http)), fast })
 }
 
-/// Refuses the name of a provider that does not exist.
-pub(super) fn check_name(name: &str) -> Result<(), ToolError> {
-    let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
-    if names.contains(&name) {
-        return Ok(());
-    }
-    let why = format!("{name:?} is no provider. There are: {}.", names.join(", "));
-    Err(ToolError::new(ErrorKind::NotFound, why))
-}
-
 /// The provider that a URL stands for.
 fn implied(flags: &ModelArgs, section: &ModelSection) -> Option<&'static str> {
     (flags.base_url.is_some() || section.base_url.is_some()).then_some("compatible")
