@@ -11,7 +11,7 @@ use haft_tool::{Cancel, ErrorKind, Files, ReadOnlyRecord, Scope, ToolError, Walk
 use rustyline::completion::Completer;
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
-use rustyline::highlight::Highlighter;
+use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
@@ -72,7 +72,8 @@ impl PromptEditor {
             let key = KeyEvent(KeyCode::Enter, modifiers);
             editor.bind_sequence(key, EventHandler::Simple(Cmd::Newline));
         }
-        for entry in history.entries() {
+        // The line editor writes an entry to the terminal as it is.
+        for entry in history.entries().into_iter().filter(|entry| screen::sanitize(entry) == **entry) {
             let _ = editor.add_history_entry(entry);
         }
         Ok(Self { editor: Some(editor), history })
@@ -138,9 +139,26 @@ impl Hinter for PromptHelper {
 }
 
 impl Highlighter for PromptHelper {
+    /// Pasted text may contain control characters, which the terminal must not get.
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        if !has_control(line) {
+            return Cow::Borrowed(line);
+        }
+        let shown = |c: char| if c.is_control() && c != '\n' { char::REPLACEMENT_CHARACTER } else { c };
+        Cow::Owned(line.chars().map(shown).collect())
+    }
+
+    fn highlight_char(&self, line: &str, _: usize, _: CmdKind) -> bool {
+        has_control(line)
+    }
+
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
         Cow::Owned(styled(NAME, prompt))
     }
+}
+
+fn has_control(line: &str) -> bool {
+    line.contains(|c: char| c.is_control() && c != '\n')
 }
 
 impl Validator for PromptHelper {
