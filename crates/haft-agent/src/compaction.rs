@@ -4,11 +4,11 @@ use haft_model::{
     AssistantPart, CallArguments, ChatMessage, ContentPart, Conversation, ModelError, ModelEvent,
     TurnOptions, TurnRequest,
 };
-use haft_tool::{Bound, Definition, ToolError};
+use haft_tool::{Bound, Cancel, Definition, ToolError};
 
 use crate::context::{bytes_for, bytes_of, content_bytes, estimated_tokens, message_bytes};
 use crate::turn::TurnWork;
-use crate::{AgentRun, ElidedCall, LoopEvent, RunEvent, context_window};
+use crate::{AgentRun, ElidedCall, LoopEvent, RunEvent, RunObserver, context_window};
 
 /// Results of so many of the newest answers stay as they are.
 const KEPT_RESULTS: usize = 3;
@@ -73,6 +73,25 @@ impl AgentRun {
             RoomNeed::Summary => false,
         };
         if is_enough { Ok(RoomMade::Enough) } else { self.summarise(work) }
+    }
+
+    /// Replaces old messages by a summary now, whether or not that is needed. False if there is nothing to replace.
+    pub fn compact(&mut self, observer: &mut dyn RunObserver, cancel: &Cancel) -> Result<bool, ToolError> {
+        let tools = self.settings.allowed.definitions(&self.parts.runtime);
+        let mut work = self.begin(observer, cancel);
+        match self.make_room(RoomNeed::Summary, &tools, &mut work)? {
+            RoomMade::Enough => Ok(true),
+            RoomMade::Nothing => Ok(false),
+            RoomMade::Failed(error) => {
+                Err(ToolError::failed(format!("The history could not be summarised: {error}")))
+            }
+        }
+    }
+
+    /// An estimate of the tokens that the next request takes, and the tokens of the model's context.
+    pub fn context_use(&self) -> (u64, u64) {
+        let tools = self.settings.allowed.definitions(&self.parts.runtime);
+        (estimated_tokens(&self.state, &tools), self.window_tokens())
     }
 
     fn window_tokens(&self) -> u64 {

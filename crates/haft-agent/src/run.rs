@@ -83,8 +83,8 @@ impl AgentRun {
         Ok(run)
     }
 
-    /// Reads the state from the log, behind which the run goes on.
-    pub(crate) fn reload(&mut self) -> Result<(), ToolError> {
+    /// Reads the state from the log, behind which the run goes on: after something else has written it.
+    pub fn reload(&mut self) -> Result<(), ToolError> {
         let (log, session) = (Arc::clone(&self.parts.log), self.parts.session.clone());
         let state = RunState::of(&read_events(log.as_ref(), &session)?).ok_or_else(|| no_run(&session))?;
         self.log = RunLog::new(log, session, state.seq);

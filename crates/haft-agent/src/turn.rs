@@ -89,7 +89,7 @@ impl AgentRun {
         self.drive(&mut work)
     }
 
-    fn begin<'a>(&self, observer: &'a mut dyn RunObserver, cancel: &Cancel) -> TurnWork<'a> {
+    pub(crate) fn begin<'a>(&self, observer: &'a mut dyn RunObserver, cancel: &Cancel) -> TurnWork<'a> {
         let clock = TurnClock::start(self.settings.limits.time, cancel);
         self.parts.reports.begin_turn(&clock.cancel);
         TurnWork { pool: CallPool::new(self.parts.runtime.clone()), clock, observer, room_attempts: 0 }

@@ -25,6 +25,7 @@ mod macos;
 mod options;
 mod pager;
 mod process;
+mod quiet_terminal;
 mod secrets;
 mod server_process;
 mod session;
@@ -51,6 +52,7 @@ pub use options::SandboxOptions;
 pub use pager::show_in_pager;
 pub use platform::probe;
 pub use process::LocalProcesses;
+pub use quiet_terminal::{QuietTerminal, note_terminal_modes, restore_terminal, terminal_is_quiet};
 pub use server_process::{ServerControl, ServerExit, ServerProcess, start_server_process};
 pub use session::{
     CachePolicy, CacheReport, NetworkHooks, RefusalSink, SessionSandbox, private_temp_directory,
@@ -59,4 +61,4 @@ pub use session::{
 pub use signals::{TerminationSignal, on_continue, on_termination_signal};
 pub use status::{Layer, LayerLevel, SandboxStatus};
 pub use tasks::{CallTasks, OnTaskEnd, TaskTable};
-pub use terminal::{ask_at_terminal, terminal_is_raw};
+pub use terminal::{AnswerForm, ask_at_terminal, terminal_is_raw};

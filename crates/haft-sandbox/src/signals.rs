@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM, SIGHUP and SIGCONT, delivered to listeners on a thread of their own.
+//! SIGINT, SIGTERM, SIGHUP, SIGCONT and SIGTSTP, delivered to listeners on a thread of their own.
 
 use std::io;
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use haft_tool::lock;
 
 use crate::process::pipe;
+use crate::quiet_terminal;
 
 /// A signal that asks this process to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,40 @@ pub fn on_termination_signal(listener: impl FnMut(TerminationSignal) + Send + 's
     Ok(())
 }
 
+/// Whether Ctrl-Z restores the modes of the terminal before this process stops. If the thread cannot be started it does not.
+pub(crate) fn handle_stop(is_handled: bool) {
+    if is_handled && start_thread().is_ok() {
+        install_handler(libc::SIGTSTP);
+    } else {
+        reset_handler(libc::SIGTSTP);
+    }
+}
+
+/// Stops this process until it is continued.
+#[expect(
+    unsafe_code,
+    reason = "rustix cannot send a signal to the thread itself, and only that stops it before the call returns"
+)]
+pub(crate) fn raise_stop() {
+    // SAFETY: raise has no preconditions.
+    unsafe {
+        libc::raise(libc::SIGSTOP);
+    }
+}
+
+#[expect(unsafe_code, reason = "signal handlers have no safe wrapper")]
+fn reset_handler(signal: libc::c_int) {
+    // SAFETY: a zeroed sigaction is a valid one; its handler is the default.
+    unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut old);
+        if old.sa_sigaction != libc::SIG_IGN {
+            let action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+        }
+    }
+}
+
 /// Starts the thread that calls the listeners, once.
 fn start_thread() -> io::Result<()> {
     static STARTING: Mutex<()> = Mutex::new(());
@@ -75,6 +110,10 @@ fn forward(read_end: &OwnedFd) {
             Ok(1) => {}
             Err(rustix::io::Errno::INTR) => continue,
             _ => return,
+        }
+        if i32::from(byte[0]) == libc::SIGTSTP {
+            quiet_terminal::stop_process();
+            continue;
         }
         if i32::from(byte[0]) == libc::SIGCONT {
             if let Some(listener) = &*lock(&CONTINUE_LISTENER) {

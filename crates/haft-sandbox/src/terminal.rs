@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal};
 use rustix::termios::{LocalModes, OptionalActions, Termios};
 
 use crate::process::{block_signals, pipe, restore_signals, stop_tree};
+use crate::quiet_terminal;
 
 /// Longer lines are cut by the terminal itself.
 const MAX_LINE_BYTES: usize = 4096;
@@ -52,26 +53,41 @@ pub fn terminal_is_raw() -> bool {
     current_modes().is_some_and(|modes| !modes.local_modes.contains(LocalModes::ICANON))
 }
 
-/// Stops the command that has the terminal, calls `prompt`, reads one line and lets the command go on. `None` if the command
+/// What an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerForm<'a> {
+    /// A line, which the user ends with Enter.
+    Line,
+    /// One of these keys, in lower case. Enter, Escape and Ctrl-D are an empty answer; other keys are ignored.
+    Key(&'a str),
+}
+
+/// Stops the command that has the terminal, calls `prompt`, reads an answer and lets the command go on. `None` if the command
 /// draws the screen or reads a password or cannot be stopped, if this process is in the background, at EOF and when `cancel`
 /// fires.
-pub fn ask_at_terminal(prompt: impl FnOnce(), cancel: &Cancel) -> Option<String> {
+pub fn ask_at_terminal(form: AnswerForm<'_>, prompt: impl FnOnce(), cancel: &Cancel) -> Option<String> {
     let terminal = rustix::stdio::stdin();
     let now = current_modes()?;
-    if !now.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO) {
+    let before_quiet = quiet_terminal::modes_before();
+    if before_quiet.is_none() && !now.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO) {
         return None;
     }
     let (own, foreground) = (rustix::process::getpgrp(), rustix::termios::tcgetpgrp(terminal).ok()?);
     let lent = lock(&LENT);
     let Some(LentTerminal { reaper, modes }) = lent.as_ref() else {
-        return (foreground == own).then(|| ask(&now, prompt, cancel)).flatten();
+        if foreground != own {
+            return None;
+        }
+        let answer = ask(form, before_quiet.as_ref().unwrap_or(&now), prompt, cancel);
+        let _ = rustix::termios::tcsetattr(terminal, OptionalActions::Now, &now);
+        return answer;
     };
     let stopped = stop_tree(*reaper);
     // Otherwise SIGTTOU would stop this process, which is in the background.
     let mask = block_signals();
     let mut line = None;
     if stopped.is_complete() && rustix::termios::tcsetpgrp(terminal, own).is_ok() {
-        line = ask(modes, prompt, cancel);
+        line = ask(form, modes, prompt, cancel);
         let _ = rustix::termios::tcsetattr(terminal, OptionalActions::Now, &now);
         let _ = rustix::termios::tcsetpgrp(terminal, foreground);
     }
@@ -81,15 +97,46 @@ pub fn ask_at_terminal(prompt: impl FnOnce(), cancel: &Cancel) -> Option<String>
 }
 
 /// Asks with these modes. What was typed or reported before is not the answer.
-fn ask(modes: &Termios, prompt: impl FnOnce(), cancel: &Cancel) -> Option<String> {
-    rustix::termios::tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, modes).ok()?;
+fn ask(form: AnswerForm<'_>, modes: &Termios, prompt: impl FnOnce(), cancel: &Cancel) -> Option<String> {
+    let mut modes = modes.clone();
+    if matches!(form, AnswerForm::Key(_)) {
+        quiet_terminal::read_single_keys(&mut modes);
+    }
+    rustix::termios::tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, &modes).ok()?;
     prompt();
-    read_line(cancel)
+    match form {
+        AnswerForm::Line => {
+            let line = read_terminal(cancel)?;
+            // A line that does not end is no answer.
+            line.ends_with('\n').then_some(line)
+        }
+        AnswerForm::Key(keys) => loop {
+            let typed = read_terminal(cancel)?;
+            if typed.is_empty() {
+                return None;
+            }
+            if let Some(answer) = answer_key(&typed, keys) {
+                return Some(answer);
+            }
+        },
+    }
 }
 
-/// Reads a line without the buffer of the standard library, which could keep input of the command. A line that does not end is
-/// no answer.
-fn read_line(cancel: &Cancel) -> Option<String> {
+/// The first of the keys that is an answer.
+fn answer_key(typed: &str, keys: &str) -> Option<String> {
+    for (at, key) in typed.char_indices() {
+        match key.to_ascii_lowercase() {
+            '\x1b' if at + 1 < typed.len() => return None, // An arrow or another key that sends several characters.
+            '\n' | '\r' | '\x04' | '\x1b' => return Some(String::new()),
+            key if keys.contains(key) => return Some(key.to_string()),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What the terminal gives at once, without the buffer of the standard library, which could keep input of the command.
+fn read_terminal(cancel: &Cancel) -> Option<String> {
     let terminal = rustix::stdio::stdin();
     let (cancelled, wake) = pipe().ok()?;
     let wake = Arc::new(wake);
@@ -105,12 +152,9 @@ fn read_line(cancel: &Cancel) -> Option<String> {
             Ok(_) if !fds[0].revents().is_empty() => return None,
             Ok(_) => {}
         }
-        let mut line = [0; MAX_LINE_BYTES];
-        match rustix::io::read(terminal, &mut line) {
-            Ok(length) => {
-                let line = String::from_utf8_lossy(&line[..length]).into_owned();
-                return line.ends_with('\n').then_some(line);
-            }
+        let mut bytes = [0; MAX_LINE_BYTES];
+        match rustix::io::read(terminal, &mut bytes) {
+            Ok(length) => return Some(String::from_utf8_lossy(&bytes[..length]).into_owned()),
             Err(Errno::INTR | Errno::AGAIN) => {}
             Err(_) => return None,
         }
@@ -134,6 +178,26 @@ impl StoppedTree {
     fn go_on(self) {
         for process in self.processes.into_iter().chain([self.reaper]) {
             let _ = rustix::process::kill_process(process, Signal::CONT);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::answer_key;
+
+    #[test]
+    fn only_keys_that_were_asked_for_are_answers() {
+        let answer = |typed| answer_key(typed, "ynsa");
+        assert_eq!(
+            (answer("y"), answer("N"), answer("qa")),
+            (Some("y".into()), Some("n".into()), Some("a".into()))
+        );
+        for empty in ["\r", "\n", "\x04", "\x1b"] {
+            assert_eq!(answer(empty).as_deref(), Some(""), "{empty:?}");
+        }
+        for none in ["", "q", "\x1b[A", "\x1b[1;5y", "é"] {
+            assert_eq!(answer(none), None, "{none:?}");
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use haft_agent::{LoopEvent, RunSettings, RunStop, read_run};
+use haft_agent::{LoopEvent, NoObserver, RunSettings, RunStop, read_run};
 use haft_model::{ChatMessage, ContentPart, ModelError, ModelErrorKind, ToolResult};
-use haft_tool::json;
+use haft_tool::{Cancel, json};
 
 use crate::fixture::*;
 
@@ -113,4 +113,23 @@ fn a_provider_that_says_the_context_is_full_gets_a_shorter_conversation_or_the_t
 
 fn is_long(result: &ToolResult) -> bool {
     result.text().len() > 2_000
+}
+
+#[test]
+fn a_user_compacts_the_conversation_at_any_time() {
+    let bench = Workbench::new();
+    let requests = Arc::default();
+    let model = reader(&bench, &requests);
+    let mut run = bench.run_with(model, RunSettings::default());
+    let cancel = Cancel::new();
+    assert!(!run.compact(&mut NoObserver, &cancel).unwrap(), "there is nothing to summarise");
+    let (report, _) = say_and_watch(&mut run, "Read it nine times.");
+    assert_eq!(report.stop, RunStop::Done);
+    let (before, window) = run.context_use();
+    assert!(before < window, "{before} of {window}");
+    assert!(run.compact(&mut NoObserver, &cancel).unwrap());
+    assert!(run.context_use().0 < before / 2, "{} after {before}", run.context_use().0);
+    assert_valid(&run.state().conversation);
+    let (report, _) = say_and_watch(&mut run, "Go on.");
+    assert_eq!(report.stop, RunStop::Done);
 }

@@ -21,6 +21,7 @@ const STYLES: Styles = Styles::styled()
 #[derive(Debug, Parser)]
 #[command(name = "haft", version, styles = STYLES, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "Examples:\n  \
+haft                          # an interactive session in this folder\n  \
 haft demo\n  \
 haft -p 'What does this project do?'\n  \
 haft sandbox make test\n  \
@@ -94,7 +95,7 @@ pub(super) enum Command {
     Config(ConfigArgs),
     /// Check that calls work here: the machine, the ledger, the settings, the workspace.
     Doctor(DoctorArgs),
-    /// Run a few calls on a sample project and undo them. Needs no API key and no network.
+    /// Watch an agent work on a sample project, do harm, and be undone. Needs no API key and no network.
     Demo,
     /// Print a shell completion script; it completes tools, calls, sessions and servers too.
     Completion(CompletionArgs),

@@ -16,6 +16,7 @@ mod exit;
 mod gateway;
 mod gc;
 mod housekeeping;
+mod interactive;
 mod kept_preview;
 mod local_time;
 mod log;
@@ -40,6 +41,7 @@ mod usage_error;
 mod view;
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -56,7 +58,8 @@ pub fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     tracing_log::init();
-    let haft = match Haft::try_parse_from(with_run(std::env::args_os().collect())) {
+    let (words, is_short) = with_run(std::env::args_os().collect());
+    let haft = match Haft::try_parse_from(words) {
         Ok(haft) => haft,
         Err(error) => {
             let error = usage_error::readable(error);
@@ -73,6 +76,7 @@ pub fn main() -> ExitCode {
         }
     };
     let done = match haft.command {
+        Command::Run(args) if is_short && args.opens_session() => interactive::run(*args),
         Command::Run(args) => run::run(*args),
         Command::Gateway(args) => gateway::run(*args),
         Command::Call(args) => call::run(args),
@@ -108,13 +112,21 @@ pub fn main() -> ExitCode {
     ExitCode::from(exit.number())
 }
 
-/// The command line with the command `run`, which a flag in its place stands for: `haft -p PROMPT` is `haft run -p PROMPT`.
-fn with_run(mut args: Vec<OsString>) -> Vec<OsString> {
-    let first = args.get(1).and_then(|first| first.to_str()).unwrap_or_default();
-    if first.starts_with('-') && !matches!(first, "-" | "-h" | "--help" | "-V" | "--version") {
+/// The command line with the command `run`, which a flag in its place stands for: `haft -p PROMPT` is `haft run -p PROMPT`. The same
+/// holds for a message, which no command is, and on a terminal for nothing. Says whether the command was left out.
+fn with_run(mut args: Vec<OsString>) -> (Vec<OsString>, bool) {
+    let is_short = match args.get(1).map(|first| first.to_string_lossy()) {
+        None => terminal::is_interactive() && std::io::stdout().is_terminal(),
+        Some(first) => {
+            let is_flag = first.starts_with('-')
+                && !matches!(first.as_ref(), "-" | "-h" | "--help" | "-V" | "--version");
+            is_flag || first.contains(char::is_whitespace)
+        }
+    };
+    if is_short {
         args.insert(1, "run".into());
     }
-    args
+    (args, is_short)
 }
 
 /// The result of a command.

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 pub(super) struct SampleProject {
     pub(super) runtime: Runtime,
     pub(super) home: TempDir,
-    _workspace: TempDir,
+    workspace: TempDir,
 }
 
 impl SampleProject {
@@ -16,13 +16,22 @@ impl SampleProject {
         let directory =
             || tempfile::tempdir().map_err(|error| ToolError::io("create a temporary directory", &error));
         let (workspace, home) = (directory()?, directory()?);
-        let runtime = Runtime::builder()
-            .workspace(workspace.path())
-            .home(home.path())
-            .entry_point(entry_point)
-            .dialect(haft::claude())
-            .allow("Bash", format!("haft {entry_point}"))
-            .build()?;
-        Ok(Self { runtime, home, _workspace: workspace })
+        let runtime = runtime(&workspace, &home, entry_point)?;
+        Ok(Self { runtime, home, workspace })
     }
+
+    /// Another session in the same project.
+    pub(super) fn sibling(&self, entry_point: &'static str) -> Result<Runtime, ToolError> {
+        runtime(&self.workspace, &self.home, entry_point)
+    }
+}
+
+fn runtime(workspace: &TempDir, home: &TempDir, entry_point: &'static str) -> Result<Runtime, ToolError> {
+    Runtime::builder()
+        .workspace(workspace.path())
+        .home(home.path())
+        .entry_point(entry_point)
+        .dialect(haft::claude())
+        .allow("Bash", format!("haft {entry_point}"))
+        .build()
 }

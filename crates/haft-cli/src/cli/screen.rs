@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io::{Error, IsTerminal, Write};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use anstyle::{AnsiColor, Style};
@@ -23,6 +24,26 @@ static OUTPUT_ERROR: OnceLock<Error> = OnceLock::new();
 /// Why something that was meant for standard output is not there, which makes the exit code a failure.
 pub(crate) fn output_error() -> Option<&'static Error> {
     OUTPUT_ERROR.get()
+}
+
+/// Whether the user asked for output without colours and without lines that change.
+static IS_PLAIN: AtomicBool = AtomicBool::new(false);
+
+/// From now on there are no colours, and no line is changed after it was written.
+pub(crate) fn be_plain() {
+    IS_PLAIN.store(true, Ordering::Relaxed);
+    anstream::ColorChoice::Never.write_global();
+}
+
+/// Whether lines on standard error can be changed after they were written.
+pub(crate) fn moves_cursor() -> bool {
+    let is_dumb = || std::env::var_os("TERM").is_none_or(|name| name.is_empty() || name == "dumb");
+    !IS_PLAIN.load(Ordering::Relaxed) && std::io::stderr().is_terminal() && !is_dumb()
+}
+
+/// Whether text on standard error may have colours.
+pub(crate) fn has_colors() -> bool {
+    anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
 }
 
 fn note_output_error(written: std::io::Result<()>) {

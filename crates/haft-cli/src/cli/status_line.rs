@@ -1,6 +1,6 @@
 //! The status line of a running call: elapsed time, progress and its latest message.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -55,10 +55,10 @@ pub(super) struct StatusLine {
 }
 
 impl StatusLine {
-    /// Prepares the status line if standard error is a terminal.
+    /// Prepares the status line if standard error is a terminal on which the cursor can be moved.
     pub(super) fn on(what: &str) -> Self {
         let mut status_line = Self::silent();
-        if !std::io::stderr().is_terminal() {
+        if !screen::moves_cursor() {
             return status_line;
         }
         let (stop, stopped) = channel::<()>();
@@ -150,15 +150,16 @@ fn fitting(line: &str, columns: Option<usize>) -> &str {
     end.map_or(line, |(at, _)| &line[..at])
 }
 
-/// Removes the line before a question is asked, if there can be one.
+/// Removes the line, or the lines of an interactive session, before a question is asked, if there can be any.
 pub(super) fn clear() {
-    if std::io::stderr().is_terminal() {
-        paint("\r\x1b[K");
+    if screen::moves_cursor() {
+        paint("\r\x1b[J");
     }
 }
 
+/// Writes text of ours, with the sequences that move the cursor, which are no colours.
 fn paint(text: &str) {
-    let mut err = anstream::stderr().lock();
+    let mut err = std::io::stderr().lock();
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
 }
 

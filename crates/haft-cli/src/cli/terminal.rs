@@ -1,5 +1,6 @@
 //! The user at the terminal: questions, Ctrl-C, and waiting for a call.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::io::{BufRead, IsTerminal, Write};
 use std::os::fd::OwnedFd;
@@ -9,7 +10,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use haft_runtime::{Asker, DenyAll, PermissionAnswer, Question};
-use haft_sandbox::{TerminationSignal, on_continue, on_termination_signal};
+use haft_sandbox::{
+    AnswerForm, TerminationSignal, ask_at_terminal, on_continue, on_termination_signal, terminal_is_quiet,
+};
 use haft_tool::{Cancel, ErrorKind, ToolError, lock};
 
 use super::config;
@@ -94,7 +97,11 @@ impl Drop for ShownQuestion {
 
 /// Asks the user yes or no; anything but yes is no.
 pub(super) fn confirm(question: &str) -> bool {
-    let _shown = ShownQuestion::new(&format!("{} [y/N] ", styled(NOTE, question)));
+    let prompt = format!("{} [y/N] ", styled(NOTE, question));
+    if terminal_is_quiet() {
+        return quiet_answer(AnswerForm::Key("yn"), &prompt, &Cancel::new()).is_ok_and(|key| key == "y");
+    }
+    let _shown = ShownQuestion::new(&prompt);
     matches!(answer_line().as_str(), "y" | "yes")
 }
 
@@ -134,10 +141,19 @@ impl Asker for TerminalAsker {
             None => format!("{} [y/N] ", styled(NOTE, &format!("{text} Run it?"))),
         };
         let by = "the user at the terminal".to_owned();
-        let answer = read_terminal(cancel, move || {
-            let _shown = ShownQuestion::new(&prompt);
-            Ok(answer_line())
-        });
+        let answer = if terminal_is_quiet() {
+            let keys = match (&question.rule, &self.file) {
+                (Some(_), Some(_)) => "ynsa",
+                (Some(_), None) => "yns",
+                (None, _) => "yn",
+            };
+            quiet_answer(AnswerForm::Key(keys), &prompt, cancel)
+        } else {
+            read_terminal(cancel, move || {
+                let _shown = ShownQuestion::new(&prompt);
+                Ok(answer_line())
+            })
+        };
         match (answer.as_deref(), question.rule.clone()) {
             (Ok("y" | "yes"), _) => PermissionAnswer::Allow { by },
             (Ok("s" | "session"), Some(rule)) => PermissionAnswer::AllowRule { by, rule },
@@ -170,6 +186,21 @@ fn answer_line() -> String {
     let mut line = String::new();
     let is_whole = std::io::stdin().lock().read_line(&mut line).is_ok() && line.ends_with('\n');
     if is_whole { line.trim().to_ascii_lowercase() } else { String::new() }
+}
+
+/// Asks at a terminal that is quiet, as in an interactive session. What was typed before does not count.
+pub(crate) fn quiet_answer(form: AnswerForm<'_>, prompt: &str, cancel: &Cancel) -> Result<String, ToolError> {
+    let _open = OpenQuestion::new();
+    let shown = RefCell::new(None);
+    let answer = ask_at_terminal(form, || *shown.borrow_mut() = Some(ShownQuestion::new(prompt)), cancel);
+    let was_shown = shown.take().is_some();
+    // A line was ended by the user; a key is not shown by the terminal.
+    match (&answer, form) {
+        (Some(key), AnswerForm::Key(_)) => screen::prompt(&format!("{key}\n")),
+        (None, _) if was_shown => screen::prompt("\n"),
+        _ => {}
+    }
+    answer.ok_or_else(|| ToolError::new(ErrorKind::Interrupted, "The user at the terminal gave no answer"))
 }
 
 /// Reads the terminal on a thread of its own, because a blocked read cannot be cancelled.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::IsTerminal;
 
 use clap::{Args, ValueEnum};
+use unicode_width::UnicodeWidthChar;
 
 use super::screen;
 
@@ -96,13 +97,9 @@ pub(super) fn width(text: &str) -> usize {
     text.chars().map(char_width).sum()
 }
 
-/// Two columns for East Asian characters and emoji, else one.
-fn char_width(c: char) -> usize {
-    let is_wide = matches!(c,
-        '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{303e}' | '\u{3041}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}'
-        | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe6f}' | '\u{ff00}'..='\u{ff60}' | '\u{ffe0}'..='\u{ffe6}'
-        | '\u{1f300}'..='\u{1f64f}' | '\u{1f680}'..='\u{1f6ff}' | '\u{1f900}'..='\u{1f9ff}' | '\u{20000}'..='\u{3fffd}');
-    if is_wide { 2 } else { 1 }
+/// The columns of a character. A selector of the emoji form counts, because it makes many characters wider.
+pub(super) fn char_width(c: char) -> usize {
+    if c == '\u{fe0f}' { 1 } else { UnicodeWidthChar::width(c).unwrap_or(1) }
 }
 
 #[cfg(test)]

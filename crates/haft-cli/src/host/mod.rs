@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use haft_bus::{ChannelSettings, Undelivered};
-use haft_sandbox::ask_at_terminal;
+use haft_sandbox::{AnswerForm, ask_at_terminal, terminal_is_quiet};
 use haft_tool::{
     Cancel, Configuration, Host, HostAnswer, HostRequest, Message, NoHost, PlanReady, ToolError,
     UserQuestion, Value, lock,
@@ -72,8 +72,8 @@ impl Host for CommandLine {
         if !self.is_interactive {
             return NoHost.ask(questions, cancel);
         }
-        let questions = questions.to_vec();
-        read_terminal(cancel, move || terminal::ask(&questions))
+        let (questions, cancelled) = (questions.to_vec(), cancel.clone());
+        read_terminal(cancel, move || terminal::ask(&questions, &cancelled))
     }
 
     fn may_reach(&self, request: &HostRequest, cancel: &Cancel) -> Option<HostAnswer> {
@@ -94,9 +94,13 @@ impl Host for CommandLine {
         };
         let answer = {
             let _open = OpenQuestion::new();
-            let answer = ask_at_terminal(prompt, cancel);
-            if shown.take().is_some() && answer.is_none() {
-                screen::prompt("\n");
+            let keys = letters.concat();
+            let is_key = terminal_is_quiet();
+            let form = if is_key { AnswerForm::Key(&keys) } else { AnswerForm::Line };
+            let answer = ask_at_terminal(form, prompt, cancel);
+            // Only a line that the user ended has moved the cursor down.
+            if shown.take().is_some() && (is_key || answer.is_none()) {
+                screen::prompt(&format!("{}\n", answer.as_deref().unwrap_or_default()));
             }
             self.project.answer(&answer?)
         };
@@ -113,8 +117,8 @@ impl Host for CommandLine {
         if !self.is_interactive {
             return NoHost.plan_ready(plan, cancel);
         }
-        let plan = plan.clone();
-        read_terminal(cancel, move || terminal::approve(&plan))
+        let (plan, cancelled) = (plan.clone(), cancel.clone());
+        read_terminal(cancel, move || terminal::approve(&plan, &cancelled))
     }
 
     fn send(&self, message: &Message) -> Result<(), ToolError> {

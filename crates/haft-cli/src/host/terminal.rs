@@ -2,17 +2,18 @@
 
 use std::io::BufRead;
 
-use haft_tool::{ErrorKind, PlanReady, ToolError, UserQuestion};
+use haft_sandbox::{AnswerForm, terminal_is_quiet};
+use haft_tool::{Cancel, ErrorKind, PlanReady, ToolError, UserQuestion};
 
 use crate::cli::screen::{BOLD, FAINT, NAME, NOTE, prompt as say, sanitize, styled};
-use crate::cli::terminal::ShownQuestion;
+use crate::cli::terminal::{ShownQuestion, quiet_answer};
 
 /// Asks each question until it has an answer.
-pub(super) fn ask(questions: &[UserQuestion]) -> Result<Vec<Vec<String>>, ToolError> {
-    questions.iter().map(one).collect()
+pub(super) fn ask(questions: &[UserQuestion], cancel: &Cancel) -> Result<Vec<Vec<String>>, ToolError> {
+    questions.iter().map(|question| one(question, cancel)).collect()
 }
 
-fn one(question: &UserQuestion) -> Result<Vec<String>, ToolError> {
+fn one(question: &UserQuestion, cancel: &Cancel) -> Result<Vec<String>, ToolError> {
     let UserQuestion { question: words, header, choices, several } = question;
     let mut text = format!("\n{} {}\n", styled(BOLD, &format!("[{}]", sanitize(header))), sanitize(words));
     for (number, choice) in (1..).zip(choices) {
@@ -26,9 +27,9 @@ fn one(question: &UserQuestion) -> Result<Vec<String>, ToolError> {
     let how = if *several { "Numbers separated by commas" } else { "A number" };
     let prompt = format!("{how} (1-{}), or your own answer: ", choices.len());
     loop {
-        let _shown = ShownQuestion::new(&format!("{text}{}", styled(NOTE, &prompt)));
+        let answer = line(&format!("{text}{}", styled(NOTE, &prompt)), cancel)?;
         text.clear();
-        match parse_answer(question, &line()?) {
+        match parse_answer(question, &answer) {
             Ok(answer) => return Ok(answer),
             Err(why) => say(&format!("{why}\n")),
         }
@@ -73,7 +74,7 @@ fn parse_answer(question: &UserQuestion, line: &str) -> Result<Vec<String>, Stri
 }
 
 /// Shows a plan and asks for approval.
-pub(super) fn approve(plan: &PlanReady) -> Result<String, ToolError> {
+pub(super) fn approve(plan: &PlanReady, cancel: &Cancel) -> Result<String, ToolError> {
     let mut text = format!("\n{}\n", styled(BOLD, "The plan is ready."));
     if let Some(plan) = &plan.plan {
         text.push_str(&format!("{}\n", sanitize(plan)));
@@ -82,8 +83,7 @@ pub(super) fn approve(plan: &PlanReady) -> Result<String, ToolError> {
         text.push_str(&format!("  requests {}: {}\n", sanitize(tool), sanitize(prompt)));
     }
     text.push_str(&styled(NOTE, "Start with it? [y/N] "));
-    let _shown = ShownQuestion::new(&text);
-    match line()?.trim() {
+    match line(&text, cancel)?.trim() {
         "y" | "Y" | "yes" => Ok("The user has approved the plan. Start with it.".to_owned()),
         "" | "n" | "N" | "no" => {
             Err(ToolError::denied("The user does not approve the plan. Ask what to change"))
@@ -92,8 +92,12 @@ pub(super) fn approve(plan: &PlanReady) -> Result<String, ToolError> {
     }
 }
 
-/// Reads a line; EOF means that the user gave no answer.
-fn line() -> Result<String, ToolError> {
+/// Asks for a line; EOF means that the user gave no answer.
+fn line(prompt: &str, cancel: &Cancel) -> Result<String, ToolError> {
+    if terminal_is_quiet() {
+        return quiet_answer(AnswerForm::Line, prompt, cancel);
+    }
+    let _shown = ShownQuestion::new(prompt);
     let mut line = String::new();
     match std::io::stdin().lock().read_line(&mut line) {
         Ok(0) => Err(ToolError::new(ErrorKind::Interrupted, "The user at the terminal gave no answer")),

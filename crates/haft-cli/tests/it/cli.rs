@@ -336,7 +336,6 @@ fn the_doors_that_need_no_call_work() {
     let cli = CliFixture::new();
     let doctor: Value = serde_json::from_str(&cli.haft(&["doctor", "--json"]).stdout).unwrap();
     assert_eq!(doctor["ok"], json!(true), "{doctor:#}");
-    assert_eq!(cli.haft(&["demo"]).code, 0);
     assert!(cli.haft(&["completion", "bash"]).stdout.contains("_haft"));
     assert!(cli.haft(&["man"]).stdout.contains(".TH haft"));
     assert!(cli.haft(&["--version"]).stdout.starts_with("haft "));
@@ -349,6 +348,28 @@ fn the_doors_that_need_no_call_work() {
     assert!(cli.haft(&["gc", "--max-size", "1", "--dry-run"]).stdout.starts_with("Would delete 1 call "));
     assert_eq!(cli.haft(&["gc", "--older-than", "1w"]).code, 0);
     assert_eq!(cli.haft(&["gc", "--max-size", "lots"]).code, 2);
+}
+
+#[test]
+fn the_demo_refuses_the_harm_and_undoes_the_rest() {
+    let cli = CliFixture::new();
+    // Neither a terminal, nor a network, nor a writable current directory is needed.
+    let demo = cli.haft(&["demo"]);
+    assert_eq!(demo.code, 0, "{}{}", demo.stdout, demo.stderr);
+    for text in [
+        "+    echo \"Hello, $1!\"",
+        "ok: greets the world",
+        "Refused: read ",
+        "Denied: it would reach collect.example.com.",
+        "rm -rf src tests README.md",
+        "The project is byte for byte as before: 4 files",
+    ] {
+        assert!(demo.stdout.contains(text), "{text}: {}", demo.stdout);
+    }
+    assert!(!demo.stdout.contains("sk-demo-"), "{}", demo.stdout);
+    let left =
+        std::fs::read_dir(cli.root()).unwrap().count() + std::fs::read_dir(cli.home()).unwrap().count();
+    assert_eq!(left, 0, "the demo has a ledger of its own");
 }
 
 #[test]

@@ -15,6 +15,7 @@ const EARLIER_CALLS: usize = 30;
 /// Examples that are not run, by how they begin, and why. Keep it short.
 const NOT_RUN: &[(&str, &str)] = &[
     ("cargo ", "builds Haft itself"),
+    ("haft    ", "is a session, which waits for messages"),
     ("haft -p '", "needs a model"),
     ("haft -p --continue", "needs a model"),
     ("haft run --model", "needs a model"),

@@ -62,6 +62,9 @@ pub(in crate::cli) struct RunArgs {
     /// Print each call, the tokens and the cost on standard error, also where that is no terminal.
     #[arg(long)]
     pub(in crate::cli) verbose: bool,
+    /// In a session: no colours and no lines that change, for screen readers and logs.
+    #[arg(long)]
+    pub(super) plain: bool,
     #[command(flatten)]
     pub(in crate::cli) at: SessionArgs,
     #[command(flatten)]
@@ -143,7 +146,7 @@ pub(super) enum RunOutputFormat {
     Json,
 }
 
-fn providers() -> Vec<&'static str> {
+pub(super) fn providers() -> Vec<&'static str> {
     PROVIDERS.iter().map(|provider| provider.name).chain([CLAUDE_CLI, SCRIPT]).collect()
 }
 

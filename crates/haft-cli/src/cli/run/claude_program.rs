@@ -65,7 +65,7 @@ fn own_server(runtime: &Runtime) -> Result<Value, ToolError> {
 
 /// The flags of this process that `haft mcp` has, too: rules, scope, dialect, servers.
 fn shared_flags() -> Vec<OsString> {
-    let given = Haft::command().try_get_matches_from(with_run(std::env::args_os().collect()));
+    let given = Haft::command().try_get_matches_from(with_run(std::env::args_os().collect()).0);
     let Some((_, given)) = given.as_ref().ok().and_then(clap::ArgMatches::subcommand) else {
         return Vec::new();
     };

@@ -54,21 +54,25 @@ impl EarlierRun {
     }
 }
 
+/// The last run in which something was said.
 fn last_run(ledger: &Ledger, folder: &Path) -> Result<SessionInfo, ToolError> {
-    let mut last: Option<(u64, SessionInfo)> = None;
+    let mut runs = Vec::new();
     for session in ledger.sessions(MAX_LISTED_COUNT)? {
-        if session.workspace != folder || session.entry_point != ENTRY_POINT {
-            continue;
-        }
-        let Some(at) = ledger.last_event_at(&session.id)? else { continue };
-        if last.as_ref().is_none_or(|(newest, _)| at > *newest) {
-            last = Some((at, session));
+        if session.workspace == folder
+            && session.entry_point == ENTRY_POINT
+            && let Some(at) = ledger.last_event_at(&session.id)?
+        {
+            runs.push((at, session));
         }
     }
-    last.map(|(_, session)| session).ok_or_else(|| {
-        let message = format!("there is no run to continue in {}", folder.display());
-        ToolError::new(ErrorKind::NotFound, message)
-    })
+    runs.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    for (_, session) in runs {
+        if read_run(ledger, &session.id)?.is_some_and(|state| !state.turns.is_empty()) {
+            return Ok(session);
+        }
+    }
+    let message = format!("there is no run to continue in {}", folder.display());
+    Err(ToolError::new(ErrorKind::NotFound, message))
 }
 
 fn no_run(session: &str) -> ToolError {
