@@ -361,7 +361,7 @@ impl Supervisor {
     }
 
     /// Must be called before a secret, or a directory that may contain one, is moved.
-    pub(super) fn before_secret_move(&self) {
+    pub(super) fn before_secret_move() {
         MOVED_SECRETS.fetch_add(1, Ordering::SeqCst);
     }
 

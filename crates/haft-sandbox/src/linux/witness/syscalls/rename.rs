@@ -74,7 +74,7 @@ impl Supervisor {
             return Err(self.refuse_read(from.path()));
         }
         if !is_directory && self.is_secret(&from) {
-            self.before_secret_move();
+            Self::before_secret_move();
         }
         if is_directory {
             self.check_moves_no_settings(&from)?;
@@ -261,7 +261,7 @@ impl Supervisor {
         self.recorder.before_change(to)?;
         let stat = from.stat()?;
         if self.policy.may_hold_secrets(from.path()) {
-            self.before_secret_move();
+            Self::before_secret_move();
         }
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
             let node = capture_entry(&from.dir.fd, &from.name)?.node;
