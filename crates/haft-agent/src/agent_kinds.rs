@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_files::{names_in, read_named};
+use haft_files::names_in;
 use haft_policy::Mode;
 use haft_tool::{ErrorKind, ToolError, close_names};
 
@@ -53,13 +53,14 @@ impl AgentKinds {
     /// The kinds in this workspace. A definition replaces a built-in kind of its name, and the project's one that of the home.
     pub fn read(workspace: &Path, home: Option<&Path>) -> Self {
         let mut all = Self { kinds: built_in(), warnings: Vec::new() };
-        for base in home.into_iter().chain([workspace]) {
-            all.add_folder(&base.join(FOLDER));
+        let bases = home.map(|home| (home, None)).into_iter().chain([(workspace, Some(workspace))]);
+        for (base, project) in bases {
+            all.add_folder(&base.join(FOLDER), project);
         }
         all
     }
 
-    fn add_folder(&mut self, folder: &Path) {
+    fn add_folder(&mut self, folder: &Path, project: Option<&Path>) {
         let mut names = names_in(folder, MAX_DEFINITIONS);
         names.sort();
         for name in names {
@@ -67,7 +68,7 @@ impl AgentKinds {
             if path.extension().is_none_or(|extension| extension != "md") {
                 continue;
             }
-            match definition(&path) {
+            match definition(&path, project) {
                 Ok(kind) => {
                     self.kinds.retain(|known| !known.name.eq_ignore_ascii_case(&kind.name));
                     self.kinds.push(kind);
@@ -138,9 +139,8 @@ fn built_in() -> Vec<AgentKind> {
 }
 
 /// A kind out of its file.
-fn definition(path: &Path) -> Result<AgentKind, String> {
-    let bytes = read_named(path, MAX_DEFINITION_BYTES).map_err(|error| error.message)?;
-    let front = FrontMatter::read(&String::from_utf8_lossy(&bytes)).ok_or("it has no front matter")?;
+fn definition(path: &Path, project: Option<&Path>) -> Result<AgentKind, String> {
+    let front = FrontMatter::of_file(path, project, MAX_DEFINITION_BYTES)?;
     let file_name = || PathBuf::from(path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = front.text("name").or_else(file_name).unwrap_or_default();
     let description = front.text("description").ok_or("it has no description")?;

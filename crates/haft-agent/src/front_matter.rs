@@ -1,5 +1,9 @@
 //! The front matter of Markdown files: TOML, or the part of YAML that such files use.
 
+use std::path::Path;
+
+use haft_files::{read_named, real_named};
+use haft_tool::lies_in;
 use toml_edit::{DocumentMut, Item, Value as TomlValue};
 
 /// The fields at the beginning of a file, and the text below them.
@@ -12,7 +16,18 @@ pub struct FrontMatter {
 }
 
 impl FrontMatter {
-    /// Reads a file; `None` if it has no front matter.
+    /// Reads the file at `path`. One of a project must lie within it, links followed: a project must not show what is elsewhere.
+    pub(crate) fn of_file(path: &Path, project: Option<&Path>, max_bytes: u64) -> Result<Self, String> {
+        let real = real_named(path).map_err(|error| error.to_string())?;
+        let is_outside = |project: &Path| real_named(project).map_or(true, |top| !lies_in(&real, &top));
+        if project.is_some_and(is_outside) {
+            return Err("it lies outside the project".to_owned());
+        }
+        let bytes = read_named(&real, max_bytes).map_err(|error| error.message)?;
+        Self::read(&String::from_utf8_lossy(&bytes)).ok_or_else(|| "it has no front matter".to_owned())
+    }
+
+    /// Reads a text; `None` if it has no front matter.
     pub fn read(text: &str) -> Option<Self> {
         let (front, body) = front_matter(text)?;
         let fields =

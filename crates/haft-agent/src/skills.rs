@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use haft_files::{names_in, read_named};
+use haft_files::names_in;
 use haft_model::ContentPart;
 use haft_tool::clip_chars;
 
@@ -42,12 +42,14 @@ impl RunSkills {
     /// The skills of the workspace and of the home.
     pub fn read(workspace: &Path, home: Option<&Path>) -> Self {
         let mut all: Vec<RunSkill> = Vec::new();
-        let bases = [workspace].into_iter().chain(home);
-        for folder in bases.flat_map(|base| SKILL_FOLDERS.iter().map(|name| base.join(name))) {
+        let bases = [(workspace, Some(workspace))].into_iter().chain(home.map(|home| (home, None)));
+        let folders = bases
+            .flat_map(|(base, project)| SKILL_FOLDERS.iter().map(move |name| (base.join(name), project)));
+        for (folder, project) in folders {
             let mut names = names_in(&folder, MAX_SKILLS);
             names.sort();
             for name in names {
-                let skill = read_skill(&folder.join(&name), &name.to_string_lossy());
+                let skill = read_skill(&folder.join(&name), &name.to_string_lossy(), project);
                 let skill = skill.filter(|new| all.iter().all(|known| known.name != new.name));
                 all.extend(skill);
             }
@@ -98,10 +100,9 @@ impl RunSkill {
 }
 
 /// The skill in a directory, if it has one.
-fn read_skill(directory: &Path, name: &str) -> Option<RunSkill> {
+fn read_skill(directory: &Path, name: &str, project: Option<&Path>) -> Option<RunSkill> {
     let path = directory.join("SKILL.md");
-    let bytes = read_named(&path, MAX_SKILL_BYTES).ok()?;
-    let front = FrontMatter::read(&String::from_utf8_lossy(&bytes))?;
+    let front = FrontMatter::of_file(&path, project, MAX_SKILL_BYTES).ok()?;
     let list = |names: [&str; 2]| names.iter().find_map(|name| front.list(name)).unwrap_or_default();
     let split = |items: Vec<String>, at: char| -> Vec<String> {
         let parts = items.iter().flat_map(|item| item.split(at)).map(|part| part.trim().to_owned());

@@ -52,6 +52,25 @@ fn the_model_is_told_of_skills_and_a_trigger_adds_the_whole_text() {
 }
 
 #[test]
+fn skills_and_agents_of_a_project_show_nothing_from_elsewhere() {
+    let cli = CliFixture::new();
+    let outside = tempfile::tempdir().unwrap();
+    let text = "---\nname: linked\ndescription: CANARY\n---\nCANARY\n";
+    std::fs::write(outside.path().join("SKILL.md"), text).unwrap();
+    for folder in [".claude/skills/linked", ".claude/agents"] {
+        std::fs::create_dir_all(cli.path(folder)).unwrap();
+    }
+    let link = |name: &str| {
+        std::os::unix::fs::symlink(outside.path().join("SKILL.md"), cli.path(name)).unwrap();
+    };
+    link(".claude/skills/linked/SKILL.md");
+    link(".claude/agents/linked.md");
+    std::os::unix::fs::symlink(outside.path(), cli.path(".claude/skills/other")).unwrap();
+    let (system, message) = first_message(&cli, "/linked");
+    assert!(!system.contains("CANARY") && !message.contains("CANARY"), "{system}{message}");
+}
+
+#[test]
 fn a_skill_allows_nothing() {
     let cli = CliFixture::new();
     skill(
