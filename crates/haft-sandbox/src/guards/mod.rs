@@ -9,7 +9,6 @@ mod named;
 #[cfg(target_os = "linux")]
 mod newly_named;
 mod objects;
-#[cfg(target_os = "linux")]
 mod opened;
 mod origin;
 mod recovered;

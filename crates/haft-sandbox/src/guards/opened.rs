@@ -1,14 +1,15 @@
 //! Opens directories whose modes keep Haft out, for the time of a search or a judgement.
 
 use std::collections::BTreeSet;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, CWD, Mode};
+
+use handle::{Handle, open_directory, set_mode};
 
 /// Directories that their owner could not list, search or change, and the modes that they get back.
 #[derive(Debug, Default)]
-pub(crate) struct OpenedDirectories(Vec<(OwnedFd, Mode)>);
+pub(crate) struct OpenedDirectories(Vec<(Handle, Mode)>);
 
 impl OpenedDirectories {
     /// Opens the directories above these paths for `access`, as far as changes in them are recorded. A directory of another
@@ -32,26 +33,64 @@ impl OpenedDirectories {
         if rustix::fs::accessat(CWD, directory, access, AtFlags::EACCESS).is_ok() {
             return;
         }
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let Ok(fd) = rustix::fs::open(directory, flags, Mode::empty()) else { return };
-        let Ok(stat) = rustix::fs::fstat(&fd) else { return };
+        let Ok((handle, stat)) = open_directory(directory) else { return };
         let mode = Mode::from_raw_mode(stat.st_mode);
-        if set_mode(&fd, mode | Mode::RWXU).is_ok() {
-            self.0.push((fd, mode));
+        if set_mode(&handle, mode | Mode::RWXU).is_ok() {
+            self.0.push((handle, mode));
         }
     }
 }
 
 impl Drop for OpenedDirectories {
     fn drop(&mut self) {
-        for (fd, mode) in self.0.drain(..).rev() {
+        for (handle, mode) in self.0.drain(..).rev() {
             // A directory that the judgement removed has no mode to set.
-            let _ = set_mode(&fd, mode);
+            let _ = set_mode(&handle, mode);
         }
     }
 }
 
-/// Sets the mode through a handle that allows nothing else.
-fn set_mode(fd: &OwnedFd, mode: Mode) -> rustix::io::Result<()> {
-    rustix::fs::chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), mode)
+#[cfg(target_os = "linux")]
+mod handle {
+    use std::os::fd::{AsRawFd, OwnedFd};
+    use std::path::Path;
+
+    use rustix::fs::{Mode, OFlags, Stat};
+
+    /// A handle that allows nothing but to set the mode.
+    pub(super) type Handle = OwnedFd;
+
+    pub(super) fn open_directory(path: &Path) -> rustix::io::Result<(Handle, Stat)> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&fd)?;
+        Ok((fd, stat))
+    }
+
+    pub(super) fn set_mode(handle: &Handle, mode: Mode) -> rustix::io::Result<()> {
+        rustix::fs::chmod(format!("/proc/self/fd/{}", handle.as_raw_fd()), mode)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod handle {
+    use std::path::{Path, PathBuf};
+
+    use rustix::fs::{AtFlags, CWD, FileType, Mode, Stat};
+    use rustix::io::Errno;
+
+    /// The path: a directory that cannot be listed cannot be opened here.
+    pub(super) type Handle = PathBuf;
+
+    pub(super) fn open_directory(path: &Path) -> rustix::io::Result<(Handle, Stat)> {
+        let stat = rustix::fs::lstat(path)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => Ok((path.to_owned(), stat)),
+            _ => Err(Errno::NOTDIR),
+        }
+    }
+
+    pub(super) fn set_mode(handle: &Handle, mode: Mode) -> rustix::io::Result<()> {
+        rustix::fs::chmodat(CWD, handle, mode, AtFlags::SYMLINK_NOFOLLOW)
+    }
 }
