@@ -5,11 +5,18 @@ use std::path::Path;
 
 use rustix::fs::{Access, AtFlags, CWD, Mode};
 
-use handle::{Handle, open_directory, set_mode};
+use handle::{open_directory, set_mode};
+
+/// A handle that allows nothing but to set the mode.
+#[cfg(target_os = "linux")]
+use std::os::fd::OwnedFd as DirectoryHandle;
+/// The path: a directory that cannot be listed cannot be opened here.
+#[cfg(not(target_os = "linux"))]
+use std::path::PathBuf as DirectoryHandle;
 
 /// Directories that their owner could not list, search or change, and the modes that they get back.
 #[derive(Debug, Default)]
-pub(crate) struct OpenedDirectories(Vec<(Handle, Mode)>);
+pub(crate) struct OpenedDirectories(Vec<(DirectoryHandle, Mode)>);
 
 impl OpenedDirectories {
     /// Opens the directories above these paths for `access`, as far as changes in them are recorded. A directory of another
@@ -57,17 +64,14 @@ mod handle {
 
     use rustix::fs::{Mode, OFlags, Stat};
 
-    /// A handle that allows nothing but to set the mode.
-    pub(super) type Handle = OwnedFd;
-
-    pub(super) fn open_directory(path: &Path) -> rustix::io::Result<(Handle, Stat)> {
+    pub(super) fn open_directory(path: &Path) -> rustix::io::Result<(OwnedFd, Stat)> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&fd)?;
         Ok((fd, stat))
     }
 
-    pub(super) fn set_mode(handle: &Handle, mode: Mode) -> rustix::io::Result<()> {
+    pub(super) fn set_mode(handle: &OwnedFd, mode: Mode) -> rustix::io::Result<()> {
         rustix::fs::chmod(format!("/proc/self/fd/{}", handle.as_raw_fd()), mode)
     }
 }
@@ -79,10 +83,7 @@ mod handle {
     use rustix::fs::{AtFlags, CWD, FileType, Mode, Stat};
     use rustix::io::Errno;
 
-    /// The path: a directory that cannot be listed cannot be opened here.
-    pub(super) type Handle = PathBuf;
-
-    pub(super) fn open_directory(path: &Path) -> rustix::io::Result<(Handle, Stat)> {
+    pub(super) fn open_directory(path: &Path) -> rustix::io::Result<(PathBuf, Stat)> {
         let stat = rustix::fs::lstat(path)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => Ok((path.to_owned(), stat)),
@@ -90,7 +91,7 @@ mod handle {
         }
     }
 
-    pub(super) fn set_mode(handle: &Handle, mode: Mode) -> rustix::io::Result<()> {
+    pub(super) fn set_mode(handle: &Path, mode: Mode) -> rustix::io::Result<()> {
         rustix::fs::chmodat(CWD, handle, mode, AtFlags::SYMLINK_NOFOLLOW)
     }
 }
