@@ -122,17 +122,16 @@ fn ask(form: AnswerForm<'_>, modes: &Termios, prompt: impl FnOnce(), cancel: &Ca
     }
 }
 
-/// The first of the keys that is an answer.
+/// The answer that one key gives. Several characters at once are a paste or a key such as an arrow, and no answer.
 fn answer_key(typed: &str, keys: &str) -> Option<String> {
-    for (at, key) in typed.char_indices() {
-        match key.to_ascii_lowercase() {
-            '\x1b' if at + 1 < typed.len() => return None, // An arrow or another key that sends several characters.
-            '\n' | '\r' | '\x04' | '\x1b' => return Some(String::new()),
-            key if keys.contains(key) => return Some(key.to_string()),
-            _ => {}
+    let mut characters = typed.trim_end_matches(['\r', '\n']).chars();
+    match (characters.next(), characters.next()) {
+        (None | Some('\x04' | '\x1b'), None) => Some(String::new()),
+        (Some(key), None) => {
+            Some(key.to_ascii_lowercase()).filter(|key| keys.contains(*key)).map(String::from)
         }
+        _ => None,
     }
-    None
 }
 
 /// What the terminal gives at once, without the buffer of the standard library, which could keep input of the command.

@@ -75,7 +75,9 @@ fn large_file_that_was_only_opened_is_no_change() {
     assert_eq!(fixture.unsandboxed("cp db db.0; touch -d 2020-01-01 db").code, 0);
     assert_eq!(
         fixture
-            .inside("printf x | dd of=db bs=1 seek=100000 conv=notrunc status=none; touch -d 2020-01-01 db")
+            .inside(
+                "printf xxxxxxxx | dd of=db bs=8 seek=9000 conv=notrunc status=none; touch -d 2020-01-01 db"
+            )
             .code,
         0
     );
