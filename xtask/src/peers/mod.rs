@@ -120,7 +120,11 @@ impl PackageSet<'_> {
 pub(crate) fn variables() -> Result<Vec<(&'static str, PathBuf)>, String> {
     let mut variables = mcp::McpPeers::find()?.variables();
     variables.extend(agents::variables()?);
-    variables.extend([("HAFT_RG", RIPGREP.find()?), ("HAFT_SDK_TYPES", sdk_types()?)]);
+    variables.extend([
+        ("HAFT_RG", RIPGREP.find()?),
+        ("HAFT_SDK_TYPES", sdk_types()?),
+        ("HAFT_SDK_PYTHON", virtual_environment(&VENDOR_SDKS)?.join("bin/python")),
+    ]);
     Ok(variables)
 }
 
@@ -140,9 +144,23 @@ pub(crate) fn missing() -> Vec<String> {
     missing.extend(mcp::missing());
     missing.extend(agents::missing());
     missing.extend(zig::PACKAGES.missing());
+    missing.extend(VENDOR_SDKS.missing());
     missing.extend((!sdk_types_path().is_file()).then(|| format!("{SDK} {SDK_VERSION} from npm")));
     missing
 }
+
+/// The SDKs of the providers of models, whose types the bodies of requests are checked against.
+const VENDOR_SDKS: PackageSet<'_> = PackageSet {
+    name: "vendor-sdks",
+    source: "PyPI",
+    pins: &[
+        "openai==3.51.0",
+        "anthropic==2.10.0",
+        "google-genai==3.3.0",
+        "ollama==0.6.3",
+        "openrouter==1.3.84",
+    ],
+};
 
 const SDK: &str = "claude-agent-sdk";
 const SDK_VERSION: &str = "0.2.38";

@@ -224,7 +224,10 @@ fn chat(parts: &[Part]) -> Answer {
             }
             Part::Reasoning(text, signature) => {
                 let index = details.len();
-                let entry = |text: &str| json!({"type": "reasoning.text", "text": text, "index": index, "format": "x"});
+                let entry = |text: &str| {
+                    json!({"type": "reasoning.text", "text": text, "index": index,
+                    "format": "anthropic-claude-v1"})
+                };
                 for half in halves(text) {
                     events.push(chunk(json!({"reasoning_details": [entry(half)]})));
                 }
