@@ -26,7 +26,7 @@ fn an_approval_is_one_key() {
         says("3."),
     ];
     let mut terminal = session(&cli, &script, 80);
-    for (keys, name, is_there) in [("qy", "yes", true), ("n", "no", false), ("\r", "enter", false)] {
+    for (keys, name, is_there) in [("y", "yes", true), ("n", "no", false), ("\r", "enter", false)] {
         terminal.press("write it\r");
         terminal.sees("[y/N/s/a] ");
         terminal.press(keys);
