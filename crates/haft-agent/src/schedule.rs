@@ -7,12 +7,18 @@ use haft_tool::{Effect, lies_in};
 /// What a call touches; `None` if that is not known, which conflicts with everything.
 pub type CallEffects = Option<Vec<Effect>>;
 
-/// For each call, the earlier ones that it has to wait for.
+/// For each call, the earlier ones that it has to wait for. A call whose effects are not known waits for all before it, so those
+/// need not be listed again: an answer may have tens of thousands of calls.
 pub fn earlier_conflicts(calls: &[CallEffects]) -> Vec<Vec<usize>> {
-    let conflicts = |(at, call): (usize, &CallEffects)| {
-        (0..at).filter(|earlier| conflict(&calls[*earlier], call)).collect()
-    };
-    calls.iter().enumerate().map(conflicts).collect()
+    let mut last_unknown = 0;
+    let mut all = Vec::with_capacity(calls.len());
+    for (at, call) in calls.iter().enumerate() {
+        all.push((last_unknown..at).filter(|earlier| conflict(&calls[*earlier], call)).collect());
+        if call.is_none() {
+            last_unknown = at;
+        }
+    }
+    all
 }
 
 /// Whether a call only looks at files and at the session, so that it may run before the answer is complete.
