@@ -62,7 +62,7 @@ impl<'v> StepPlanner<'v> {
                 self.add_entry(dir, &name)?;
             }
         }
-        self.open_ancestors();
+        self.open_ancestors()?;
         let steps = self.steps()?;
         let by_path = |a: &Change, b: &Change| a.path.cmp(&b.path);
         self.created.sort_by(by_path);
@@ -111,10 +111,11 @@ impl<'v> StepPlanner<'v> {
     }
 
     /// Lets directories be opened whose modes would keep the steps in them from being performed.
-    fn open_ancestors(&mut self) {
-        let changing = |dir: &DirIndex| self.tree.dirs[*dir].node.is_some() || self.busy.contains(dir);
-        let changing: Vec<DirIndex> = (0..self.tree.dirs.len()).filter(changing).collect();
-        for mut dir in changing {
+    fn open_ancestors(&mut self) -> Result<(), ToolError> {
+        for mut dir in 0..self.tree.dirs.len() {
+            if !self.busy.contains(&dir) && !self.has_new_state(dir)? {
+                continue;
+            }
             while let Some((parent, _)) = &self.tree.dirs[dir].place {
                 dir = *parent;
                 if self.tree.dirs[dir].node.is_some() && !self.busy.insert(dir) {
@@ -122,6 +123,17 @@ impl<'v> StepPlanner<'v> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Whether a directory will have another state than now.
+    fn has_new_state(&mut self, dir: DirIndex) -> Result<bool, ToolError> {
+        let VirtualDir { now, node: Some(node), .. } = &self.tree.dirs[dir] else { return Ok(false) };
+        let (now, node) = (now.clone(), node.clone());
+        Ok(match now {
+            Some(now) => self.tree.observe(&now)? != node,
+            None => true,
+        })
     }
 
     /// Adds what happens to one entry.

@@ -156,14 +156,28 @@ impl<'v> VirtualTree<'v> {
             return;
         }
         if let Some(VirtualEntry::Dir(passed)) = self.dirs[dir].entries.get(name).cloned() {
-            // It was taken for a directory on the way to an entry, and does not exist.
-            let passed = &mut self.dirs[passed];
-            (passed.now, passed.node) = (None, Some(node));
+            self.dirs[passed].node = Some(node);
+            self.mark_missing(passed);
             return;
         }
         let new = VirtualDir { now: None, node: Some(node), place: None, entries: HashMap::new() };
         self.dirs.push(new);
         self.set(dir, name, VirtualEntry::Dir(self.dirs.len() - 1));
+    }
+
+    /// Notes that a directory that was passed on the way to an entry does not exist, nor do those that were passed below it.
+    fn mark_missing(&mut self, top: DirIndex) {
+        let mut missing = vec![top];
+        while let Some(dir) = missing.pop() {
+            let Some(now) = self.dirs[dir].now.take() else { continue };
+            for (name, entry) in &self.dirs[dir].entries {
+                if let VirtualEntry::Dir(below) = entry
+                    && self.dirs[*below].now == Some(now.join(name))
+                {
+                    missing.push(*below);
+                }
+            }
+        }
     }
 
     fn add(&mut self, dir: DirIndex, name: &OsStr, now: PathBuf) -> DirIndex {
