@@ -58,13 +58,7 @@ impl InboundFormat for DiscordInbound {
         } else {
             words.join("\n")
         };
-        Ok(InboundEvent::Message(InboundMessage {
-            message_id,
-            chat_id,
-            sender: id(&user["id"]),
-            sender_names: user["username"].as_str().map(str::to_owned).into_iter().collect(),
-            text,
-        }))
+        Ok(InboundEvent::Message(InboundMessage { message_id, chat_id, sender: id(&user["id"]), text }))
     }
 
     /// Discord waits three seconds for a response; the reply is a message of its own.

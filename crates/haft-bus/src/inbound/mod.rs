@@ -29,14 +29,12 @@ pub struct InboundRequest<'a> {
 /// A message from a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboundMessage {
-    /// The id by which a second delivery is known.
+    /// The id by which a second delivery in the same chat is known.
     pub message_id: String,
     /// The chat, which replies go to.
     pub chat_id: String,
-    /// The sender, as `allow_from` names it.
+    /// The id of the sender, as `allow_from` has it. Names are not compared, because another person may take one.
     pub sender: Option<String>,
-    /// Other names of the sender that `allow_from` may have.
-    pub sender_names: Vec<String>,
     /// What was said.
     pub text: String,
 }
@@ -133,9 +131,8 @@ impl InboundChannel {
         if message.text.trim().is_empty() {
             return Ok(InboundVerdict::Ignored("the message has no text"));
         }
-        let names = message.sender.iter().chain(&message.sender_names);
-        let is_allowed =
-            self.allow_from.is_empty() || names.into_iter().any(|name| self.allow_from.contains(name));
+        let is_allowed = self.allow_from.is_empty()
+            || message.sender.as_ref().is_some_and(|sender| self.allow_from.contains(sender));
         if !is_allowed {
             return Ok(InboundVerdict::NotAllowed(message.sender, self.format.not_allowed()));
         }

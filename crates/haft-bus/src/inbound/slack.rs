@@ -59,7 +59,6 @@ impl InboundFormat for SlackInbound {
             message_id: format!("{chat_id} {time}"),
             chat_id,
             sender: id(&event["user"]),
-            sender_names: Vec::new(),
             text: unescape(event["text"].as_str().unwrap_or_default()),
         }))
     }

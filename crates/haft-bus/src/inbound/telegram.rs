@@ -41,15 +41,10 @@ impl InboundFormat for TelegramInbound {
             return Ok(InboundEvent::Ignored("the message is a bot's"));
         }
         let text = message["text"].as_str().or_else(|| message["caption"].as_str()).unwrap_or_default();
-        let user_name = from["username"].as_str();
         Ok(InboundEvent::Message(InboundMessage {
             message_id,
             chat_id,
             sender: id(&from["id"]),
-            sender_names: user_name
-                .iter()
-                .flat_map(|name| [(*name).to_owned(), format!("@{name}")])
-                .collect(),
             text: text.to_owned(),
         }))
     }

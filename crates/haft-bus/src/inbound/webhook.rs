@@ -69,7 +69,6 @@ impl InboundFormat for WebhookInbound {
             message_id: field("message_id")?,
             chat_id: field("chat_id")?,
             sender: id(&body["sender"]),
-            sender_names: Vec::new(),
             text: text.to_owned(),
         }))
     }

@@ -64,7 +64,7 @@ fn slack_events_are_verified_deduplicated_and_never_the_bots_own() {
 #[test]
 fn telegram_updates_need_the_secret_token_and_are_handled_once() {
     let replies = Replies::start();
-    let settings = "kind = \"telegram\"\nsecret_token = \"${HOOK_SECRET}\"\nallow_from = [\"@ann\", \"8\"]";
+    let settings = "kind = \"telegram\"\nsecret_token = \"${HOOK_SECRET}\"\nallow_from = [\"9\", \"8\", \"bob\", \"@bob\"]";
     let (_cli, gateway) = start(&replies, settings);
     let update = |number: u64, from: Value| {
         let message =
