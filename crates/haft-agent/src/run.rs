@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use haft_ledger::EventLog;
+use haft_ledger::{EventLog, RunDriver};
 use haft_model::Model;
 use haft_runtime::Runtime;
 use haft_tool::{Definition, ErrorKind, ToolError};
@@ -50,11 +50,13 @@ pub struct AgentRun {
     pub(crate) settings: RunSettings,
     pub(crate) state: RunState,
     log: RunLog,
+    _driver: RunDriver,
 }
 
 impl AgentRun {
     /// Starts a run in a session that has none, with these sections of the system prompt.
     pub fn start(parts: RunParts, settings: RunSettings, system: Vec<String>) -> Result<Self, ToolError> {
+        let driver = parts.runtime.ledger()?.drive_run(&parts.session)?;
         let start = RunStart {
             version: RUN_LOG_VERSION,
             provider: parts.model.provider().to_owned(),
@@ -68,17 +70,18 @@ impl AgentRun {
             agent: parts.agent.clone(),
         };
         let log = RunLog::new(Arc::clone(&parts.log), parts.session.clone(), 0);
-        let mut run = Self { parts, settings, state: RunState::default(), log };
+        let mut run = Self { parts, settings, state: RunState::default(), log, _driver: driver };
         run.append(RunEvent::Started(Box::new(start)))?;
         Ok(run)
     }
 
-    /// Continues the run of the session. What became of calls that were under way is found out when the run goes on.
+    /// Continues the run of the session, which no other process may be driving. What became of calls that were under way is found out when the run goes on.
     pub fn resume(parts: RunParts, settings: RunSettings) -> Result<Self, ToolError> {
+        let driver = parts.runtime.ledger()?.drive_run(&parts.session)?;
         let events = read_events(parts.log.as_ref(), &parts.session)?;
         let state = RunState::of(&events).ok_or_else(|| no_run(&parts.session))?;
         let log = RunLog::new(Arc::clone(&parts.log), parts.session.clone(), state.seq);
-        let mut run = Self { parts, settings, state, log };
+        let mut run = Self { parts, settings, state, log, _driver: driver };
         run.use_model()?;
         Ok(run)
     }

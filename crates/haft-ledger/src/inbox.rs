@@ -75,10 +75,10 @@ impl Ledger {
 
 impl Inbox {
     /// Whether a message was accepted before.
-    pub fn has(&self, channel: &str, message: &str) -> Result<bool, ToolError> {
+    pub fn has(&self, channel: &str, chat: &str, message: &str) -> Result<bool, ToolError> {
         self.ledger.db.read(|conn| {
             let mut statement = conn.prepare_cached(sql::HAS_MESSAGE)?;
-            Ok(statement.exists([&self.workspace, channel, message])?)
+            Ok(statement.exists([&self.workspace, channel, chat, message])?)
         })
     }
 

@@ -18,6 +18,7 @@ mod commit_spool;
 mod cumulative;
 mod database;
 mod directory;
+mod driver;
 mod error;
 mod events;
 mod file_history;
@@ -48,6 +49,7 @@ mod virtual_tree;
 
 pub use call_record::CallRecord;
 pub use cumulative::{CumulativeChange, cumulative_changes};
+pub use driver::RunDriver;
 pub use events::{EventLog, Expected, StoredEvent};
 pub use file_history::RecordedVersion;
 pub use gc::{GcPolicy, GcReport};

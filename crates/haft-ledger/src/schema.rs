@@ -8,7 +8,7 @@ use crate::directory::LedgerDir;
 use crate::error::{TxResult, damaged};
 
 /// The version of the tables below, stored in `user_version`.
-const VERSION: i64 = 8;
+const VERSION: i64 = 9;
 /// "HAFT", stored in `application_id`.
 const APPLICATION_ID: i64 = 0x4841_4654;
 
@@ -134,11 +134,26 @@ CREATE TABLE inbox (
   begun_after INTEGER,
   finished_at INTEGER
 ) STRICT;
-CREATE UNIQUE INDEX inbox_by_message ON inbox (workspace, channel, message);
+CREATE UNIQUE INDEX inbox_by_message_of_chat ON inbox (workspace, channel, chat, message);
 CREATE INDEX inbox_open ON inbox (workspace, id) WHERE finished_at IS NULL;
 CREATE INDEX inbox_finished ON inbox (finished_at) WHERE finished_at IS NOT NULL;
 ";
 const VERSION_WITHOUT_INBOX: i64 = 7;
+
+/// The table that version 8 did not have: runs that are being driven, and by which process.
+const DRIVEN_TABLE: &str = "
+CREATE TABLE driven (
+  session TEXT NOT NULL PRIMARY KEY,
+  process TEXT NOT NULL,
+  since INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+/// Version 8 took two chats' messages with one id for one message.
+const INBOX_CHATS: &str = "
+DROP INDEX inbox_by_message;
+CREATE UNIQUE INDEX inbox_by_message_of_chat ON inbox (workspace, channel, chat, message);
+";
+const VERSION_WITHOUT_DRIVEN: i64 = 8;
 
 /// Makes sure that the database has the tables of this version; costs one small read if it has.
 pub(crate) fn ensure(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
@@ -151,11 +166,12 @@ pub(crate) fn ensure(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
     match version(conn)? {
         VERSION => Ok(()),
         0 => create(conn, dir),
-        older @ VERSION_WITHOUT_CHUNKS..=VERSION_WITHOUT_INBOX => {
+        older @ VERSION_WITHOUT_CHUNKS..=VERSION_WITHOUT_DRIVEN => {
             let chunk_table = if older == VERSION_WITHOUT_CHUNKS { CHUNK_TABLE } else { "" };
             let session_names = if older <= VERSION_WITHOUT_SESSION_NAMES { SESSION_NAMES } else { "" };
+            let inbox = if older <= VERSION_WITHOUT_INBOX { INBOX_TABLE } else { INBOX_CHATS };
             Ok(conn.execute_batch(&format!(
-                "BEGIN IMMEDIATE; {chunk_table} {session_names} {INBOX_TABLE} PRAGMA user_version = {VERSION}; COMMIT;"
+                "BEGIN IMMEDIATE; {chunk_table} {session_names} {inbox} {DRIVEN_TABLE} PRAGMA user_version = {VERSION}; COMMIT;"
             ))?)
         }
         older @ 1..VERSION => Err(ToolError::failed(format!(
@@ -196,7 +212,7 @@ fn create(conn: &Connection, dir: &LedgerDir) -> TxResult<()> {
         .into());
     }
     conn.execute_batch(&format!(
-        "BEGIN IMMEDIATE; {TABLES} {CHUNK_TABLE} {INBOX_TABLE} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
+        "BEGIN IMMEDIATE; {TABLES} {CHUNK_TABLE} {INBOX_TABLE} {DRIVEN_TABLE} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
     ))?;
     dir.sync_names()?;
     Ok(())

@@ -74,6 +74,10 @@ statements! {
     DELETE_RUNNING = "DELETE FROM running WHERE receipt = ?1";
     ALL_RUNNING = "SELECT receipt, process, since FROM running ORDER BY receipt";
 
+    DRIVER_OF = "SELECT process, since FROM driven WHERE session = ?1";
+    INSERT_DRIVER = "INSERT OR REPLACE INTO driven (session, process, since) VALUES (?1, ?2, ?3)";
+    DELETE_DRIVER = "DELETE FROM driven WHERE session = ?1 AND process = ?2";
+
     NEXT_INTENT = "SELECT coalesce(max(n), 0) + 1 FROM intents WHERE receipt = ?1";
     INSERT_INTENT = "INSERT INTO intents (receipt, n, change, temp) VALUES (?1, ?2, ?3, ?4)";
     READ_INTENTS = "SELECT change, temp FROM intents WHERE receipt = ?1 ORDER BY n";
@@ -91,7 +95,7 @@ statements! {
         ON CONFLICT (session, name) DO UPDATE SET receipt = max(receipt, ?3)";
     NOTED_IN = "SELECT receipt FROM notes WHERE session = ?1 AND name = ?2";
 
-    HAS_MESSAGE = "SELECT 1 FROM inbox WHERE workspace = ?1 AND channel = ?2 AND message = ?3";
+    HAS_MESSAGE = "SELECT 1 FROM inbox WHERE workspace = ?1 AND channel = ?2 AND chat = ?3 AND message = ?4";
     INSERT_MESSAGE = "INSERT OR IGNORE INTO inbox (workspace, channel, message, chat, sender, text, accepted_at)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     OPEN_MESSAGES = "SELECT id, channel, chat, message, sender, text, begun_after FROM inbox INDEXED BY inbox_open

@@ -106,6 +106,7 @@ fn an_interrupted_call_is_reported_with_what_it_had_changed() {
     });
     let mut run = AgentRun::start(RunParts { log, ..first }, RunSettings::default(), Vec::new()).unwrap();
     run.say(text("Go."), &mut NoObserver, &cancel).unwrap_err();
+    drop(run);
 
     let resumed = RunParts::new(bench.runtime(Some(&session)), model()).unwrap();
     let mut run = AgentRun::resume(resumed, RunSettings::default()).unwrap();
@@ -115,18 +116,23 @@ fn an_interrupted_call_is_reported_with_what_it_had_changed() {
 }
 
 #[test]
-fn two_processes_never_drive_one_run() {
+fn two_drivers_never_drive_one_run() {
     let bench = Workbench::new();
-    let two = [r#"{"text": "One."}"#, r#"{"text": "Two."}"#, r#"{"text": "Three."}"#].join("\n");
+    let two = [r#"{"text": "One."}"#, r#"{"text": "Two."}"#].join("\n");
     let mut run = bench.run(&two);
-    say(&mut run, "Go.");
-    let model = Arc::new(ScriptModel::parse(&two).unwrap());
-    let other = RunParts::new(bench.runtime(Some(run.session())), model).unwrap();
-    let mut other = AgentRun::resume(other, RunSettings::default()).unwrap();
-    say(&mut other, "Me first.");
-    let error = run.say(text("No, me."), &mut NoObserver, &Cancel::new()).unwrap_err();
+    let session = run.session().to_owned();
+    let other = || {
+        let model = Arc::new(ScriptModel::parse(&two).unwrap());
+        let parts = RunParts::new(bench.runtime(Some(&session)), model).unwrap();
+        AgentRun::resume(parts, RunSettings::default())
+    };
+    // Also while the run waits for its model or its user.
+    let error = other().err().unwrap();
     assert_eq!(error.kind, ErrorKind::Conflict);
-    assert!(error.message.contains("another process drives it"), "{error}");
+    assert!(error.message.contains("is being driven by process"), "{error}");
+    say(&mut run, "Go.");
+    drop(run);
+    assert_eq!(say(&mut other().unwrap(), "And now?").text, "Two.");
 }
 
 #[test]
@@ -179,6 +185,7 @@ fn events_of_a_later_version_are_skipped_and_a_later_log_is_refused() {
     ledger.append(run.session(), haft_ledger::Expected::Any, &later).unwrap();
     let model = Arc::new(ScriptModel::parse("{\"text\": \"One.\"}\n{\"text\": \"Two.\"}").unwrap());
     let parts = RunParts::new(bench.runtime(Some(run.session())), model).unwrap();
+    drop(run);
     let mut resumed = AgentRun::resume(parts.clone(), RunSettings::default()).unwrap();
     assert_eq!(say(&mut resumed, "Second.").text, "Two.");
 

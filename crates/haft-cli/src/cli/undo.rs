@@ -120,6 +120,7 @@ pub(super) fn undo(args: &UndoArgs) -> CommandResult {
 fn undo_turns(ledger: Ledger, run: &str, turn: usize, how: &UndoFlags) -> CommandResult {
     let session = ledger.session_in(run, &how.workspace.folder()?)?;
     let runtime = how.workspace.builder()?.workspace(&session.workspace).build()?;
+    let _driver = if how.dry_run { None } else { Some(ledger.drive_run(&session.id)?) };
     runtime.recover()?;
     let mut calls = calls_since(&ledger, &session.id, turn)?;
     let is_undoable = |id: &i64| -> Result<bool, ToolError> {

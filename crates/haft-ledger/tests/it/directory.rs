@@ -78,13 +78,16 @@ fn ledger_of_another_version_is_left_alone() {
 fn ledger_of_an_earlier_version_is_upgraded() {
     let without_names = "DROP INDEX sessions_by_name; ALTER TABLE sessions DROP COLUMN name";
     let older = [
-        format!("{without_names}; DROP TABLE chunks; PRAGMA user_version = 5"),
-        format!("{without_names}; PRAGMA user_version = 6"),
-        "PRAGMA user_version = 7".to_owned(),
+        format!("DROP TABLE inbox; {without_names}; DROP TABLE chunks; PRAGMA user_version = 5"),
+        format!("DROP TABLE inbox; {without_names}; PRAGMA user_version = 6"),
+        "DROP TABLE inbox; PRAGMA user_version = 7".to_owned(),
+        "DROP INDEX inbox_by_message_of_chat; \
+         CREATE UNIQUE INDEX inbox_by_message ON inbox (workspace, channel, message); PRAGMA user_version = 8"
+            .to_owned(),
     ];
     for older in older {
         let fixture = Fixture::new();
-        fixture.tamper(&format!("DROP TABLE inbox; {older}"));
+        fixture.tamper(&format!("DROP TABLE driven; {older}"));
         for _ in 0..2 {
             assert!(Ledger::open(fixture.home()).is_ok());
         }
@@ -92,6 +95,11 @@ fn ledger_of_an_earlier_version_is_upgraded() {
             "SELECT count(*) FROM chunks; SELECT count(*) FROM inbox; UPDATE sessions SET name = 'review'",
         );
         assert_eq!(fixture.ledger.session("review").unwrap().id, fixture.session);
+        assert!(fixture.ledger.drive_run(&fixture.session).is_ok());
+        let inbox = fixture.ledger.inbox(Path::new("/work")).unwrap();
+        for chat in ["one", "two"] {
+            assert!(inbox.accept("hook", chat, "message", None, "hello").unwrap().is_some());
+        }
     }
 }
 

@@ -18,7 +18,9 @@ fn message_is_accepted_once_and_open_until_it_is_finished() {
     assert!(second > first);
     assert_eq!(inbox.accept("hook", "c1", "m1", None, "again").unwrap(), None);
     assert!(inbox.accept("slack", "c1", "m1", None, "another channel").unwrap().is_some());
-    assert!(inbox.has("hook", "m1").unwrap() && !inbox.has("hook", "m3").unwrap());
+    assert!(inbox.accept("hook", "c2", "m1", None, "another chat").unwrap().is_some());
+    assert!(inbox.has("hook", "c1", "m1").unwrap() && !inbox.has("hook", "c1", "m3").unwrap());
+    assert!(!inbox.has("hook", "c3", "m1").unwrap());
     inbox.begin(first, 7).unwrap();
     let open = inbox.open_messages().unwrap();
     assert_eq!((open[0].id, open[0].text.as_str(), open[0].begun_after), (first, "hello", Some(7)));
@@ -36,7 +38,7 @@ fn inbox_belongs_to_one_process_and_to_its_workspace() {
     let again = Ledger::open(fixture.home()).unwrap();
     assert_eq!(again.inbox(Path::new(WORKSPACE)).unwrap_err().kind, ErrorKind::Conflict);
     let other = again.inbox(Path::new("/work/other")).unwrap();
-    assert!(other.open_messages().unwrap().is_empty() && !other.has("hook", "m").unwrap());
+    assert!(other.open_messages().unwrap().is_empty() && !other.has("hook", "c", "m").unwrap());
     drop(inbox);
     assert_eq!(again.inbox(Path::new(WORKSPACE)).unwrap().open_messages().unwrap().len(), 1);
 }

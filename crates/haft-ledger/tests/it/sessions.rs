@@ -1,6 +1,6 @@
 //! Sessions.
 
-use haft_ledger::NewSession;
+use haft_ledger::{Ledger, NewSession};
 use haft_tool::ErrorKind;
 
 use crate::fixture::Fixture;
@@ -68,4 +68,23 @@ fn sessions_are_listed_newest_first() {
     let ids: Vec<_> = fixture.ledger.sessions(10).unwrap().into_iter().map(|session| session.id).collect();
     assert_eq!(ids, [second, &fixture.session]);
     assert_eq!(fixture.ledger.sessions(1).unwrap()[0].id, second);
+}
+
+#[test]
+fn run_has_one_driver_until_it_is_dropped_or_its_process_is_gone() {
+    let fixture = Fixture::new();
+    let (ledger, session) = (&fixture.ledger, &fixture.session);
+    let driver = ledger.drive_run(session).unwrap();
+    let error = Ledger::open(fixture.home()).unwrap().drive_run(session).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Conflict);
+    assert!(error.message.contains(&format!("process {}", std::process::id())), "{error}");
+    assert!(ledger.drive_run(fixture.other_session().session().unwrap()).is_ok(), "another run");
+    drop(driver);
+    let driver = ledger.drive_run(session).unwrap();
+    // A process with the same number, in another boot of the machine.
+    fixture.tamper("UPDATE driven SET process = '1 1 another-boot -'");
+    let next = ledger.drive_run(session).unwrap();
+    drop(driver);
+    drop(next);
+    assert!(ledger.drive_run(session).is_ok());
 }

@@ -105,7 +105,7 @@ impl MessageQueue {
         let mut state = lock(&self.state);
         let InboundMessage { message_id, chat_id, sender, text, .. } = message;
         // Also where the queue is full: a service that gets an error sends the message again.
-        if self.inbox.has(channel, message_id)? {
+        if self.inbox.has(channel, chat_id, message_id)? {
             return Ok(Acceptance::Duplicate);
         }
         if state.is_closed || state.count >= MAX_WAITING {
