@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use haft_model::{
-    AssistantMessage, AssistantPart, Conversation, Model, ModelError, ModelEvent, ModelResponse, ToolCall,
-    TurnOptions, TurnRequest,
+    AssistantMessage, AssistantPart, Conversation, Model, ModelError, ModelErrorKind, ModelEvent,
+    ModelResponse, ToolCall, TurnOptions, TurnRequest,
 };
 use haft_runtime::Runtime;
 use haft_tool::{Cancel, Definition};
@@ -12,6 +12,9 @@ use haft_tool::{Cancel, Definition};
 use crate::calls::CallPool;
 use crate::schedule::only_reads;
 use crate::{AllowedTools, LoopEvent, RunObserver};
+
+/// Calls of one answer. More come from a model or a server that repeats itself.
+const MAX_CALLS: usize = 1_000;
 
 /// One request to the model.
 pub(crate) struct ModelQuestion<'a> {
@@ -49,7 +52,8 @@ impl ModelQuestion<'_> {
                 early.offer(&call, pool, observer);
             }
         };
-        let mut answer = self.model.respond(&request, &mut on_event, self.cancel);
+        let answer = self.model.respond(&request, &mut on_event, self.cancel);
+        let mut answer = answer.and_then(|response| self.check_count(response));
         let message = match &mut answer {
             Ok(response) => Some(&mut response.message),
             Err(error) => error.partial.as_mut().map(|partial| &mut partial.message),
@@ -63,6 +67,18 @@ impl ModelQuestion<'_> {
         };
         early.keep_only(&calls, pool, observer);
         answer
+    }
+
+    fn check_count(&self, response: ModelResponse) -> Result<ModelResponse, ModelError> {
+        let count = response.message.calls().count();
+        if count <= MAX_CALLS {
+            return Ok(response);
+        }
+        let message = format!(
+            "The answer has {count} calls, more than {MAX_CALLS}; none of them that changes anything was made"
+        );
+        let advice = "Ask for less at once, or use another model.";
+        Err(ModelError::new(ModelErrorKind::Protocol, self.model.provider(), message).with_advice(advice))
     }
 }
 
@@ -78,6 +94,9 @@ impl EarlyCalls<'_> {
     /// Starts the call if it only reads and nothing before it changes anything.
     fn offer(&mut self, call: &ToolCall, pool: &mut CallPool, observer: &mut dyn RunObserver) {
         let ModelQuestion { runtime, allowed, cancel, conversation, .. } = self.question;
+        if !self.may_start {
+            return;
+        }
         let effects = runtime.planned_effects(&call.to_call()).ok();
         self.may_start &= only_reads(&effects) && allowed.refusal(&call.name, runtime).is_none();
         let is_new = !pool.has(&call.id) && !conversation.calls().any(|earlier| earlier.id == call.id);

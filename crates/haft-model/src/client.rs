@@ -43,11 +43,17 @@ pub struct ModelTimeouts {
     pub stream: Duration,
     /// While an answer is made that is sent as a whole.
     pub whole: Duration,
+    /// While nothing but comments arrives, by which a server says that it still works.
+    pub comments: Duration,
 }
 
 impl Default for ModelTimeouts {
     fn default() -> Self {
-        Self { stream: Duration::from_mins(5), whole: Duration::from_mins(10) }
+        Self {
+            stream: Duration::from_mins(5),
+            whole: Duration::from_mins(10),
+            comments: Duration::from_mins(15),
+        }
     }
 }
 
@@ -204,6 +210,7 @@ impl HttpModel {
         cancel: &Cancel,
     ) -> Result<ModelResponse, ModelError> {
         let mut events = Vec::new();
+        let (mut event_count, mut last_event) = (0, Instant::now());
         while !decoder.has_ended() {
             match response.body.next(self.timeouts.stream, cancel) {
                 Ok(Some(bytes)) => {
@@ -212,6 +219,16 @@ impl HttpModel {
                     pushed.map_err(|error| self.wire_error(error, None))?;
                     if cancel.is_cancelled() {
                         return Err(self.cancelled());
+                    }
+                    if decoder.event_count() > event_count {
+                        (event_count, last_event) = (decoder.event_count(), Instant::now());
+                    } else if last_event.elapsed() >= self.timeouts.comments {
+                        let limit = self.timeouts.comments.as_secs();
+                        let error = ToolError::new(
+                            ErrorKind::Timeout,
+                            format!("only comments arrived for {limit} s"),
+                        );
+                        return Err(self.network_error(BROKEN, &error, cancel));
                     }
                 }
                 Ok(None) => break,

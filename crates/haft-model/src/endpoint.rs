@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use haft_tool::Secret;
+use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -77,10 +80,11 @@ impl ProviderSettings {
             return Err(fail(ModelErrorKind::Settings, format!("{} has no URL", provider.title))
                 .with_advice(format!("Set --base-url or {}.", provider.url_variables.join(" or "))));
         };
-        let base_url = parse_url(text).map_err(|why| {
+        let mut base_url = parse_url(text).map_err(|why| {
             fail(ModelErrorKind::Settings, format!("The base URL of {} is not usable: {why}", provider.title))
                 .with_advice("Use a URL such as http://127.0.0.1:8080/v1.")
         })?;
+        let credentials = take_credentials(&mut base_url);
         let vendor_host = provider.base_url.and_then(|url| Url::parse(url).ok());
         let is_vendor = vendor_host.is_some_and(|vendor| vendor.origin() == base_url.origin());
         let wire = self.wire.unwrap_or_else(|| default_wire(provider, is_vendor));
@@ -126,7 +130,7 @@ impl ProviderSettings {
             base_url,
             is_vendor,
             has_bearer_token,
-            headers: self.headers.clone(),
+            headers: credentials.into_iter().chain(self.headers.iter().cloned()).collect(),
         })
     }
 }
@@ -147,7 +151,20 @@ fn parse_url(text: &str) -> Result<Url, String> {
     }
 }
 
-/// Shows neither keys nor the credentials in a URL.
+/// Moves the user and the password of a URL into a header: URLs are shown and stored.
+fn take_credentials(url: &mut Url) -> Option<(String, Secret)> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let decoded = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
+    let pair = [decoded(url.username()), decoded(url.password().unwrap_or_default())].join(&b':');
+    // Both fail only for URLs without a host.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    Some(("authorization".to_owned(), Secret::new(format!("Basic {}", STANDARD.encode(pair)))))
+}
+
+/// Does not show keys.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint")
@@ -164,12 +181,9 @@ impl Endpoint {
         Codec { wire: self.wire, provider: self.identity.clone(), options: self.options.clone() }
     }
 
-    /// The base URL without credentials, for messages.
+    /// The base URL, for messages.
     pub fn display_url(&self) -> String {
         let mut url = self.base_url.clone();
-        // Both fail only for URLs without a host.
-        let _ = url.set_username("");
-        let _ = url.set_password(None);
         url.set_query(None);
         url.to_string().trim_end_matches('/').to_owned()
     }
@@ -245,7 +259,10 @@ impl Endpoint {
         if self.wire == Wire::Anthropic {
             headers.push(("anthropic-version".to_owned(), self.options.anthropic_version.clone()));
         }
-        if let Some(key) = &self.key {
+        // A header of the user's own replaces the one that is made of the key.
+        let has_authorization =
+            self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        if let Some(key) = self.key.as_ref().filter(|_| !has_authorization) {
             // If both came, Anthropic would take x-api-key; some other servers of its format know only the other.
             let header = match self.wire {
                 Wire::Anthropic if self.is_vendor && !self.has_bearer_token => {

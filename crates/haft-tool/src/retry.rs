@@ -143,9 +143,10 @@ pub fn retry_after_of<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<Du
     http_date(value).map(|then| Duration::from_secs(then.saturating_sub(now)))
 }
 
-/// Seconds, whole or not, as headers and bodies of rate limits give them.
+/// Seconds, whole or not, as headers and bodies of rate limits give them. What is too long for a duration is the longest one.
 pub fn seconds(text: &str) -> Option<Duration> {
-    text.parse().ok().and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok())
+    let seconds: f64 = text.parse().ok()?;
+    (seconds >= 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT` in seconds since 1970.

@@ -65,3 +65,14 @@ fn the_limit_of_time_stops_what_runs() {
     assert_eq!(report.stop, RunStop::Timeout { limit_ms: 300 });
     assert_valid(&run.state().conversation);
 }
+
+#[test]
+fn an_answer_with_thousands_of_calls_ends_the_turn() {
+    let bench = Workbench::new();
+    let write = ("Write", json!({"file_path": "@/a.txt", "content": "a"}));
+    let mut run = bench.run(&bench.calls(&vec![write; 1_001]));
+    let RunStop::Failed { message, .. } = say(&mut run, "Go.").stop else { panic!("it went on") };
+    assert!(message.contains("1001 calls, more than 1000"), "{message}");
+    assert!(!bench.path("a.txt").exists());
+    assert_valid(&run.state().conversation);
+}

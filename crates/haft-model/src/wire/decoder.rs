@@ -37,6 +37,7 @@ pub struct ResponseDecoder {
     framing: Framing,
     accumulator: Box<dyn Accumulator>,
     received_bytes: usize,
+    event_count: u64,
     /// Whether the server said that nothing more comes.
     has_ended: bool,
 }
@@ -51,7 +52,7 @@ impl ResponseDecoder {
     }
 
     fn new(framing: Framing, accumulator: Box<dyn Accumulator>) -> Self {
-        Self { framing, accumulator, received_bytes: 0, has_ended: false }
+        Self { framing, accumulator, received_bytes: 0, event_count: 0, has_ended: false }
     }
 
     /// Takes the next bytes of a stream and adds what they report to `out`.
@@ -80,8 +81,14 @@ impl ResponseDecoder {
                     None => return Ok(()),
                 },
             };
+            self.event_count += 1;
             self.take_data(&data, out)?;
         }
+    }
+
+    /// How many events have arrived. Comments, which servers send while they work, are none.
+    pub(crate) fn event_count(&self) -> u64 {
+        self.event_count
     }
 
     fn take_data(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), WireError> {

@@ -1,9 +1,9 @@
 //! Requests over HTTP: retries, errors and interruptions.
 
-use haft_model::{ModelErrorKind, ModelEvent, ProviderSettings, TurnOptions, Wire};
+use haft_model::{ModelErrorKind, ModelEvent, ModelTimeouts, ProviderSettings, TurnOptions, Wire};
 use haft_tool::json;
 
-use crate::fixture::{Piece, Played, Reply, play, settings, sse, texts};
+use crate::fixture::{Piece, Played, Reply, play, play_within, settings, sse, texts};
 
 fn hello() -> Reply {
     Reply::stream(sse(&[
@@ -96,6 +96,10 @@ fn wait_is_the_one_that_the_server_asks_for() {
 fn attempts_are_bounded_and_a_long_wait_ends_them() {
     let played = openai(vec![failed(503, &[], "down"); 9]);
     assert_eq!((played.requests.len(), played.error().kind), (5, ModelErrorKind::Overloaded));
+    for long in ["99999999999999999999999", "1e400"] {
+        let played = openai(vec![failed(429, &[("retry-after", long)], "slow")]);
+        assert_eq!((played.requests.len(), played.error().kind), (1, ModelErrorKind::RateLimit), "{long}");
+    }
     let played = openai(vec![failed(429, &[("retry-after", "121")], "slow")]);
     assert_eq!((played.requests.len(), played.error().kind), (1, ModelErrorKind::RateLimit));
     assert!(played.error().to_string().contains("121 s"), "{}", played.error());
@@ -229,4 +233,22 @@ fn connection_that_breaks_after_the_message_does_not_matter() {
     let stream = sse(&[json!({"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]})]);
     let played = play(&settings, &TurnOptions::default(), vec![Reply::stream(stream).then(Piece::Drop)]);
     assert_eq!((played.result.unwrap().message.text().as_str(), played.requests.len()), ("Hi", 1));
+}
+
+#[test]
+fn comments_do_not_keep_a_stream_open_for_ever() {
+    let comments = || vec![Piece::Bytes(b": PROCESSING\n\n".to_vec()); 3];
+    let stream = |pieces: Vec<Piece>| Reply::Response {
+        status: 200,
+        headers: vec![("content-type".to_owned(), "text/event-stream".to_owned())],
+        pieces,
+    };
+    let none = ModelTimeouts { comments: std::time::Duration::ZERO, ..ModelTimeouts::default() };
+    let replies = (0..5).map(|_| stream(comments())).collect();
+    let played = play_within(none, &settings("openai"), &TurnOptions::default(), replies);
+    assert_eq!(played.error().kind, ModelErrorKind::Timeout);
+    assert!(played.error().message.contains("only comments arrived"), "{}", played.error());
+    let Reply::Response { pieces, .. } = hello() else { unreachable!() };
+    let played = openai(vec![stream([comments(), pieces].concat())]);
+    assert_eq!(played.result.unwrap().message.text(), "Hello");
 }

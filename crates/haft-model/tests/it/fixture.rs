@@ -7,7 +7,7 @@ use std::time::Duration;
 use haft_model::wire::{Codec, WireError, WireOptions};
 use haft_model::{
     AssistantMessage, ChatMessage, ContentPart, Conversation, HttpModel, Model, ModelError, ModelEvent,
-    ModelResponse, ProviderSettings, ToolResult, TurnOptions, TurnRequest, Wire,
+    ModelResponse, ModelTimeouts, ProviderSettings, ToolResult, TurnOptions, TurnRequest, Wire,
 };
 use haft_tool::{
     Cancel, Definition, ErrorKind, HttpBody, HttpStream, HttpStreams, RetryPolicy, StreamRequest, ToolError,
@@ -209,12 +209,22 @@ pub(crate) fn settings(provider: &str) -> ProviderSettings {
 
 /// Makes one request to a provider that replies as scripted.
 pub(crate) fn play(settings: &ProviderSettings, options: &TurnOptions, replies: Vec<Reply>) -> Played {
+    play_within(ModelTimeouts::default(), settings, options, replies)
+}
+
+/// The same with these time limits.
+pub(crate) fn play_within(
+    timeouts: ModelTimeouts,
+    settings: &ProviderSettings,
+    options: &TurnOptions,
+    replies: Vec<Reply>,
+) -> Played {
     let http = Arc::new(ScriptedStreams { replies: Mutex::new(replies.into()), ..Default::default() });
     let endpoint = settings.resolve(&|_| None).unwrap();
     // The longest wait remains as it is; own waits take no time.
     let retry = RetryPolicy { base: Duration::ZERO, ..haft_model::MODEL_RETRY };
     let streams: Arc<dyn HttpStreams> = Arc::clone(&http) as _;
-    let model = HttpModel::new(endpoint, "m", streams).with_retry(retry);
+    let model = HttpModel::new(endpoint, "m", streams).with_retry(retry).with_timeouts(timeouts);
     let (conversation, tools, mut events) = (asked("hello"), [tool("Read")], Vec::new());
     let request = TurnRequest { conversation: &conversation, tools: &tools, options };
     let result = model.respond(&request, &mut |event| events.push(event), &Cancel::new());

@@ -113,7 +113,7 @@ fn settings_that_cannot_work_say_what_to_set() {
 #[test]
 fn key_and_credentials_are_not_shown() {
     let settings = ProviderSettings {
-        base_url: Some("http://user:pass@localhost:1/v1?key=hidden".to_owned()),
+        base_url: Some("http://user:pa%3Ass%20@localhost:1/v1?key=hidden".to_owned()),
         api_key: Some(Secret::new("sk-secret")),
         headers: vec![("x-team".to_owned(), Secret::new("sk-secret"))],
         ..ProviderSettings::new("compatible")
@@ -121,8 +121,13 @@ fn key_and_credentials_are_not_shown() {
     let endpoint = resolve(&settings, &[]);
     assert_eq!(header(&endpoint.headers(true), "x-team"), Some("sk-secret"));
     assert_eq!(endpoint.display_url(), "http://localhost:1/v1");
+    assert_eq!(endpoint.url("m", true), "http://localhost:1/v1/chat/completions");
+    let sent = endpoint.headers(true);
+    let authorization: Vec<&str> =
+        sent.iter().filter(|(name, _)| name == "authorization").map(|(_, value)| value.as_str()).collect();
+    assert_eq!(authorization, ["Basic dXNlcjpwYTpzcyA="], "user:pa:ss and a space");
     let shown = format!("{endpoint:?}");
-    assert!(!shown.contains("sk-secret") && !shown.contains("pass") && !shown.contains("hidden"), "{shown}");
+    assert!(!shown.contains("sk-secret") && !shown.contains("pa%3A") && !shown.contains("hidden"), "{shown}");
 }
 
 #[test]

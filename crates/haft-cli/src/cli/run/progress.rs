@@ -11,6 +11,8 @@ use super::super::screen::{self, BAD, FAINT, NAME, NOTE, styled};
 
 /// How much of a call's argument is shown.
 const MAX_ARGUMENT_CHARS: usize = 80;
+/// How much of a tool's name is shown, which a model can make up.
+const MAX_NAME_CHARS: usize = 64;
 
 /// Prints what happens.
 pub(in crate::cli) struct ProgressLines {
@@ -47,7 +49,10 @@ impl RunObserver for ProgressLines {
                     some => format!(", {}", screen::count(*some as u64, "change")),
                 };
                 let took = screen::took(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX));
-                let (name, facts) = (screen::escape(&result.name), format!("{took}{number}{changed}"));
+                let (name, facts) = (
+                    screen::escape(&clip_chars(&result.name, MAX_NAME_CHARS, 0)),
+                    format!("{took}{number}{changed}"),
+                );
                 self.show(&format!("{} {about}  {}", styled(style, &name), styled(FAINT, &facts)));
             }
             LoopEvent::Model(ModelEvent::Retrying(pause)) => {
