@@ -50,7 +50,8 @@ pub struct AgentRun {
     pub(crate) settings: RunSettings,
     pub(crate) state: RunState,
     log: RunLog,
-    _driver: RunDriver,
+    /// Keeps other processes from driving the run.
+    driver: Option<RunDriver>,
 }
 
 impl AgentRun {
@@ -70,7 +71,7 @@ impl AgentRun {
             agent: parts.agent.clone(),
         };
         let log = RunLog::new(Arc::clone(&parts.log), parts.session.clone(), 0);
-        let mut run = Self { parts, settings, state: RunState::default(), log, _driver: driver };
+        let mut run = Self { parts, settings, state: RunState::default(), log, driver: Some(driver) };
         run.append(RunEvent::Started(Box::new(start)))?;
         Ok(run)
     }
@@ -81,13 +82,21 @@ impl AgentRun {
         let events = read_events(parts.log.as_ref(), &parts.session)?;
         let state = RunState::of(&events).ok_or_else(|| no_run(&parts.session))?;
         let log = RunLog::new(Arc::clone(&parts.log), parts.session.clone(), state.seq);
-        let mut run = Self { parts, settings, state, log, _driver: driver };
+        let mut run = Self { parts, settings, state, log, driver: Some(driver) };
         run.use_model()?;
         Ok(run)
     }
 
+    /// Lets something else drive the run until [`AgentRun::reload`].
+    pub fn release(&mut self) {
+        self.driver = None;
+    }
+
     /// Reads the state from the log, behind which the run goes on: after something else has written it.
     pub fn reload(&mut self) -> Result<(), ToolError> {
+        if self.driver.is_none() {
+            self.driver = Some(self.parts.runtime.ledger()?.drive_run(&self.parts.session)?);
+        }
         let (log, session) = (Arc::clone(&self.parts.log), self.parts.session.clone());
         let state = RunState::of(&read_events(log.as_ref(), &session)?).ok_or_else(|| no_run(&session))?;
         self.log = RunLog::new(log, session, state.seq);

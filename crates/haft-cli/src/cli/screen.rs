@@ -14,9 +14,10 @@ pub(crate) const NOTE: Style = AnsiColor::Yellow.on_default();
 pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
 pub(crate) const FAINT: Style = Style::new().dimmed();
 pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const ITALIC: Style = Style::new().italic();
 
 /// The only styles that reach the terminal.
-const STYLES: [Style; 6] = [GOOD, BAD, NOTE, NAME, FAINT, BOLD];
+const STYLES: [Style; 7] = [GOOD, BAD, NOTE, NAME, FAINT, BOLD, ITALIC];
 
 /// Why standard output could not be written.
 static OUTPUT_ERROR: OnceLock<Error> = OnceLock::new();

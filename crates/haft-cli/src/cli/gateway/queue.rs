@@ -103,7 +103,7 @@ impl MessageQueue {
     /// Stores a message in the ledger and adds it to the queue. The lock is held meanwhile, so that the order is the same in both.
     pub(super) fn accept(&self, channel: &str, message: &InboundMessage) -> Result<Acceptance, ToolError> {
         let mut state = lock(&self.state);
-        let InboundMessage { message_id, chat_id, sender, text, .. } = message;
+        let InboundMessage { message_id, chat_id, sender, text } = message;
         // Also where the queue is full: a service that gets an error sends the message again.
         if self.inbox.has(channel, chat_id, message_id)? {
             return Ok(Acceptance::Duplicate);

@@ -1,6 +1,7 @@
 //! The commands of a session: what begins with a slash.
 
 use clap::Parser;
+use haft_ledger::Ledger;
 use haft_sandbox::QuietTerminal;
 use haft_tool::{ErrorKind, ToolError, clip_chars, close_names};
 
@@ -135,20 +136,21 @@ fn run_words(session: &mut InteractiveSession, words: &[String]) -> Result<Sessi
 }
 
 fn undo_turn(session: &mut InteractiveSession, _: &[&str]) -> Result<SessionFlow, ToolError> {
-    let prepared = session.prepared.as_ref().ok_or_else(no_run)?;
+    let prepared = session.prepared.as_mut().ok_or_else(no_run)?;
     let (run, turn) = (prepared.run.session().to_owned(), prepared.run.state().turns.len());
     if turn == 0 {
         return Err(no_run());
     }
-    {
+    prepared.run.release();
+    let done = {
         // The question is answered by a key.
         let _quiet = QuietTerminal::new();
-        session.haft_command(&["undo", "--run", &run, "--turn", &turn.to_string()])?;
-    }
+        session.haft_command(&["undo", "--run", &run, "--turn", &turn.to_string()])
+    };
     if let Some(prepared) = &mut session.prepared {
         prepared.run.reload()?;
     }
-    Ok(SessionFlow::GoOn)
+    done
 }
 
 fn diff(session: &mut InteractiveSession, words: &[&str]) -> Result<SessionFlow, ToolError> {
@@ -239,6 +241,11 @@ fn resume(session: &mut InteractiveSession, words: &[&str]) -> Result<SessionFlo
         return Ok(SessionFlow::GoOn);
     };
     let before = session.run_session();
+    let named = Ledger::open(Ledger::home_from_env()?)?.session_in(id, &session.workspace)?;
+    if before.as_ref() == Some(&named.id) {
+        session.show_earlier();
+        return Ok(SessionFlow::GoOn);
+    }
     session.args.continue_run(id);
     match session.prepare_again() {
         Ok(()) => session.show_earlier(),
@@ -279,6 +286,7 @@ fn help(_: &mut InteractiveSession, _: &[&str]) -> Result<SessionFlow, ToolError
         ("!COMMAND", "run a shell command in the sandbox, recorded; the model does not see it"),
         ("@PATH", "name a file; Tab completes it"),
         ("Alt-Enter", "a new line; so is a backslash at the end of a line"),
+        ("Ctrl-O", "expand the last call, as /show does"),
         ("Ctrl-C", "stop the turn; twice: leave"),
         ("Up, Ctrl-R", "what was typed earlier; search in it"),
     ] {

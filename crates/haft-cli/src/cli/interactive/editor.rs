@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{BufRead, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use haft_files::{LocalFiles, Root};
@@ -16,7 +17,8 @@ use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{
-    Cmd, CompletionType, Config, Context, Editor, EventHandler, Helper, KeyCode, KeyEvent, Modifiers,
+    Cmd, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event, EventContext, EventHandler,
+    Helper, KeyCode, KeyEvent, Modifiers, RepeatCount,
 };
 
 use super::super::screen::{self, NAME, styled};
@@ -34,6 +36,8 @@ const MAX_INPUT_BYTES: usize = 1 << 20;
 
 /// What the user did at the prompt.
 pub(super) enum PromptInput {
+    /// Ctrl-O: the last call is to be shown in full. What was typed is kept.
+    Expand,
     /// A message or command, without the marks of continued lines.
     Text(String),
     /// Ctrl-C.
@@ -47,13 +51,28 @@ pub(super) struct PromptEditor {
     /// `None` where the terminal itself edits the line, as screen readers and terminals without a cursor need it.
     editor: Option<Editor<PromptHelper, DefaultHistory>>,
     history: PromptHistory,
+    /// Whether the line was ended by the key that expands a call.
+    expands: Arc<AtomicBool>,
+    /// What was typed before that.
+    kept: String,
+}
+
+/// Ends the line and notes why.
+struct ExpandKey(Arc<AtomicBool>);
+
+impl ConditionalEventHandler for ExpandKey {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
+        self.0.store(true, Ordering::Relaxed);
+        Some(Cmd::AcceptLine)
+    }
 }
 
 impl PromptEditor {
     pub(super) fn new(workspace: &Path, is_plain: bool) -> Result<Self, ToolError> {
         let history = PromptHistory::new();
+        let (expands, kept) = (Arc::new(AtomicBool::new(false)), String::new());
         if is_plain {
-            return Ok(Self { editor: None, history });
+            return Ok(Self { editor: None, history, expands, kept });
         }
         let broken =
             |error: ReadlineError| ToolError::failed(format!("the terminal cannot be used: {error}"));
@@ -72,17 +91,27 @@ impl PromptEditor {
             let key = KeyEvent(KeyCode::Enter, modifiers);
             editor.bind_sequence(key, EventHandler::Simple(Cmd::Newline));
         }
+        let expand = EventHandler::Conditional(Box::new(ExpandKey(Arc::clone(&expands))));
+        editor.bind_sequence(KeyEvent::ctrl('o'), expand);
         // The line editor writes an entry to the terminal as it is.
         for entry in history.entries().into_iter().filter(|entry| screen::sanitize(entry) == **entry) {
             let _ = editor.add_history_entry(entry);
         }
-        Ok(Self { editor: Some(editor), history })
+        Ok(Self { editor: Some(editor), history, expands, kept })
     }
 
     /// Reads until the user has pressed Enter.
     pub(super) fn read(&mut self) -> Result<PromptInput, ToolError> {
-        let read = self.editor.as_mut().map_or_else(plain_lines, |editor| editor.readline(PROMPT));
+        let kept = std::mem::take(&mut self.kept);
+        let read = match &mut self.editor {
+            Some(editor) => editor.readline_with_initial(PROMPT, (&kept, "")),
+            None => plain_lines(),
+        };
         match read {
+            Ok(text) if self.expands.swap(false, Ordering::Relaxed) => {
+                self.kept = text;
+                Ok(PromptInput::Expand)
+            }
             Ok(text) if text.len() > MAX_INPUT_BYTES => {
                 screen::error(&format!(
                     "the message has more than {MAX_INPUT_BYTES} bytes, which is the limit. Write it to a file and name that"

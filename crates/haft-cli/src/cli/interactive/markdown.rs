@@ -1,6 +1,6 @@
 //! Markdown as it arrives, in rows of the terminal's width. A row that was given out is final: nothing that arrives later changes it.
 
-use super::super::screen::{BOLD, FAINT, NAME, styled};
+use super::super::screen::{BOLD, FAINT, ITALIC, NAME, styled};
 use super::super::view::char_width;
 
 /// A longer line is given out in parts.
@@ -27,6 +27,7 @@ pub(super) struct MarkdownStream {
 enum InlineStyle {
     Plain,
     Bold,
+    Italic,
     Code,
 }
 
@@ -147,12 +148,26 @@ fn hanging_indent(line: &str) -> usize {
     indent + marker
 }
 
-/// Where a mark of `**` or `` ` `` opens a piece.
+/// Where a mark of `**`, `*` or `` ` `` opens a piece.
 fn opens(line: &str, at: usize, mark: &str) -> bool {
     let before = line[..at].chars().next_back();
     let after = line[at + mark.len()..].chars().next();
     let is_start = before.is_none_or(|c| c.is_whitespace() || "([{\"'".contains(c));
-    is_start && after.is_some_and(|c| !c.is_whitespace())
+    is_start && after.is_some_and(|c| !(c.is_whitespace() || mark == "*" && c == '*'))
+}
+
+/// Where the piece ends whose text begins at `inner`. A star after a space ends nothing, nor does one of two stars a piece in one.
+fn end_of_piece(line: &str, inner: usize, mark: &str) -> Option<usize> {
+    let is_end = |at: &usize| {
+        let (before, after) = (&line[..*at], &line[at + mark.len()..]);
+        match mark {
+            "`" => true,
+            "*" => !before.ends_with([' ', '*']) && !after.starts_with('*'),
+            _ => !before.ends_with(' '),
+        }
+    };
+    let mut ends = line[inner..].match_indices(mark).map(|(at, _)| inner + at);
+    ends.find(is_end).filter(|end| *end > inner)
 }
 
 /// The next mark that opens a piece at or after `from`, with the end of the piece if it has one.
@@ -161,10 +176,8 @@ fn next_mark(line: &str, from: usize) -> Option<(usize, &'static str, Option<usi
         let all = line[from..].match_indices(mark).map(|(at, _)| from + at);
         all.into_iter().find(|at| opens(line, *at, mark)).map(|at| (at, mark))
     };
-    let (at, mark) = [found("**"), found("`")].into_iter().flatten().min()?;
-    let inner = at + mark.len();
-    let end = line[inner..].find(mark).map(|end| inner + end).filter(|end| *end > inner);
-    Some((at, mark, end))
+    let (at, mark) = [found("**"), found("*"), found("`")].into_iter().flatten().min()?;
+    Some((at, mark, end_of_piece(line, at + mark.len(), mark)))
 }
 
 /// The beginning of a line that means the same, whatever follows.
@@ -172,6 +185,8 @@ fn stable_part(line: &str) -> &str {
     let mut from = 0;
     while let Some((at, mark, end)) = next_mark(line, from) {
         match end {
+            // Another star would make it a mark of two.
+            Some(end) if mark == "*" && end + 1 == line.len() => return &line[..at],
             Some(end) => from = end + mark.len(),
             None => return &line[..at],
         }
@@ -190,7 +205,11 @@ fn inline_pieces(line: &str) -> Vec<(InlineStyle, String)> {
             continue;
         };
         pieces.push((InlineStyle::Plain, line[plain_from..at].to_owned()));
-        let style = if mark == "`" { InlineStyle::Code } else { InlineStyle::Bold };
+        let style = match mark {
+            "`" => InlineStyle::Code,
+            "*" => InlineStyle::Italic,
+            _ => InlineStyle::Bold,
+        };
         pieces.push((style, line[at + mark.len()..end].to_owned()));
         (from, plain_from) = (end + mark.len(), end + mark.len());
     }
@@ -252,6 +271,7 @@ fn styled_row(row: &[(InlineStyle, char)]) -> String {
         match run[0].0 {
             InlineStyle::Plain => text.push_str(&words),
             InlineStyle::Bold => text.push_str(&styled(BOLD, &words)),
+            InlineStyle::Italic => text.push_str(&styled(ITALIC, &words)),
             InlineStyle::Code => text.push_str(&styled(NAME, &words)),
         }
     }
@@ -277,7 +297,7 @@ mod tests {
         anstream::adapter::strip_str(text).to_string()
     }
 
-    const TEXT: &str = "# The plan\nFirst **read the file** with `cat src/main.rs`, then compute 2**3 and f(**kw).\n\n\
+    const TEXT: &str = "# The plan\nFirst **read the file** with `cat src/main.rs`, then compute 2**3 and f(**kw).\n*with **great** care*, 2 * 3 * 4.\n\n\
         - a list item that is longer than one row of the terminal, with 日本語 in it\n10. another\n\n```rust\nfn main() { \
         /* a line of code that is much longer than the terminal is wide */ }\n```\n| a | b |\nend";
 
@@ -310,7 +330,12 @@ mod tests {
         assert!(
             rows.contains(&styled(BOLD, "read the file")) && rows.contains(&styled(NAME, "cat src/main.rs"))
         );
-        assert!(rows.contains("2**3 and f(**kw)."), "{rows}");
+        assert!(rows.contains("2**3 and f(**kw).\n"), "{rows}");
+        assert!(
+            rows.contains(&styled(ITALIC, "with **great** care")) && rows.contains("2 * 3 * 4."),
+            "{rows}"
+        );
+        assert_eq!(plain(&rendered("f(*args) *a", 80, 1)), "f(*args) *a\n");
         assert_eq!(plain(&rendered("a ` b ** c", 80, 1)), "a ` b ** c\n");
         assert_eq!(plain(&rendered("`open", 80, 1)), "`open\n");
     }

@@ -98,6 +98,10 @@ impl InteractiveSession {
             }
             let text = match editor.read()? {
                 PromptInput::Text(text) => text,
+                PromptInput::Expand => {
+                    self.answer("/show");
+                    continue;
+                }
                 PromptInput::End => return Ok(CliExit::Done),
                 PromptInput::Interrupted if was_interrupted => return Ok(CliExit::Interrupted),
                 PromptInput::Interrupted => {

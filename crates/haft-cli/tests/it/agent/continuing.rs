@@ -132,6 +132,30 @@ fn undo_takes_back_the_files_and_the_conversation_of_a_turn() {
 }
 
 #[test]
+fn a_run_under_way_is_neither_continued_nor_undone() {
+    let cli = CliFixture::new();
+    let script = [bash("touch started; while [ ! -e go ]; do sleep 0.05; done"), says("One.")];
+    let mut command = scripted_command(&cli, &script, &["-p", "First", "--output-format", "json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until(|| cli.path("started").exists());
+    let run = haft_ledger::Ledger::open(cli.home()).unwrap().sessions(1).unwrap().remove(0).id;
+    let second = scripted(&cli, &script, &["-p", "Second", "--resume", &run]);
+    let undo = cli.haft(&["undo", "--run", &run, "--turn", "1", "--yes"]);
+    cli.write("go", "");
+    for refused in [second, undo] {
+        assert_eq!(refused.code, 1, "{}", refused.stderr);
+        assert!(refused.stderr.contains("is being driven by process"), "{}", refused.stderr);
+    }
+    let done = child.wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(report["result"], "One.");
+    assert_eq!(
+        scripted(&cli, &[&script[..], &[says("Two.")]].concat(), &["-p", "Second", "--resume", &run]).code,
+        0
+    );
+}
+
+#[test]
 fn a_run_is_continued_in_its_own_workspace_and_dialect() {
     let cli = CliFixture::new();
     std::fs::create_dir(cli.path("project")).unwrap();

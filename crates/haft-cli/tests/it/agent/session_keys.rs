@@ -69,6 +69,25 @@ fn what_is_typed_during_a_turn_is_the_next_message() {
 }
 
 #[test]
+fn ctrl_o_expands_the_last_call_and_keeps_what_was_typed() {
+    let cli = CliFixture::new();
+    let mut terminal = session(&cli, &[bash("seq 101 120"), says("One."), says("Two.")], 80);
+    terminal.press("go\r");
+    terminal.sees("One.");
+    terminal.sees(PROMPT);
+    terminal.press("half a message\x0f");
+    terminal.sees("120");
+    terminal.sees("half a message");
+    terminal.press(" and the rest\r");
+    terminal.sees("Two.");
+    let ledger = haft_ledger::Ledger::open(cli.home()).unwrap();
+    let run = ledger.sessions(1).unwrap().remove(0);
+    let state = haft_agent::read_run(&ledger, &run.id).unwrap().unwrap();
+    let conversation = serde_json::to_string(&state.conversation).unwrap();
+    assert!(conversation.contains("half a message and the rest"), "{conversation}");
+}
+
+#[test]
 fn ctrl_c_stops_the_turn_and_keeps_the_run() {
     let cli = CliFixture::new();
     let script = [bash("touch started; sleep 1000"), says("Never."), says("Later.")];
