@@ -86,6 +86,7 @@ impl Runtime {
             argv: launch.argv.iter().map(Into::into).collect(),
             cwd: launch.cwd.clone(),
             timeout: Duration::MAX,
+            input: Vec::new(),
             merge: false,
             inherit: false,
             keep_bytes: 0,

@@ -139,6 +139,8 @@ pub struct RunRequest {
     pub cwd: Option<PathBuf>,
     /// The time limit.
     pub timeout: Duration,
+    /// What it reads from standard input; nothing by default. Not for a command that inherits Haft's own streams.
+    pub input: Vec<u8>,
     /// Whether both streams go into `stdout`, in the order they were written.
     pub merge: bool,
     /// Whether standard error is captured but not passed on as progress: the command reports to its caller there.

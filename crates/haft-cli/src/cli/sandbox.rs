@@ -271,6 +271,7 @@ impl Tool for SandboxTool {
             argv: self.argv.clone(),
             cwd: None,
             timeout: input.timeout_ms.map_or(Duration::MAX, Duration::from_millis),
+            input: Vec::new(),
             merge: self.captures,
             quiet_stderr: false,
             inherit: !self.captures,

@@ -19,7 +19,8 @@ mod stop_tree;
 mod sys;
 
 use std::ffi::OsString;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io::Write as _;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -102,7 +103,16 @@ impl LocalProcesses {
 
     /// Runs a command to its end; `sink` receives its output as it is written.
     pub fn run_with_output(&self, request: &RunRequest, sink: &dyn Fn(&[u8])) -> Result<Finished, ToolError> {
-        self.run_command(request, streams(request), Some(sink))
+        self.run_captured(request, Some(sink))
+    }
+
+    fn run_captured(
+        &self,
+        request: &RunRequest,
+        sink: Option<OutputSink<'_>>,
+    ) -> Result<Finished, ToolError> {
+        let input = if request.input.is_empty() { None } else { Some(input_pipe(&request.input)?) };
+        self.run_command(request, streams(request, input.as_ref().map(AsRawFd::as_raw_fd)), sink)
     }
 
     /// Runs a command to its end with these descriptors as its input, output and errors.
@@ -249,7 +259,7 @@ impl LocalProcesses {
 
 impl Processes for LocalProcesses {
     fn run(&self, request: &RunRequest) -> Result<Finished, ToolError> {
-        self.run_command(request, streams(request), None)
+        self.run_captured(request, None)
     }
 }
 
@@ -263,12 +273,28 @@ fn recorded(settings: &SandboxSettings) -> Arc<dyn Record> {
     Arc::clone(&settings.record)
 }
 
-fn streams(request: &RunRequest) -> CommandStreams {
+fn streams(request: &RunRequest, input: Option<RawFd>) -> CommandStreams {
     if request.inherit {
         CommandStreams::Inherited { terminal: is_foreground() }
     } else {
-        CommandStreams::Captured { merge: request.merge }
+        CommandStreams::Captured { input, merge: request.merge }
     }
+}
+
+/// The end of a pipe from which the command reads these bytes.
+fn input_pipe(bytes: &[u8]) -> Result<OwnedFd, ToolError> {
+    let failed = |error: rustix::io::Errno| {
+        ToolError::io("No pipe can be made for the input of a command", &error.into())
+    };
+    let (read_end, write_end) = pipe().map_err(failed)?;
+    let bytes = bytes.to_vec();
+    let write = move || {
+        // A command need not read its input.
+        let _ = std::fs::File::from(write_end).write_all(&bytes);
+    };
+    let spawned = std::thread::Builder::new().name("haft-input".to_owned()).spawn(write);
+    spawned.map_err(|error| ToolError::io("start a thread for the input of a command", &error))?;
+    Ok(read_end)
 }
 
 /// Whether Haft's process group is the foreground group of its terminal.

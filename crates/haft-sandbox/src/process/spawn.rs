@@ -29,8 +29,8 @@ const NOT_STARTED_EXIT_CODE: i32 = 127;
 /// What the standard streams of a command are connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandStreams {
-    /// Pipes to Haft: two, or one for both outputs.
-    Captured { merge: bool },
+    /// Pipes to Haft: two, or one for both outputs. The input is empty, or this descriptor.
+    Captured { input: Option<RawFd>, merge: bool },
     /// Haft's own streams. A terminal belongs to the command until it ends.
     Inherited { terminal: bool },
     /// These descriptors: input, output, errors.
@@ -75,7 +75,7 @@ impl RunningCommand {
     ) -> Result<Self, StartError> {
         let pipe = || sys::pipe().map_err(StartStep::Pipes.failed());
         let captured = streams.are_captured();
-        let merge = streams == CommandStreams::Captured { merge: true };
+        let merge = matches!(streams, CommandStreams::Captured { merge: true, .. });
         let (stdout, stdout_write_end) = if captured { Some(pipe()?) } else { None }.unzip();
         let (stderr, stderr_write_end) = if captured && !merge { Some(pipe()?) } else { None }.unzip();
         let (control_read_end, control) = pipe()?;
@@ -219,7 +219,7 @@ struct ChildEnds {
 #[expect(unsafe_code, reason = "descriptors are moved by number, and fork has no safe wrapper")]
 fn run_reaper(command: &PreparedCommand, ends: &ChildEnds, confinement: Option<&Confinement>) -> ! {
     let stdin = match ends.streams {
-        CommandStreams::Captured { .. } => ends.null,
+        CommandStreams::Captured { input, .. } => input.unwrap_or(ends.null),
         CommandStreams::Inherited { .. } => 0,
         CommandStreams::Given([input, ..]) => input,
     };

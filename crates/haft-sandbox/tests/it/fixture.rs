@@ -38,6 +38,7 @@ impl Fixture {
                 argv: Vec::new(),
                 cwd: None,
                 timeout: LONG_TIMEOUT,
+                input: Vec::new(),
                 merge: false,
                 quiet_stderr: false,
                 inherit: false,

@@ -55,6 +55,19 @@ fn standard_input_is_empty() {
 }
 
 #[test]
+fn standard_input_is_what_the_request_has_and_need_not_be_read() {
+    let input: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
+    let fixture = Fixture::with(|request| request.input = input.clone());
+    for (script, expected) in [
+        ("wc -c; cat", "1048576\n"),
+        ("echo ignored", "ignored\n"),
+        ("head -c 3 | od -An -tu1; echo rest", "   0   1   2\nrest\n"),
+    ] {
+        assert_eq!(text(&fixture.bash(script).stdout.head), expected);
+    }
+}
+
+#[test]
 fn arguments_are_passed_unchanged() {
     let words = ["", " a  b ", "$HOME `x` \"'\\", "*", "ünï\n"];
     let done = Fixture::new().run(&[&["printf", "%s|"][..], &words].concat()).unwrap();

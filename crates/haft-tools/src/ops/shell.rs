@@ -77,6 +77,7 @@ fn request(argv: Vec<String>, cwd: Option<PathBuf>, timeout: Duration, merge: bo
         argv: argv.into_iter().map(Into::into).collect(),
         cwd,
         timeout,
+        input: Vec::new(),
         merge,
         quiet_stderr: false,
         inherit: false,
