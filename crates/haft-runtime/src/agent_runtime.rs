@@ -40,6 +40,11 @@ impl Runtime {
         self.inner.env.grants.applied(policy).map_or(policy.mode, |policy| policy.mode)
     }
 
+    /// Changes how much runs without a question, for the calls that begin from now on. Only the user may.
+    pub fn set_mode(&self, mode: Mode) {
+        self.inner.env.grants.set_mode(mode);
+    }
+
     /// The name of the dialect.
     pub fn dialect(&self) -> &str {
         self.inner.ledger.dialect()

@@ -18,8 +18,10 @@ use crate::call::{CallOptions, CallResult};
 use crate::call_state::{CallState, clip_error};
 use crate::grants;
 use crate::host_with_resources::HostWithResources;
+use crate::registry::RegisteredTool;
 use crate::runtime::RuntimeInner;
-use crate::steps::ask::{PermissionAnswer, Question, answered, candidate_rules};
+use crate::steps::ask::{PermissionAnswer, Question, allowed, candidate_rules, refused};
+use crate::steps::decode::CheckedArguments;
 use crate::steps::perform::{catch_panic, interrupted, panic_error};
 use crate::steps::preview::{ProposedChange, proposed_changes};
 use crate::steps::{bound, decode};
@@ -38,14 +40,31 @@ pub(crate) struct CallDriver {
     state: Arc<CallState>,
 }
 
+/// A call whose question is answered.
+enum Approved {
+    /// It runs in this scope; or not, if there is none.
+    Decided(Option<Arc<Scope>>, Decision),
+    /// It runs with other arguments, if they may.
+    OtherInput {
+        /// The origin of the answer.
+        by: String,
+        input: Value,
+    },
+}
+
 /// The tool of a call, with arguments that fit its schema.
 struct DecodedCall {
-    tool: Arc<dyn AnyTool>,
+    entry: Arc<RegisteredTool>,
     arguments: Value,
     /// What was converted to fit the schema, for the caller.
     coerced: Vec<String>,
-    /// Where the tool may read, if its dialect is not the runtime's.
-    reads: Option<Reads>,
+}
+
+impl DecodedCall {
+    fn new(entry: Arc<RegisteredTool>, input: Value) -> Result<Self, ToolError> {
+        let CheckedArguments { arguments, coerced } = entry.check(input)?;
+        Ok(Self { entry, arguments, coerced })
+    }
 }
 
 impl CallDriver {
@@ -82,26 +101,31 @@ impl CallDriver {
         self.report(|call_id, tool_name| Execution::Pending { call_id, tool_name, requested_at });
 
         // decode
-        let DecodedCall { tool, arguments, coerced, reads } = match self.decode() {
+        let mut decoded = match self.decode() {
             Ok(decoded) => decoded,
             Err(error) => return self.finish(Err(error), None, false),
         };
-        let known = Some((&tool, coerced.as_slice()));
 
-        // plan
-        let planned = match catch_panic(|| self.plan(&tool, arguments.clone())) {
-            Ok(planned) => planned,
-            Err(error) => return self.finish(Err(error), known, false),
+        // plan, decide, ask; once more if the answer has other arguments
+        let mut answered_by = None;
+        let (planned, scope, decision) = loop {
+            let (planned, approved) = match self.approve(&decoded, answered_by.as_deref()) {
+                Ok(approved) => approved,
+                Err(error) => return self.finish(Err(error), Some(&decoded), false),
+            };
+            match approved {
+                Approved::Decided(scope, decision) => break (planned, scope, decision),
+                Approved::OtherInput { by, input } => {
+                    match DecodedCall::new(Arc::clone(&decoded.entry), input) {
+                        Ok(other) => {
+                            self.note_input(&other);
+                            (decoded, answered_by) = (other, Some(by));
+                        }
+                        Err(error) => return self.finish(Err(error), Some(&decoded), false),
+                    }
+                }
+            }
         };
-
-        // decide, ask
-        let effects = self.inner.with_resolved_paths(&planned.effects);
-        let policy = match self.policy(reads) {
-            Ok(policy) => policy,
-            Err(error) => return self.finish(Err(error), known, false),
-        };
-        let decided = decide(Request { tool: &self.call.tool, effects: &effects }, &policy);
-        let (scope, decision) = self.ask(decided, effects, &tool, arguments, &policy);
         self.state.record.update(|receipt| receipt.decision = Some(decision.clone()));
         // No arguments and no reasons: both may contain secrets.
         tracing::debug!(
@@ -116,26 +140,47 @@ impl CallDriver {
         };
 
         // bound, record, result
-        self.finish(performed, known, decision.verdict == Verdict::Deny)
+        self.finish(performed, Some(&decoded), decision.verdict == Verdict::Deny)
+    }
+
+    /// Plans the call, decides and asks. Arguments that an answer gave are not asked about again.
+    fn approve(
+        &self,
+        call: &DecodedCall,
+        answered_by: Option<&str>,
+    ) -> Result<(Planned<Perform>, Approved), ToolError> {
+        let planned = catch_panic(|| self.plan(&call.entry.tool, call.arguments.clone()))?;
+        let effects = self.inner.with_resolved_paths(&planned.effects);
+        let policy = self.policy(call.entry.reads.clone())?;
+        let decided = decide(Request { tool: &self.call.tool, effects: &effects }, &policy);
+        let approved = match (decided, answered_by) {
+            (Decided::Ask(scope, decision), Some(by)) => {
+                Approved::Decided(Some(scope), allowed(decision, by))
+            }
+            (decided, _) => self.ask(decided, effects, call, &policy),
+        };
+        Ok((planned, approved))
     }
 
     fn decode(&mut self) -> Result<DecodedCall, ToolError> {
         let raw = std::mem::replace(&mut self.call.arguments, Arguments::Json(Value::Null));
-        let (tool, decoded, reads) = if let Some(tool) = &self.options.tool {
-            let decoded = decode::check(&tool.definition(), decode::parse(raw)?, tool.clamp_numbers())?;
-            (Arc::clone(tool), decoded, None)
+        let entry = if let Some(tool) = &self.options.tool {
+            Arc::new(RegisteredTool::of(Arc::clone(tool)))
         } else {
             self.connect_sources();
-            let entry = self.inner.find(&self.call.tool)?;
-            let decoded = entry.check(decode::parse(raw)?)?;
-            (Arc::clone(&entry.tool), decoded, entry.reads.clone())
+            self.inner.find(&self.call.tool)?
         };
-        tool.name().clone_into(&mut self.call.tool);
+        let decoded = DecodedCall::new(entry, decode::parse(raw)?)?;
+        decoded.entry.tool.name().clone_into(&mut self.call.tool);
+        self.note_input(&decoded);
+        Ok(decoded)
+    }
+
+    fn note_input(&self, call: &DecodedCall) {
         self.state.record.update(|receipt| {
             receipt.tool.clone_from(&self.call.tool);
-            receipt.input = recorded_input(&decoded.arguments);
+            receipt.input = recorded_input(&call.arguments);
         });
-        Ok(DecodedCall { tool, arguments: decoded.arguments, coerced: decoded.coerced, reads })
     }
 
     /// Connects the servers that may have the tool, if it is not known yet.
@@ -191,35 +236,39 @@ impl CallDriver {
         Ok(Cow::Owned(Policy { scope, ..policy.into_owned() }))
     }
 
-    /// The scope, if the call may run, and why.
-    fn ask(
-        &self,
-        decided: Decided,
-        effects: Vec<Effect>,
-        tool: &Arc<dyn AnyTool>,
-        input: Value,
-        policy: &Policy,
-    ) -> (Option<Arc<Scope>>, Decision) {
-        match decided {
-            Decided::Allow(scope, decision) => (Some(scope), decision),
-            Decided::Deny(decision) => (None, decision),
-            Decided::Ask(scope, decision) => {
-                let changes = catch_panic(|| self.proposed_changes(tool, &input, &effects, &scope));
-                let (tool, reason) = (self.call.tool.clone(), decision.reason.clone());
-                let rule = self.sufficient_rule(&effects, policy);
-                let agent = self.inner.agent.as_ref().map(|agent| agent.name.clone());
-                let question = Question { tool, input, effects, reason, changes, rule, agent };
-                let _one_at_a_time = lock(&self.inner.env.asking);
-                let asker = self.options.asker.as_ref().unwrap_or(&self.inner.asker);
-                let answer = asker.ask(&question, &self.options.cancel);
-                if let PermissionAnswer::AllowRule { by, rule } = &answer
-                    && let Ok(note) = self.inner.env.grants.add_rule(rule, by)
-                {
+    /// Asks, if that was decided.
+    fn ask(&self, decided: Decided, effects: Vec<Effect>, call: &DecodedCall, policy: &Policy) -> Approved {
+        let (scope, decision) = match decided {
+            Decided::Allow(scope, decision) => return Approved::Decided(Some(scope), decision),
+            Decided::Deny(decision) => return Approved::Decided(None, decision),
+            Decided::Ask(scope, decision) => (scope, decision),
+        };
+        let DecodedCall { entry, arguments, .. } = call;
+        let changes = catch_panic(|| self.proposed_changes(&entry.tool, arguments, &effects, &scope));
+        let rule = self.sufficient_rule(&effects, policy);
+        let agent = self.inner.agent.as_ref().map(|agent| agent.name.clone());
+        let question = Question {
+            call_id: self.call.id.clone(),
+            tool: self.call.tool.clone(),
+            input: arguments.clone(),
+            effects,
+            reason: decision.reason.clone(),
+            changes,
+            rule,
+            agent,
+        };
+        let _one_at_a_time = lock(&self.inner.env.asking);
+        let asker = self.options.asker.as_ref().unwrap_or(&self.inner.asker);
+        match asker.ask(&question, &self.options.cancel) {
+            PermissionAnswer::Allow { by } => Approved::Decided(Some(scope), allowed(decision, &by)),
+            PermissionAnswer::AllowRule { by, rule } => {
+                if let Ok(note) = self.inner.env.grants.add_rule(&rule, &by) {
                     self.state.record.set_note(grants::NOTE, note);
                 }
-                let decision = answered(decision, answer);
-                ((decision.verdict == Verdict::Allow).then_some(scope), decision)
+                Approved::Decided(Some(scope), allowed(decision, &by))
             }
+            PermissionAnswer::AllowInput { by, input } => Approved::OtherInput { by, input },
+            PermissionAnswer::Deny { why } => Approved::Decided(None, refused(decision, &why)),
         }
     }
 
@@ -303,30 +352,32 @@ impl CallDriver {
     fn finish(
         &self,
         performed: Result<Output, ToolError>,
-        known: Option<(&Arc<dyn AnyTool>, &[String])>,
+        call: Option<&DecodedCall>,
         denied: bool,
     ) -> Option<CallResult> {
         let succeeded = performed.is_ok();
         let mut output = performed.unwrap_or_else(Output::from);
         output.whole = succeeded
             && output.structured.is_some()
-            && known.is_some_and(|(tool, _)| {
+            && call.is_some_and(|call| {
+                let tool = &call.entry.tool;
                 tool.is_remote() || (tool.output_schema().is_some() && !output.is_error())
             });
-        if let Some((_, coerced)) = known
+        if let Some(DecodedCall { coerced, .. }) = call
             && !coerced.is_empty()
             && let Value::Object(structured) =
                 output.structured.get_or_insert_with(|| Value::Object(serde_json::Map::new()))
         {
-            structured.insert("coerced".to_owned(), Value::from(coerced));
+            structured.insert("coerced".to_owned(), Value::from(coerced.as_slice()));
         }
         if !self.state.claim_end() {
             return None;
         }
 
         // bound, before record: the receipt holds what the caller sees
-        let limits = known.map(|(tool, _)| self.inner.registry.bound_of(tool.as_ref())).unwrap_or_default();
-        let side_effect = known.map_or(SideEffect::None, |(tool, _)| tool.side_effect());
+        let tool = call.map(|call| &call.entry.tool);
+        let limits = tool.map(|tool| self.inner.registry.bound_of(tool.as_ref())).unwrap_or_default();
+        let side_effect = tool.map_or(SideEffect::None, |tool| tool.side_effect());
         let error = output.error_kind.map(|_| clip_error(&output.as_text()));
         let full_output = bound::worth_keeping(&output, limits, side_effect);
         let output = match self.bound(output, limits, full_output.is_some()) {

@@ -20,6 +20,9 @@ pub(crate) struct Granted {
     /// Whether the user approved a plan, which ends plan mode.
     #[serde(default)]
     plan_approved: bool,
+    /// The mode that the user has chosen since the session began in this process.
+    #[serde(skip)]
+    mode: Option<Mode>,
 }
 
 /// The grants of a running session.
@@ -54,6 +57,9 @@ impl SessionGrants {
         for (rule, origin) in &granted.rules {
             policy.rules.push(self.parse(rule, origin)?);
         }
+        if let Some(mode) = granted.mode.filter(|_| self.is_of_plan) {
+            policy.mode = mode;
+        }
         if granted.plan_approved && self.is_of_plan && policy.mode == Mode::Plan {
             policy.mode = Mode::default();
         }
@@ -84,6 +90,14 @@ impl SessionGrants {
                 }
             }
         })
+    }
+
+    /// Changes the mode; in plan mode a plan is to be approved again.
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        self.change(|granted| {
+            granted.mode = Some(mode);
+            granted.plan_approved &= mode != Mode::Plan;
+        });
     }
 
     fn change(&self, change: impl FnOnce(&mut Granted)) -> Value {

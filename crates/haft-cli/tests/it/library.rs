@@ -268,6 +268,53 @@ async fn user_is_asked_once_about_what_policy_leaves_open() {
 }
 
 #[tokio::test]
+async fn arguments_of_an_answer_are_checked_and_decided_again() {
+    struct Replaces(Value, AtomicUsize);
+    impl Asker for Replaces {
+        fn ask(&self, _: &Question, _: &Cancel) -> PermissionAnswer {
+            self.1.fetch_add(1, Ordering::SeqCst);
+            PermissionAnswer::AllowInput { by: "the test".into(), input: self.0.clone() }
+        }
+    }
+    let outside = tempfile::tempdir().unwrap();
+    let path = |name: &str| outside.path().join(name);
+    let asked = json!({"file_path": path("asked"), "content": "x"});
+    let fixture = Directories::new();
+    let inside = fixture.path("a.txt");
+    for (input, written) in [
+        (json!({"file_path": inside, "content": "y"}), Some(&inside)),
+        (json!({"file_path": path("other"), "content": "y"}), Some(&path("other"))),
+        (json!({"file_path": path("denied"), "content": "y"}), None),
+        (json!({"file_path": inside}), None),
+        (json!("rubbish"), None),
+    ] {
+        let asker = Arc::new(Replaces(input.clone(), AtomicUsize::new(0)));
+        let builder = fixture.builder().asker(Arc::<Replaces>::clone(&asker));
+        let haft = builder.rule(haft::Behavior::Deny, "Edit(denied)", "test").build().unwrap();
+        let result = haft.call("Write", asked.clone()).await;
+        assert_eq!(asker.1.load(Ordering::SeqCst), 1);
+        assert!(!path("asked").exists() && !path("denied").exists());
+        assert_eq!(result.output.is_error(), written.is_none(), "{input}: {}", result.output.as_text());
+        if let Some(written) = written {
+            assert_eq!(std::fs::read_to_string(written).unwrap(), "y");
+            assert_eq!(result.receipt.input, input, "what ran is on the receipt");
+        }
+    }
+}
+
+#[tokio::test]
+async fn mode_is_changed_for_later_calls() {
+    let fixture = Directories::new();
+    let haft = fixture.builder().build().unwrap();
+    let write = |name: &str| haft.call("Write", json!({"file_path": fixture.path(name), "content": "x"}));
+    assert!(!write("a").await.output.is_error());
+    haft.set_mode(haft::Mode::Plan);
+    assert!(write("b").await.output.as_text().contains("plan mode"));
+    haft.set_mode(haft::Mode::AcceptEdits);
+    assert!(!write("b").await.output.is_error());
+}
+
+#[tokio::test]
 async fn a_watcher_hears_pending_running_with_progress_and_completed() {
     let fixture = Directories::new();
     let tool = TestTool::new("Slow", vec![], |world| {

@@ -12,6 +12,8 @@ const MAX_RULE_CHARS: usize = 200;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Question {
+    /// The caller's id for the call.
+    pub call_id: String,
     /// The tool's name.
     pub tool: String,
     /// The arguments of the call.
@@ -43,6 +45,13 @@ pub enum PermissionAnswer {
         by: String,
         /// The rule.
         rule: String,
+    },
+    /// Run it with these arguments instead, which are checked and decided again: no rule is passed by that.
+    AllowInput {
+        /// The origin of the answer, for the receipt.
+        by: String,
+        /// The arguments.
+        input: Value,
     },
     /// Do not run it.
     Deny {
@@ -112,14 +121,12 @@ fn is_plain(command: &str) -> bool {
     !command.contains(['\n', '*', '(', ')', ',', '\'', ':']) && command.chars().count() <= MAX_RULE_CHARS
 }
 
-/// The decision after the answer.
-pub(crate) fn answered(asked: Decision, answer: PermissionAnswer) -> Decision {
-    match answer {
-        PermissionAnswer::Allow { by } | PermissionAnswer::AllowRule { by, .. } => {
-            Decision::new(Verdict::Allow, format!("{}; allowed by {by}", asked.reason), asked.rule)
-        }
-        PermissionAnswer::Deny { why } => {
-            Decision::new(Verdict::Deny, format!("{}. {why}", asked.reason), asked.rule)
-        }
-    }
+/// The decision that a question led to, after it was allowed.
+pub(crate) fn allowed(asked: Decision, by: &str) -> Decision {
+    Decision::new(Verdict::Allow, format!("{}; allowed by {by}", asked.reason), asked.rule)
+}
+
+/// The same, after it was denied.
+pub(crate) fn refused(asked: Decision, why: &str) -> Decision {
+    Decision::new(Verdict::Deny, format!("{}. {why}", asked.reason), asked.rule)
 }
