@@ -12,7 +12,7 @@ use crate::decide::Request;
 use crate::rule_tools::RuleTools;
 
 /// What a rule says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Behavior {
     /// Run it.
@@ -21,6 +21,34 @@ pub enum Behavior {
     Ask,
     /// Never.
     Deny,
+}
+
+impl Behavior {
+    /// Its name in settings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+
+    pub(crate) const fn verb(self) -> &'static str {
+        match self {
+            Self::Allow => "allows",
+            Self::Ask => "asks about",
+            Self::Deny => "denies",
+        }
+    }
+
+    /// What decides where rules disagree.
+    pub(crate) const fn stronger(self) -> &'static [Self] {
+        match self {
+            Self::Allow => &[Self::Deny, Self::Ask],
+            Self::Ask => &[Self::Deny],
+            Self::Deny => &[],
+        }
+    }
 }
 
 /// One rule and its origin.
@@ -154,8 +182,45 @@ impl Rule {
         Ok(Self { of_dialect: true, ..Self::grant(tool, path, "the settings of the tool")? })
     }
 
-    pub(crate) fn is_of_dialect(&self) -> bool {
+    /// Whether the dialect made it, for a file of its own.
+    pub fn is_of_dialect(&self) -> bool {
         self.of_dialect
+    }
+
+    /// What it says.
+    pub fn behavior(&self) -> Behavior {
+        self.behavior
+    }
+
+    /// The rule as written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where it is written.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The tool that it names.
+    pub(crate) fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    pub(crate) fn specifier(&self) -> Option<&Specifier> {
+        self.specifier.as_ref()
+    }
+
+    /// What is written in parentheses, if it says more than the tool.
+    pub(crate) fn specifier_text(&self) -> Option<&str> {
+        self.specifier.as_ref()?;
+        let (_, rest) = self.text.split_once('(')?;
+        Some(rest.strip_suffix(')').unwrap_or(rest).trim())
+    }
+
+    /// Whether its specifier may be a command.
+    pub(crate) fn is_about_commands(&self) -> bool {
+        matches!(self.specifier, Some(Specifier::Command(_) | Specifier::Either(..)))
     }
 
     /// The rule as written, and where.
@@ -198,7 +263,7 @@ impl Rule {
     }
 
     /// Whether the rule speaks of this effect of `tool`.
-    fn matches(&self, tool: &str, effect: &Effect) -> bool {
+    pub(crate) fn matches(&self, tool: &str, effect: &Effect) -> bool {
         if !self.names(tool) && !self.covers(effect) {
             return matches!(effect, Effect::Serve { server, .. } if self.tool.strip_prefix("mcp__") == Some(server))
                 && self.specifier.is_none();
@@ -295,6 +360,11 @@ impl Rules {
     /// Adds a rule.
     pub fn push(&mut self, rule: Rule) {
         self.0.push(rule);
+    }
+
+    /// All rules, in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.0.iter()
     }
 
     /// The first rule of this behavior that speaks of any of the effects (of the tool as such, if it has none).

@@ -195,8 +195,9 @@ impl Builder {
             rules.push(Rule::grant(tool, path, origin)?);
         }
         let tools = self.rule_tools();
-        for (behavior, text, origin) in &self.rules {
-            let rule = Rule::parse(*behavior, text, origin, workspace, &tools)?;
+        for (behavior, written, origin) in &self.rules {
+            let rule = Rule::parse(*behavior, &written.text, origin, workspace, &tools)?;
+            rule.check_examples(written, workspace).map_err(ToolError::invalid_arguments)?;
             match rule.names_nothing(&tools) {
                 // Less is allowed than was meant, which is safe.
                 Some(why) if *behavior == Behavior::Allow => warnings.push(why),
@@ -205,6 +206,7 @@ impl Builder {
             }
             rules.push(rule);
         }
+        warnings.extend(rules.without_effect());
         Ok((rules, warnings))
     }
 

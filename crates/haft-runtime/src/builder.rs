@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haft_ledger::{Ledger, SessionChoice};
-use haft_policy::{Behavior, Mode, NetworkPresets, Preset};
+use haft_policy::{Behavior, Mode, NetworkPresets, Preset, RuleText};
 use haft_tool::{AnyTool, Dialect, EffectKind, Host, Network, Tool};
 
 use crate::ToolSource;
@@ -26,7 +26,7 @@ pub struct Builder {
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) ledger_tools: bool,
     pub(crate) only: Option<Vec<String>>,
-    pub(crate) rules: Vec<(Behavior, String, String)>,
+    pub(crate) rules: Vec<(Behavior, RuleText, String)>,
     pub(crate) known_tools: Vec<(String, Vec<EffectKind>)>,
     pub(crate) mode: Mode,
     pub(crate) asker: Option<Arc<dyn Asker>>,
@@ -120,12 +120,12 @@ impl Builder {
     }
 
     /// A rule that lets calls run, for example `Bash` or `Edit(src/**)`; `origin` is cited in decisions.
-    pub fn allow(self, rule: impl Into<String>, origin: impl Into<String>) -> Self {
+    pub fn allow(self, rule: impl Into<RuleText>, origin: impl Into<String>) -> Self {
         self.rule(Behavior::Allow, rule, origin)
     }
 
-    /// A rule, whatever it says.
-    pub fn rule(mut self, behavior: Behavior, rule: impl Into<String>, origin: impl Into<String>) -> Self {
+    /// A rule, whatever it says. Its examples must hold.
+    pub fn rule(mut self, behavior: Behavior, rule: impl Into<RuleText>, origin: impl Into<String>) -> Self {
         self.rules.push((behavior, rule.into(), origin.into()));
         self
     }

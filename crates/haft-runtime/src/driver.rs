@@ -20,7 +20,7 @@ use crate::grants;
 use crate::host_with_resources::HostWithResources;
 use crate::registry::RegisteredTool;
 use crate::runtime::RuntimeInner;
-use crate::steps::ask::{PermissionAnswer, Question, allowed, candidate_rules, refused};
+use crate::steps::ask::{PermissionAnswer, Question, allowed, narrowest_rule, refused};
 use crate::steps::decode::CheckedArguments;
 use crate::steps::perform::{catch_panic, interrupted, panic_error};
 use crate::steps::preview::{ProposedChange, proposed_changes};
@@ -245,7 +245,7 @@ impl CallDriver {
         };
         let DecodedCall { entry, arguments, .. } = call;
         let changes = catch_panic(|| self.proposed_changes(&entry.tool, arguments, &effects, &scope));
-        let rule = self.sufficient_rule(&effects, policy);
+        let rule = narrowest_rule(&self.call.tool, &effects, policy, &self.inner.env.grants);
         let agent = self.inner.agent.as_ref().map(|agent| agent.name.clone());
         let question = Question {
             call_id: self.call.id.clone(),
@@ -270,15 +270,6 @@ impl CallDriver {
             PermissionAnswer::AllowInput { by, input } => Approved::OtherInput { by, input },
             PermissionAnswer::Deny { why } => Approved::Decided(None, refused(decision, &why)),
         }
-    }
-
-    /// The narrowest rule that would allow the call without a question, if one can.
-    fn sufficient_rule(&self, effects: &[Effect], policy: &Policy) -> Option<String> {
-        let request = Request { tool: &self.call.tool, effects };
-        candidate_rules(&self.call.tool, effects).into_iter().find(|rule| {
-            let policy = self.inner.env.grants.with_rule(policy, rule);
-            policy.is_ok_and(|policy| matches!(decide(request, &policy), Decided::Allow(..)))
-        })
     }
 
     /// What the call would change in files and settings. `scope` is what it would get.

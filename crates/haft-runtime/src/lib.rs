@@ -14,6 +14,7 @@ mod call_state;
 mod commands;
 mod driver;
 mod effects;
+mod explain;
 mod grants;
 mod history;
 #[cfg(feature = "sandbox")]
@@ -41,6 +42,7 @@ pub use builder::Builder;
 pub use call::{CallOptions, CallResult, Watch};
 #[cfg(feature = "sandbox")]
 pub use commands::cache_from_env;
+pub use explain::CallExplanation;
 pub use registry::{Registry, ToolSource};
 pub use runtime::{Runtime, WeakRuntime};
 #[cfg(feature = "sandbox")]

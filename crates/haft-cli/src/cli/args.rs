@@ -91,6 +91,8 @@ pub(super) enum Command {
     Redo(super::undo::RedoArgs),
     /// Delete the oldest calls from the ledger, with the file contents that only they need.
     Gc(GcArgs),
+    /// List, explain, check and change the rules that allow, ask about and deny calls.
+    Rules(Box<super::rules::RulesArgs>),
     /// Show or change settings.
     Config(ConfigArgs),
     /// Check that calls work here: the machine, the ledger, the settings, the workspace.

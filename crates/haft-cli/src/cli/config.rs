@@ -46,31 +46,35 @@ pub(super) fn run(args: &args::ConfigArgs) -> CommandResult {
         ConfigCommand::Set { key, value } => {
             return Ok(report(&change(&Setup::load(&args.workspace)?, key, value)?, Some(key)));
         }
-        ConfigCommand::Add { key, values } => {
-            let setup = Setup::load(&args.workspace)?;
-            let mut list = setup.config.own_list(key)?;
-            let new: Vec<&String> = values.iter().filter(|value| !list.contains(value)).collect();
-            if new.is_empty() {
-                screen::note(&format!("nothing was changed: {key} has it already"));
-                return Ok(CliExit::Done);
-            }
-            list.extend(new.into_iter().cloned());
-            return Ok(report(&change(&setup, key, &list_text(&list))?, None));
-        }
-        ConfigCommand::Remove { key, values } => {
-            let setup = Setup::load(&args.workspace)?;
-            let mut list = setup.config.own_list(key)?;
-            if let Some(missing) = values.iter().find(|value| !list.contains(value)) {
-                return Err(ToolError::new(
-                    ErrorKind::TargetNotFound,
-                    format!("{key} in your file does not have {missing:?}. It has: {}", json!(list)),
-                ));
-            }
-            list.retain(|value| !values.contains(value));
-            return Ok(report(&change(&setup, key, &list_text(&list))?, None));
-        }
+        ConfigCommand::Add { key, values } => return add(&Setup::load(&args.workspace)?, key, values),
+        ConfigCommand::Remove { key, values } => return remove(&Setup::load(&args.workspace)?, key, values),
     }
     Ok(CliExit::Done)
+}
+
+/// Adds elements to a list in the user's file.
+pub(super) fn add(setup: &Setup, key: &str, values: &[String]) -> CommandResult {
+    let mut list = setup.config.own_list(key)?;
+    let new: Vec<&String> = values.iter().filter(|value| !list.contains(value)).collect();
+    if new.is_empty() {
+        screen::note(&format!("nothing was changed: {key} has it already"));
+        return Ok(CliExit::Done);
+    }
+    list.extend(new.into_iter().cloned());
+    Ok(report(&change(setup, key, &list_text(&list))?, None))
+}
+
+/// Removes elements from a list in the user's file.
+pub(super) fn remove(setup: &Setup, key: &str, values: &[String]) -> CommandResult {
+    let mut list = setup.config.own_list(key)?;
+    if let Some(missing) = values.iter().find(|value| !list.contains(value)) {
+        return Err(ToolError::new(
+            ErrorKind::TargetNotFound,
+            format!("{key} in your file does not have {missing:?}. It has: {}", json!(list)),
+        ));
+    }
+    list.retain(|value| !values.contains(value));
+    Ok(report(&change(setup, key, &list_text(&list))?, None))
 }
 
 fn shown(all: &[Setting]) -> String {

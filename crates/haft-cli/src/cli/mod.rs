@@ -24,6 +24,7 @@ mod man;
 mod mcp;
 mod paths;
 mod ps;
+mod rules;
 mod run;
 mod sample;
 mod sandbox;
@@ -92,6 +93,7 @@ pub fn main() -> ExitCode {
         Command::Undo(args) => undo::undo(&args),
         Command::Redo(args) => undo::redo(&args),
         Command::Gc(args) => gc::run(&args),
+        Command::Rules(args) => rules::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Demo => demo::run(),

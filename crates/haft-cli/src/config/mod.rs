@@ -20,7 +20,7 @@ mod skills;
 use std::path::{Path, PathBuf};
 
 use haft_files::real_named;
-use haft_policy::Behavior;
+use haft_policy::{Behavior, RuleText};
 use haft_tool::{Configuration, ErrorKind, Setting, ToolError, Value, close_names};
 use haft_tools::Settings;
 use serde_json::Map;
@@ -148,12 +148,12 @@ impl Config {
     }
 
     /// The rules with their origin.
-    pub(crate) fn rules(&self) -> Vec<(Behavior, String, String)> {
+    pub(crate) fn rules(&self) -> Vec<(Behavior, RuleText, String)> {
         let mut rules = Vec::new();
         for (file, own) in [(&self.user, true), (&self.project, false)] {
             let Some(file) = file else { continue };
             let Permissions { allow, ask, deny } = &file.sections.permissions;
-            let mut add = |behavior, name: &str, all: &[String]| {
+            let mut add = |behavior, name: &str, all: &[RuleText]| {
                 let lines: Vec<usize> = file.element_lines(name).collect();
                 for (at, rule) in all.iter().enumerate() {
                     let line = lines.get(at).copied().or_else(|| file.line(name)).unwrap_or(1);

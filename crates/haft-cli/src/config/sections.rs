@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use haft_bus::ChannelSettings;
-use haft_policy::{Mode, Preset};
+use haft_policy::{Mode, Preset, RuleText};
 use haft_tool::close_names;
 use haft_tools::{Settings, dialects};
 use serde::{Deserialize, Serialize};
@@ -56,11 +56,11 @@ pub(crate) struct Sections {
 #[serde(default)]
 pub(crate) struct Permissions {
     /// Calls that run without asking.
-    pub allow: Vec<String>,
+    pub allow: Vec<RuleText>,
     /// Calls that ask.
-    pub ask: Vec<String>,
+    pub ask: Vec<RuleText>,
     /// Calls that are denied.
-    pub deny: Vec<String>,
+    pub deny: Vec<RuleText>,
 }
 
 impl Sections {

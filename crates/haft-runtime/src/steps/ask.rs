@@ -1,9 +1,11 @@
 //! ask: the user, or a program in their place, answers what policy left open.
 
+use haft_policy::{Decided, Policy, Request, decide};
 use haft_tool::net::Authority;
 use haft_tool::{Cancel, Decision, Effect, ToolError, Value, Verdict};
 
 use super::preview::ProposedChange;
+use crate::grants::SessionGrants;
 
 /// The longest command that becomes a rule.
 const MAX_RULE_CHARS: usize = 200;
@@ -83,8 +85,22 @@ pub fn how_to_allow(question: &Question) -> String {
     format!("To allow it: --allowedTools '{}'", rule.unwrap_or_else(|| question.tool.clone()))
 }
 
+/// The narrowest rule that would allow a call with these effects without a question, if one can.
+pub(crate) fn narrowest_rule(
+    tool: &str,
+    effects: &[Effect],
+    policy: &Policy,
+    grants: &SessionGrants,
+) -> Option<String> {
+    let request = Request { tool, effects };
+    candidate_rules(tool, effects).into_iter().find(|rule| {
+        let policy = grants.with_rule(policy, rule);
+        policy.is_ok_and(|policy| matches!(decide(request, &policy), Decided::Allow(..)))
+    })
+}
+
 /// Rules that may allow a call with these effects, the narrowest first.
-pub(crate) fn candidate_rules(tool: &str, effects: &[Effect]) -> Vec<String> {
+fn candidate_rules(tool: &str, effects: &[Effect]) -> Vec<String> {
     let specifier = |effect: &Effect| match effect {
         Effect::Configure { setting, .. } => Some(setting.clone()),
         Effect::Unsandboxed => Some("unsandboxed".to_owned()),
