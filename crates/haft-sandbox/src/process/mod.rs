@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 
 use haft_tool::{Cancel, Capture, Exit, Finished, Processes, Record, RunRequest, Scope, ToolError, json};
 
+use rustix::io::Errno;
+
 use command::{PreparedCommand, SpoolFile};
 use drain::{Drained, OutputSink, Waker, drain};
 use recording::{Recording, RecordingSetup};
@@ -41,6 +43,10 @@ pub(crate) use sys::{exit, keep_only};
 
 use crate::session::{CommandSandbox, NetworkHooks, SessionSandbox};
 use crate::{Environment, platform};
+
+/// How long a command is tried to be started while the machine has no process left.
+const START_RETRY_TIMEOUT: Duration = Duration::from_secs(5);
+const START_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Commands on this machine, each of which ends with everything it started.
 #[derive(Clone)]
@@ -131,29 +137,34 @@ impl LocalProcesses {
         streams: CommandStreams,
         sink: Option<OutputSink<'_>>,
     ) -> Result<Finished, ToolError> {
-        if platform::HAS_WITNESS
-            && let Some(finished) = self.try_run(request, streams, sink, true)?
-        {
-            return Ok(finished);
+        let give_up = Instant::now() + START_RETRY_TIMEOUT;
+        let mut witness = platform::HAS_WITNESS;
+        loop {
+            match self.try_run(request, streams, sink, witness)? {
+                RunAttempt::Finished(finished) => return Ok(*finished),
+                // The kernel, or a container around Haft, refuses seccomp notifications: compare before and after instead.
+                RunAttempt::NoWitness => witness = false,
+                RunAttempt::NoProcess(error) if Instant::now() > give_up => return Err(error),
+                RunAttempt::NoProcess(_) => {
+                    self.cancel.wait(START_RETRY_INTERVAL);
+                }
+            }
         }
-        // The kernel, or a container around Haft, refuses seccomp notifications: compare before and after instead.
-        let finished = self.try_run(request, streams, sink, false)?;
-        finished
-            .ok_or_else(|| ToolError::internal("a command without a witness did not start for lack of one"))
     }
 
-    /// Runs the command; `None` if `witness` was requested but is unavailable.
+    /// Runs the command, if it can be started with or without a `witness`.
     fn try_run(
         &self,
         request: &RunRequest,
         streams: CommandStreams,
         sink: Option<OutputSink<'_>>,
         witness: bool,
-    ) -> Result<Option<Finished>, ToolError> {
+    ) -> Result<RunAttempt, ToolError> {
         let started = Instant::now();
         if self.cancel.is_cancelled() {
             let nothing = Capture::default();
-            return Ok(Some(finished(Exit::Cancelled, nothing.clone(), nothing, Duration::ZERO, 0)));
+            let cancelled = finished(Exit::Cancelled, nothing.clone(), nothing, Duration::ZERO, 0);
+            return Ok(RunAttempt::Finished(Box::new(cancelled)));
         }
         let cwd = request.cwd.as_ref().map_or_else(|| self.cwd.clone(), |cwd| self.cwd.join(cwd));
         let settings = self.sandbox.as_ref();
@@ -189,7 +200,10 @@ impl LocalProcesses {
             _ => None,
         };
         let running = RunningCommand::start(&command, streams, confinement.as_ref());
-        let mut running = running.map_err(|error| command.start_error(error))?;
+        let mut running = match running {
+            Ok(running) => running,
+            Err(error) => return not_started(error, &command),
+        };
         // Closes the parent's copies of the command's descriptors.
         drop(confinement);
         let recording = match settings.zip(sandbox) {
@@ -212,9 +226,9 @@ impl LocalProcesses {
         let Drained { report, stdout, stderr, stopped } = drained;
         let mut finished = match report {
             Some(ReaperReport::NotStarted(error)) if witness && error.step == StartStep::Filter => {
-                return Ok(None);
+                return Ok(RunAttempt::NoWitness);
             }
-            Some(ReaperReport::NotStarted(error)) => return Err(command.start_error(error)),
+            Some(ReaperReport::NotStarted(error)) => return not_started(error, &command),
             Some(ReaperReport::Ended(end)) if end.survivors > 0 => {
                 return Err(not_ended(&end, stdout, stderr));
             }
@@ -240,7 +254,7 @@ impl LocalProcesses {
         if let Some(settings) = settings {
             finished.previewed = settings.session.previewed()?;
         }
-        Ok(Some(finished))
+        Ok(RunAttempt::Finished(Box::new(finished)))
     }
 
     fn prepare_sandbox(
@@ -255,6 +269,22 @@ impl LocalProcesses {
         let setup = session.setup(scope, &self.environment, terminal.as_deref(), caches.as_deref())?;
         session.prepare(scope, &setup, terminal.as_deref(), witness, network)
     }
+}
+
+/// What came of an attempt to run a command.
+enum RunAttempt {
+    Finished(Box<Finished>),
+    /// It was not started, because it cannot be watched by a witness.
+    NoWitness,
+    /// It was not started, because the machine has no process left. Another command may be about to be ended for that.
+    NoProcess(ToolError),
+}
+
+/// The outcome for a command that was not started.
+fn not_started(error: StartError, command: &PreparedCommand) -> Result<RunAttempt, ToolError> {
+    let is_temporary = error.error == Errno::AGAIN;
+    let error = command.start_error(error);
+    if is_temporary { Ok(RunAttempt::NoProcess(error)) } else { Err(error) }
 }
 
 impl Processes for LocalProcesses {
@@ -283,9 +313,8 @@ fn streams(request: &RunRequest, input: Option<RawFd>) -> CommandStreams {
 
 /// The end of a pipe from which the command reads these bytes.
 fn input_pipe(bytes: &[u8]) -> Result<OwnedFd, ToolError> {
-    let failed = |error: rustix::io::Errno| {
-        ToolError::io("No pipe can be made for the input of a command", &error.into())
-    };
+    let failed =
+        |error: Errno| ToolError::io("No pipe can be made for the input of a command", &error.into());
     let (read_end, write_end) = pipe().map_err(failed)?;
     let bytes = bytes.to_vec();
     let write = move || {
