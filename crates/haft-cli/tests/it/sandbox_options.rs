@@ -33,6 +33,17 @@ fn variables_are_passed_on_request() {
 }
 
 #[test]
+fn processes_of_a_session_leave_some_to_the_machine() {
+    let fixture = SandboxFixture::new(User::Current);
+    let read = "cat /proc/sys/kernel/pid_max";
+    let outside = fixture.unsandboxed(read).stdout;
+    let (_, inside, _) = run(&fixture, &["--max-processes", "500"], read);
+    // Kernels before 6.14, and machines without namespaces, have one limit for everything.
+    let has_own = fixture.unsandboxed(&format!("unshare -Urpf --mount-proc {read}")).stdout != outside;
+    assert_eq!(inside, if has_own { "2000\n" } else { outside.as_str() });
+}
+
+#[test]
 fn limits_end_a_command() {
     let fixture = SandboxFixture::new(User::Current);
     let (_, _, stderr) =

@@ -107,6 +107,12 @@ pub(crate) struct SessionNamespaces {
     pub(crate) view: Arc<SessionView>,
 }
 
+/// How many commands of a session can have as many processes as they may at the same time.
+const COMMANDS_AT_LIMIT: usize = 4;
+const LEAST_MAX_PID: usize = 1_024;
+/// The kernel's own limit.
+const GREATEST_MAX_PID: usize = 1 << 22;
+
 /// How many views of a session are kept: one for its commands, and some for servers with other rights.
 const MAX_VIEWS: usize = 8;
 
@@ -154,6 +160,12 @@ pub(super) fn build(request: &ViewRequest<'_>) -> Result<SessionView, NamespaceE
     })
 }
 
+/// The largest process id in the namespaces of a session whose commands may each have so many processes. It bounds how many there
+/// are in all; several commands can run side by side.
+fn max_pid(processes: usize) -> usize {
+    processes.saturating_mul(COMMANDS_AT_LIMIT).clamp(LEAST_MAX_PID, GREATEST_MAX_PID)
+}
+
 fn build_view(request: &ViewRequest<'_>) -> io::Result<SessionView> {
     let ViewRequest { scope, scratch, .. } = *request;
     let mut view = SessionView {
@@ -161,6 +173,7 @@ fn build_view(request: &ViewRequest<'_>) -> io::Result<SessionView> {
         empty: (scratch.join("empty"), scratch.join("empty-file")),
         terminal: request.terminal.map(Path::to_owned),
         network: scope.network.clone(),
+        max_pid: max_pid(request.options.limits.processes),
         ..SessionView::default()
     };
     create_own_directory(&view.empty.0, 0o755)?;

@@ -65,7 +65,7 @@ impl InitReport {
 
 /// The whole life of the process. `control` is connected to Haft.
 #[expect(unsafe_code, reason = "descriptors are moved by number")]
-pub(super) fn run(control: RawFd, plan: &MountPlan, copies: &mut [RawFd]) -> ! {
+pub(super) fn run(control: RawFd, plan: &MountPlan, copies: &mut [RawFd], max_pid: &[u8]) -> ! {
     // SAFETY: this is a fresh fork that uses no other descriptor.
     if unsafe { keep_only([control]) }.is_err() {
         exit(1);
@@ -78,6 +78,7 @@ pub(super) fn run(control: RawFd, plan: &MountPlan, copies: &mut [RawFd]) -> ! {
         exit(1);
     }
     let failed = set_up(plan, copies).err();
+    limit_processes(max_pid);
     // SAFETY: only the socket is used from here on.
     let kept = unsafe { keep_only([CONTROL_FD]) }.map_err(|error| (None, error));
     let report = InitReport { failed: failed.or(kept.err()) };
@@ -98,6 +99,15 @@ fn set_up(plan: &MountPlan, copies: &mut [RawFd]) -> Result<(), (Option<usize>, 
     rustix::process::setsid().map_err(other)?;
     plan.perform(copies).map_err(|(step, error)| (Some(step), error))?;
     start_loopback().map_err(other)
+}
+
+/// Limits the processes of the session, so that a fork bomb leaves some to the rest of the machine until it is ended. Kernels
+/// before 6.14 have one limit for the whole machine, which stays as it is.
+fn limit_processes(max_pid: &[u8]) {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(c"/proc/sys/kernel/pid_max", flags, Mode::empty()) {
+        let _ = rustix::io::write(file, max_pid);
+    }
 }
 
 /// What Haft gets to enter the namespaces and to resolve paths in them. The user namespace comes first, because it

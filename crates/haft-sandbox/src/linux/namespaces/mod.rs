@@ -80,6 +80,7 @@ impl Namespaces {
     pub(super) fn new(view: &SessionView) -> Result<Self, NamespaceError> {
         let plan = view.plan();
         let mut copies = plan.places();
+        let max_pid = view.max_pid.to_string();
         let (control, end) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .map_err(failed("creating a socket pair"))?;
@@ -87,7 +88,7 @@ impl Namespaces {
         // SAFETY: the child only makes system calls.
         let child = unsafe { clone_process(ALL | libc::SIGCHLD) };
         if child == Ok(None) {
-            init::run(end.as_raw_fd(), &plan, &mut copies);
+            init::run(end.as_raw_fd(), &plan, &mut copies, max_pid.as_bytes());
         }
         restore_signals(&mask);
         drop(end);

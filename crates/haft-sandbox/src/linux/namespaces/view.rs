@@ -55,6 +55,8 @@ pub(crate) struct SessionView {
     pub(crate) terminal: Option<PathBuf>,
     /// What commands may reach: those of other networks have other namespaces.
     pub(crate) network: Network,
+    /// The largest process id of commands.
+    pub(crate) max_pid: usize,
 }
 
 impl SessionView {
