@@ -40,7 +40,7 @@ fn processes_of_a_session_leave_some_to_the_machine() {
     let (_, inside, _) = run(&fixture, &["--max-processes", "500"], read);
     // Kernels before 6.14, and machines without namespaces, have one limit for everything.
     let has_own = fixture.unsandboxed(&format!("unshare -Urpf --mount-proc {read}")).stdout != outside;
-    assert_eq!(inside, if has_own { "2000\n" } else { outside.as_str() });
+    assert_eq!(inside, if has_own { "1024\n" } else { outside.as_str() });
 }
 
 #[test]

@@ -108,7 +108,7 @@ pub(crate) struct SessionNamespaces {
 }
 
 /// How many commands of a session can have as many processes as they may at the same time.
-const COMMANDS_AT_LIMIT: usize = 4;
+const COMMANDS_AT_LIMIT: usize = 2;
 const LEAST_MAX_PID: usize = 1_024;
 /// The kernel's own limit.
 const GREATEST_MAX_PID: usize = 1 << 22;

@@ -45,7 +45,7 @@ use crate::session::{CommandSandbox, NetworkHooks, SessionSandbox};
 use crate::{Environment, platform};
 
 /// How long a command is tried to be started while the machine has no process left.
-const START_RETRY_TIMEOUT: Duration = Duration::from_secs(5);
+const START_RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 const START_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Commands on this machine, each of which ends with everything it started.
@@ -137,7 +137,7 @@ impl LocalProcesses {
         streams: CommandStreams,
         sink: Option<OutputSink<'_>>,
     ) -> Result<Finished, ToolError> {
-        let give_up = Instant::now() + START_RETRY_TIMEOUT;
+        let give_up = Instant::now() + START_RETRY_TIMEOUT.min(request.timeout);
         let mut witness = platform::HAS_WITNESS;
         loop {
             match self.try_run(request, streams, sink, witness)? {
