@@ -17,8 +17,8 @@ const HOUSEKEEPING: &str = "housekeeping";
 const BLOBS: &str = "blobs";
 const SPOOL: &str = "spool";
 const INBOX_LOCK_PREFIX: &str = "inbox-";
-/// Other files that Haft keeps in the same directory: trusted servers and their tokens.
-const OTHER_NAMES: [&str; 2] = ["servers", "tokens"];
+/// Other files that Haft keeps in the same directory: trusted servers and their tokens, trusted projects.
+const OTHER_NAMES: [&str; 3] = ["servers", "tokens", "projects"];
 
 /// The default directory.
 pub(crate) fn from_env() -> Result<PathBuf, ToolError> {

@@ -44,6 +44,15 @@ impl Policy {
     }
 }
 
+impl Policy {
+    /// The policy for the commands of hooks, which the user configured: in every mode they run in the session's scope, and rules
+    /// speak of the model's calls.
+    #[must_use]
+    pub fn for_hook(&self) -> Self {
+        Self { mode: Mode::Scoped, rules: Rules::default(), ..self.clone() }
+    }
+}
+
 /// The part of a call that policy uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {

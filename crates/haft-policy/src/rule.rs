@@ -262,6 +262,12 @@ impl Rule {
             }
     }
 
+    /// Whether the rule speaks of a call of `tool` with these effects.
+    pub fn speaks_of(&self, tool: &str, effects: &[Effect]) -> bool {
+        (self.specifier.is_none() && self.names(tool))
+            || effects.iter().any(|effect| self.matches(tool, effect))
+    }
+
     /// Whether the rule speaks of this effect of `tool`.
     pub(crate) fn matches(&self, tool: &str, effect: &Effect) -> bool {
         if !self.names(tool) && !self.covers(effect) {
@@ -369,10 +375,7 @@ impl Rules {
 
     /// The first rule of this behavior that speaks of any of the effects (of the tool as such, if it has none).
     pub(crate) fn any(&self, behavior: Behavior, tool: &str, effects: &[Effect]) -> Option<&Rule> {
-        self.of(behavior).find(|rule| {
-            (rule.specifier.is_none() && rule.names(tool))
-                || effects.iter().any(|effect| rule.matches(tool, effect))
-        })
+        self.of(behavior).find(|rule| rule.speaks_of(tool, effects))
     }
 
     /// The rule that allows this effect of `tool`.

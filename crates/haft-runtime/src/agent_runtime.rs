@@ -85,6 +85,7 @@ impl Runtime {
             policy: Policy { mode: agent.mode, ..parent.policy.clone() },
             env: Arc::new(env),
             asker: Arc::clone(&parent.asker),
+            hooks: parent.hooks.clone(),
             host: agent.host,
             write_order: Arc::clone(&parent.write_order),
             ledger,

@@ -15,6 +15,7 @@ use haft_tool::{
     lies_in,
 };
 
+use crate::builder::WrittenRule;
 use crate::commands::{SessionCommands, private_temp_directory};
 use crate::grants::{self, SessionGrants};
 use crate::history::History;
@@ -100,6 +101,7 @@ impl Builder {
                     http: Arc::default(),
                 }),
                 asker: self.asker.unwrap_or_else(|| Arc::new(DenyAll)),
+                hooks: self.hooks,
                 host,
                 write_order: Arc::default(),
                 ledger,
@@ -195,12 +197,19 @@ impl Builder {
             rules.push(Rule::grant(tool, path, origin)?);
         }
         let tools = self.rule_tools();
-        for (behavior, written, origin) in &self.rules {
-            let rule = Rule::parse(*behavior, &written.text, origin, workspace, &tools)?;
-            rule.check_examples(written, workspace).map_err(ToolError::invalid_arguments)?;
-            match rule.names_nothing(&tools) {
+        for WrittenRule { behavior, text, origin, is_foreign } in &self.rules {
+            let allows = *behavior == Behavior::Allow;
+            let rule = match Rule::parse(*behavior, &text.text, origin, workspace, &tools) {
                 // Less is allowed than was meant, which is safe.
-                Some(why) if *behavior == Behavior::Allow => warnings.push(why),
+                Err(error) if allows && *is_foreign => {
+                    warnings.push(error.message);
+                    continue;
+                }
+                rule => rule?,
+            };
+            rule.check_examples(text, workspace).map_err(ToolError::invalid_arguments)?;
+            match rule.names_nothing(&tools) {
+                Some(why) if allows || *is_foreign => warnings.push(why),
                 Some(why) => return Err(ToolError::invalid_arguments(why)),
                 None => {}
             }

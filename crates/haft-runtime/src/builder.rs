@@ -9,7 +9,17 @@ use haft_tool::{AnyTool, Dialect, EffectKind, Host, Network, Tool};
 
 use crate::ToolSource;
 use crate::commands::CommandOptions;
+use crate::hooks::Hooks;
 use crate::steps::ask::Asker;
+
+/// A rule that is to be read.
+pub(crate) struct WrittenRule {
+    pub(crate) behavior: Behavior,
+    pub(crate) text: RuleText,
+    pub(crate) origin: String,
+    /// Whether it was written for another program, which may have other tools.
+    pub(crate) is_foreign: bool,
+}
 
 /// Collects the options of a [`Runtime`](crate::Runtime).
 #[must_use = "a builder does nothing until `build`"]
@@ -26,10 +36,11 @@ pub struct Builder {
     pub(crate) sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) ledger_tools: bool,
     pub(crate) only: Option<Vec<String>>,
-    pub(crate) rules: Vec<(Behavior, RuleText, String)>,
+    pub(crate) rules: Vec<WrittenRule>,
     pub(crate) known_tools: Vec<(String, Vec<EffectKind>)>,
     pub(crate) mode: Mode,
     pub(crate) asker: Option<Arc<dyn Asker>>,
+    pub(crate) hooks: Option<Arc<dyn Hooks>>,
     pub(crate) host: Option<Arc<dyn Host>>,
     pub(crate) commands: CommandOptions,
     pub(crate) network: Network,
@@ -125,8 +136,23 @@ impl Builder {
     }
 
     /// A rule, whatever it says. Its examples must hold.
-    pub fn rule(mut self, behavior: Behavior, rule: impl Into<RuleText>, origin: impl Into<String>) -> Self {
-        self.rules.push((behavior, rule.into(), origin.into()));
+    pub fn rule(self, behavior: Behavior, rule: impl Into<RuleText>, origin: impl Into<String>) -> Self {
+        self.written_rule(behavior, rule.into(), origin.into(), false)
+    }
+
+    /// A rule that was written for another program. One that names a tool which does not exist here, or allows something that
+    /// is not understood, is one of [`Runtime::warnings`](crate::Runtime::warnings).
+    pub fn foreign_rule(
+        self,
+        behavior: Behavior,
+        rule: impl Into<RuleText>,
+        origin: impl Into<String>,
+    ) -> Self {
+        self.written_rule(behavior, rule.into(), origin.into(), true)
+    }
+
+    fn written_rule(mut self, behavior: Behavior, text: RuleText, origin: String, is_foreign: bool) -> Self {
+        self.rules.push(WrittenRule { behavior, text, origin, is_foreign });
         self
     }
 
@@ -134,6 +160,12 @@ impl Builder {
     /// tool is an error if it denies or asks, and one of [`Runtime::warnings`](crate::Runtime::warnings) if it allows.
     pub fn known_tools(mut self, tools: impl IntoIterator<Item = (String, Vec<EffectKind>)>) -> Self {
         self.known_tools.extend(tools);
+        self
+    }
+
+    /// Runs the user's hooks before and after calls.
+    pub fn hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
+        self.hooks = Some(hooks);
         self
     }
 

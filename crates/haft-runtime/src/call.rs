@@ -37,6 +37,17 @@ pub struct CallOptions {
     pub input_note: Option<String>,
 }
 
+/// Who wants a call to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallOrigin {
+    /// A caller, for a model as a rule.
+    Caller,
+    /// The user in person, who is not asked about it again.
+    User,
+    /// A hook that the user configured: rules do not speak of its command, and no hooks run for it.
+    Hook,
+}
+
 /// The one result of a call.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -47,6 +58,8 @@ pub struct CallResult {
     pub output: Output,
     /// What the call did.
     pub receipt: Receipt,
+    /// Why a hook wants the run to end.
+    pub stop: Option<String>,
 }
 
 impl Runtime {
@@ -61,21 +74,21 @@ impl Runtime {
     /// cancels the call; its receipt is written all the same.
     pub async fn run(&self, call: Call, options: CallOptions) -> CallResult {
         let mut cancel = CancelOnDrop { cancel: options.cancel.clone(), armed: true };
-        let result = self.start(call, options, false).wait().await;
+        let result = self.start(call, options, CallOrigin::Caller).wait().await;
         cancel.armed = false;
         result
     }
 
     /// Like [`Runtime::run`], but blocks the thread.
     pub fn run_blocking(&self, call: Call, options: CallOptions) -> CallResult {
-        self.start(call, options, false).wait_blocking()
+        self.start(call, options, CallOrigin::Caller).wait_blocking()
     }
 
-    /// Starts a call. What the user asked for in person is not asked about again.
-    pub(crate) fn start(&self, call: Call, options: CallOptions, by_user: bool) -> StartedCall {
+    /// Starts a call.
+    pub(crate) fn start(&self, call: Call, options: CallOptions, origin: CallOrigin) -> StartedCall {
         let (send, result) = oneshot::channel();
         let cancel = options.cancel.clone();
-        let driver = CallDriver::new(&self.inner, call, options, by_user);
+        let driver = CallDriver::new(&self.inner, call, options, origin);
         let state = driver.state();
         let sender = ResultSender(Arc::new(Mutex::new(Some(send))));
         let listener = end_after_grace_period(&state, &cancel, &sender);

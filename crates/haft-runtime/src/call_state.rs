@@ -83,7 +83,7 @@ impl CallState {
             let (started_at, completed_at) = (self.started_at(), now_ms());
             Execution::Completed { call_id, tool_name, started_at, completed_at, outcome }
         });
-        CallResult { call_id: self.request.call_id.clone(), output, receipt }
+        CallResult { call_id: self.request.call_id.clone(), output, receipt, stop: None }
     }
 
     /// The result of a call whose receipt could not be written. It is not given out as if it had been recorded.
@@ -99,7 +99,7 @@ impl CallState {
         receipt.state = ReceiptState::Failed;
         receipt.error = Some(message.clone());
         let output = Output::from(ToolError::new(error.kind, message));
-        CallResult { call_id: receipt.call_id.clone(), output, receipt }
+        CallResult { call_id: receipt.call_id.clone(), output, receipt, stop: None }
     }
 }
 

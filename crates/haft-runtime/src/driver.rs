@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use haft_compat::hooks::{HookEvent, HookInput, HookOutcome};
 use haft_ledger::{CallRecord, recorded_input};
 use haft_policy::{Decided, Policy, Request, decide};
 use haft_tool::{
@@ -14,9 +15,11 @@ use haft_tool::{
     SideEffect, ToolError, Value, Verdict, lock, now_ms,
 };
 
-use crate::call::{CallOptions, CallResult};
+use crate::Runtime;
+use crate::call::{CallOptions, CallOrigin, CallResult};
 use crate::call_state::{CallState, clip_error};
 use crate::grants;
+use crate::hooks::{HookedCall, is_interrupt, permission_answer, response_of};
 use crate::host_with_resources::HostWithResources;
 use crate::registry::RegisteredTool;
 use crate::runtime::RuntimeInner;
@@ -35,9 +38,9 @@ pub(crate) struct CallDriver {
     inner: Arc<RuntimeInner>,
     call: Call,
     options: CallOptions,
-    /// Whether the user asked for this call in person.
-    by_user: bool,
+    origin: CallOrigin,
     state: Arc<CallState>,
+    hooked: HookedCall,
 }
 
 /// A call whose question is answered.
@@ -68,13 +71,18 @@ impl DecodedCall {
 }
 
 impl CallDriver {
-    pub(crate) fn new(inner: &Arc<RuntimeInner>, call: Call, options: CallOptions, by_user: bool) -> Self {
+    pub(crate) fn new(
+        inner: &Arc<RuntimeInner>,
+        call: Call,
+        options: CallOptions,
+        origin: CallOrigin,
+    ) -> Self {
         let mut request = inner.blank_receipt(&call, now_ms());
         request.input_note.clone_from(&options.input_note);
         let record = CallRecord::new(inner.ledger(), request.clone());
         let (watch, turn) = (options.watch.clone(), inner.write_order.enter());
         let state = Arc::new(CallState::new(request, watch, record, turn));
-        Self { inner: Arc::clone(inner), call, options, by_user, state }
+        Self { inner: Arc::clone(inner), call, options, origin, state, hooked: HookedCall::default() }
     }
 
     pub(crate) fn state(&self) -> Arc<CallState> {
@@ -105,6 +113,26 @@ impl CallDriver {
             Ok(decoded) => decoded,
             Err(error) => return self.finish(Err(error), None, false),
         };
+
+        // The user's hooks may refuse the call or change its arguments, which are then checked and decided like its own.
+        match self.before_hooks(&decoded) {
+            Ok(None) => {}
+            Ok(Some(input)) => match DecodedCall::new(Arc::clone(&decoded.entry), input) {
+                Ok(other) => {
+                    self.note_input(&other);
+                    decoded = other;
+                }
+                Err(error) => {
+                    let error = error.context("a hook changed the arguments");
+                    return self.finish(Err(error), Some(&decoded), false);
+                }
+            },
+            Err(why) => {
+                let decision = Decision::new(Verdict::Deny, format!("a hook denied it: {why}"), None);
+                self.state.record.update(|receipt| receipt.decision = Some(decision.clone()));
+                return self.finish(Err(denial(&decision)), Some(&decoded), true);
+            }
+        }
 
         // plan, decide, ask; once more if the answer has other arguments
         let mut answered_by = None;
@@ -153,6 +181,7 @@ impl CallDriver {
         let effects = self.inner.with_resolved_paths(&planned.effects);
         let policy = self.policy(call.entry.reads.clone())?;
         let decided = decide(Request { tool: &self.call.tool, effects: &effects }, &policy);
+        let decided = self.hooked.adjusted(decided, policy.mode);
         let approved = match (decided, answered_by) {
             (Decided::Ask(scope, decision), Some(by)) => {
                 Approved::Decided(Some(scope), allowed(decision, by))
@@ -228,12 +257,77 @@ impl CallDriver {
     /// The policy for this call: the session's, with what the user allowed meanwhile.
     fn policy(&self, reads: Option<Reads>) -> Result<Cow<'_, Policy>, ToolError> {
         let policy = self.inner.env.grants.applied(&self.inner.policy)?;
-        if self.by_user {
+        if self.is_of_hook() {
+            return Ok(Cow::Owned(policy.for_hook()));
+        }
+        if self.origin == CallOrigin::User {
             return Ok(Cow::Owned(policy.for_user_request()));
         }
         let Some(reads) = reads else { return Ok(policy) };
         let scope = Arc::new(Scope { reads, ..(*policy.scope).clone() });
         Ok(Cow::Owned(Policy { scope, ..policy.into_owned() }))
+    }
+
+    /// Whether the call is the command of a hook.
+    fn is_of_hook(&self) -> bool {
+        self.origin == CallOrigin::Hook
+    }
+
+    /// Runs the hooks for an event, if there are any.
+    fn run_hooks(&self, event: &HookEvent, input: impl FnOnce() -> HookInput) -> Option<HookOutcome> {
+        let hooks = self.inner.hooks.as_ref().filter(|hooks| !self.is_of_hook() && hooks.has(event))?;
+        let runtime = Runtime { inner: Arc::clone(&self.inner) };
+        let outcome = hooks.run(&runtime, &input(), &self.options.cancel);
+        for message in outcome.system_messages.iter().chain(&outcome.failures) {
+            self.report_running(Some(Progress { message: Some(message.clone()), ..Progress::default() }));
+        }
+        Some(outcome)
+    }
+
+    /// Asks the hooks about a call that is about to be planned.
+    fn before_hooks(&mut self, call: &DecodedCall) -> Result<Option<Value>, String> {
+        let input = || HookInput::PreToolUse {
+            tool_name: self.call.tool.clone(),
+            tool_input: call.arguments.clone(),
+            tool_use_id: self.call.id.clone(),
+        };
+        match self.run_hooks(&HookEvent::PreToolUse, input) {
+            Some(outcome) => self.hooked.before(outcome),
+            None => Ok(None),
+        }
+    }
+
+    /// Tells the hooks what came of a call; returns the result with what they said.
+    fn after_hooks(&mut self, output: Output, call: &DecodedCall, denied: bool) -> Output {
+        let (tool_name, tool_use_id) = (self.call.tool.clone(), self.call.id.clone());
+        let tool_input = call.arguments.clone();
+        let duration_ms = Some(now_ms().saturating_sub(self.state.started_at()));
+        let outcome = match (denied, output.is_error()) {
+            (true, _) => self.run_hooks(&HookEvent::PermissionDenied, || HookInput::PermissionDenied {
+                tool_name,
+                tool_input,
+                tool_use_id,
+                reason: output.as_text(),
+            }),
+            (false, false) => self.run_hooks(&HookEvent::PostToolUse, || HookInput::PostToolUse {
+                tool_name,
+                tool_input,
+                tool_response: response_of(&output),
+                tool_use_id,
+                duration_ms,
+            }),
+            (false, true) => {
+                self.run_hooks(&HookEvent::PostToolUseFailure, || HookInput::PostToolUseFailure {
+                    tool_name,
+                    tool_input,
+                    tool_use_id,
+                    error: output.as_text(),
+                    is_interrupt: Some(is_interrupt(&output)),
+                    duration_ms,
+                })
+            }
+        };
+        self.hooked.after(output, outcome.unwrap_or_default())
     }
 
     /// Asks, if that was decided.
@@ -244,6 +338,20 @@ impl CallDriver {
             Decided::Ask(scope, decision) => (scope, decision),
         };
         let DecodedCall { entry, arguments, .. } = call;
+        if self.is_of_hook() {
+            return Approved::Decided(Some(scope), allowed(decision, "the settings"));
+        }
+        let asked = || HookInput::PermissionRequest {
+            tool_name: self.call.tool.clone(),
+            tool_input: arguments.clone(),
+            permission_suggestions: Vec::new(),
+        };
+        match self.run_hooks(&HookEvent::PermissionRequest, asked).and_then(permission_answer) {
+            Some(Ok(Some(input))) => return Approved::OtherInput { by: "a hook".to_owned(), input },
+            Some(Ok(None)) => return Approved::Decided(Some(scope), allowed(decision, "a hook")),
+            Some(Err(why)) => return Approved::Decided(None, refused(decision, &why)),
+            None => {}
+        }
         let changes = catch_panic(|| self.proposed_changes(&entry.tool, arguments, &effects, &scope));
         let rule = narrowest_rule(&self.call.tool, &effects, policy, &self.inner.env.grants);
         let agent = self.inner.agent.as_ref().map(|agent| agent.name.clone());
@@ -341,7 +449,7 @@ impl CallDriver {
 
     /// The last three steps, which every call reaches.
     fn finish(
-        &self,
+        &mut self,
         performed: Result<Output, ToolError>,
         call: Option<&DecodedCall>,
         denied: bool,
@@ -360,6 +468,9 @@ impl CallDriver {
                 output.structured.get_or_insert_with(|| Value::Object(serde_json::Map::new()))
         {
             structured.insert("coerced".to_owned(), Value::from(coerced.as_slice()));
+        }
+        if let Some(call) = call {
+            output = self.after_hooks(output, call, denied);
         }
         if !self.state.claim_end() {
             return None;
@@ -390,7 +501,8 @@ impl CallDriver {
         };
 
         // result
-        Some(self.state.result(output, receipt))
+        let result = self.state.result(output, receipt);
+        Some(CallResult { stop: self.hooked.stop.take(), ..result })
     }
 
     /// Cuts the output to its limits. A notice that the rest is in the ledger names the call, which gets its number here

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use haft_policy::{Decided, Request, Rules, decide};
-use haft_tool::{Call, Decision, Effect, Scope, ToolError};
+use haft_tool::{Call, Decision, Effect, EffectKind, Scope, ToolError};
 
 use crate::Runtime;
 use crate::steps::ask::narrowest_rule;
@@ -45,6 +45,23 @@ impl Runtime {
             }
         };
         Ok(CallExplanation { tool, effects, decision, sufficient_rule })
+    }
+
+    /// Whether a rule may be meant to speak of a call. What cannot be read may always be.
+    pub fn may_match_rule(&self, call: &Call, rule: &str) -> bool {
+        let Ok(effects) = self.planned_effects(call) else { return true };
+        let Ok(rule) = self.inner.env.grants.parse_condition(rule) else { return true };
+        rule.speaks_of(&call.tool, &effects)
+    }
+
+    /// The kinds of effects that a tool may have; none if it is not known.
+    pub fn declared_effects(&self, tool: &str) -> Vec<EffectKind> {
+        self.inner.find(tool).map(|entry| entry.tool.effects().to_vec()).unwrap_or_default()
+    }
+
+    /// The name of the subagent that makes the calls, if it is one.
+    pub fn agent_name(&self) -> Option<&str> {
+        self.inner.agent.as_ref().map(|agent| agent.name.as_str())
     }
 
     /// The rules in force, in the order in which they were added.

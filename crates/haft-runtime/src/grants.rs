@@ -106,6 +106,11 @@ impl SessionGrants {
         serde_json::to_value(&*granted).unwrap_or_default()
     }
 
+    /// A rule that is only compared with calls, and means too much rather than too little.
+    pub(crate) fn parse_condition(&self, rule: &str) -> Result<Rule, ToolError> {
+        Rule::parse(Behavior::Ask, rule, "a condition", &self.workspace, &self.tools)
+    }
+
     fn parse(&self, rule: &str, origin: &str) -> Result<Rule, ToolError> {
         Rule::parse(Behavior::Allow, rule, origin, &self.workspace, &self.tools)
     }

@@ -17,6 +17,8 @@ mod effects;
 mod explain;
 mod grants;
 mod history;
+mod hook_command;
+mod hooks;
 #[cfg(feature = "sandbox")]
 mod host_questions;
 mod host_with_resources;
@@ -43,6 +45,8 @@ pub use call::{CallOptions, CallResult, Watch};
 #[cfg(feature = "sandbox")]
 pub use commands::cache_from_env;
 pub use explain::CallExplanation;
+pub use hook_command::{HookCommand, HookCommandEnd};
+pub use hooks::Hooks;
 pub use registry::{Registry, ToolSource};
 pub use runtime::{Runtime, WeakRuntime};
 #[cfg(feature = "sandbox")]

@@ -14,6 +14,7 @@ use haft_tool::{AnyTool, Call, Definition, ErrorKind, Host, Network, Receipt, Sa
 
 use crate::agent_runtime::AgentOwner;
 use crate::history::History;
+use crate::hooks::Hooks;
 use crate::registry::{RegisteredTool, ToolSource};
 use crate::steps::ask::Asker;
 use crate::write_order::WriteOrder;
@@ -25,6 +26,7 @@ pub(crate) struct RuntimeInner {
     pub(crate) policy: Policy,
     pub(crate) env: Arc<SessionEnv>,
     pub(crate) asker: Arc<dyn Asker>,
+    pub(crate) hooks: Option<Arc<dyn Hooks>>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) write_order: Arc<WriteOrder>,
     pub(crate) ledger: Arc<LedgerHandle>,

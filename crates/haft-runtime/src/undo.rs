@@ -9,7 +9,7 @@ use haft_ledger::undo::UndoConflict;
 use haft_tool::{Call, ErrorKind, Node, Receipt, RestorePlan, Tool, ToolError, json, now_ms};
 
 use crate::Runtime;
-use crate::call::{CallOptions, CallResult, StartedCall};
+use crate::call::{CallOptions, CallOrigin, CallResult, StartedCall};
 use crate::undo_tools::UndoCalls;
 
 /// Which calls to undo.
@@ -131,7 +131,7 @@ impl Runtime {
         let call =
             Call::new(format!("undo_{}", now_ms()), UndoCalls::NAME, json!({"calls": calls, "force": force}));
         let tool = UndoCalls::new(Arc::clone(&self.inner.history), preview.clone());
-        Ok(self.start(call, CallOptions { tool: Some(Arc::new(tool)), ..options }, true))
+        Ok(self.start(call, CallOptions { tool: Some(Arc::new(tool)), ..options }, CallOrigin::User))
     }
 
     /// Marks calls whose process died as interrupted and removes the temporary files they left.

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::claude_settings::SettingsFlags;
 use crate::config::{ByteSize, ReadScope};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
@@ -93,6 +94,11 @@ pub(super) enum Command {
     Gc(GcArgs),
     /// List, explain, check and change the rules that allow, ask about and deny calls.
     Rules(Box<super::rules::RulesArgs>),
+    /// Trust what this project's .claude/settings.json allows, runs and sets.
+    ///
+    /// What it denies or asks about holds without that. The consent is bound to exactly what is shown; when that changes, it is
+    /// asked for again.
+    Trust(super::trust::TrustArgs),
     /// Show or change settings.
     Config(ConfigArgs),
     /// Check that calls work here: the machine, the ledger, the settings, the workspace.
@@ -372,7 +378,7 @@ pub(super) struct ServerArgs {
     pub(super) strict_mcp_config: bool,
 }
 
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(super) struct RuleArgs {
     /// Which calls ask: scoped (the default), default, acceptEdits, plan, dontAsk or bypassPermissions.
     #[arg(long, value_name = "MODE")]
@@ -393,6 +399,19 @@ pub(super) struct RuleArgs {
         value_delimiter = ','
     )]
     pub(super) disallowed: Vec<String>,
+    /// Settings in Claude Code's form: a file, or JSON; they come before those of the project and of the user.
+    #[arg(long, value_name = "FILE|JSON")]
+    pub(super) settings: Option<String>,
+    /// Which of Claude Code's settings files are read: user, project and local, separated by commas [default: all].
+    #[arg(long, value_name = "SOURCES", value_delimiter = ',', num_args = 0..)]
+    pub(super) setting_sources: Option<Vec<String>>,
+}
+
+impl RuleArgs {
+    /// Which of Claude Code's settings are read.
+    pub(super) fn claude_settings(&self) -> SettingsFlags {
+        SettingsFlags { settings: self.settings.clone(), sources: self.setting_sources.clone() }
+    }
 }
 
 /// Accepts the names of the agents.

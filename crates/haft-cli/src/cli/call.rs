@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub(super) fn run(args: args::CallArgs) -> CommandResult {
     let typed = TypedArguments::read(args.arguments)?;
-    let setup = Setup::load(&args.at.workspace)?;
+    let setup = Setup::load_for_calls(&args.at.workspace, &args.rules)?;
     let entries = setup.entries(&args.servers)?;
     let choice = setup.tool_selection(&args.at.dialect)?;
     let named = choice.registry()?.get(&args.tool).map(Arc::clone);

@@ -107,7 +107,7 @@ fn workspace(at: &args::WorkspaceArgs) -> Check {
         at.project().map_err(with(PLACE_REMEDY))?;
         let setup = Setup::load(at).map_err(with(SETTINGS_REMEDY))?;
         let builder = || {
-            let none = args::RuleArgs { permission_mode: None, allowed: Vec::new(), disallowed: Vec::new() };
+            let none = args::RuleArgs::default();
             let bash = ToolSelection::new("claude", Some(&["Bash".to_owned()]), &setup.config.values.tools)?;
             let builder = setup.scope(&args::ScopeArgs::default(), bash.into_builder(setup.builder()))?;
             Ok::<_, ToolError>(setup.rules(&none, builder).allow("Bash", "haft doctor"))

@@ -36,6 +36,7 @@ mod status_line;
 pub(crate) mod terminal;
 mod tools;
 mod tracing_log;
+mod trust;
 mod undo;
 mod undo_preview;
 mod usage_error;
@@ -94,6 +95,7 @@ pub fn main() -> ExitCode {
         Command::Redo(args) => undo::redo(&args),
         Command::Gc(args) => gc::run(&args),
         Command::Rules(args) => rules::run(&args),
+        Command::Trust(args) => trust::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Demo => demo::run(),

@@ -16,6 +16,8 @@ use url::Url;
 use super::args::{DialectArgs, RuleArgs, ScopeArgs, ServerArgs, WorkspaceArgs};
 use super::screen::{self, NOTE, styled};
 use super::terminal;
+use super::trust::project_trust;
+use crate::claude_settings::{ClaudeFiles, ClaudeRule, Effective, variable};
 use crate::config::{
     self, ByteSize, Config, DialectName, NetworkWords, Project, ReadScope, SandboxSection, user_file,
 };
@@ -29,6 +31,8 @@ const MIN_MEMORY_BYTES: u64 = 16 << 20;
 pub(super) struct Setup {
     pub(super) config: Config,
     pub(super) host: Arc<CommandLine>,
+    /// What of Claude Code's settings is in force; nothing for commands that make no calls of a model.
+    pub(super) claude: Effective,
     workspace: PathBuf,
 }
 
@@ -40,7 +44,16 @@ impl Setup {
         let config = Config::load(&workspace)?;
         screen::warnings(&config.warnings);
         let host = Arc::new(CommandLine::new(&config, &workspace, terminal::is_interactive()));
-        Ok(Self { config, host, workspace })
+        Ok(Self { config, host, claude: Effective::default(), workspace })
+    }
+
+    /// The same with Claude Code's settings, for a command that makes calls of a model.
+    pub(super) fn load_for_calls(at: &WorkspaceArgs, flags: &RuleArgs) -> Result<Self, ToolError> {
+        let mut setup = Self::load(at)?;
+        let files = ClaudeFiles::read(&setup.workspace, &flags.claude_settings(), &variable)?;
+        setup.claude = Effective::of(&files, &setup.workspace, &project_trust(&setup.workspace)?)?;
+        screen::warnings(&setup.claude.warnings);
+        Ok(setup)
     }
 
     /// The directory that calls work in.
@@ -54,6 +67,9 @@ impl Setup {
         let mut builder = self.builder_without_rules().known_tools(known);
         for (behavior, rule, origin) in self.config.rules() {
             builder = builder.rule(behavior, rule, origin);
+        }
+        for ClaudeRule { behavior, rule, origin } in &self.claude.rules {
+            builder = builder.foreign_rule(*behavior, rule.clone(), origin);
         }
         for host in self.config.values.tools.endpoints() {
             builder = builder.endpoint(host);
@@ -83,10 +99,10 @@ impl Setup {
         set_options: impl FnOnce(&mut SandboxOptions),
         mut builder: Builder,
     ) -> Result<Builder, ToolError> {
-        for directory in &flags.directories {
+        for directory in self.claude.directories.iter().chain(&flags.directories) {
             builder = builder.add_directory(directory);
         }
-        for path in &flags.allow_write {
+        for path in self.claude.writable.iter().chain(&flags.allow_write) {
             builder = builder.allow_write(path);
         }
         for secret in &flags.allow_read {
@@ -124,7 +140,8 @@ impl Setup {
 
     /// The environment of commands.
     pub(super) fn environment(&self, flags: &ScopeArgs) -> Result<Environment, ToolError> {
-        environment(self.config.values.sandbox.env.iter().chain(&flags.variables))
+        let own = self.config.values.sandbox.env.iter();
+        environment(self.claude.variables.iter().chain(own).chain(&flags.variables))
     }
 
     /// The builder with these rules.
@@ -135,12 +152,16 @@ impl Setup {
         for rule in &flags.disallowed {
             builder = builder.rule(haft_policy::Behavior::Deny, rule, "--disallowedTools");
         }
+        if !self.claude.hooks.is_empty() {
+            builder = builder.hooks(Arc::new(self.claude.hooks.clone()));
+        }
         builder.permission_mode(self.mode(flags))
     }
 
     /// The permission mode.
     pub(super) fn mode(&self, flags: &RuleArgs) -> Mode {
-        flags.permission_mode.or(self.config.values.permission_mode).unwrap_or_default()
+        let mode = flags.permission_mode.or(self.config.values.permission_mode).or(self.claude.mode);
+        mode.filter(|mode| *mode != Mode::BypassPermissions || !self.claude.no_bypass).unwrap_or_default()
     }
 
     /// The valid MCP servers, trusted or not; prints warnings about the others.

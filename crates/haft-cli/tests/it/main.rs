@@ -10,6 +10,7 @@
 mod agent;
 mod at_the_terminal;
 mod byte_fidelity;
+mod claude_settings;
 mod clawft;
 mod cli;
 mod cli_history;

@@ -43,6 +43,13 @@ pub struct SettingsRule {
     pub does_not_match: Vec<Located<String>>,
 }
 
+impl SettingsRule {
+    /// A rule without examples.
+    pub fn new(rule: String) -> Self {
+        Self { rule, ..Self::default() }
+    }
+}
+
 /// `permissions.defaultMode`, by Claude Code's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

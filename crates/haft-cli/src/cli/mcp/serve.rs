@@ -92,7 +92,8 @@ impl RuntimeFlags {
         workspace: Option<&ClientWorkspace>,
     ) -> Result<(ClientRuntime, LedgerSection), ToolError> {
         let directory = workspace.map_or(&self.current, |workspace| &workspace.directory);
-        let setup = Setup::load(&WorkspaceArgs { workspace: Some(directory.clone()) })?;
+        let at = WorkspaceArgs { workspace: Some(directory.clone()) };
+        let setup = Setup::load_for_calls(&at, &self.rules)?;
         let entries = setup.entries(&self.servers)?;
         let dialect = &self.at.dialect;
         let mut selection = setup.tool_selection(dialect)?;

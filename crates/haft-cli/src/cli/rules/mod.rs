@@ -116,7 +116,7 @@ pub(super) fn run(args: &RulesArgs) -> CommandResult {
 impl RulesSetup {
     /// A runtime in which calls are decided as in a session with these flags.
     fn runtime(&self) -> Result<Runtime, ToolError> {
-        let setup = Setup::load(&self.at.workspace)?;
+        let setup = Setup::load_for_calls(&self.at.workspace, &self.rules)?;
         let builder = setup.tool_selection(&self.at.dialect)?.into_builder(setup.builder());
         let builder = setup.rules(&self.rules, setup.scope(&self.at.scope, builder)?);
         builder.asker(terminal::asker(&setup)).build()

@@ -61,7 +61,7 @@ impl PreparedRun {
         if let Some(earlier) = earlier {
             args.at.workspace.workspace.get_or_insert_with(|| earlier.workspace.clone());
         }
-        let mut setup = Setup::load(&args.at.workspace)?;
+        let mut setup = Setup::load_for_calls(&args.at.workspace, &args.rules)?;
         setup.config.values.tools.loom.has_host_model = true;
         if let Some(earlier) = earlier
             && setup.dialect(&args.at.dialect) != earlier.state.start.dialect

@@ -1,0 +1,209 @@
+//! What of the files is in force.
+
+use std::path::{Path, PathBuf};
+
+use haft_compat::settings::{DefaultMode, HookAction, Located, SettingsRule};
+use haft_policy::{Behavior, Mode, RuleText};
+use haft_tool::ToolError;
+
+use super::{ClaudeFile, ClaudeFiles, ConfiguredHooks, ProjectTrust, SettingsLayer};
+
+/// Tools whose specifier is a path.
+const PATH_TOOLS: [&str; 7] = ["Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "Grep", "Glob"];
+
+/// A rule and where it is.
+#[derive(Debug, Clone)]
+pub(crate) struct ClaudeRule {
+    pub(crate) behavior: Behavior,
+    pub(crate) rule: RuleText,
+    pub(crate) origin: String,
+}
+
+/// What of the files is in force.
+#[derive(Default)]
+pub(crate) struct Effective {
+    pub(crate) rules: Vec<ClaudeRule>,
+    pub(crate) mode: Option<Mode>,
+    /// Whether `bypassPermissions` is forbidden.
+    pub(crate) no_bypass: bool,
+    /// Directories that calls may change.
+    pub(crate) directories: Vec<PathBuf>,
+    /// Further paths that commands may write.
+    pub(crate) writable: Vec<PathBuf>,
+    /// Variables for commands, as `NAME=VALUE`.
+    pub(crate) variables: Vec<String>,
+    pub(crate) hooks: ConfiguredHooks,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Effective {
+    /// Applies the files for calls in `workspace`.
+    pub(crate) fn of(files: &ClaudeFiles, workspace: &Path, trust: &ProjectTrust) -> Result<Self, ToolError> {
+        let content = project_content(files);
+        let is_trusted = trust.covers(&content)?;
+        let mut effective = Self { warnings: files.warnings.clone(), ..Self::default() };
+        if !is_trusted {
+            let count = content.len();
+            let what = if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") };
+            effective.warnings.push(format!(
+                "this project's .claude/settings.json allows calls, runs hooks or sets variables ({what}); none of that is in \
+                 force. To look at it and trust it: haft trust"
+            ));
+        }
+        let is_set = |flag: Option<&Located<bool>>| flag.is_some_and(|flag| flag.value);
+        let managed_only = |key: fn(&ClaudeFile) -> Option<&Located<bool>>| {
+            files.files.iter().any(|file| file.layer == SettingsLayer::Managed && is_set(key(file)))
+        };
+        let only_managed_rules =
+            managed_only(|file| file.settings.allow_managed_permission_rules_only.as_ref());
+        let only_managed_hooks = managed_only(|file| file.settings.allow_managed_hooks_only.as_ref());
+        let no_hooks = files.files.iter().any(|file| {
+            // A project cannot turn off the user's guards.
+            file.layer.is_own() && is_set(file.settings.disable_all_hooks.as_ref())
+        });
+        for file in &files.files {
+            let is_managed = file.layer == SettingsLayer::Managed;
+            let widens = file.layer.is_own() || is_trusted;
+            if is_managed || !only_managed_rules {
+                effective.add_rules(file, widens, workspace);
+            }
+            if widens {
+                effective.add_grants(file, workspace);
+                if !no_hooks && (is_managed || !only_managed_hooks) {
+                    effective.hooks.add(&file.settings.hooks, &file.origin);
+                }
+            }
+        }
+        Ok(effective)
+    }
+
+    fn add_rules(&mut self, file: &ClaudeFile, widens: bool, workspace: &Path) {
+        let permissions = &file.settings.permissions;
+        let lists = [
+            (Behavior::Deny, &permissions.deny),
+            (Behavior::Ask, &permissions.ask),
+            (Behavior::Allow, &permissions.allow),
+        ];
+        for (behavior, rules) in lists {
+            if behavior != Behavior::Allow || widens {
+                self.rules.extend(rules.iter().map(|rule| written(behavior, rule, file, workspace)));
+            }
+        }
+        let sandbox = &file.settings.sandbox;
+        let denied = sandbox.filesystem.deny_write.iter().map(|path| ("Edit", path));
+        let denied = denied.chain(sandbox.filesystem.deny_read.iter().map(|path| ("Read", path)));
+        for (tool, path) in denied {
+            let rule = path.with(SettingsRule::new(format!("{tool}({})", sandbox_path(&path.value))));
+            self.rules.push(written(Behavior::Deny, &rule, file, workspace));
+        }
+        for domain in &sandbox.network.denied_domains {
+            let rule = domain.with(SettingsRule::new(format!("WebFetch(domain:{})", domain.value)));
+            self.rules.push(written(Behavior::Deny, &rule, file, workspace));
+        }
+        for secret in &sandbox.credentials.files {
+            let rule = secret.with(SettingsRule::new(format!("Read({})", sandbox_path(&secret.value.path))));
+            self.rules.push(written(Behavior::Deny, &rule, file, workspace));
+        }
+        self.no_bypass |= permissions.disable_bypass_permissions_mode.as_ref().is_some_and(|flag| flag.value);
+    }
+
+    fn add_grants(&mut self, file: &ClaudeFile, workspace: &Path) {
+        let permissions = &file.settings.permissions;
+        if let (None, Some(mode)) = (self.mode, &permissions.default_mode) {
+            self.mode = Some(mode_of(mode.value));
+        }
+        let directories = permissions.additional_directories.iter();
+        self.directories.extend(directories.map(|path| expanded(&path.value, workspace)));
+        let writable = file.settings.sandbox.filesystem.allow_write.iter();
+        self.writable.extend(writable.map(|path| expanded(&path.value, workspace)));
+        let variables = file.settings.env.iter();
+        self.variables
+            .extend(variables.map(|variable| format!("{}={}", variable.name, variable.value.value)));
+    }
+}
+
+/// Everything in a project's files that would widen what calls may do or run programs, one line each: what is shown to the user
+/// is what the user trusts.
+pub(crate) fn project_content(files: &ClaudeFiles) -> Vec<String> {
+    let mut content = Vec::new();
+    for file in files.files.iter().filter(|file| !file.layer.is_own()) {
+        let settings = &file.settings;
+        content.extend(settings.permissions.allow.iter().map(|rule| format!("allows {}", rule.value.rule)));
+        let mode = settings.permissions.default_mode.iter();
+        content.extend(mode.map(|mode| format!("sets the mode {}", mode_of(mode.value))));
+        let directories = settings.permissions.additional_directories.iter();
+        content.extend(directories.map(|path| format!("lets calls change {}", path.value)));
+        let writable = settings.sandbox.filesystem.allow_write.iter();
+        content.extend(writable.map(|path| format!("lets commands write {}", path.value)));
+        let variables = settings.env.iter();
+        content.extend(variables.map(|it| format!("sets {}={} for commands", it.name, it.value.value)));
+        for event in &settings.hooks.events {
+            for group in &event.groups {
+                let matcher = group.matcher.value.text();
+                for handler in &group.handlers {
+                    let HookAction::Command { command, arguments } = &handler.value.action else { continue };
+                    let words =
+                        arguments.iter().flatten().map(|word| format!(" {word:?}")).collect::<String>();
+                    content.push(format!(
+                        "runs on {} ({matcher:?}): {command}{words}",
+                        event.event.value.name()
+                    ));
+                }
+            }
+        }
+    }
+    content
+}
+
+fn written(
+    behavior: Behavior,
+    rule: &Located<SettingsRule>,
+    file: &ClaudeFile,
+    workspace: &Path,
+) -> ClaudeRule {
+    let words = |list: &[Located<String>]| list.iter().map(|word| word.value.clone()).collect();
+    ClaudeRule {
+        behavior,
+        rule: RuleText {
+            text: from_root(&rule.value.rule, &file.root, workspace),
+            matches: words(&rule.value.matches),
+            not_matches: words(&rule.value.does_not_match),
+        },
+        origin: format!("{}:{}", file.origin, rule.line),
+    }
+}
+
+/// The rule with a path that begins with one slash as an absolute one: it is relative to the place of the file.
+fn from_root(rule: &str, root: &Path, workspace: &Path) -> String {
+    let Some((tool, rest)) = rule.split_once('(') else { return rule.to_owned() };
+    let is_anchored = rest.starts_with('/') && !rest.starts_with("//");
+    if !is_anchored || root == workspace || !PATH_TOOLS.contains(&tool.trim()) {
+        return rule.to_owned();
+    }
+    format!("{tool}(/{}{rest}", globset::escape(&root.display().to_string()))
+}
+
+/// A path of the sandbox's settings as rules write it: one slash is the root of the disk there.
+fn sandbox_path(path: &str) -> String {
+    if path.starts_with('/') && !path.starts_with("//") { format!("/{path}") } else { path.to_owned() }
+}
+
+/// A path that may begin with `~` or be relative to the workspace.
+fn expanded(path: &str, workspace: &Path) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => workspace.join(path),
+    }
+}
+
+/// Haft's mode for one of Claude Code. It has no classifier, so `auto` is its own mode, in which the sandbox decides.
+const fn mode_of(mode: DefaultMode) -> Mode {
+    match mode {
+        DefaultMode::AcceptEdits => Mode::AcceptEdits,
+        DefaultMode::BypassPermissions => Mode::BypassPermissions,
+        DefaultMode::Plan => Mode::Plan,
+        DefaultMode::DontAsk => Mode::DontAsk,
+        DefaultMode::Auto | DefaultMode::Scoped => Mode::Scoped,
+        _ => Mode::Default,
+    }
+}

@@ -1,0 +1,215 @@
+//! Claude Code's settings files and hooks, as Haft applies them.
+
+use serde_json::{Value, json};
+
+use crate::fixture::cli::{CliFixture, RunOutput};
+
+/// A workspace in which the user has these settings.
+fn with_user_settings(settings: &Value) -> CliFixture {
+    let cli = CliFixture::new();
+    std::fs::create_dir_all(cli.claude_config()).unwrap();
+    std::fs::write(cli.claude_config().join("settings.json"), settings.to_string()).unwrap();
+    cli
+}
+
+fn project_settings(cli: &CliFixture, name: &str, text: &str) {
+    std::fs::create_dir_all(cli.path(".claude")).unwrap();
+    std::fs::write(cli.path(&format!(".claude/{name}")), text).unwrap();
+}
+
+fn bash(cli: &CliFixture, command: &str) -> RunOutput {
+    cli.call("Bash", &json!({"command": command}))
+}
+
+/// Settings with one hook.
+fn hook(event: &str, matcher: &str, command: &str) -> Value {
+    let handler = json!({"type": "command", "command": command});
+    json!({"hooks": {event: [{"matcher": matcher, "hooks": [handler]}]}})
+}
+
+#[test]
+fn rules_of_all_files_hold_and_cite_file_and_line() {
+    let cli = with_user_settings(&json!({"permissions": {"deny": ["Bash(git push:*)"]}}));
+    project_settings(&cli, "settings.json", "{\"permissions\": {\n\"deny\": [\"Bash(rm:*)\"]}}");
+    let pushed = bash(&cli, "git push");
+    assert_eq!(pushed.code, 3, "{}", pushed.stdout);
+    assert!(pushed.stdout.contains("settings.json:1"), "{}", pushed.stdout);
+    let removed = bash(&cli, "rm a");
+    assert!(removed.stdout.contains(".claude/settings.json:2"), "{}", removed.stdout);
+    let explained = cli.haft(&["rules", "explain", "Bash(git push origin)", "--json"]);
+    let explained: Value = serde_json::from_str(&explained.stdout).unwrap();
+    assert_eq!((&explained["verdict"], &explained["would_allow"]), (&json!("deny"), &Value::Null));
+    // Without the sources their rules do not hold.
+    let none = cli.haft(&["rules", "list", "--setting-sources", "project"]);
+    assert!(!none.stdout.contains("git push") && none.stdout.contains("Bash(rm:*)"), "{}", none.stdout);
+    let flag = json!({"permissions": {"deny": ["Bash(ls:*)"]}}).to_string();
+    let listed = cli.haft(&["rules", "list", "--settings", &flag]);
+    assert!(listed.stdout.contains("Bash(ls:*)  # --settings:1"), "{}", listed.stdout);
+}
+
+#[test]
+fn broken_settings_that_may_deny_stop_everything() {
+    let cli = with_user_settings(&json!({}));
+    project_settings(&cli, "settings.local.json", "{\"permissions\": {\"deny\": [");
+    let refused = bash(&cli, "touch made");
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("settings.local.json:1:"), "{}", refused.stderr);
+    assert!(!cli.path("made").exists());
+    project_settings(&cli, "settings.local.json", "{\"model\": ");
+    let warned = bash(&cli, "true");
+    assert!(warned.code == 0 && warned.stderr.contains("the file is not used"), "{}", warned.stderr);
+    for lost in [json!({"permissions": {"deny": "Bash"}}), json!({"hooks": {"PreToolUse": "x"}})] {
+        project_settings(&cli, "settings.local.json", &lost.to_string());
+        assert_eq!(bash(&cli, "true").code, 2, "{lost}");
+    }
+}
+
+#[test]
+fn what_a_project_allows_and_runs_needs_trust_that_is_bound_to_its_content() {
+    let cli = with_user_settings(&json!({}));
+    let settings = |command: &str| {
+        let mut settings = hook("PreToolUse", "*", command);
+        settings["permissions"] = json!({"allow": ["WebFetch(domain:example.com)"], "ask": ["Bash(make:*)"]});
+        settings["env"] = json!({"FROM_PROJECT": "yes"});
+        project_settings(&cli, "settings.json", &settings.to_string());
+    };
+    let verdict = |call: &str| {
+        let explained = cli.haft(&["rules", "explain", call, "--json"]);
+        serde_json::from_str::<Value>(&explained.stdout).unwrap()["verdict"].as_str().unwrap().to_owned()
+    };
+    settings("touch ran");
+    let run = bash(&cli, "echo $FROM_PROJECT");
+    assert!(run.stdout == "\n" && run.stderr.contains("haft trust"), "{}{}", run.stdout, run.stderr);
+    assert!(!cli.path("ran").exists());
+    assert_eq!((verdict("WebFetch(https://example.com)").as_str(), verdict("Bash(make)").as_str()), ("ask", "ask"));
+
+    assert_eq!(cli.haft(&["trust"]).code, 3, "without a terminal nothing is trusted");
+    let trusted = cli.haft(&["trust", "--yes"]);
+    for line in ["allows WebFetch(domain:example.com)", "touch ran", "FROM_PROJECT=yes"] {
+        assert!(trusted.stdout.contains(line), "{}", trusted.stdout);
+    }
+    assert_eq!(verdict("WebFetch(https://example.com)"), "allow");
+    let run = bash(&cli, "echo $FROM_PROJECT");
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("yes\n", ""));
+    assert!(cli.path("ran").exists());
+
+    settings("touch other");
+    assert!(bash(&cli, "true").stderr.contains("haft trust"));
+    assert!(!cli.path("other").exists());
+    settings("touch ran");
+    assert!(bash(&cli, "true").stderr.is_empty(), "the trusted content is trusted");
+    cli.haft(&["trust", "--revoke"]);
+    assert!(bash(&cli, "true").stderr.contains("haft trust"));
+}
+
+#[test]
+fn a_hook_before_a_call_can_refuse_it_and_a_failing_one_does() {
+    for (command, said) in [
+        ("echo 'not today' >&2; exit 2", "not today"),
+        ("exit 1", "exited with code 1"),
+        ("no-such-program-of-the-test", "exited with code 127"),
+        ("echo '{\"hookSpecificOutput\": '", "JSON"),
+        ("kill -9 $$", "signal 9"),
+        (
+            "echo '{\"hookSpecificOutput\": {\"hookEventName\": \"PreToolUse\", \"permissionDecision\": \"deny\", \
+             \"permissionDecisionReason\": \"by decision\"}}'",
+            "by decision",
+        ),
+        ("head -c 3000000 /dev/zero", "more than 1 MiB"),
+    ] {
+        let cli = with_user_settings(&hook("PreToolUse", "Bash", command));
+        let denied = bash(&cli, "touch made");
+        assert_eq!(denied.code, 3, "{command}: {}", denied.stdout);
+        assert!(denied.stdout.contains(said), "{command}: {}", denied.stdout);
+        assert!(!cli.path("made").exists(), "{command}");
+        // Another tool is not its subject.
+        let written = cli.call("Write", &json!({"file_path": cli.path("a.txt"), "content": "x"}));
+        assert_eq!(written.code, 0, "{}", written.stdout);
+    }
+    let mut settings = hook("PreToolUse", "Bash", "exit 1");
+    settings["hooks"]["PreToolUse"][0]["hooks"][0]["onFailure"] = json!("continue");
+    let cli = with_user_settings(&settings);
+    assert_eq!(bash(&cli, "true").code, 0, "the user said so");
+    let mut settings = hook("PreToolUse", "Bash", "sleep 1000");
+    settings["hooks"]["PreToolUse"][0]["hooks"][0]["timeout"] = json!(0.2);
+    let denied = bash(&with_user_settings(&settings), "true");
+    assert!(denied.code == 3 && denied.stdout.contains("took too long"), "{}", denied.stdout);
+}
+
+#[test]
+fn arguments_from_a_hook_are_decided_like_the_calls_own() {
+    let answer = |command: &str| {
+        let output = json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": {"command": command}}});
+        format!("cat > seen.json; echo '{output}'")
+    };
+    let mut settings = hook("PreToolUse", "Bash", &answer("echo replaced"));
+    settings["permissions"] = json!({"deny": ["Bash(touch:*)"]});
+    let cli = with_user_settings(&settings);
+    assert_eq!(bash(&cli, "echo original").stdout, "replaced\n");
+    let seen: Value = serde_json::from_str(&cli.read("seen.json")).unwrap();
+    assert_eq!((&seen["hook_event_name"], &seen["tool_name"]), (&json!("PreToolUse"), &json!("Bash")));
+    assert_eq!(seen["tool_input"]["command"], "echo original");
+    let shown = cli.haft(&["show", "2"]);
+    assert!(shown.stdout.contains("echo replaced"), "what ran is on the receipt: {}", shown.stdout);
+    let mut settings = hook("PreToolUse", "Bash", &answer("touch made"));
+    settings["permissions"] = json!({"deny": ["Bash(touch:*)"]});
+    let cli = with_user_settings(&settings);
+    assert_eq!(bash(&cli, "echo original").code, 3, "a hook passes no rule");
+    assert!(!cli.path("made").exists());
+}
+
+#[test]
+fn a_permission_from_a_hook_answers_the_mode_and_no_rule() {
+    let output = json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}});
+    let mut settings = hook("PreToolUse", "Bash", &format!("echo '{output}'"));
+    settings["permissions"] = json!({"ask": ["Bash(make:*)"], "deny": ["Bash(rm:*)"]});
+    let cli = with_user_settings(&settings);
+    let call = |command: &str| {
+        let arguments = json!({"command": command}).to_string();
+        // The command line names the tool, which allows it; --permission-mode plan does not.
+        cli.haft(&["call", "Bash", &arguments, "--permission-mode", "default"])
+    };
+    assert_eq!(call("echo x").code, 0);
+    assert_eq!(call("make").code, 3, "an ask rule asks, and there is no terminal");
+    assert_eq!(call("rm x").code, 3);
+    let asks = json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "ask",
+        "permissionDecisionReason": "is this wise?"}});
+    let cli = with_user_settings(&hook("PreToolUse", "Bash", &format!("echo '{asks}'")));
+    let asked = bash(&cli, "true");
+    assert!(asked.code == 3 && asked.stdout.contains("is this wise?"), "{}", asked.stdout);
+}
+
+#[test]
+fn a_hook_after_a_call_adds_to_its_result_and_its_changes_can_be_undone() {
+    let context = json!({"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "run the tests"}});
+    let command = format!("cat > after.json; echo formatted > a.txt; echo '{context}'");
+    let cli = with_user_settings(&hook("PostToolUse", "Write|Edit", &command));
+    let written = cli.call("Write", &json!({"file_path": cli.path("a.txt"), "content": "x"}));
+    assert!(written.code == 0 && written.stdout.contains("run the tests"), "{}", written.stdout);
+    assert_eq!(cli.read("a.txt"), "formatted\n");
+    let seen: Value = serde_json::from_str(&cli.read("after.json")).unwrap();
+    assert_eq!(seen["hook_event_name"], "PostToolUse");
+    assert!(seen["tool_response"].is_object() && seen["duration_ms"].is_number(), "{seen}");
+    let undone = cli.haft(&["undo", "--yes", "-n", "2"]);
+    assert_eq!(undone.code, 0, "{}", undone.stderr);
+    assert!(!cli.path("a.txt").exists() && !cli.path("after.json").exists());
+    // It runs in the sandbox.
+    let outside = tempfile::tempdir_in("/var/tmp").unwrap();
+    let path = outside.path().join("escaped");
+    let cli = with_user_settings(&hook("PostToolUse", "*", &format!("touch {}", path.display())));
+    assert_eq!(bash(&cli, "true").code, 0);
+    assert!(!path.exists());
+}
+
+#[test]
+fn hooks_hold_for_the_tools_of_every_dialect() {
+    let cli = with_user_settings(&hook("PreToolUse", "Bash", "echo 'no commands' >&2; exit 2"));
+    for (dialect, tool, arguments) in [
+        ("loom", "bash", json!({"command": "true"})),
+        ("omega", "bash", json!({"command": "true"})),
+        ("clawft", "exec_shell", json!({"command": "true"})),
+    ] {
+        let denied = cli.haft(&["call", "--dialect", dialect, tool, &arguments.to_string()]);
+        assert!(denied.code == 3 && denied.stdout.contains("no commands"), "{dialect}: {}", denied.stdout);
+    }
+}

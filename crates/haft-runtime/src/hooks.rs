@@ -1,0 +1,113 @@
+//! The user's hooks: programs that are asked before a call is decided, and told when it is over.
+
+use haft_compat::hooks::{HookBehavior, HookEvent, HookInput, HookOutcome, HookPermissionAnswer};
+use haft_policy::{Decided, Mode};
+use haft_tool::{Cancel, Content, Decision, ErrorKind, Output, Value, Verdict, json};
+
+use crate::Runtime;
+
+/// Runs hooks.
+pub trait Hooks: Send + Sync {
+    /// Whether there is a hook for an event, so that it has to be described.
+    fn has(&self, event: &HookEvent) -> bool;
+
+    /// Runs the hooks for an event and returns what they decided together. Blocks, but returns soon after `cancel` fires.
+    fn run(&self, runtime: &Runtime, input: &HookInput, cancel: &Cancel) -> HookOutcome;
+}
+
+/// What hooks decided about a call before it was planned.
+#[derive(Debug, Default)]
+pub(crate) struct HookedCall {
+    /// Why it needs no question, if one would be asked because of the mode.
+    allows: Option<String>,
+    /// Why the user is asked.
+    asks: Option<String>,
+    /// For the model, behind the result.
+    context: Vec<String>,
+    /// Why the run is to end after the call.
+    pub(crate) stop: Option<String>,
+}
+
+impl HookedCall {
+    /// Takes what the hooks decided. Returns the reason if the call must not run, else the arguments in place of its own.
+    pub(crate) fn before(&mut self, outcome: HookOutcome) -> Result<Option<Value>, String> {
+        let HookOutcome { decision, updated_input, additional_context, stop, .. } = outcome;
+        self.context.extend(additional_context);
+        if let Some(stop) = stop {
+            let why = stop.reason.unwrap_or_else(|| "a hook ended the run".to_owned());
+            self.stop = Some(why.clone());
+            return Err(why);
+        }
+        let decision = decision.map(|decision| (decision.behavior, decision.reason.unwrap_or_default()));
+        match decision {
+            Some((HookBehavior::Deny, reason)) => return Err(reason),
+            Some((HookBehavior::Ask, reason)) => self.asks = Some(reason),
+            Some((HookBehavior::Allow, reason)) => self.allows = Some(reason),
+            // There is no host that decides later, so the rules do now.
+            Some((HookBehavior::Defer, _)) | None => {}
+        }
+        Ok(updated_input.map(Value::Object))
+    }
+
+    /// The decision with what the hooks said: their permission answers what the mode would ask, never a rule; their question
+    /// comes before what would be allowed.
+    pub(crate) fn adjusted(&self, decided: Decided, mode: Mode) -> Decided {
+        let said = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        match (decided, &self.allows, &self.asks) {
+            (Decided::Ask(scope, decision), Some(reason), None) if decision.rule.is_none() => {
+                let why = format!("{}; a hook allowed it{}", decision.reason, said(reason));
+                Decided::Allow(scope, Decision::new(Verdict::Allow, why, None))
+            }
+            (Decided::Allow(scope, _), _, Some(reason)) => {
+                let why = format!("a hook asks before this call{}", said(reason));
+                if mode.asks() {
+                    Decided::Ask(scope, Decision::new(Verdict::Ask, why, None))
+                } else {
+                    let why = format!("{why}, and in {mode} mode no question is asked");
+                    Decided::Deny(Decision::new(Verdict::Deny, why, None))
+                }
+            }
+            (decided, _, _) => decided,
+        }
+    }
+
+    /// The result with what the hooks said about it.
+    pub(crate) fn after(&mut self, mut output: Output, outcome: HookOutcome) -> Output {
+        if let Some(other) = outcome.updated_tool_output {
+            let text = other.as_str().map_or_else(|| other.to_string(), str::to_owned);
+            let replaced = Output::text(text);
+            output.content = replaced.content;
+            output.structured = None;
+        }
+        let objection = outcome.decision.filter(|decision| decision.behavior == HookBehavior::Deny);
+        let objection = objection.and_then(|decision| decision.reason);
+        self.context.extend(objection.map(|reason| format!("A hook objects to this call: {reason}")));
+        self.context.extend(outcome.additional_context);
+        if let Some(stop) = outcome.stop {
+            self.stop = Some(stop.reason.unwrap_or_else(|| "a hook ended the run".to_owned()));
+        }
+        let pieces = self.context.drain(..).map(|text| Content::Text { text: format!("\n{text}").into() });
+        output.content.extend(pieces);
+        output
+    }
+}
+
+/// The answer of hooks to a question, if they gave one.
+pub(crate) fn permission_answer(outcome: HookOutcome) -> Option<Result<Option<Value>, String>> {
+    match outcome.permission_answer? {
+        HookPermissionAnswer::Allow { updated_input, .. } => Some(Ok(updated_input.map(Value::Object))),
+        HookPermissionAnswer::Deny { message, .. } => {
+            Some(Err(message.unwrap_or_else(|| "A hook said no.".to_owned())))
+        }
+    }
+}
+
+/// A result as hooks see it: the structured one, else its text.
+pub(crate) fn response_of(output: &Output) -> Value {
+    output.structured.clone().unwrap_or_else(|| json!({ "text": output.as_text() }))
+}
+
+/// Whether a failed call was interrupted by the user.
+pub(crate) fn is_interrupt(output: &Output) -> bool {
+    output.error_kind == Some(ErrorKind::Interrupted)
+}
