@@ -56,11 +56,12 @@ fn parse(source: &str) -> Option<Tree> {
     let reads_left = Cell::new(MIN_READS_COUNT + source.len() / PIECE_BYTES * MAX_READS_PER_PIECE_COUNT);
     let mut reports_left = MIN_REPORTS_COUNT + source.len() / BYTES_PER_REPORT;
     let mut read = |at: usize, _| {
-        let end = source.len().min(at.saturating_add(PIECE_BYTES));
+        // The parser must not see a part of a character: it would read beyond an empty next piece.
+        let end = source.floor_char_boundary(at.saturating_add(PIECE_BYTES));
         reads_left.set(reads_left.get().saturating_sub(1));
         // Without reads left the text ends here, and the next report of progress stops the parser.
         let is_spent = reads_left.get() == 0;
-        source.as_bytes().get(at..end).filter(|_| !is_spent).unwrap_or_default()
+        source.get(at..end).filter(|_| !is_spent).unwrap_or_default()
     };
     let mut progress = |_: &ParseState| {
         reports_left = reports_left.saturating_sub(1);

@@ -39,10 +39,14 @@ pub fn is_read_only(command: &Invocation) -> bool {
         "git" => read_only_git::is_read_only(arguments),
         "sed" => sed::only_prints(arguments),
         "awk" | "gawk" | "mawk" => awk::only_prints(arguments),
-        // What it runs is a command of its own; without one it runs `echo`.
-        "xargs" => arguments
-            .iter()
-            .all(|word| !word.prefix().starts_with("-a") && !word.prefix().starts_with("--arg")),
+        // What it runs is a command of its own; without one it runs `echo`. One option sets a variable.
+        "xargs" => {
+            let is_other = |word: &Word| {
+                let text = word.prefix();
+                text.starts_with("-a") || text.starts_with("--a") || text.starts_with("--p")
+            };
+            !arguments.iter().any(is_other)
+        }
         "printf" => arguments.first().is_some_and(|format| {
             !format.may_be_option() || format.literal().is_some_and(|text| !text.starts_with("-v"))
         }),

@@ -93,6 +93,7 @@ pub(crate) const READ_ONLY_PROGRAMS: &[ReadOnlyProgram] = &[
     // Without operands these print what is set.
     limited(&["env"], Only("0", &["null"]), AtMost(0)),
     limited(&["export", "declare", "alias", "shopt", "trap", "umask", "dirs"], Only("p", &[]), AtMost(0)),
+    all_but(&["wait"], "p", &[]),
     limited(&["tee"], AllBut("", &[]), AtMost(0)),
     limited(&["command"], Only("vV", &[]), AllowedOperands::Any),
     limited(

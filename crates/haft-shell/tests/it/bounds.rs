@@ -122,6 +122,15 @@ fn runs_of_one_character_are_survived() {
 }
 
 #[test]
+fn text_that_the_second_reader_scans_often_is_survived() {
+    // Characters of several bytes, because the parser gets the text in pieces.
+    for piece in ["15\n\u{fffd}", "é`ls` ", "日\n", "a\u{fffd}`b`\n"] {
+        let script = parse(&piece.repeat(700));
+        assert!(!script.commands.is_empty(), "{piece}");
+    }
+}
+
+#[test]
 fn null_bytes_and_lone_carriage_returns_are_unclear() {
     for source in ["ls\0x", "\0", "ls 'a\0b'", "ls\r", "ls\r\nrm x", "cat <<E\n\0\nE"] {
         assert!(has(&parse(source), UnclearReason::MisleadingCharacter), "{source:?}");
