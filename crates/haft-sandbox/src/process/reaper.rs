@@ -17,8 +17,9 @@ use super::sys;
 const SETTLE_TIME: Duration = Duration::from_millis(50);
 /// How long a process may take to end after SIGTERM.
 const TERM_GRACE_PERIOD: Duration = Duration::from_millis(200);
-/// How often to look for new orphans while killing, in case there is no SIGCHLD.
-const KILL_INTERVAL: Duration = Duration::from_millis(20);
+/// How often children are listed and signalled while the tree is ended: at each end of a child it would take far too long for
+/// thousands, and orphans may be adopted without a SIGCHLD.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long SIGKILL may show no effect before the rest is reported as survivors.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many process groups are remembered as signalled.
@@ -59,6 +60,7 @@ pub(super) fn run(
         left_behind: 0,
         phase: Phase::Running,
         terminated: GroupSet::new(),
+        next_signal: Instant::now(),
     };
     let survivors = reaper.run_to_end();
     if let Some(spool) = spool.filter(|_| reaper.control.is_none()) {
@@ -93,6 +95,8 @@ struct Reaper<'a> {
     phase: Phase,
     /// Groups that got SIGTERM already: a second one makes some programs skip their cleanup.
     terminated: GroupSet,
+    /// When the children are signalled next, in the phases that do.
+    next_signal: Instant,
 }
 
 impl Reaper<'_> {
@@ -100,11 +104,14 @@ impl Reaper<'_> {
     fn run_to_end(&mut self) -> u32 {
         while self.reap() {
             self.advance();
+            let now = Instant::now();
             match self.phase {
-                Phase::Running | Phase::Settling(_) => {}
-                Phase::Terminating(_) => self.terminate(),
-                Phase::Killing(until) if Instant::now() >= until => return count_children(),
-                Phase::Killing(_) => self.signal(Signal::KILL, &mut GroupSet::new()),
+                Phase::Killing(until) if now >= until => return count_children(),
+                Phase::Terminating(_) | Phase::Killing(_) if now >= self.next_signal => {
+                    self.next_signal = after(SIGNAL_INTERVAL);
+                    self.end_children();
+                }
+                _ => {}
             }
             if sys::wait_for_child_or_input(self.control, self.wait_time()) {
                 self.read_control();
@@ -178,10 +185,10 @@ impl Reaper<'_> {
     fn wait_time(&self) -> Option<Duration> {
         match self.phase {
             Phase::Running => None,
-            Phase::Settling(until) | Phase::Terminating(until) => {
-                Some(until.saturating_duration_since(Instant::now()))
+            Phase::Settling(until) => Some(until.saturating_duration_since(Instant::now())),
+            Phase::Terminating(_) | Phase::Killing(_) => {
+                Some(self.next_signal.saturating_duration_since(Instant::now()))
             }
-            Phase::Killing(_) => Some(KILL_INTERVAL),
         }
     }
 
@@ -206,7 +213,10 @@ impl Reaper<'_> {
         }
     }
 
-    fn terminate(&mut self) {
+    fn end_children(&mut self) {
+        if matches!(self.phase, Phase::Killing(_)) {
+            return self.signal(Signal::KILL, &mut GroupSet::new());
+        }
         let mut terminated = self.terminated;
         self.signal(Signal::TERM, &mut terminated);
         self.terminated = terminated;

@@ -19,7 +19,7 @@ use crate::limits::CommandLimits;
 const CHECK_INTERVAL: Duration = Duration::from_millis(40);
 /// How often memory is summed up, which takes longer.
 const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(200);
-/// How often a fork bomb's processes are listed and killed.
+/// How often the process groups of a fork bomb are listed, which may create more meanwhile.
 const MAX_KILL_ROUNDS: usize = 100;
 /// A command may not leave less free disk space or memory, unless there was little from the start.
 const MIN_FREE_BYTES: u64 = 512 << 20;
@@ -35,8 +35,6 @@ pub(super) struct ResourceMonitor {
     reaper: i32,
     next_check: Instant,
     next_memory_check: Instant,
-    /// Processes and threads of the machine when the command started.
-    initial_processes: usize,
     /// Free space when the command started, in the workspace and in memory.
     initial_free_bytes: [Option<u64>; 2],
     limits: CommandLimits,
@@ -66,7 +64,6 @@ impl ResourceMonitor {
             reaper,
             next_check: now + CHECK_INTERVAL,
             next_memory_check: now + MEMORY_CHECK_INTERVAL,
-            initial_processes: count_all_processes(),
             initial_free_bytes: [None; 2],
             limits,
             shared_memory,
@@ -167,9 +164,10 @@ impl ResourceMonitor {
 
     /// Kills a fork bomb at once: asking the reaper to end it would take too long.
     fn check_processes(&mut self) {
-        // Counting descendants is slow when there are many, so the machine's total is checked first.
+        // Counting descendants is slow when there are many, so the machine's total is checked first. What it was before says
+        // nothing: another fork bomb may have run then.
         let allowed = self.limits.processes;
-        if count_all_processes() < self.initial_processes + allowed {
+        if count_all_processes() < allowed {
             return;
         }
         let count: usize = self.descendants().iter().map(|process| count_threads(*process)).sum();
@@ -177,20 +175,19 @@ impl ResourceMonitor {
             return;
         }
         self.end(format!("it had {count} processes and threads; {allowed} are allowed"));
-        let own = rustix::process::getpgrp();
+        // Never Haft's own. No process of a group outlives its signal, but thousands take a while to end.
+        let mut signalled = HashSet::from([rustix::process::getpgrp()]);
         for _ in 0..MAX_KILL_ROUNDS {
-            let groups: HashSet<_> = self
-                .descendants()
-                .into_iter()
-                .filter_map(|process| Caller::of_process(process).group())
-                .filter(|group| *group != own)
-                .collect();
-            if groups.is_empty() {
+            let groups =
+                self.descendants().into_iter().filter_map(|process| Caller::of_process(process).group());
+            let new: HashSet<_> = groups.filter(|group| !signalled.contains(group)).collect();
+            if new.is_empty() {
                 return;
             }
-            for group in groups {
-                let _ = rustix::process::kill_process_group(group, Signal::KILL);
+            for group in &new {
+                let _ = rustix::process::kill_process_group(*group, Signal::KILL);
             }
+            signalled.extend(new);
         }
     }
 
