@@ -1,10 +1,12 @@
 //! Whether a call may read or write the file that a path led to. The World asks this of what it has opened, so that neither a
 //! link nor a race makes a difference.
 
+use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use haft_tool::{Scope, lies_in};
+use haft_tool::{Scope, lies_in, lock};
 
 use crate::guard::guard_in;
 use crate::secret::Secrets;
@@ -35,15 +37,22 @@ pub(crate) fn is_unreadable_secret(scope: &Scope, path: &Path) -> bool {
 }
 
 /// The paths that rules keep a call from touching.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum PathGlobs {
     /// No rule does.
     None,
     /// Those that match.
-    Matching(GlobSet),
+    Matching(Arc<GlobSet>),
     /// Every path: the globs cannot be compiled together.
     All,
 }
+
+/// How many compiled lists are kept: those of a few sessions, for reading and for writing.
+const MAX_KEPT_LISTS: usize = 8;
+
+/// The lists that were compiled last. The same rules hold for one call after the other, and compiling them takes longer than reading
+/// a file.
+static COMPILED: Mutex<VecDeque<(Vec<String>, PathGlobs)>> = Mutex::new(VecDeque::new());
 
 impl PathGlobs {
     /// The paths that a call in this scope may not read.
@@ -55,12 +64,23 @@ impl PathGlobs {
         if globs.is_empty() {
             return Self::None;
         }
+        if let Some((_, known)) = lock(&COMPILED).iter().find(|(list, _)| list == globs) {
+            return known.clone();
+        }
+        let compiled = Self::compile(globs);
+        let mut kept = lock(&COMPILED);
+        kept.push_front((globs.to_vec(), compiled.clone()));
+        kept.truncate(MAX_KEPT_LISTS);
+        compiled
+    }
+
+    fn compile(globs: &[String]) -> Self {
         let compile = || {
             let mut set = GlobSetBuilder::new();
             for glob in globs {
                 set.add(path_glob(glob)?);
             }
-            set.build()
+            set.build().map(Arc::new)
         };
         // Each was compiled when its rule was read, but all of them together can be too large. A guard that fails blocks.
         compile().map_or(Self::All, Self::Matching)

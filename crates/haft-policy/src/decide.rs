@@ -6,11 +6,12 @@ use std::sync::Arc;
 use haft_tool::{Decision, Effect, Reach, Reads, Sandbox, Scope, Verdict};
 
 use crate::access::{is_unreadable_secret, secret_reason};
+use crate::command::EffectView;
 use crate::guard::guard_in;
 use crate::places::{leads_out, needs_a_grant};
-use crate::rule::{Behavior, OTHER_SESSIONS, PathUse, Rule, Rules, UNSANDBOXED};
+use crate::rule::{Behavior, OTHER_SESSIONS, PathUse, Rule, UNSANDBOXED};
 use crate::tables::ASKED_SETTINGS;
-use crate::{Mode, reach};
+use crate::{Mode, Rules, command_standing, reach};
 
 /// What is in force for a session.
 #[derive(Debug, Clone)]
@@ -76,7 +77,8 @@ pub enum Decided {
 /// Decides. Pure and total: deny rules first, then what is protected or blocked, then ask rules, then the mode.
 pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
     let Request { tool, effects } = request;
-    if let Some(rule) = policy.rules.any(Behavior::Deny, tool, effects) {
+    let views = EffectView::all(effects);
+    if let Some(rule) = policy.rules.any(Behavior::Deny, tool, &views) {
         return deny(format!("{tool} is denied by a rule"), Some(rule));
     }
     for path in effects.iter().filter_map(path_of) {
@@ -88,48 +90,51 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
             return deny(why, None);
         }
     }
-    for effect in effects {
-        if let Effect::Write { path } = effect
+    for view in &views {
+        if let Effect::Write { path } = view.effect
             && policy.scope.is_write_blocked(path)
-            && policy.rules.granting(tool, effect).is_none()
+            && policy.rules.granting(tool, view).is_none()
         {
             let why = format!("writes to {} are denied: it is blocked, and no rule names it", path.display());
             return deny(why, None);
         }
     }
-    for effect in effects {
-        if let Some(why) = needs_a_rule(tool, effect, policy)
+    for view in &views {
+        if let Some(why) = needs_a_rule(tool, view.effect, policy)
             && !policy.user_request
-            && policy.rules.granting(tool, effect).is_none()
+            && policy.rules.granting(tool, view).is_none()
         {
             return deny(why, None);
         }
     }
-    let mutates = effects.iter().any(Effect::mutates);
+    let mutates = |view: &EffectView<'_>| match view.effect {
+        Effect::Run { .. } => !command_standing::only_reads(view, policy),
+        effect => effect.mutates(),
+    };
     // An agent's own calls are decided one by one, in a mode that allows no more than this one.
-    let may_change = effects.iter().any(|effect| effect.mutates() && !matches!(effect, Effect::Spawn { .. }));
-    if policy.mode == Mode::Plan && may_change {
+    let may_change = |view: &EffectView<'_>| !matches!(view.effect, Effect::Spawn { .. }) && mutates(view);
+    if policy.mode == Mode::Plan && views.iter().any(may_change) {
         return deny(format!("{tool} would change something, and in plan mode nothing may change"), None);
     }
 
-    let asked = policy.rules.any(Behavior::Ask, tool, effects).filter(|_| !policy.user_request);
+    let asked = policy.rules.any(Behavior::Ask, tool, &views).filter(|_| !policy.user_request);
     let mut scope = narrowed(&policy.scope, effects, reach::of(tool, effects, policy));
-    keep_from_paths(&mut scope, request, policy);
+    keep_from_paths(&mut scope, tool, &views, policy);
     let mut reasons: Vec<String> = asked.iter().map(|_| format!("a rule asks before {tool}")).collect();
     let mut allowed_by: Option<&Rule> = None;
-    for effect in effects {
-        match standing(tool, effect, policy) {
+    for view in &views {
+        match standing(tool, view, policy) {
             Standing::Fine => {}
             Standing::Ruled(rule) => allowed_by = allowed_by.or(Some(rule)),
             Standing::Ask(why) if reasons.contains(&why) => {}
             Standing::Ask(why) => reasons.push(why),
         }
-        match effect {
+        match view.effect {
             Effect::Read { path } | Effect::Write { path } => {
-                if needs_a_grant(tool, effect, policy) {
+                if needs_a_grant(tool, view, policy) {
                     Arc::make_mut(&mut scope).grants.push(path.clone());
                 }
-                if matches!(effect, Effect::Write { .. }) && guard_in(&scope, path).is_some() {
+                if matches!(view.effect, Effect::Write { .. }) && guard_in(&scope, path).is_some() {
                     Arc::make_mut(&mut scope).unguarded.push(path.clone());
                 }
                 if is_unreadable_secret(&scope, path) {
@@ -146,7 +151,7 @@ pub fn decide(request: Request<'_>, policy: &Policy) -> Decided {
         (None, _) => {
             let reason = match allowed_by {
                 Some(_) => "a rule allows it".to_owned(),
-                None if !mutates => "it changes nothing".to_owned(),
+                None if !views.iter().any(mutates) => "it changes nothing".to_owned(),
                 None if policy.user_request => "the user requested it".to_owned(),
                 None if policy.mode == Mode::BypassPermissions => "it is inside the scope".to_owned(),
                 None => "it is inside the scope and can be undone".to_owned(),
@@ -183,13 +188,14 @@ fn needs_a_rule(tool: &str, effect: &Effect, policy: &Policy) -> Option<String> 
 }
 
 /// Takes the paths out of the scope that rules deny, or ask about where the call's own paths gave no reason to ask.
-fn keep_from_paths(scope: &mut Arc<Scope>, request: Request<'_>, policy: &Policy) {
+fn keep_from_paths(scope: &mut Arc<Scope>, tool: &str, views: &[EffectView<'_>], policy: &Policy) {
     let withheld = |path_use, is_used: bool| {
-        let paths = || policy.rules.withheld_paths(request, path_use, policy.user_request);
+        let paths = || policy.rules.withheld_paths(tool, views, path_use, policy.user_request);
         is_used.then(paths).unwrap_or_default()
     };
-    let reads = request.effects.iter().any(|effect| matches!(effect, Effect::Read { .. }));
-    let writes = request.effects.iter().any(|effect| matches!(effect, Effect::Write { .. }));
+    let has = |of: fn(&Effect) -> bool| views.iter().any(|view| of(view.effect));
+    let reads = has(|effect| matches!(effect, Effect::Read { .. } | Effect::Run { .. }));
+    let writes = has(|effect| matches!(effect, Effect::Write { .. } | Effect::Run { .. }));
     let (unreadable, unwritable) = (withheld(PathUse::Read, reads), withheld(PathUse::Write, writes));
     if !unreadable.is_empty() || !unwritable.is_empty() {
         let scope = Arc::make_mut(scope);
@@ -204,11 +210,11 @@ pub(crate) enum Standing<'a> {
     Ask(String),
 }
 
-fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a> {
+pub(crate) fn standing<'a>(tool: &str, view: &EffectView<'_>, policy: &'a Policy) -> Standing<'a> {
     // Runs what the sandbox and the user's configuration confine; never widens the scope.
     let bypass = policy.mode == Mode::BypassPermissions;
-    match effect {
-        Effect::Read { path } => read_standing(tool, effect, path, policy),
+    match view.effect {
+        Effect::Read { path } => read_standing(tool, view, path, policy),
         // These stay inside the session.
         Effect::Inspect { .. } | Effect::Ask | Effect::Note { .. } | Effect::StopTask { .. } => {
             Standing::Fine
@@ -217,59 +223,51 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
         // Other sessions are denied above, and each write of an undo is an effect of its own.
         Effect::Undo { .. } => Standing::Fine,
         // So are writes in a dialect that has nothing outside its roots.
-        Effect::Write { .. } if leads_out(tool, effect, policy) => Standing::Fine,
+        Effect::Write { .. } if leads_out(tool, view, policy) => Standing::Fine,
         Effect::Write { path } => {
             if let Some(guard) = guard_in(&policy.scope, path) {
-                return match policy.rules.granting(tool, effect) {
+                return match policy.rules.granting(tool, view) {
                     Some(rule) => Standing::Ruled(rule),
                     None => Standing::Ask(format!("{}: {}", path.display(), guard.reason())),
                 };
             }
             if policy.scope.root_of(path).is_none() || policy.scope.is_write_blocked(path) {
                 // Naming the tool is not naming the path: only a rule with a path widens the scope.
-                match policy.rules.granting(tool, effect) {
+                match policy.rules.granting(tool, view) {
                     // A file of the tool's own is inside its scope; the mode decides.
                     Some(rule) if rule.is_of_dialect() => {}
                     Some(rule) => return Standing::Ruled(rule),
                     None => return Standing::Ask(format!("{} is outside the workspace", path.display())),
                 }
             }
-            match (policy.mode, policy.rules.allowing(tool, effect)) {
+            match (policy.mode, policy.rules.allowing(tool, view)) {
                 (Mode::Scoped | Mode::AcceptEdits | Mode::BypassPermissions, _) => Standing::Fine,
                 (_, Some(rule)) => Standing::Ruled(rule),
                 (_, None) => Standing::Ask(format!("it would change {}", path.display())),
             }
         }
-        Effect::Run { command } => match policy.rules.allowing(tool, effect) {
-            Some(rule) => Standing::Ruled(rule),
-            None if bypass => Standing::Fine,
-            None if policy.mode == Mode::Scoped && policy.commands_reversible => Standing::Fine,
-            None if policy.commands_reversible => Standing::Ask(format!("it would run: {command}")),
-            None => {
-                Standing::Ask(format!("what a command changes cannot be undone; it would run: {command}"))
-            }
-        },
-        Effect::Reach { host } => reach::standing(tool, effect, host, policy),
+        Effect::Run { command } => command_standing::standing(tool, view, command, policy),
+        Effect::Reach { host } => reach::standing(tool, view, host, policy),
         // Naming the tool is not enough here either.
-        Effect::Configure { setting, .. } => match policy.rules.granting(tool, effect) {
+        Effect::Configure { setting, .. } => match policy.rules.granting(tool, view) {
             Some(rule) => Standing::Ruled(rule),
             None => Standing::Ask(format!("it would change the setting {setting}")),
         },
         // Without a rule it is denied above.
-        Effect::Unsandboxed => policy.rules.granting(tool, effect).map_or(Standing::Fine, Standing::Ruled),
-        Effect::Serve { server, reaches, .. } => match policy.rules.allowing(tool, effect) {
+        Effect::Unsandboxed => policy.rules.granting(tool, view).map_or(Standing::Fine, Standing::Ruled),
+        Effect::Serve { server, reaches, .. } => match policy.rules.allowing(tool, view) {
             Some(rule) => Standing::Ruled(rule),
             None if bypass => Standing::Fine,
             // What it does stays inside the scope that it is held to.
             None if policy.mode == Mode::Scoped && !reaches => Standing::Fine,
             None => Standing::Ask(format!("it would have the server {server} do something")),
         },
-        Effect::Send { channel } => match policy.rules.allowing(tool, effect) {
+        Effect::Send { channel } => match policy.rules.allowing(tool, view) {
             Some(rule) => Standing::Ruled(rule),
             None if bypass => Standing::Fine,
             None => Standing::Ask(format!("it would send a message by {channel}")),
         },
-        Effect::Spawn { agent } => match policy.rules.allowing(tool, effect) {
+        Effect::Spawn { agent } => match policy.rules.allowing(tool, view) {
             Some(rule) => Standing::Ruled(rule),
             None if bypass || matches!(policy.mode, Mode::Scoped | Mode::Plan) => Standing::Fine,
             None => Standing::Ask(format!("it would start the agent {agent}")),
@@ -278,13 +276,13 @@ fn standing<'a>(tool: &str, effect: &Effect, policy: &'a Policy) -> Standing<'a>
 }
 
 /// Whether a path may be read. Reads outside the roots are refused by the World itself, in the words of the dialect.
-fn read_standing<'a>(tool: &str, effect: &Effect, path: &Path, policy: &'a Policy) -> Standing<'a> {
+fn read_standing<'a>(tool: &str, view: &EffectView<'_>, path: &Path, policy: &'a Policy) -> Standing<'a> {
     let scope = &policy.scope;
     let reachable = scope.reads == Reads::Everywhere || scope.root_of(path).is_some();
     if policy.user_request || !reachable || !is_unreadable_secret(scope, path) {
         return Standing::Fine;
     }
-    match policy.rules.granting(tool, effect) {
+    match policy.rules.granting(tool, view) {
         Some(rule) => Standing::Ruled(rule),
         None => Standing::Ask(secret_reason(path)),
     }

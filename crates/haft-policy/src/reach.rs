@@ -4,25 +4,31 @@ use haft_tool::net::{Authority, Domains};
 use haft_tool::{Effect, Network, Reach, Scope};
 
 use crate::address::not_public_host;
+use crate::command::EffectView;
 use crate::decide::{Policy, Standing};
 
 /// Whether `host` may be reached.
-pub(crate) fn standing<'a>(tool: &str, effect: &Effect, host: &str, policy: &'a Policy) -> Standing<'a> {
-    let Ok(place) = Authority::parse(host) else {
+pub(crate) fn standing<'a>(
+    tool: &str,
+    view: &EffectView<'_>,
+    host: &str,
+    policy: &'a Policy,
+) -> Standing<'a> {
+    let Some(place) = view.place() else {
         return Standing::Ask(format!("it would reach {host:?}, which is no host's name"));
     };
-    if is_listed(&place, &policy.scope) {
+    if is_listed(place, &policy.scope) {
         return Standing::Fine;
     }
-    let Some(what) = not_public_host(&place) else {
-        return match policy.rules.allowing(tool, effect) {
+    let Some(what) = not_public_host(place) else {
+        return match policy.rules.allowing(tool, view) {
             Some(rule) => Standing::Ruled(rule),
             None if policy.scope.network == Network::All => Standing::Fine,
             None => Standing::Ask(format!("it would reach {host}")),
         };
     };
     // As with paths: naming the tool is not naming a place inside.
-    match policy.rules.granting(tool, effect) {
+    match policy.rules.granting(tool, view) {
         Some(rule) => Standing::Ruled(rule),
         None => Standing::Ask(format!(
             "it would reach {place}, {what}, which is not on the public network; `--network {}` lists it",

@@ -1,14 +1,12 @@
 //! Rules in Claude's words: `Tool` or `Tool(specifier)`, each with its origin.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use globset::GlobMatcher;
 use haft_tool::net::{Authority, Domains};
 use haft_tool::{Effect, ToolError};
 
-use crate::access::path_glob;
-use crate::command;
-use crate::decide::Request;
+use crate::command::{CommandPattern, EffectView};
+use crate::path_pattern::{BareName, PathPattern};
 use crate::rule_tools::RuleTools;
 
 /// What a rule says.
@@ -72,14 +70,21 @@ pub(crate) enum PathUse {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Specifier {
-    Path(GlobMatcher),
+    Path(PathPattern),
     /// What a tool of any dialect touches, paths or commands: the effect says which is meant.
-    Either(GlobMatcher, String),
-    Command(String),
+    Either(PathPattern, CommandOrName),
+    Command(CommandOrName),
     /// The hosts, and how a list of hosts writes them.
     Host(Domains, Vec<String>),
     /// `Bash(unsandboxed)`: commands without the sandbox.
     Unsandboxed,
+}
+
+/// A command, or the name of a channel, an agent or a setting.
+#[derive(Debug, Clone)]
+pub(crate) struct CommandOrName {
+    pub(crate) name: String,
+    pub(crate) command: CommandPattern,
 }
 
 /// Tools whose specifier is a path.
@@ -117,10 +122,12 @@ impl Rule {
         }
         let tool = tools.canonical(tool, behavior, specifier.is_some());
         let is_path_tool = READERS.contains(&tool) || WRITERS.contains(&tool);
+        let bare = if behavior == Behavior::Allow { BareName::InWorkspace } else { BareName::Anywhere };
+        let path_pattern = |pattern: &str| PathPattern::parse(pattern, workspace, bare);
         let specifier = match specifier.map(str::trim) {
             // As a path, so that it also holds for the other tools that read or write.
             Some("*" | "") if is_path_tool && behavior != Behavior::Allow => {
-                Some(Specifier::Path(path_pattern("//**", workspace).map_err(|why| bad(&why))?))
+                Some(Specifier::Path(path_pattern("//**").map_err(|why| bad(&why))?))
             }
             None | Some("*" | "") => None,
             Some(host) if host.starts_with("domain:") => {
@@ -130,13 +137,16 @@ impl Rule {
                 Some(Specifier::Host(domains, entries))
             }
             Some(pattern) if is_path_tool => {
-                Some(Specifier::Path(path_pattern(pattern, workspace).map_err(|why| bad(&why))?))
+                Some(Specifier::Path(path_pattern(pattern).map_err(|why| bad(&why))?))
             }
             Some(UNSANDBOXED) => Some(Specifier::Unsandboxed),
-            Some(text) => Some(match path_pattern(text, workspace) {
-                Ok(paths) => Specifier::Either(paths, text.to_owned()),
-                Err(_) => Specifier::Command(text.to_owned()),
-            }),
+            Some(text) => {
+                let command = CommandOrName { name: text.to_owned(), command: CommandPattern::new(text) };
+                Some(match path_pattern(text) {
+                    Ok(paths) => Specifier::Either(paths, command),
+                    Err(_) => Specifier::Command(command),
+                })
+            }
         };
         if let Some(specifier) = &specifier {
             tools.check(tool, specifier).map_err(|why| bad(&why))?;
@@ -164,13 +174,12 @@ impl Rule {
 
     /// Lets `tool` touch one path outside the roots; `origin` says who wants it so.
     pub fn grant(tool: &str, path: &Path, origin: &str) -> Result<Self, ToolError> {
-        let pattern = globset::escape(&path.to_string_lossy());
-        let glob =
-            path_glob(&pattern).map_err(|error| ToolError::invalid_path(format!("{origin}: {error}")))?;
+        let pattern = PathPattern::of_path(path);
+        let pattern = pattern.map_err(|error| ToolError::invalid_path(format!("{origin}: {error}")))?;
         Ok(Self {
             behavior: Behavior::Allow,
             tool: tool.to_owned(),
-            specifier: Some(Specifier::Path(glob.compile_matcher())),
+            specifier: Some(Specifier::Path(pattern)),
             text: format!("{tool}(/{})", path.display()),
             origin: origin.to_owned(),
             of_dialect: false,
@@ -228,8 +237,13 @@ impl Rule {
         format!("{} ({})", self.text, self.origin)
     }
 
+    /// Whether it ends with `*` or names an MCP server, so that it may mean several tools.
+    pub(crate) fn may_name_several_tools(&self) -> bool {
+        self.tool.ends_with('*') || self.tool.starts_with("mcp__")
+    }
+
     /// Whether the rule speaks of this tool at all.
-    fn names(&self, tool: &str) -> bool {
+    pub(crate) fn names(&self, tool: &str) -> bool {
         if self.tool == tool {
             return true;
         }
@@ -246,6 +260,11 @@ impl Rule {
             return true;
         }
         false
+    }
+
+    /// Whether the rule may speak of the effect, by the tool that it names.
+    pub(crate) fn may_speak_of(&self, tool: &str, effect: &Effect) -> bool {
+        self.names(tool) || self.covers(effect)
     }
 
     /// Whether the rule speaks of the effect whatever tool has it: with a specifier, `Edit` covers everything that writes
@@ -265,48 +284,66 @@ impl Rule {
     /// Whether the rule speaks of a call of `tool` with these effects.
     pub fn speaks_of(&self, tool: &str, effects: &[Effect]) -> bool {
         (self.specifier.is_none() && self.names(tool))
-            || effects.iter().any(|effect| self.matches(tool, effect))
+            || effects.iter().any(|effect| self.matches(tool, &EffectView::of(effect)))
     }
 
-    /// Whether the rule speaks of this effect of `tool`.
-    pub(crate) fn matches(&self, tool: &str, effect: &Effect) -> bool {
-        if !self.names(tool) && !self.covers(effect) {
+    /// The path pattern, if it has one.
+    pub(crate) fn path_pattern(&self) -> Option<&PathPattern> {
+        match &self.specifier {
+            Some(Specifier::Path(paths) | Specifier::Either(paths, _)) => Some(paths),
+            _ => None,
+        }
+    }
+
+    /// The command pattern, if it has one.
+    pub(crate) fn command_pattern(&self) -> Option<&CommandPattern> {
+        match &self.specifier {
+            Some(Specifier::Command(text) | Specifier::Either(_, text)) => Some(&text.command),
+            _ => None,
+        }
+    }
+
+    /// Whether the rule speaks of this effect of `tool`. A rule that allows speaks of a command if it allows all of it.
+    pub(crate) fn matches(&self, tool: &str, view: &EffectView<'_>) -> bool {
+        let effect = view.effect;
+        if !self.may_speak_of(tool, effect) {
             return matches!(effect, Effect::Serve { server, .. } if self.tool.strip_prefix("mcp__") == Some(server))
                 && self.specifier.is_none();
         }
         match (&self.specifier, effect) {
             (None, _) => true,
             (
-                Some(Specifier::Path(glob) | Specifier::Either(glob, _)),
+                Some(Specifier::Path(paths) | Specifier::Either(paths, _)),
                 Effect::Read { path } | Effect::Write { path },
-            ) => path.ancestors().any(|path| glob.is_match(path)),
-            (Some(Specifier::Command(pattern) | Specifier::Either(_, pattern)), Effect::Run { command }) => {
+            ) => paths.matches(path),
+            (Some(Specifier::Command(text) | Specifier::Either(_, text)), Effect::Run { .. }) => {
+                let Some(command) = view.command() else { return false };
                 match self.behavior {
-                    Behavior::Allow => command::covers(pattern, command),
-                    Behavior::Ask | Behavior::Deny => command::touches(pattern, command),
+                    Behavior::Allow => command.is_covered(&text.command),
+                    Behavior::Ask | Behavior::Deny => command.is_touched(&text.command),
                 }
             }
             (Some(Specifier::Unsandboxed), Effect::Unsandboxed) => true,
             (
-                Some(Specifier::Command(name) | Specifier::Either(_, name)),
+                Some(Specifier::Command(text) | Specifier::Either(_, text)),
                 Effect::Undo { own_session, .. },
-            ) => name == OTHER_SESSIONS && !own_session,
-            (Some(Specifier::Command(name) | Specifier::Either(_, name)), Effect::Send { channel }) => {
-                name == channel
+            ) => text.name == OTHER_SESSIONS && !own_session,
+            (Some(Specifier::Command(text) | Specifier::Either(_, text)), Effect::Send { channel }) => {
+                text.name == *channel
             }
-            (Some(Specifier::Command(name) | Specifier::Either(_, name)), Effect::Spawn { agent }) => {
-                name == agent
+            (Some(Specifier::Command(text) | Specifier::Either(_, text)), Effect::Spawn { agent }) => {
+                text.name == *agent
             }
             // The name of a setting, or the beginning of one: `Config(tools.*)`.
             (
-                Some(Specifier::Command(name) | Specifier::Either(_, name)),
+                Some(Specifier::Command(text) | Specifier::Either(_, text)),
                 Effect::Configure { setting, .. },
             ) => {
-                let whole = name.strip_suffix('*').map(|beginning| setting.starts_with(beginning));
-                whole.unwrap_or(setting == name)
+                let whole = text.name.strip_suffix('*').map(|beginning| setting.starts_with(beginning));
+                whole.unwrap_or(*setting == text.name)
             }
-            (Some(Specifier::Host(domains, _)), Effect::Reach { host }) => {
-                Authority::parse(host).is_ok_and(|place| place.is_named_in(domains))
+            (Some(Specifier::Host(domains, _)), Effect::Reach { .. }) => {
+                view.place().is_some_and(|place| place.is_named_in(domains))
             }
             _ => false,
         }
@@ -319,128 +356,4 @@ fn with_below(domain: &str) -> Vec<String> {
         || Authority::parse(domain).is_ok_and(|place| matches!(place.peer, haft_tool::net::Peer::Address(_)));
     let below = (!alone).then(|| format!("*.{domain}"));
     std::iter::once(domain.to_owned()).chain(below).collect()
-}
-
-/// `//abs`, `~/home`, `/from-the-workspace`, `a/b` and `../a` from the workspace, `*.env` at any depth.
-fn path_pattern(pattern: &str, workspace: &Path) -> Result<GlobMatcher, String> {
-    let anchored = |root: &Path, rest: &str| format!("{}/{rest}", globset::escape(&root.to_string_lossy()));
-    let whole = if let Some(rest) = pattern.strip_prefix("//") {
-        format!("/{rest}")
-    } else if let Some(rest) = pattern.strip_prefix("~/").or((pattern == "~").then_some("")) {
-        let home = std::env::var_os("HOME").map(PathBuf::from).ok_or("needs $HOME, which is not set")?;
-        anchored(&home, rest)
-    } else if let Some(rest) = pattern.strip_prefix('/').or_else(|| pattern.strip_prefix("./")) {
-        anchored(workspace, rest)
-    } else if pattern.trim_end_matches('/').contains('/') || matches!(pattern, "." | "..") {
-        anchored(workspace, pattern)
-    } else {
-        format!("**/{pattern}")
-    };
-    let glob = path_glob(&without_dots(&whole)?);
-    glob.map(|glob| glob.compile_matcher()).map_err(|error| format!("is no path pattern: {error}"))
-}
-
-/// The pattern without `.`, `..` and slashes at its end: the paths that it is compared with have none.
-fn without_dots(pattern: &str) -> Result<String, String> {
-    let mut parts = Vec::new();
-    for part in pattern.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => match parts.pop() {
-                Some(above) if above != "**" => {}
-                Some(_) => return Err("has `..` after `**`, which has no meaning".to_owned()),
-                None => {}
-            },
-            part => parts.push(part),
-        }
-    }
-    let is_absolute = pattern.starts_with('/');
-    Ok(format!("{}{}", if is_absolute { "/" } else { "" }, parts.join("/")))
-}
-
-/// All rules of a call, whatever file or flag they come from.
-#[derive(Debug, Clone, Default)]
-pub struct Rules(Vec<Rule>);
-
-impl Rules {
-    /// Adds a rule.
-    pub fn push(&mut self, rule: Rule) {
-        self.0.push(rule);
-    }
-
-    /// All rules, in the order in which they were added.
-    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
-        self.0.iter()
-    }
-
-    /// The first rule of this behavior that speaks of any of the effects (of the tool as such, if it has none).
-    pub(crate) fn any(&self, behavior: Behavior, tool: &str, effects: &[Effect]) -> Option<&Rule> {
-        self.of(behavior).find(|rule| rule.speaks_of(tool, effects))
-    }
-
-    /// The rule that allows this effect of `tool`.
-    pub(crate) fn allowing(&self, tool: &str, effect: &Effect) -> Option<&Rule> {
-        self.of(Behavior::Allow).find(|rule| !rule.of_dialect && rule.matches(tool, effect))
-    }
-
-    /// The rule that allows this effect by naming it, not by naming the tool alone.
-    pub(crate) fn granting(&self, tool: &str, effect: &Effect) -> Option<&Rule> {
-        self.of(Behavior::Allow).find(|rule| rule.specifier.is_some() && rule.matches(tool, effect))
-    }
-
-    /// The rule that allows `tool` whatever it touches.
-    pub(crate) fn trusting(&self, tool: &str) -> Option<&Rule> {
-        self.of(Behavior::Allow).find(|rule| rule.specifier.is_none() && rule.names(tool))
-    }
-
-    /// The absolute globs of paths that rules keep the call from: those of deny rules, and those of ask rules that do not
-    /// speak of its own effects, so that no question is asked for them.
-    pub(crate) fn withheld_paths(
-        &self,
-        request: Request<'_>,
-        path_use: PathUse,
-        user_request: bool,
-    ) -> Vec<String> {
-        let Request { tool, effects } = request;
-        let covering = match path_use {
-            PathUse::Read => "Read",
-            PathUse::Write => "Edit",
-        };
-        let withholds = |rule: &&Rule| match rule.behavior {
-            Behavior::Allow => false,
-            Behavior::Ask => !user_request && !effects.iter().any(|effect| rule.matches(tool, effect)),
-            Behavior::Deny => true,
-        };
-        let speaking =
-            self.0.iter().filter(|rule| rule.tool == covering || rule.names(tool)).filter(withholds);
-        speaking
-            .filter_map(|rule| match &rule.specifier {
-                Some(Specifier::Path(glob) | Specifier::Either(glob, _)) => {
-                    Some(glob.glob().glob().to_owned())
-                }
-                _ => None,
-            })
-            .collect()
-    }
-
-    /// The hosts that rules deny `tool` or ask about, as a list of hosts writes them.
-    pub(crate) fn held_back(&self, tool: &str) -> Vec<String> {
-        let names = |rule: &&Rule| rule.names(tool) || rule.tool == "WebFetch";
-        let held = self.0.iter().filter(|rule| rule.behavior != Behavior::Allow).filter(names);
-        held.filter_map(|rule| match &rule.specifier {
-            Some(Specifier::Host(_, entries)) => Some(entries.clone()),
-            _ => None,
-        })
-        .flatten()
-        .collect()
-    }
-
-    /// The rule that takes `tool` away as a whole, so that it need not be offered.
-    pub fn removing(&self, tool: &str) -> Option<&Rule> {
-        self.of(Behavior::Deny).find(|rule| rule.specifier.is_none() && rule.names(tool))
-    }
-
-    fn of(&self, behavior: Behavior) -> impl Iterator<Item = &Rule> {
-        self.0.iter().filter(move |rule| rule.behavior == behavior)
-    }
 }

@@ -6,13 +6,17 @@ use std::path::Path;
 use haft_tool::Effect;
 
 use crate::RuleText;
-use crate::rule::{Behavior, Rule, Rules, Specifier};
+use crate::command::EffectView;
+use crate::rule::{Behavior, Rule, Specifier};
+use crate::rules::Rules;
 
 impl Rule {
     /// Checks the examples of a rule; relative paths are those of the workspace.
     pub fn check_examples(&self, written: &RuleText, workspace: &Path) -> Result<(), String> {
         let matches = |example: &String| {
-            self.effects_of(example, workspace).iter().any(|effect| self.matches(self.tool(), effect))
+            self.effects_of(example, workspace)
+                .iter()
+                .any(|effect| self.matches(self.tool(), &EffectView::of(effect)))
         };
         let broken =
             |example: &String, how: &str| format!("the rule {} {how} its example {example:?}", self.cite());

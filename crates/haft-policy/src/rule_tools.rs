@@ -109,7 +109,7 @@ impl RuleTools {
             return Ok(());
         }
         let text = match specifier {
-            Specifier::Either(_, text) | Specifier::Command(text) => text,
+            Specifier::Either(_, text) | Specifier::Command(text) => &text.name,
             _ => "",
         };
         let forms: Vec<String> = [

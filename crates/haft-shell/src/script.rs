@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::inspect::git;
 use crate::word::{Word, WordPart, base_name};
 
 /// What a script would run and touch.
@@ -199,11 +200,12 @@ impl Invocation {
         self.words.iter().map(Word::text).collect::<Vec<_>>().join(" ")
     }
 
-    /// Like [`text`](Self::text), but with the last part of the name only, for rules that deny a program wherever it is.
+    /// Like [`text`](Self::text), but with the last part of the name only and without the options before git's subcommand, for
+    /// rules that deny a program wherever it is and however it is told where to work.
     pub fn program_text(&self) -> String {
-        let Some(program) = self.program() else { return self.text() };
+        let Some((program, arguments)) = self.program().zip(self.words.get(1..)) else { return self.text() };
+        let arguments = if program == "git" { git::without_global_options(arguments) } else { arguments };
         let name = Word { parts: vec![WordPart::Text { text: program, quoted: false }], range: 0..0 };
-        let words = std::iter::once(&name).chain(self.words.iter().skip(1));
-        words.map(Word::text).collect::<Vec<_>>().join(" ")
+        std::iter::once(&name).chain(arguments).map(Word::text).collect::<Vec<_>>().join(" ")
     }
 }

@@ -118,6 +118,11 @@ const COMMAND_OPTIONS: &[(&str, &str, &[&str])] = &[
     ("send-email", "", &["cc-cmd", "header-cmd", "sendmail-cmd", "smtp-server", "to-cmd"]),
 ];
 
+/// The words behind the options that git itself has, which begin with the subcommand.
+pub(crate) fn without_global_options(arguments: &[Word]) -> &[Word] {
+    arguments.get(GLOBAL.read(arguments).operands_at..).unwrap_or_default()
+}
+
 impl Inspection {
     pub(super) fn git(&mut self, subject: &Subject<'_>) {
         let arguments = subject.words.get(1..).unwrap_or_default();

@@ -3,7 +3,7 @@
 mod argument_lists;
 pub(crate) mod awk;
 mod builtins;
-mod git;
+pub(crate) mod git;
 mod options;
 mod programs;
 pub(crate) mod sed;
