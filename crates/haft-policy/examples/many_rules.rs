@@ -1,5 +1,10 @@
 //! How long `decide` takes with 2,000 rules: `cargo run --release -p haft-policy --example many_rules`.
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::use_debug, reason = "a program that prints a measurement")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::use_debug,
+    reason = "a program that prints a measurement"
+)]
 
 use std::path::Path;
 use std::time::Instant;

@@ -2,7 +2,7 @@
 //! link nor a race makes a difference.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
@@ -24,7 +24,7 @@ pub fn write_refusal(scope: &Scope, path: &Path) -> Option<String> {
     if let Some(guard) = guard_in(scope, path) {
         return Some(format!("{}: {}; a call has to name the file itself", path.display(), guard.reason()));
     }
-    PathGlobs::of(&scope.unwritable).refusal(path)
+    PathGlobs::unwritable(scope).refusal(path)
 }
 
 pub(crate) fn secret_reason(path: &Path) -> String {
@@ -58,6 +58,16 @@ impl PathGlobs {
     /// The paths that a call in this scope may not read.
     pub fn unreadable(scope: &Scope) -> Self {
         Self::of(&scope.unreadable)
+    }
+
+    /// The paths that a call in this scope may not write.
+    pub fn unwritable(scope: &Scope) -> Self {
+        Self::of(&scope.unwritable)
+    }
+
+    /// Whether no rule keeps a call from touching a path.
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::None)
     }
 
     fn of(globs: &[String]) -> Self {
@@ -100,6 +110,30 @@ impl PathGlobs {
     }
 }
 
+/// The part of a glob of absolute paths before its first wildcard, by whole names, and whether the glob means just that path or
+/// what is below it.
+pub fn glob_prefix(glob: &str) -> (PathBuf, bool) {
+    let mut prefix = PathBuf::from("/");
+    let mut parts = glob.split('/').filter(|part| !part.is_empty()).peekable();
+    while let Some(part) = parts.next() {
+        // `escape` of `globset` puts special characters into brackets.
+        let mut literal = String::new();
+        let mut rest = part.chars();
+        while let Some(c) = rest.next() {
+            match c {
+                '[' => match (rest.next(), rest.next()) {
+                    (Some(escaped), Some(']')) => literal.push(escaped),
+                    _ => return (prefix, false),
+                },
+                '*' | '?' | '{' | '\\' => return (prefix, part == "**" && parts.peek().is_none()),
+                c => literal.push(c),
+            }
+        }
+        prefix.push(literal);
+    }
+    (prefix, true)
+}
+
 /// A glob of absolute paths, as rules use it.
 pub(crate) fn path_glob(glob: &str) -> Result<Glob, globset::Error> {
     globset::GlobBuilder::new(glob).literal_separator(true).build()
@@ -116,5 +150,21 @@ mod tests {
         assert!(!globs(&[]).contain(Path::new("/a")));
         assert!(globs(&["/a/**"]).contain(Path::new("/a/b")) && !globs(&["/a/**"]).contain(Path::new("/b")));
         assert!(globs(&["/a/**", "["]).contain(Path::new("/b")));
+    }
+
+    #[test]
+    fn the_prefix_of_a_glob_ends_before_its_first_wildcard() {
+        for (glob, prefix, is_whole) in [
+            ("/w/a.txt", "/w/a.txt", true),
+            ("/w/secret/**", "/w/secret", true),
+            ("/w/[*]/[[]x", "/w/*/[x", true),
+            ("/w/[ab]/x", "/w", false),
+            ("/w/a*/**", "/w", false),
+            ("/w/**/x", "/w", false),
+            ("**/.env", "/", false),
+            ("**", "/", true),
+        ] {
+            assert_eq!(glob_prefix(glob), (PathBuf::from(prefix), is_whole), "{glob}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use globset::{GlobSet, GlobSetBuilder};
-use haft_tool::Effect;
+use haft_tool::{Effect, Scope};
 
 use crate::command::{CommandView, EffectView, PartOf};
 use crate::rule::{Behavior, PathUse, Rule, Specifier};
@@ -164,6 +164,13 @@ impl Rules {
             .filter(|rule| !user_request && !effects.iter().any(|view| rule.matches(tool, view)));
         let withholding = of(Behavior::Deny).chain(asking);
         withholding.filter_map(|rule| Some(rule.path_pattern()?.glob().glob().to_owned())).collect()
+    }
+
+    /// A scope for programs of the user's own, such as MCP servers, without the paths that `Read` and `Edit` rules deny or ask about.
+    #[must_use]
+    pub fn restrict(&self, scope: Scope) -> Scope {
+        let withheld = |path_use| self.withheld_paths("", &[], path_use, false);
+        Scope { unreadable: withheld(PathUse::Read), unwritable: withheld(PathUse::Write), ..scope }
     }
 
     /// The hosts that rules deny `tool` or ask about, as a list of hosts writes them.

@@ -46,7 +46,7 @@ impl Runtime {
             writes: launch.writes,
             runs: true,
             network: with_presets(&launch.network, &inner.env.presets),
-            ..(*inner.policy.scope).clone()
+            ..inner.policy.rules.restrict((*inner.policy.scope).clone())
         };
         if !launch.writes {
             scope = Preset::ReadOnly.apply(scope);

@@ -308,9 +308,9 @@ async fn mode_is_changed_for_later_calls() {
     let haft = fixture.builder().build().unwrap();
     let write = |name: &str| haft.call("Write", json!({"file_path": fixture.path(name), "content": "x"}));
     assert!(!write("a").await.output.is_error());
-    haft.set_mode(haft::Mode::Plan);
+    haft.set_mode(Mode::Plan);
     assert!(write("b").await.output.as_text().contains("plan mode"));
-    haft.set_mode(haft::Mode::AcceptEdits);
+    haft.set_mode(Mode::AcceptEdits);
     assert!(!write("b").await.output.is_error());
 }
 

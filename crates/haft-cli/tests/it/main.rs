@@ -42,6 +42,7 @@ mod network;
 #[cfg(target_os = "linux")]
 mod no_witness;
 mod omega;
+mod path_rules;
 mod pdf_notebook;
 mod project_root;
 mod redteam;

@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use haft_files::read_small_file;
+use haft_policy::glob_prefix;
 use haft_tool::{ErrorKind, Network, ToolError, lock};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -44,10 +45,10 @@ pub use probe::probe;
 use ruleset::FileGrants;
 use ruleset_cache::RulesetCache;
 use seccomp::FilterOptions;
-use secret_search::{FoundSecrets, SecretSearchCache};
+use secret_search::{FoundSecrets, SecretQuery, SecretSearchCache};
 use session_view::NamespaceCache;
 pub(crate) use session_view::{SessionNamespaces, ViewRequest};
-use witness::{SessionResources, WritePolicy};
+use witness::{DeniedPaths, SessionResources, WritePolicy};
 pub(crate) use witness::{Witness, WitnessConfig};
 use workspace_owner::WorkspaceOwner;
 
@@ -116,17 +117,23 @@ impl SessionState {
         // Where secrets are among files that commands create, the witness is asked before a file is read.
         let in_scope = |path: &PathBuf| scope.roots.iter().any(|root| path.starts_with(root));
         let mut found = FoundSecrets::default();
+        let query = SecretQuery::new(&setup.secret_names, scope);
         for root in &scope.roots {
-            let FoundSecrets { paths, is_incomplete } = self.searches.find(root, &setup.secret_names);
+            let FoundSecrets { paths, is_incomplete } = self.searches.find(root, &query);
             found.paths.extend(paths);
             found.is_incomplete |= is_incomplete;
         }
         found.paths.extend(setup.secret_paths.iter().filter(|path| in_scope(path)).cloned());
+        let denied = scope.unreadable.iter().map(|glob| glob_prefix(glob)).filter(|(_, is_whole)| *is_whole);
+        let (denied_inside, denied_outside): (Vec<_>, Vec<_>) =
+            denied.map(|(path, _)| path).partition(|path| in_scope(path));
+        found.paths.extend(denied_inside);
         // Without namespaces only the witness can read the private files of another user.
         let opens_for_owner = session.is_none() && WorkspaceOwner::find(&scope.workspace).is_some();
         let judges_reads = !found.paths.is_empty() || found.is_incomplete || opens_for_owner;
         let reads_by_kernel = judges_reads && !found.is_incomplete && !opens_for_owner;
         let mut unreadable = if session.is_none() { setup.secret_paths.clone() } else { Vec::new() };
+        unreadable.extend(denied_outside);
         if reads_by_kernel {
             unreadable.extend(found.paths);
         }
@@ -154,6 +161,7 @@ impl SessionState {
             devices: devices.clone(),
             secret_names: setup.secret_names.clone(),
             secret_paths: setup.secret_paths.clone(),
+            denied: DeniedPaths::of(scope),
             judges_reads,
             read_rules: None,
             resources: Arc::clone(&self.resources),

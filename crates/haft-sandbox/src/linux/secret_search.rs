@@ -1,4 +1,4 @@
-//! Finds the files of a directory that are secret by their name.
+//! Finds what commands may not read in a directory: files that are secret by their name, and what rules deny.
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use haft_tool::lock;
+use haft_policy::PathGlobs;
+use haft_tool::{Scope, lock};
 use rustix::fs::Stat;
 
 use super::dir_stamps::DirStamp;
@@ -31,10 +32,33 @@ const MAX_CACHED: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct SecretSearchCache(Mutex<Vec<SecretSearch>>);
 
+/// What is searched for.
+#[derive(Debug, Clone)]
+pub(super) struct SecretQuery {
+    names: SecretNames,
+    /// The globs of paths that rules deny, and the same compiled.
+    denied: Vec<String>,
+    globs: PathGlobs,
+}
+
+impl SecretQuery {
+    pub(super) fn new(names: &SecretNames, scope: &Scope) -> Self {
+        Self { names: names.clone(), denied: scope.unreadable.clone(), globs: PathGlobs::unreadable(scope) }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.denied.is_empty()
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.names == other.names && self.denied == other.denied
+    }
+}
+
 #[derive(Debug)]
 struct SecretSearch {
     root: PathBuf,
-    names: SecretNames,
+    query: SecretQuery,
     listed: HashMap<PathBuf, ListedDirectory>,
 }
 
@@ -44,7 +68,7 @@ struct ListedDirectory {
     stamp: DirStamp,
     is_complete: bool,
     entries: usize,
-    /// Its secret files.
+    /// Its secret files, and its directories that rules deny.
     secrets: Vec<OsString>,
     /// Those of its directories that are searched.
     directories: Vec<OsString>,
@@ -59,14 +83,14 @@ pub(super) struct FoundSecrets {
 }
 
 impl SecretSearchCache {
-    /// The files below `root` with one of `names`. Links are not followed.
-    pub(super) fn find(&self, root: &Path, names: &SecretNames) -> FoundSecrets {
+    /// What is to be found below `root`. Links are not followed.
+    pub(super) fn find(&self, root: &Path, query: &SecretQuery) -> FoundSecrets {
         let mut cached = lock(&self.0);
         let known = cached
             .iter()
-            .position(|known| known.root.as_os_str() == root.as_os_str() && known.names == *names);
+            .position(|known| known.root.as_os_str() == root.as_os_str() && known.query.is_same(query));
         let mut search = known.map_or_else(
-            || SecretSearch { root: root.to_owned(), names: names.clone(), listed: HashMap::new() },
+            || SecretSearch { root: root.to_owned(), query: query.clone(), listed: HashMap::new() },
             |index| cached.remove(index),
         );
         let found = search.run(MAX_ENTRIES);
@@ -81,7 +105,7 @@ impl SecretSearch {
     fn run(&mut self, max_entries: usize) -> FoundSecrets {
         let mut known = std::mem::take(&mut self.listed);
         let mut found = FoundSecrets::default();
-        if self.names.is_empty() {
+        if self.query.is_empty() {
             return found;
         }
         let mut queue = VecDeque::from([self.root.clone()]);
@@ -92,7 +116,7 @@ impl SecretSearch {
                 continue;
             };
             let known = known.remove(&directory).filter(|known| known.stamp.is_current(&stat));
-            let listed = known.unwrap_or_else(|| list(&directory, &stat, &self.names, left));
+            let listed = known.unwrap_or_else(|| list(&directory, &stat, &self.query, left));
             found.is_incomplete |= !listed.is_complete;
             found.paths.extend(listed.secrets.iter().map(|name| directory.join(name)));
             queue.extend(listed.directories.iter().map(|name| directory.join(name)));
@@ -109,7 +133,7 @@ impl SecretSearch {
 }
 
 /// Lists a directory, but not much more than `max_entries` of it.
-fn list(directory: &Path, stat: &Stat, names: &SecretNames, max_entries: usize) -> ListedDirectory {
+fn list(directory: &Path, stat: &Stat, query: &SecretQuery, max_entries: usize) -> ListedDirectory {
     let stamp = DirStamp::new(stat);
     let (secrets, directories) = (Vec::new(), Vec::new());
     let mut listed = ListedDirectory { stamp, is_complete: false, entries: 0, secrets, directories };
@@ -124,10 +148,14 @@ fn list(directory: &Path, stat: &Stat, names: &SecretNames, max_entries: usize) 
         let Ok(kind) = entry.file_type() else { return listed };
         let is_skipped = || SKIPPED_DIRECTORIES.iter().any(|skipped| name == *skipped);
         // What a link leads to is judged by its own name.
-        if kind.is_dir() && !is_skipped() {
-            listed.directories.push(name);
-        } else if !kind.is_dir() && !kind.is_symlink() && names.matches(&name) {
+        let is_denied = || !query.globs.is_none() && query.globs.contain(&directory.join(&name));
+        if kind.is_symlink() {
+            continue;
+        }
+        if (!kind.is_dir() && query.names.matches(&name)) || is_denied() {
             listed.secrets.push(name);
+        } else if kind.is_dir() && !is_skipped() {
+            listed.directories.push(name);
         }
     }
     listed.is_complete = true;
@@ -140,19 +168,20 @@ mod tests {
 
     use super::*;
 
-    fn names(globs: &[&str]) -> SecretNames {
-        SecretNames::new(globs.iter().map(|&glob| glob.to_owned()).collect())
+    fn names_of(globs: &[&str]) -> SecretQuery {
+        let names = SecretNames::new(globs.iter().map(|&glob| glob.to_owned()).collect());
+        SecretQuery::new(&names, &Scope::of("/"))
     }
 
-    fn find(root: &Path, names: &SecretNames, max_entries: usize) -> FoundSecrets {
-        let (root, names) = (root.to_owned(), names.clone());
-        SecretSearch { root, names, listed: HashMap::new() }.run(max_entries)
+    fn find(root: &Path, query: &SecretQuery, max_entries: usize) -> FoundSecrets {
+        let (root, query) = (root.to_owned(), query.clone());
+        SecretSearch { root, query, listed: HashMap::new() }.run(max_entries)
     }
 
     #[test]
     fn cached_result_changes_with_the_directory() {
         let root = tempfile::tempdir().unwrap();
-        let names = names(&[".env"]);
+        let names = names_of(&[".env"]);
         let searches = SecretSearchCache::default();
         fs::create_dir_all(root.path().join("a/b")).unwrap();
         let found = || {
@@ -174,7 +203,7 @@ mod tests {
     #[test]
     fn files_are_found_and_links_and_directories_are_not() {
         let root = tempfile::tempdir().unwrap();
-        let names = names(&[".env", ".env.*"]);
+        let names = names_of(&[".env", ".env.*"]);
         fs::create_dir_all(root.path().join("a/.env/node_modules")).unwrap();
         fs::write(root.path().join("a/.env/node_modules/.env"), "").unwrap();
         fs::write(root.path().join("a/.env/.env.local"), "").unwrap();
@@ -189,14 +218,14 @@ mod tests {
     #[test]
     fn incomplete_searches_say_so() {
         let root = tempfile::tempdir().unwrap();
-        let names = names(&[".env", ".env.*"]);
+        let names = names_of(&[".env", ".env.*"]);
         fs::create_dir_all(root.path().join("a/b/c")).unwrap();
         fs::write(root.path().join("a/b/.env.example"), "").unwrap();
         symlink("/", root.path().join("a/all")).unwrap();
         assert!(!find(root.path(), &names, 5).is_incomplete);
         assert!(find(root.path(), &names, 4).is_incomplete);
         assert!(find(&root.path().join("gone"), &names, MAX_ENTRIES).is_incomplete);
-        assert!(!find(Path::new("/"), &SecretNames::default(), 0).is_incomplete);
+        assert!(!find(Path::new("/"), &names_of(&[]), 0).is_incomplete);
         for number in 0..=MAX_SECRETS {
             fs::write(root.path().join(format!(".env.{number}")), "").unwrap();
         }

@@ -58,7 +58,7 @@ use recorder::ChangeRecorder;
 use resource_limits::ResourceMonitor;
 use root_dir::RootDir;
 use supervisor::Supervisor;
-pub(super) use write_policy::{SessionResources, WritePolicy};
+pub(super) use write_policy::{DeniedPaths, SessionResources, WritePolicy};
 
 const STACK_BYTES: usize = 512 * 1024;
 

@@ -26,7 +26,7 @@ use super::private_changes::PrivateChanges;
 use super::recorder::ChangeRecorder;
 use super::resource_limits::ResourceMonitor;
 use super::terminals::OwnTerminal;
-use super::write_policy::{WriteArea, WritePolicy};
+use super::write_policy::{DENIED_BY_RULE, WriteArea, WritePolicy};
 use crate::denials::DenialList;
 use crate::guards::{FileIndex, Violation, is_relevant};
 use crate::session::NetworkReach;
@@ -317,8 +317,13 @@ impl Supervisor {
 
     /// Refuses to read a secret.
     pub(super) fn refuse_read(&mut self, path: &Path) -> Errno {
-        let allow = self.policy.secret_entry(path).map(|entry| format!("--allow-read '{entry}'"));
-        self.denials.add("read", path.display().to_string(), "it may hold secrets", allow);
+        let (why, allow) = if self.policy.is_denied_reading(path) {
+            (DENIED_BY_RULE, None)
+        } else {
+            let entry = self.policy.secret_entry(path);
+            ("it may hold secrets", entry.map(|entry| format!("--allow-read '{entry}'")))
+        };
+        self.denials.add("read", path.display().to_string(), why, allow);
         Errno::ACCESS
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use haft_policy::{PathGlobs, glob_prefix};
 use haft_tool::{FileId, Scope, lock};
 
 use crate::guards::SHARED_TEMP_DIRS;
@@ -14,6 +15,9 @@ use crate::secrets::SecretNames;
 
 /// What is written there changes the machine or other processes.
 const KERNEL_DIRS: &[&str] = &["/proc", "/sys"];
+
+/// Why a path that a rule names is not touched.
+pub(super) const DENIED_BY_RULE: &str = "a rule denies it";
 
 /// What a command may do in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +82,26 @@ impl SessionResources {
     }
 }
 
+/// The paths that rules keep commands from touching.
+#[derive(Debug, Clone)]
+pub(crate) struct DeniedPaths {
+    reads: PathGlobs,
+    writes: PathGlobs,
+    /// Where the patterns begin. The directories above keep their names, by which the patterns know them.
+    prefixes: Vec<PathBuf>,
+}
+
+impl DeniedPaths {
+    pub(crate) fn of(scope: &Scope) -> Self {
+        let globs = scope.unreadable.iter().chain(&scope.unwritable);
+        Self {
+            reads: PathGlobs::unreadable(scope),
+            writes: PathGlobs::unwritable(scope),
+            prefixes: globs.map(|glob| glob_prefix(glob).0).collect(),
+        }
+    }
+}
+
 /// The scope of a command, as the witness applies it.
 #[derive(Debug, Clone)]
 pub(crate) struct WritePolicy {
@@ -103,6 +127,8 @@ pub(crate) struct WritePolicy {
     pub(crate) secret_names: SecretNames,
     /// Paths that are not read.
     pub(crate) secret_paths: Vec<PathBuf>,
+    /// What rules deny.
+    pub(crate) denied: DeniedPaths,
     /// Whether the witness is asked before a file is read, because secrets are among files that commands create.
     pub(crate) judges_reads: bool,
     /// The rules by which the kernel keeps the command from reading these secrets. Without them the witness opens every file.
@@ -124,7 +150,11 @@ impl WritePolicy {
             return self.private_area(path);
         }
         let is_writable = is_in(&self.scope.roots) || is_in(&self.scope.grants);
-        if is_writable && !is_in(&self.scope.blocked) { WriteArea::Workspace } else { WriteArea::Outside }
+        if is_writable && !is_in(&self.scope.blocked) && !self.denied.writes.contain(path) {
+            WriteArea::Workspace
+        } else {
+            WriteArea::Outside
+        }
     }
 
     /// Whether a directory of the session is nearer to `path` than any part of the scope.
@@ -160,7 +190,8 @@ impl WritePolicy {
     pub(super) fn is_uniform(&self, path: &Path) -> bool {
         let Self { scope, private, .. } = self;
         let lists = [&scope.protected, private, &scope.blocked, &scope.roots, &scope.grants];
-        !lists.into_iter().flatten().any(|listed| listed.parent() == Some(path))
+        self.denied.writes.is_none()
+            && !lists.into_iter().flatten().any(|listed| listed.parent() == Some(path))
     }
 
     /// Why `path` may not be written, and how to allow it.
@@ -170,6 +201,9 @@ impl WritePolicy {
         }
         if self.scope.blocked.iter().any(|blocked| path.starts_with(blocked)) {
             return ("the scope does not let it be written".to_owned(), None);
+        }
+        if self.denied.writes.contain(path) {
+            return (DENIED_BY_RULE.to_owned(), None);
         }
         if SHARED_TEMP_DIRS.iter().any(|temp| path.starts_with(temp)) {
             let allow = "use $TMPDIR";
@@ -189,7 +223,13 @@ impl WritePolicy {
         let has_secret_name = path.file_name().is_some_and(|name| self.secret_names.matches(name));
         has_secret_name
             || self.scope.is_protected(path)
+            || self.is_denied_reading(path)
             || self.secret_paths.iter().any(|secret| path.starts_with(secret))
+    }
+
+    /// Whether a rule denies reading what is at this path.
+    pub(super) fn is_denied_reading(&self, path: &Path) -> bool {
+        self.denied.reads.contain(path)
     }
 
     /// The tree with the directory at `path` that the kernel lets the command read, if it is still the same one.
@@ -237,7 +277,7 @@ impl WritePolicy {
     /// Whether something in the directory at `path` may not be read or written.
     pub(super) fn contains_restricted(&self, path: &Path) -> bool {
         let restricted = self.scope.protected.iter().chain(&self.scope.blocked).chain(&self.secret_paths);
-        restricted.into_iter().any(|inner| inner.starts_with(path))
+        restricted.chain(&self.denied.prefixes).any(|inner| inner.starts_with(path))
     }
 
     pub(super) fn is_device(&self, path: &Path) -> bool {

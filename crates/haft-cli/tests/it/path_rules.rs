@@ -1,0 +1,106 @@
+//! Rules about paths hold for commands, too.
+
+use serde_json::{Value, json};
+
+use crate::fixture::cli::CliFixture;
+use crate::fixture::sandbox::base;
+
+/// A workspace with files, and rules of the project's settings.
+fn with_rules(deny: &[&str]) -> CliFixture {
+    let cli = CliFixture::new();
+    for (path, content) in [
+        ("private/a.txt", "hidden"),
+        ("src/deep/x.key", "hidden"),
+        ("src/main.rs", "open"),
+        ("locked/a.txt", "before"),
+        ("notes.txt", "open"),
+    ] {
+        std::fs::create_dir_all(cli.path(path).parent().unwrap()).unwrap();
+        std::fs::write(cli.path(path), content).unwrap();
+    }
+    let settings = json!({"permissions": {"deny": deny}});
+    std::fs::create_dir_all(cli.path(".claude")).unwrap();
+    std::fs::write(cli.path(".claude/settings.json"), settings.to_string()).unwrap();
+    cli
+}
+
+/// What a command printed, and the receipt's refusals.
+fn bash(cli: &CliFixture, command: &str) -> (String, Value) {
+    let done = cli.haft(&["call", "Bash", &json!({"command": command}).to_string(), "--json"]);
+    let result: Value = serde_json::from_str(&done.stdout).unwrap();
+    (result["content"].to_string(), result["structured"]["denials"].clone())
+}
+
+#[test]
+fn commands_do_not_read_what_read_rules_deny() {
+    let rules = ["Read(/private/**)", "Read(*.key)"];
+    for command in [
+        "cat private/a.txt",
+        "cp -r private copy; cat copy/a.txt",
+        "mv private other; cat other/a.txt",
+        "ln private/a.txt linked; cat linked",
+        "ln -s private shown; cat shown/a.txt",
+        "cat src/deep/x.key",
+        "mv src/deep/x.key src/deep/x.txt; cat src/deep/x.txt",
+        "mv src/deep elsewhere; cat elsewhere/x.key",
+        "cd src/deep && python3 -c \"print(open('x.key').read())\"",
+        "grep -r hidden .",
+        "git init -q . && git add -A && git show :private/a.txt",
+        "tar c . | tar xO",
+    ] {
+        let (printed, denials) = bash(&with_rules(&rules), command);
+        assert!(!printed.contains("hidden"), "{command}: {printed}");
+        assert!(
+            printed.contains("denied") || denials.to_string().contains("rule"),
+            "{command}: {printed} {denials}"
+        );
+    }
+    let cli = with_rules(&rules);
+    assert!(bash(&cli, "cat src/main.rs notes.txt").0.contains("openopen"));
+    let own = bash(&cli, "echo mine > own.key && cat own.key");
+    assert!(own.0.contains("mine"), "{own:?}");
+}
+
+#[test]
+fn commands_do_not_write_what_edit_rules_deny() {
+    let cli = with_rules(&["Edit(/locked/**)", "Edit(*.lock)"]);
+    for command in [
+        "echo after > locked/a.txt",
+        "echo after >> locked/a.txt",
+        "rm locked/a.txt",
+        "touch locked/new",
+        "mv notes.txt locked/a.txt",
+        "mv locked open && echo after > open/a.txt && mv open locked",
+        "rm -rf locked",
+        "ln -s locked way; echo after > way/a.txt",
+        "chmod 777 locked/a.txt",
+        "python3 -c \"import os; os.truncate('locked/a.txt', 0)\"",
+        "echo x > Cargo.lock",
+        "mv notes.txt notes.lock",
+        "ln notes.txt notes.lock",
+    ] {
+        let (printed, denials) = bash(&cli, command);
+        assert!(
+            denials.to_string().contains("a rule denies it") || printed.contains("may not be accessed"),
+            "{command}: {printed} {denials}"
+        );
+        assert_eq!(std::fs::read_to_string(cli.path("locked/a.txt")).unwrap(), "before", "{command}");
+        assert!(!cli.path("locked/new").exists() && !cli.path("Cargo.lock").exists(), "{command}");
+        assert!(cli.path("notes.txt").exists() && !cli.path("notes.lock").exists(), "{command}");
+    }
+    let (printed, denials) = bash(&cli, "cat locked/a.txt && echo y >> notes.txt && mkdir made");
+    assert!(printed.contains("before") && denials == json!([]), "{printed} {denials}");
+}
+
+#[test]
+fn files_outside_of_the_workspace_that_a_rule_names_are_not_read_by_commands() {
+    let outside = tempfile::Builder::new().prefix("haft-outside-").tempdir_in(base()).unwrap();
+    std::fs::write(outside.path().join("a.txt"), "hidden").unwrap();
+    std::fs::write(outside.path().join("b.txt"), "open").unwrap();
+    let shown = outside.path().join("b.txt");
+    let command = format!("cat {}/a.txt {}", outside.path().display(), shown.display());
+    let (printed, _) = bash(&with_rules(&[]), &command);
+    assert!(printed.contains("hidden") && printed.contains("open"), "{printed}");
+    let (printed, _) = bash(&with_rules(&[&format!("Read(/{}/a.txt)", outside.path().display())]), &command);
+    assert!(!printed.contains("hidden") && printed.contains("open"), "{printed}");
+}
