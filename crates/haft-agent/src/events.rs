@@ -35,7 +35,7 @@ pub enum RunEvent {
         /// The text.
         text: String,
     },
-    /// Instructions of a directory that the calls work in.
+    /// Instructions: of a directory that the calls work in, or, without files, for the form of the answer.
     Instructions {
         /// The files, with their links resolved.
         files: Vec<PathBuf>,
@@ -187,6 +187,11 @@ pub enum RunStop {
         /// What happened.
         explanation: String,
     },
+    /// The final answer does not fit the schema that it must have.
+    SchemaMismatch {
+        /// What is wrong.
+        explanation: String,
+    },
     /// The model could not be asked.
     Failed {
         /// Which kind of failure.
@@ -207,6 +212,7 @@ impl RunStop {
             Self::Interrupted => "interrupted",
             Self::Refused { .. } => "refused",
             Self::Unfinished { .. } => "unfinished",
+            Self::SchemaMismatch { .. } => "schema_mismatch",
             Self::Failed { .. } => "failed",
         }
     }
@@ -230,6 +236,11 @@ impl RunStop {
             Self::Refused { explanation } if explanation.is_empty() => "The model refused.".to_owned(),
             Self::Refused { explanation } => format!("The model refused: {explanation}"),
             Self::Unfinished { explanation } => explanation.clone(),
+            Self::SchemaMismatch { explanation } => {
+                format!(
+                    "The final answer does not fit the output schema: {explanation}. Simplify the schema, or use another model."
+                )
+            }
             Self::Failed { message, .. } => message.clone(),
         })
     }

@@ -8,6 +8,7 @@
 mod agent_kinds;
 mod agents;
 mod allowed;
+mod answer_schema;
 mod ask;
 mod call_results;
 mod calls;
@@ -35,6 +36,7 @@ mod turn_clock;
 pub use agent_kinds::{AgentKind, AgentKinds};
 pub use agents::{AgentFacts, AgentHost, AgentLimits, AgentOrigin};
 pub use allowed::AllowedTools;
+pub use answer_schema::AnswerSchema;
 pub use context::context_window;
 pub use events::{ElidedCall, RUN_LOG_VERSION, RunEvent, RunStart, RunStop};
 pub use fold::{OpenCall, RunState, RunTotals, TurnMark};

@@ -152,6 +152,7 @@ fn settings(
             stream: !args.model.no_stream,
             ..TurnOptions::default()
         },
+        output_schema: args.output_schema.clone(),
         fast_model: chosen.fast.clone(),
         fallback_model: args.model.fallback_model.clone().or_else(|| section.fallback.clone()),
         prices: PriceTable::list().with(section.prices.clone()),
