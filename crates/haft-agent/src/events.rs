@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use haft_model::{ContentPart, ModelAddress, ModelErrorKind, ModelResponse, TokenUsage, ToolResult};
+use haft_model::{
+    ChatMessage, ContentPart, ModelAddress, ModelErrorKind, ModelResponse, TokenUsage, ToolResult,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{AgentOrigin, RunLimits};
@@ -21,6 +23,13 @@ pub enum RunEvent {
     UserMessage {
         /// Texts and images.
         content: Vec<ContentPart>,
+    },
+    /// The run goes on with a conversation from elsewhere. Only before the first turn.
+    Imported {
+        /// Whose transcript it is, for people.
+        from: String,
+        /// The messages.
+        messages: Vec<ChatMessage>,
     },
     /// The model answered.
     Answer {

@@ -47,7 +47,7 @@ pub use prompt::{PromptFacts, agent_prompt, system_prompt};
 pub use reports::{RunReports, TodoEntry, TurnBudget};
 pub use rewind::{calls_since, rewind_run};
 pub use run::{AgentRun, RunParts};
-pub use run_log::read_run;
+pub use run_log::{LoggedEvent, read_run, read_run_events};
 pub use settings::{RunLimits, RunSettings, default_rounds};
 pub use skills::{RunSkills, SKILL_FOLDERS};
 pub use turn::TurnReport;

@@ -113,7 +113,7 @@ fn result(block: &Value) -> EntryBody {
         _ => {}
     }
     let call_id = text_of(block, "tool_use_id").to_owned();
-    EntryBody::Result { call_id, text, images, is_error: flag(block, "is_error") }
+    EntryBody::Result { call_id, text, images, is_error: flag(block, "is_error"), receipt: None }
 }
 
 fn image_of(block: &Value) -> Option<TranscriptImage> {

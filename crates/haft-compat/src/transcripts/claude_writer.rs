@@ -84,7 +84,7 @@ fn user_blocks(part: &EntryBody) -> Vec<Value> {
             text_block(text).into_iter().chain(images.iter().map(image_block)).collect()
         }
         EntryBody::Notice { text } => text_block(text).into_iter().collect(),
-        EntryBody::Result { call_id, text, images, is_error } => {
+        EntryBody::Result { call_id, text, images, is_error, .. } => {
             let content: Value = if images.is_empty() {
                 json!(text)
             } else {

@@ -47,7 +47,7 @@ fn add(transcript: &mut Transcript, number: u64, line: &Value) {
         ("", None) if line.get("id").is_some() && number == 1 => head(transcript, line, at),
         (_, None) if body(line).is_some() => add_item(transcript, number, at, line),
         ("session_meta" | "turn_context" | "response_item" | "compacted", None) => {
-            transcript.invalid_lines += 1
+            transcript.invalid_lines += 1;
         }
         _ => transcript.skipped_lines += 1,
     }
@@ -149,5 +149,5 @@ fn result(item: &Value, call_id: String) -> EntryBody {
         exit_code.is_some_and(|code| code != 0) || object.get("success") == Some(&Value::Bool(false))
     };
     let is_error = older.as_ref().or(output).is_some_and(failed);
-    EntryBody::Result { call_id, text, images, is_error }
+    EntryBody::Result { call_id, text, images, is_error, receipt: None }
 }

@@ -109,6 +109,7 @@ impl<'a> MessagesBuilder<'a> {
                 text: NO_RESULT.to_owned(),
                 images: Vec::new(),
                 is_error: true,
+                receipt: None,
             };
             let message = self.message(MessageRole::User, None);
             message.parts.insert(0, Cow::Owned(missing));

@@ -104,6 +104,9 @@ pub enum EntryBody {
         images: Vec<TranscriptImage>,
         /// Whether the call failed.
         is_error: bool,
+        /// The call's number in Haft's ledger.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        receipt: Option<i64>,
     },
     /// The program told the model something: instructions, a summary, the environment.
     Notice {
