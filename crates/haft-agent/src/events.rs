@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use haft_model::{ContentPart, ModelAddress, ModelErrorKind, ModelResponse, TokenUsage, ToolResult};
+use haft_model::{
+    ChatMessage, ContentPart, ModelAddress, ModelErrorKind, ModelResponse, TokenUsage, ToolResult,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{AgentOrigin, RunLimits};
@@ -22,6 +24,13 @@ pub enum RunEvent {
         /// Texts and images.
         content: Vec<ContentPart>,
     },
+    /// The run goes on with a conversation from elsewhere. Only before the first turn.
+    Imported {
+        /// Whose transcript it is, for people.
+        from: String,
+        /// The messages.
+        messages: Vec<ChatMessage>,
+    },
     /// The model answered.
     Answer {
         /// The whole answer.
@@ -35,7 +44,7 @@ pub enum RunEvent {
         /// The text.
         text: String,
     },
-    /// Instructions of a directory that the calls work in.
+    /// Instructions: of a directory that the calls work in, or, without files, for the form of the answer.
     Instructions {
         /// The files, with their links resolved.
         files: Vec<PathBuf>,
@@ -187,6 +196,11 @@ pub enum RunStop {
         /// What happened.
         explanation: String,
     },
+    /// The final answer does not fit the schema that it must have.
+    SchemaMismatch {
+        /// What is wrong.
+        explanation: String,
+    },
     /// The model could not be asked.
     Failed {
         /// Which kind of failure.
@@ -207,6 +221,7 @@ impl RunStop {
             Self::Interrupted => "interrupted",
             Self::Refused { .. } => "refused",
             Self::Unfinished { .. } => "unfinished",
+            Self::SchemaMismatch { .. } => "schema_mismatch",
             Self::Failed { .. } => "failed",
         }
     }
@@ -230,6 +245,11 @@ impl RunStop {
             Self::Refused { explanation } if explanation.is_empty() => "The model refused.".to_owned(),
             Self::Refused { explanation } => format!("The model refused: {explanation}"),
             Self::Unfinished { explanation } => explanation.clone(),
+            Self::SchemaMismatch { explanation } => {
+                format!(
+                    "The final answer does not fit the output schema: {explanation}. Simplify the schema, or use another model."
+                )
+            }
             Self::Failed { message, .. } => message.clone(),
         })
     }

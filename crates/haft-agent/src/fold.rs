@@ -8,8 +8,8 @@ use haft_model::{
     ToolResult,
 };
 
-use crate::run_log::LoggedEvent;
-use crate::{ElidedCall, RunEvent, RunStart, RunStop};
+use crate::run_log::live_events;
+use crate::{ElidedCall, LoggedEvent, RunEvent, RunStart, RunStop};
 
 /// How the stop of an answer is called that the user interrupted.
 pub(crate) const INTERRUPTED: &str = "interrupted";
@@ -119,14 +119,7 @@ pub(crate) enum NextStep {
 impl RunState {
     /// The state after these events; `None` if no run was started.
     pub(crate) fn of(events: &[LoggedEvent]) -> Option<Self> {
-        let mut live: Vec<&LoggedEvent> = Vec::with_capacity(events.len());
-        for logged in events {
-            if let RunEvent::Rewound { to } = logged.event {
-                live.retain(|earlier| earlier.seq <= to);
-            } else {
-                live.push(logged);
-            }
-        }
+        let live = live_events(events);
         let is_run = matches!(live.first(), Some(LoggedEvent { event: RunEvent::Started(_), .. }));
         let mut state = Self::default();
         for logged in &live {
@@ -157,6 +150,7 @@ impl RunState {
                 self.address.clone_from(&start.address);
             }
             RunEvent::UserMessage { content } => self.begin_turn(logged, content),
+            RunEvent::Imported { messages, .. } => self.conversation.messages.clone_from(messages),
             RunEvent::LoopMessage { text } => {
                 self.unhandled_stop = None;
                 self.loop_messages += 1;

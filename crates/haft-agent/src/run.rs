@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use haft_ledger::{EventLog, RunDriver};
-use haft_model::Model;
+use haft_model::{ChatMessage, Model};
 use haft_runtime::Runtime;
 use haft_tool::{Definition, ErrorKind, ToolError};
 
@@ -85,6 +85,15 @@ impl AgentRun {
         let mut run = Self { parts, settings, state, log, driver: Some(driver) };
         run.use_model()?;
         Ok(run)
+    }
+
+    /// Lets the run begin with a conversation from elsewhere. Fails if something was said already.
+    pub fn import(&mut self, from: &str, messages: Vec<ChatMessage>) -> Result<(), ToolError> {
+        if !self.state.conversation.messages.is_empty() {
+            let why = format!("Session {} has a conversation already.", self.parts.session);
+            return Err(ToolError::invalid_arguments(why));
+        }
+        self.append(RunEvent::Imported { from: from.to_owned(), messages })
     }
 
     /// Lets something else drive the run until [`AgentRun::reload`].

@@ -12,11 +12,13 @@ const READ_COUNT: usize = 500;
 
 /// An event with its place in the log.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct LoggedEvent {
-    pub(crate) seq: u64,
-    /// In milliseconds since 1970.
-    pub(crate) at: u64,
-    pub(crate) event: RunEvent,
+pub struct LoggedEvent {
+    /// Its sequence number.
+    pub seq: u64,
+    /// When it was written, in milliseconds since 1970.
+    pub at: u64,
+    /// The event.
+    pub event: RunEvent,
 }
 
 /// The log of one run, of which this process knows the end.
@@ -75,6 +77,24 @@ pub(crate) fn read_events(store: &dyn EventLog, session: &str) -> Result<Vec<Log
             return Ok(events);
         }
     }
+}
+
+/// The events of a session's run that count: those that were taken back are left out. None if it has no run.
+pub fn read_run_events(store: &dyn EventLog, session: &str) -> Result<Vec<LoggedEvent>, ToolError> {
+    Ok(live_events(&read_events(store, session)?).into_iter().cloned().collect())
+}
+
+/// The events without those that were taken back.
+pub(crate) fn live_events(events: &[LoggedEvent]) -> Vec<&LoggedEvent> {
+    let mut live: Vec<&LoggedEvent> = Vec::with_capacity(events.len());
+    for logged in events {
+        if let RunEvent::Rewound { to } = logged.event {
+            live.retain(|earlier| earlier.seq <= to);
+        } else {
+            live.push(logged);
+        }
+    }
+    live
 }
 
 /// The state of the run of a session; `None` if the session has no run.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use haft_model::{PriceTable, TurnOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::AllowedTools;
+use crate::{AllowedTools, AnswerSchema};
 
 /// Rounds of a turn in most dialects.
 const DEFAULT_ROUNDS: u32 = 50;
@@ -52,6 +52,8 @@ pub struct RunSettings {
     pub nested_instructions: bool,
     /// The options of each request. The model is chosen by the run.
     pub options: TurnOptions,
+    /// What the final answer of a turn must fit, if it is to be a JSON value.
+    pub output_schema: Option<AnswerSchema>,
     /// The model for summaries; the run's own if there is none.
     pub fast_model: Option<String>,
     /// The model to go on with when the provider stays overloaded.
@@ -72,6 +74,7 @@ impl Default for RunSettings {
             allowed: AllowedTools::all(),
             nested_instructions: false,
             options: TurnOptions::default(),
+            output_schema: None,
             fast_model: None,
             fallback_model: None,
             prices: PriceTable::list(),

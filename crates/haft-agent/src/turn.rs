@@ -5,19 +5,22 @@ use std::time::Duration;
 use haft_model::{
     AssistantPart, ContentPart, ModelError, ModelErrorKind, ModelResponse, ModelStop, TurnOptions,
 };
-use haft_tool::{Cancel, ToolError};
+use haft_tool::{Cancel, ToolError, Value};
 
 use crate::ask::ModelQuestion;
 use crate::calls::CallPool;
 use crate::compaction::{RoomMade, RoomNeed};
 use crate::fold::{INTERRUPTED, NextStep};
 use crate::turn_clock::TurnClock;
-use crate::{AgentRun, LoopEvent, RunEvent, RunObserver, RunStop, RunTotals};
+use crate::{AgentRun, AnswerSchema, LoopEvent, RunEvent, RunObserver, RunStop, RunTotals};
 
 /// How often in a row the model is told to go on after an answer that was cut or could not be read.
 const MAX_LOOP_MESSAGES: u32 = 3;
 /// How often in a turn room is made after the provider said that the context is full.
 const MAX_ROOM_ATTEMPTS: u32 = 2;
+
+/// How often in a turn the model is told that its answer does not fit the schema.
+const MAX_SCHEMA_ATTEMPTS: u32 = 1;
 
 const CUT_MESSAGE: &str = "Your last answer was cut, because it reached the limit of tokens; a call that was not complete was not made. \
      Go on where it stopped, in smaller steps.";
@@ -32,6 +35,8 @@ pub struct TurnReport {
     pub stop: RunStop,
     /// What the model said last; may be empty.
     pub text: String,
+    /// The final answer, if it had to fit a schema and does.
+    pub structured: Option<Value>,
     /// The provider that answered last.
     pub provider: String,
     /// The model that answered last.
@@ -50,6 +55,9 @@ pub(crate) struct TurnWork<'a> {
     pub(crate) clock: TurnClock,
     pub(crate) observer: &'a mut dyn RunObserver,
     room_attempts: u32,
+    /// How often the model was told that its answer does not fit the schema.
+    schema_attempts: u32,
+    structured: Option<Value>,
 }
 
 impl AgentRun {
@@ -66,6 +74,7 @@ impl AgentRun {
         self.make_calls(&mut work)?;
         self.take_reports(work.observer)?;
         self.append(RunEvent::UserMessage { content })?;
+        self.add_schema_instruction()?;
         self.note_changed_tools(work.observer)?;
         self.drive(&mut work)
     }
@@ -92,7 +101,8 @@ impl AgentRun {
     pub(crate) fn begin<'a>(&self, observer: &'a mut dyn RunObserver, cancel: &Cancel) -> TurnWork<'a> {
         let clock = TurnClock::start(self.settings.limits.time, cancel);
         self.parts.reports.begin_turn(&clock.cancel);
-        TurnWork { pool: CallPool::new(self.parts.runtime.clone()), clock, observer, room_attempts: 0 }
+        let pool = CallPool::new(self.parts.runtime.clone());
+        TurnWork { pool, clock, observer, room_attempts: 0, schema_attempts: 0, structured: None }
     }
 
     /// Refuses a limit of dollars that cannot be kept.
@@ -131,6 +141,7 @@ impl AgentRun {
         TurnReport {
             stop: state.last_stop.clone().unwrap_or(RunStop::Done),
             text: state.last_text.clone(),
+            structured: work.structured.clone(),
             provider: state.provider.clone(),
             model: state.model.clone(),
             totals: state.turn_totals,
@@ -173,6 +184,8 @@ impl AgentRun {
         let is_own = self.state.model == self.parts.model.model();
         options.model = (!is_own).then(|| self.state.model.clone());
         options.cache_key.get_or_insert_with(|| self.parts.session.clone());
+        let schema = self.settings.output_schema.as_ref().map(AnswerSchema::as_output);
+        options.output_schema = schema.filter(|schema| self.parts.model.holds_schema(schema)).cloned();
         options
     }
 
@@ -236,8 +249,36 @@ impl AgentRun {
             ModelStop::Other { name } if name == INTERRUPTED => {
                 self.end(work.clock.stop().unwrap_or(RunStop::Interrupted), work)
             }
-            _ => self.end(RunStop::Done, work),
+            _ => self.check_answer(work),
         }
+    }
+
+    /// Ends the turn if the answer has the form that it must have; else the model is asked for it once more.
+    fn check_answer(&mut self, work: &mut TurnWork<'_>) -> Result<(), ToolError> {
+        let Some(schema) = &self.settings.output_schema else { return self.end(RunStop::Done, work) };
+        match schema.read(&self.state.last_text) {
+            Ok(value) => {
+                work.structured = Some(value);
+                self.end(RunStop::Done, work)
+            }
+            Err(problem) if work.schema_attempts < MAX_SCHEMA_ATTEMPTS => {
+                work.schema_attempts += 1;
+                let text =
+                    format!("Your answer does not fit the schema: {problem}. {}", schema.instruction());
+                self.append(RunEvent::LoopMessage { text })
+            }
+            Err(explanation) => self.end(RunStop::SchemaMismatch { explanation }, work),
+        }
+    }
+
+    /// Tells the model what form its final answer must have, unless its provider sees to that.
+    fn add_schema_instruction(&mut self) -> Result<(), ToolError> {
+        let Some(schema) = &self.settings.output_schema else { return Ok(()) };
+        if self.parts.model.holds_schema(schema.as_output()) {
+            return Ok(());
+        }
+        let text = schema.instruction();
+        self.append(RunEvent::Instructions { files: Vec::new(), text })
     }
 
     /// Tells the model to go on, unless that was of no use several times.

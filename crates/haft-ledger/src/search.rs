@@ -296,7 +296,7 @@ fn text_of<'r>(row: &'r Row<'_>, column: usize) -> TxResult<&'r [u8]> {
 }
 
 /// Finds `text` as it is.
-fn literal(text: &str, ignore_case: bool) -> Result<Regex, ToolError> {
+pub(crate) fn literal(text: &str, ignore_case: bool) -> Result<Regex, ToolError> {
     pattern(&regex::escape(text), ignore_case)
 }
 
@@ -306,7 +306,7 @@ fn pattern(pattern: &str, ignore_case: bool) -> Result<Regex, ToolError> {
 }
 
 /// `text` as it is inside of a JSON string.
-fn inside_json(text: &str) -> Result<String, ToolError> {
+pub(crate) fn inside_json(text: &str) -> Result<String, ToolError> {
     let quoted = serde_json::to_string(text)?;
     Ok(quoted[1..quoted.len() - 1].to_owned())
 }

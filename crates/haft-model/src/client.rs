@@ -13,7 +13,8 @@ use haft_tool::{
 use crate::advice::advice;
 use crate::wire::{OLD_ANTHROPIC_VERSION, ResponseDecoder, WireError};
 use crate::{
-    Endpoint, Model, ModelAddress, ModelError, ModelErrorKind, ModelEvent, ModelResponse, TurnRequest, Wire,
+    Endpoint, Model, ModelAddress, ModelError, ModelErrorKind, ModelEvent, ModelResponse, OutputSchema,
+    TurnRequest, Wire,
 };
 
 /// The longest body that is read.
@@ -342,6 +343,10 @@ impl Model for HttpModel {
 
     fn address(&self) -> Option<ModelAddress> {
         Some(self.endpoint.address())
+    }
+
+    fn holds_schema(&self, schema: &OutputSchema) -> bool {
+        self.endpoint.holds_schema(schema)
     }
 
     fn respond(

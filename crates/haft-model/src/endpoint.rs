@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::provider::{ANTHROPIC_TOKEN_VARIABLE, ollama_url, provider};
+use crate::schema::strict_schema;
 use crate::wire::{ANTHROPIC_VERSION, ChatVariant, Codec, OLD_ANTHROPIC_VERSION, WireOptions};
-use crate::{ModelError, ModelErrorKind, ProviderInfo, Wire};
+use crate::{ModelError, ModelErrorKind, OutputSchema, ProviderInfo, Wire};
 
 /// What the user can set about a provider. The environment fills in what is missing.
 #[derive(Clone, Default)]
@@ -186,6 +187,17 @@ impl Endpoint {
         let mut url = self.base_url.clone();
         url.set_query(None);
         url.to_string().trim_end_matches('/').to_owned()
+    }
+
+    /// Whether the server holds an answer to this schema while tools are offered. Compatible servers let no call through then, or ignore
+    /// the schema; Anthropic refuses what its own subset does not have.
+    pub(crate) fn holds_schema(&self, schema: &OutputSchema) -> bool {
+        match self.wire {
+            Wire::OpenaiResponses => true,
+            Wire::OpenaiChat => self.options.chat == ChatVariant::Openai,
+            Wire::Anthropic => self.is_vendor && strict_schema(&schema.schema).is_some(),
+            Wire::Gemini | Wire::Ollama => false,
+        }
     }
 
     /// Where it is, to be stored.

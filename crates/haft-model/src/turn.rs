@@ -22,6 +22,11 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// Whether its provider holds the text of an answer to this schema, also while it may call tools.
+    fn holds_schema(&self, _schema: &OutputSchema) -> bool {
+        false
+    }
+
     /// Asks the model for the next message of the conversation. Blocks; reports what arrives, and returns soon after `cancel`.
     fn respond(
         &self,
@@ -66,6 +71,10 @@ impl Model for NamedModel {
 
     fn model(&self) -> &str {
         &self.name
+    }
+
+    fn holds_schema(&self, schema: &OutputSchema) -> bool {
+        self.model.holds_schema(schema)
     }
 
     fn respond(

@@ -179,7 +179,7 @@ impl AgentHost {
         settings.limits.rounds = order.max_turns.or(kind.max_turns).unwrap_or(most).min(most);
         // The parent's own clock stops it.
         settings.limits.time = None;
-        settings.options.output_schema = None;
+        settings.output_schema = None;
         let is_deepest = self.depth + 1 >= self.share.limits.max_depth;
         settings.allowed = allowed_tools(kind, runtime, is_deepest).within(&settings.allowed);
         settings

@@ -6,6 +6,7 @@
     reason = "a test stops at the first surprise, and looks at the files itself"
 )]
 
+mod answer_schema;
 mod cancel;
 mod compaction;
 mod fixture;

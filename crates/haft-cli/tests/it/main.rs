@@ -51,6 +51,7 @@ mod ripgrep_agreement;
 mod sandbox_options;
 mod schemas;
 mod seed_003;
+mod sessions;
 mod statements;
 #[cfg(target_os = "linux")]
 mod tasks;

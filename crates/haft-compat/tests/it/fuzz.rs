@@ -2,6 +2,10 @@
 
 use haft_compat::hooks::{HookEnd, HookEvent, HookExit, HookMatcher, HookOutcome, MAX_HOOK_TEXT_CHARS};
 use haft_compat::settings::{ClaudeSettings, Located};
+use haft_compat::transcripts::{
+    ClaudeTranscriptHead, EntryBody, MessageRole, Transcript, read_claude_transcript, read_codex_transcript,
+    write_claude_transcript,
+};
 
 /// Whether a place is in the text.
 fn assert_in<T>(text: &[u8], place: &Located<T>) {
@@ -69,6 +73,59 @@ fn mutated_matchers_are_read() {
             let matcher = HookMatcher::new(&text, &event);
             let matched = matcher.matches(&["mcp__files__read"]);
             assert!(matched || matcher.unreadable().is_none(), "{text}");
+        }
+    });
+}
+
+/// The conversation can be sent to a model: roles alternate, and each call has exactly one result in the message after it.
+fn assert_can_be_sent(transcript: &Transcript) {
+    let messages = transcript.messages();
+    let ids = |at: usize, calls: bool| -> Vec<String> {
+        let parts = messages.get(at).map(|message| message.parts.as_slice()).unwrap_or_default();
+        let id = |part: &EntryBody| match part {
+            EntryBody::Call { id, .. } if calls => Some(id.clone()),
+            EntryBody::Result { call_id, .. } if !calls => Some(call_id.clone()),
+            _ => None,
+        };
+        let mut ids: Vec<String> = parts.iter().filter_map(|part| id(part)).collect();
+        ids.sort_unstable();
+        ids
+    };
+    for (at, message) in messages.iter().enumerate() {
+        let expected = if at % 2 == 0 { MessageRole::User } else { MessageRole::Assistant };
+        assert_eq!(message.role, expected);
+        assert!(!message.parts.is_empty());
+        if message.role == MessageRole::Assistant {
+            assert_eq!(ids(at, true), ids(at + 1, false));
+        }
+    }
+}
+
+#[test]
+fn mutated_transcripts_are_read_and_can_be_sent_and_written() {
+    let claude = br#"{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","cwd":"/w","timestamp":"2026-11-18T09:30:05.120Z","message":{"role":"user","content":[{"type":"text","text":"Go."},{"type":"image","source":{"media_type":"image/png","data":"aGk="}}]}}
+{"type":"assistant","uuid":"a1","parentUuid":"u1","isSidechain":false,"message":{"id":"m1","model":"x","content":[{"type":"thinking","thinking":"t"},{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"true"}}]}}
+{"type":"user","uuid":"r1","parentUuid":"a1","message":{"content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":"no"}]}}
+{"type":"assistant","uuid":"a2","parentUuid":"r1","message":{"id":"m2","content":"Done."}}
+{"type":"summary","summary":"Tea","leafUuid":"a2"}
+"#;
+    let codex = br#"{"timestamp":"2026-11-18T09:30:05Z","type":"session_meta","payload":{"id":"s","cwd":"/w","timestamp":"2026-11-18T09:30:05+01:00"}}
+{"type":"turn_context","payload":{"model":"m"}}
+{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Go."},{"type":"input_image","image_url":"data:image/png;base64,aGk="}]}}
+{"type":"response_item","payload":{"type":"function_call","name":"shell","arguments":"{"command":["ls"]}","call_id":"c1"}}
+{"type":"response_item","payload":{"type":"function_call_output","call_id":"c1","output":"{"output":"x","metadata":{"exit_code":1}}"}}
+{"type":"response_item","payload":{"type":"custom_tool_call","name":"apply_patch","input":"x","call_id":"c2"}}
+{"type":"compacted","payload":{"message":"short"}}
+"#;
+    haft_fuzz::check(&[claude, codex], |bytes| {
+        for transcript in [read_claude_transcript(bytes), read_codex_transcript(bytes)] {
+            assert_can_be_sent(&transcript);
+            let head = ClaudeTranscriptHead { session: "0193a1b2-c3d4-4e5f-8a9b-0c1d2e3f4a5b", cwd: "/w" };
+            let again = read_claude_transcript(write_claude_transcript(&transcript, head).as_bytes());
+            assert_eq!(again.invalid_lines + again.skipped_lines, 0);
+            assert_can_be_sent(&again);
+            let count = |transcript: &Transcript| transcript.messages().len();
+            assert!(count(&again) <= count(&transcript));
         }
     });
 }

@@ -9,3 +9,4 @@ mod hook_outcome;
 mod settings;
 mod settings_hooks;
 mod settings_keys;
+mod transcripts;

@@ -10,6 +10,7 @@ mod crash;
 #[cfg(test)]
 mod directory;
 #[cfg(test)]
+mod event_search;
 mod events;
 #[cfg(test)]
 mod fixture;

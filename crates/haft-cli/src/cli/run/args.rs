@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use haft_agent::AnswerSchema;
 use haft_model::{PROVIDERS, ReasoningEffort, Wire};
 use haft_tool::ToolError;
 
@@ -65,6 +66,9 @@ pub(in crate::cli) struct RunArgs {
     /// In a session: no colours and no lines that change, for screen readers and logs.
     #[arg(long)]
     pub(super) plain: bool,
+    /// What the final answer must fit; set by flags of other commands.
+    #[arg(skip)]
+    pub(in crate::cli) output_schema: Option<AnswerSchema>,
     #[command(flatten)]
     pub(in crate::cli) at: SessionArgs,
     #[command(flatten)]

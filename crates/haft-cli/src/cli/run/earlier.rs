@@ -1,23 +1,29 @@
-//! The run that is continued: the one that is named, or the last one in the workspace.
+//! The run that is continued: the one that is named, or the last one in the workspace. A session of Claude Code that the ledger does not
+//! know is continued as a new run.
 
 use std::path::{Path, PathBuf};
 
 use haft_agent::{RunState, read_run};
 use haft_files::real_named;
 use haft_ledger::{Ledger, SessionInfo};
+use haft_model::ChatMessage;
 use haft_tool::{ErrorKind, ToolError};
 
 use super::ENTRY_POINT;
 use super::args::RunArgs;
+use super::import::ImportedConversation;
 
 /// Sessions that are looked at for the last run.
 const MAX_LISTED_COUNT: usize = 1_000;
 
-/// A run in the ledger.
+/// A run in the ledger, or a conversation from elsewhere with which a new one begins.
 pub(in crate::cli) struct EarlierRun {
+    /// Its id; of a conversation from elsewhere the name that its run gets.
     pub(super) session: String,
     pub(super) workspace: PathBuf,
     pub(super) state: RunState,
+    /// The messages with which a new run begins.
+    pub(super) imported: Option<Vec<ChatMessage>>,
 }
 
 impl EarlierRun {
@@ -34,23 +40,38 @@ impl EarlierRun {
         let folder = args.at.workspace.folder()?;
         let folder = real_named(&folder).unwrap_or(folder);
         let session = match &args.resume {
-            Some(name) => ledger.session_in(name.trim(), &folder)?,
+            Some(name) => match ledger.session_in(name.trim(), &folder) {
+                Ok(session) => session,
+                Err(error) if error.kind == ErrorKind::NotFound => {
+                    let imported = ImportedConversation::find(name.trim(), &folder)?;
+                    return imported.map(|imported| Some(Self::from(imported))).ok_or(error);
+                }
+                Err(error) => return Err(error),
+            },
             None => last_run(&ledger, &folder)?,
         };
         let state = read_run(&ledger, &session.id)?.ok_or_else(|| no_run(&session.id))?;
-        Ok(Some(Self { session: session.id, workspace: session.workspace, state }))
+        Ok(Some(Self { session: session.id, workspace: session.workspace, state, imported: None }))
     }
 
     /// The run of a session; `None` if it has none yet.
     pub(in crate::cli) fn of_session(ledger: &Ledger, id: &str) -> Result<Option<Self>, ToolError> {
         let session = ledger.session(id)?;
         let state = read_run(ledger, &session.id)?;
-        Ok(state.map(|state| Self { session: session.id, workspace: session.workspace, state }))
+        let (id, workspace) = (session.id, session.workspace);
+        Ok(state.map(|state| Self { session: id, workspace, state, imported: None }))
     }
 
     /// The sequence number with which its last turn began.
     pub(in crate::cli) fn last_turn(&self) -> Option<u64> {
         self.state.turns.last().map(|turn| turn.seq)
+    }
+}
+
+impl From<ImportedConversation> for EarlierRun {
+    fn from(imported: ImportedConversation) -> Self {
+        let ImportedConversation { id, workspace, messages } = imported;
+        Self { session: id, workspace, state: RunState::default(), imported: Some(messages) }
     }
 }
 

@@ -6,6 +6,7 @@ mod claude_program;
 mod drive;
 mod earlier;
 mod for_session;
+mod import;
 mod local_servers;
 mod prepare;
 mod progress;

@@ -61,6 +61,8 @@ impl PreparedRun {
         if let Some(earlier) = earlier {
             args.at.workspace.workspace.get_or_insert_with(|| earlier.workspace.clone());
         }
+        let imported = earlier.and_then(|earlier| earlier.imported.as_ref());
+        let earlier = earlier.filter(|earlier| earlier.imported.is_none());
         let mut setup = Setup::load_for_calls(&args.at.workspace, &args.rules)?;
         setup.config.values.tools.loom.has_host_model = true;
         if let Some(earlier) = earlier
@@ -89,6 +91,7 @@ impl PreparedRun {
         let (builder, servers) = setup.add_servers(entries, &args.at.dialect, builder)?;
         let builder = setup.rules(&args.rules, setup.scope(&args.at.scope, builder)?);
         let builder = match session {
+            Some(name) if imported.is_some() => builder.named_session(name),
             Some(session) => builder.session(session),
             None => builder,
         };
@@ -109,6 +112,9 @@ impl PreparedRun {
             Some(earlier) if args.fork_session => AgentRun::fork(parts, settings, &earlier.session)?,
             Some(_) => AgentRun::resume(parts, settings)?,
         };
+        if let Some(messages) = imported {
+            run.import("claude", messages.clone())?;
+        }
         if earlier.is_some() && (args.system_prompt.is_some() || args.append_system_prompt.is_some()) {
             run.change_system(system(args, &agents, &runtime, tools_enabled))?;
         }
@@ -152,6 +158,7 @@ fn settings(
             stream: !args.model.no_stream,
             ..TurnOptions::default()
         },
+        output_schema: args.output_schema.clone(),
         fast_model: chosen.fast.clone(),
         fallback_model: args.model.fallback_model.clone().or_else(|| section.fallback.clone()),
         prices: PriceTable::list().with(section.prices.clone()),
