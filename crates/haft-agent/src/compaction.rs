@@ -79,6 +79,7 @@ impl AgentRun {
     pub fn compact(&mut self, observer: &mut dyn RunObserver, cancel: &Cancel) -> Result<bool, ToolError> {
         let tools = self.settings.allowed.definitions(&self.parts.runtime);
         let mut work = self.begin(observer, cancel);
+        work.is_compaction_asked = true;
         match self.make_room(RoomNeed::Summary, &tools, &mut work)? {
             RoomMade::Enough => Ok(true),
             RoomMade::Nothing => Ok(false),
@@ -132,6 +133,9 @@ impl AgentRun {
         let Some(old) = messages.get(..first_kept).filter(|old| !old.is_empty()) else {
             return Ok(RoomMade::Nothing);
         };
+        if !self.may_compact(work) {
+            return Ok(RoomMade::Nothing);
+        }
         let kept = messages.len() - first_kept;
         work.observer.on_event(&LoopEvent::Summarising);
         let mut conversation = Conversation::new(SUMMARY_PROMPT);
@@ -164,6 +168,7 @@ impl AgentRun {
             last_request(old)
         );
         let cost_usd = self.cost(&answer);
+        self.after_compaction(&summary, work);
         self.append(RunEvent::Compacted { summary, kept, usage: answer.usage, cost_usd })?;
         work.observer.on_event(&LoopEvent::Compacted { messages: count });
         Ok(RoomMade::Enough)

@@ -23,6 +23,9 @@ pub enum RunEvent {
     UserMessage {
         /// Texts and images.
         content: Vec<ContentPart>,
+        /// The id that its author gave it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        uuid: Option<String>,
     },
     /// The run goes on with a conversation from elsewhere. Only before the first turn.
     Imported {
@@ -118,6 +121,13 @@ pub enum RunEvent {
         /// The sequence number of the last event that counts.
         to: u64,
     },
+    /// A hook of the user told the model something.
+    HookMessage {
+        /// The event at which it ran, by Claude Code's name.
+        hook: String,
+        /// What the model is told.
+        text: String,
+    },
     /// An event of a later version of Haft.
     #[serde(other)]
     Unknown,
@@ -201,6 +211,11 @@ pub enum RunStop {
         /// What is wrong.
         explanation: String,
     },
+    /// A hook of the user ended the turn, or kept it from beginning.
+    Hook {
+        /// Why.
+        explanation: String,
+    },
     /// The model could not be asked.
     Failed {
         /// Which kind of failure.
@@ -222,6 +237,7 @@ impl RunStop {
             Self::Refused { .. } => "refused",
             Self::Unfinished { .. } => "unfinished",
             Self::SchemaMismatch { .. } => "schema_mismatch",
+            Self::Hook { .. } => "hook",
             Self::Failed { .. } => "failed",
         }
     }
@@ -250,6 +266,7 @@ impl RunStop {
                     "The final answer does not fit the output schema: {explanation}. Simplify the schema, or use another model."
                 )
             }
+            Self::Hook { explanation } => format!("A hook ended the turn: {explanation}"),
             Self::Failed { message, .. } => message.clone(),
         })
     }

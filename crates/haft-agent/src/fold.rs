@@ -54,6 +54,8 @@ pub struct TurnMark {
     pub seq: u64,
     /// When it was written, in milliseconds since 1970.
     pub at: u64,
+    /// The id that the user's program gave the message.
+    pub uuid: Option<String>,
     /// The calls that were made, by their numbers in the ledger.
     pub receipts: Vec<i64>,
 }
@@ -95,6 +97,8 @@ pub struct RunState {
     pub(crate) unhandled_stop: Option<ModelStop>,
     /// How often in a row the loop had to tell the model to go on.
     pub(crate) loop_messages: u32,
+    /// How often hooks kept the model from stopping in the last turn.
+    pub(crate) kept_from_stopping: u32,
     /// When the last event before the last answer was written: its calls did not start earlier.
     pub(crate) asked_at: u64,
     /// Tokens of the context after the last answer, as the provider counted, with the bytes of the conversation at that point.
@@ -149,7 +153,7 @@ impl RunState {
                 (self.provider, self.model) = (start.provider.clone(), start.model.clone());
                 self.address.clone_from(&start.address);
             }
-            RunEvent::UserMessage { content } => self.begin_turn(logged, content),
+            RunEvent::UserMessage { content, uuid } => self.begin_turn(logged, content, uuid.clone()),
             RunEvent::Imported { messages, .. } => self.conversation.messages.clone_from(messages),
             RunEvent::LoopMessage { text } => {
                 self.unhandled_stop = None;
@@ -158,6 +162,12 @@ impl RunState {
             }
             RunEvent::Instructions { files, text } => {
                 self.instruction_files.extend(files.iter().cloned());
+                self.say(&[ContentPart::text(text)]);
+            }
+            RunEvent::HookMessage { hook, text } => {
+                if self.unhandled_stop.take().is_some() && hook.ends_with("Stop") {
+                    self.kept_from_stopping += 1;
+                }
                 self.say(&[ContentPart::text(text)]);
             }
             RunEvent::Answer { response, cost_usd } => self.answer(response, *cost_usd),
@@ -192,10 +202,10 @@ impl RunState {
         self.last_at = logged.at;
     }
 
-    fn begin_turn(&mut self, logged: &LoggedEvent, content: &[ContentPart]) {
-        self.turns.push(TurnMark { seq: logged.seq, at: logged.at, receipts: Vec::new() });
+    fn begin_turn(&mut self, logged: &LoggedEvent, content: &[ContentPart], uuid: Option<String>) {
+        self.turns.push(TurnMark { seq: logged.seq, at: logged.at, uuid, receipts: Vec::new() });
         self.is_turn_open = true;
-        (self.rounds, self.loop_messages) = (0, 0);
+        (self.rounds, self.loop_messages, self.kept_from_stopping) = (0, 0, 0);
         self.turn_totals = RunTotals::default();
         (self.unhandled_stop, self.last_stop) = (None, None);
         self.last_text.clear();

@@ -28,6 +28,7 @@ impl AgentRun {
             log.append(event)?;
         }
         let mut run = Self::resume(parts, settings)?;
+        run.is_copy = true;
         let open: Vec<_> =
             run.state.open_calls.iter().filter(|open| open.result.is_none()).cloned().collect();
         for open in open {

@@ -1,7 +1,8 @@
 #![doc = include_str!("../README.md")]
 //!
 //! `events` and `fold` say what a run is, `turn` drives it, `make_calls`, `calls` and `schedule` make the calls of an answer, `settle` finds out
-//! what became of calls whose process died, `compaction` keeps the conversation within the model's context.
+//! what became of calls whose process died, `compaction` keeps the conversation within the model's context,
+//! `run_hooks` runs the user's hooks.
 //!
 //! Never here: wire formats (haft-model), decisions about a call (haft-policy), text for a screen, an async runtime.
 
@@ -25,6 +26,7 @@ mod prompt;
 mod reports;
 mod rewind;
 mod run;
+mod run_hooks;
 mod run_log;
 pub mod schedule;
 mod settings;

@@ -1,7 +1,5 @@
 //! Making the calls of an answer.
 
-use std::time::Duration;
-
 use haft_tool::{Effect, ToolError};
 
 use crate::calls::FinishedCall;
@@ -22,10 +20,12 @@ impl AgentRun {
         };
         let effects: Vec<CallEffects> = self.state.open_calls.iter().map(plan).collect();
         let waits = earlier_conflicts(&effects);
+        let calls: Vec<_> = self.state.open_calls.iter().map(|open| open.call.clone()).collect();
         loop {
             self.start_calls(&waits, work)?;
             if self.state.open_calls.is_empty() {
-                return self.add_instructions(effects.into_iter().flatten().flatten());
+                self.add_instructions(effects.into_iter().flatten().flatten())?;
+                return self.after_batch(&calls, work);
             }
             let finished = work.pool.wait(work.observer)?;
             self.finish_call(finished, work.observer)?;
@@ -73,9 +73,7 @@ impl AgentRun {
                 refusal => refusal.map(|why| call_results::failed(&call, &why.message)),
             };
             if let Some(result) = unmade {
-                let (changes, elapsed) = (0, Duration::ZERO);
-                let finished = FinishedCall { result, receipt: None, changes, elapsed };
-                self.finish_call(finished, work.observer)?;
+                self.finish_call(FinishedCall::new(result), work.observer)?;
                 continue;
             }
             let is_done =

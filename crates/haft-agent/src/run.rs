@@ -52,6 +52,14 @@ pub struct AgentRun {
     log: RunLog,
     /// Keeps other processes from driving the run.
     driver: Option<RunDriver>,
+    /// Whether the run had begun before.
+    pub(crate) is_resumed: bool,
+    /// Whether it is a copy that was just made.
+    pub(crate) is_copy: bool,
+    /// Whether hooks were told that it begins.
+    pub(crate) is_announced: bool,
+    /// Why a hook wants the turn to end.
+    pub(crate) hook_stop: Option<String>,
 }
 
 impl AgentRun {
@@ -71,7 +79,7 @@ impl AgentRun {
             agent: parts.agent.clone(),
         };
         let log = RunLog::new(Arc::clone(&parts.log), parts.session.clone(), 0);
-        let mut run = Self { parts, settings, state: RunState::default(), log, driver: Some(driver) };
+        let mut run = Self::new(parts, settings, RunState::default(), log, driver);
         run.append(RunEvent::Started(Box::new(start)))?;
         Ok(run)
     }
@@ -82,7 +90,8 @@ impl AgentRun {
         let events = read_events(parts.log.as_ref(), &parts.session)?;
         let state = RunState::of(&events).ok_or_else(|| no_run(&parts.session))?;
         let log = RunLog::new(Arc::clone(&parts.log), parts.session.clone(), state.seq);
-        let mut run = Self { parts, settings, state, log, driver: Some(driver) };
+        let mut run = Self::new(parts, settings, state, log, driver);
+        run.is_resumed = true;
         run.use_model()?;
         Ok(run)
     }
@@ -94,6 +103,20 @@ impl AgentRun {
             return Err(ToolError::invalid_arguments(why));
         }
         self.append(RunEvent::Imported { from: from.to_owned(), messages })
+    }
+
+    fn new(parts: RunParts, settings: RunSettings, state: RunState, log: RunLog, driver: RunDriver) -> Self {
+        Self {
+            parts,
+            settings,
+            state,
+            log,
+            driver: Some(driver),
+            is_resumed: false,
+            is_copy: false,
+            is_announced: false,
+            hook_stop: None,
+        }
     }
 
     /// Lets something else drive the run until [`AgentRun::reload`].
@@ -201,8 +224,7 @@ impl AgentRun {
             let fate = fate_of(&call, &self.parts.runtime, &self.parts.session, since)?;
             if let CallFate::Ended(result, receipt) = fate {
                 let changes = self.parts.runtime.ledger()?.receipt(receipt)?.changes.len();
-                let elapsed = std::time::Duration::ZERO;
-                let finished = FinishedCall { result: *result, receipt: Some(receipt), changes, elapsed };
+                let finished = FinishedCall { receipt: Some(receipt), changes, ..FinishedCall::new(*result) };
                 self.finish_call(finished, observer)?;
             }
         }
@@ -215,14 +237,22 @@ impl AgentRun {
         finished: FinishedCall,
         observer: &mut dyn RunObserver,
     ) -> Result<(), ToolError> {
-        let FinishedCall { result, receipt, changes, elapsed } = finished;
+        let FinishedCall { result, receipt, changes, elapsed, structured, verdict, stop } = finished;
+        self.hook_stop = self.hook_stop.take().or(stop);
         let open = self.state.open_calls.iter().find(|open| open.call.id == result.call_id);
         let Some(call) = open.map(|open| &open.call) else {
             return Err(ToolError::internal(format!("the result of {} belongs to no call", result.call_id)));
         };
         let result = call_results::with_repetition(&self.state.conversation, call, result);
         self.append(RunEvent::CallFinished { result: result.clone(), receipt })?;
-        observer.on_event(&LoopEvent::CallFinished { result, receipt, changes, elapsed });
+        observer.on_event(&LoopEvent::CallFinished {
+            result,
+            receipt,
+            changes,
+            elapsed,
+            structured,
+            verdict,
+        });
         self.take_reports(observer)
     }
 

@@ -58,6 +58,15 @@ pub(crate) struct TurnWork<'a> {
     /// How often the model was told that its answer does not fit the schema.
     schema_attempts: u32,
     structured: Option<Value>,
+    /// Whether the user asked for the compaction.
+    pub(crate) is_compaction_asked: bool,
+}
+
+impl TurnWork<'_> {
+    /// Why the history is summarised, in the words of hooks.
+    pub(crate) const fn compaction_trigger(&self) -> &'static str {
+        if self.is_compaction_asked { "manual" } else { "auto" }
+    }
 }
 
 impl AgentRun {
@@ -68,12 +77,27 @@ impl AgentRun {
         observer: &mut dyn RunObserver,
         cancel: &Cancel,
     ) -> Result<TurnReport, ToolError> {
+        self.say_as(content, None, observer, cancel)
+    }
+
+    /// The same; the message keeps this id, by which its author names it.
+    pub fn say_as(
+        &mut self,
+        content: Vec<ContentPart>,
+        uuid: Option<String>,
+        observer: &mut dyn RunObserver,
+        cancel: &Cancel,
+    ) -> Result<TurnReport, ToolError> {
         self.check_budget()?;
         let mut work = self.begin(observer, cancel);
         self.settle_calls(work.observer)?;
         self.make_calls(&mut work)?;
         self.take_reports(work.observer)?;
-        self.append(RunEvent::UserMessage { content })?;
+        let content = match self.prompt_after_hooks(content, &mut work) {
+            Ok(content) => content,
+            Err(reason) => return Ok(self.refused_prompt(reason, &mut work)),
+        };
+        self.append(RunEvent::UserMessage { content, uuid })?;
         self.add_schema_instruction()?;
         self.note_changed_tools(work.observer)?;
         self.drive(&mut work)
@@ -102,7 +126,15 @@ impl AgentRun {
         let clock = TurnClock::start(self.settings.limits.time, cancel);
         self.parts.reports.begin_turn(&clock.cancel);
         let pool = CallPool::new(self.parts.runtime.clone());
-        TurnWork { pool, clock, observer, room_attempts: 0, schema_attempts: 0, structured: None }
+        TurnWork {
+            pool,
+            clock,
+            observer,
+            room_attempts: 0,
+            schema_attempts: 0,
+            structured: None,
+            is_compaction_asked: false,
+        }
     }
 
     /// Refuses a limit of dollars that cannot be kept.
@@ -136,7 +168,7 @@ impl AgentRun {
         }
     }
 
-    fn report(&self, work: &TurnWork<'_>) -> TurnReport {
+    pub(crate) fn report(&self, work: &TurnWork<'_>) -> TurnReport {
         let state = &self.state;
         TurnReport {
             stop: state.last_stop.clone().unwrap_or(RunStop::Done),
@@ -150,7 +182,10 @@ impl AgentRun {
         }
     }
 
-    fn limit_reached(&self, work: &TurnWork<'_>) -> Option<RunStop> {
+    fn limit_reached(&mut self, work: &TurnWork<'_>) -> Option<RunStop> {
+        if let Some(explanation) = self.hook_stop.take() {
+            return Some(RunStop::Hook { explanation });
+        }
         let (limits, state) = (&self.settings.limits, &self.state);
         if let Some(stop) = work.clock.stop() {
             return Some(stop);
@@ -172,7 +207,9 @@ impl AgentRun {
         }
     }
 
-    fn end(&mut self, stop: RunStop, work: &mut TurnWork<'_>) -> Result<(), ToolError> {
+    pub(crate) fn end(&mut self, stop: RunStop, work: &mut TurnWork<'_>) -> Result<(), ToolError> {
+        self.report_failure(&stop, work);
+        self.hook_stop = None;
         self.append(RunEvent::TurnEnded { stop: stop.clone() })?;
         work.observer.on_event(&LoopEvent::TurnEnded { stop });
         Ok(())
@@ -216,8 +253,9 @@ impl AgentRun {
 
     fn record_answer(&mut self, response: ModelResponse, work: &mut TurnWork<'_>) -> Result<(), ToolError> {
         let cost_usd = self.cost(&response);
-        self.append(RunEvent::Answer { response: Box::new(response), cost_usd })?;
-        work.observer.on_event(&LoopEvent::Answered { turn: self.state.turn_totals });
+        let response = Box::new(response);
+        self.append(RunEvent::Answer { response: response.clone(), cost_usd })?;
+        work.observer.on_event(&LoopEvent::Answered { turn: self.state.turn_totals, response });
         Ok(())
     }
 
@@ -255,11 +293,11 @@ impl AgentRun {
 
     /// Ends the turn if the answer has the form that it must have; else the model is asked for it once more.
     fn check_answer(&mut self, work: &mut TurnWork<'_>) -> Result<(), ToolError> {
-        let Some(schema) = &self.settings.output_schema else { return self.end(RunStop::Done, work) };
+        let Some(schema) = &self.settings.output_schema else { return self.stop_or_go_on(work) };
         match schema.read(&self.state.last_text) {
             Ok(value) => {
                 work.structured = Some(value);
-                self.end(RunStop::Done, work)
+                self.stop_or_go_on(work)
             }
             Err(problem) if work.schema_attempts < MAX_SCHEMA_ATTEMPTS => {
                 work.schema_attempts += 1;

@@ -366,6 +366,11 @@ impl CallDriver {
             agent,
         };
         let _one_at_a_time = lock(&self.inner.env.asking);
+        let _ = self.run_hooks(&HookEvent::Notification, || HookInput::Notification {
+            message: format!("Haft asks for permission to use {}", self.call.tool),
+            title: None,
+            notification_type: "permission_prompt".to_owned(),
+        });
         let asker = self.options.asker.as_ref().unwrap_or(&self.inner.asker);
         match asker.ask(&question, &self.options.cancel) {
             PermissionAnswer::Allow { by } => Approved::Decided(Some(scope), allowed(decision, &by)),

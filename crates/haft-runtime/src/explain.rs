@@ -59,6 +59,11 @@ impl Runtime {
         self.inner.find(tool).map(|entry| entry.tool.effects().to_vec()).unwrap_or_default()
     }
 
+    /// The arguments of a tool whose text stands for something else on the command line, such as a path, with what it stands for.
+    pub fn argument_formats(&self, tool: &str) -> Vec<(String, String)> {
+        self.inner.find(tool).map(|entry| entry.tool.argument_formats()).unwrap_or_default()
+    }
+
     /// The name of the subagent that makes the calls, if it is one.
     pub fn agent_name(&self) -> Option<&str> {
         self.inner.agent.as_ref().map(|agent| agent.name.as_str())

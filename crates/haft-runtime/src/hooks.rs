@@ -15,6 +15,19 @@ pub trait Hooks: Send + Sync {
     fn run(&self, runtime: &Runtime, input: &HookInput, cancel: &Cancel) -> HookOutcome;
 }
 
+impl Runtime {
+    /// Whether there is a hook for an event.
+    pub fn has_hooks(&self, event: &HookEvent) -> bool {
+        self.inner.hooks.as_ref().is_some_and(|hooks| hooks.has(event))
+    }
+
+    /// Runs the hooks for an event that is not about a call; `None` if there are none.
+    pub fn run_hooks(&self, input: &HookInput, cancel: &Cancel) -> Option<HookOutcome> {
+        let hooks = self.inner.hooks.as_ref().filter(|hooks| hooks.has(&input.event()))?;
+        Some(hooks.run(self, input, cancel))
+    }
+}
+
 /// What hooks decided about a call before it was planned.
 #[derive(Debug, Default)]
 pub(crate) struct HookedCall {

@@ -11,6 +11,9 @@ use super::{ClaudeFile, ClaudeFiles, ConfiguredHooks, ProjectTrust, SettingsLaye
 /// Tools whose specifier is a path.
 const PATH_TOOLS: [&str; 7] = ["Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "Grep", "Glob"];
 
+/// How rules about Haft's tools over MCP begin.
+const HAFT_TOOLS: &str = "mcp__haft";
+
 /// A rule and where it is.
 #[derive(Debug, Clone)]
 pub(crate) struct ClaudeRule {
@@ -74,7 +77,20 @@ impl Effective {
                 }
             }
         }
+        let allows_haft =
+            |rule: &ClaudeRule| rule.behavior == Behavior::Allow && rule.rule.text.starts_with(HAFT_TOOLS);
+        if effective.rules.iter().any(allows_haft) {
+            effective.drop_rules_of_client();
+        }
         Ok(effective)
+    }
+
+    /// Drops rules that take tools away as a whole. Where Claude Code uses Haft's tools over MCP, they are about its own tools, in whose
+    /// place Haft's are; for Haft's it has rules with other names.
+    pub(crate) fn drop_rules_of_client(&mut self) {
+        self.rules.retain(|ClaudeRule { behavior, rule, .. }| {
+            *behavior == Behavior::Allow || rule.text.contains('(') || rule.text.starts_with("mcp__")
+        });
     }
 
     fn add_rules(&mut self, file: &ClaudeFile, widens: bool, workspace: &Path) {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use haft_files::{read_bounded, read_named};
+use haft_runtime::Runtime;
 use haft_tool::{AnyTool, Arguments, Definition, ToolError, Value, json};
 use serde_json::Map;
 
@@ -31,6 +32,12 @@ impl ArgumentTypes {
     pub(super) fn of(tool: &dyn AnyTool) -> Self {
         let formats = tool.argument_formats();
         Self { formats, ..Self::from(tool.definition()) }
+    }
+
+    /// Those of a tool of a runtime.
+    pub(super) fn in_runtime(tool: &str, runtime: &Runtime) -> Option<Self> {
+        let definition = runtime.definitions().into_iter().find(|known| known.name == tool)?;
+        Some(Self { formats: runtime.argument_formats(tool), ..Self::from(definition) })
     }
 
     /// For a tool that is not known here: each value is JSON if it can be, else text.

@@ -85,12 +85,12 @@ pub(super) fn run(args: args::CallArgs) -> CommandResult {
 
 /// What is known of a tool of a server, which is connected for its schema.
 fn server_tool(runtime: &Runtime, name: &str) -> ArgumentTypes {
-    let known = || runtime.definitions().into_iter().find(|tool| tool.name == name);
+    let known = || ArgumentTypes::in_runtime(name, runtime);
     let found = known().or_else(|| {
         runtime.connect_for_tool(name, CONNECT_TIMEOUT);
         known()
     });
-    found.map_or_else(|| ArgumentTypes::unknown(name), ArgumentTypes::from)
+    found.unwrap_or_else(|| ArgumentTypes::unknown(name))
 }
 
 fn show(result: &CallResult) {

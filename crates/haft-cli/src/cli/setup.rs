@@ -32,7 +32,7 @@ pub(super) struct Setup {
     pub(super) config: Config,
     pub(super) host: Arc<CommandLine>,
     /// What of Claude Code's settings is in force; nothing for commands that make no calls of a model.
-    pub(super) claude: Effective,
+    pub(in crate::cli) claude: Effective,
     workspace: PathBuf,
 }
 

@@ -159,6 +159,7 @@ impl SampleProject {
         std::fs::create_dir(cli.path("src")).unwrap();
         cli.write("src/main.rs", "// TODO: say more\nfn main() {\n    println!(\"hello\");\n}\n");
         cli.write("notes.txt", "tea\n");
+        cli.write("cases.txt", "allow Bash(git status)\n");
         cli.write("Makefile", "test:\n\t@echo tested\n");
         for script in ["migrate.sh", "suspicious.sh", "agent.sh"] {
             cli.write(script, "#!/bin/sh\necho done\n");

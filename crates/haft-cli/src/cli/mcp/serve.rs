@@ -93,7 +93,8 @@ impl RuntimeFlags {
     ) -> Result<(ClientRuntime, LedgerSection), ToolError> {
         let directory = workspace.map_or(&self.current, |workspace| &workspace.directory);
         let at = WorkspaceArgs { workspace: Some(directory.clone()) };
-        let setup = Setup::load_for_calls(&at, &self.rules)?;
+        let mut setup = Setup::load_for_calls(&at, &self.rules)?;
+        setup.claude.drop_rules_of_client();
         let entries = setup.entries(&self.servers)?;
         let dialect = &self.at.dialect;
         let mut selection = setup.tool_selection(dialect)?;

@@ -69,9 +69,8 @@ fn call(runtime: &Runtime, args: &ExplainArgs) -> Result<Call, ToolError> {
     let arguments = match TypedArguments::read(args.arguments.clone())? {
         TypedArguments::Json(arguments) => arguments,
         TypedArguments::Words(words) => {
-            let known = runtime.definitions().into_iter().find(|tool| tool.name == args.call);
-            let types = known.map_or_else(|| ArgumentTypes::unknown(&args.call), ArgumentTypes::from);
-            from_words(&words, &types)?
+            let types = ArgumentTypes::in_runtime(&args.call, runtime);
+            from_words(&words, &types.unwrap_or_else(|| ArgumentTypes::unknown(&args.call)))?
         }
     };
     Ok(Call::new("explained", &args.call, arguments))

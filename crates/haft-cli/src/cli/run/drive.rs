@@ -24,6 +24,7 @@ impl PreparedRun {
     /// Ends the subagents and processes of the run, and collects what the subagents have used.
     pub(in crate::cli) fn end(&mut self, observer: &mut dyn RunObserver) -> Result<(), ToolError> {
         self.agents.close();
+        self.run.end_session("other", observer);
         let collected = self.run.take_reports(observer);
         self.runtime.end();
         collected

@@ -36,13 +36,15 @@ pub(super) fn read(ledger: &Ledger, session: &SessionInfo) -> Result<Transcript,
 /// What an event says.
 pub(super) fn bodies(event: &RunEvent) -> Vec<EntryBody> {
     match event {
-        RunEvent::UserMessage { content } => {
+        RunEvent::UserMessage { content, .. } => {
             let (text, images) = content_of(content);
             vec![EntryBody::User { text, images }]
         }
         RunEvent::Answer { response, .. } => response.message.parts.iter().filter_map(part).collect(),
         RunEvent::CallFinished { result, receipt } => vec![finished(result, *receipt)],
-        RunEvent::LoopMessage { text } | RunEvent::Instructions { text, .. } => {
+        RunEvent::LoopMessage { text }
+        | RunEvent::Instructions { text, .. }
+        | RunEvent::HookMessage { text, .. } => {
             vec![EntryBody::Notice { text: text.clone() }]
         }
         RunEvent::Compacted { summary, .. } => vec![EntryBody::Notice { text: summary.clone() }],

@@ -2,6 +2,7 @@
 
 mod claude_cli;
 mod continuing;
+mod hooks;
 mod killed;
 mod model_tools;
 mod providers;
