@@ -75,7 +75,7 @@ impl ExecConfig {
             "sandbox_workspace_write" => self.set_members(key, &value)?,
             "tools.web_search" => self.web_search = Some(flag()?),
             "web_search" => self.web_search = Some(text()? != "disabled"),
-            // Nobody is asked in this form: what would ask is denied.
+            // No user is asked in this form: what would ask is denied.
             "approval_policy" => drop(text()?),
             key => self.unknown.push(key.to_owned()),
         }

@@ -30,7 +30,7 @@ pub(super) enum ItemKind {
 }
 
 /// How a call ended.
-pub(super) struct CallEnd<'a> {
+pub(super) struct ItemEnd<'a> {
     pub(super) text: String,
     pub(super) is_error: bool,
     pub(super) exit_code: Option<i32>,
@@ -98,7 +98,7 @@ impl ItemKind {
     }
 
     /// The complete item.
-    pub(super) fn complete(&self, end: &CallEnd<'_>) -> Option<ThreadItemBody> {
+    pub(super) fn complete(&self, end: &ItemEnd<'_>) -> Option<ThreadItemBody> {
         let has_failed = end.is_error || end.exit_code.is_some_and(|code| code != 0);
         let status = if has_failed { ItemStatus::Failed } else { ItemStatus::Completed };
         match self {

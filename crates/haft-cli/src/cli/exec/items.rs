@@ -9,7 +9,7 @@ use haft_runtime::Runtime;
 use haft_tool::{Cancel, Change, Value};
 
 use super::super::screen;
-use super::item_kind::{CallEnd, ItemKind, changed_paths, clip_output};
+use super::item_kind::{ItemEnd, ItemKind, changed_paths, clip_output};
 
 /// Prints the items.
 pub(super) struct ItemEvents {
@@ -152,7 +152,7 @@ impl ItemEvents {
         let changes: &[Change] =
             receipt.as_ref().map(|receipt| receipt.changes.as_slice()).unwrap_or_default();
         let exit_code = receipt.as_ref().and_then(|receipt| receipt.exit_code);
-        let end = CallEnd { text: result.text(), is_error: result.is_error, exit_code, changes };
+        let end = ItemEnd { text: result.text(), is_error: result.is_error, exit_code, changes };
         if let Some(body) = open.kind.complete(&end) {
             self.emit(&ThreadEvent::ItemCompleted { item: ThreadItem { id: open.id, body } });
         }
@@ -166,7 +166,7 @@ impl ItemEvents {
     /// Completes the item of a call that has no result.
     fn close_call(&mut self, call_id: &str) {
         let Some(open) = self.calls.remove(call_id) else { return };
-        let end = CallEnd { text: open.output, is_error: true, exit_code: None, changes: &[] };
+        let end = ItemEnd { text: open.output, is_error: true, exit_code: None, changes: &[] };
         if let Some(body) = open.kind.complete(&end) {
             self.emit(&ThreadEvent::ItemCompleted { item: ThreadItem { id: open.id, body } });
         }

@@ -5,7 +5,7 @@ mod flags;
 mod item_kind;
 mod items;
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -30,7 +30,7 @@ const OTHER_PROGRAM: &str = "claude-cli";
 const MAX_SCHEMA_BYTES: u64 = 1 << 20;
 const MAX_IMAGE_BYTES: u64 = 20 << 20;
 
-pub(super) fn run(args: ExecArgs) -> CommandResult {
+pub(super) fn run(args: &ExecArgs) -> CommandResult {
     let mut config = ExecConfig::default();
     for word in &args.config {
         config.set(word).map_err(|error| ToolError::invalid_arguments(format!("--config: {error}")))?;
@@ -39,11 +39,11 @@ pub(super) fn run(args: ExecArgs) -> CommandResult {
     // A model of this machine is not told the key of another.
     let is_local = args.oss || args.local_provider.is_some() || args.script.is_some();
     let key = std::env::var(KEY_VARIABLE).ok().filter(|key| !key.trim().is_empty() && !is_local);
-    let mut run_args = run_args(&args, &config, &task, key.is_some())?;
+    let mut run_args = run_args(args, &config, &task, key.is_some())?;
     run_args.set_api_key(key.map(Secret::new));
-    run_args.output_schema = args.output_schema.as_ref().map(schema).transpose()?;
-    let images = args.images.iter().map(image).collect::<Result<Vec<_>, _>>()?;
-    note_ignored(&args, &config);
+    run_args.output_schema = args.output_schema.as_deref().map(schema).transpose()?;
+    let images = args.images.iter().map(|path| image(path)).collect::<Result<Vec<_>, _>>()?;
+    note_ignored(args, &config);
     let Some(prompt) = prompt(&task.prompt)? else {
         return Err(ToolError::invalid_arguments(
             "there is no prompt. Give one, or pipe it to standard input.",
@@ -59,9 +59,9 @@ pub(super) fn run(args: ExecArgs) -> CommandResult {
     let cancel = Cancel::new();
     terminal::cancel_on_signal(&cancel, false)?;
     let stop = if args.json {
-        run_as_events(&mut prepared, &prompt, images, &args, &cancel)?
+        run_as_events(&mut prepared, &prompt, images, args, &cancel)?
     } else {
-        run_as_text(&mut prepared, &prompt, images, &args, &cancel)?
+        run_as_text(&mut prepared, &prompt, images, args, &cancel)?
     };
     housekeeping::run_if_due(prepared.runtime.ledger(), &prepared.setup.config.values.ledger);
     Ok(exit(&stop))
@@ -75,7 +75,7 @@ fn note_ignored(args: &ExecArgs, config: &ExecConfig) {
     }
 }
 
-fn schema(path: &PathBuf) -> Result<AnswerSchema, ToolError> {
+fn schema(path: &Path) -> Result<AnswerSchema, ToolError> {
     let value = serde_json::from_slice(&read_named(path, MAX_SCHEMA_BYTES)?);
     let invalid = |error: serde_json::Error| {
         ToolError::invalid_arguments(format!("{} is not JSON: {error}", path.display()))
@@ -83,7 +83,7 @@ fn schema(path: &PathBuf) -> Result<AnswerSchema, ToolError> {
     AnswerSchema::new(value.map_err(invalid)?)
 }
 
-fn image(path: &PathBuf) -> Result<ContentPart, ToolError> {
+fn image(path: &Path) -> Result<ContentPart, ToolError> {
     let bytes = read_named(path, MAX_IMAGE_BYTES)?;
     let media_type = match bytes.as_slice() {
         [0x89, b'P', b'N', b'G', ..] => "image/png",

@@ -17,7 +17,7 @@ fn says(text: &str) -> Value {
     json!({ "text": text })
 }
 
-fn calls(name: &str, arguments: Value) -> Value {
+fn calls(name: &str, arguments: &Value) -> Value {
     json!({"calls": [{"name": name, "arguments": arguments}]})
 }
 
@@ -34,7 +34,7 @@ fn completed(events: &[Value]) -> Vec<Value> {
 #[test]
 fn without_json_the_answer_is_on_standard_output_and_progress_elsewhere() {
     let cli = CliFixture::new();
-    let script = [calls("Bash", json!({"command": "echo poured"})), says("It is ready.")];
+    let script = [calls("Bash", &json!({"command": "echo poured"})), says("It is ready.")];
     let output = exec(&cli, &script, &["-o", cli.path("last.txt").to_str().unwrap()], "Make tea.");
     assert_eq!((output.code, output.stdout.as_str()), (0, "It is ready.\n"), "{}", output.stderr);
     assert!(output.stderr.contains("Bash echo poured"), "{}", output.stderr);
@@ -52,12 +52,12 @@ fn every_kind_of_item_is_an_event() {
         |status: &str| json!({"todos": [{"content": "Pour", "activeForm": "Pouring", "status": status}]});
     let script = [
         json!({"reasoning": "Hm.", "text": "I begin.", "calls": [{"name": "TodoWrite", "arguments": todo("in_progress")}]}),
-        calls("Read", json!({"file_path": path("old.txt")})),
-        calls("Edit", json!({"file_path": path("old.txt"), "old_string": "tea", "new_string": "coffee"})),
-        calls("Write", json!({"file_path": path("new.txt"), "content": "x"})),
-        calls("Bash", json!({"command": "rm new.txt; exit 3"})),
-        calls("Read", json!({"file_path": path("none.txt")})),
-        calls("TodoWrite", todo("completed")),
+        calls("Read", &json!({"file_path": path("old.txt")})),
+        calls("Edit", &json!({"file_path": path("old.txt"), "old_string": "tea", "new_string": "coffee"})),
+        calls("Write", &json!({"file_path": path("new.txt"), "content": "x"})),
+        calls("Bash", &json!({"command": "rm new.txt; exit 3"})),
+        calls("Read", &json!({"file_path": path("none.txt")})),
+        calls("TodoWrite", &todo("completed")),
         says("Done."),
     ];
     let all = events(&exec(&cli, &script, &["--json", "--sandbox", "workspace-write", "Go."], ""));
@@ -176,7 +176,7 @@ fn flags_without_a_meaning_are_said_once_and_unknown_ones_refused() {
 fn what_may_be_written_is_said_by_the_flag_or_the_setting() {
     let writes = |more: &[&str]| {
         let cli = CliFixture::new();
-        let script = [calls("Bash", json!({"command": "echo x > made.txt"})), says("Done.")];
+        let script = [calls("Bash", &json!({"command": "echo x > made.txt"})), says("Done.")];
         let output = exec(&cli, &script, &[more, &["Go."]].concat(), "");
         assert_eq!(output.code, 0, "{}", output.stderr);
         cli.path("made.txt").exists()
