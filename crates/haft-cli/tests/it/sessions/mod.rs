@@ -1,5 +1,6 @@
 //! `haft sessions`: search, export, and the transcripts of other agents.
 
+mod claude_code;
 mod export;
 mod foreign;
 mod search;
