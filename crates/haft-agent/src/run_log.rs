@@ -79,12 +79,12 @@ pub(crate) fn read_events(store: &dyn EventLog, session: &str) -> Result<Vec<Log
     }
 }
 
-/// The events of a session's run that count: those that were taken back are left out. None if it has no run.
+/// The events of a session's run that count: those that were undone are left out. None if it has no run.
 pub fn read_run_events(store: &dyn EventLog, session: &str) -> Result<Vec<LoggedEvent>, ToolError> {
     Ok(live_events(&read_events(store, session)?).into_iter().cloned().collect())
 }
 
-/// The events without those that were taken back.
+/// The events without those that were undone.
 pub(crate) fn live_events(events: &[LoggedEvent]) -> Vec<&LoggedEvent> {
     let mut live: Vec<&LoggedEvent> = Vec::with_capacity(events.len());
     for logged in events {

@@ -4,6 +4,7 @@
 //!
 //! Never here: I/O, processes, the clock, decisions (`haft-policy`), and formats that only Haft has.
 
+pub mod exec;
 pub mod hooks;
 pub mod settings;
 pub mod transcripts;

@@ -15,6 +15,10 @@ const PACKAGES: PackageSet<'_> = PackageSet {
     ],
 };
 
+/// Codex's SDK, which tests let drive Haft: without the program of Codex, which it would install beside it.
+const CODEX_SDK: PackageSet<'_> =
+    PackageSet { name: "codex-sdk", source: "npm", pins: &["@openai/codex-sdk@0.163.0"] };
+
 /// The environment variables by which tests find them, after installing those that are missing.
 pub(super) fn variables() -> Result<Vec<(&'static str, PathBuf)>, String> {
     Ok(vec![
@@ -23,6 +27,8 @@ pub(super) fn variables() -> Result<Vec<(&'static str, PathBuf)>, String> {
         ("HAFT_GEMINI", modules()?.join("@google/gemini-cli/bundle/gemini.js")),
         ("HAFT_OPENCODE", platform_package("opencode")?.join("bin/opencode")),
         ("HAFT_CODEX", codex()?),
+        // The directory of the package.
+        ("HAFT_CODEX_SDK", codex_sdk()?),
     ])
 }
 
@@ -39,6 +45,12 @@ pub(crate) fn codex() -> Result<PathBuf, String> {
     Ok(platform_package("@openai/codex")?.join(Path::new("vendor").join(target).join("bin/codex")))
 }
 
+fn codex_sdk() -> Result<PathBuf, String> {
+    let install = [&["--omit=optional"], CODEX_SDK.pins].concat();
+    let root = CODEX_SDK.find(|root, lock| mcp::npm(root, lock, &install))?;
+    Ok(root.join("node_modules/@openai/codex-sdk"))
+}
+
 /// The directory of a package's programs for this machine.
 fn platform_package(name: &str) -> Result<PathBuf, String> {
     let os = if std::env::consts::OS == "macos" { "darwin" } else { std::env::consts::OS };
@@ -52,6 +64,6 @@ fn modules() -> Result<PathBuf, String> {
 }
 
 /// What has yet to be installed.
-pub(super) fn missing() -> Option<String> {
-    PACKAGES.missing()
+pub(super) fn missing() -> impl Iterator<Item = String> {
+    PACKAGES.missing().into_iter().chain(CODEX_SDK.missing())
 }

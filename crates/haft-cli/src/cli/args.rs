@@ -47,6 +47,10 @@ pub(super) enum Command {
     /// reversible; one that needs approval asks at the terminal, and is denied where there is none. The run is kept in the ledger, so that it can be
     /// continued, also after it was killed.
     Run(Box<super::run::RunArgs>),
+    /// The same in the form of `codex exec`, for programs that drive Codex, such as its SDK.
+    ///
+    /// Flags, events and settings are those of `codex exec`; nothing may be written unless --sandbox says so. The run is in the ledger, as every run.
+    Exec(Box<super::exec::ExecArgs>),
     /// Let messages from channels start and continue runs: webhooks, Telegram, Slack and Discord.
     ///
     /// Each chat has one run, which a restart continues. An accepted message is in the ledger before it is acknowledged, and handled

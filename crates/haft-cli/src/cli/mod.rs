@@ -12,6 +12,7 @@ mod diff;
 mod diff_command;
 mod doctor;
 mod duration;
+mod exec;
 mod exit;
 mod gateway;
 mod gc;
@@ -80,6 +81,7 @@ pub fn main() -> ExitCode {
     let done = match haft.command {
         Command::Run(args) if is_short && args.opens_session() => interactive::run(*args),
         Command::Run(args) => run::run(*args),
+        Command::Exec(args) => exec::run(&args),
         Command::Gateway(args) => gateway::run(*args),
         Command::Call(args) => call::run(args),
         Command::Mcp(args) => mcp::run(*args),

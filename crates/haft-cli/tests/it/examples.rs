@@ -14,6 +14,8 @@ const EARLIER_CALLS: usize = 30;
 
 /// Examples that are not run, by how they begin, and why. Keep it short.
 const NOT_RUN: &[(&str, &str)] = &[
+    ("haft exec", "needs a model"),
+    ("haft sessions export --from", "needs a transcript of another agent"),
     ("cargo ", "builds Haft itself"),
     ("haft    ", "is a session, which waits for messages"),
     ("haft -p '", "needs a model"),

@@ -24,6 +24,7 @@ mod documents;
 #[cfg(target_os = "linux")]
 mod escapes;
 mod examples;
+mod exec;
 mod fixture;
 mod gateway;
 mod guard_table;

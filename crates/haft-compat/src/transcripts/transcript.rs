@@ -1,4 +1,4 @@
-//! What was said and done in a session, whoever recorded it.
+//! What was said and done in a session, whichever program recorded it.
 
 use haft_tool::Value;
 use serde::Serialize;
@@ -54,7 +54,7 @@ pub struct TranscriptEntry {
     /// When, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
-    /// Whether it is part of the conversation as it is now: neither taken back nor said to a subagent.
+    /// Whether it is part of the conversation as it is now: neither undone nor said to a subagent.
     #[serde(skip)]
     pub is_live: bool,
     /// What it is.

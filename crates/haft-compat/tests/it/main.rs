@@ -1,6 +1,7 @@
 //! The parsers and writers, through the public interface.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod exec;
 mod fuzz;
 mod hook_input;
 mod hook_matcher;

@@ -13,7 +13,7 @@ fn lines(lines: &[Value]) -> Vec<u8> {
 }
 
 /// A line of Claude Code's with its parent.
-fn line(uuid: &str, parent: Option<&str>, kind: &str, message: Value) -> Value {
+fn line(uuid: &str, parent: Option<&str>, kind: &str, message: &Value) -> Value {
     json!({
         "type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": SESSION, "cwd": "/work/tea", "isSidechain": false,
         "timestamp": "2026-11-18T09:30:05.120Z", "version": "2.1.325", "userType": "external", "gitBranch": "main",
@@ -22,12 +22,12 @@ fn line(uuid: &str, parent: Option<&str>, kind: &str, message: Value) -> Value {
 }
 
 fn user(uuid: &str, parent: Option<&str>, text: &str) -> Value {
-    line(uuid, parent, "user", json!({"role": "user", "content": text}))
+    line(uuid, parent, "user", &json!({"role": "user", "content": text}))
 }
 
-fn assistant(uuid: &str, parent: &str, id: &str, block: Value) -> Value {
+fn assistant(uuid: &str, parent: &str, id: &str, block: &Value) -> Value {
     let message = json!({"role": "assistant", "id": id, "model": "claude-x", "content": [block]});
-    line(uuid, Some(parent), "assistant", message)
+    line(uuid, Some(parent), "assistant", &message)
 }
 
 fn call(id: &str, command: &str) -> Value {
@@ -37,7 +37,7 @@ fn call(id: &str, command: &str) -> Value {
 fn result(uuid: &str, parent: &str, id: &str, text: &str) -> Value {
     let block =
         json!({"type": "tool_result", "tool_use_id": id, "content": [{"type": "text", "text": text}]});
-    line(uuid, Some(parent), "user", json!({"role": "user", "content": [block]}))
+    line(uuid, Some(parent), "user", &json!({"role": "user", "content": [block]}))
 }
 
 /// The parts of the conversation on one line each.
@@ -67,12 +67,12 @@ fn a_conversation_of_claude_code_is_read_with_the_results_of_parallel_calls() {
     let transcript = read_claude_transcript(&lines(&[
         json!({"type": "file-history-snapshot", "messageId": "m"}),
         user("u1", None, "Make tea."),
-        assistant("a1", "u1", "msg_1", json!({"type": "thinking", "thinking": "Hm.", "signature": "s"})),
-        assistant("a2", "a1", "msg_1", call("t1", "boil")),
-        assistant("a3", "a2", "msg_1", call("t2", "pour")),
+        assistant("a1", "u1", "msg_1", &json!({"type": "thinking", "thinking": "Hm.", "signature": "s"})),
+        assistant("a2", "a1", "msg_1", &call("t1", "boil")),
+        assistant("a3", "a2", "msg_1", &call("t2", "pour")),
         result("r1", "a2", "t1", "hot"),
         result("r2", "a3", "t2", "full"),
-        assistant("a4", "r2", "msg_2", json!({"type": "text", "text": "Done."})),
+        assistant("a4", "r2", "msg_2", &json!({"type": "text", "text": "Done."})),
         json!({"type": "custom-title", "customTitle": "Tea", "sessionId": SESSION}),
     ]));
     assert_eq!(
@@ -102,9 +102,9 @@ fn what_was_taken_back_or_said_to_a_subagent_is_read_but_not_part_of_the_convers
     aside["isSidechain"] = json!(true);
     let transcript = read_claude_transcript(&lines(&[
         user("u1", None, "First."),
-        assistant("a1", "u1", "msg_1", json!({"type": "text", "text": "One."})),
+        assistant("a1", "u1", "msg_1", &json!({"type": "text", "text": "One."})),
         user("u2", Some("a1"), "Wrong."),
-        assistant("a2", "u2", "msg_2", json!({"type": "text", "text": "Two."})),
+        assistant("a2", "u2", "msg_2", &json!({"type": "text", "text": "Two."})),
         aside,
         user("u3", Some("a1"), "Right."),
     ]));
@@ -120,8 +120,8 @@ fn words_of_the_program_are_not_those_of_the_user_and_unclear_calls_are_reported
         meta,
         user("u2", Some("u1"), "<command-name>/clear</command-name>"),
         user("u3", Some("u2"), "Go."),
-        assistant("a1", "u3", "msg_1", call("t1", "true")),
-        assistant("a2", "a1", "msg_2", call("t1", "again")),
+        assistant("a1", "u3", "msg_1", &call("t1", "true")),
+        assistant("a2", "a1", "msg_2", &call("t1", "again")),
         user("u4", Some("a2"), "Stop."),
         result("r9", "u4", "unknown", "x"),
     ]));
@@ -196,11 +196,11 @@ fn what_is_written_for_claude_code_is_read_as_the_same_conversation() {
         json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}});
     let both = json!({"role": "user", "content": [{"type": "text", "text": "Look."}, image]});
     let transcript = read_claude_transcript(&lines(&[
-        line("u1", None, "user", both),
-        assistant("a1", "u1", "msg_1", json!({"type": "text", "text": "I look."})),
-        assistant("a2", "a1", "msg_1", call("t1", "true")),
+        line("u1", None, "user", &both),
+        assistant("a1", "u1", "msg_1", &json!({"type": "text", "text": "I look."})),
+        assistant("a2", "a1", "msg_1", &call("t1", "true")),
         result("r1", "a2", "t1", "fine"),
-        assistant("a3", "r1", "msg_2", json!({"type": "text", "text": "Done."})),
+        assistant("a3", "r1", "msg_2", &json!({"type": "text", "text": "Done."})),
     ]));
     let head = ClaudeTranscriptHead { session: SESSION, cwd: "/work/tea" };
     let written = write_claude_transcript(&transcript, head);

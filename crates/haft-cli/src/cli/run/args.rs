@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use haft_agent::AnswerSchema;
 use haft_model::{PROVIDERS, ReasoningEffort, Wire};
-use haft_tool::ToolError;
+use haft_tool::{Secret, ToolError};
 
 use super::super::args::{RuleArgs, ServerArgs, SessionArgs};
 use super::super::duration;
@@ -94,6 +94,11 @@ impl RunArgs {
         )))
     }
 
+    /// Uses this key in place of those in the environment.
+    pub(in crate::cli) fn set_api_key(&mut self, key: Option<Secret>) {
+        self.model.api_key = key;
+    }
+
     /// Adds a section behind the system prompt.
     pub(in crate::cli) fn append_to_system_prompt(&mut self, section: &str) {
         let before = self.append_system_prompt.take().map(|text| format!("{text}\n\n")).unwrap_or_default();
@@ -127,6 +132,9 @@ pub(super) struct ModelArgs {
     /// How much the model thinks: none, minimal, low, medium, high, xhigh or max [default: the model's].
     #[arg(long, value_name = "LEVEL", value_parser = effort)]
     pub(super) effort: Option<ReasoningEffort>,
+    /// The provider's key, if it is not to be looked for in the environment; set by other commands.
+    #[arg(skip)]
+    pub(super) api_key: Option<Secret>,
     /// Ask for whole answers instead of streams.
     #[arg(long)]
     pub(super) no_stream: bool,

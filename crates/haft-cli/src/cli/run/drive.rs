@@ -1,7 +1,7 @@
 //! Drives a prepared run: what is said goes through skills and routing, and its end ends what it started.
 
 use haft_agent::{AgentRun, RunObserver, TurnReport};
-use haft_model::ModelSet;
+use haft_model::{ContentPart, ModelSet};
 use haft_tool::{Cancel, ToolError};
 
 use super::super::screen::{self, FAINT, styled};
@@ -15,10 +15,23 @@ impl PreparedRun {
         observer: &mut dyn RunObserver,
         cancel: &Cancel,
     ) -> Result<TurnReport, ToolError> {
+        self.say_with(prompt, Vec::new(), observer, cancel)
+    }
+
+    /// The same with further parts of the message, such as images.
+    pub(in crate::cli) fn say_with(
+        &mut self,
+        prompt: &str,
+        more: Vec<ContentPart>,
+        observer: &mut dyn RunObserver,
+        cancel: &Cancel,
+    ) -> Result<TurnReport, ToolError> {
         if let Some(models) = &self.routed {
             route(&mut self.run, models, prompt, cancel)?;
         }
-        self.run.say(self.skills.content(prompt), observer, cancel)
+        let mut content = self.skills.content(prompt);
+        content.extend(more);
+        self.run.say(content, observer, cancel)
     }
 
     /// Ends the subagents and processes of the run, and collects what the subagents have used.

@@ -28,7 +28,7 @@ pub(in crate::cli) struct EarlierRun {
 
 impl EarlierRun {
     /// The run that the flags name; `None` if a new one is to begin.
-    pub(super) fn find(args: &RunArgs) -> Result<Option<Self>, ToolError> {
+    pub(in crate::cli) fn find(args: &RunArgs) -> Result<Option<Self>, ToolError> {
         if args.resume.is_none() && !args.continue_last {
             if args.fork_session {
                 let why = "--fork-session needs a run to copy: --resume SESSION or --continue";

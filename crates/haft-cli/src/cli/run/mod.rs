@@ -73,7 +73,7 @@ pub(super) fn check_model(args: &RunArgs, setup: &Setup) -> Result<(), ToolError
 }
 
 /// What the user asks: the words, in which `-` is standard input; without words, standard input if it is no terminal.
-fn prompt(words: &[String]) -> Result<Option<String>, ToolError> {
+pub(super) fn prompt(words: &[String]) -> Result<Option<String>, ToolError> {
     let reads = words.iter().any(|word| word == "-") || (words.is_empty() && !std::io::stdin().is_terminal());
     let input = if reads {
         let read = read_bounded(std::io::stdin().lock(), MAX_PROMPT_BYTES);
@@ -129,7 +129,7 @@ fn show(args: &RunArgs, report: &TurnReport, session: &str) {
     }
 }
 
-fn exit(stop: &RunStop) -> CliExit {
+pub(super) fn exit(stop: &RunStop) -> CliExit {
     match stop {
         RunStop::Done => CliExit::Done,
         RunStop::Timeout { .. } => CliExit::Timeout,

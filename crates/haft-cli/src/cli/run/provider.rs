@@ -88,6 +88,7 @@ pub(super) fn choose(
         None => unnamed(runtime, &variable)?,
     };
     let ProviderChoice { mut settings, model: found, why } = choice;
+    settings.api_key = flags.api_key.clone().or(settings.api_key);
     let provider = settings.provider.clone();
     // The settings of one provider say nothing about another.
     let own = section.provider.as_deref().is_none_or(|of| of == provider);

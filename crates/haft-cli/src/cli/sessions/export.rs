@@ -20,7 +20,7 @@ use super::source::SourceArgs;
 
 // No doc comment, because clap would show it instead of the command's own help.
 #[derive(Debug, Args)]
-pub(super) struct ShowArgs {
+pub(super) struct SessionShowArgs {
     #[command(flatten)]
     source: SourceArgs,
     #[command(flatten)]
@@ -71,7 +71,7 @@ impl ExportFormat {
     }
 }
 
-pub(super) fn show(args: &ShowArgs) -> CommandResult {
+pub(super) fn show(args: &SessionShowArgs) -> CommandResult {
     args.view.set_colors();
     let transcript = args.source.transcript()?;
     args.view.show(&markdown::render(&transcript));

@@ -14,7 +14,7 @@ use super::foreign::{ForeignAgent, ForeignFile, ForeignFiles};
 
 // No doc comment, because clap would show it instead of the command's own help.
 #[derive(Debug, Args)]
-pub(super) struct ListArgs {
+pub(super) struct SessionListArgs {
     /// Number of sessions to list.
     #[arg(short = 'n', long, default_value_t = 20, value_parser = super::super::paths::list_length)]
     limit: usize,
@@ -36,7 +36,7 @@ pub(super) struct ListArgs {
 /// Characters of what the user said first.
 const MAX_WORDS_CHARS: usize = 60;
 
-pub(super) fn run(args: &ListArgs) -> CommandResult {
+pub(super) fn run(args: &SessionListArgs) -> CommandResult {
     args.view.set_colors();
     if let Some(agent) = args.from {
         return run_foreign(args, agent);
@@ -92,7 +92,7 @@ fn line(session: &UsedSession, with_place: bool) -> String {
     )
 }
 
-fn run_foreign(args: &ListArgs, agent: ForeignAgent) -> CommandResult {
+fn run_foreign(args: &SessionListArgs, agent: ForeignAgent) -> CommandResult {
     let folder = args.workspace.folder()?;
     let here = (!args.all).then_some(folder.as_path());
     let files = ForeignFiles::find(agent, here)?;

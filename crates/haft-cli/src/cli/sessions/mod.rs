@@ -43,17 +43,17 @@ pub(super) struct SessionsArgs {
     #[command(subcommand)]
     command: Option<SessionsCommand>,
     #[command(flatten)]
-    list: list::ListArgs,
+    list: list::SessionListArgs,
 }
 
 #[derive(Debug, Subcommand)]
 enum SessionsCommand {
     /// List sessions, the one with the newest call first; this is what `haft sessions` does.
-    List(list::ListArgs),
+    List(list::SessionListArgs),
     /// Search what users, models and tools said: prompts, answers, arguments and results of calls; the newest first.
     Search(search::SearchArgs),
     /// Show one session as text.
-    Show(export::ShowArgs),
+    Show(export::SessionShowArgs),
     /// Write one session as Markdown, HTML, JSON, JSON lines, or a transcript with which `claude --resume` goes on.
     Export(export::ExportArgs),
 }

@@ -73,7 +73,7 @@ pub(super) fn run(args: &SearchArgs) -> CommandResult {
         Some(agent) => in_files(args, agent, &matcher)?,
         None => in_ledger(args, &matcher)?,
     };
-    found.sort_by(|a, b| (b.at, b.position).cmp(&(a.at, a.position)));
+    found.sort_by_key(|place| std::cmp::Reverse((place.at, place.position)));
     found.truncate(args.limit);
     if args.json {
         for place in &found {

@@ -1,5 +1,7 @@
 //! The session that a command names: of the ledger, or of another agent.
 
+use std::path::Path;
+
 use clap::Args;
 use haft_compat::transcripts::Transcript;
 use haft_files::real_named;
@@ -50,23 +52,22 @@ impl SourceArgs {
         let folder = real_named(&folder).unwrap_or(folder);
         let session = match &self.session {
             Some(name) => ledger.session_in(name.trim(), &folder)?,
-            None => {
-                let mut newest: Vec<(u64, SessionInfo)> = Vec::new();
-                for session in ledger.sessions(MAX_LISTED_COUNT)? {
-                    if session.workspace != folder {
-                        continue;
-                    }
-                    let last_event = ledger.last_event_at(&session.id)?;
-                    if session.calls > 0 || last_event.is_some() {
-                        newest.push((last_event.unwrap_or(session.started_at), session));
-                    }
-                }
-                let newest = newest.into_iter().max_by_key(|(at, _)| *at);
-                newest.ok_or_else(|| none_in(&folder.display().to_string()))?.1
-            }
+            None => newest(&ledger, &folder)?.ok_or_else(|| none_in(&folder.display().to_string()))?,
         };
         ledger_transcript::read(&ledger, &session)
     }
+}
+
+/// The session of the workspace in which something happened last.
+fn newest(ledger: &Ledger, workspace: &Path) -> Result<Option<SessionInfo>, ToolError> {
+    let mut sessions: Vec<(u64, SessionInfo)> = Vec::new();
+    for session in ledger.sessions(MAX_LISTED_COUNT)? {
+        let last_event = ledger.last_event_at(&session.id)?;
+        if session.workspace == workspace && (session.calls > 0 || last_event.is_some()) {
+            sessions.push((last_event.unwrap_or(session.started_at), session));
+        }
+    }
+    Ok(sessions.into_iter().max_by_key(|(at, _)| *at).map(|(_, session)| session))
 }
 
 fn none_in(place: &str) -> ToolError {

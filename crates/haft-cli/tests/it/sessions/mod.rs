@@ -1,5 +1,7 @@
 //! `haft sessions`: search, export, and the transcripts of other agents.
 
+mod claude_code;
+mod codex;
 mod export;
 mod foreign;
 mod search;

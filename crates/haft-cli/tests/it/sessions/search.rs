@@ -27,7 +27,7 @@ fn prompts_answers_arguments_and_results_are_found_newest_first() {
     let shown = cli.haft(&["sessions", "search", "kettle", "-n", "1"]);
     assert_eq!(shown.stdout.lines().count(), 1);
     assert!(shown.stdout.contains("A kettle is a pot."), "{}", shown.stdout);
-    // Names of fields are nobody's words.
+    // Names of fields do not count.
     assert!(json_lines(&cli.haft(&["sessions", "search", "call_id", "--json"])).is_empty());
     assert_eq!(cli.haft(&["sessions", "search", " "]).code, 2);
 }

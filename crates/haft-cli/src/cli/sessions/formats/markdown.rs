@@ -22,7 +22,7 @@ pub(in super::super) fn render(transcript: &Transcript) -> String {
                 add_images(&mut text, images.len());
             }
             EntryBody::Assistant { text: said } | EntryBody::Reasoning { text: said } => {
-                quote(&mut text, said)
+                quote(&mut text, said);
             }
             EntryBody::Notice { text: said } => fence(&mut text, said),
             EntryBody::Call { arguments, .. } => fence(&mut text, &arguments_text(arguments)),
