@@ -69,13 +69,21 @@ impl AgentKinds {
                 continue;
             }
             match definition(&path, project) {
-                Ok(kind) => {
-                    self.kinds.retain(|known| !known.name.eq_ignore_ascii_case(&kind.name));
-                    self.kinds.push(kind);
-                }
+                Ok(kind) => self.add(kind),
                 Err(why) => self.warnings.push(format!("{} is not used as an agent: {why}", path.display())),
             }
         }
+    }
+
+    /// Adds a kind, which replaces one of its name.
+    pub fn add(&mut self, kind: AgentKind) {
+        self.kinds.retain(|known| !known.name.eq_ignore_ascii_case(&kind.name));
+        self.kinds.push(kind);
+    }
+
+    /// The names of the kinds, each with when to use it.
+    pub fn names(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.kinds.iter().map(|kind| (kind.name.as_str(), kind.description.as_str()))
     }
 
     /// The kind of this name.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use haft_model::{ToolCall, ToolResult};
 use haft_runtime::{CallOptions, Runtime};
-use haft_tool::{Cancel, Execution, Progress, ToolError};
+use haft_tool::{Cancel, Execution, Progress, ToolError, Value, Verdict};
 
 use crate::call_results::failed;
 use crate::{LoopEvent, RunObserver};
@@ -22,6 +22,22 @@ pub(crate) struct FinishedCall {
     pub(crate) receipt: Option<i64>,
     pub(crate) changes: usize,
     pub(crate) elapsed: Duration,
+    pub(crate) structured: Option<Value>,
+    pub(crate) verdict: Option<Verdict>,
+}
+
+impl FinishedCall {
+    /// A call of which only the result is known.
+    pub(crate) fn new(result: ToolResult) -> Self {
+        Self {
+            result,
+            receipt: None,
+            changes: 0,
+            elapsed: Duration::ZERO,
+            structured: None,
+            verdict: None,
+        }
+    }
 }
 
 /// What a thread of a call reports.
@@ -91,14 +107,15 @@ impl CallPool {
                 receipt: Some(done.receipt.id).filter(|id| *id > 0),
                 changes: done.receipt.changes.len(),
                 elapsed: start.elapsed(),
+                structured: done.output.structured,
+                verdict: done.receipt.decision.map(|decision| decision.verdict),
             };
             let _ = sender.send((number, CallReport::Finished(Box::new(finished))));
         });
         if let Err(error) = spawned {
             self.running.remove(&number);
             let result = failed(call, &ToolError::io("start a thread for the call", &error).message);
-            let finished = FinishedCall { result, receipt: None, changes: 0, elapsed: Duration::ZERO };
-            self.finished.push_back(finished);
+            self.finished.push_back(FinishedCall::new(result));
         }
     }
 

@@ -41,6 +41,13 @@ pub(crate) fn bytes_for(tokens: u64) -> usize {
     usize::try_from(tokens).unwrap_or(usize::MAX).saturating_mul(TOKEN_BYTES_TENTHS) / 10
 }
 
+impl RunState {
+    /// An estimate of the tokens of the conversation.
+    pub fn context_tokens(&self) -> u64 {
+        estimated_tokens(self, &[])
+    }
+}
+
 /// An estimate of the tokens of the next request: what the provider counted for the last answer and what came since, else all bytes.
 pub(crate) fn estimated_tokens(state: &RunState, tools: &[Definition]) -> u64 {
     let bytes = bytes_of(&state.conversation);

@@ -21,6 +21,9 @@ pub enum RunEvent {
     UserMessage {
         /// Texts and images.
         content: Vec<ContentPart>,
+        /// The id that its author gave it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        uuid: Option<String>,
     },
     /// The model answered.
     Answer {

@@ -54,6 +54,8 @@ pub struct TurnMark {
     pub seq: u64,
     /// When it was written, in milliseconds since 1970.
     pub at: u64,
+    /// The id that the user's program gave the message.
+    pub uuid: Option<String>,
     /// The calls that were made, by their numbers in the ledger.
     pub receipts: Vec<i64>,
 }
@@ -156,7 +158,7 @@ impl RunState {
                 (self.provider, self.model) = (start.provider.clone(), start.model.clone());
                 self.address.clone_from(&start.address);
             }
-            RunEvent::UserMessage { content } => self.begin_turn(logged, content),
+            RunEvent::UserMessage { content, uuid } => self.begin_turn(logged, content, uuid.clone()),
             RunEvent::LoopMessage { text } => {
                 self.unhandled_stop = None;
                 self.loop_messages += 1;
@@ -198,8 +200,8 @@ impl RunState {
         self.last_at = logged.at;
     }
 
-    fn begin_turn(&mut self, logged: &LoggedEvent, content: &[ContentPart]) {
-        self.turns.push(TurnMark { seq: logged.seq, at: logged.at, receipts: Vec::new() });
+    fn begin_turn(&mut self, logged: &LoggedEvent, content: &[ContentPart], uuid: Option<String>) {
+        self.turns.push(TurnMark { seq: logged.seq, at: logged.at, uuid, receipts: Vec::new() });
         self.is_turn_open = true;
         (self.rounds, self.loop_messages) = (0, 0);
         self.turn_totals = RunTotals::default();

@@ -1,7 +1,5 @@
 //! Making the calls of an answer.
 
-use std::time::Duration;
-
 use haft_tool::{Effect, ToolError};
 
 use crate::calls::FinishedCall;
@@ -73,9 +71,7 @@ impl AgentRun {
                 refusal => refusal.map(|why| call_results::failed(&call, &why.message)),
             };
             if let Some(result) = unmade {
-                let (changes, elapsed) = (0, Duration::ZERO);
-                let finished = FinishedCall { result, receipt: None, changes, elapsed };
-                self.finish_call(finished, work.observer)?;
+                self.finish_call(FinishedCall::new(result), work.observer)?;
                 continue;
             }
             let is_done =

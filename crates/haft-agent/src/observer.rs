@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use haft_model::{ModelEvent, ToolCall, ToolResult};
-use haft_tool::Progress;
+use haft_model::{ModelEvent, ModelResponse, ToolCall, ToolResult};
+use haft_tool::{Progress, Value, Verdict};
 
 use crate::{RunStop, RunTotals, TodoEntry};
 
@@ -17,6 +17,8 @@ pub enum LoopEvent {
     Answered {
         /// Tokens and cost of this turn so far.
         turn: RunTotals,
+        /// The answer.
+        response: Box<ModelResponse>,
     },
     /// A call runs. It may start while the model still answers.
     CallStarted(ToolCall),
@@ -42,6 +44,10 @@ pub enum LoopEvent {
         changes: usize,
         /// How long it took.
         elapsed: Duration,
+        /// The structured result, if the tool has one.
+        structured: Option<Value>,
+        /// What was decided about it, if the call came that far.
+        verdict: Option<Verdict>,
     },
     /// The model has changed its list of todos.
     TodosChanged {

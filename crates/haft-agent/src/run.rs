@@ -192,8 +192,8 @@ impl AgentRun {
             let fate = fate_of(&call, &self.parts.runtime, &self.parts.session, since)?;
             if let CallFate::Ended(result, receipt) = fate {
                 let changes = self.parts.runtime.ledger()?.receipt(receipt)?.changes.len();
-                let elapsed = std::time::Duration::ZERO;
-                let finished = FinishedCall { result: *result, receipt: Some(receipt), changes, elapsed };
+                let finished =
+                    FinishedCall { receipt: Some(receipt), changes, ..FinishedCall::new(*result) };
                 self.finish_call(finished, observer)?;
             }
         }
@@ -206,14 +206,21 @@ impl AgentRun {
         finished: FinishedCall,
         observer: &mut dyn RunObserver,
     ) -> Result<(), ToolError> {
-        let FinishedCall { result, receipt, changes, elapsed } = finished;
+        let FinishedCall { result, receipt, changes, elapsed, structured, verdict } = finished;
         let open = self.state.open_calls.iter().find(|open| open.call.id == result.call_id);
         let Some(call) = open.map(|open| &open.call) else {
             return Err(ToolError::internal(format!("the result of {} belongs to no call", result.call_id)));
         };
         let result = call_results::with_repetition(&self.state.conversation, call, result);
         self.append(RunEvent::CallFinished { result: result.clone(), receipt })?;
-        observer.on_event(&LoopEvent::CallFinished { result, receipt, changes, elapsed });
+        observer.on_event(&LoopEvent::CallFinished {
+            result,
+            receipt,
+            changes,
+            elapsed,
+            structured,
+            verdict,
+        });
         self.take_reports(observer)
     }
 

@@ -57,6 +57,11 @@ impl RunSkills {
         Self(all)
     }
 
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|skill| skill.name.as_str())
+    }
+
     /// The skills as the model is told of them; only those below `readable`, if reads are limited to it.
     pub fn listing(&self, readable: Option<&Path>) -> Option<String> {
         let is_listed =

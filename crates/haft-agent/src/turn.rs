@@ -60,12 +60,23 @@ impl AgentRun {
         observer: &mut dyn RunObserver,
         cancel: &Cancel,
     ) -> Result<TurnReport, ToolError> {
+        self.say_as(content, None, observer, cancel)
+    }
+
+    /// The same; the message keeps this id, by which its author names it.
+    pub fn say_as(
+        &mut self,
+        content: Vec<ContentPart>,
+        uuid: Option<String>,
+        observer: &mut dyn RunObserver,
+        cancel: &Cancel,
+    ) -> Result<TurnReport, ToolError> {
         self.check_budget()?;
         let mut work = self.begin(observer, cancel);
         self.settle_calls(work.observer)?;
         self.make_calls(&mut work)?;
         self.take_reports(work.observer)?;
-        self.append(RunEvent::UserMessage { content })?;
+        self.append(RunEvent::UserMessage { content, uuid })?;
         self.note_changed_tools(work.observer)?;
         self.drive(&mut work)
     }
@@ -203,8 +214,9 @@ impl AgentRun {
 
     fn record_answer(&mut self, response: ModelResponse, work: &mut TurnWork<'_>) -> Result<(), ToolError> {
         let cost_usd = self.cost(&response);
-        self.append(RunEvent::Answer { response: Box::new(response), cost_usd })?;
-        work.observer.on_event(&LoopEvent::Answered { turn: self.state.turn_totals });
+        let response = Box::new(response);
+        self.append(RunEvent::Answer { response: response.clone(), cost_usd })?;
+        work.observer.on_event(&LoopEvent::Answered { turn: self.state.turn_totals, response });
         Ok(())
     }
 

@@ -6,3 +6,4 @@
 
 pub mod hooks;
 pub mod settings;
+pub mod stream;

@@ -28,6 +28,15 @@ impl AgentHost {
     }
 }
 
+impl AgentHost {
+    /// For each agent that runs in the background, what fires when it has ended.
+    pub fn background(&self) -> Vec<Cancel> {
+        let Ok(run) = self.attached() else { return Vec::new() };
+        let agents = self.share.table.of(&run.session).into_iter();
+        agents.map(|agent| agent.ended.clone()).filter(|ended| !ended.is_cancelled()).collect()
+    }
+}
+
 impl Host for AgentHost {
     fn fallback(&self) -> Option<&dyn Host> {
         Some(self.share.base.as_ref())

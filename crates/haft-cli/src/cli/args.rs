@@ -405,12 +405,19 @@ pub(super) struct RuleArgs {
     /// Which of Claude Code's settings files are read: user, project and local, separated by commas [default: all].
     #[arg(long, value_name = "SOURCES", value_delimiter = ',', num_args = 0..)]
     pub(super) setting_sources: Option<Vec<String>>,
+    /// Settings of the administrator that the program which drives a run has passed: a file, or JSON.
+    #[arg(skip)]
+    pub(super) managed_settings: Option<String>,
 }
 
 impl RuleArgs {
     /// Which of Claude Code's settings are read.
     pub(super) fn claude_settings(&self) -> SettingsFlags {
-        SettingsFlags { settings: self.settings.clone(), sources: self.setting_sources.clone() }
+        SettingsFlags {
+            settings: self.settings.clone(),
+            managed: self.managed_settings.clone(),
+            sources: self.setting_sources.clone(),
+        }
     }
 }
 

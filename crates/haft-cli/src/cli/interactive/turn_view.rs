@@ -289,7 +289,7 @@ impl RunObserver for TurnView {
             LoopEvent::CallDropped { call_id } => {
                 self.end_call(call_id);
             }
-            LoopEvent::CallFinished { result, receipt, changes, elapsed } => {
+            LoopEvent::CallFinished { result, receipt, changes, elapsed, .. } => {
                 let call = self.end_call(&result.call_id);
                 self.last_call = receipt.or(self.last_call);
                 let about = call.as_ref().map(|call| self.about(call)).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Drives a prepared run: what is said goes through skills and routing, and its end ends what it started.
 
 use haft_agent::{AgentRun, RunObserver, TurnReport};
-use haft_model::ModelSet;
+use haft_model::{ContentPart, ModelSet};
 use haft_tool::{Cancel, ToolError};
 
 use super::super::screen::{self, FAINT, styled};
@@ -15,10 +15,32 @@ impl PreparedRun {
         observer: &mut dyn RunObserver,
         cancel: &Cancel,
     ) -> Result<TurnReport, ToolError> {
+        self.say_as(vec![ContentPart::text(prompt)], None, observer, cancel)
+    }
+
+    /// The same with images, and with the id that the author gave the message.
+    pub(super) fn say_as(
+        &mut self,
+        content: Vec<ContentPart>,
+        uuid: Option<String>,
+        observer: &mut dyn RunObserver,
+        cancel: &Cancel,
+    ) -> Result<TurnReport, ToolError> {
+        let words: Vec<&str> = content
+            .iter()
+            .filter_map(|part| match part {
+                ContentPart::Text { text } => Some(text.as_str()),
+                ContentPart::Image { .. } => None,
+            })
+            .collect();
+        let prompt = words.join("\n\n");
         if let Some(models) = &self.routed {
-            route(&mut self.run, models, prompt, cancel)?;
+            route(&mut self.run, models, &prompt, cancel)?;
         }
-        self.run.say(self.skills.content(prompt), observer, cancel)
+        // The first part is the prompt itself.
+        let skills = self.skills.content(&prompt).into_iter().skip(1);
+        let content = content.into_iter().chain(skills).collect();
+        self.run.say_as(content, uuid, observer, cancel)
     }
 
     /// Ends the subagents and processes of the run, and collects what the subagents have used.

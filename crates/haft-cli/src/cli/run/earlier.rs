@@ -17,6 +17,8 @@ const MAX_LISTED_COUNT: usize = 1_000;
 pub(in crate::cli) struct EarlierRun {
     pub(super) session: String,
     pub(super) workspace: PathBuf,
+    /// The name of its session, if it has one.
+    name: Option<String>,
     pub(super) state: RunState,
 }
 
@@ -38,14 +40,19 @@ impl EarlierRun {
             None => last_run(&ledger, &folder)?,
         };
         let state = read_run(&ledger, &session.id)?.ok_or_else(|| no_run(&session.id))?;
-        Ok(Some(Self { session: session.id, workspace: session.workspace, state }))
+        Ok(Some(Self { session: session.id, workspace: session.workspace, name: session.name, state }))
+    }
+
+    /// The name of its session, if it has one.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     /// The run of a session; `None` if it has none yet.
     pub(in crate::cli) fn of_session(ledger: &Ledger, id: &str) -> Result<Option<Self>, ToolError> {
         let session = ledger.session(id)?;
         let state = read_run(ledger, &session.id)?;
-        Ok(state.map(|state| Self { session: session.id, workspace: session.workspace, state }))
+        Ok(state.map(|state| Self { session: session.id, workspace: session.workspace, name: session.name, state }))
     }
 
     /// The sequence number with which its last turn began.

@@ -40,7 +40,7 @@ impl RunObserver for ProgressLines {
             LoopEvent::CallStarted(call) => {
                 self.calls.insert(call.id.clone(), about(call));
             }
-            LoopEvent::CallFinished { result, receipt, changes, elapsed } => {
+            LoopEvent::CallFinished { result, receipt, changes, elapsed, .. } => {
                 let about = self.calls.remove(&result.call_id).unwrap_or_default();
                 let style = if result.is_error { BAD } else { NAME };
                 let number = receipt.map(|receipt| format!("  call {receipt}")).unwrap_or_default();
