@@ -59,10 +59,11 @@ pub(super) fn assistant(message_id: &str, model: &str, block: Value, used: &Toke
 
 /// The content of a result.
 pub(super) fn result_content(result: &ToolResult) -> Value {
-    match result.content.as_slice() {
-        [ContentPart::Text { text }] => text.as_str().into(),
-        parts => parts.iter().map(content_block).collect(),
+    let is_text = |part: &ContentPart| matches!(part, ContentPart::Text { .. });
+    if result.content.iter().all(is_text) {
+        return result.text().into();
     }
+    result.content.iter().map(content_block).collect()
 }
 
 /// The block of a text or an image.

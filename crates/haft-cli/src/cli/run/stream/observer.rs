@@ -178,7 +178,13 @@ impl StreamObserver {
             Some(CallAnswer::Rejected) => "user_reject",
         };
         let content = messages::result_content(result);
-        let structured = structured.cloned().unwrap_or_else(|| content.clone());
+        let mut structured = structured.cloned().unwrap_or_else(|| content.clone());
+        if let (Value::Object(members), "Bash") = (&mut structured, result.name.as_str()) {
+            // Both streams are one text here.
+            members.entry("stdout").or_insert_with(|| result.text().into());
+            members.entry("stderr").or_insert_with(|| "".into());
+            members.entry("isImage").or_insert(false.into());
+        }
         let decision = if is_denied { "reject" } else { "accept" };
         self.session.send(json!({
             "type": "user",
