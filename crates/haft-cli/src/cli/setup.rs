@@ -107,6 +107,12 @@ impl Setup {
         for path in self.claude.writable.iter().chain(&flags.allow_write) {
             builder = builder.allow_write(path);
         }
+        for path in &self.claude.unwritable {
+            builder = builder.deny_write(path);
+        }
+        for secret in &self.claude.unreadable {
+            builder = builder.deny_read(secret);
+        }
         for secret in &flags.allow_read {
             builder = builder.allow_read(secret);
         }
@@ -137,7 +143,11 @@ impl Setup {
 
     /// The network access of the settings.
     pub(super) fn network(&self) -> NetworkWords {
-        self.config.network(&self.workspace)
+        let own = self.config.network(&self.workspace);
+        match self.claude.domains.as_slice() {
+            [] => own,
+            domains => own.with_project(domains),
+        }
     }
 
     /// The environment of commands.

@@ -119,7 +119,7 @@ impl PreparedRun {
         let dialect = setup.dialect(&args.at.dialect).to_owned();
         let base: Arc<dyn Host> = Arc::clone(&setup.host) as _;
         let base = match host {
-            Some(wrap) => wrap(base),
+            Some(wrap) => wrap(base, !setup.claude.is_strict_network),
             None => base,
         };
         let agents = AgentSetup::new(args, &setup, &dialect, base, kinds);

@@ -15,8 +15,8 @@ use super::session::HostSession;
 use super::user_questions::ProgramHost;
 use crate::servers::HostLinks;
 
-/// Puts a host over another one.
-type WrapHost = Box<dyn FnOnce(Arc<dyn Host>) -> Arc<dyn Host>>;
+/// Puts a host over another one; says whether it may answer questions about the network.
+type WrapHost = Box<dyn FnOnce(Arc<dyn Host>, bool) -> Arc<dyn Host>>;
 
 /// What the program contributes; by default nothing, and the terminal answers questions.
 #[derive(Default)]
@@ -50,7 +50,9 @@ pub(super) fn of(
     let answers = asker.is_some();
     let shared = Arc::clone(session);
     RunHostParts {
-        host: Some(Box::new(move |base| Arc::new(ProgramHost::new(&shared, answers, base)) as _)),
+        host: Some(Box::new(move |base, opens_network| {
+            Arc::new(ProgramHost::new(&shared, answers, answers && opens_network, base)) as _
+        })),
         hooks: initialize.map(|request| hooks::entries(request, session)).unwrap_or_default(),
         links: Some(sdk_servers::links(session)),
         host_servers: initialize.map(|request| request.sdk_mcp_servers.clone()).unwrap_or_default(),

@@ -32,10 +32,11 @@ mod writer;
 use std::sync::{Arc, Mutex};
 
 use haft_compat::stream::{ControlRequest, InitializeRequest};
+use haft_policy::Mode;
 use haft_tool::{Cancel, ToolError};
 
 use super::super::exit::CliExit;
-use super::super::{CommandResult, housekeeping, terminal};
+use super::super::{CommandResult, housekeeping, screen, terminal};
 use super::args::{RunArgs, RunOutputFormat};
 use super::earlier::EarlierRun;
 use super::prepare::PreparedRun;
@@ -49,6 +50,10 @@ use init::SessionFacts;
 pub(in crate::cli) use messages::CLAUDE_VERSION;
 use session::HostSession;
 use writer::StreamWriter;
+
+/// What is said where Claude Code would use its classifier.
+const AUTO_IS_SCOPED: &str = "permission mode auto: Haft has no classifier; this is its mode scoped, in which calls run without a \
+     question that stay in the workspace and can be undone";
 
 /// Runs with `--output-format json` or `stream-json`, or with `--input-format stream-json`.
 pub(super) fn run(mut args: RunArgs) -> CommandResult {
@@ -150,6 +155,9 @@ fn prepare(
         asker.attach(prepared.runtime.downgrade());
     }
     session.set_id(shown_id.as_deref().unwrap_or_else(|| prepared.run.session()));
+    if has_host && prepared.runtime.mode() == Mode::Scoped {
+        screen::note(AUTO_IS_SCOPED);
+    }
     let facts = SessionFacts {
         runtime: prepared.runtime.clone(),
         servers: prepared.servers.clone(),

@@ -20,12 +20,14 @@ pub(super) struct ProgramHost {
     session: Arc<HostSession>,
     /// Whether the program answers questions.
     answers: bool,
+    /// Whether it is asked about hosts that commands want to reach.
+    opens_network: bool,
     base: Arc<dyn Host>,
 }
 
 impl ProgramHost {
-    pub(super) fn new(session: &Arc<HostSession>, answers: bool, base: Arc<dyn Host>) -> Self {
-        Self { session: Arc::clone(session), answers, base }
+    pub(super) fn new(session: &Arc<HostSession>, answers: bool, opens_network: bool, base: Arc<dyn Host>) -> Self {
+        Self { session: Arc::clone(session), answers, opens_network, base }
     }
 
     /// Asks the program; returns the input with its answers, or why it said no.
@@ -94,7 +96,7 @@ impl Host for ProgramHost {
     }
 
     fn may_reach(&self, request: &HostRequest, cancel: &Cancel) -> Option<HostAnswer> {
-        if !self.answers {
+        if !self.opens_network {
             return None;
         }
         let HostRequest { command, host, port, .. } = request;
