@@ -29,14 +29,7 @@ pub(crate) struct FinishedCall {
 impl FinishedCall {
     /// A call of which only the result is known.
     pub(crate) fn new(result: ToolResult) -> Self {
-        Self {
-            result,
-            receipt: None,
-            changes: 0,
-            elapsed: Duration::ZERO,
-            structured: None,
-            verdict: None,
-        }
+        Self { result, receipt: None, changes: 0, elapsed: Duration::ZERO, structured: None, verdict: None }
     }
 }
 

@@ -192,8 +192,7 @@ impl AgentRun {
             let fate = fate_of(&call, &self.parts.runtime, &self.parts.session, since)?;
             if let CallFate::Ended(result, receipt) = fate {
                 let changes = self.parts.runtime.ledger()?.receipt(receipt)?.changes.len();
-                let finished =
-                    FinishedCall { receipt: Some(receipt), changes, ..FinishedCall::new(*result) };
+                let finished = FinishedCall { receipt: Some(receipt), changes, ..FinishedCall::new(*result) };
                 self.finish_call(finished, observer)?;
             }
         }

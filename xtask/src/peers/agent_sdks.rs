@@ -16,7 +16,8 @@ const PYTHON_PACKAGES: PackageSet<'_> =
 
 /// The environment variables by which tests find them, after installing those that are missing.
 pub(super) fn variables() -> Result<[(&'static str, PathBuf); 2], String> {
-    let modules = NODE_PACKAGES.find(|root, lock| mcp::npm_without_optional(root, lock, NODE_PACKAGES.pins))?;
+    let modules =
+        NODE_PACKAGES.find(|root, lock| mcp::npm_without_optional(root, lock, NODE_PACKAGES.pins))?;
     Ok([
         ("HAFT_AGENT_SDK_NODE", modules.join("node_modules")),
         ("HAFT_AGENT_SDK_PYTHON", virtual_environment(&PYTHON_PACKAGES)?.join("bin/python")),

@@ -57,7 +57,7 @@ pub(super) enum Command {
     /// The result goes to standard output, everything else to standard error. Naming a tool here allows it, as
     /// --allowedTools would. It does not widen the scope: paths outside the workspace still need a rule
     /// (`--allowedTools 'Write(//etc/hosts)'`), a directory (`--add-dir`), or your approval on a terminal.
-    Call(CallArgs),
+    Call(Box<CallArgs>),
     /// Serve Haft's tools over MCP, or manage the MCP servers that Haft uses.
     ///
     /// Without a subcommand, serves over standard input and output, or over HTTP with --http. A call that needs approval asks

@@ -86,7 +86,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) if is_short && args.opens_session() => interactive::run(*args),
         Command::Run(args) => run::run(*args),
         Command::Gateway(args) => gateway::run(*args),
-        Command::Call(args) => call::run(args),
+        Command::Call(args) => call::run(*args),
         Command::Mcp(args) => mcp::run(*args),
         Command::Sandbox(args) => Ok(sandbox::run(&args)),
         Command::Tools(args) => tools::run(&args),

@@ -19,5 +19,5 @@ pub use context::{HostLinks, OnChange};
 pub use entry::{ServerEntry, ServerGrants, ServerLocation, ServerOrigin, mcp_json};
 pub(crate) use package_runner::PackageRunner;
 pub use source::{Naming, ServerReport, Servers, ServersSetup, with_prefix, without_prefix};
-pub use state::{ServerConnectionState, ServerState};
+pub use state::{ServerConnectionState, ServerSnapshot};
 pub use trust::{KnownServer, TrustStore, changed_tools, identity};

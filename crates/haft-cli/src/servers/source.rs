@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::context::{HostLinks, OnChange, ServerContext};
 use super::entry::ServerEntry;
 use super::handle::ServerHandle;
-use super::state::ServerState;
+use super::state::ServerSnapshot;
 use super::tool::RemoteTool;
 use super::tool_result::content_block;
 use haft_mcp::client::oauth::BrowserOpener;
@@ -96,8 +96,8 @@ impl Servers {
     }
 
     /// The state of each server, in the order of their configuration.
-    pub fn states(&self) -> Vec<ServerState> {
-        self.0.handles.iter().map(|handle| ServerState::of(handle)).collect()
+    pub fn states(&self) -> Vec<ServerSnapshot> {
+        self.0.handles.iter().map(|handle| ServerSnapshot::of(handle)).collect()
     }
 
     /// Connects in parallel to every trusted server whose tools are unknown, waiting at most `limit`. Slower servers finish

@@ -4,7 +4,7 @@ use super::handle::ServerHandle;
 
 /// What is known of a server without asking it.
 #[derive(Debug, Clone)]
-pub struct ServerState {
+pub struct ServerSnapshot {
     /// Its name.
     pub name: String,
     /// Whether it can be used.
@@ -28,7 +28,7 @@ pub enum ServerConnectionState {
     Untrusted,
 }
 
-impl ServerState {
+impl ServerSnapshot {
     pub(super) fn of(handle: &ServerHandle) -> Self {
         let tools = handle.tools();
         let connection = if handle.untrusted().is_some() {

@@ -98,7 +98,7 @@ impl TrustStore {
         entry: &ServerEntry,
         now: &BTreeMap<String, Value>,
     ) -> Result<Vec<String>, ToolError> {
-        // The program that drives Haft says anew each time what its tools are.
+        // The program that drives Haft says each time what its tools are.
         if entry.location == ServerLocation::Host {
             return Ok(Vec::new());
         }

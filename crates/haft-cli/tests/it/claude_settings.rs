@@ -81,7 +81,10 @@ fn what_a_project_allows_and_runs_needs_trust_that_is_bound_to_its_content() {
     let run = bash(&cli, "echo $FROM_PROJECT");
     assert!(run.stdout == "\n" && run.stderr.contains("haft trust"), "{}{}", run.stdout, run.stderr);
     assert!(!cli.path("ran").exists());
-    assert_eq!((verdict("WebFetch(https://example.com)").as_str(), verdict("Bash(make)").as_str()), ("ask", "ask"));
+    assert_eq!(
+        (verdict("WebFetch(https://example.com)").as_str(), verdict("Bash(make)").as_str()),
+        ("ask", "ask")
+    );
 
     assert_eq!(cli.haft(&["trust"]).code, 3, "without a terminal nothing is trusted");
     let trusted = cli.haft(&["trust", "--yes"]);
@@ -160,7 +163,8 @@ fn arguments_from_a_hook_are_decided_like_the_calls_own() {
 
 #[test]
 fn a_permission_from_a_hook_answers_the_mode_and_no_rule() {
-    let output = json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}});
+    let output =
+        json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}});
     let mut settings = hook("PreToolUse", "Bash", &format!("echo '{output}'"));
     settings["permissions"] = json!({"ask": ["Bash(make:*)"], "deny": ["Bash(rm:*)"]});
     let cli = with_user_settings(&settings);
@@ -181,7 +185,8 @@ fn a_permission_from_a_hook_answers_the_mode_and_no_rule() {
 
 #[test]
 fn a_hook_after_a_call_adds_to_its_result_and_its_changes_can_be_undone() {
-    let context = json!({"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "run the tests"}});
+    let context =
+        json!({"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "run the tests"}});
     let command = format!("cat > after.json; echo formatted > a.txt; echo '{context}'");
     let cli = with_user_settings(&hook("PostToolUse", "Write|Edit", &command));
     let written = cli.call("Write", &json!({"file_path": cli.path("a.txt"), "content": "x"}));

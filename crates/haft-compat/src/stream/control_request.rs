@@ -74,12 +74,12 @@ impl ControlRequest {
     ];
 
     /// Reads a request. `Ok(None)` is one that is not known; an error says what is wrong with one that is.
-    pub fn read(request: Map<String, Value>) -> Result<Option<Self>, String> {
+    pub fn read(request: &Map<String, Value>) -> Result<Option<Self>, String> {
         let subtype = request.get("subtype").and_then(Value::as_str).unwrap_or_default();
         if !Self::NAMES.contains(&subtype) {
             return Ok(None);
         }
-        let subtype = subtype.to_owned();
-        serde_json::from_value(Value::Object(request)).map(Some).map_err(|error| format!("{subtype}: {error}"))
+        let request = Value::Object(request.clone());
+        serde_json::from_value(request).map(Some).map_err(|error| format!("{subtype}: {error}"))
     }
 }

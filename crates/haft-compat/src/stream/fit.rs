@@ -40,7 +40,10 @@ pub fn fit_line(message: &Value) -> String {
     }
     // Only names and nesting are left, which no message of Haft has so many of.
     let kind = |name: &str| message.get(name).cloned().unwrap_or_default();
-    format!("{}\n", json!({"type": kind("type"), "subtype": kind("subtype"), "uuid": kind("uuid"), "truncated": true}))
+    format!(
+        "{}\n",
+        json!({"type": kind("type"), "subtype": kind("subtype"), "uuid": kind("uuid"), "truncated": true})
+    )
 }
 
 fn clip_texts(value: &mut Value, limit: usize) {

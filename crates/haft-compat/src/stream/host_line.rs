@@ -45,7 +45,8 @@ pub struct UserLine {
 impl HostLine {
     /// Reads one line; the error says what is wrong with it.
     pub fn read(line: &[u8]) -> Result<Self, String> {
-        let value: Value = serde_json::from_slice(line).map_err(|error| format!("it is not JSON: {error}"))?;
+        let value: Value =
+            serde_json::from_slice(line).map_err(|error| format!("it is not JSON: {error}"))?;
         let Value::Object(mut members) = value else { return Err("it is not an object".to_owned()) };
         match members.get("type").and_then(Value::as_str) {
             Some("control_request") => {

@@ -1,5 +1,5 @@
 //! The parsers and writers, through the public interface.
-#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed unwrap fails the test")]
 
 mod fuzz;
 mod hook_input;
@@ -9,3 +9,4 @@ mod hook_outcome;
 mod settings;
 mod settings_hooks;
 mod settings_keys;
+mod stream;

@@ -14,14 +14,15 @@ use super::http::headers::{self, HeaderParam};
 use super::http::sse::SseConnection;
 use super::http::{HttpEndpoint, StreamableConnection};
 use super::inbound::Inbound;
-use super::linked::LinkedConnection;
 use super::items::{self, ResourceTemplate, ServerPrompt, ServerResource, ServerTool};
+use super::linked::LinkedConnection;
 use super::list::{self, ServerList};
 use super::session::{ClientSession, OutgoingRequest};
 use super::stdio::{ProcessPipes, StdioConnection};
 use super::subscription::Subscription;
 use super::{
-    ClientError, ClientLimits, ClientOptions, McpError, MessageLink, ServerInfo, ToolCallOptions, input_rounds, lock,
+    ClientError, ClientLimits, ClientOptions, McpError, MessageLink, ServerInfo, ToolCallOptions,
+    input_rounds, lock,
 };
 use crate::serve::ServerChange;
 use crate::wire::{HEADER_MISMATCH, METHOD_NOT_FOUND, ProtocolVersion};

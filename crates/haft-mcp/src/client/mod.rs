@@ -37,8 +37,8 @@ pub use client::{McpClient, ServerTransport};
 pub use error::{ClientError, McpError};
 pub use http::HttpEndpoint;
 pub use info::ServerInfo;
-pub use linked::MessageLink;
 pub use items::{PromptArgument, ResourceTemplate, ServerPrompt, ServerResource, ServerTool};
+pub use linked::MessageLink;
 pub use list::{ServerList, approximate_bytes};
 pub use options::{ClientLimits, ClientOptions, ProgressUpdate, ToolCallOptions};
 pub use server_requests::{

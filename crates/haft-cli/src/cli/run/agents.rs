@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_agent::{
-    AgentFacts, AgentHost, AgentKind, AgentKinds, AgentLimits, ProjectInstructions, RunSkills, project_instructions,
-    user_instructions,
+    AgentFacts, AgentHost, AgentKind, AgentKinds, AgentLimits, ProjectInstructions, RunSkills,
+    project_instructions, user_instructions,
 };
 use haft_runtime::Runtime;
 use haft_tool::{EffectKind, Host, now_ms};
@@ -45,7 +45,9 @@ impl AgentSetup {
     ) -> Self {
         let home = std::env::home_dir().filter(|home| home.is_absolute());
         let mut kinds = AgentKinds::read(setup.workspace(), home.as_deref());
-        more.into_iter().for_each(|kind| kinds.add(kind));
+        for kind in more {
+            kinds.add(kind);
+        }
         let found = match args.system_prompt {
             // It stands in place of the instructions.
             Some(_) => ProjectInstructions::default(),

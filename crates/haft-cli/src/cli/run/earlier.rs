@@ -52,7 +52,12 @@ impl EarlierRun {
     pub(in crate::cli) fn of_session(ledger: &Ledger, id: &str) -> Result<Option<Self>, ToolError> {
         let session = ledger.session(id)?;
         let state = read_run(ledger, &session.id)?;
-        Ok(state.map(|state| Self { session: session.id, workspace: session.workspace, name: session.name, state }))
+        Ok(state.map(|state| Self {
+            session: session.id,
+            workspace: session.workspace,
+            name: session.name,
+            state,
+        }))
     }
 
     /// The sequence number with which its last turn began.

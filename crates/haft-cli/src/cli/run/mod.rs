@@ -26,8 +26,8 @@ pub(super) use earlier::EarlierRun;
 pub(super) use for_session::RunListing;
 pub(super) use prepare::PreparedRun;
 pub(super) use progress::ProgressLines;
-pub(super) use stream::CLAUDE_VERSION;
 use progress::usage_line;
+pub(super) use stream::CLAUDE_VERSION;
 
 use super::exit::CliExit;
 use super::screen::{self, FAINT, styled};

@@ -81,8 +81,17 @@ impl PreparedRun {
             args.at.workspace.workspace.get_or_insert_with(|| earlier.workspace.clone());
         }
         let mut setup = Setup::load_for_calls(&args.at.workspace, &args.rules)?;
-        let RunHostParts { asker, host, hooks, links, host_servers, answers, default_mode, kinds, session_name } =
-            parts;
+        let RunHostParts {
+            asker,
+            host,
+            hooks,
+            links,
+            host_servers,
+            answers,
+            default_mode,
+            kinds,
+            session_name,
+        } = parts;
         setup.links = links;
         for (event, matcher, hook) in hooks {
             setup.claude.hooks.add_host(event, &matcher, hook);
@@ -101,9 +110,8 @@ impl PreparedRun {
         let named = sdk_servers::entries(&host_servers, &entries).map_err(ToolError::invalid_arguments)?;
         entries.extend(named);
         let answers_questions = answers.unwrap_or_else(terminal::is_interactive);
-        let approves_plans = answers.unwrap_or_else(|| {
-            terminal::is_interactive() && setup.mode(&args.rules) == Mode::Plan
-        });
+        let approves_plans =
+            answers.unwrap_or_else(|| terminal::is_interactive() && setup.mode(&args.rules) == Mode::Plan);
         let mut selection = setup.tool_selection(&args.at.dialect)?;
         if !setup.names_tools(&args.at.dialect) {
             let has_search = setup.config.values.tools.has_search_engine();
@@ -159,7 +167,17 @@ impl PreparedRun {
         let routed = routes.then(|| chosen.models());
         agents.host.attach(&run);
         let AgentSetup { host: agents, skills, names: agent_names, .. } = agents;
-        Ok(Self { setup, runtime, run, routed, agents, skills, servers, has_tools: tools_enabled, agent_names })
+        Ok(Self {
+            setup,
+            runtime,
+            run,
+            routed,
+            agents,
+            skills,
+            servers,
+            has_tools: tools_enabled,
+            agent_names,
+        })
     }
 }
 

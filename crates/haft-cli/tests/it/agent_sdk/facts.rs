@@ -154,7 +154,8 @@ fn rewind_is_addressed_by_the_users_uuid_and_takes_back_what_commands_changed() 
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     assert_eq!(left, ["kept.txt"]);
-    let unknown = json!({"subtype": "rewind_files", "user_message_id": "0b6e3f0e-0000-0000-0000-000000000000"});
+    let unknown =
+        json!({"subtype": "rewind_files", "user_message_id": "0b6e3f0e-0000-0000-0000-000000000000"});
     assert_eq!(host.ask(&unknown)["canRewind"], false);
 }
 

@@ -45,10 +45,7 @@ fn lines_that_make_no_sense_are_answered_with_an_error_or_ignored() {
     let unknown = host.ask(&json!({"subtype": "seen_in_no_version"}));
     assert_eq!(
         (&unknown["error"], &unknown["error_code"]),
-        (
-            &json!("Unsupported control request subtype: seen_in_no_version"),
-            &json!("unsupported_request")
-        )
+        (&json!("Unsupported control request subtype: seen_in_no_version"), &json!("unsupported_request"))
     );
     let wrong = host.ask(&json!({"subtype": "set_permission_mode", "mode": 7}));
     assert_eq!(wrong["subtype"], "error", "{wrong}");

@@ -114,8 +114,9 @@ fn callbacks_are_hooks_and_a_broken_guard_blocks() {
 
 #[test]
 fn tools_of_an_mcp_server_inside_the_program_are_called() {
-    let turns =
-        |_: &CliFixture| vec![vec![call("t1", "mcp__calc__add", &json!({"a": 1, "b": 2}))], vec![text("End.")]];
+    let turns = |_: &CliFixture| {
+        vec![vec![call("t1", "mcp__calc__add", &json!({"a": 1, "b": 2}))], vec![text("End.")]]
+    };
     let expected = json!({
         "offered": true, "results": [{"error": false, "text": "sum 3"}], "servers": [["calc", "connected"]],
     });

@@ -256,8 +256,7 @@ fn partial_messages_are_the_events_of_the_answer() {
     let mut host = StreamHost::start(&cli, &model, &flags);
     host.say("Go");
     let seen = host.until_result();
-    let events: Vec<&str> =
-        seen.iter().filter_map(|message| message["event"]["type"].as_str()).collect();
+    let events: Vec<&str> = seen.iter().filter_map(|message| message["event"]["type"].as_str()).collect();
     let expected = [
         "message_start",
         "content_block_start",
@@ -302,9 +301,11 @@ fn questions_of_a_tool_are_answered_by_the_program() {
 fn tools_that_ask_the_user_are_offered_only_with_a_program_that_answers() {
     let cli = CliFixture::new();
     let model = TurnModel::start(vec![vec![text("Hi.")]]);
-    for (flags, is_offered) in
-        [(&["--permission-prompt-tool", "stdio"][..], true), (&[], false), (&["--permission-prompts=none"], false)]
-    {
+    for (flags, is_offered) in [
+        (&["--permission-prompt-tool", "stdio"][..], true),
+        (&[], false),
+        (&["--permission-prompts=none"], false),
+    ] {
         let mut host = StreamHost::start(&cli, &model, flags);
         host.say("Go");
         let seen = host.until_result();

@@ -120,8 +120,7 @@ fn events(blocks: &[Value], model: &Value, number: usize) -> (String, bool) {
 }
 
 fn text_of(events: &[Value]) -> String {
-    let line = |event: &Value| {
-        format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
-    };
+    let line =
+        |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default());
     events.iter().map(line).collect()
 }

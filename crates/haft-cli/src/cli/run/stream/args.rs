@@ -44,7 +44,7 @@ pub(in crate::cli) struct StreamArgs {
     /// Whether that program is asked: host or none.
     #[arg(long, value_name = "WHO", hide_short_help = true)]
     permission_prompts: Option<String>,
-    /// Ask nobody: the same as --permission-mode bypassPermissions.
+    /// Ask no one: the same as --permission-mode bypassPermissions.
     #[arg(long, conflicts_with = "permission_mode")]
     dangerously_skip_permissions: bool,
     /// Further settings in Claude Code's form that only restrict.
@@ -178,16 +178,20 @@ impl KnownFlags {
                 "the whole run is continued; haft undo --run takes one back to a turn",
             ),
             ("resume-drops-turn", self.resume_drops_turn.is_some(), "the whole run is continued"),
-            ("agent", self.agent.is_some(), "the main agent is Haft's own; --append-system-prompt changes it"),
+            (
+                "agent",
+                self.agent.is_some(),
+                "the main agent is Haft's own; --append-system-prompt changes it",
+            ),
             ("channels", !self.channels.is_empty(), "messages come through haft gateway"),
-            ("project-config-root", self.project_config_root.is_some(), "the workspace is set with --workspace"),
+            (
+                "project-config-root",
+                self.project_config_root.is_some(),
+                "the workspace is set with --workspace",
+            ),
             ("chrome", self.chrome, browser),
             ("ide", self.ide, browser),
-            (
-                "debug-file",
-                self.debug_file.is_some(),
-                "HAFT_LOG=debug writes diagnostics to standard error",
-            ),
+            ("debug-file", self.debug_file.is_some(), "HAFT_LOG=debug writes diagnostics to standard error"),
         ]
     }
 }

@@ -17,13 +17,13 @@ use super::session::{CallAnswer, HostSession};
 const HOST: &str = "the host program";
 
 /// Asks the program that drives the run.
-pub(super) struct HostAsker {
+pub(super) struct ProgramAsker {
     session: Arc<HostSession>,
     /// The runtime whose mode and rules an answer may change.
     runtime: Mutex<Option<WeakRuntime>>,
 }
 
-impl HostAsker {
+impl ProgramAsker {
     pub(super) fn new(session: &Arc<HostSession>) -> Self {
         Self { session: Arc::clone(session), runtime: Mutex::default() }
     }
@@ -66,7 +66,7 @@ impl HostAsker {
     }
 }
 
-impl Asker for HostAsker {
+impl Asker for ProgramAsker {
     fn ask(&self, question: &Question, cancel: &Cancel) -> PermissionAnswer {
         let request = request(question);
         let limits = QuestionLimits { call_id: Some(&question.call_id), timeout: None };

@@ -43,7 +43,7 @@ pub(super) struct ControlContext {
 pub(super) fn start(context: ControlContext) -> Result<std::thread::JoinHandle<()>, ToolError> {
     let work = move || {
         while let Some((id, request)) = context.session.inbox.next_request() {
-            context.handle(&id, request);
+            context.handle(&id, &request);
         }
     };
     let started = std::thread::Builder::new().name("haft-stream-control".to_owned()).spawn(work);
@@ -51,11 +51,11 @@ pub(super) fn start(context: ControlContext) -> Result<std::thread::JoinHandle<(
 }
 
 impl ControlContext {
-    fn handle(&self, id: &str, request: Map<String, Value>) {
+    fn handle(&self, id: &str, request: &Map<String, Value>) {
         let session = &self.session;
-        let read = match ControlRequest::read(request.clone()) {
+        let read = match ControlRequest::read(request) {
             Ok(Some(read)) => read,
-            Ok(None) => return session.refuse_unknown(id, &request),
+            Ok(None) => return session.refuse_unknown(id, request),
             Err(why) => return session.answer(id, Err(why)),
         };
         let runtime = &self.facts.runtime;
@@ -78,9 +78,9 @@ impl ControlContext {
                 }
                 Err(error) => Err(error.message),
             },
-            ControlRequest::RewindFiles { .. } if session.is_turn_open() => {
-                Ok(json!({"canRewind": false, "error": "A turn is under way. Interrupt it, or wait for its end."}))
-            }
+            ControlRequest::RewindFiles { .. } if session.is_turn_open() => Ok(
+                json!({"canRewind": false, "error": "A turn is under way. Interrupt it, or wait for its end."}),
+            ),
             ControlRequest::RewindFiles { user_message_id, dry_run } => {
                 Ok(rewind(runtime, &self.ledger_session, &user_message_id, dry_run))
             }
@@ -90,15 +90,15 @@ impl ControlContext {
             ControlRequest::GetSessionCost {} => self.cost(),
             ControlRequest::GetContextUsage {} => self.context_usage(),
             ControlRequest::SetMaxThinkingTokens {} | ControlRequest::McpMessage {} => Ok(json!({})),
-            _ => return session.refuse_unknown(id, &request),
+            _ => return session.refuse_unknown(id, request),
         };
         session.answer(id, answer);
     }
 
     fn set_mode(&self, name: &str) -> Result<Value, String> {
-        let mode: Mode = name.parse().map_err(|_| {
-            format!("{} is not a permission mode", clip_chars(name, MAX_NAME_CHARS, 0))
-        })?;
+        let mode: Mode = name
+            .parse()
+            .map_err(|_| format!("{} is not a permission mode", clip_chars(name, MAX_NAME_CHARS, 0)))?;
         if mode == Mode::BypassPermissions && !self.allows_bypass {
             return Err("The settings forbid bypassPermissions".to_owned());
         }
@@ -144,7 +144,7 @@ impl ControlContext {
         let state = self.state()?;
         let used = state.context_tokens();
         let window = context_window(&state.model);
-        let percentage = if window == 0 { 0 } else { used.saturating_mul(100) / window };
+        let percentage = used.saturating_mul(100).checked_div(window).unwrap_or_default();
         Ok(json!({
             "categories": [{"name": "Messages", "tokens": used, "color": "blue"}],
             "totalTokens": used, "maxTokens": window, "rawMaxTokens": window, "percentage": percentage,

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_compat::hooks::{
-    HookContext, HookEnd, HookEvent, HookExit, HookInput, HookOutcome, OnFailure,
-};
+use haft_compat::hooks::{HookContext, HookEnd, HookEvent, HookExit, HookInput, HookOutcome, OnFailure};
 use haft_compat::stream::InitializeRequest;
 use haft_tool::{Cancel, Value, json};
 
@@ -73,9 +71,7 @@ impl HostHook for CallbackHook {
                 HookOutcome::read(event, &exit, self.on_failure)
             }
             // A guard whose program is gone must not be the same as one that agrees.
-            Err(NoReply::Gone) => {
-                HookOutcome::failed(event, NoReply::Gone.message(), Some(OnFailure::Block))
-            }
+            Err(NoReply::Gone) => HookOutcome::failed(event, NoReply::Gone.message(), Some(OnFailure::Block)),
             Err(failure) => HookOutcome::failed(
                 event,
                 format!("a hook of the host failed: {}", failure.message()),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use haft_compat::stream::{HostReply, PermissionReply};
 use haft_tool::{Cancel, Value, json, lock};
 
-use super::session_state::SessionState;
+use super::session_state::StateReports;
 use super::writer::StreamWriter;
 
 /// Why there is no answer.
@@ -40,18 +40,18 @@ impl NoReply {
 /// Asks the program that drives the run.
 pub(super) struct HostLink {
     writer: Arc<StreamWriter>,
-    state: Arc<SessionState>,
-    pending: Mutex<PendingRequests>,
+    state: Arc<StateReports>,
+    pending: Mutex<PendingQuestions>,
     last_id: AtomicU64,
 }
 
 #[derive(Default)]
-struct PendingRequests {
+struct PendingQuestions {
     is_closed: bool,
-    waiting: HashMap<String, PendingRequest>,
+    waiting: HashMap<String, PendingQuestion>,
 }
 
-struct PendingRequest {
+struct PendingQuestion {
     reply: SyncSender<Result<Value, String>>,
     /// The call that the question is about.
     call_id: Option<String>,
@@ -67,7 +67,7 @@ pub(super) struct QuestionLimits<'a> {
 }
 
 impl HostLink {
-    pub(super) fn new(writer: Arc<StreamWriter>, state: Arc<SessionState>) -> Self {
+    pub(super) fn new(writer: Arc<StreamWriter>, state: Arc<StateReports>) -> Self {
         Self { writer, state, pending: Mutex::default(), last_id: AtomicU64::new(0) }
     }
 
@@ -86,7 +86,7 @@ impl HostLink {
                 return Err(NoReply::Gone);
             }
             let call_id = limits.call_id.map(str::to_owned);
-            pending.waiting.insert(id.clone(), PendingRequest { reply, call_id });
+            pending.waiting.insert(id.clone(), PendingQuestion { reply, call_id });
         }
         let _open = self.state.open_question();
         let message = json!({"type": "control_request", "request_id": id, "request": request});

@@ -8,7 +8,7 @@ use haft_policy::Mode;
 use haft_runtime::{Asker, DenyAll};
 use haft_tool::Host;
 
-use super::asker::HostAsker;
+use super::asker::ProgramAsker;
 use super::hooks::{self, HookEntry};
 use super::sdk_servers;
 use super::session::HostSession;
@@ -44,7 +44,7 @@ pub(in crate::cli::run) struct RunHostParts {
 pub(super) fn of(
     session: &Arc<HostSession>,
     initialize: Option<&InitializeRequest>,
-    asker: Option<Arc<HostAsker>>,
+    asker: Option<Arc<ProgramAsker>>,
     session_name: Option<String>,
 ) -> RunHostParts {
     let answers = asker.is_some();

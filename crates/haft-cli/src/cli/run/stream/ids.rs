@@ -23,9 +23,10 @@ pub(super) fn new_uuid() -> String {
 pub(super) fn is_uuid(text: &str) -> bool {
     let dashes = [8, 13, 18, 23];
     text.len() == 36
-        && text.bytes().enumerate().all(|(at, byte)| {
-            if dashes.contains(&at) { byte == b'-' } else { byte.is_ascii_hexdigit() }
-        })
+        && text
+            .bytes()
+            .enumerate()
+            .all(|(at, byte)| if dashes.contains(&at) { byte == b'-' } else { byte.is_ascii_hexdigit() })
 }
 
 /// The time now, as `2026-11-19T03:34:19.120Z`.
@@ -40,7 +41,8 @@ pub(super) fn timestamp() -> String {
 
 /// The date of a day since 1970, by the Gregorian calendar.
 fn date_of(days: u64) -> (u64, u64, u64) {
-    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let (mut year, mut left) = (1970, days);
     loop {
         let length = if is_leap(year) { 366 } else { 365 };

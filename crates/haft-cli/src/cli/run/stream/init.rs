@@ -81,7 +81,7 @@ impl SessionFacts {
 
     /// The states of the MCP servers.
     pub(super) fn server_states(&self, with_tools: bool) -> Value {
-        let state = |state: crate::servers::ServerState| {
+        let state = |state: crate::servers::ServerSnapshot| {
             let word = match state.connection {
                 ServerConnectionState::Ready => "connected",
                 ServerConnectionState::Connecting => "pending",

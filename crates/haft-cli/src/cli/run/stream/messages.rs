@@ -46,7 +46,7 @@ pub(super) fn call_block(call: &ToolCall) -> Value {
 }
 
 /// The line of one block of an answer.
-pub(super) fn assistant(message_id: &str, model: &str, block: Value, used: &TokenUsage) -> Value {
+pub(super) fn assistant(message_id: &str, model: &str, block: &Value, used: &TokenUsage) -> Value {
     json!({
         "type": "assistant",
         "message": {

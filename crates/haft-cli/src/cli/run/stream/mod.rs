@@ -42,7 +42,7 @@ use super::earlier::EarlierRun;
 use super::prepare::PreparedRun;
 use super::{prompt, provider};
 pub(in crate::cli) use args::StreamArgs;
-use asker::HostAsker;
+use asker::ProgramAsker;
 use control::{ControlContext, ModelChooser, NewModel};
 use drive::{DrivenRun, TurnInput};
 pub(super) use host_parts::RunHostParts;
@@ -66,7 +66,8 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
     let first_words = if has_host { Some(args.prompt.join(" ")) } else { prompt(&args.prompt)? };
     let first_words = first_words.filter(|words| !words.trim().is_empty());
     let earlier = EarlierRun::find(&args)?;
-    let proceeds = first_words.is_none() && earlier.as_ref().is_some_and(|earlier| earlier.state.is_turn_open);
+    let proceeds =
+        first_words.is_none() && earlier.as_ref().is_some_and(|earlier| earlier.state.is_turn_open);
     if first_words.is_none() && !has_host && !proceeds {
         return Err(ToolError::invalid_arguments(
             "there is no prompt. Give one: haft -p 'What does this project do?', or - to read it from standard input",
@@ -84,7 +85,7 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
     if has_host {
         reader::start(&session)?;
         if let Some((id, request)) = session.inbox.first_request() {
-            match ControlRequest::read(request.clone()) {
+            match ControlRequest::read(&request) {
                 Ok(Some(ControlRequest::Initialize(request))) => initialize = Some((id, request)),
                 Err(why) => session.answer(&id, Err(why)),
                 _ => session.inbox.return_request((id, request)),
@@ -96,7 +97,8 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
         None if proceeds && !has_host => Some(TurnInput::Proceed),
         None => None,
     };
-    let prepared = prepare(&mut args, earlier.as_ref(), &session, initialize.as_ref().map(|(_, it)| it.as_ref()));
+    let prepared =
+        prepare(&mut args, earlier.as_ref(), &session, initialize.as_ref().map(|(_, it)| it.as_ref()));
     let driven = match prepared {
         Ok(driven) => driven,
         Err(error) => {
@@ -138,7 +140,7 @@ fn prepare(
         args.append_to_system_prompt(&schema::section(schema));
     }
     let has_host = args.stream.has_host();
-    let asker = (has_host && args.stream.asks_host()).then(|| Arc::new(HostAsker::new(session)));
+    let asker = (has_host && args.stream.asks_host()).then(|| Arc::new(ProgramAsker::new(session)));
     let parts = if has_host {
         let name = new_session_name(args, earlier)?;
         host_parts::of(session, initialize, asker.clone(), name)

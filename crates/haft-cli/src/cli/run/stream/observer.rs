@@ -118,7 +118,7 @@ impl StreamObserver {
             self.written_calls.insert(call.id.clone());
         }
         if let Some(block) = messages::block(part) {
-            let mut line = messages::assistant(&self.message_id, &self.model, block, usage);
+            let mut line = messages::assistant(&self.message_id, &self.model, &block, usage);
             line["timestamp"] = timestamp().into();
             self.session.send(line);
         }

@@ -48,7 +48,9 @@ impl PartialMessages {
                 self.begin(model, message_id);
                 self.close_block();
                 let block = json!({"type": "tool_use", "id": call.id, "name": call.name, "input": {}});
-                self.send(&json!({"type": "content_block_start", "index": self.index, "content_block": block}));
+                self.send(
+                    &json!({"type": "content_block_start", "index": self.index, "content_block": block}),
+                );
                 let input = messages::arguments(call).to_string();
                 self.delta(&json!({"type": "input_json_delta", "partial_json": input}));
                 self.send(&json!({"type": "content_block_stop", "index": self.index}));

@@ -54,13 +54,14 @@ fn take(session: &HostSession, line: HostLine) {
     match line {
         HostLine::Reply(reply) => session.link.take_reply(reply),
         HostLine::User(prompt) => {
-            if !session.inbox.add_prompt(prompt) {
+            let is_added = session.inbox.add_prompt(prompt);
+            if !is_added {
                 warn("a message is ignored: too many wait for their turn");
             }
         }
         HostLine::Request { id, request } => {
             // These two are answered while everything else waits for something.
-            match ControlRequest::read(request.clone()) {
+            match ControlRequest::read(&request) {
                 Ok(Some(ControlRequest::Interrupt { cancel_queued })) => {
                     let queued = session.inbox.queued(cancel_queued);
                     let answer = if cancel_queued {

@@ -1,4 +1,4 @@
-//! Files as they were before a message of the user, through the ledger: what commands changed is taken back, too.
+//! Files as they were before a message of the user, through the ledger: what commands changed is restored, too.
 
 use haft_agent::{calls_since, read_run};
 use haft_ledger::Ledger;
@@ -14,17 +14,14 @@ pub(super) fn rewind(runtime: &Runtime, session: &str, message: &str, dry_run: b
     }
 }
 
-fn try_rewind(
-    runtime: &Runtime,
-    session: &str,
-    message: &str,
-    dry_run: bool,
-) -> Result<Value, ToolError> {
+fn try_rewind(runtime: &Runtime, session: &str, message: &str, dry_run: bool) -> Result<Value, ToolError> {
     let ledger = runtime.ledger()?;
     let state = read_run(&ledger, session)?.unwrap_or_default();
     let is_meant = |uuid: &Option<String>| uuid.as_deref() == Some(message);
     let Some(at) = state.turns.iter().position(|turn| is_meant(&turn.uuid)) else {
-        return Err(ToolError::invalid_arguments(format!("No message of this session has the id {message}.")));
+        return Err(ToolError::invalid_arguments(format!(
+            "No message of this session has the id {message}."
+        )));
     };
     runtime.recover()?;
     let calls = undoable(&ledger, calls_since(&ledger, session, at + 1)?)?;
@@ -35,11 +32,11 @@ fn try_rewind(
     if let (Some((id, why)), true) = (preview.blocked.first(), preview.restore.changes.is_empty()) {
         return Err(ToolError::failed(format!("Call {id} cannot be undone: {why}")));
     }
-    let mut answer = described(&ledger, &preview)?;
+    let mut answer = described(&ledger, &preview);
     if let Some(conflict) = preview.conflicts.first() {
         answer["canRewind"] = false.into();
         answer["error"] = format!(
-            "{} has changed since, so nothing was taken back. `haft undo` shows what it would overwrite.",
+            "{} has changed since, so nothing was restored. `haft undo` shows what it would overwrite.",
             conflict.path.display()
         )
         .into();
@@ -66,7 +63,7 @@ fn undoable(ledger: &Ledger, calls: Vec<i64>) -> Result<Vec<i64>, ToolError> {
 }
 
 /// Which files would change, and by how many lines.
-fn described(ledger: &Ledger, preview: &UndoPreview) -> Result<Value, ToolError> {
+fn described(ledger: &Ledger, preview: &UndoPreview) -> Value {
     let (mut paths, mut insertions, mut deletions) = (Vec::new(), 0_usize, 0_usize);
     for change in &preview.restore.changes {
         paths.push(change.path.display().to_string());
@@ -90,5 +87,5 @@ fn described(ledger: &Ledger, preview: &UndoPreview) -> Result<Value, ToolError>
             preview.blocked.iter().map(|(id, why)| format!("call {id}: {why}")).collect();
         answer["skipped"] = json!(skipped);
     }
-    Ok(answer)
+    answer
 }

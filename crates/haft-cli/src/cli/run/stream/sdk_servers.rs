@@ -23,7 +23,10 @@ pub(super) fn links(session: &Arc<HostSession>) -> HostLinks {
 }
 
 /// The entries of servers that the program names; those that are configured already are left out.
-pub(in crate::cli::run) fn entries(names: &[String], known: &[ServerEntry]) -> Result<Vec<ServerEntry>, String> {
+pub(in crate::cli::run) fn entries(
+    names: &[String],
+    known: &[ServerEntry],
+) -> Result<Vec<ServerEntry>, String> {
     let mut entries: Vec<ServerEntry> = Vec::new();
     for name in names {
         if known.iter().chain(&entries).any(|entry| entry.name == *name) {

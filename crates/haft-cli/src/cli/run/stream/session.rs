@@ -9,7 +9,7 @@ use serde_json::Map;
 use super::host_link::HostLink;
 use super::ids::new_uuid;
 use super::inbox::HostInbox;
-use super::session_state::SessionState;
+use super::session_state::StateReports;
 use super::writer::StreamWriter;
 
 /// How much of the name of an unknown request is repeated.
@@ -18,7 +18,7 @@ const MAX_SUBTYPE_CHARS: usize = 100;
 /// The session of a run whose messages a program reads, and which it may drive.
 pub(super) struct HostSession {
     pub(super) writer: Arc<StreamWriter>,
-    pub(super) state: Arc<SessionState>,
+    pub(super) state: Arc<StateReports>,
     pub(super) link: Arc<HostLink>,
     pub(super) inbox: HostInbox,
     /// The name of the session in messages.
@@ -41,7 +41,7 @@ pub(super) enum CallAnswer {
 impl HostSession {
     pub(super) fn new(writer: StreamWriter, has_host: bool) -> Arc<Self> {
         let writer = Arc::new(writer);
-        let state = Arc::new(SessionState::new(Arc::clone(&writer), has_host));
+        let state = Arc::new(StateReports::new(Arc::clone(&writer), has_host));
         let link = Arc::new(HostLink::new(Arc::clone(&writer), Arc::clone(&state)));
         Arc::new(Self {
             writer,

@@ -11,7 +11,7 @@ use super::writer::StreamWriter;
 const WANTED_BY: &str = "CLAUDE_CODE_SDK_READS_SESSION_STATE";
 
 /// Reports the state of the session, if the program reads it.
-pub(super) struct SessionState {
+pub(super) struct StateReports {
     writer: Arc<StreamWriter>,
     is_wanted: bool,
     known: Mutex<KnownState>,
@@ -24,15 +24,12 @@ struct KnownState {
     reported: &'static str,
 }
 
-impl SessionState {
+impl StateReports {
     pub(super) fn new(writer: Arc<StreamWriter>, has_host: bool) -> Self {
-        let is_set = std::env::var(WANTED_BY).is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
-        let known = KnownState {
-            session: String::new(),
-            is_running: false,
-            open_questions: 0,
-            reported: "idle",
-        };
+        let is_set =
+            std::env::var(WANTED_BY).is_ok_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
+        let known =
+            KnownState { session: String::new(), is_running: false, open_questions: 0, reported: "idle" };
         Self { writer, is_wanted: has_host && is_set, known: Mutex::new(known) }
     }
 
@@ -78,7 +75,7 @@ impl SessionState {
 }
 
 /// A question that the program has not answered yet.
-pub(super) struct OpenHostQuestion(Arc<SessionState>);
+pub(super) struct OpenHostQuestion(Arc<StateReports>);
 
 impl Drop for OpenHostQuestion {
     fn drop(&mut self) {

@@ -26,7 +26,12 @@ pub(super) struct ProgramHost {
 }
 
 impl ProgramHost {
-    pub(super) fn new(session: &Arc<HostSession>, answers: bool, opens_network: bool, base: Arc<dyn Host>) -> Self {
+    pub(super) fn new(
+        session: &Arc<HostSession>,
+        answers: bool,
+        opens_network: bool,
+        base: Arc<dyn Host>,
+    ) -> Self {
         Self { session: Arc::clone(session), answers, opens_network, base }
     }
 
