@@ -5,6 +5,7 @@ use serde_json::json;
 use super::stream::StreamHost;
 use super::turn_model::{TurnModel, call, hangs, text};
 use crate::fixture::cli::CliFixture;
+use crate::fixture::wait_until;
 
 const ASKS_HOST: [&str; 2] = ["--permission-prompt-tool", "stdio"];
 
@@ -136,6 +137,18 @@ fn stream_closed_in_a_question_is_a_denial_and_the_program_ends() {
     assert_eq!((code, cli.path("one.txt").exists()), (Some(1), false), "{errors}");
     let log = cli.haft(&["log", "--json"]).stdout;
     assert!(log.contains("\"Bash\""), "{log}");
+}
+
+#[test]
+fn program_that_is_killed_leaves_no_turn_behind() {
+    let cli = CliFixture::new();
+    let waits = call("t1", "Bash", &json!({"command": "touch ready; until [ -e go ]; do sleep 0.02; done"}));
+    let model = TurnModel::start(vec![vec![waits], vec![text("End.")]]);
+    let mut host = StreamHost::start(&cli, &model, &["--permission-mode", "bypassPermissions"]);
+    host.say("Go");
+    wait_until(|| cli.path("ready").exists());
+    host.vanish();
+    assert_eq!(model.requests().len(), 1, "the turn did not go on");
 }
 
 #[test]

@@ -153,6 +153,13 @@ impl StreamHost {
         self.input = None;
     }
 
+    /// The program is gone without a word; waits for the end of Haft.
+    pub(super) fn vanish(self) {
+        let Self { mut child, input, output, .. } = self;
+        drop((input, output));
+        child.wait().unwrap();
+    }
+
     /// Sends nothing more and waits for the end: the remaining messages, the exit code, what was said on standard error.
     pub(super) fn end(mut self) -> (Vec<Value>, Option<i32>, String) {
         self.close();

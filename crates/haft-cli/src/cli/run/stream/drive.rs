@@ -133,7 +133,9 @@ impl DrivenRun {
         let model = self.model().to_owned();
         self.observer.begin_turn(&model);
         let report = self.answer(input, uuid, &cancel);
-        let done = match report {
+        // What the program asks for when it has read the result, such as a rewind, must not find a turn.
+        self.session.end_turn();
+        match report {
             Ok((report, schema)) => {
                 let message = result::message(
                     &report,
@@ -154,9 +156,7 @@ impl DrivenRun {
                 Ok(exit_of(true))
             }
             Err(error) => Err(error),
-        };
-        self.session.end_turn();
-        done
+        }
     }
 
     /// Takes over the model that the program has chosen since the last turn.

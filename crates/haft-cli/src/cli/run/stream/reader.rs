@@ -27,6 +27,7 @@ pub(super) fn start(session: &Arc<HostSession>) -> Result<(), ToolError> {
     let work = move || {
         read_all(&shared, std::io::stdin().lock());
         shared.host_is_gone();
+        shared.writer.wait_for_reader();
     };
     let started = std::thread::Builder::new().name("haft-stream-reader".to_owned()).spawn(work);
     started.map(drop).map_err(|error| ToolError::io("start a thread that reads the stream", &error))

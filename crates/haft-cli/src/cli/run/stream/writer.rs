@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use haft_compat::stream::{MAX_LINE_BYTES, fit_line};
 use haft_tool::{Cancel, ToolError, Value, lock};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 
 use super::super::args::RunOutputFormat;
 
@@ -40,6 +42,25 @@ impl StreamWriter {
     /// Fires when the reader is gone.
     pub(super) fn lost(&self) -> &Cancel {
         &self.lost
+    }
+
+    /// Waits until the reader of a pipe is gone. A program that was killed has closed its stream, too, and would leave a turn
+    /// running that writes nothing.
+    pub(super) fn wait_for_reader(&self) {
+        let stdout = std::io::stdout();
+        loop {
+            let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+            match poll(&mut watched, None) {
+                Err(Errno::INTR) => {}
+                Ok(_)
+                    if watched.iter().any(|it| it.revents().intersects(PollFlags::ERR | PollFlags::HUP)) =>
+                {
+                    return self.lost.cancel();
+                }
+                // Standard output is something else that cannot be watched; a failed write is noticed.
+                Ok(_) | Err(_) => return,
+            }
+        }
     }
 
     /// Writes a message, cut if it is too long.
