@@ -7,4 +7,5 @@
 pub mod exec;
 pub mod hooks;
 pub mod settings;
+pub mod stream;
 pub mod transcripts;

@@ -71,8 +71,11 @@ impl FromStr for Mode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "manual" {
-            return Ok(Self::Default);
+        match text {
+            "manual" => return Ok(Self::Default),
+            // Claude Code's mode with a classifier, which Haft has not: the sandbox decides.
+            "auto" => return Ok(Self::Scoped),
+            _ => {}
         }
         let all = Self::ALL.map(Self::name).join(", ");
         Self::ALL

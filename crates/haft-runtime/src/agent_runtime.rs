@@ -45,6 +45,11 @@ impl Runtime {
         self.inner.env.grants.set_mode(mode);
     }
 
+    /// Adds a rule that allows calls, until this runtime ends. Only the user may.
+    pub fn allow_rule(&self, rule: &str, origin: &str) -> Result<(), ToolError> {
+        self.inner.env.grants.add_rule(rule, origin).map(drop)
+    }
+
     /// The name of the dialect.
     pub fn dialect(&self) -> &str {
         self.inner.ledger.dialect()

@@ -361,6 +361,7 @@ impl CallDriver {
             input: arguments.clone(),
             effects,
             reason: decision.reason.clone(),
+            asked_by: decision.rule.clone(),
             changes,
             rule,
             agent,

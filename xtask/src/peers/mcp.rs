@@ -101,11 +101,21 @@ fn node() -> Result<PathBuf, String> {
 
 /// Installs without running the packages' scripts: none of these packages needs one.
 pub(super) fn npm(root: &Path, lock: &File, packages: &[&str]) -> Result<(), String> {
+    install(root, lock, packages, &[])
+}
+
+/// The same without what the packages can do without.
+pub(super) fn npm_without_optional(root: &Path, lock: &File, packages: &[&str]) -> Result<(), String> {
+    install(root, lock, packages, &["--omit=optional"])
+}
+
+fn install(root: &Path, lock: &File, packages: &[&str], flags: &[&str]) -> Result<(), String> {
     read(
         Command::new("npm")
             .args(["install", "--prefix"])
             .arg(root)
             .args(["--save-exact", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
+            .args(flags)
             .args(packages)
             .stdin(shared(lock)?),
     )

@@ -1,5 +1,6 @@
 //! The programs that tests and benches compare Haft with, pinned and installed once for this user.
 
+mod agent_sdks;
 mod agents;
 pub(crate) mod mcp;
 pub(crate) mod zig;
@@ -120,6 +121,7 @@ impl PackageSet<'_> {
 pub(crate) fn variables() -> Result<Vec<(&'static str, PathBuf)>, String> {
     let mut variables = mcp::McpPeers::find()?.variables();
     variables.extend(agents::variables()?);
+    variables.extend(agent_sdks::variables()?);
     variables.extend([
         ("HAFT_RG", RIPGREP.find()?),
         ("HAFT_SDK_TYPES", sdk_types()?),
@@ -143,6 +145,7 @@ pub(crate) fn missing() -> Vec<String> {
         crates.iter().filter(|peer| peer.installed().is_none()).map(CratePeer::describe).collect();
     missing.extend(mcp::missing());
     missing.extend(agents::missing());
+    missing.extend(agent_sdks::missing());
     missing.extend(zig::PACKAGES.missing());
     missing.extend(VENDOR_SDKS.missing());
     missing.extend((!sdk_types_path().is_file()).then(|| format!("{SDK} {SDK_VERSION} from npm")));

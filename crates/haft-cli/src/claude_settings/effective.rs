@@ -33,6 +33,14 @@ pub(crate) struct Effective {
     pub(crate) directories: Vec<PathBuf>,
     /// Further paths that commands may write.
     pub(crate) writable: Vec<PathBuf>,
+    /// Paths that commands do not write.
+    pub(crate) unwritable: Vec<PathBuf>,
+    /// Paths that commands do not read.
+    pub(crate) unreadable: Vec<String>,
+    /// Hosts that commands may reach.
+    pub(crate) domains: Vec<String>,
+    /// Whether other hosts are refused without a question.
+    pub(crate) is_strict_network: bool,
     /// Variables for commands, as `NAME=VALUE`.
     pub(crate) variables: Vec<String>,
     pub(crate) hooks: ConfiguredHooks,
@@ -53,7 +61,6 @@ impl Effective {
                  force. To look at it and trust it: haft trust"
             ));
         }
-        let is_set = |flag: Option<&Located<bool>>| flag.is_some_and(|flag| flag.value);
         let managed_only = |key: fn(&ClaudeFile) -> Option<&Located<bool>>| {
             files.files.iter().any(|file| file.layer == SettingsLayer::Managed && is_set(key(file)))
         };
@@ -69,6 +76,7 @@ impl Effective {
             let widens = file.layer.is_own() || is_trusted;
             if is_managed || !only_managed_rules {
                 effective.add_rules(file, widens, workspace);
+                effective.add_limits(file, workspace)?;
             }
             if widens {
                 effective.add_grants(file, workspace);
@@ -123,6 +131,32 @@ impl Effective {
         self.no_bypass |= permissions.disable_bypass_permissions_mode.as_ref().is_some_and(|flag| flag.value);
     }
 
+    /// Adds what the sandbox keeps from commands. What it cannot hold is an error that names it.
+    fn add_limits(&mut self, file: &ClaudeFile, workspace: &Path) -> Result<(), ToolError> {
+        let sandbox = &file.settings.sandbox;
+        for path in &sandbox.filesystem.deny_write {
+            if path.value.contains(['*', '?', '[', '{']) {
+                return Err(ToolError::invalid_arguments(format!(
+                    "{}:{}: sandbox.filesystem.denyWrite {:?}: the sandbox keeps commands from whole paths, not from patterns. Name \
+                     the paths",
+                    file.origin, path.line, path.value
+                )));
+            }
+            self.unwritable.push(expanded(path.value.trim_end_matches('/'), workspace));
+        }
+        let secrets = sandbox.credentials.files.iter().map(|file| &file.value.path);
+        for path in sandbox.filesystem.deny_read.iter().map(|path| &path.value).chain(secrets) {
+            self.unreadable.push(expanded(path, workspace).display().to_string());
+        }
+        self.is_strict_network |= is_set(sandbox.network.strict_allowlist.as_ref());
+        let denies = sandbox.allow_unsandboxed_commands.as_ref().filter(|flag| !flag.value);
+        if let Some(flag) = denies {
+            let rule = flag.with(SettingsRule::new("Bash(unsandboxed)".to_owned()));
+            self.rules.push(written(Behavior::Deny, &rule, file, workspace));
+        }
+        Ok(())
+    }
+
     fn add_grants(&mut self, file: &ClaudeFile, workspace: &Path) {
         let permissions = &file.settings.permissions;
         if let (None, Some(mode)) = (self.mode, &permissions.default_mode) {
@@ -132,6 +166,8 @@ impl Effective {
         self.directories.extend(directories.map(|path| expanded(&path.value, workspace)));
         let writable = file.settings.sandbox.filesystem.allow_write.iter();
         self.writable.extend(writable.map(|path| expanded(&path.value, workspace)));
+        let domains = file.settings.sandbox.network.allowed_domains.iter();
+        self.domains.extend(domains.map(|domain| domain.value.clone()));
         let variables = file.settings.env.iter();
         self.variables
             .extend(variables.map(|variable| format!("{}={}", variable.name, variable.value.value)));
@@ -151,6 +187,8 @@ pub(crate) fn project_content(files: &ClaudeFiles) -> Vec<String> {
         content.extend(directories.map(|path| format!("lets calls change {}", path.value)));
         let writable = settings.sandbox.filesystem.allow_write.iter();
         content.extend(writable.map(|path| format!("lets commands write {}", path.value)));
+        let domains = settings.sandbox.network.allowed_domains.iter();
+        content.extend(domains.map(|domain| format!("lets commands reach {}", domain.value)));
         let variables = settings.env.iter();
         content.extend(variables.map(|it| format!("sets {}={} for commands", it.name, it.value.value)));
         for event in &settings.hooks.events {
@@ -169,6 +207,10 @@ pub(crate) fn project_content(files: &ClaudeFiles) -> Vec<String> {
         }
     }
     content
+}
+
+fn is_set(flag: Option<&Located<bool>>) -> bool {
+    flag.is_some_and(|flag| flag.value)
 }
 
 fn written(

@@ -52,6 +52,8 @@ impl SettingsLayer {
 pub(crate) struct SettingsFlags {
     /// `--settings`: a file, or its content.
     pub(crate) settings: Option<String>,
+    /// `--managed-settings`: the same, as the administrator's.
+    pub(crate) managed: Option<String>,
     /// `--setting-sources`; all by default.
     pub(crate) sources: Option<Vec<String>>,
 }
@@ -87,8 +89,11 @@ impl ClaudeFiles {
         for path in managed_files() {
             all.add_file(SettingsLayer::Managed, &path, Path::new(MANAGED_DIRECTORY))?;
         }
+        if let Some(given) = &flags.managed {
+            all.add_flag(SettingsLayer::Managed, "--managed-settings", given, workspace)?;
+        }
         if let Some(given) = &flags.settings {
-            all.add_flag(given, workspace)?;
+            all.add_flag(SettingsLayer::Flag, "--settings", given, workspace)?;
         }
         let is_wanted = |layer: SettingsLayer| {
             let named =
@@ -112,13 +117,19 @@ impl ClaudeFiles {
         Ok(all)
     }
 
-    fn add_flag(&mut self, given: &str, workspace: &Path) -> Result<(), ToolError> {
+    fn add_flag(
+        &mut self,
+        layer: SettingsLayer,
+        flag: &str,
+        given: &str,
+        workspace: &Path,
+    ) -> Result<(), ToolError> {
         if given.trim_start().starts_with('{') {
-            return self.add(SettingsLayer::Flag, "--settings", workspace, given.as_bytes());
+            return self.add(layer, flag, workspace, given.as_bytes());
         }
         let path = std::path::absolute(given).map_err(|error| ToolError::io(given, &error))?;
         let bytes = read_named(&path, MAX_SETTINGS_BYTES as u64)?;
-        self.add(SettingsLayer::Flag, &path.display().to_string(), workspace, &bytes)
+        self.add(layer, &path.display().to_string(), workspace, &bytes)
     }
 
     fn add_file(&mut self, layer: SettingsLayer, path: &Path, root: &Path) -> Result<(), ToolError> {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 pub(crate) use effective::{ClaudeRule, Effective, project_content};
 pub(crate) use files::{ClaudeFile, ClaudeFiles, SettingsFlags, SettingsLayer};
-pub(crate) use hook_runner::ConfiguredHooks;
+pub(crate) use hook_runner::{ConfiguredHooks, HostHook, claude_mode};
 pub(crate) use trust::ProjectTrust;
 
 /// A variable of the environment that is a path.

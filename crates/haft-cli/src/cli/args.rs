@@ -61,7 +61,7 @@ pub(super) enum Command {
     /// The result goes to standard output, everything else to standard error. Naming a tool here allows it, as
     /// --allowedTools would. It does not widen the scope: paths outside the workspace still need a rule
     /// (`--allowedTools 'Write(//etc/hosts)'`), a directory (`--add-dir`), or your approval on a terminal.
-    Call(CallArgs),
+    Call(Box<CallArgs>),
     /// Serve Haft's tools over MCP, or manage the MCP servers that Haft uses.
     ///
     /// Without a subcommand, serves over standard input and output, or over HTTP with --http. A call that needs approval asks
@@ -409,12 +409,19 @@ pub(super) struct RuleArgs {
     /// Which of Claude Code's settings files are read: user, project and local, separated by commas [default: all].
     #[arg(long, value_name = "SOURCES", value_delimiter = ',', num_args = 0..)]
     pub(super) setting_sources: Option<Vec<String>>,
+    /// Settings of the administrator that the program which drives a run has passed: a file, or JSON.
+    #[arg(skip)]
+    pub(super) managed_settings: Option<String>,
 }
 
 impl RuleArgs {
     /// Which of Claude Code's settings are read.
     pub(super) fn claude_settings(&self) -> SettingsFlags {
-        SettingsFlags { settings: self.settings.clone(), sources: self.setting_sources.clone() }
+        SettingsFlags {
+            settings: self.settings.clone(),
+            managed: self.managed_settings.clone(),
+            sources: self.setting_sources.clone(),
+        }
     }
 }
 

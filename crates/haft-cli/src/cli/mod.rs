@@ -45,6 +45,7 @@ mod view;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -61,6 +62,10 @@ pub fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     tracing_log::init();
+    if let Some(version) = claude_version() {
+        screen::result(&version);
+        return ExitCode::SUCCESS;
+    }
     let (words, is_short) = with_run(std::env::args_os().collect());
     let haft = match Haft::try_parse_from(words) {
         Ok(haft) => haft,
@@ -83,7 +88,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(*args),
         Command::Exec(args) => exec::run(&args),
         Command::Gateway(args) => gateway::run(*args),
-        Command::Call(args) => call::run(args),
+        Command::Call(args) => call::run(*args),
         Command::Mcp(args) => mcp::run(*args),
         Command::Sandbox(args) => Ok(sandbox::run(&args)),
         Command::Tools(args) => tools::run(&args),
@@ -116,6 +121,15 @@ pub fn main() -> ExitCode {
         _ => exit,
     };
     ExitCode::from(exit.number())
+}
+
+/// The answer to a question for the version, where Haft is called by the name `claude`: programs look for Claude Code's form there.
+fn claude_version() -> Option<String> {
+    let mut words = std::env::args_os();
+    let name = words.next()?;
+    let is_claude = Path::new(&name).file_name().is_some_and(|name| name == "claude");
+    let is_asked = words.next().is_some_and(|word| matches!(word.to_str(), Some("-v" | "-V" | "--version")));
+    (is_claude && is_asked).then(|| format!("{} (Claude Code)", run::CLAUDE_VERSION))
 }
 
 /// The command line with the command `run`, which a flag in its place stands for: `haft -p PROMPT` is `haft run -p PROMPT`. The same

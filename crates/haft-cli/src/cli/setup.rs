@@ -33,6 +33,8 @@ pub(super) struct Setup {
     pub(super) host: Arc<CommandLine>,
     /// What of Claude Code's settings is in force; nothing for commands that make no calls of a model.
     pub(in crate::cli) claude: Effective,
+    /// Leads to the MCP servers inside the program that drives Haft, if one does.
+    pub(super) links: Option<servers::HostLinks>,
     workspace: PathBuf,
 }
 
@@ -44,7 +46,7 @@ impl Setup {
         let config = Config::load(&workspace)?;
         screen::warnings(&config.warnings);
         let host = Arc::new(CommandLine::new(&config, &workspace, terminal::is_interactive()));
-        Ok(Self { config, host, claude: Effective::default(), workspace })
+        Ok(Self { config, host, claude: Effective::default(), links: None, workspace })
     }
 
     /// The same with Claude Code's settings, for a command that makes calls of a model.
@@ -105,6 +107,12 @@ impl Setup {
         for path in self.claude.writable.iter().chain(&flags.allow_write) {
             builder = builder.allow_write(path);
         }
+        for path in &self.claude.unwritable {
+            builder = builder.deny_write(path);
+        }
+        for secret in &self.claude.unreadable {
+            builder = builder.deny_read(secret);
+        }
         for secret in &flags.allow_read {
             builder = builder.allow_read(secret);
         }
@@ -135,7 +143,11 @@ impl Setup {
 
     /// The network access of the settings.
     pub(super) fn network(&self) -> NetworkWords {
-        self.config.network(&self.workspace)
+        let own = self.config.network(&self.workspace);
+        match self.claude.domains.as_slice() {
+            [] => own,
+            domains => own.with_project(domains),
+        }
     }
 
     /// The environment of commands.
@@ -162,6 +174,11 @@ impl Setup {
     pub(super) fn mode(&self, flags: &RuleArgs) -> Mode {
         let mode = flags.permission_mode.or(self.config.values.permission_mode).or(self.claude.mode);
         mode.filter(|mode| *mode != Mode::BypassPermissions || !self.claude.no_bypass).unwrap_or_default()
+    }
+
+    /// Whether a flag or a setting names the permission mode.
+    pub(super) fn names_mode(&self, flags: &RuleArgs) -> bool {
+        flags.permission_mode.or(self.config.values.permission_mode).or(self.claude.mode).is_some()
     }
 
     /// The valid MCP servers, trusted or not; prints warnings about the others.
@@ -195,6 +212,7 @@ impl Setup {
             home: Ledger::home_from_env()?,
             host: Arc::clone(&self.host) as _,
             opener: Arc::new(Browser),
+            links: self.links.clone(),
         });
         if servers.is_empty() {
             return Ok((builder, servers));

@@ -142,7 +142,11 @@ fn from_flag(flag: &str) -> Result<serde_json::Map<String, Value>, ToolError> {
         (bytes, format!("--mcp-config: {flag}"))
     };
     let all = mcp_json(&bytes, &place).map_err(ToolError::invalid_arguments)?;
-    if all.is_empty() {
+    // SDKs send an empty list where a program has no servers.
+    let is_list = |bytes: &[u8]| {
+        serde_json::from_slice::<Value>(bytes).is_ok_and(|file| file.get("mcpServers").is_some())
+    };
+    if all.is_empty() && !is_list(&bytes) {
         return Err(ToolError::invalid_arguments(format!(
             "{place} names no server; expected {{\"mcpServers\": {{\"NAME\": {{…}}}}}}"
         )));

@@ -13,7 +13,7 @@ const MAX_PROBLEM_CHARS: usize = 300;
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// Checks the arguments. A schema that is invalid or refers to other documents is left to the server.
-pub(super) fn check_arguments(schema: &Value, arguments: &Value) -> Result<(), ToolError> {
+pub(crate) fn check_arguments(schema: &Value, arguments: &Value) -> Result<(), ToolError> {
     // Patterns are the server's, so they run on an engine that takes linear time.
     let patterns = PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES);
     let options = jsonschema::options().with_pattern_options(patterns).offline();

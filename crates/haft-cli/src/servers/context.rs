@@ -12,10 +12,13 @@ use super::entry::{ServerEntry, ServerLocation};
 use super::source::ServersInner;
 use super::trust::TrustStore;
 use haft_mcp::client::oauth::{Authorizer, BrowserOpener, OAuthOptions, RegisteredClient};
-use haft_mcp::client::{McpClient, TokenProvider};
+use haft_mcp::client::{McpClient, MessageLink, TokenProvider};
 
 /// Called when the list of tools has changed.
 pub type OnChange = Box<dyn Fn() + Send + Sync>;
+
+/// Makes the link to a server inside the program that drives this one, by its name.
+pub type HostLinks = Arc<dyn Fn(&str) -> Arc<dyn MessageLink> + Send + Sync>;
 
 /// What all servers of a session share.
 pub(super) struct ServerContext {
@@ -25,12 +28,28 @@ pub(super) struct ServerContext {
     opener: Arc<dyn BrowserOpener>,
     runtime: Mutex<Option<WeakRuntime>>,
     pub(super) servers: Mutex<Weak<ServersInner>>,
+    links: Option<HostLinks>,
 }
 
 impl ServerContext {
-    pub(super) fn new(home: PathBuf, host: Arc<dyn Host>, opener: Arc<dyn BrowserOpener>) -> Self {
+    pub(super) fn new(
+        home: PathBuf,
+        host: Arc<dyn Host>,
+        opener: Arc<dyn BrowserOpener>,
+        links: Option<HostLinks>,
+    ) -> Self {
         let trust = TrustStore::new(&home);
-        Self { trust, host, home, opener, runtime: Mutex::default(), servers: Mutex::default() }
+        Self { trust, host, home, opener, runtime: Mutex::default(), servers: Mutex::default(), links }
+    }
+
+    /// The link to a server inside the program that drives this one.
+    pub(super) fn link(&self, name: &str) -> Result<Arc<dyn MessageLink>, ToolError> {
+        let links = self.links.as_ref().ok_or_else(|| {
+            ToolError::failed(format!(
+                "The server {name} is inside the program that drives Haft, and no program does. It needs --input-format stream-json"
+            ))
+        })?;
+        Ok(links(name))
     }
 
     pub(super) fn join(&self, runtime: WeakRuntime) {

@@ -55,6 +55,8 @@ pub enum ServerLocation {
         /// Whether it only speaks the HTTP+SSE transport.
         sse: bool,
     },
+    /// Inside the program that drives this one.
+    Host,
 }
 
 /// What a server may do besides reading the workspace.
@@ -183,6 +185,10 @@ impl ServerEntry {
                 .collect::<Result<Vec<_>, String>>()
         };
         let kind = raw.kind.as_deref().unwrap_or_default();
+        let is_of_host = kind == "sdk";
+        if is_of_host && origin != ServerOrigin::Flag {
+            return Err(bad("a server inside the program that drives Haft is named on the command line"));
+        }
         let location = match (raw.command.as_deref().filter(|command| !command.is_empty()), &raw.url) {
             (Some(command), _) if !matches!(kind, "http" | "sse" | "streamable-http") => {
                 let mut argv = vec![fill(command)?];
@@ -197,6 +203,7 @@ impl ServerEntry {
                 authority(&url).map_err(|why| bad(&format!("{url:?} {why}")))?;
                 ServerLocation::Http { url, headers: pairs(&raw.headers)?, sse: kind == "sse" }
             }
+            _ if is_of_host => ServerLocation::Host,
             _ => return Err(bad("it has neither a command nor a url")),
         };
         // An entry of a project cannot grant itself anything.
@@ -239,6 +246,7 @@ impl ServerEntry {
         match &self.location {
             ServerLocation::Process { argv, .. } => argv.join(" "),
             ServerLocation::Http { url, .. } => url.clone(),
+            ServerLocation::Host => "inside the program that drives Haft".to_owned(),
         }
     }
 
@@ -246,13 +254,13 @@ impl ServerEntry {
     pub fn host(&self) -> Option<String> {
         match &self.location {
             ServerLocation::Http { url, .. } => authority(url).ok()?.entries().into_iter().next(),
-            ServerLocation::Process { .. } => None,
+            ServerLocation::Process { .. } | ServerLocation::Host => None,
         }
     }
 
     /// Whether its effects can leave this machine or its scope.
     pub fn reaches(&self) -> bool {
-        matches!(self.location, ServerLocation::Http { .. }) || self.grants.reaches()
+        !matches!(self.location, ServerLocation::Process { .. }) || self.grants.reaches()
     }
 }
 

@@ -219,6 +219,7 @@ impl ServerHandle {
                 http: runtime.http_service().streams_for(self.entry.host().into_iter().collect()),
                 tokens: self.context.authorize(&self.entry, &runtime)?,
             }),
+            ServerLocation::Host => ServerTransport::Linked(self.context.link(name)?),
         };
         drop(runtime);
         let mut limits = ClientLimits::default();

@@ -10,9 +10,10 @@ use haft_runtime::{ToolSource, WeakRuntime};
 use haft_tool::{AnyTool, Cancel, ErrorKind, Host, Output, Resource, ToolError, lock};
 use serde_json::{Value, json};
 
-use super::context::{OnChange, ServerContext};
+use super::context::{HostLinks, OnChange, ServerContext};
 use super::entry::ServerEntry;
 use super::handle::ServerHandle;
+use super::state::ServerSnapshot;
 use super::tool::RemoteTool;
 use super::tool_result::content_block;
 use haft_mcp::client::oauth::BrowserOpener;
@@ -44,6 +45,8 @@ pub struct ServersSetup {
     pub host: Arc<dyn Host>,
     /// Opens the login page for the user.
     pub opener: Arc<dyn BrowserOpener>,
+    /// Leads to the servers inside the program that drives this one, if one does.
+    pub links: Option<HostLinks>,
 }
 
 /// All servers of a session. Clones share state.
@@ -69,8 +72,8 @@ struct ToolCatalog {
 impl Servers {
     /// Creates the set of servers. None is started before it is needed.
     pub fn new(setup: ServersSetup) -> Self {
-        let ServersSetup { entries, naming, home, host, opener } = setup;
-        let context = Arc::new(ServerContext::new(home, host, opener));
+        let ServersSetup { entries, naming, home, host, opener, links } = setup;
+        let context = Arc::new(ServerContext::new(home, host, opener, links));
         let handles = entries
             .into_iter()
             .map(|entry| Arc::new(ServerHandle::new(entry, Arc::clone(&context))))
@@ -90,6 +93,11 @@ impl Servers {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.handles.is_empty()
+    }
+
+    /// The state of each server, in the order of their configuration.
+    pub fn states(&self) -> Vec<ServerSnapshot> {
+        self.0.handles.iter().map(|handle| ServerSnapshot::of(handle)).collect()
     }
 
     /// Connects in parallel to every trusted server whose tools are unknown, waiting at most `limit`. Slower servers finish

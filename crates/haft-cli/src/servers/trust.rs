@@ -59,6 +59,9 @@ impl TrustStore {
 
     /// The stored state of a server; empty if it is new or its entry has changed.
     pub fn known(&self, entry: &ServerEntry) -> Result<KnownServer, ToolError> {
+        if entry.location == ServerLocation::Host {
+            return Ok(KnownServer::default());
+        }
         Ok(self.file(entry).read()?.map(|bytes| read(&bytes)).unwrap_or_default())
     }
 
@@ -95,6 +98,10 @@ impl TrustStore {
         entry: &ServerEntry,
         now: &BTreeMap<String, Value>,
     ) -> Result<Vec<String>, ToolError> {
+        // The program that drives Haft says each time what its tools are.
+        if entry.location == ServerLocation::Host {
+            return Ok(Vec::new());
+        }
         let known = self.known(entry)?;
         if !known.seen {
             self.accept_tools(entry, now.clone())?;
@@ -137,6 +144,7 @@ pub fn identity(entry: &ServerEntry) -> String {
     let kind = match &entry.location {
         ServerLocation::Process { .. } => "process",
         ServerLocation::Http { .. } => "http",
+        ServerLocation::Host => "sdk",
     };
     let mut what = sorted(&entry.written);
     if let Value::Object(what) = &mut what {

@@ -8,6 +8,7 @@
 )]
 
 mod agent;
+mod agent_sdk;
 mod at_the_terminal;
 mod byte_fidelity;
 mod claude_settings;

@@ -2,6 +2,7 @@
 
 use haft_compat::hooks::{HookEnd, HookEvent, HookExit, HookMatcher, HookOutcome, MAX_HOOK_TEXT_CHARS};
 use haft_compat::settings::{ClaudeSettings, Located};
+use haft_compat::stream::{ControlRequest, HostLine, MAX_LINE_BYTES, PermissionReply, fit_line};
 use haft_compat::transcripts::{
     ClaudeTranscriptHead, EntryBody, MessageRole, Transcript, read_claude_transcript, read_codex_transcript,
     write_claude_transcript,
@@ -127,5 +128,27 @@ fn mutated_transcripts_are_read_and_can_be_sent_and_written() {
             let count = |transcript: &Transcript| transcript.messages().len();
             assert!(count(&again) <= count(&transcript));
         }
+    });
+}
+
+#[test]
+fn mutated_lines_of_a_host_are_read_or_refused_and_never_allow_by_accident() {
+    let seeds: [&[u8]; 4] = [
+        br#"{"type":"control_request","request_id":"r","request":{"subtype":"initialize","hooks":{"PreToolUse":[{"matcher":"B","hookCallbackIds":["h"],"timeout":1.5,"onFailure":"block"}]},"systemPrompt":[""],"agents":{"a":{"description":"d","prompt":"p"}}}}"#,
+        br#"{"type":"control_response","response":{"subtype":"success","request_id":"r","response":{"behavior":"allow","updatedInput":{"a":1},"updatedPermissions":[{"type":"setMode","mode":"plan","destination":"session"}]}}}"#,
+        br#"{"type":"user","uuid":"u","message":{"role":"user","content":[{"type":"text","text":"x"}]}}"#,
+        br#"{"type":"control_request","request_id":"r","request":{"subtype":"rewind_files","user_message_id":"u","dry_run":true}}"#,
+    ];
+    haft_fuzz::check(&seeds, |line| match HostLine::read(line) {
+        Ok(HostLine::Request { request, .. }) => drop(ControlRequest::read(&request)),
+        Ok(HostLine::Reply(reply)) => {
+            if let Ok(answer) = &reply.result {
+                let is_allowed = matches!(PermissionReply::read(answer), PermissionReply::Allow { .. });
+                assert!(!is_allowed || answer["behavior"] == "allow");
+                assert!(fit_line(answer).len() <= MAX_LINE_BYTES);
+            }
+        }
+        Ok(_) => {}
+        Err(why) => assert!(!why.is_empty()),
     });
 }

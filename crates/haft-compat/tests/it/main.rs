@@ -1,5 +1,5 @@
 //! The parsers and writers, through the public interface.
-#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed unwrap fails the test")]
 
 mod exec;
 mod fuzz;
@@ -10,4 +10,5 @@ mod hook_outcome;
 mod settings;
 mod settings_hooks;
 mod settings_keys;
+mod stream;
 mod transcripts;

@@ -15,12 +15,14 @@ use super::http::sse::SseConnection;
 use super::http::{HttpEndpoint, StreamableConnection};
 use super::inbound::Inbound;
 use super::items::{self, ResourceTemplate, ServerPrompt, ServerResource, ServerTool};
+use super::linked::LinkedConnection;
 use super::list::{self, ServerList};
 use super::session::{ClientSession, OutgoingRequest};
 use super::stdio::{ProcessPipes, StdioConnection};
 use super::subscription::Subscription;
 use super::{
-    ClientError, ClientLimits, ClientOptions, McpError, ServerInfo, ToolCallOptions, input_rounds, lock,
+    ClientError, ClientLimits, ClientOptions, McpError, MessageLink, ServerInfo, ToolCallOptions,
+    input_rounds, lock,
 };
 use crate::serve::ServerChange;
 use crate::wire::{HEADER_MISMATCH, METHOD_NOT_FOUND, ProtocolVersion};
@@ -31,6 +33,8 @@ pub enum ServerTransport {
     Stdio(ProcessPipes),
     /// An HTTP endpoint.
     Http(HttpEndpoint),
+    /// Inside the program that drives this one.
+    Linked(Arc<dyn MessageLink>),
 }
 
 /// A connection to one server. All methods block, with a limit; several threads may use it at once.
@@ -49,6 +53,13 @@ impl McpClient {
                 ClientSession::begin(Arc::new(connection), inbound, options, false)?
             }
             ServerTransport::Http(endpoint) => connect_http(endpoint, options)?,
+            ServerTransport::Linked(link) => {
+                let inbound = Arc::new(Inbound::new(options.handler.clone()));
+                // Such servers know only the handshake, and a probe for something else costs a message to another program.
+                let version = options.version.or(Some(ProtocolVersion::NEWEST_LEGACY));
+                let options = ClientOptions { version, ..options };
+                ClientSession::begin(Arc::new(LinkedConnection(link)), inbound, options, false)?
+            }
         };
         let session = Arc::new(session);
         Ok(Self { subscription: Subscription::new(&session), session })

@@ -1,6 +1,7 @@
 //! The client side: connects to servers, which are not trusted.
 //!
-//! [`McpClient`] is one connection, over a child process ([`ProcessPipes`]) or HTTP ([`HttpEndpoint`]). Every wait and
+//! [`McpClient`] is one connection, over a child process ([`ProcessPipes`]), HTTP ([`HttpEndpoint`]) or
+//! messages that another program passes on ([`MessageLink`]). Every wait and
 //! everything that is read has a limit ([`ClientLimits`]). Requests of a server are refused unless a
 //! [`ServerRequestHandler`] offers to answer them. [`portable`] makes a server's tools usable with every model provider.
 
@@ -16,6 +17,7 @@ mod inbound;
 mod info;
 mod input_rounds;
 mod items;
+mod linked;
 mod list;
 pub mod oauth;
 mod options;
@@ -36,6 +38,7 @@ pub use error::{ClientError, McpError};
 pub use http::HttpEndpoint;
 pub use info::ServerInfo;
 pub use items::{PromptArgument, ResourceTemplate, ServerPrompt, ServerResource, ServerTool};
+pub use linked::MessageLink;
 pub use list::{ServerList, approximate_bytes};
 pub use options::{ClientLimits, ClientOptions, ProgressUpdate, ToolCallOptions};
 pub use server_requests::{

@@ -24,6 +24,8 @@ pub struct Question {
     pub effects: Vec<Effect>,
     /// Why policy asks.
     pub reason: String,
+    /// The rule that asks, and where it is written, if it is one.
+    pub asked_by: Option<String>,
     /// What it would change in files and settings, or why that is not known before it runs.
     pub changes: Result<Vec<ProposedChange>, ToolError>,
     /// The narrowest rule that would allow it without a question, if one can: an ask rule cannot be overridden.

@@ -108,7 +108,7 @@ fn run_as_events(
     let mut events = ItemEvents::new(prepared.runtime.clone(), cancel.clone());
     events.emit(&ThreadEvent::ThreadStarted { thread_id: prepared.run.session().to_owned() });
     events.emit(&ThreadEvent::TurnStarted);
-    let report = prepared.say_with(prompt, images, &mut events, cancel);
+    let report = prepared.say_as(message(prompt, images), None, &mut events, cancel);
     let collected = prepared.end(&mut events);
     prepared.close_channels();
     let failed = |events: &mut ItemEvents, message: String| {
@@ -146,7 +146,7 @@ fn run_as_text(
     cancel: &Cancel,
 ) -> Result<RunStop, ToolError> {
     let mut progress = ProgressLines::new(true);
-    let report = prepared.say_with(prompt, images, &mut progress, cancel);
+    let report = prepared.say_as(message(prompt, images), None, &mut progress, cancel);
     let collected = prepared.end(&mut progress);
     prepared.close_channels();
     let report = report?;
@@ -183,4 +183,9 @@ fn usage(usage: &TokenUsage) -> ThreadUsage {
         output_tokens: usage.output,
         reasoning_output_tokens: usage.reasoning,
     }
+}
+
+/// A message with a prompt and images.
+fn message(prompt: &str, images: Vec<ContentPart>) -> Vec<ContentPart> {
+    std::iter::once(ContentPart::text(prompt)).chain(images).collect()
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use haft_agent::{
-    AgentFacts, AgentHost, AgentKinds, AgentLimits, ProjectInstructions, RunSkills, project_instructions,
-    user_instructions,
+    AgentFacts, AgentHost, AgentKind, AgentKinds, AgentLimits, ProjectInstructions, RunSkills,
+    project_instructions, user_instructions,
 };
 use haft_runtime::Runtime;
-use haft_tool::{EffectKind, now_ms};
+use haft_tool::{EffectKind, Host, now_ms};
 
 use super::super::local_time::local_time;
 use super::super::screen;
@@ -20,6 +20,8 @@ pub(super) struct AgentSetup {
     pub(super) facts: AgentFacts,
     pub(super) host: Arc<AgentHost>,
     pub(super) skills: RunSkills,
+    /// The kinds of agents, each with when to use it.
+    pub(super) names: Vec<(String, String)>,
     listing: String,
 }
 
@@ -34,9 +36,18 @@ fn instructions(setup: &Setup, home: Option<&Path>) -> ProjectInstructions {
 }
 
 impl AgentSetup {
-    pub(super) fn new(args: &RunArgs, setup: &Setup, dialect: &str) -> Self {
+    pub(super) fn new(
+        args: &RunArgs,
+        setup: &Setup,
+        dialect: &str,
+        base: Arc<dyn Host>,
+        more: Vec<AgentKind>,
+    ) -> Self {
         let home = std::env::home_dir().filter(|home| home.is_absolute());
-        let kinds = AgentKinds::read(setup.workspace(), home.as_deref());
+        let mut kinds = AgentKinds::read(setup.workspace(), home.as_deref());
+        for kind in more {
+            kinds.add(kind);
+        }
         let found = match args.system_prompt {
             // It stands in place of the instructions.
             Some(_) => ProjectInstructions::default(),
@@ -59,9 +70,11 @@ impl AgentSetup {
             models: section.models.clone(),
         };
         let listing = kinds.listing();
-        let host = Arc::new(AgentHost::new(Arc::clone(&setup.host) as _, kinds, limits, facts.clone()));
+        let names =
+            kinds.names().map(|(name, description)| (name.to_owned(), description.to_owned())).collect();
+        let host = Arc::new(AgentHost::new(base, kinds, limits, facts.clone()));
         let skills = RunSkills::read(setup.workspace(), home.as_deref());
-        Self { facts, host, skills, listing }
+        Self { facts, host, skills, names, listing }
     }
 
     /// What the model is told about skills. Where reads are limited to the workspace, so are these.

@@ -10,6 +10,7 @@ use haft_tool::{Secret, ToolError};
 use super::super::args::{RuleArgs, ServerArgs, SessionArgs};
 use super::super::duration;
 use super::claude_program::CLAUDE_CLI;
+use super::stream::StreamArgs;
 
 /// Providers that are not reached over HTTP.
 pub(super) const SCRIPT: &str = "script";
@@ -75,6 +76,8 @@ pub(in crate::cli) struct RunArgs {
     pub(super) rules: RuleArgs,
     #[command(flatten)]
     pub(super) servers: ServerArgs,
+    #[command(flatten)]
+    pub(super) stream: StreamArgs,
 }
 
 impl RunArgs {
@@ -85,6 +88,7 @@ impl RunArgs {
             || self.resume.is_some()
             || self.continue_last
             || self.fork_session
+            || self.stream.has_host()
             || self.output_format != RunOutputFormat::Text;
         if !is_given {
             return Ok(());
@@ -156,6 +160,8 @@ pub(super) enum RunOutputFormat {
     Text,
     /// One JSON object with the answer, tokens, cost and the session.
     Json,
+    /// A JSON object per line for everything that happens, in the form of Claude Code.
+    StreamJson,
 }
 
 pub(super) fn providers() -> Vec<&'static str> {

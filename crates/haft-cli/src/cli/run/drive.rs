@@ -15,23 +15,32 @@ impl PreparedRun {
         observer: &mut dyn RunObserver,
         cancel: &Cancel,
     ) -> Result<TurnReport, ToolError> {
-        self.say_with(prompt, Vec::new(), observer, cancel)
+        self.say_as(vec![ContentPart::text(prompt)], None, observer, cancel)
     }
 
-    /// The same with further parts of the message, such as images.
-    pub(in crate::cli) fn say_with(
+    /// The same with images, and with the id that the author gave the message.
+    pub(in crate::cli) fn say_as(
         &mut self,
-        prompt: &str,
-        more: Vec<ContentPart>,
+        content: Vec<ContentPart>,
+        uuid: Option<String>,
         observer: &mut dyn RunObserver,
         cancel: &Cancel,
     ) -> Result<TurnReport, ToolError> {
+        let words: Vec<&str> = content
+            .iter()
+            .filter_map(|part| match part {
+                ContentPart::Text { text } => Some(text.as_str()),
+                ContentPart::Image { .. } => None,
+            })
+            .collect();
+        let prompt = words.join("\n\n");
         if let Some(models) = &self.routed {
-            route(&mut self.run, models, prompt, cancel)?;
+            route(&mut self.run, models, &prompt, cancel)?;
         }
-        let mut content = self.skills.content(prompt);
-        content.extend(more);
-        self.run.say(content, observer, cancel)
+        // The first part is the prompt itself.
+        let skills = self.skills.content(&prompt).into_iter().skip(1);
+        let content = content.into_iter().chain(skills).collect();
+        self.run.say_as(content, uuid, observer, cancel)
     }
 
     /// Ends the subagents and processes of the run, and collects what the subagents have used.

@@ -21,6 +21,8 @@ pub(in crate::cli) struct EarlierRun {
     /// Its id; of a conversation from elsewhere the name that its run gets.
     pub(super) session: String,
     pub(super) workspace: PathBuf,
+    /// The name of its session, if it has one.
+    name: Option<String>,
     pub(super) state: RunState,
     /// The messages with which a new run begins.
     pub(super) imported: Option<Vec<ChatMessage>>,
@@ -51,15 +53,21 @@ impl EarlierRun {
             None => last_run(&ledger, &folder)?,
         };
         let state = read_run(&ledger, &session.id)?.ok_or_else(|| no_run(&session.id))?;
-        Ok(Some(Self { session: session.id, workspace: session.workspace, state, imported: None }))
+        let SessionInfo { id, workspace, name, .. } = session;
+        Ok(Some(Self { session: id, workspace, name, state, imported: None }))
+    }
+
+    /// The name of its session, if it has one.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     /// The run of a session; `None` if it has none yet.
     pub(in crate::cli) fn of_session(ledger: &Ledger, id: &str) -> Result<Option<Self>, ToolError> {
         let session = ledger.session(id)?;
         let state = read_run(ledger, &session.id)?;
-        let (id, workspace) = (session.id, session.workspace);
-        Ok(state.map(|state| Self { session: id, workspace, state, imported: None }))
+        let SessionInfo { id, workspace, name, .. } = session;
+        Ok(state.map(|state| Self { session: id, workspace, name, state, imported: None }))
     }
 
     /// The sequence number with which its last turn began.
@@ -71,7 +79,7 @@ impl EarlierRun {
 impl From<ImportedConversation> for EarlierRun {
     fn from(imported: ImportedConversation) -> Self {
         let ImportedConversation { id, workspace, messages } = imported;
-        Self { session: id, workspace, state: RunState::default(), imported: Some(messages) }
+        Self { session: id, workspace, name: None, state: RunState::default(), imported: Some(messages) }
     }
 }
 

@@ -31,7 +31,11 @@ impl RunArgs {
     /// Whether these flags, without a command before them, open a session.
     pub(in crate::cli) fn opens_session(&self) -> bool {
         let is_text = matches!(self.output_format, RunOutputFormat::Text);
-        !self.print && is_text && terminal::is_interactive() && std::io::stdout().is_terminal()
+        !self.print
+            && is_text
+            && !self.stream.has_host()
+            && terminal::is_interactive()
+            && std::io::stdout().is_terminal()
     }
 
     pub(in crate::cli) fn is_plain(&self) -> bool {

@@ -12,13 +12,14 @@ mod prepare;
 mod progress;
 mod provider;
 mod recording;
+mod stream;
 
 use std::io::IsTerminal;
 
 use haft_agent::{RunStop, TurnReport};
 use haft_files::read_bounded;
 use haft_model::ModelErrorKind;
-use haft_tool::{Cancel, ToolError, json};
+use haft_tool::{Cancel, ToolError};
 
 pub(super) use args::RunArgs;
 use args::RunOutputFormat;
@@ -27,6 +28,7 @@ pub(super) use for_session::RunListing;
 pub(super) use prepare::PreparedRun;
 pub(super) use progress::ProgressLines;
 use progress::usage_line;
+pub(super) use stream::CLAUDE_VERSION;
 
 use super::exit::CliExit;
 use super::screen::{self, FAINT, styled};
@@ -39,6 +41,10 @@ const MAX_PROMPT_BYTES: u64 = 16 << 20;
 const ENTRY_POINT: &str = "run";
 
 pub(super) fn run(mut args: RunArgs) -> CommandResult {
+    args.apply_stream_flags()?;
+    if args.stream.has_host() || args.output_format != RunOutputFormat::Text {
+        return stream::run(args);
+    }
     let prompt = prompt(&args.prompt)?;
     let earlier = EarlierRun::find(&args)?;
     if prompt.is_none() && earlier.as_ref().is_none_or(|earlier| !earlier.state.is_turn_open) {
@@ -95,34 +101,12 @@ pub(super) fn prompt(words: &[String]) -> Result<Option<String>, ToolError> {
 
 fn show(args: &RunArgs, report: &TurnReport, session: &str) {
     let explanation = report.stop.explanation();
-    match args.output_format {
-        RunOutputFormat::Text => {
-            if !report.text.is_empty() {
-                screen::result(&report.text);
-            }
-            if let Some(explanation) = &explanation {
-                screen::error(explanation);
-                screen::note(&styled(FAINT, &format!("to continue: haft -p --resume {session} PROMPT")));
-            }
-        }
-        RunOutputFormat::Json => {
-            let mut object = json!({
-                "result": report.text,
-                "provider": report.provider,
-                "model": report.model,
-                "usage": report.totals.usage,
-                "cost_usd": report.totals.cost_usd,
-                "duration_ms": u64::try_from(report.elapsed.as_millis()).unwrap_or(u64::MAX),
-                "num_turns": report.rounds,
-                "session_id": session,
-                "stop_reason": report.stop.name(),
-                "is_error": report.stop != RunStop::Done,
-            });
-            if let Some(explanation) = explanation {
-                object["error"] = explanation.into();
-            }
-            screen::result(&object.to_string());
-        }
+    if !report.text.is_empty() {
+        screen::result(&report.text);
+    }
+    if let Some(explanation) = &explanation {
+        screen::error(explanation);
+        screen::note(&styled(FAINT, &format!("to continue: haft -p --resume {session} PROMPT")));
     }
     if args.verbose {
         screen::note(&styled(FAINT, &format!("{}; session {session}", usage_line(report))));

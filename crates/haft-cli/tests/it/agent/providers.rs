@@ -88,12 +88,12 @@ fn settings_choose_the_model_and_flags_choose_another() {
     let flags = ["-p", "Make tea.", "--output-format", "json"];
     let report = json_of(&output(without_models(&cli, &flags)));
     assert_eq!(
-        (report["model"].as_str(), report["stop_reason"].as_str()),
+        (report["model"].as_str(), report["stop"].as_str()),
         (Some("from-settings"), Some("max_turns"))
     );
     let flags = [&flags[..], &["--model", "from-flag", "--max-turns", "9"]].concat();
     let report = json_of(&output(without_models(&cli, &flags)));
-    assert_eq!((report["model"].as_str(), report["stop_reason"].as_str()), (Some("from-flag"), Some("done")));
+    assert_eq!((report["model"].as_str(), report["stop"].as_str()), (Some("from-flag"), Some("done")));
     // A project cannot say where conversations go.
     cli.write("haft.toml", "[model]\nbase_url = \"http://127.0.0.1:9\"\n");
     let run = output(without_models(&cli, &flags));

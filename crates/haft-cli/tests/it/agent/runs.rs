@@ -30,7 +30,7 @@ fn json_has_the_answer_the_provider_the_tokens_the_time_and_the_model() {
     let run = json_of(&scripted(&cli, &script, &["-p", "Hello?", "--output-format", "json"]));
     let expected = json!({
         "result": "Hello.", "provider": "script", "model": "script", "cost_usd": 1.0, "num_turns": 1,
-        "stop_reason": "done", "is_error": false,
+        "stop": "done", "is_error": false,
     });
     for (name, value) in expected.as_object().unwrap() {
         assert_eq!(run[name], *value, "{name}");
@@ -69,7 +69,7 @@ fn each_limit_ends_the_run_with_its_own_reason_and_the_work_so_far() {
     let rounds = scripted(&cli, &script, &["-p", "Go.", "--max-turns", "2", "--output-format", "json"]);
     let report = json_of(&rounds);
     assert_eq!(
-        (rounds.code, report["stop_reason"].as_str(), report["result"].as_str()),
+        (rounds.code, report["stop"].as_str(), report["result"].as_str()),
         (1, Some("max_turns"), Some("Step."))
     );
     assert_eq!(cli.read("n.txt"), "\n\n");
@@ -77,7 +77,7 @@ fn each_limit_ends_the_run_with_its_own_reason_and_the_work_so_far() {
     std::fs::write(cli.config(), "[model.prices.script]\ninput = 1\noutput = 1\n").unwrap();
     let budget =
         scripted(&cli, &script, &["-p", "Go.", "--max-budget-usd", "0.15", "--output-format", "json"]);
-    assert_eq!((budget.code, json_of(&budget)["stop_reason"].as_str()), (1, Some("max_budget")));
+    assert_eq!((budget.code, json_of(&budget)["stop"].as_str()), (1, Some("max_budget")));
     std::fs::write(cli.config(), "").unwrap();
     let unknown = scripted(&cli, &script, &["-p", "Go.", "--max-budget-usd", "1"]);
     assert_eq!(unknown.code, 2, "{}", unknown.stderr);
@@ -116,7 +116,7 @@ fn ctrl_c_stops_the_turn_and_keeps_the_run() {
     wait_until(|| cli.path("begun").exists());
     interrupt(child.id());
     let stopped = crate::fixture::cli::RunOutput::from(child.wait_with_output().unwrap());
-    assert_eq!((stopped.code, json_of(&stopped)["stop_reason"].as_str()), (130, Some("interrupted")));
+    assert_eq!((stopped.code, json_of(&stopped)["stop"].as_str()), (130, Some("interrupted")));
     let next = scripted(&cli, &script, &["-p", "--continue", "Go on."]);
     assert_eq!((next.code, next.stdout.as_str()), (0, "Going on.\n"), "{}", next.stderr);
 }

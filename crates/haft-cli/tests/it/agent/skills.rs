@@ -109,7 +109,7 @@ fn instructions_of_a_directory_count_once_when_calls_work_there() {
         says("Done."),
     ];
     let report = json_of(&scripted(&cli, &script, &["-p", "Go.", "--output-format", "json"]));
-    assert_eq!(report["stop_reason"], "done", "{report}");
+    assert_eq!(report["stop"], "done", "{report}");
     let ledger = Ledger::open(cli.home()).unwrap();
     let state = read_run(&ledger, report["session_id"].as_str().unwrap()).unwrap().unwrap();
     let said = serde_json::to_string(&state.conversation.messages).unwrap();

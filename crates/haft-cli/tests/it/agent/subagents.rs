@@ -38,7 +38,7 @@ fn expect_error(text: &str) -> Value {
 fn run(cli: &CliFixture, script: &[Value], args: &[&str]) -> Value {
     let output = scripted(cli, script, &[&["-p", "Go.", "--output-format", "json"], args].concat());
     let report = json_of(&output);
-    assert_eq!(report["stop_reason"], "done", "{} {}", output.stdout, output.stderr);
+    assert_eq!(report["stop"], "done", "{} {}", output.stdout, output.stderr);
     report
 }
 
@@ -121,7 +121,7 @@ fn the_model_is_told_of_the_agents_and_definitions_of_project_and_home_are_used(
     let output = scripted(&cli, &script, &["-p", "Go.", "--output-format", "json"]);
     assert!(output.stderr.contains("broken.md is not used as an agent"), "{}", output.stderr);
     let report = json_of(&output);
-    assert_eq!(report["stop_reason"], "done", "{report}");
+    assert_eq!(report["stop"], "done", "{report}");
     assert!(!cli.path("reviewed").exists());
     let (_, state) = &agents_of(&cli, session(&report))[0];
     assert_eq!(state.model, "tiny");
@@ -232,7 +232,7 @@ fn an_agent_goes_on_by_its_id_with_what_it_knows() {
         expect("Second answer."),
     ];
     let output = scripted(&cli, &script, &["-p", "Again.", "--continue", "--output-format", "json"]);
-    assert_eq!(json_of(&output)["stop_reason"], "done", "{}{}", output.stdout, output.stderr);
+    assert_eq!(json_of(&output)["stop"], "done", "{}{}", output.stdout, output.stderr);
     let agents = agents_of(&cli, session(&report));
     assert_eq!((agents.len(), agents[0].1.turns.len()), (1, 2));
 }
@@ -313,7 +313,7 @@ fn what_agents_spend_counts_for_the_run() {
     let script = [agent(&json!({})), step.clone(), step.clone(), step.clone(), says("Done.")];
     let output =
         scripted(&cli, &script, &["-p", "Go.", "--max-budget-usd", "0.75", "--output-format", "json"]);
-    assert_eq!(json_of(&output)["stop_reason"], "max_budget", "{}", output.stdout);
+    assert_eq!(json_of(&output)["stop"], "max_budget", "{}", output.stdout);
     assert_eq!(cli.read("n.txt"), "\n\n\n");
 }
 
@@ -329,7 +329,7 @@ fn stopping_the_run_stops_its_agents_and_each_call_has_one_result() {
     interrupt(child.id());
     let stopped = RunOutput::from(child.wait_with_output().unwrap());
     let report = json_of(&stopped);
-    assert_eq!((stopped.code, report["stop_reason"].as_str()), (130, Some("interrupted")));
+    assert_eq!((stopped.code, report["stop"].as_str()), (130, Some("interrupted")));
     let (_, state) = &agents_of(&cli, session(&report))[0];
     assert_eq!(state.last_stop.as_ref().map(haft_agent::RunStop::name), Some("interrupted"));
     assert!(state.open_calls.is_empty());

@@ -67,9 +67,9 @@ fn the_model_decides_whether_it_answers_or_calls() {
 fn the_loop_goes_on_until_a_plain_answer_or_the_limit() {
     for provider in PROVIDERS {
         let whole = LoopRun::new(provider, &[]).report;
-        assert_eq!((&whole["stop_reason"], &whole["result"]), (&json!("done"), &json!("That is all.")));
+        assert_eq!((&whole["stop"], &whole["result"]), (&json!("done"), &json!("That is all.")));
         let limited = LoopRun::new(provider, &["--max-turns", "1"]);
-        assert_eq!(limited.report["stop_reason"], "max_turns", "{provider}");
+        assert_eq!(limited.report["stop"], "max_turns", "{provider}");
         assert_eq!(limited.requests.len(), 1, "{provider}");
         assert_eq!(limited.cli.read("a.txt"), "tea\n", "the call of the last answer is made");
     }
@@ -146,7 +146,7 @@ fn anthropic_calls_are_tool_use_blocks_and_results_go_back_in_a_user_message() {
 fn anthropics_loop_ends_with_end_turn_and_goes_on_with_tool_use() {
     let run = LoopRun::new("anthropic", &[]);
     // The server says tool_use with the first answer and end_turn with the second.
-    assert_eq!((run.requests.len(), &run.report["stop_reason"]), (2, &json!("done")));
+    assert_eq!((run.requests.len(), &run.report["stop"]), (2, &json!("done")));
     assert_eq!(run.report["is_error"], false);
 }
 
@@ -176,7 +176,7 @@ fn clawfts_limit_is_twenty_rounds_and_can_be_set() {
         let _ = std::fs::remove_file(cli.path("n.txt"));
         let flags = ["-p", "Go.", "--dialect", "clawft", "--output-format", "json"];
         let report = json_of(&scripted(&cli, script, &[&flags[..], more].concat()));
-        let reason = report["stop_reason"].as_str().unwrap().to_owned();
+        let reason = report["stop"].as_str().unwrap().to_owned();
         (report["num_turns"].as_u64().unwrap(), reason, cli.read("n.txt").lines().count())
     };
     assert_eq!(rounds(&script, &[]), (20, "max_turns".to_owned(), 20));

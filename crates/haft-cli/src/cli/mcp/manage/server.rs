@@ -130,6 +130,7 @@ impl ServerStatus {
             Some(ServerLocation::Process { .. }) => "stdio",
             Some(ServerLocation::Http { sse: true, .. }) => "sse",
             Some(ServerLocation::Http { .. }) => "http",
+            Some(ServerLocation::Host) => "sdk",
             None if self.written()["command"].is_string() => "stdio",
             None => "http",
         }
