@@ -117,6 +117,8 @@ fn session_gets_the_id_that_the_program_gives_and_is_continued_by_it() {
         host.say("Go");
         let result = host.until_result().pop().unwrap();
         assert_eq!(result["session_id"], id, "{flag}");
+        // Two processes cannot drive one run.
+        host.end();
     }
     let messages = model.requests().pop().unwrap()["messages"].as_array().unwrap().len();
     assert_eq!(messages, 5, "three messages of the user, and two answers");
