@@ -20,7 +20,7 @@ const MAX_LOOP_MESSAGES: u32 = 3;
 const MAX_ROOM_ATTEMPTS: u32 = 2;
 
 /// How often in a turn the model is told that its answer does not fit the schema.
-const MAX_SCHEMA_ATTEMPTS: u32 = 1;
+const MAX_SCHEMA_ATTEMPTS: u32 = 2;
 
 const CUT_MESSAGE: &str = "Your last answer was cut, because it reached the limit of tokens; a call that was not complete was not made. \
      Go on where it stopped, in smaller steps.";

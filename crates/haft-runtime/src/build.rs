@@ -158,9 +158,6 @@ impl Builder {
             }
             scope.blocked.extend(private_temp_directory());
         }
-        for path in &self.unwritable {
-            scope.blocked.extend([path.clone(), resolved(path)?]);
-        }
         scope.blocked.extend(self.dialects().flat_map(|dialect| dialect.blocked).map(PathBuf::from));
         for root in &scope.roots {
             if !roots.iter().any(|held| held.path == *root) {
@@ -177,7 +174,6 @@ impl Builder {
             scope.config = Some(file);
         }
         scope.secrets.retain(|secret| !self.readable.contains(secret));
-        scope.secrets.extend(self.more_secrets.iter().cloned());
         let linked = linked_secrets(&scope);
         scope.secrets.extend(linked);
         for path in &self.writable {

@@ -50,8 +50,6 @@ pub struct Builder {
     pub(crate) workspace_reads: bool,
     pub(crate) writable: Vec<PathBuf>,
     pub(crate) readable: Vec<String>,
-    pub(crate) unwritable: Vec<PathBuf>,
-    pub(crate) more_secrets: Vec<String>,
     pub(crate) session: SessionChoice,
     pub(crate) entry_point: Option<String>,
     pub(crate) granted: Vec<(String, PathBuf, String)>,
@@ -235,18 +233,6 @@ impl Builder {
     /// Adds a path that may be written although it is guarded or outside the workspace.
     pub fn allow_write(mut self, path: impl Into<PathBuf>) -> Self {
         self.writable.push(path.into());
-        self
-    }
-
-    /// Adds an absolute path that neither tools nor commands write, with everything below it.
-    pub fn deny_write(mut self, path: impl Into<PathBuf>) -> Self {
-        self.unwritable.push(path.into());
-        self
-    }
-
-    /// Adds an entry to the list of secrets, which commands cannot read: an absolute path, or one that begins with `~/`.
-    pub fn deny_read(mut self, secret: impl Into<String>) -> Self {
-        self.more_secrets.push(secret.into());
         self
     }
 

@@ -39,7 +39,10 @@ fn a_final_answer_that_must_fit_a_schema_is_read_and_asked_for_once_more() {
 #[test]
 fn a_final_answer_that_never_fits_its_schema_ends_the_turn_as_such() {
     let bench = Workbench::new();
-    let mut run = run_with_schema(&bench, &[json!({"text": "7"}), json!({"text": "{\"n\": \"7\"}"})]);
+    let mut run = run_with_schema(
+        &bench,
+        &[json!({"text": "7"}), json!({"text": "8"}), json!({"text": "{\"n\": \"7\"}"})],
+    );
     let report = say(&mut run, "How many?");
     let RunStop::SchemaMismatch { explanation } = report.stop else { panic!("{:?}", report.stop) };
     assert!(explanation.contains("/n"), "{explanation}");

@@ -33,10 +33,6 @@ pub(crate) struct Effective {
     pub(crate) directories: Vec<PathBuf>,
     /// Further paths that commands may write.
     pub(crate) writable: Vec<PathBuf>,
-    /// Paths that commands do not write.
-    pub(crate) unwritable: Vec<PathBuf>,
-    /// Paths that commands do not read.
-    pub(crate) unreadable: Vec<String>,
     /// Hosts that commands may reach.
     pub(crate) domains: Vec<String>,
     /// Whether other hosts are refused without a question.
@@ -76,7 +72,7 @@ impl Effective {
             let widens = file.layer.is_own() || is_trusted;
             if is_managed || !only_managed_rules {
                 effective.add_rules(file, widens, workspace);
-                effective.add_limits(file, workspace)?;
+                effective.add_limits(file, workspace);
             }
             if widens {
                 effective.add_grants(file, workspace);
@@ -131,30 +127,15 @@ impl Effective {
         self.no_bypass |= permissions.disable_bypass_permissions_mode.as_ref().is_some_and(|flag| flag.value);
     }
 
-    /// Adds what the sandbox keeps from commands. What it cannot hold is an error that names it.
-    fn add_limits(&mut self, file: &ClaudeFile, workspace: &Path) -> Result<(), ToolError> {
+    /// Adds what holds commands in the sandbox.
+    fn add_limits(&mut self, file: &ClaudeFile, workspace: &Path) {
         let sandbox = &file.settings.sandbox;
-        for path in &sandbox.filesystem.deny_write {
-            if path.value.contains(['*', '?', '[', '{']) {
-                return Err(ToolError::invalid_arguments(format!(
-                    "{}:{}: sandbox.filesystem.denyWrite {:?}: the sandbox keeps commands from whole paths, not from patterns. Name \
-                     the paths",
-                    file.origin, path.line, path.value
-                )));
-            }
-            self.unwritable.push(expanded(path.value.trim_end_matches('/'), workspace));
-        }
-        let secrets = sandbox.credentials.files.iter().map(|file| &file.value.path);
-        for path in sandbox.filesystem.deny_read.iter().map(|path| &path.value).chain(secrets) {
-            self.unreadable.push(expanded(path, workspace).display().to_string());
-        }
         self.is_strict_network |= is_set(sandbox.network.strict_allowlist.as_ref());
         let denies = sandbox.allow_unsandboxed_commands.as_ref().filter(|flag| !flag.value);
         if let Some(flag) = denies {
             let rule = flag.with(SettingsRule::new("Bash(unsandboxed)".to_owned()));
             self.rules.push(written(Behavior::Deny, &rule, file, workspace));
         }
-        Ok(())
     }
 
     fn add_grants(&mut self, file: &ClaudeFile, workspace: &Path) {

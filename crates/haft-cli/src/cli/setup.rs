@@ -107,12 +107,6 @@ impl Setup {
         for path in self.claude.writable.iter().chain(&flags.allow_write) {
             builder = builder.allow_write(path);
         }
-        for path in &self.claude.unwritable {
-            builder = builder.deny_write(path);
-        }
-        for secret in &self.claude.unreadable {
-            builder = builder.deny_read(secret);
-        }
         for secret in &flags.allow_read {
             builder = builder.allow_read(secret);
         }

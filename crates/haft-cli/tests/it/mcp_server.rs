@@ -282,7 +282,7 @@ fn long_call_becomes_a_task_for_clients_that_understand_tasks() {
 fn a_cancelled_call_takes_its_question_back() {
     let cli = CliFixture::new();
     let mut client = client(&cli, &["--permission-mode", "default"], &asking());
-    let call = client.request("tools/call", &json!({"name": "Bash", "arguments": {"command": "true"}}));
+    let call = client.request("tools/call", &json!({"name": "Bash", "arguments": {"command": "touch made"}}));
     let question = client.next_of("elicitation/create");
     client.send(&json!({
         "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call},

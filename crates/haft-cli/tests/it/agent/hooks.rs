@@ -70,7 +70,7 @@ fn a_prompt_that_a_hook_refuses_is_not_sent() {
     let cli = with_hooks(&[("UserPromptSubmit", "echo 'no secrets, please' >&2; exit 2")]);
     let refused = run(&cli, &[says("Never said.")]);
     let result = json_of(&refused);
-    assert_eq!((refused.code, &result["stop_reason"]), (1, &json!("hook")), "{result}");
+    assert_eq!((refused.code, &result["stop"]), (1, &json!("hook")), "{result}");
     assert!(result["error"].as_str().unwrap().contains("no secrets, please"), "{result}");
     assert!(!refused.stdout.contains("Never said."));
 }
@@ -86,7 +86,7 @@ fn a_hook_can_keep_the_model_from_stopping_but_not_for_ever() {
     let cli = with_hooks(&[("Stop", "exit 2")]);
     let script: Vec<Value> = (0..20).map(|number| says(&format!("Done {number}."))).collect();
     let result = json_of(&run(&cli, &script));
-    assert_eq!((&result["result"], &result["stop_reason"]), (&json!("Done 8."), &json!("done")), "{result}");
+    assert_eq!((&result["result"], &result["stop"]), (&json!("Done 8."), &json!("done")), "{result}");
     // A broken hook does not keep it.
     let cli = with_hooks(&[("Stop", "exit 1")]);
     assert_eq!(json_of(&run(&cli, &[says("Done.")]))["result"], "Done.");
@@ -99,7 +99,7 @@ fn a_hook_that_says_stop_ends_the_turn() {
         let cli = with_hooks(&[(event, stop)]);
         let ended = run(&cli, &[bash("echo x"), says("Never said.")]);
         let result = json_of(&ended);
-        assert_eq!((ended.code, &result["stop_reason"]), (1, &json!("hook")), "{event}: {result}");
+        assert_eq!((ended.code, &result["stop"]), (1, &json!("hook")), "{event}: {result}");
         assert!(result["error"].as_str().unwrap().contains("enough for today"), "{event}: {result}");
     }
 }

@@ -192,7 +192,7 @@ fn session_is_not_idle_while_an_agent_runs_in_the_background() {
         json!({"calls": [{"name": "Agent", "arguments": agent}]}),
         json!({"text": "It runs."}),
         json!({"agent": "general-purpose",
-               "calls": [{"name": "Bash", "arguments": {"command": "echo from the agent"}}]}),
+               "calls": [{"name": "Bash", "arguments": {"command": "touch made.txt"}}]}),
         json!({"agent": "general-purpose", "text": "Looked."}),
     ];
     let script = cli.config().with_file_name("script.jsonl");

@@ -111,7 +111,7 @@ fn answer_that_is_no_clear_permission_is_a_denial() {
 #[test]
 fn changed_arguments_are_decided_again() {
     let cli = CliFixture::new();
-    let bash = call("t1", "Bash", &json!({"command": "echo one"}));
+    let bash = call("t1", "Bash", &json!({"command": "touch one"}));
     let model = TurnModel::start(vec![vec![bash], vec![text("End.")]]);
     let rule = ["--disallowedTools", "Bash(rm *)"];
     let mut host = StreamHost::start(&cli, &model, &[&rule[..], &ASKS_HOST].concat());

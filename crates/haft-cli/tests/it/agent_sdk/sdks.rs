@@ -71,17 +71,17 @@ fn can_use_tool_allows_denies_and_changes_calls() {
     let bash = |id: &str, command: &str| call(id, "Bash", &json!({ "command": command }));
     let turns = |_: &CliFixture| {
         vec![
-            vec![bash("t1", "echo plain")],
-            vec![bash("t2", "echo secret")],
-            vec![bash("t3", "echo other")],
+            vec![bash("t1", "echo plain | tee made.txt")],
+            vec![bash("t2", "echo secret | tee made.txt")],
+            vec![bash("t3", "echo other | tee made.txt")],
             vec![text("End.")],
         ]
     };
     let expected = json!({
-        "asked": [["Bash", "echo plain", "t1"], ["Bash", "echo secret", "t2"], ["Bash", "echo other", "t3"]],
+        "asked": [["Bash", "echo plain | tee made.txt", "t1"], ["Bash", "echo secret | tee made.txt", "t2"], ["Bash", "echo other | tee made.txt", "t3"]],
         "results": [
             {"error": false, "text": "plain\n"},
-            {"error": true, "text": "Denied: it would run: echo secret. Not that one."},
+            {"error": true, "text": "Denied: it would run: echo secret | tee made.txt (no rule allows tee made.txt). Not that one."},
             {"error": false, "text": "changed\n"},
         ],
         "subtype": "success", "is_error": false, "result": "End.", "denials": ["Bash"],

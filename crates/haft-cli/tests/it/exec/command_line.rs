@@ -135,7 +135,7 @@ fn an_answer_that_must_be_json_is_nothing_else_or_an_error() {
     let plain =
         exec(&cli, &[says("```\n{\"n\": 1}\n```")], &["--output-schema", "schema.json", "Count."], "");
     assert_eq!(plain.stdout, "{\"n\":1}\n", "{}", plain.stderr);
-    let never = exec(&cli, &[says("No."), says("No.")], &flags, "");
+    let never = exec(&cli, &[says("No."), says("No."), says("No.")], &flags, "");
     let failed: Value = serde_json::from_str(never.stdout.lines().last().unwrap()).unwrap();
     assert_eq!((never.code, &failed["type"]), (1, &json!("turn.failed")), "{}", never.stderr);
     assert!(failed["error"]["message"].as_str().unwrap().contains("output schema"), "{failed}");

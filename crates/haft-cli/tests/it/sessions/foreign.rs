@@ -140,7 +140,8 @@ fn a_session_of_claude_code_goes_on_as_a_run_of_its_own() {
     assert_eq!(text(&first["result"]), "More is ready.");
     let session = text(&first["session_id"]).to_owned();
     let ledger = haft_ledger::Ledger::open(cli.home()).unwrap();
-    let state = haft_agent::read_run(&ledger, &session).unwrap().unwrap();
+    let run = ledger.session_in(&session, cli.root()).unwrap().id;
+    let state = haft_agent::read_run(&ledger, &run).unwrap().unwrap();
     let roles: Vec<&str> = state
         .conversation
         .messages
@@ -155,9 +156,9 @@ fn a_session_of_claude_code_goes_on_as_a_run_of_its_own() {
     assert!(serde_json::to_string(&state.conversation).unwrap().contains("It boils."));
     // From then on the id means that run.
     let second = resume("Even more.", &[&script[..], &[json!({"text": "Enough."})]].concat());
-    assert_eq!((text(&second["session_id"]), text(&second["result"])), (session.as_str(), "Enough."));
+    assert_eq!((text(&second["session_id"]), text(&second["result"])), (CLAUDE_ID, "Enough."));
     // What was taken over is a part of the run's export.
-    let exported = json_lines(&cli.haft(&["sessions", "export", &session, "--format", "jsonl"]));
+    let exported = json_lines(&cli.haft(&["sessions", "export", CLAUDE_ID, "--format", "jsonl"]));
     assert_eq!(text(&exported[1]["text"]), "Make some oolong.");
     assert_eq!(std::fs::read(&file).unwrap(), before);
     assert_eq!(cli.haft(&["-p", "x", "--resume", "0193a1b2-c3d4-4e5f-8a9b-000000000000"]).code, 4);
