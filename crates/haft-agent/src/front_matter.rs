@@ -18,13 +18,24 @@ pub struct FrontMatter {
 impl FrontMatter {
     /// Reads the file at `path`. One of a project must lie within it, links followed: a project must not show what is elsewhere.
     pub(crate) fn of_file(path: &Path, project: Option<&Path>, max_bytes: u64) -> Result<Self, String> {
+        let text = Self::text_of_file(path, project, max_bytes)?;
+        Self::read(&text).ok_or_else(|| "it has no front matter".to_owned())
+    }
+
+    /// The same, but a file without front matter is all body.
+    pub(crate) fn of_any_file(path: &Path, project: Option<&Path>, max_bytes: u64) -> Result<Self, String> {
+        let text = Self::text_of_file(path, project, max_bytes)?;
+        Ok(Self::read(&text).unwrap_or_else(|| Self { fields: Vec::new(), body: text.trim().to_owned() }))
+    }
+
+    fn text_of_file(path: &Path, project: Option<&Path>, max_bytes: u64) -> Result<String, String> {
         let real = real_named(path).map_err(|error| error.to_string())?;
         let is_outside = |project: &Path| real_named(project).map_or(true, |top| !lies_in(&real, &top));
         if project.is_some_and(is_outside) {
             return Err("it lies outside the project".to_owned());
         }
         let bytes = read_named(&real, max_bytes).map_err(|error| error.message)?;
-        Self::read(&String::from_utf8_lossy(&bytes)).ok_or_else(|| "it has no front matter".to_owned())
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Reads a text; `None` if it has no front matter.

@@ -1,5 +1,7 @@
-//! Skills: instructions for certain tasks, in a `SKILL.md` each, that the model reads when it needs them.
+//! Skills: instructions for certain tasks, in a `SKILL.md` each, that the model reads when it needs them. Commands are skills that
+//! only the user calls for: a Markdown file each.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use haft_files::names_in;
@@ -10,6 +12,10 @@ use crate::FrontMatter;
 
 /// The directories of skills, below the workspace and below the user's home; the first skill of a name wins.
 pub const SKILL_FOLDERS: &[&str] = &[".claude/skills", ".agents/skills", ".haft/skills"];
+/// The directory of commands, below the same places as skills.
+const COMMAND_FOLDER: &str = ".claude/commands";
+/// How deep commands lie in it.
+const MAX_COMMAND_DEPTH: usize = 4;
 /// Skills that are read from one directory.
 const MAX_SKILLS: usize = 500;
 const MAX_SKILL_BYTES: u64 = 64 << 10;
@@ -43,15 +49,19 @@ impl RunSkills {
     pub fn read(workspace: &Path, home: Option<&Path>) -> Self {
         let mut all: Vec<RunSkill> = Vec::new();
         let bases = [(workspace, Some(workspace))].into_iter().chain(home.map(|home| (home, None)));
-        let folders = bases
-            .flat_map(|(base, project)| SKILL_FOLDERS.iter().map(move |name| (base.join(name), project)));
-        for (folder, project) in folders {
-            let mut names = names_in(&folder, MAX_SKILLS);
-            names.sort();
-            for name in names {
-                let skill = read_skill(&folder.join(&name), &name.to_string_lossy(), project);
-                let skill = skill.filter(|new| all.iter().all(|known| known.name != new.name));
-                all.extend(skill);
+        for (base, project) in bases {
+            let mut found: Vec<RunSkill> = Vec::new();
+            for folder in SKILL_FOLDERS.iter().map(|name| base.join(name)) {
+                let names = names_in(&folder, MAX_SKILLS);
+                let skill =
+                    |name: &OsString| read_skill(&folder.join(name), &name.to_string_lossy(), project);
+                found.extend(names.iter().filter_map(skill));
+            }
+            add_commands(&mut found, &base.join(COMMAND_FOLDER), project, 0);
+            for new in found {
+                if all.iter().all(|known| known.name != new.name) {
+                    all.push(new);
+                }
             }
         }
         Self(all)
@@ -99,7 +109,7 @@ impl RunSkill {
             [] => String::new(),
             tools => format!(" Its tools: {}.", tools.join(", ")),
         };
-        let body = self.body.replace("$ARGUMENTS", arguments);
+        let body = with_arguments(&self.body, arguments);
         format!("The skill {} ({}) applies.{tools}\n\n{body}", self.name, self.path.display())
     }
 }
@@ -122,6 +132,58 @@ fn read_skill(directory: &Path, name: &str, project: Option<&Path>) -> Option<Ru
         path,
         body: front.body,
     })
+}
+
+/// Adds the commands in a directory and in those below it.
+fn add_commands(to: &mut Vec<RunSkill>, folder: &Path, project: Option<&Path>, depth: usize) {
+    if depth > MAX_COMMAND_DEPTH {
+        return;
+    }
+    for name in names_in(folder, MAX_SKILLS) {
+        let path = folder.join(&name);
+        match path.file_stem().zip(path.extension()) {
+            Some((stem, extension)) if extension == "md" => {
+                to.extend(read_command(&path, &stem.to_string_lossy(), project));
+            }
+            _ => add_commands(to, &path, project, depth + 1),
+        }
+    }
+}
+
+/// The command in a file.
+fn read_command(path: &Path, name: &str, project: Option<&Path>) -> Option<RunSkill> {
+    let front = FrontMatter::of_any_file(path, project, MAX_SKILL_BYTES).ok()?;
+    Some(RunSkill {
+        name: name.to_owned(),
+        description: front.text("description").unwrap_or_default(),
+        triggers: Vec::new(),
+        tools: front.list("allowed-tools").unwrap_or_default(),
+        is_manual: true,
+        path: path.to_owned(),
+        body: front.body,
+    })
+}
+
+/// A body with what the user wrote behind the name: all of it for `$ARGUMENTS`, single words for `$1` to `$9`.
+fn with_arguments(body: &str, arguments: &str) -> String {
+    let words: Vec<&str> = arguments.split_whitespace().collect();
+    let mut text = String::with_capacity(body.len());
+    let mut rest = body;
+    while let Some((before, after)) = rest.split_once('$') {
+        text.push_str(before);
+        rest = after;
+        let digit = after.chars().next().and_then(|c| c.to_digit(10)).filter(|digit| *digit > 0);
+        if let Some(behind) = after.strip_prefix("ARGUMENTS") {
+            text.push_str(arguments);
+            rest = behind;
+        } else if let Some(number) = digit.and_then(|digit| usize::try_from(digit).ok()) {
+            text.push_str(words.get(number - 1).copied().unwrap_or_default());
+            rest = after.get(1..).unwrap_or_default();
+        } else {
+            text.push('$');
+        }
+    }
+    text + rest
 }
 
 /// What follows `/name` at the beginning of a prompt.

@@ -6,6 +6,7 @@ use haft_compat::settings::{DefaultMode, HookAction, Located, SettingsRule};
 use haft_policy::{Behavior, Mode, RuleText};
 use haft_tool::ToolError;
 
+use super::server_limits::ServerLimits;
 use super::{ClaudeFile, ClaudeFiles, ConfiguredHooks, ProjectTrust, SettingsLayer};
 
 /// Tools whose specifier is a path.
@@ -40,6 +41,12 @@ pub(crate) struct Effective {
     /// Variables for commands, as `NAME=VALUE`.
     pub(crate) variables: Vec<String>,
     pub(crate) hooks: ConfiguredHooks,
+    /// Which MCP servers may run.
+    pub(crate) servers: ServerLimits,
+    /// Whether reads are confined to the workspace.
+    pub(crate) reads_workspace: bool,
+    /// Whether what would be asked is denied.
+    pub(crate) asks_nobody: bool,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -74,6 +81,7 @@ impl Effective {
                 effective.add_rules(file, widens, workspace);
                 effective.add_limits(file, workspace);
             }
+            effective.servers.add(file);
             if widens {
                 effective.add_grants(file, workspace);
                 if !no_hooks && (is_managed || !only_managed_hooks) {
@@ -131,6 +139,9 @@ impl Effective {
     fn add_limits(&mut self, file: &ClaudeFile, workspace: &Path) {
         let sandbox = &file.settings.sandbox;
         self.is_strict_network |= is_set(sandbox.network.strict_allowlist.as_ref());
+        let permissions = &file.settings.permissions;
+        self.reads_workspace |= is_set(permissions.block_reads_outside_working_directories.as_ref());
+        self.asks_nobody |= is_set(permissions.deny_instead_of_prompting.as_ref());
         let denies = sandbox.allow_unsandboxed_commands.as_ref().filter(|flag| !flag.value);
         if let Some(flag) = denies {
             let rule = flag.with(SettingsRule::new("Bash(unsandboxed)".to_owned()));
@@ -236,7 +247,7 @@ fn expanded(path: &str, workspace: &Path) -> PathBuf {
 }
 
 /// Haft's mode for one of Claude Code. It has no classifier, so `auto` is its own mode, in which the sandbox decides.
-const fn mode_of(mode: DefaultMode) -> Mode {
+pub(super) const fn mode_of(mode: DefaultMode) -> Mode {
     match mode {
         DefaultMode::AcceptEdits => Mode::AcceptEdits,
         DefaultMode::BypassPermissions => Mode::BypassPermissions,

@@ -75,6 +75,10 @@ impl ConfiguredHooks {
         self.hooks.push(ConfiguredHook { event, matcher, target: HookTarget::Host(hook) });
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.hooks.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.hooks.is_empty()
     }

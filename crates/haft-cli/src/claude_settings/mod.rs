@@ -6,6 +6,8 @@
 mod effective;
 mod files;
 mod hook_runner;
+mod listing;
+mod server_limits;
 mod trust;
 
 use std::path::PathBuf;
@@ -13,6 +15,7 @@ use std::path::PathBuf;
 pub(crate) use effective::{ClaudeRule, Effective, project_content};
 pub(crate) use files::{ClaudeFile, ClaudeFiles, SettingsFlags, SettingsLayer};
 pub(crate) use hook_runner::{ConfiguredHooks, HostHook, claude_mode};
+pub(crate) use listing::listing;
 pub(crate) use trust::ProjectTrust;
 
 /// A variable of the environment that is a path.

@@ -281,6 +281,9 @@ pub(super) enum ConfigCommand {
     Show {
         /// Setting or table, for example `tools.web_search`.
         key: Option<String>,
+        /// Also print the values of Claude Code's settings files.
+        #[arg(long)]
+        origin: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,

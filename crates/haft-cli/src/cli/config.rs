@@ -12,6 +12,7 @@ use super::args::{self, ConfigCommand, WorkspaceArgs};
 use super::exit::{CliExit, code};
 use super::screen::{self, FAINT, NAME, styled};
 use super::setup::Setup;
+use crate::claude_settings::{ClaudeFiles, SettingsFlags, listing, variable};
 use crate::config::{Config, project_key, quoted_key, required_user_file};
 use haft::selection::ToolSelection;
 
@@ -23,12 +24,21 @@ pub(super) fn run(args: &args::ConfigArgs) -> CommandResult {
         ConfigCommand::Path => {
             screen::result(&required_user_file()?.display().to_string());
         }
-        ConfigCommand::Show { key, json } => {
-            let config = Setup::load(&args.workspace)?.config;
-            let all = match key {
-                Some(key) => config.matching(key)?,
-                None => config.settings()?,
+        ConfigCommand::Show { key, origin, json } => {
+            let setup = Setup::load(&args.workspace)?;
+            let mut all = match key {
+                Some(key) if !origin => setup.config.matching(key)?,
+                _ => setup.config.settings()?,
             };
+            if *origin {
+                let files = ClaudeFiles::read(setup.workspace(), &SettingsFlags::default(), &variable)?;
+                screen::warnings(&files.warnings);
+                all.extend(listing(&files));
+                let is_below = |name: &str, key: &str| {
+                    name.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                };
+                all.retain(|setting| key.as_ref().is_none_or(|key| is_below(&setting.name, key)));
+            }
             if *json {
                 screen::result(&serde_json::to_string_pretty(&all)?);
             } else {

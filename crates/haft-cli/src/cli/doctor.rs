@@ -16,6 +16,7 @@ use super::sample::SampleProject;
 use super::screen::{self, BAD, FAINT, GOOD, styled};
 use super::setup::Setup;
 use super::{CommandResult, args, terminal};
+use crate::claude_settings::{ClaudeFiles, SettingsFlags, variable};
 
 #[derive(Debug, Serialize)]
 struct Check {
@@ -27,7 +28,8 @@ struct Check {
 }
 
 pub(super) fn run(args: &args::DoctorArgs) -> CommandResult {
-    let mut checks = vec![version(), ledger(), workspace(&args.workspace), files(), commands()];
+    let mut checks =
+        vec![version(), ledger(), workspace(&args.workspace), settings(&args.workspace), files(), commands()];
     checks.extend(layers());
     let ok = checks.iter().all(|check| check.ok);
     if args.json {
@@ -99,6 +101,23 @@ fn try_to_write(home: &Path) -> Result<(), ToolError> {
     let failed = |error| ToolError::io(format!("{} cannot be written", home.display()), &error);
     let mut file = tempfile::tempfile_in(home).map_err(failed)?;
     file.write_all(&vec![0; TRIAL_BYTES]).and_then(|()| file.sync_all()).map_err(failed)
+}
+
+/// Reads the settings files of Haft and of Claude Code, and says what of them is not in force.
+fn settings(at: &args::WorkspaceArgs) -> Check {
+    let tried = || {
+        let setup = Setup::load_for_calls(at, &args::RuleArgs::default())?;
+        let files = ClaudeFiles::read(setup.workspace(), &SettingsFlags::default(), &variable)?;
+        let rules = setup.builder().build()?.rules().iter().count();
+        let hooks = setup.claude.hooks.count();
+        let own = setup.config.path().map(|file| file.display().to_string());
+        let read: Vec<String> =
+            own.into_iter().chain(files.files.iter().map(|file| file.origin.clone())).collect();
+        let from = if read.is_empty() { "no file".to_owned() } else { read.join(", ") };
+        let count = |count: usize, noun| screen::count(u64::try_from(count).unwrap_or(u64::MAX), noun);
+        Ok(format!("{}, {} from {from}", count(rules, "rule"), count(hooks, "hook")))
+    };
+    check("settings", tried(), SETTINGS_REMEDY)
 }
 
 /// Builds what a call here would use, from the user's settings and rules, and runs a command in the workspace that does nothing.

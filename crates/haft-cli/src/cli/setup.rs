@@ -115,7 +115,7 @@ impl Setup {
         let network = flags.network.clone().map(NetworkWords);
         let network = network.unwrap_or_else(|| self.network()).network()?;
         let section = &values.sandbox;
-        if flags.read.or(section.read) == Some(ReadScope::Workspace) {
+        if flags.read.or(section.read) == Some(ReadScope::Workspace) || self.claude.reads_workspace {
             builder = builder.workspace_reads();
         }
         let sandbox = flags.sandbox.or(section.preset).unwrap_or_default();
@@ -181,7 +181,12 @@ impl Setup {
         let mut entries = Vec::with_capacity(found.all.len());
         for server in &found.all {
             match server.entry() {
-                Ok(entry) => entries.extend(entry),
+                Ok(entry) => {
+                    let refusal = entry.as_ref().and_then(|entry| self.claude.servers.refusal(entry));
+                    let is_used = refusal.is_none();
+                    found.warnings.extend(refusal);
+                    entries.extend(entry.filter(|_| is_used));
+                }
                 Err(why) => found.warnings.push(why),
             }
         }

@@ -120,7 +120,7 @@ pub(super) fn confirm_change(question: &str) -> bool {
 
 /// Asks the user at the terminal, or denies where there is no terminal. Rules that always hold go to the user's file.
 pub(super) fn asker(setup: &Setup) -> Arc<dyn Asker> {
-    if !is_interactive() {
+    if !is_interactive() || setup.claude.asks_nobody {
         return Arc::new(DenyAll);
     }
     let file = setup.config.path().map(|file| file.display().to_string());

@@ -218,3 +218,64 @@ fn hooks_hold_for_the_tools_of_every_dialect() {
         assert!(denied.code == 3 && denied.stdout.contains("no commands"), "{dialect}: {}", denied.stdout);
     }
 }
+
+#[test]
+fn every_value_is_shown_with_file_and_line_and_what_has_no_effect_says_so() {
+    let cli =
+        with_user_settings(&json!({"permissions": {"deny": ["Bash(rm:*)"]}, "env": {"TOKEN": "s3cret"}}));
+    project_settings(
+        &cli,
+        "settings.json",
+        "{\n\"model\": \"opus\",\n\"sandbox\": {\"filesystem\": {\"denyRead\": [\"./x\"]}},\n\"spinnerTipsEnabled\": false,\n\"permisions\": {}\n}",
+    );
+    let shown = cli.haft(&["config", "show", "--origin"]);
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    for line in [
+        "permissions.deny = \"Bash(rm:*)\"  # ",
+        "settings.json:2 (no effect here)",
+        "sandbox.filesystem.denyRead = \"./x\"  # ",
+        ".claude/settings.json:3\n",
+        "spinnerTipsEnabled = -  # ",
+        "settings.json:5 (there is no such key; permissions?)",
+    ] {
+        assert!(shown.stdout.contains(line), "{line}: {}", shown.stdout);
+    }
+    assert!(!shown.stdout.contains("s3cret"), "{}", shown.stdout);
+    let doctor = cli.haft(&["doctor"]);
+    assert!(doctor.stdout.contains("settings  ") && doctor.stdout.contains("rules"), "{}", doctor.stdout);
+    project_settings(&cli, "settings.local.json", "{\"permissions\": {\"deny\": [");
+    let doctor = cli.haft(&["doctor"]);
+    assert!(doctor.code == 1 && doctor.stdout.contains("settings.local.json:1:"), "{}", doctor.stdout);
+}
+
+#[test]
+fn servers_that_the_settings_deny_are_not_used() {
+    let server = |name: &str| json!({name: {"command": "no-such-server", "args": [name]}});
+    let cli = with_user_settings(&json!({
+        "deniedMcpServers": [{"serverName": "one"}], "disabledMcpjsonServers": ["two"],
+    }));
+    cli.write(
+        ".mcp.json",
+        &json!({"mcpServers": {
+            "one": server("one")["one"], "two": server("two")["two"], "three": server("three")["three"],
+        }})
+        .to_string(),
+    );
+    let called = cli.call("Read", &json!({"file_path": cli.path(".mcp.json")}));
+    for (name, is_refused) in [("one", true), ("two", true), ("three", false)] {
+        let said = called.stderr.contains(&format!("the server {name} is not used"));
+        assert_eq!(said, is_refused, "{name}: {}", called.stderr);
+    }
+    let cli =
+        with_user_settings(&json!({"allowedMcpServers": [{"serverCommand": ["no-such-server", "one"]}]}));
+    cli.write(
+        ".mcp.json",
+        &json!({"mcpServers": {
+            "one": server("one")["one"], "two": server("two")["two"],
+        }})
+        .to_string(),
+    );
+    let called = cli.call("Read", &json!({"file_path": cli.path(".mcp.json")}));
+    assert!(called.stderr.contains("the server two is not used: allowedMcpServers"), "{}", called.stderr);
+    assert!(!called.stderr.contains("the server one is not used"), "{}", called.stderr);
+}

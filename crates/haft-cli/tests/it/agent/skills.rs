@@ -141,3 +141,19 @@ fn a_server_that_fails_or_changes_is_reported_and_the_run_goes_on() {
     assert_eq!((run.code, run.stdout.as_str()), (0, "Done.\n"), "{}", run.stderr);
     assert!(run.stderr.contains("fails"), "{}", run.stderr);
 }
+
+#[test]
+fn commands_of_claude_code_are_called_by_their_names() {
+    let cli = CliFixture::new();
+    std::fs::create_dir_all(cli.path(".claude/commands/git")).unwrap();
+    cli.write(
+        ".claude/commands/fix.md",
+        "---\ndescription: Fix an issue.\nallowed-tools: Bash(git *)\n---\nFix issue $1 in $2 ($ARGUMENTS), for 5$.\n",
+    );
+    cli.write(".claude/commands/git/tidy.md", "Tidy the branch.\n");
+    let (system, message) = first_message(&cli, "/fix 12 parser");
+    assert!(message.contains("Fix issue 12 in parser (12 parser), for 5$."), "{message}");
+    assert!(!system.contains("Fix an issue"), "only the user calls for it: {system}");
+    assert!(first_message(&cli, "/tidy").1.contains("Tidy the branch."));
+    assert!(!first_message(&cli, "tidy").1.contains("Tidy the branch."));
+}
