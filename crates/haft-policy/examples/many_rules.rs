@@ -12,13 +12,13 @@ use std::time::Instant;
 use haft_policy::{Behavior, Mode, Policy, Request, Rule, RuleTools, Rules, decide};
 use haft_tool::{Effect, Scope};
 
-const RULES: usize = 2_000;
-const ROUNDS: usize = 2_000;
+const RULE_COUNT: usize = 2_000;
+const ROUND_COUNT: usize = 2_000;
 
 fn main() {
     let start = Instant::now();
     let mut rules = Rules::default();
-    for number in 0..RULES {
+    for number in 0..RULE_COUNT {
         let (behavior, text) = match number % 8 {
             0 => (Behavior::Allow, format!("Bash(tool{number} run:*)")),
             1 => (Behavior::Deny, format!("Bash(danger{number} *)")),
@@ -31,7 +31,7 @@ fn main() {
         };
         rules.push(Rule::parse(behavior, &text, "example", Path::new("/w"), &RuleTools::default()).unwrap());
     }
-    println!("{RULES} rules read in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+    println!("{RULE_COUNT} rules read in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
     let policy = Policy {
         mode: Mode::Default,
         rules,
@@ -48,7 +48,7 @@ fn main() {
         ("mcp__files__read", Effect::Serve { server: "files".to_owned(), reaches: false, writes: false }),
     ] {
         let effects = [effect];
-        let mut times: Vec<_> = (0..ROUNDS)
+        let mut times: Vec<_> = (0..ROUND_COUNT)
             .map(|_| {
                 let start = Instant::now();
                 std::hint::black_box(decide(Request { tool, effects: &effects }, &policy));
@@ -56,6 +56,6 @@ fn main() {
             })
             .collect();
         times.sort_unstable();
-        println!("{:>8.1} µs  {tool} {:?}", times[ROUNDS / 2].as_secs_f64() * 1e6, effects[0]);
+        println!("{:>8.1} µs  {tool} {:?}", times[ROUND_COUNT / 2].as_secs_f64() * 1e6, effects[0]);
     }
 }

@@ -16,7 +16,7 @@ use crate::wildcard::wildcard;
 #[derive(Debug)]
 pub(crate) struct EffectView<'a> {
     pub(crate) effect: &'a Effect,
-    command: OnceCell<CommandView>,
+    command: OnceCell<ParsedCommand>,
     place: OnceCell<Option<Authority>>,
 }
 
@@ -30,9 +30,9 @@ impl<'a> EffectView<'a> {
     }
 
     /// The command, if the effect is one.
-    pub(crate) fn command(&self) -> Option<&CommandView> {
+    pub(crate) fn command(&self) -> Option<&ParsedCommand> {
         match self.effect {
-            Effect::Run { command } => Some(self.command.get_or_init(|| CommandView::of(command))),
+            Effect::Run { command } => Some(self.command.get_or_init(|| ParsedCommand::of(command))),
             _ => None,
         }
     }
@@ -48,7 +48,7 @@ impl<'a> EffectView<'a> {
 
 /// A shell command, as rules see it.
 #[derive(Debug)]
-pub(crate) struct CommandView {
+pub(crate) struct ParsedCommand {
     pub(crate) script: ShellScript,
     written: String,
     parts: Vec<CommandPart>,
@@ -65,7 +65,7 @@ struct CommandPart {
     needs_rule: bool,
 }
 
-impl CommandView {
+impl ParsedCommand {
     fn of(command: &str) -> Self {
         let script = haft_shell::parse(command);
         let part = |invocation: &Invocation| {
@@ -152,7 +152,7 @@ impl CommandView {
 /// A simple command among those of a whole one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PartOf<'a> {
-    command: &'a CommandView,
+    command: &'a ParsedCommand,
     index: usize,
 }
 
@@ -250,11 +250,11 @@ mod tests {
     use super::*;
 
     fn covers(pattern: &str, command: &str) -> bool {
-        CommandView::of(command).is_covered(&CommandPattern::new(pattern))
+        ParsedCommand::of(command).is_covered(&CommandPattern::new(pattern))
     }
 
     fn touches(pattern: &str, command: &str) -> bool {
-        CommandView::of(command).is_touched(&CommandPattern::new(pattern))
+        ParsedCommand::of(command).is_touched(&CommandPattern::new(pattern))
     }
 
     #[test]

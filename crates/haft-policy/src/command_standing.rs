@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 
 use haft_tool::Effect;
 
-use crate::command::{CommandView, EffectView};
+use crate::command::{EffectView, ParsedCommand};
 use crate::decide::{Policy, Standing, standing as standing_of_effect};
 use crate::{Mode, Rule};
 
@@ -38,12 +38,12 @@ pub(crate) fn standing<'a>(
 }
 
 /// Whether the rule allows the command with all that it writes.
-fn names_all(rule: &Rule, command: &CommandView) -> bool {
+fn names_all(rule: &Rule, command: &ParsedCommand) -> bool {
     rule.command_pattern().is_none_or(|pattern| command.is_exactly(pattern))
 }
 
 /// Why the files that an allowed command writes need a question. A rule about commands does not speak of files.
-fn written_standing<'a>(tool: &str, command: &CommandView, policy: &'a Policy) -> Option<Standing<'a>> {
+fn written_standing<'a>(tool: &str, command: &ParsedCommand, policy: &'a Policy) -> Option<Standing<'a>> {
     let has_dots = |path: &str| Path::new(path).components().any(|part| part == Component::ParentDir);
     command.written_files().find_map(|path| {
         let Some(path) = path.filter(|path| !has_dots(path)) else {
@@ -61,7 +61,7 @@ fn written_standing<'a>(tool: &str, command: &CommandView, policy: &'a Policy) -
 fn why_uncovered(
     tool: &str,
     view: &EffectView<'_>,
-    command: &CommandView,
+    command: &ParsedCommand,
     policy: &Policy,
 ) -> Option<String> {
     if let Some(unclear) = command.script.unclear.first() {

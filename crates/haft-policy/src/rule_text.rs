@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A rule as it is written in settings: a text, or a table with a text and examples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "WrittenRule", into = "WrittenRule")]
+#[serde(from = "RuleForm", into = "RuleForm")]
 pub struct RuleText {
     /// The rule.
     pub text: String,
@@ -17,7 +17,7 @@ pub struct RuleText {
 /// The two forms in settings.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum WrittenRule {
+enum RuleForm {
     Text(String),
     WithExamples(RuleWithExamples),
 }
@@ -32,18 +32,18 @@ struct RuleWithExamples {
     not_matches: Vec<String>,
 }
 
-impl From<WrittenRule> for RuleText {
-    fn from(written: WrittenRule) -> Self {
+impl From<RuleForm> for RuleText {
+    fn from(written: RuleForm) -> Self {
         match written {
-            WrittenRule::Text(text) => text.into(),
-            WrittenRule::WithExamples(RuleWithExamples { rule, matches, not_matches }) => {
+            RuleForm::Text(text) => text.into(),
+            RuleForm::WithExamples(RuleWithExamples { rule, matches, not_matches }) => {
                 Self { text: rule, matches, not_matches }
             }
         }
     }
 }
 
-impl From<RuleText> for WrittenRule {
+impl From<RuleText> for RuleForm {
     fn from(rule: RuleText) -> Self {
         let RuleText { text, matches, not_matches } = rule;
         if matches.is_empty() && not_matches.is_empty() {

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use globset::{GlobSet, GlobSetBuilder};
 use haft_tool::{Effect, Scope};
 
-use crate::command::{CommandView, EffectView, PartOf};
+use crate::command::{EffectView, ParsedCommand, PartOf};
 use crate::rule::{Behavior, PathUse, Rule, Specifier};
 
 /// All rules of a call, whatever file or flag they come from.
@@ -15,14 +15,14 @@ use crate::rule::{Behavior, PathUse, Rule, Specifier};
 pub struct Rules {
     rules: Vec<Rule>,
     /// The rules that name a tool, by what they say and the tool.
-    by_tool: HashMap<(Behavior, String), RuleList>,
+    by_tool: HashMap<(Behavior, String), ToolRules>,
     /// Those whose name may mean several tools, by what they say.
-    of_many: HashMap<Behavior, RuleList>,
+    of_many: HashMap<Behavior, ToolRules>,
 }
 
 /// Numbers of rules, in ascending order.
 #[derive(Debug, Clone, Default)]
-struct RuleList {
+struct ToolRules {
     /// Those with a path pattern.
     with_path: Vec<usize>,
     others: Vec<usize>,
@@ -31,7 +31,7 @@ struct RuleList {
     paths: OnceLock<Option<GlobSet>>,
 }
 
-impl RuleList {
+impl ToolRules {
     fn push(&mut self, number: usize, rule: &Rule) {
         match rule.path_pattern() {
             Some(_) => {
@@ -106,7 +106,7 @@ impl Rules {
         rule.map(|(_, rule)| rule).or_else(|| self.allowing_parts(tool, view, view.command()?))
     }
 
-    fn allowing_parts(&self, tool: &str, view: &EffectView<'_>, command: &CommandView) -> Option<&Rule> {
+    fn allowing_parts(&self, tool: &str, view: &EffectView<'_>, command: &ParsedCommand) -> Option<&Rule> {
         let rules = self.rules_of_commands(tool, view.effect);
         let covering = |part: PartOf<'_>| covering(&rules, part);
         let all_covered = command.uncovered(|part| covering(part).is_some())?.is_empty();
@@ -226,7 +226,7 @@ impl Rules {
     }
 
     /// The lists with the rules that may speak of one of two tools, which can be the same.
-    fn lists(&self, behavior: Behavior, tool: &str, covering: &str) -> impl Iterator<Item = &RuleList> {
+    fn lists(&self, behavior: Behavior, tool: &str, covering: &str) -> impl Iterator<Item = &ToolRules> {
         let list = |name: &str| self.by_tool.get(&(behavior, name.to_owned()));
         let of_covering = if covering == tool { None } else { list(covering) };
         list(tool).into_iter().chain(of_covering).chain(self.of_many.get(&behavior))

@@ -1,34 +1,35 @@
 //! The driver of one call: the eight steps, once, in order.
 
+mod approval;
+mod hook_calls;
+
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft_compat::hooks::{HookEvent, HookInput, HookOutcome};
 use haft_ledger::{CallRecord, recorded_input};
 use haft_policy::{Decided, Policy, Request, decide};
 use haft_tool::{
     AnyTool, Arguments, Bound, Call, CallEnd, Decision, Effect, EffectKind, ErrorKind, Execution, Output,
-    Perform, Planned, Progress, Reach, ReadOnlyRecord, Reads, ReceiptState, Record as _, Reversible, Scope,
-    SideEffect, ToolError, Value, Verdict, lock, now_ms,
+    Perform, Planned, Progress, Reads, ReceiptState, Reversible, Scope, SideEffect, ToolError, Value,
+    Verdict, lock, now_ms,
 };
 
-use crate::Runtime;
 use crate::call::{CallOptions, CallOrigin, CallResult};
 use crate::call_state::{CallState, clip_error};
-use crate::grants;
-use crate::hooks::{HookedCall, is_interrupt, permission_answer, response_of};
+use crate::hooks::HookedCall;
 use crate::host_with_resources::HostWithResources;
 use crate::registry::RegisteredTool;
 use crate::runtime::RuntimeInner;
-use crate::steps::ask::{PermissionAnswer, Question, allowed, narrowest_rule, refused};
+use crate::steps::ask::allowed;
 use crate::steps::decode::CheckedArguments;
 use crate::steps::perform::{catch_panic, interrupted, panic_error};
-use crate::steps::preview::{ProposedChange, proposed_changes};
 use crate::steps::{bound, decode};
 use crate::world::{LocalWorld, ProgressSink};
+
+use approval::Approved;
 
 /// How long servers that are not connected yet may take when one of their tools is called.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -41,18 +42,6 @@ pub(crate) struct CallDriver {
     origin: CallOrigin,
     state: Arc<CallState>,
     hooked: HookedCall,
-}
-
-/// A call whose question is answered.
-enum Approved {
-    /// It runs in this scope; or not, if there is none.
-    Decided(Option<Arc<Scope>>, Decision),
-    /// It runs with other arguments, if they may.
-    OtherInput {
-        /// The origin of the answer.
-        by: String,
-        input: Value,
-    },
 }
 
 /// The tool of a call, with arguments that fit its schema.
@@ -266,151 +255,6 @@ impl CallDriver {
         let Some(reads) = reads else { return Ok(policy) };
         let scope = Arc::new(Scope { reads, ..(*policy.scope).clone() });
         Ok(Cow::Owned(Policy { scope, ..policy.into_owned() }))
-    }
-
-    /// Whether the call is the command of a hook.
-    fn is_of_hook(&self) -> bool {
-        self.origin == CallOrigin::Hook
-    }
-
-    /// Runs the hooks for an event, if there are any.
-    fn run_hooks(&self, event: &HookEvent, input: impl FnOnce() -> HookInput) -> Option<HookOutcome> {
-        let hooks = self.inner.hooks.as_ref().filter(|hooks| !self.is_of_hook() && hooks.has(event))?;
-        let runtime = Runtime { inner: Arc::clone(&self.inner) };
-        let outcome = hooks.run(&runtime, &input(), &self.options.cancel);
-        for message in outcome.system_messages.iter().chain(&outcome.failures) {
-            self.report_running(Some(Progress { message: Some(message.clone()), ..Progress::default() }));
-        }
-        Some(outcome)
-    }
-
-    /// Asks the hooks about a call that is about to be planned.
-    fn before_hooks(&mut self, call: &DecodedCall) -> Result<Option<Value>, String> {
-        let input = || HookInput::PreToolUse {
-            tool_name: self.call.tool.clone(),
-            tool_input: call.arguments.clone(),
-            tool_use_id: self.call.id.clone(),
-        };
-        match self.run_hooks(&HookEvent::PreToolUse, input) {
-            Some(outcome) => self.hooked.before(outcome),
-            None => Ok(None),
-        }
-    }
-
-    /// Tells the hooks what came of a call; returns the result with what they said.
-    fn after_hooks(&mut self, output: Output, call: &DecodedCall, denied: bool) -> Output {
-        let (tool_name, tool_use_id) = (self.call.tool.clone(), self.call.id.clone());
-        let tool_input = call.arguments.clone();
-        let duration_ms = Some(now_ms().saturating_sub(self.state.started_at()));
-        let outcome = match (denied, output.is_error()) {
-            (true, _) => self.run_hooks(&HookEvent::PermissionDenied, || HookInput::PermissionDenied {
-                tool_name,
-                tool_input,
-                tool_use_id,
-                reason: output.as_text(),
-            }),
-            (false, false) => self.run_hooks(&HookEvent::PostToolUse, || HookInput::PostToolUse {
-                tool_name,
-                tool_input,
-                tool_response: response_of(&output),
-                tool_use_id,
-                duration_ms,
-            }),
-            (false, true) => {
-                self.run_hooks(&HookEvent::PostToolUseFailure, || HookInput::PostToolUseFailure {
-                    tool_name,
-                    tool_input,
-                    tool_use_id,
-                    error: output.as_text(),
-                    is_interrupt: Some(is_interrupt(&output)),
-                    duration_ms,
-                })
-            }
-        };
-        self.hooked.after(output, outcome.unwrap_or_default())
-    }
-
-    /// Asks, if that was decided.
-    fn ask(&self, decided: Decided, effects: Vec<Effect>, call: &DecodedCall, policy: &Policy) -> Approved {
-        let (scope, decision) = match decided {
-            Decided::Allow(scope, decision) => return Approved::Decided(Some(scope), decision),
-            Decided::Deny(decision) => return Approved::Decided(None, decision),
-            Decided::Ask(scope, decision) => (scope, decision),
-        };
-        let DecodedCall { entry, arguments, .. } = call;
-        if self.is_of_hook() {
-            return Approved::Decided(Some(scope), allowed(decision, "the settings"));
-        }
-        let asked = || HookInput::PermissionRequest {
-            tool_name: self.call.tool.clone(),
-            tool_input: arguments.clone(),
-            permission_suggestions: Vec::new(),
-        };
-        match self.run_hooks(&HookEvent::PermissionRequest, asked).and_then(permission_answer) {
-            Some(Ok(Some(input))) => return Approved::OtherInput { by: "a hook".to_owned(), input },
-            Some(Ok(None)) => return Approved::Decided(Some(scope), allowed(decision, "a hook")),
-            Some(Err(why)) => return Approved::Decided(None, refused(decision, &why)),
-            None => {}
-        }
-        let changes = catch_panic(|| self.proposed_changes(&entry.tool, arguments, &effects, &scope));
-        let rule = narrowest_rule(&self.call.tool, &effects, policy, &self.inner.env.grants);
-        let agent = self.inner.agent.as_ref().map(|agent| agent.name.clone());
-        let question = Question {
-            call_id: self.call.id.clone(),
-            tool: self.call.tool.clone(),
-            input: arguments.clone(),
-            effects,
-            reason: decision.reason.clone(),
-            asked_by: decision.rule.clone(),
-            changes,
-            rule,
-            agent,
-        };
-        let _one_at_a_time = lock(&self.inner.env.asking);
-        let _ = self.run_hooks(&HookEvent::Notification, || HookInput::Notification {
-            message: format!("Haft asks for permission to use {}", self.call.tool),
-            title: None,
-            notification_type: "permission_prompt".to_owned(),
-        });
-        let asker = self.options.asker.as_ref().unwrap_or(&self.inner.asker);
-        match asker.ask(&question, &self.options.cancel) {
-            PermissionAnswer::Allow { by } => Approved::Decided(Some(scope), allowed(decision, &by)),
-            PermissionAnswer::AllowRule { by, rule } => {
-                if let Ok(note) = self.inner.env.grants.add_rule(&rule, &by) {
-                    self.state.record.set_note(grants::NOTE, note);
-                }
-                Approved::Decided(Some(scope), allowed(decision, &by))
-            }
-            PermissionAnswer::AllowInput { by, input } => Approved::OtherInput { by, input },
-            PermissionAnswer::Deny { why } => Approved::Decided(None, refused(decision, &why)),
-        }
-    }
-
-    /// What the call would change in files and settings. `scope` is what it would get.
-    fn proposed_changes(
-        &self,
-        tool: &Arc<dyn AnyTool>,
-        input: &Value,
-        effects: &[Effect],
-        scope: &Scope,
-    ) -> Result<Vec<ProposedChange>, ToolError> {
-        let host = self.options.host.as_ref().unwrap_or(&self.inner.host);
-        if let [Effect::Configure { setting, value: Some(value) }] = effects {
-            let configuration =
-                host.configuration().ok_or_else(|| ToolError::failed("there are no settings"))?;
-            let (name, before) = (setting.clone(), configuration.get(setting)?.value);
-            return Ok(vec![ProposedChange::Setting { name, before, after: value.clone() }]);
-        }
-        let only_files =
-            effects.iter().all(|effect| matches!(effect, Effect::Read { .. } | Effect::Write { .. }));
-        if !tool.has_preview() || !only_files {
-            return Ok(Vec::new());
-        }
-        let scope = Scope { writes: false, runs: false, reach: Reach::default(), ..scope.clone() };
-        let (record, cancel) = (Arc::new(ReadOnlyRecord), self.options.cancel.clone());
-        let world = LocalWorld::new(&self.inner.env, Arc::new(scope), record, Arc::clone(host), cancel, None);
-        let planned = Arc::clone(tool).plan(input.clone(), &self.inner.env.planning)?;
-        proposed_changes(planned.plan, &world)
     }
 
     fn perform(&self, planned: Planned<Perform>, scope: Arc<Scope>) -> Result<Output, ToolError> {

@@ -102,7 +102,7 @@ pub(super) enum Command {
     ///
     /// What it denies or asks about holds without that. The consent is bound to exactly what is shown; when that changes, it is
     /// asked for again.
-    Trust(super::trust::TrustArgs),
+    Trust(super::trust::ProjectTrustArgs),
     /// Show or change settings.
     Config(ConfigArgs),
     /// Check that calls work here: the machine, the ledger, the settings, the workspace.

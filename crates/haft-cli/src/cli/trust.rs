@@ -11,7 +11,7 @@ use super::{CommandResult, terminal};
 use crate::claude_settings::{ClaudeFiles, ProjectTrust, SettingsFlags, project_content, variable};
 
 #[derive(Debug, Args)]
-pub(super) struct TrustArgs {
+pub(super) struct ProjectTrustArgs {
     /// Do not ask for confirmation.
     #[arg(short, long)]
     yes: bool,
@@ -22,7 +22,7 @@ pub(super) struct TrustArgs {
     workspace: WorkspaceArgs,
 }
 
-pub(super) fn run(args: &TrustArgs) -> CommandResult {
+pub(super) fn run(args: &ProjectTrustArgs) -> CommandResult {
     let workspace = args.workspace.folder()?;
     let trust = project_trust(&workspace)?;
     if args.revoke {

@@ -33,3 +33,5 @@ mod sessions;
 mod spool;
 #[cfg(test)]
 mod undo;
+#[cfg(test)]
+mod undo_conflicts;

@@ -26,7 +26,6 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use haft_files::read_small_file;
 use haft_policy::glob_prefix;
 use haft_tool::{ErrorKind, Network, ToolError, lock};
 
@@ -238,17 +237,6 @@ fn unavailable(error: Errno) -> ToolError {
             "No command can be sandboxed: {reason}. {remedy}, or turn the sandbox off with --sandbox off"
         ),
     )
-}
-
-/// When a process was started, in clock ticks since boot.
-pub(crate) fn process_start_time(pid: u32) -> Option<u64> {
-    /// Index of the start time among the fields after the name, see proc(5).
-    const START_TIME_OFFSET: usize = 19;
-    let mut stat = [0; 1024];
-    let stat = read_small_file(&format!("/proc/{pid}/stat"), &mut stat)?;
-    let after_name = stat.iter().rposition(|&byte| byte == b')')? + 2;
-    let text = std::str::from_utf8(stat.get(after_name..)?).ok()?;
-    text.split(' ').nth(START_TIME_OFFSET)?.parse().ok()
 }
 
 /// Opens an absolute path without following a link at its end and without access to its content. `root` is the root

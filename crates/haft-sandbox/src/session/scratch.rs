@@ -6,10 +6,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
-
-use crate::platform::process_start_time;
 
 /// Directories nested deeper than this are not made writable before their removal.
 const MAX_DEPTH: u32 = 200;
@@ -18,10 +16,16 @@ const MAX_DEPTH: u32 = 200;
 #[cfg(target_os = "linux")]
 const MIN_MEMORY_BYTES: u64 = 1 << 30;
 
+/// How the names of the directories begin.
+const NAME_PREFIX: &str = "session-";
+
 /// A private directory. Dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct ScratchDir {
     path: PathBuf,
+    /// Locked as long as a process of the session lives, by which others know that it is in use. The number of its process says
+    /// nothing in another container that shares the directory.
+    _lock: OwnedFd,
 }
 
 impl ScratchDir {
@@ -46,10 +50,17 @@ impl ScratchDir {
 
     /// Creates a directory in `parent`, and removes those of processes that were killed.
     pub(crate) fn new_in(parent: &Path) -> io::Result<Self> {
-        remove_leftovers(parent);
-        let path = parent.join(format!("{}-{:016x}", owner(), random()?));
+        let parent_lock = open_directory(parent)?;
+        // Nothing is removed between the creation of a directory and its lock.
+        if rustix::fs::flock(&parent_lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            remove_leftovers(parent);
+        }
+        rustix::io::retry_on_intr(|| rustix::fs::flock(&parent_lock, FlockOperation::LockShared))?;
+        let path = parent.join(format!("{NAME_PREFIX}{:016x}", random()?));
         fs::DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self { path })
+        let lock = open_directory(&path)?;
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { path, _lock: lock })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -106,27 +117,21 @@ fn random() -> io::Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// This process by its pid and its start time, because pids are reused.
-fn owner() -> String {
-    let pid = std::process::id();
-    format!("{pid}-{}", process_start_time(pid).unwrap_or_default())
+fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
 }
 
 /// Removes the directories of processes that have ended.
 fn remove_leftovers(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
-    let uid = rustix::process::geteuid().as_raw();
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        let mut parts = name.to_str().unwrap_or_default().split('-');
-        let (Some(pid), Some(start_time)) = (
-            parts.next().and_then(|pid| pid.parse::<u32>().ok()),
-            parts.next().and_then(|time| time.parse::<u64>().ok()),
-        ) else {
-            continue;
-        };
-        let is_own = entry.path().symlink_metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == uid);
-        if is_own && process_start_time(pid) != Some(start_time) {
+        let is_session = entry.file_name().to_str().is_some_and(|name| name.starts_with(NAME_PREFIX));
+        // Only directories of this user can be opened and locked here: no one else may write the parent.
+        let lock = if is_session { open_directory(&entry.path()).ok() } else { None };
+        let is_left =
+            |lock: &OwnedFd| rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if lock.as_ref().is_some_and(is_left) {
             remove_tree(&entry.path());
         }
     }
@@ -152,5 +157,26 @@ fn make_writable(path: &Path, depth: u32) {
     let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         make_writable(&entry.path(), depth + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_directories_that_no_process_has_locked_are_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let used = ScratchDir::new_in(parent.path()).unwrap();
+        let left = parent.path().join(format!("{NAME_PREFIX}0123456789abcdef"));
+        fs::create_dir_all(left.join("closed/below")).unwrap();
+        fs::set_permissions(left.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
+        fs::create_dir(parent.path().join("other")).unwrap();
+        let next = ScratchDir::new_in(parent.path()).unwrap();
+        assert!(used.path().exists() && next.path().exists() && !left.exists());
+        assert!(parent.path().join("other").exists());
+        let path = used.path().to_owned();
+        drop(used);
+        assert!(!path.exists());
     }
 }

@@ -1,7 +1,7 @@
 //! Arithmetic: only the substitutions in it matter, and whether it is arithmetic at all.
 
 use super::Reader;
-use super::cursor::{Cursor, Stop, is_name_byte};
+use super::cursor::{SourceCursor, Stop, is_name_byte};
 use super::word_reader::WordBuilder;
 use crate::script::UnclearReason;
 use crate::word::DynamicKind;
@@ -41,7 +41,7 @@ impl Reader<'_> {
         let (mut depth, mut is_arithmetic) = (1_usize, true);
         let mut identifier_from = from;
         loop {
-            let Some(byte) = self.at.peek() else { return Err(Cursor::unterminated(start)) };
+            let Some(byte) = self.at.peek() else { return Err(SourceCursor::unterminated(start)) };
             if is_name_byte(byte) {
                 self.at.bump()?;
                 continue;

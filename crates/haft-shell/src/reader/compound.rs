@@ -2,7 +2,7 @@
 
 use super::Reader;
 use super::commands::CLOSING_WORDS;
-use super::cursor::{Cursor, Stop, is_metacharacter};
+use super::cursor::{SourceCursor, Stop, is_metacharacter};
 use super::word_reader::WordPlace;
 
 /// Semicolons between the three expressions of `for ((…;…;…))`.
@@ -156,7 +156,7 @@ impl Reader<'_> {
         loop {
             self.skip_newlines()?;
             if self.at.is_at_end() {
-                return Err(Cursor::unterminated(start));
+                return Err(SourceCursor::unterminated(start));
             }
             if self.eat_reserved("esac")? {
                 return Ok(());

@@ -1,7 +1,7 @@
 //! `[[ … ]]`.
 
 use super::Reader;
-use super::cursor::{Cursor, Stop, is_metacharacter};
+use super::cursor::{SourceCursor, Stop, is_metacharacter};
 use super::word_reader::WordPlace;
 use crate::word::{Word, WordPart};
 
@@ -57,7 +57,7 @@ impl Reader<'_> {
             return self.unary_operand(start);
         }
         match self.at.peek() {
-            None => Err(Cursor::unterminated(start)),
+            None => Err(SourceCursor::unterminated(start)),
             Some(b'<' | b'>') if !self.is_process_substitution_ahead() => {
                 self.at.bump()?;
                 self.blanks()?;
@@ -97,7 +97,7 @@ impl Reader<'_> {
     fn condition_word(&mut self, place: WordPlace, start: usize) -> Result<Word, Stop> {
         let is_group = |byte: u8| byte == b'(' && matches!(place, WordPlace::Regex | WordPlace::Pattern);
         match self.at.peek() {
-            None => Err(Cursor::unterminated(start)),
+            None => Err(SourceCursor::unterminated(start)),
             Some(byte)
                 if is_metacharacter(byte) && !is_group(byte) && !self.is_process_substitution_ahead() =>
             {

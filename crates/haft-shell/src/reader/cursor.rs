@@ -11,13 +11,13 @@ pub(super) struct Stop {
 
 /// A position in the source that counts its steps. Line continuations (a backslash before a newline) are skipped, except by
 /// the functions whose name ends with `raw`.
-pub(super) struct Cursor<'a> {
+pub(super) struct SourceCursor<'a> {
     text: &'a str,
     position: usize,
     steps_left: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> SourceCursor<'a> {
     pub(super) fn new(text: &'a str, max_steps: usize) -> Self {
         Self { text, position: 0, steps_left: max_steps }
     }

@@ -1,6 +1,6 @@
 //! Everything that begins with `$`, backticks and process substitutions.
 
-use super::cursor::{Cursor, Stop, is_name_byte};
+use super::cursor::{SourceCursor, Stop, is_name_byte};
 use super::word_reader::WordBuilder;
 use super::{Reader, SourceMap};
 use crate::script::UnclearReason;
@@ -61,13 +61,13 @@ impl Reader<'_> {
         }
         // A here-document that begins inside and would have its text outside.
         if !self.pending.is_empty() {
-            return Err(Cursor::unterminated(start));
+            return Err(SourceCursor::unterminated(start));
         }
         self.pending = pending;
         match self.at.peek() {
             Some(b')') => self.at.bump(),
             Some(_) => Err(self.at.syntax()),
-            None => Err(Cursor::unterminated(start)),
+            None => Err(SourceCursor::unterminated(start)),
         }
     }
 
@@ -88,7 +88,7 @@ impl Reader<'_> {
         let mut text = Vec::new();
         loop {
             match self.at.peek_raw() {
-                None => return Err(Cursor::unterminated(start)),
+                None => return Err(SourceCursor::unterminated(start)),
                 Some(b'`') => break,
                 Some(b'\\') => {
                     self.at.bump_raw()?;
@@ -179,7 +179,7 @@ impl Reader<'_> {
         let mut ignored = WordBuilder::default();
         loop {
             match self.at.peek() {
-                None => return Err(Cursor::unterminated(start)),
+                None => return Err(SourceCursor::unterminated(start)),
                 Some(b'}') => return self.at.bump(),
                 Some(b'\\') => {
                     self.at.bump_raw()?;
@@ -206,7 +206,7 @@ impl Reader<'_> {
         let from = self.at.position();
         loop {
             match self.at.peek_raw() {
-                None => return Err(Cursor::unterminated(start)),
+                None => return Err(SourceCursor::unterminated(start)),
                 Some(b'\'') => break,
                 Some(_) => self.at.bump_raw()?,
             }
@@ -225,12 +225,12 @@ impl Reader<'_> {
         let from = self.at.position();
         loop {
             match self.at.peek_raw() {
-                None => return Err(Cursor::unterminated(start)),
+                None => return Err(SourceCursor::unterminated(start)),
                 Some(b'\'') => break,
                 Some(b'\\') => {
                     self.at.bump_raw()?;
                     if self.at.peek_raw().is_none() {
-                        return Err(Cursor::unterminated(start));
+                        return Err(SourceCursor::unterminated(start));
                     }
                     self.at.bump_raw()?;
                 }

@@ -17,7 +17,7 @@ use std::ops::Range;
 use crate::script::{Assignment, Unclear, UnclearReason};
 use crate::word::Word;
 pub(crate) use commands::assignment_in;
-use cursor::{Cursor, Stop};
+use cursor::{SourceCursor, Stop};
 use heredoc::PendingHeredoc;
 
 /// Nesting of substitutions, compound commands and code in words that is read.
@@ -91,7 +91,7 @@ impl SourceMap {
 pub(crate) fn read(text: &str, source_map: SourceMap, depth: usize, max_commands: usize) -> ReadScript {
     let max_steps = MIN_STEPS + text.len().saturating_mul(MAX_STEPS_PER_BYTE);
     let mut reader = Reader {
-        at: Cursor::new(text, max_steps),
+        at: SourceCursor::new(text, max_steps),
         source_map,
         depth,
         max_commands,
@@ -131,7 +131,7 @@ struct Found {
 struct FoundMark([usize; 6], usize);
 
 struct Reader<'a> {
-    at: Cursor<'a>,
+    at: SourceCursor<'a>,
     source_map: SourceMap,
     depth: usize,
     max_commands: usize,

@@ -1,7 +1,7 @@
 //! Words: quoting, and where a word ends.
 
 use super::Reader;
-use super::cursor::{Cursor, Stop, is_metacharacter, is_name};
+use super::cursor::{SourceCursor, Stop, is_metacharacter, is_name};
 use crate::script::UnclearReason;
 use crate::word::{DynamicKind, Word, WordPart};
 
@@ -151,7 +151,7 @@ impl Reader<'_> {
         builder.quote();
         loop {
             match self.at.peek_raw() {
-                None => return Err(Cursor::unterminated(start)),
+                None => return Err(SourceCursor::unterminated(start)),
                 Some(b'\'') => return self.at.bump_raw(),
                 Some(byte) => {
                     self.at.bump_raw()?;
@@ -168,7 +168,7 @@ impl Reader<'_> {
         builder.quote();
         loop {
             match self.at.peek() {
-                None => return Err(Cursor::unterminated(start)),
+                None => return Err(SourceCursor::unterminated(start)),
                 Some(b'"') => return self.at.bump(),
                 Some(byte) => self.double_quoted_byte(builder, byte, b"$`\"\\")?,
             }
@@ -210,7 +210,7 @@ impl Reader<'_> {
         let mut open = 0_usize;
         loop {
             match self.at.peek() {
-                None => return Err(Cursor::unterminated(start)),
+                None => return Err(SourceCursor::unterminated(start)),
                 Some(byte @ (b'(' | b')')) => {
                     open = if byte == b'(' { open + 1 } else { open - 1 };
                     self.plain_byte(builder, byte)?;
@@ -240,7 +240,7 @@ impl Reader<'_> {
             loop {
                 reader.skip_newlines()?;
                 match reader.at.peek() {
-                    None => return Err(Cursor::unterminated(start)),
+                    None => return Err(SourceCursor::unterminated(start)),
                     Some(b')') => return reader.at.bump(),
                     Some(_) => drop(reader.word(WordPlace::Element)?),
                 }

@@ -16,7 +16,7 @@ use super::args::{RuleArgs, SessionArgs, WorkspaceArgs};
 use super::setup::Setup;
 use super::terminal;
 use explain::ExplainArgs;
-use test::TestArgs;
+use test::RuleTestArgs;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -53,7 +53,7 @@ enum RulesCommand {
     /// Show what would be decided about a call, by which rule, and what would change it. Makes no call.
     Explain(ExplainArgs),
     /// Check decisions: each line of standard input, or of FILE, is allow, ask or deny and a call.
-    Test(TestArgs),
+    Test(RuleTestArgs),
     /// Add a rule to your file. `haft undo` reverts it.
     Add {
         /// List of the rule.

@@ -17,7 +17,7 @@ use super::{RulesSetup, shorthand};
 const MAX_CASES_BYTES: u64 = 16 << 20;
 
 #[derive(Debug, Args)]
-pub(super) struct TestArgs {
+pub(super) struct RuleTestArgs {
     /// File of cases; standard input by default. Empty lines and lines that begin with # are skipped.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
@@ -25,7 +25,7 @@ pub(super) struct TestArgs {
     pub(super) setup: Box<RulesSetup>,
 }
 
-pub(super) fn run(runtime: &Runtime, args: &TestArgs) -> CommandResult {
+pub(super) fn run(runtime: &Runtime, args: &RuleTestArgs) -> CommandResult {
     let (mut passed, mut failed) = (0_u64, 0_u64);
     for (number, line) in (1..).zip(cases(args)?.lines()) {
         let line = line.trim();
@@ -50,7 +50,7 @@ pub(super) fn run(runtime: &Runtime, args: &TestArgs) -> CommandResult {
     Ok(if failed == 0 { CliExit::Done } else { CliExit::Failed })
 }
 
-fn cases(args: &TestArgs) -> Result<String, ToolError> {
+fn cases(args: &RuleTestArgs) -> Result<String, ToolError> {
     let bytes = match &args.file {
         Some(file) => read_named(file, MAX_CASES_BYTES)?,
         None => read_bounded(std::io::stdin().lock(), MAX_CASES_BYTES)
