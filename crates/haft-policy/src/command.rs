@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use haft_shell::{FileAccess, Invocation, ShellScript, Wrapping};
+use haft_shell::{FileAccess, Invocation, ShellScript, Word, Wrapping};
 use haft_tool::Effect;
 use haft_tool::net::Authority;
 
@@ -240,6 +240,35 @@ fn as_compared(text: &str) -> String {
     single_spaces(text)
 }
 
+/// The specifiers of rules that would allow a command, the narrowest first: what in it needs a rule, as it is written, or the beginning of
+/// it. None if several commands need one, or it is not understood.
+pub fn command_specifiers(command: &str) -> Vec<String> {
+    let command = ParsedCommand::of(command);
+    let needing: Vec<usize> = (0..command.parts.len()).filter(|at| command.parts[*at].needs_rule).collect();
+    let ([only], true) = (needing.as_slice(), command.script.is_clear()) else { return Vec::new() };
+    let (Some(part), Some(invocation)) = (command.parts.get(*only), command.script.commands.get(*only))
+    else {
+        return Vec::new();
+    };
+    // What a program that runs code may do is not in its first words.
+    let beginning = || {
+        let words: Option<Vec<String>> = invocation.words.iter().take(2).map(plain_word).collect();
+        words
+            .filter(|words| words.len() == 2 && !invocation.runs_code)
+            .map(|words| format!("{}:*", words.join(" ")))
+    };
+    let exact =
+        Some(part.text.clone()).filter(|text| !text.contains(['*', '\'', '"', '\\', '(', ')', ',', ':']));
+    exact.into_iter().chain(beginning()).collect()
+}
+
+/// A word that is no option and needs no quotes.
+fn plain_word(word: &Word) -> Option<String> {
+    let text = word.literal()?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._/-+".contains(c);
+    (!text.starts_with('-') && !text.is_empty() && text.chars().all(is_plain)).then(|| text.into_owned())
+}
+
 /// Single spaces between words, so that spacing does not fool a rule.
 fn single_spaces(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -279,6 +308,18 @@ mod tests {
         assert!(covers("npm test", "timeout 5 npm test"));
         assert!(!covers("sudo:*", "sudo rm x") && !covers("timeout:*", "timeout 5 rm x"));
         assert!(!covers("xargs:*", "xargs rm"));
+    }
+
+    #[test]
+    fn narrowest_specifiers_of_a_command_are_what_needs_a_rule() {
+        let specifiers = |command: &str| command_specifiers(command).join(" | ");
+        assert_eq!(specifiers("npm test"), "npm test | npm test:*");
+        assert_eq!(specifiers("cd sub && timeout 5 npm run build | tail -5"), "npm run build | npm run:*");
+        assert_eq!(specifiers("git commit -m 'a b'"), "git commit:*");
+        assert_eq!(specifiers("rm -rf 'a b'"), "");
+        assert_eq!(specifiers("python3 -c 'print(1)'"), "");
+        assert_eq!(specifiers("make && npm test"), "");
+        assert_eq!(specifiers("eval \"$x\""), "");
     }
 
     #[test]

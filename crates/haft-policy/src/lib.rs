@@ -31,6 +31,7 @@ mod wildcard;
 pub use access::{PathGlobs, glob_prefix, read_refusal, write_refusal};
 pub use address::{not_public, not_public_host};
 pub use agent_table::{AGENT_VARIABLES, AGENTS, AgentProfile};
+pub use command::command_specifiers;
 pub use decide::{Decided, Policy, Request, decide};
 pub use guard::{Guard, build_files, build_rule, guard_in, guarded, holds_settings, settings_rule};
 pub use guard_table::{NAME_RULES, NameRule, RunsWhen};

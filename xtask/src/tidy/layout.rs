@@ -6,7 +6,8 @@ use std::path::Path;
 use super::Settings;
 
 /// Crates that reach the machine and the ledger only through the World that they are given.
-const WITHOUT_IO: [&str; 4] = ["haft-tools", "haft-model", "haft-policy", "haft-tool"];
+const WITHOUT_IO: [&str; 6] =
+    ["haft-tools", "haft-model", "haft-policy", "haft-shell", "haft-compat", "haft-tool"];
 const WITH_IO: [&str; 4] = ["haft-files", "haft-net", "haft-sandbox", "haft-ledger"];
 
 const DOCUMENTS: [&str; 6] =

@@ -1,6 +1,6 @@
 //! ask: the user, or a program in their place, answers what policy left open.
 
-use haft_policy::{Decided, Policy, Request, decide};
+use haft_policy::{Decided, Policy, Request, command_specifiers, decide};
 use haft_tool::net::Authority;
 use haft_tool::{Cancel, Decision, Effect, ToolError, Value, Verdict};
 
@@ -117,8 +117,12 @@ fn candidate_rules(tool: &str, effects: &[Effect]) -> Vec<String> {
         _ => None,
     };
     // For an earlier effect the tool's name may be enough; a later one may need more than that.
-    let specific = effects.iter().rev().filter_map(specifier).map(|text| format!("{tool}({text})"));
-    specific.chain([tool.to_owned()]).collect()
+    let specific = effects.iter().rev().flat_map(|effect| match effect {
+        Effect::Run { command } => command_specifiers(command).into_iter().chain(specifier(effect)).collect(),
+        effect => specifier(effect).into_iter().collect::<Vec<_>>(),
+    });
+    let fits = |text: &String| text.chars().count() <= MAX_RULE_CHARS;
+    specific.filter(fits).map(|text| format!("{tool}({text})")).chain([tool.to_owned()]).collect()
 }
 
 /// The path as a pattern that matches only itself: a file may be called `**`.
@@ -136,7 +140,7 @@ fn without_wildcards(path: &str) -> String {
 
 /// Whether a command can be written as it is in a rule, where it means itself.
 fn is_plain(command: &str) -> bool {
-    !command.contains(['\n', '*', '(', ')', ',', '\'', ':']) && command.chars().count() <= MAX_RULE_CHARS
+    !command.contains(['\n', '*', '(', ')', ',', '\'', ':'])
 }
 
 /// The decision that a question led to, after it was allowed.
