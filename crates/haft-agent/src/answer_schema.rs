@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use haft_model::OutputSchema;
-use haft_tool::{ToolError, Value};
+use haft_tool::{ToolError, Value, is_checked_within};
 use jsonschema::{PatternOptions, Validator};
 
 /// Problems that one error names.
@@ -13,6 +13,8 @@ const MAX_PROBLEMS: usize = 5;
 const MAX_SCHEMA_BYTES: usize = 256 << 10;
 /// The size of a compiled pattern.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
+/// The work of checking an answer: a schema can make it exponential.
+const MAX_STEPS: u64 = 1_000_000;
 /// The name by which providers know the schema.
 const SCHEMA_NAME: &str = "final_answer";
 
@@ -51,6 +53,9 @@ impl AnswerSchema {
     pub fn read(&self, text: &str) -> Result<Value, String> {
         let value: Value = serde_json::from_str(without_fence(text.trim()))
             .map_err(|error| format!("the answer is not one JSON value ({error})"))?;
+        if !is_checked_within(&self.schema.schema, &value, MAX_STEPS) {
+            return Err("the schema takes too long to check".to_owned());
+        }
         let problem = |error: jsonschema::ValidationError<'_>| match error.instance_path().to_string() {
             place if place.is_empty() => error.to_string(),
             place => format!("{place}: {error}"),

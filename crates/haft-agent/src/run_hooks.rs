@@ -68,10 +68,10 @@ impl AgentRun {
     }
 
     /// Tells the hooks that the session ends; `reason` is Claude Code's word for why.
-    pub fn end_session(&mut self, reason: &str, observer: &mut dyn RunObserver) {
+    pub fn end_session(&mut self, reason: &str, observer: &mut dyn RunObserver, cancel: &Cancel) {
         if self.is_announced && self.parts.agent.is_none() {
             let input = HookInput::SessionEnd { reason: reason.to_owned() };
-            self.run_hooks(&input, observer, &Cancel::new());
+            self.run_hooks(&input, observer, cancel);
         }
     }
 

@@ -40,9 +40,14 @@ impl Runtime {
         self.inner.env.grants.applied(policy).map_or(policy.mode, |policy| policy.mode)
     }
 
-    /// Changes how much runs without a question, for the calls that begin from now on. Only the user may.
-    pub fn set_mode(&self, mode: Mode) {
+    /// Changes how much runs without a question, for the calls that begin from now on. Only the user may. Fails if the settings forbid the
+    /// mode.
+    pub fn set_mode(&self, mode: Mode) -> Result<(), ToolError> {
+        if mode == Mode::BypassPermissions && self.inner.env.grants.forbids_bypass {
+            return Err(ToolError::denied("the settings forbid the mode bypassPermissions"));
+        }
         self.inner.env.grants.set_mode(mode);
+        Ok(())
     }
 
     /// Adds a rule that allows calls, until this runtime ends. Only the user may.

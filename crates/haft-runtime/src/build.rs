@@ -77,7 +77,8 @@ impl Builder {
             // An unknown session is an error before anything is done.
             granted = ledger.ledger()?.note(ledger.session()?, grants::NOTE)?;
         }
-        let grants = SessionGrants::new(self.rule_tools(), planning.workspace.clone(), granted);
+        let grants =
+            SessionGrants::new(self.rule_tools(), planning.workspace.clone(), granted, self.forbids_bypass);
         let history = Arc::new(History::new(Arc::clone(&ledger), &scope, Arc::clone(&roots)));
         let (rules, mut warnings) = self.rules(&planning.workspace)?;
         warnings.extend(self.unlisted_secrets());

@@ -41,6 +41,7 @@ pub struct Builder {
     pub(crate) mode: Mode,
     pub(crate) asker: Option<Arc<dyn Asker>>,
     pub(crate) hooks: Option<Arc<dyn Hooks>>,
+    pub(crate) forbids_bypass: bool,
     pub(crate) host: Option<Arc<dyn Host>>,
     pub(crate) commands: CommandOptions,
     pub(crate) network: Network,
@@ -160,6 +161,12 @@ impl Builder {
     /// tool is an error if it denies or asks, and one of [`Runtime::warnings`](crate::Runtime::warnings) if it allows.
     pub fn known_tools(mut self, tools: impl IntoIterator<Item = (String, Vec<EffectKind>)>) -> Self {
         self.known_tools.extend(tools);
+        self
+    }
+
+    /// Keeps the mode from becoming `bypassPermissions` while the session runs.
+    pub fn forbid_bypass(mut self) -> Self {
+        self.forbids_bypass = true;
         self
     }
 

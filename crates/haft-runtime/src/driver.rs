@@ -169,8 +169,12 @@ impl CallDriver {
         let planned = catch_panic(|| self.plan(&call.entry.tool, call.arguments.clone()))?;
         let effects = self.inner.with_resolved_paths(&planned.effects);
         let policy = self.policy(call.entry.reads.clone())?;
-        let decided = decide(Request { tool: &self.call.tool, effects: &effects }, &policy);
-        let decided = self.hooked.adjusted(decided, policy.mode);
+        let request = Request { tool: &self.call.tool, effects: &effects };
+        let with_tool = || {
+            let policy = self.inner.env.grants.with_rule(&policy, &self.call.tool).ok()?;
+            Some(decide(request, &policy))
+        };
+        let decided = self.hooked.adjusted(decide(request, &policy), policy.mode, with_tool);
         let approved = match (decided, answered_by) {
             (Decided::Ask(scope, decision), Some(by)) => {
                 Approved::Decided(Some(scope), allowed(decision, by))

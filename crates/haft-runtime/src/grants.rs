@@ -33,13 +33,20 @@ pub(crate) struct SessionGrants {
     granted: Arc<RwLock<Granted>>,
     /// Whether an approved plan ends the mode of this session.
     is_of_plan: bool,
+    /// Whether the mode cannot become `bypassPermissions`.
+    pub(crate) forbids_bypass: bool,
 }
 
 impl SessionGrants {
     /// The grants of a session whose note is `note`.
-    pub(crate) fn new(tools: RuleTools, workspace: PathBuf, note: Option<Value>) -> Self {
+    pub(crate) fn new(
+        tools: RuleTools,
+        workspace: PathBuf,
+        note: Option<Value>,
+        forbids_bypass: bool,
+    ) -> Self {
         let granted = note.and_then(|note| serde_json::from_value(note).ok()).unwrap_or_default();
-        Self { tools, workspace, granted: Arc::new(RwLock::new(granted)), is_of_plan: true }
+        Self { tools, workspace, granted: Arc::new(RwLock::new(granted)), is_of_plan: true, forbids_bypass }
     }
 
     /// The same grants for a subagent, whose mode is its own.

@@ -62,15 +62,24 @@ impl HookedCall {
         Ok(updated_input.map(Value::Object))
     }
 
-    /// The decision with what the hooks said: their permission answers what the mode would ask, never a rule; their question
-    /// comes before what would be allowed.
-    pub(crate) fn adjusted(&self, decided: Decided, mode: Mode) -> Decided {
+    /// The decision with what the hooks said: their permission is worth as much as a rule that names the tool, so that it opens no
+    /// path, guard or secret; their question comes before what would be allowed. `decide_with_tool` decides with such
+    /// a rule.
+    pub(crate) fn adjusted(
+        &self,
+        decided: Decided,
+        mode: Mode,
+        decide_with_tool: impl FnOnce() -> Option<Decided>,
+    ) -> Decided {
         let said = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
         match (decided, &self.allows, &self.asks) {
-            (Decided::Ask(scope, decision), Some(reason), None) if decision.rule.is_none() => {
-                let why = format!("{}; a hook allowed it{}", decision.reason, said(reason));
-                Decided::Allow(scope, Decision::new(Verdict::Allow, why, None))
-            }
+            (Decided::Ask(scope, decision), Some(reason), None) => match decide_with_tool() {
+                Some(Decided::Allow(scope, _)) => {
+                    let why = format!("{}; a hook allowed it{}", decision.reason, said(reason));
+                    Decided::Allow(scope, Decision::new(Verdict::Allow, why, None))
+                }
+                _ => Decided::Ask(scope, decision),
+            },
             (Decided::Allow(scope, _), _, Some(reason)) => {
                 let why = format!("a hook asks before this call{}", said(reason));
                 if mode.asks() {

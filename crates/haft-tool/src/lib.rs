@@ -40,6 +40,7 @@ mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tool;
+mod validation_cost;
 mod world;
 
 pub use bound::{Bound, Cut, JsonBound, Keep, clip_chars, cut_list, cut_string};
@@ -81,6 +82,7 @@ pub use scope::{Network, Reach, Reads, Sandbox, Scope, lies_in};
 pub use secret::Secret;
 pub use task::{TaskClass, TaskInfo, TaskRead, TaskState, Tasks};
 pub use tool::{AnyTool, Definition, Perform, Planned, Tool, ToolNeed};
+pub use validation_cost::is_checked_within;
 pub use world::{
     Capture, Denial, Exit, Finished, Planning, PreviewedChange, Processes, RunRequest, World,
     runs_on_build_line,

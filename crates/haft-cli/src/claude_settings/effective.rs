@@ -188,12 +188,14 @@ pub(crate) fn project_content(files: &ClaudeFiles) -> Vec<String> {
                 let matcher = group.matcher.value.text();
                 for handler in &group.handlers {
                     let HookAction::Command { command, arguments } = &handler.value.action else { continue };
-                    let words =
-                        arguments.iter().flatten().map(|word| format!(" {word:?}")).collect::<String>();
-                    content.push(format!(
-                        "runs on {} ({matcher:?}): {command}{words}",
-                        event.event.value.name()
-                    ));
+                    // With arguments no shell is involved.
+                    let what = match arguments {
+                        None => command.clone(),
+                        Some(words) => {
+                            format!("{:?}", std::iter::once(command).chain(words).collect::<Vec<_>>())
+                        }
+                    };
+                    content.push(format!("runs on {} ({matcher:?}): {what}", event.event.value.name()));
                 }
             }
         }

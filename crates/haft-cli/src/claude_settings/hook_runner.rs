@@ -2,17 +2,25 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use haft_compat::hooks::{HookContext, HookEnd, HookEvent, HookExit, HookInput, HookMatcher, HookOutcome};
 use haft_compat::settings::{HookAction, HookHandler, HookSettings};
+use haft_files::read_named;
 use haft_policy::Mode;
 use haft_runtime::{HookCommand, HookCommandEnd, Hooks, Runtime};
 use haft_tool::{Call, Cancel, EffectKind, Exit, ToolError, lock};
 
 /// How long a hook may take by default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// The same at the end of a session, for which people and programs wait.
+const END_TIMEOUT: Duration = Duration::from_millis(1_500);
+
+/// The largest file that is looked for in the command of a hook.
+const MAX_SCRIPT_BYTES: u64 = 16 << 20;
 
 /// A hook that is not a command: an answer of the program that drives Haft.
 pub(crate) trait HostHook: Send + Sync {
@@ -75,6 +83,37 @@ impl ConfiguredHooks {
         self.hooks.push(ConfiguredHook { event, matcher, target: HookTarget::Host(hook) });
     }
 
+    /// The files of the workspace that hooks run or read, as their commands name them, each with the place of the hook. Who changes
+    /// them changes what runs.
+    pub(crate) fn files_in(&self, workspace: &Path) -> Vec<(PathBuf, String)> {
+        let mut files = Vec::new();
+        for hook in &self.hooks {
+            let HookTarget::Handler { handler, origin } = &hook.target else { continue };
+            let HookAction::Command { command, arguments } = &handler.action else { continue };
+            let texts = std::iter::once(command).chain(arguments.iter().flatten());
+            let is_end = |c: char| c.is_whitespace() || "\"'`;|&()<>=".contains(c);
+            for word in texts.flat_map(|text| text.split(is_end)) {
+                let word = word
+                    .trim_start_matches("${CLAUDE_PROJECT_DIR}")
+                    .trim_start_matches("$CLAUDE_PROJECT_DIR");
+                // `$CLAUDE_PROJECT_DIR/scripts/check.sh`, an absolute path, or one from the workspace.
+                let below = if word.starts_with(&*workspace.to_string_lossy()) {
+                    word
+                } else {
+                    word.trim_start_matches('/')
+                };
+                let path = workspace.join(below);
+                if !below.is_empty()
+                    && path.starts_with(workspace)
+                    && read_named(&path, MAX_SCRIPT_BYTES).is_ok()
+                {
+                    files.push((path, origin.clone()));
+                }
+            }
+        }
+        files
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.hooks.len()
     }
@@ -134,7 +173,8 @@ fn subjects(input: &HookInput, runtime: &Runtime) -> Vec<String> {
     match subject {
         "Agent" => all.push("Task".to_owned()),
         "Task" => all.push("Agent".to_owned()),
-        _ if runtime.dialect() == "claude" => {}
+        // A tool of Claude Code's own dialect.
+        tool if tool.starts_with(|c: char| c.is_ascii_uppercase()) => {}
         tool => {
             for kind in runtime.declared_effects(tool) {
                 let names: &[&str] = match kind {
@@ -233,7 +273,10 @@ fn command(
             .join(" "),
         argv,
         input: serde_json::to_vec(input)?,
-        timeout: handler.timeout.unwrap_or(DEFAULT_TIMEOUT),
+        timeout: match event {
+            HookEvent::SessionEnd => handler.timeout.unwrap_or(END_TIMEOUT).min(END_TIMEOUT),
+            _ => handler.timeout.unwrap_or(DEFAULT_TIMEOUT),
+        },
     })
 }
 

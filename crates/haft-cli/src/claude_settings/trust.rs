@@ -61,5 +61,6 @@ impl ProjectTrust {
 }
 
 fn digest(content: &[String]) -> String {
-    hash(content.join("\0").as_bytes())
+    // As JSON, so that no two lists look the same.
+    hash(serde_json::to_vec(content).unwrap_or_default().as_slice())
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::servers::{self, ServerEntry};
 use haft_ledger::Ledger;
 use haft_mcp::client::oauth::BrowserOpener;
-use haft_policy::{Mode, NetworkPresets};
+use haft_policy::{Behavior, Mode, NetworkPresets};
 use haft_runtime::{Builder, Runtime};
 use haft_sandbox::{Environment, SandboxOptions};
 use haft_tool::{Network, ToolError, close_names};
@@ -72,6 +72,11 @@ impl Setup {
         }
         for ClaudeRule { behavior, rule, origin } in &self.claude.rules {
             builder = builder.foreign_rule(*behavior, rule.clone(), origin);
+        }
+        for (file, hook) in self.claude.hooks.files_in(&self.workspace) {
+            let pattern = globset::escape(&file.display().to_string());
+            let origin = format!("the hook of {hook} uses this file");
+            builder = builder.rule(Behavior::Ask, format!("Edit(/{pattern})"), &origin);
         }
         for host in self.config.values.tools.endpoints() {
             builder = builder.endpoint(host);
@@ -156,10 +161,13 @@ impl Setup {
             builder = builder.allow(rule, "--allowedTools");
         }
         for rule in &flags.disallowed {
-            builder = builder.rule(haft_policy::Behavior::Deny, rule, "--disallowedTools");
+            builder = builder.rule(Behavior::Deny, rule, "--disallowedTools");
         }
         if !self.claude.hooks.is_empty() {
             builder = builder.hooks(Arc::new(self.claude.hooks.clone()));
+        }
+        if self.claude.no_bypass {
+            builder = builder.forbid_bypass();
         }
         builder.permission_mode(self.mode(flags))
     }

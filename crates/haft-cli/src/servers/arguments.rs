@@ -2,7 +2,7 @@
 //! server, before anything is sent.
 
 use haft_mcp::client::portable::clean_line;
-use haft_tool::{ToolError, Value};
+use haft_tool::{ToolError, Value, is_checked_within};
 use jsonschema::PatternOptions;
 
 /// Problems that one error names.
@@ -12,12 +12,18 @@ const MAX_PROBLEM_CHARS: usize = 300;
 /// The size of a compiled pattern.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
+/// More work is left to the server, which has the schema: a schema can make it exponential.
+const MAX_STEPS: u64 = 1_000_000;
+
 /// Checks the arguments. A schema that is invalid or refers to other documents is left to the server.
 pub(crate) fn check_arguments(schema: &Value, arguments: &Value) -> Result<(), ToolError> {
     // Patterns are the server's, so they run on an engine that takes linear time.
     let patterns = PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES);
     let options = jsonschema::options().with_pattern_options(patterns).offline();
     let Ok(validator) = options.build(schema) else { return Ok(()) };
+    if !is_checked_within(schema, arguments, MAX_STEPS) {
+        return Ok(());
+    }
     let problems: Vec<String> = validator
         .iter_errors(arguments)
         .take(MAX_PROBLEMS)

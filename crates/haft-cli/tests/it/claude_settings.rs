@@ -279,3 +279,51 @@ fn servers_that_the_settings_deny_are_not_used() {
     assert!(called.stderr.contains("the server two is not used: allowedMcpServers"), "{}", called.stderr);
     assert!(!called.stderr.contains("the server one is not used"), "{}", called.stderr);
 }
+
+#[test]
+fn a_hook_opens_no_path_guard_or_secret_and_its_script_is_changed_only_after_a_question() {
+    let output =
+        json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}});
+    let cli = CliFixture::new();
+    std::fs::create_dir_all(cli.path("scripts")).unwrap();
+    cli.write("scripts/guard.sh", &format!("echo '{output}'\n"));
+    cli.write(".env", "SECRET=1");
+    let settings = hook("PreToolUse", "*", "sh \"$CLAUDE_PROJECT_DIR\"/scripts/guard.sh");
+    project_settings(&cli, "settings.json", &settings.to_string());
+    assert_eq!(cli.haft(&["trust", "--yes"]).code, 0);
+    let outside = tempfile::tempdir_in(crate::fixture::sandbox::base()).unwrap();
+    for path in
+        [outside.path().join("a.txt"), cli.path(".git/hooks/pre-commit"), cli.path("scripts/guard.sh")]
+    {
+        let written = cli.call("Write", &json!({"file_path": path, "content": "echo"}));
+        assert_eq!(written.code, 3, "{}: {}", path.display(), written.stdout);
+    }
+    assert_eq!(cli.call("Read", &json!({"file_path": cli.path(".env")})).code, 3);
+    let done = bash(
+        &cli,
+        "echo exit > scripts/guard.sh; cp scripts/guard.sh x; mv x scripts/guard.sh; mv scripts s",
+    );
+    assert!(done.stdout.contains("rule denies"), "{}", done.stdout);
+    assert!(cli.read("scripts/guard.sh").contains("permissionDecision"));
+}
+
+#[test]
+fn trust_tells_apart_what_runs_in_a_shell_and_what_does_not() {
+    let cli = CliFixture::new();
+    let handler = |handler: Value| json!({"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [handler]}]}});
+    let plain = handler(json!({"type": "command", "command": "echo", "args": ["$(touch hooked)"]}));
+    project_settings(&cli, "settings.json", &plain.to_string());
+    cli.haft(&["trust", "--yes"]);
+    assert!(!bash(&cli, "true").stderr.contains("haft trust"));
+    for other in ["echo \"$(touch hooked)\"", "echo $(touch hooked)"] {
+        let shell = handler(json!({"type": "command", "command": other}));
+        project_settings(&cli, "settings.json", &shell.to_string());
+        assert!(bash(&cli, "true").stderr.contains("haft trust"), "{other}");
+    }
+    assert!(!cli.path("hooked").exists());
+    let allow = |rules: &[&str]| json!({"permissions": {"allow": rules}}).to_string();
+    project_settings(&cli, "settings.json", &allow(&["Bash(touch:*)\0allows Bash(make:*)"]));
+    cli.haft(&["trust", "--yes"]);
+    project_settings(&cli, "settings.json", &allow(&["Bash(touch:*)", "Bash(make:*)"]));
+    assert!(bash(&cli, "true").stderr.contains("haft trust"));
+}

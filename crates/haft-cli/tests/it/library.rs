@@ -308,9 +308,9 @@ async fn mode_is_changed_for_later_calls() {
     let haft = fixture.builder().build().unwrap();
     let write = |name: &str| haft.call("Write", json!({"file_path": fixture.path(name), "content": "x"}));
     assert!(!write("a").await.output.is_error());
-    haft.set_mode(Mode::Plan);
+    haft.set_mode(Mode::Plan).unwrap();
     assert!(write("b").await.output.as_text().contains("plan mode"));
-    haft.set_mode(Mode::AcceptEdits);
+    haft.set_mode(Mode::AcceptEdits).unwrap();
     assert!(!write("b").await.output.is_error());
 }
 

@@ -62,6 +62,42 @@ fn commands_do_not_read_what_read_rules_deny() {
 }
 
 #[test]
+fn directories_are_not_moved_away_from_rules() {
+    for (rule, command) in [
+        ("Read(/private/**)", "mv private/sub out; cat out/s"),
+        ("Read(/private)", "mv private/sub out; cat out/s"),
+        ("Read(/conf/*/s)", "mkdir out; mv conf/x out/x; cat out/x/s"),
+        ("Read(**/keys/*.pem)", "mv deep/keys out; cat out/a.pem"),
+        ("Read(**/secrets/**)", "mv n/secrets n/a; cat n/a/f"),
+        ("Edit(/conf/*/s)", "mkdir out; mv conf/x out/x; echo hidden > out/x/s"),
+        ("Edit(/conf/*/s)", "cp -r conf/x y; echo changed > y/s; mkdir z; mv y conf/z"),
+        ("Edit(**/prod/**)", "mv deep/q/prod out; echo changed > out/f"),
+        (
+            "Read(/private/**)",
+            "python3 -c 'import ctypes; ctypes.CDLL(None).renameat2(-100, b\"private/sub\", -100, b\"src\", 2)'; cat src/s",
+        ),
+    ] {
+        let cli = with_rules(&[rule]);
+        for path in ["private/sub/s", "conf/x/s", "deep/keys/a.pem", "n/secrets/f", "deep/q/prod/f"] {
+            std::fs::create_dir_all(cli.path(path).parent().unwrap()).unwrap();
+            std::fs::write(cli.path(path), "hidden").unwrap();
+        }
+        let (printed, denials) = bash(&cli, command);
+        assert!(!printed.contains("hidden"), "{rule}: {command}: {printed}");
+        assert!(denials.to_string().contains("rule denies"), "{rule}: {command}: {denials}");
+        assert!(cli.path("conf/x/s").exists() && !cli.path("conf/z").exists(), "{rule}: {command}");
+        assert_eq!(
+            std::fs::read_to_string(cli.path("deep/q/prod/f")).unwrap(),
+            "hidden",
+            "{rule}: {command}"
+        );
+    }
+    // Other directories move as before.
+    let cli = with_rules(&["Read(/private/**)", "Edit(*.lock)"]);
+    assert_eq!(bash(&cli, "mv src/deep there && mkdir a && mv a b").1, json!([]));
+}
+
+#[test]
 fn commands_do_not_write_what_edit_rules_deny() {
     let cli = with_rules(&["Edit(/locked/**)", "Edit(*.lock)"]);
     for command in [

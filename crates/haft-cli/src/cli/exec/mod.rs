@@ -109,7 +109,7 @@ fn run_as_events(
     events.emit(&ThreadEvent::ThreadStarted { thread_id: prepared.run.session().to_owned() });
     events.emit(&ThreadEvent::TurnStarted);
     let report = prepared.say_as(message(prompt, images), None, &mut events, cancel);
-    let collected = prepared.end(&mut events);
+    let collected = prepared.end(&mut events, cancel);
     prepared.close_channels();
     let failed = |events: &mut ItemEvents, message: String| {
         events.emit(&ThreadEvent::TurnFailed { error: ThreadError { message } });
@@ -147,7 +147,7 @@ fn run_as_text(
 ) -> Result<RunStop, ToolError> {
     let mut progress = ProgressLines::new(true);
     let report = prepared.say_as(message(prompt, images), None, &mut progress, cancel);
-    let collected = prepared.end(&mut progress);
+    let collected = prepared.end(&mut progress, cancel);
     prepared.close_channels();
     let report = report?;
     collected?;

@@ -56,7 +56,7 @@ impl Conversations {
             } else {
                 prepared.say(&said(message), observer, &cancel)
             };
-            let collected = prepared.end(observer);
+            let collected = prepared.end(observer, &cancel);
             let report = report?;
             collected?;
             (report.stop, report.text)

@@ -282,7 +282,7 @@ impl InteractiveSession {
     /// Ends the run's processes and says what was not delivered.
     fn close(&mut self) {
         let Some(mut prepared) = self.prepared.take() else { return };
-        if let Err(error) = prepared.end(&mut NoObserver) {
+        if let Err(error) = prepared.end(&mut NoObserver, &Cancel::new()) {
             screen::error(&error.message);
         }
         prepared.close_channels();

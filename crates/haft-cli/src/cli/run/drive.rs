@@ -44,9 +44,16 @@ impl PreparedRun {
     }
 
     /// Ends the subagents and processes of the run, and collects what the subagents have used.
-    pub(in crate::cli) fn end(&mut self, observer: &mut dyn RunObserver) -> Result<(), ToolError> {
+    pub(in crate::cli) fn end(
+        &mut self,
+        observer: &mut dyn RunObserver,
+        cancel: &Cancel,
+    ) -> Result<(), ToolError> {
         self.agents.close();
-        self.run.end_session("other", observer);
+        // A signal that ended the turn does not keep the session's end from its hooks, but the next one does.
+        let fresh = Cancel::new();
+        let cancel = if cancel.is_cancelled() { &fresh } else { cancel };
+        self.run.end_session("other", observer, cancel);
         let collected = self.run.take_reports(observer);
         self.runtime.end();
         collected

@@ -61,7 +61,7 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
         Some(prompt) => prepared.say(&prompt, &mut progress, &cancel),
         None => prepared.run.proceed(&mut progress, &cancel),
     };
-    let collected = prepared.end(&mut progress);
+    let collected = prepared.end(&mut progress, &cancel);
     prepared.close_channels();
     let mut report = report?;
     collected?;

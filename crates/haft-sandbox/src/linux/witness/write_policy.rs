@@ -232,6 +232,17 @@ impl WritePolicy {
         self.denied.reads.contain(path)
     }
 
+    /// Whether rules deny anything.
+    pub(super) fn has_denied_paths(&self) -> bool {
+        !self.denied.reads.is_none() || !self.denied.writes.is_none()
+    }
+
+    /// Whether a move would take what is at `from` away from a rule that denies it, or bring it to where one denies writing.
+    pub(super) fn is_denied_moving(&self, from: &Path, to: &Path) -> bool {
+        let (reads, writes) = (&self.denied.reads, &self.denied.writes);
+        reads.contain(from) && !reads.contain(to) || writes.contain(from) || writes.contain(to)
+    }
+
     /// The tree with the directory at `path` that the kernel lets the command read, if it is still the same one.
     pub(super) fn readable_tree<'a>(&self, path: &'a Path) -> Option<&'a Path> {
         self.read_rules.as_ref()?.granted().tree_of(path)

@@ -51,7 +51,7 @@ impl ProgramAsker {
                     }
                 }
                 PermissionUpdate::SetMode { mode, .. } => match mode.parse::<Mode>() {
-                    Ok(mode) => runtime.set_mode(mode),
+                    Ok(mode) => ignored += usize::from(runtime.set_mode(mode).is_err()),
                     Err(_) => ignored += 1,
                 },
                 _ => ignored += 1,

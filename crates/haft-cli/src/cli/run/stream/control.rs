@@ -102,7 +102,7 @@ impl ControlContext {
         if mode == Mode::BypassPermissions && !self.allows_bypass {
             return Err("The settings forbid bypassPermissions".to_owned());
         }
-        self.facts.runtime.set_mode(mode);
+        self.facts.runtime.set_mode(mode).map_err(|error| error.message)?;
         Ok(json!({"mode": claude_mode(mode)}))
     }
 

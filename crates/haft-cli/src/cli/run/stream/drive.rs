@@ -183,7 +183,7 @@ impl DrivenRun {
 
     /// Ends what the run has started.
     pub(super) fn close(&mut self) {
-        let collected = self.prepared.end(&mut self.observer);
+        let collected = self.prepared.end(&mut self.observer, &Cancel::new());
         self.prepared.close_channels();
         if let Err(error) = collected {
             super::super::super::screen::error(&error.message);

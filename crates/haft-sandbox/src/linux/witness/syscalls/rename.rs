@@ -79,6 +79,7 @@ impl Supervisor {
         if is_directory {
             self.check_moves_no_settings(&from)?;
             self.check_stays_searched(&from, &to)?;
+            self.check_moves_nothing_denied(&from, &to)?;
             return self.move_directory(&from, &to, replaced, flags);
         }
         if self.is_git_config(&to) {
@@ -121,6 +122,31 @@ impl Supervisor {
         if is_lost && self.recorder.guarded.named().is_below(from.path()) {
             let detail = "it has links or repositories, which are not looked for there";
             return Err(self.refuse_guarded("move", from.path(), Guard::Settings, detail));
+        }
+        Ok(())
+    }
+
+    /// Refuses to move a directory if rules deny something in it by its path.
+    fn check_moves_nothing_denied(
+        &mut self,
+        from: &DirectoryEntry,
+        to: &DirectoryEntry,
+    ) -> Result<(), Errno> {
+        if !self.policy.has_denied_paths() {
+            return Ok(());
+        }
+        let (old, new) = (from.path(), to.path());
+        let is_denied = |inside: &Path| {
+            let below = inside.strip_prefix(old).unwrap_or(Path::new(""));
+            self.policy.is_denied_moving(inside, &new.join(below))
+        };
+        // Too many files to know count as denied ones.
+        let denied =
+            is_denied(old) || files_in(old).is_none_or(|files| files.iter().any(|file| is_denied(file)));
+        if denied {
+            let place = old.display().to_string();
+            self.denials.add("move", place, "a rule denies what is in it by its path", None);
+            return Err(Errno::ACCESS);
         }
         Ok(())
     }
@@ -208,6 +234,7 @@ impl Supervisor {
             self.check_exchanged(entry, kind)?;
             if kind == FileType::Directory {
                 self.check_stays_searched(entry, place)?;
+                self.check_moves_nothing_denied(entry, place)?;
             }
         }
         self.before_change(from)?;
