@@ -243,10 +243,11 @@ mod tests {
             assert!(servers.warnings[0].contains(".mcp.json") && servers.warnings[0].contains("ignored"));
         }
         let fixture = Fixture::new("", "");
-        for bad in ["{", "{}", "/nowhere/x.json", "", "{\"mcpServers\": {}}"] {
+        for bad in ["{", "{}", "/nowhere/x.json", ""] {
             let error = fixture.servers(&[bad], false).unwrap_err();
             assert!(error.message.starts_with("--mcp-config"), "{error}");
         }
+        assert!(fixture.servers(&["{\"mcpServers\": {}}"], false).unwrap().all.is_empty());
         let none = fixture.servers(&[], false).unwrap();
         assert!(none.all.is_empty() && none.warnings.is_empty());
     }
