@@ -105,7 +105,8 @@ impl HostInbox {
         let mut state = lock(&self.state);
         let is_free = state.turn.is_none() && state.prompts.is_empty();
         state.is_rewinding |= is_free;
-        is_free.then_some(OpenRewind(self))
+        // Only made if it is free: its end takes the lock.
+        is_free.then(|| OpenRewind(self))
     }
 
     /// Puts a request back to where it was taken from.
