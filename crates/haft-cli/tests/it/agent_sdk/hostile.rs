@@ -216,7 +216,7 @@ fn message_that_is_interrupted_at_once_is_named_or_its_turn_is_stopped() {
 }
 
 #[test]
-fn files_are_not_taken_back_while_a_message_waits_for_its_turn() {
+fn rewind_is_refused_while_a_message_waits_for_its_turn() {
     let cli = CliFixture::new();
     let model = TurnModel::start(vec![vec![hangs()]]);
     let mut host = StreamHost::start(&cli, &model, &[]);

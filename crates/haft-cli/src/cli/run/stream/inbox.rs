@@ -31,7 +31,7 @@ struct InboxState {
     requests: VecDeque<HostRequestLine>,
     /// Stops the turn that is under way.
     turn: Option<Cancel>,
-    /// Files are taken back; no turn begins meanwhile.
+    /// A rewind is under way; no turn begins meanwhile.
     is_rewinding: bool,
     /// The program sends nothing more.
     is_closed: bool,
@@ -185,7 +185,7 @@ impl HostInbox {
     }
 }
 
-/// Files are taken back until this is dropped.
+/// A rewind that is under way until this is dropped.
 pub(super) struct OpenRewind<'a>(&'a HostInbox);
 
 impl Drop for OpenRewind<'_> {
