@@ -53,7 +53,8 @@ pub use small_file::read_small_file;
 pub use stat::mode;
 pub use upwards::{FoundAbove, find_upwards};
 pub use user_file::{
-    is_directory, is_writable, link_targets, names_in, read_bounded, read_named, real_named, write_private,
+    is_directory, is_writable, link_targets, names_in, overwrite_private, read_bounded, read_named,
+    real_named, write_private,
 };
 
 const PROC: &str = "/proc";

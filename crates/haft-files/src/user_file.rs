@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Read, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use haft_tool::ToolError;
-use rustix::fs::Access;
+use rustix::fs::{Access, OFlags};
 
 use crate::open_regular;
 use crate::replace::PRIVATE_MODE;
@@ -56,6 +56,38 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
     options.write(true).create(true).truncate(true).mode(PRIVATE_MODE);
     let written = options.open(path).and_then(|mut file| file.write_all(bytes));
     written.map_err(|error| ToolError::io(path.display(), &error))
+}
+
+/// Writes a regular file that from now on only its user may read. A link at the end of the path is not followed.
+pub fn overwrite_private(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
+    let refused = |what: &str| {
+        let path = path.display();
+        Err(ToolError::invalid_path(format!("{path} is {what}, so it was not written. Name a regular file.")))
+    };
+    let failed = |error: &io::Error| ToolError::io(path.display(), error);
+    match std::fs::symlink_metadata(path) {
+        Ok(meta) if meta.is_symlink() => return refused("a symbolic link"),
+        Ok(meta) if !meta.is_file() => return refused("no regular file"),
+        _ => {}
+    }
+    let mut options = File::options();
+    // What has come there since is not followed and not waited for.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(PRIVATE_MODE)
+        .custom_flags(flags.bits().cast_signed());
+    let mut file = options.open(path).map_err(|error| failed(&error))?;
+    if !file.metadata().map_err(|error| failed(&error))?.is_file() {
+        return refused("no regular file");
+    }
+    let written = file
+        .set_permissions(Permissions::from_mode(PRIVATE_MODE))
+        .and_then(|()| file.set_len(0))
+        .and_then(|()| file.write_all(bytes));
+    written.map_err(|error| failed(&error))
 }
 
 /// The path with all links resolved; its end need not exist.

@@ -1,5 +1,7 @@
 //! What was said and done in a session, whichever program recorded it.
 
+use std::collections::HashMap;
+
 use haft_tool::Value;
 use serde::Serialize;
 
@@ -147,12 +149,15 @@ impl Transcript {
         self.entries.iter().rev().find_map(|entry| entry.at).or(self.started_at)
     }
 
-    /// The name of the tool of a call.
-    pub fn tool_of(&self, id: &str) -> Option<&str> {
-        self.entries.iter().find_map(|entry| match &entry.body {
-            EntryBody::Call { id: known, name, .. } if known == id => Some(name.as_str()),
-            _ => None,
-        })
+    /// The name of the tool of each call, by the call's id; of calls with the same id, that of the first.
+    pub fn tool_names(&self) -> HashMap<&str, &str> {
+        let mut names = HashMap::new();
+        for entry in &self.entries {
+            if let EntryBody::Call { id, name, .. } = &entry.body {
+                names.entry(id.as_str()).or_insert(name.as_str());
+            }
+        }
+        names
     }
 }
 

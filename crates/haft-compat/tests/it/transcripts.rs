@@ -93,7 +93,7 @@ fn a_conversation_of_claude_code_is_read_with_the_results_of_parallel_calls() {
     );
     assert_eq!((transcript.started_at, transcript.entries[0].position), (Some(1_794_994_205_120), 2));
     assert_eq!((transcript.skipped_lines, transcript.invalid_lines), (1, 0));
-    assert_eq!(transcript.tool_of("t2"), Some("Bash"));
+    assert_eq!(transcript.tool_names().get("t2"), Some(&"Bash"));
 }
 
 #[test]

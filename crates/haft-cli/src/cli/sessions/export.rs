@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use haft_compat::transcripts::{
     ClaudeTranscriptHead, Transcript, claude_project_name, write_claude_transcript,
 };
-use haft_files::{is_directory, write_private};
+use haft_files::{is_directory, overwrite_private};
 use haft_tool::ToolError;
 use sha2::{Digest as _, Sha256};
 
@@ -97,7 +97,7 @@ pub(super) fn run(args: &ExportArgs) -> CommandResult {
         Ok(true) => output.join(format!("{name}.{}", args.format.extension())),
         _ => output.clone(),
     };
-    write_private(&path, text.as_bytes())?;
+    overwrite_private(&path, text.as_bytes())?;
     screen::note(&styled(FAINT, &format!("written to {}", screen::escape(&path.display().to_string()))));
     Ok(CliExit::Done)
 }

@@ -233,10 +233,11 @@ fn in_files(
 }
 
 fn add_places(transcript: &Transcript, matcher: &TextMatcher, found: &mut Vec<FoundPlace>) {
+    let tools = transcript.tool_names();
     for entry in transcript.entries.iter().rev() {
         let Some(snippet) = snippet_of(&entry.body, matcher) else { continue };
         let answered = match &entry.body {
-            EntryBody::Result { call_id, .. } => transcript.tool_of(call_id).map(str::to_owned),
+            EntryBody::Result { call_id, .. } => tools.get(call_id.as_str()).map(|name| (*name).to_owned()),
             _ => None,
         };
         found.push(FoundPlace {

@@ -191,3 +191,52 @@ fn call_that_is_too_long_for_a_question_is_denied() {
     assert_eq!(result["permission_denials"].as_array().unwrap().len(), 1);
     assert!(!cli.path("big.txt").exists());
 }
+
+#[test]
+fn message_that_is_interrupted_at_once_is_named_or_its_turn_is_stopped() {
+    let cli = CliFixture::new();
+    let model = TurnModel::start(vec![vec![hangs()], vec![text("Next.")]]);
+    let mut host = StreamHost::start(&cli, &model, &[]);
+    host.initialize(&json!({}));
+    let message = json!({"type": "user", "message": {"role": "user", "content": "Go"}});
+    let request = json!({"subtype": "interrupt"});
+    let interrupt = json!({"type": "control_request", "request_id": "stop", "request": request});
+    host.send_line(&format!("{message}\n{interrupt}"));
+    let mut seen = host.until(|message| message["response"]["request_id"] == "stop");
+    let queued = seen.pop().unwrap()["response"]["response"]["still_queued"].clone();
+    let waits = !queued.as_array().unwrap().is_empty();
+    if waits {
+        // The turn of the message that was named begins now.
+        host.until(|message| message["subtype"] == "init");
+        host.request(&request);
+    }
+    let result = host.until_result().pop().unwrap();
+    assert_eq!(result["subtype"], "error_during_execution", "{queued}: {result}");
+    host.end();
+}
+
+#[test]
+fn rewind_is_refused_while_a_message_waits_for_its_turn() {
+    let cli = CliFixture::new();
+    let model = TurnModel::start(vec![vec![hangs()]]);
+    let mut host = StreamHost::start(&cli, &model, &[]);
+    host.initialize(&json!({}));
+    let uuid = "0b6e3f0e-1111-4111-8111-000000000000";
+    host.say_as(uuid, "Go");
+    let answer = host.ask(&json!({"subtype": "rewind_files", "user_message_id": uuid}));
+    assert_eq!(answer["error"], "A turn is under way. Interrupt it, or wait for its end.", "{answer}");
+    host.request(&json!({"subtype": "interrupt", "cancel_queued": true}));
+    host.end();
+}
+
+#[test]
+fn signal_ends_a_run_whose_messages_are_not_read() {
+    let cli = CliFixture::new();
+    let long = text(&"x".repeat(300_000));
+    let model = TurnModel::start(vec![vec![long]]);
+    let mut host = StreamHost::start(&cli, &model, &[]);
+    host.say("Go");
+    // The result is stored, and the messages about it do not fit into the pipe.
+    wait_until(|| cli.haft(&["sessions", "export", "--format", "jsonl"]).stdout.contains("xxxx"));
+    host.terminate_unread();
+}

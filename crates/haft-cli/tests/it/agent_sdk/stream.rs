@@ -160,6 +160,14 @@ impl StreamHost {
         child.wait().unwrap();
     }
 
+    /// Ends Haft with a signal while both streams are open and nothing is read; waits for the end.
+    pub(super) fn terminate_unread(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let _streams = (self.input.take(), self.output);
+        self.child.wait().unwrap();
+    }
+
     /// Sends nothing more and waits for the end: the remaining messages, the exit code, what was said on standard error.
     pub(super) fn end(mut self) -> (Vec<Value>, Option<i32>, String) {
         self.close();

@@ -1,5 +1,7 @@
 //! Exporting sessions.
 
+use std::os::unix::fs::{PermissionsExt, symlink};
+
 use haft_compat::transcripts::read_claude_transcript;
 use serde_json::{Value, json};
 
@@ -119,4 +121,39 @@ fn an_export_for_claude_code_is_a_transcript_of_its_own_form() {
     std::fs::create_dir(&folder).unwrap();
     cli.haft(&["sessions", "export", &session, "--format", "claude", "-o", folder.to_str().unwrap()]);
     assert_eq!(cli.read(&format!("out/{id}.jsonl")), output.stdout);
+}
+
+#[test]
+fn quoted_text_in_an_export_as_markdown_stays_quoted_and_inert() {
+    let cli = CliFixture::new();
+    let hostile = "a\r# HEADING\r\n<img src=x> \\<b> \\\\<i> ![x](http://h/y) \u{1b}[2J\u{202e}\n  ```html\n<kept>\n   ```\n<u>";
+    scripted(&cli, &[json!({ "text": hostile })], &["-p", "Go"]);
+    let file = cli.path("run.md");
+    assert_eq!(cli.haft(&["sessions", "export", "-o", file.to_str().unwrap()]).code, 0);
+    let markdown = cli.read("run.md");
+    let expected = "> a\n> # HEADING\n> \\<img src=x> \\<b> \\\\\\<i> !\\[x](http://h/y) \\u{1b}[2J\\u{202e}\n\
+        > ```html\n> <kept>\n> ```\n> \\<u>\n";
+    assert!(markdown.contains(expected), "{markdown}");
+    assert!(!markdown.contains(['\r', '\u{1b}', '\u{202e}']), "{markdown:?}");
+}
+
+#[test]
+fn an_export_into_a_file_is_private_and_follows_no_link() {
+    let cli = CliFixture::new();
+    run(&cli, "Make tea.", "echo poured", "It is ready.");
+    let export = |name: &str| cli.haft(&["sessions", "export", "-o", cli.path(name).to_str().unwrap()]);
+    cli.write("old.md", &"x".repeat(100_000));
+    std::fs::set_permissions(cli.path("old.md"), PermissionsExt::from_mode(0o644)).unwrap();
+    assert_eq!(export("old.md").code, 0);
+    assert_eq!(cli.path("old.md").metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!cli.read("old.md").contains("xxx"));
+    cli.write("other.md", "kept");
+    symlink(cli.path("other.md"), cli.path("link.md")).unwrap();
+    let refused = export("link.md");
+    assert!(refused.code != 0 && refused.stderr.contains("is a symbolic link"), "{}", refused.stderr);
+    assert_eq!(cli.read("other.md"), "kept");
+    let made = std::process::Command::new("mkfifo").arg(cli.path("fifo")).status().unwrap();
+    assert!(made.success());
+    let refused = export("fifo");
+    assert!(refused.code != 0 && refused.stderr.contains("is no regular file"), "{}", refused.stderr);
 }

@@ -53,7 +53,8 @@ pub(in crate::cli) struct StreamArgs {
     known: KnownFlags,
 }
 
-/// Flags that Claude Code has, and that change nothing here.
+// Flags that Claude Code has, and that change nothing here. No doc comment, because clap would show it instead of the command's own
+// help.
 #[derive(Debug, Clone, Default, Args)]
 struct KnownFlags {
     #[arg(long, hide = true)]

@@ -78,11 +78,13 @@ impl ControlContext {
                 }
                 Err(error) => Err(error.message),
             },
-            ControlRequest::RewindFiles { .. } if session.is_turn_open() => Ok(
-                json!({"canRewind": false, "error": "A turn is under way. Interrupt it, or wait for its end."}),
-            ),
             ControlRequest::RewindFiles { user_message_id, dry_run } => {
-                Ok(rewind(runtime, &self.ledger_session, &user_message_id, dry_run))
+                Ok(match session.inbox.begin_rewind() {
+                    Some(_open) => rewind(runtime, &self.ledger_session, &user_message_id, dry_run),
+                    None => json!({
+                        "canRewind": false, "error": "A turn is under way. Interrupt it, or wait for its end.",
+                    }),
+                })
             }
             ControlRequest::StopTask { task_id } => self.stop_task(&task_id),
             ControlRequest::McpStatus {} => Ok(json!({"mcpServers": self.facts.server_states(true)})),

@@ -11,7 +11,7 @@ use super::super::args::RunArgs;
 use super::super::exit;
 use super::super::prepare::PreparedRun;
 use super::control::NewModel;
-use super::ids::{new_uuid, timestamp};
+use super::ids::timestamp;
 use super::inbox::NextInput;
 use super::init::SessionFacts;
 use super::observer::StreamObserver;
@@ -108,13 +108,12 @@ impl DrivenRun {
     }
 
     fn turn(&mut self, input: TurnInput, ended: &Cancel) -> CommandResult {
-        let cancel = Cancel::new();
+        let cancel = self.session.begin_turn();
         let linked = cancel.clone();
         let _link = ended.on_cancel(move || linked.cancel());
-        self.session.begin_turn(&cancel);
         self.take_model()?;
         let uuid = match &input {
-            TurnInput::Line(line) => Some(line.uuid.clone().unwrap_or_else(new_uuid)),
+            TurnInput::Line(line) => line.uuid.clone(),
             _ => None,
         };
         self.facts.send_init(&self.session, self.model(), uuid.as_deref());
@@ -129,7 +128,7 @@ impl DrivenRun {
         self.observer.begin_turn(&model);
         let report = self.answer(input, uuid, &cancel);
         // What the program asks for when it has read the result, such as a rewind, must not find a turn.
-        self.session.end_turn();
+        self.session.inbox.end_turn();
         match report {
             Ok(report) => {
                 let message = result::message(&report, &self.observer.facts, self.prepared.run.state());

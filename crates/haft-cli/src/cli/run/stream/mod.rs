@@ -78,7 +78,10 @@ pub(super) fn run(mut args: RunArgs) -> CommandResult {
     terminal::cancel_on_signal(&ended, false)?;
     let (ending, shared) = (ended.clone(), Arc::clone(&session));
     session.writer.lost().then(move || ending.cancel());
-    ended.then(move || shared.inbox.end());
+    ended.then(move || {
+        shared.writer.end();
+        shared.inbox.end();
+    });
 
     let mut initialize: Option<(String, Box<InitializeRequest>)> = None;
     if has_host {

@@ -64,14 +64,16 @@ fn take(session: &HostSession, line: HostLine) {
             // These two are answered while everything else waits for something.
             match ControlRequest::read(&request) {
                 Ok(Some(ControlRequest::Interrupt { cancel_queued })) => {
-                    let queued = session.inbox.queued(cancel_queued);
+                    let (queued, turn) = session.inbox.queued(cancel_queued);
                     let answer = if cancel_queued {
                         json!({"still_queued": [], "cancelled": queued})
                     } else {
                         json!({"still_queued": queued})
                     };
                     session.answer(&id, Ok(answer));
-                    session.interrupt_turn();
+                    if let Some(turn) = turn {
+                        turn.cancel();
+                    }
                 }
                 Ok(None) => session.refuse_unknown(&id, &request),
                 Ok(Some(_)) | Err(_) => {

@@ -23,8 +23,6 @@ pub(super) struct HostSession {
     pub(super) inbox: HostInbox,
     /// The name of the session in messages.
     id: OnceLock<String>,
-    /// The turn that is under way.
-    turn: Mutex<Option<Cancel>>,
     /// How each question about a call was answered.
     answers: Mutex<HashMap<String, CallAnswer>>,
     /// The call of a tool that asks the user itself, by the tool's name.
@@ -49,7 +47,6 @@ impl HostSession {
             link,
             inbox: HostInbox::default(),
             id: OnceLock::new(),
-            turn: Mutex::default(),
             answers: Mutex::default(),
             asking_calls: Mutex::default(),
         })
@@ -98,24 +95,16 @@ impl HostSession {
         }}));
     }
 
-    /// A turn begins, which `cancel` stops.
-    pub(super) fn begin_turn(&self, cancel: &Cancel) {
-        *lock(&self.turn) = Some(cancel.clone());
+    /// A turn begins, which the result stops.
+    pub(super) fn begin_turn(&self) -> Cancel {
+        let cancel = self.inbox.begin_turn();
         self.state.begin_turn();
-    }
-
-    pub(super) fn end_turn(&self) {
-        *lock(&self.turn) = None;
-    }
-
-    pub(super) fn is_turn_open(&self) -> bool {
-        lock(&self.turn).is_some()
+        cancel
     }
 
     /// Stops the turn that is under way.
     pub(super) fn interrupt_turn(&self) {
-        let turn = lock(&self.turn).clone();
-        if let Some(turn) = turn {
+        if let Some(turn) = self.inbox.turn() {
             turn.cancel();
         }
     }

@@ -1,6 +1,7 @@
 //! A transcript as one HTML page without scripts and without requests. Every text is escaped, and the page's policy forbids everything
 //! but its own style and images that are part of it.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use base64::Engine as _;
@@ -52,8 +53,9 @@ pub(in super::super) fn render(transcript: &Transcript) -> String {
         add(&mut page, format_args!("<dt>{name}</dt><dd>{}</dd>\n", escaped(&value)));
     }
     page.push_str("</dl>\n<main>\n");
+    let tools = transcript.tool_names();
     for entry in live(transcript) {
-        add_entry(&mut page, transcript, entry);
+        add_entry(&mut page, &tools, entry);
     }
     page.push_str("</main>\n</body>\n</html>\n");
     page
@@ -64,9 +66,9 @@ fn add(page: &mut String, more: std::fmt::Arguments<'_>) {
     let _ = page.write_fmt(more);
 }
 
-fn add_entry(page: &mut String, transcript: &Transcript, entry: &TranscriptEntry) {
+fn add_entry(page: &mut String, tools: &HashMap<&str, &str>, entry: &TranscriptEntry) {
     let body = &entry.body;
-    let title = escaped(&title(transcript, body));
+    let title = escaped(&title(tools, body));
     let at = entry
         .at
         .map(local_time_with_offset)

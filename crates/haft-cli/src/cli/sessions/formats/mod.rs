@@ -3,6 +3,8 @@
 pub(super) mod html;
 pub(super) mod markdown;
 
+use std::collections::HashMap;
+
 use haft_compat::transcripts::{EntryBody, Transcript, TranscriptEntry};
 use haft_tool::{ToolError, Value, json};
 
@@ -52,8 +54,8 @@ fn facts(transcript: &Transcript) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// What an entry is called.
-fn title(transcript: &Transcript, body: &EntryBody) -> String {
+/// What an entry is called; `tools` holds the names of the tools by the ids of their calls.
+fn title(tools: &HashMap<&str, &str>, body: &EntryBody) -> String {
     match body {
         EntryBody::User { .. } => "User".to_owned(),
         EntryBody::Assistant { .. } => "Model".to_owned(),
@@ -61,7 +63,7 @@ fn title(transcript: &Transcript, body: &EntryBody) -> String {
         EntryBody::Notice { .. } => "Notice".to_owned(),
         EntryBody::Call { name, .. } => format!("Call: {name}"),
         EntryBody::Result { call_id, is_error, receipt, .. } => {
-            let name = transcript.tool_of(call_id).unwrap_or(call_id);
+            let name = tools.get(call_id.as_str()).copied().unwrap_or(call_id);
             let failed = if *is_error { ", failed" } else { "" };
             let receipt = receipt.map(|receipt| format!(" (haft show {receipt})")).unwrap_or_default();
             format!("Result: {name}{failed}{receipt}")
