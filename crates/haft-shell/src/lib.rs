@@ -13,6 +13,7 @@ mod characters;
 mod escapes;
 mod inspect;
 mod read_only;
+mod read_only_arguments;
 mod read_only_git;
 mod read_only_table;
 mod reader;

@@ -1,21 +1,17 @@
 //! Whether a command only reads and prints.
 
 use crate::inspect::{awk, sed};
-use crate::read_only_git;
 use crate::read_only_table::{
     AllowedOperands, AllowedOptions, READ_ONLY_PROGRAMS, ReadOnlyProgram, VERSION_OPTIONS, VERSIONED_PROGRAMS,
 };
-use crate::script::{Assignment, Invocation};
-use crate::variables::value_changes_programs;
+use crate::script::Invocation;
 use crate::word::{Word, WordPart};
+use crate::{read_only_arguments, read_only_git};
 
 /// Whether the command is known to write no file, to run no other program and to reach no network. The commands inside its
 /// words and those it wraps are commands of their own, and so are the files of its redirections.
 pub fn is_read_only(command: &Invocation) -> bool {
-    let is_read = command.name().is_some_and(|name| name == "read");
-    let changes =
-        |it: &Assignment| value_changes_programs(&it.name, &it.value) && !(is_read && it.name == "IFS");
-    if command.runs_code || command.assignments.iter().any(changes) {
+    if command.runs_code || !command.assignments.is_empty() || !command.words.iter().all(Word::is_plain) {
         return false;
     }
     if command.is_transparent {
@@ -30,26 +26,15 @@ pub fn is_read_only(command: &Invocation) -> bool {
     {
         return true;
     }
-    // The shell evaluates such a subscript.
-    let has_code = |word: &Word| word.literal().is_some_and(|text| text.contains("$(") || text.contains('`'));
-    if matches!(&*name, "test" | "[" | "read" | "printf") && arguments.iter().any(has_code) {
-        return false;
-    }
     match &*name {
         "git" => read_only_git::is_read_only(arguments),
         "sed" => sed::only_prints(arguments),
         "awk" | "gawk" | "mawk" => awk::only_prints(arguments),
-        // What it runs is a command of its own; without one it runs `echo`. One option sets a variable.
-        "xargs" => {
-            let is_other = |word: &Word| {
-                let text = word.prefix();
-                text.starts_with("-a") || text.starts_with("--a") || text.starts_with("--p")
-            };
-            !arguments.iter().any(is_other)
-        }
-        "printf" => arguments.first().is_some_and(|format| {
-            !format.may_be_option() || format.literal().is_some_and(|text| !text.starts_with("-v"))
-        }),
+        "xargs" => read_only_arguments::xargs(arguments),
+        "printf" => read_only_arguments::printf(arguments),
+        "read" => read_only_arguments::read(arguments),
+        "test" => read_only_arguments::test(arguments),
+        "[" => arguments.split_last().is_some_and(|(_, arguments)| read_only_arguments::test(arguments)),
         "set" => arguments.iter().all(|word| {
             let text = word.literal();
             text.is_some_and(|text| {
@@ -57,7 +42,6 @@ pub fn is_read_only(command: &Invocation) -> bool {
                     || text.starts_with(['-', '+']) && text[1..].chars().all(|c| "eoux".contains(c))
             })
         }),
-        "read" => arguments.iter().all(|word| word.literal().is_some()),
         name => {
             let found = READ_ONLY_PROGRAMS.iter().find(|program| program.names.contains(&name));
             found.is_some_and(|program| program.allows(arguments))
@@ -119,7 +103,7 @@ impl AllowedOptions {
             },
             Self::Only(letters, long) => match name.strip_prefix("--") {
                 Some(name) => long.contains(&name),
-                None => text.chars().skip(1).all(|c| letters.contains(c)),
+                None => word.literal().is_some() && text.chars().skip(1).all(|c| letters.contains(c)),
             },
             Self::NamesBut(names) => {
                 word.literal().is_some() && !names.iter().any(|forbidden| text.starts_with(forbidden))

@@ -26,8 +26,8 @@ enum GitArguments {
     Only(&'static [&'static str]),
     /// Only options from this list, and no operand unless the first argument asks for a list.
     Listing(&'static [&'static str]),
-    /// The first argument is one of these; `""` stands for none.
-    First(&'static [&'static str]),
+    /// The first argument is one of the first list, or the only one is of the second list, where `""` stands for none.
+    First(&'static [&'static str], &'static [&'static str]),
 }
 
 const SUBCOMMANDS: &[(&str, GitArguments)] = &[
@@ -61,11 +61,11 @@ const SUBCOMMANDS: &[(&str, GitArguments)] = &[
     ("version", GitArguments::AllBut("")),
     ("branch", GitArguments::Listing(BRANCH_OPTIONS)),
     ("tag", GitArguments::Listing(&["-l", "--list", "--no-color"])),
-    ("remote", GitArguments::First(&["", "-v", "--verbose", "get-url"])),
-    ("stash", GitArguments::First(&["list", "show"])),
-    ("reflog", GitArguments::First(&["", "show"])),
-    ("worktree", GitArguments::First(&["list"])),
-    ("config", GitArguments::First(&["--get", "--get-all", "--get-regexp", "--list", "-l"])),
+    ("remote", GitArguments::First(&["get-url"], &["", "-v", "--verbose"])),
+    ("stash", GitArguments::First(&["list", "show"], &[])),
+    ("reflog", GitArguments::First(&["show"], &[""])),
+    ("worktree", GitArguments::First(&["list"], &[])),
+    ("config", GitArguments::First(&["--get", "--get-all", "--get-regexp"], &["--list", "-l"])),
 ];
 const BRANCH_OPTIONS: &[&str] = &[
     "-a",
@@ -92,6 +92,9 @@ pub(crate) fn is_read_only(arguments: &[Word]) -> bool {
     let Some((subcommand, rest)) = texts.split_first() else { return false };
     let Some((_, allowed)) = SUBCOMMANDS.iter().find(|(name, _)| name == subcommand) else { return false };
     let is_option = |text: &&String| text.starts_with('-') && *text != "-" && *text != "--";
+    if rest.iter().any(|text| checks_signatures(text)) {
+        return false;
+    }
     match allowed {
         GitArguments::AllBut(letters) => {
             let options = rest.iter().take_while(|text| *text != "--").filter(is_option);
@@ -104,9 +107,13 @@ pub(crate) fn is_read_only(arguments: &[Word]) -> bool {
             let lists = matches!(rest.first().map(String::as_str), Some("-l" | "--list"));
             rest.iter().all(|text| options.contains(&text.as_str()) || lists && !is_option(&text))
         }
-        GitArguments::First(first) => {
-            first.contains(&rest.first().map_or("", String::as_str))
-                && rest.iter().filter(is_option).all(|text| is_harmless(text, ""))
+        GitArguments::First(first, alone) => {
+            let name = rest.first().map_or("", String::as_str);
+            let mut options = rest.iter().skip(1).filter(is_option);
+            // A mode is not combined with another one.
+            let is_mode = name.starts_with('-');
+            rest.len() < 2 && alone.contains(&name)
+                || first.contains(&name) && options.all(|text| !is_mode && is_harmless(text, ""))
         }
     }
 }
@@ -118,13 +125,14 @@ fn text(word: &Word) -> Option<String> {
 }
 
 fn is_harmless(option: &str, letters: &str) -> bool {
-    // A format with the state of a signature runs the program that checks it.
-    if option.contains("%G") {
-        return false;
-    }
     if let Some(long) = option.strip_prefix("--") {
         let name = long.split('=').next().unwrap_or_default();
         return !FORBIDDEN_OPTIONS.iter().any(|forbidden| forbidden["--".len()..].starts_with(name));
     }
     !option.contains(|c| letters.contains(c))
+}
+
+/// Whether text may be a format with the state of a signature, which runs the program that checks it.
+fn checks_signatures(text: &str) -> bool {
+    ["%G", "%+G", "%-G", "% G", "%(signature", "%(*signature"].iter().any(|format| text.contains(format))
 }

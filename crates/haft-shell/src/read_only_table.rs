@@ -68,7 +68,7 @@ pub(crate) const READ_ONLY_PROGRAMS: &[ReadOnlyProgram] = &[
     any(&[
         "free", "uptime", "ps", "pgrep", "printenv", "which", "whereis", "type", "seq", "sleep", "cd", "diff",
     ]),
-    any(&["test", "[", "expr", "numfmt", "tsort", "factor", "lscpu", "lsblk", "lsmod", "vmstat", "locale"]),
+    any(&["expr", "numfmt", "tsort", "factor", "lscpu", "lsblk", "lsmod", "vmstat", "locale"]),
     any(&["logname", "tty", "users", "who", "w", "getconf"]),
     any(&["break", "continue", "return", "exit", "shift", "times"]),
     // Some option of these does.
@@ -103,12 +103,12 @@ pub(crate) const READ_ONLY_PROGRAMS: &[ReadOnlyProgram] = &[
     ),
 ];
 
-/// Programs that only print something when the one argument is an option such as `--version`.
+/// Programs that only print something when the one argument is an option such as `--version`. Programs whose
+/// version a file of the project chooses, as `rust-toolchain.toml` does for `cargo`, are not among them.
 pub(crate) const VERSIONED_PROGRAMS: &[&str] = &[
-    "awk", "bash", "bun", "cargo", "clang", "cmake", "curl", "deno", "gcc", "gem", "git", "go", "java",
-    "javac", "jq", "just", "lua", "make", "ninja", "node", "npm", "perl", "php", "pip", "pip3", "psql",
-    "python", "python3", "ruby", "ruff", "rustc", "rustfmt", "rustup", "sed", "sqlite3", "tar", "uv", "vim",
-    "wget", "zsh",
+    "awk", "bash", "bun", "clang", "cmake", "curl", "deno", "gcc", "gem", "git", "java", "javac", "jq",
+    "just", "lua", "make", "ninja", "node", "npm", "perl", "php", "pip", "pip3", "psql", "python", "python3",
+    "ruby", "ruff", "sed", "sqlite3", "tar", "uv", "vim", "wget", "zsh",
 ];
 /// The options that make them print.
 pub(crate) const VERSION_OPTIONS: [&str; 2] = ["--version", "--help"];

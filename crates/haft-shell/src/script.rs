@@ -17,6 +17,9 @@ pub struct ShellScript {
     pub unclear: Vec<Unclear>,
     /// Whether the script was read to its end as valid bash, as `bash -n` would.
     pub complete: bool,
+    /// Whether something beside its commands, as `${x:=y}`, `$((…))` or the variable of a loop, may set a variable that has a
+    /// meaning or evaluate text again.
+    pub has_effects: bool,
 }
 
 /// One simple command.
@@ -164,12 +167,15 @@ impl ShellScript {
         self.commands.iter().filter(|command| !command.is_transparent && !command.words.is_empty())
     }
 
-    /// Whether the script is clear and only reads: each command is read-only, and no redirection writes a file or connects.
+    /// Whether the script is clear and only reads: each command is read-only, no expansion has an effect, and no redirection
+    /// writes a file, connects, or reads a file whose name is not known.
     pub fn is_read_only(&self) -> bool {
         self.is_clear()
+            && !self.has_effects
             && self.commands.iter().all(crate::is_read_only)
             && self.files.iter().all(|file| match file.access {
-                FileAccess::Read => true,
+                // Other paths may turn out to be ones with which bash connects.
+                FileAccess::Read => file.path.literal().is_some(),
                 FileAccess::Write | FileAccess::Append => file.is_discarded(),
                 FileAccess::Connect { .. } => false,
             })

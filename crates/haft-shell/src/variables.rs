@@ -6,22 +6,34 @@ use crate::word::Word;
 const PROGRAM_VARIABLES: &[&str] = &[
     // The shell and the dynamic linker.
     "PATH",
+    "BASH_ALIASES",
+    "BASH_CMDS",
     "BASH_ENV",
+    "BASH_LOADABLES_PATH",
+    "BASH_XTRACEFD",
     "BASH_FUNC_*",
     "BASHOPTS",
     "CDPATH",
     "ENV",
     "EXECIGNORE",
     "GLOBIGNORE",
+    "HISTCMD",
     "HOME",
     "IFS",
+    "OLDPWD",
+    "OPTIND",
+    "POSIXLY_CORRECT",
     "PROMPT_COMMAND",
     "PS0",
     "PS1",
     "PS2",
     "PS4",
+    "PWD",
+    "RANDOM",
+    "SECONDS",
     "SHELL",
     "SHELLOPTS",
+    "SRANDOM",
     "DYLD_*",
     "GCONV_PATH",
     "LD_*",
@@ -148,6 +160,15 @@ pub(crate) fn changes_programs(name: &str) -> bool {
     let is_meant =
         |entry: &str| entry.strip_suffix('*').map_or(entry == name, |start| name.starts_with(start));
     PROGRAM_VARIABLES.iter().any(|entry| is_meant(entry)) && !HARMLESS_VARIABLES.contains(&name)
+}
+
+/// Whether a name is one that scripts give to variables of their own: in lower case, and not one that a program reads.
+pub(crate) fn is_own_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.bytes().all(|b| b == b'_' || b.is_ascii_lowercase() || b.is_ascii_digit())
+        && !changes_programs(name)
+        && !matches!(name, "auto_resume" | "histchars")
+        && !name.ends_with("_proxy")
 }
 
 /// Whether setting the variable to this value changes which programs run.

@@ -119,6 +119,17 @@ impl Word {
         })
     }
 
+    /// Whether expanding the word cannot set a variable, evaluate text or connect: it has no other expansions than those of a
+    /// variable by its name, of the user's own home, of file names, of braces and of commands.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.parts.iter().all(|part| match part {
+            WordPart::Text { .. } => true,
+            WordPart::Dynamic { kind: DynamicKind::Variable, source, .. } => is_plain_variable(source),
+            WordPart::Dynamic { kind: DynamicKind::Tilde, source, .. } => source == "~",
+            WordPart::Dynamic { kind, .. } => *kind != DynamicKind::Arithmetic,
+        })
+    }
+
     /// Whether the shell may make an option, or several words, of it: what it begins with is not known, or it is split.
     pub(crate) fn may_be_option(&self) -> bool {
         let splits = self.parts.iter().any(|part| match part {
@@ -169,6 +180,14 @@ impl Word {
         }
         Self { parts, range: self.range.clone() }
     }
+}
+
+/// Whether an expansion is `$name`, `${name}`, or that of one parameter with a number or a sign.
+fn is_plain_variable(source: &str) -> bool {
+    let Some(name) = source.strip_prefix('$') else { return false };
+    let name = name.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(name);
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+    is_name || matches!(source, "$?" | "$#" | "$$" | "$!" | "$-")
 }
 
 /// The last part of a path: the name under which a program is known.

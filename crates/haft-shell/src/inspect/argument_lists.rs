@@ -84,7 +84,8 @@ impl Inspection {
         if options.is_uncertain {
             self.unclear_subject(UnclearReason::WrapperOptions, subject);
         }
-        let replaced = options.value_of(&["-I", "-J"]).map(Word::prefix);
+        let replaced = options.value_of(&["-I", "-J", "-i", "--replace"]).map(Word::prefix);
+        let replaced = replaced.filter(|text| !text.is_empty());
         let replaced = replaced.or_else(|| options.has(&["-i", "--replace"]).then(|| PLACEHOLDER.to_owned()));
         let command = arguments.get(options.operands_at..).unwrap_or_default().to_vec();
         // Without a command it runs `echo`.

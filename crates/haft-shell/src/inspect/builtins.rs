@@ -1,5 +1,6 @@
 //! Builtins that set variables by name or change how the shell reads commands.
 
+use super::options::OptionSpec;
 use super::{Inspection, Subject};
 use crate::reader::assignment_in;
 use crate::script::{Assignment, UnclearReason};
@@ -18,6 +19,9 @@ const READING_OPTIONS: [&str; 9] = [
     "sourcepath",
     "xpg_echo",
 ];
+
+/// The options of `mapfile`; the value of `-C` is code.
+const MAPFILE: OptionSpec = OptionSpec { flags: "t", values: "CcdnOsu", ..OptionSpec::NONE };
 
 /// Builtins that evaluate the subscript of a variable they are given.
 const EVALUATING: [&str; 12] = [
@@ -51,8 +55,12 @@ impl Inspection {
             }
             "mapfile" | "readarray" => {
                 self.named_variables(arguments, subject);
-                if let Some(at) = arguments.iter().position(|word| word.prefix() == "-C") {
-                    self.code(arguments.get(at + 1..at + 2).unwrap_or_default(), subject);
+                let options = MAPFILE.read(arguments);
+                if options.is_uncertain {
+                    self.unclear_subject(UnclearReason::WrapperOptions, subject);
+                }
+                for (_, code) in options.given.into_iter().filter(|(name, _)| name == "-C") {
+                    self.code(code.as_slice(), subject);
                 }
             }
             "let" => {

@@ -102,6 +102,7 @@ impl Inspection {
             }
         }
         self.has_arithmetic |= read.has_arithmetic;
+        self.script.has_effects |= read.has_effects;
         self.code_text = self.code_text.take().or(read.code_text);
         self.shadowing.extend(read.functions);
         for (name, range) in read.set_variables {

@@ -120,6 +120,13 @@ impl Inspection {
                     self.file(argument.without_prefix("of=".len()), FileAccess::Write);
                 }
             }
+            // Their options say what they run, or the program is their operand under any name.
+            "start-stop-daemon" | "capsh" => {
+                self.unclear_subject(UnclearReason::WrapperOptions, subject);
+            }
+            _ if ["ld-linux", "ld-musl", "ld.so"].iter().any(|start| program.starts_with(start)) => {
+                self.unclear_subject(UnclearReason::WrapperOptions, subject);
+            }
             "make" | "gmake" if arguments.iter().any(|word| word.prefix().starts_with("SHELL=")) => {
                 self.unclear_subject(UnclearReason::EmbeddedCode, subject);
             }

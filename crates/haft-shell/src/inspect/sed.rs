@@ -51,7 +51,9 @@ struct SedArguments {
 
 impl SedArguments {
     fn scripts_are_plain(&self) -> bool {
-        self.scripts.iter().all(|script| script.literal().is_some_and(|text| is_plain(&text)))
+        // Text that one script begins goes on in the next one.
+        let may_have_text = self.scripts.len() < 2;
+        self.scripts.iter().all(|script| script.literal().is_some_and(|text| is_plain(&text, may_have_text)))
     }
 }
 
@@ -93,8 +95,9 @@ fn divide(arguments: &[Word]) -> SedArguments {
 }
 
 /// Whether every command of a script is one that neither runs anything nor writes a file. What is not understood is not.
-fn is_plain(script: &str) -> bool {
-    let mut scanner = ScriptScanner { chars: script.chars().peekable() };
+/// `may_have_text` says whether the commands `a`, `i` and `c` are allowed.
+fn is_plain(script: &str, may_have_text: bool) -> bool {
+    let mut scanner = ScriptScanner { chars: script.chars().peekable(), may_have_text };
     loop {
         match scanner.command() {
             Some(true) => {}
@@ -106,6 +109,7 @@ fn is_plain(script: &str) -> bool {
 
 struct ScriptScanner<'a> {
     chars: Peekable<Chars<'a>>,
+    may_have_text: bool,
 }
 
 impl ScriptScanner<'_> {
@@ -131,18 +135,19 @@ impl ScriptScanner<'_> {
                 self.skip(|c| c == ' ' || c.is_ascii_digit());
                 self.end()
             }
-            // Text, labels and files that are read end with the line.
-            'a' | 'i' | 'c' => {
+            // Text and files that are read end with the line.
+            'a' | 'i' | 'c' if self.may_have_text => {
                 while let Some(c) = self.chars.next() {
                     match c {
-                        '\\' => drop(self.chars.next()),
+                        '\\' => drop(self.chars.next()?),
                         '\n' => break,
                         _ => {}
                     }
                 }
                 Some(true)
             }
-            ':' | 'r' | 'R' | '#' => {
+            // A label is not understood: versions of sed differ in where it ends.
+            'r' | 'R' | '#' => {
                 self.skip(|c| c != '\n');
                 Some(true)
             }

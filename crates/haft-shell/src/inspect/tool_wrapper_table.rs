@@ -123,6 +123,91 @@ pub(super) const TOOL_WRAPPERS: &[Wrapper] = &[
         ..WRAPPER
     },
     Wrapper { names: &["bwrap"], ..WRAPPER },
+    // With other limits, and under another name of the machine or group.
+    Wrapper {
+        names: &["prlimit"],
+        options: OptionSpec {
+            values: "op",
+            attached: "cdefilmnqrstuvxy",
+            long_flags: "as core cpu data fsize locks memlock msgqueue nice nofile noheadings nproc raw rss \
+                rtprio rttime sigpending stack verbose",
+            long_values: "output pid",
+            ..NONE
+        },
+        without: &["-p", "--pid"],
+        ..WRAPPER
+    },
+    Wrapper {
+        names: &[
+            "setarch x86_64",
+            "setarch i386",
+            "setarch i686",
+            "setarch linux32",
+            "setarch linux64",
+            "setarch aarch64",
+            "setarch uname26",
+            "setarch",
+            "linux32",
+            "linux64",
+            "i386",
+            "i486",
+            "i586",
+            "i686",
+            "x86_64",
+            "uname26",
+        ],
+        options: OptionSpec {
+            flags: "3BFILRSTXZv",
+            long_flags: "32bit 3gb 4gb addr-compat-layout addr-no-randomize fdpic-funcptrs mmap-page-zero \
+                read-implies-exec short-inode sticky-timeouts uname-2.6 verbose whole-seconds",
+            ..NONE
+        },
+        starts_shell: true,
+        ..WRAPPER
+    },
+    Wrapper {
+        names: &["sg -", "sg"],
+        inner: InnerCommand::Code(1),
+        code: &["-c"],
+        starts_shell: true,
+        ..WRAPPER
+    },
+    Wrapper { names: &["eatmydata"], ..WRAPPER },
+    Wrapper {
+        names: &["cpulimit"],
+        options: OptionSpec {
+            flags: "bfikmqvz",
+            values: "ceLlPp",
+            long_flags: "background foreground include-children kill lazy monitor-forks quiet verbose",
+            long_values: "cpu exe limit path pid",
+            ..NONE
+        },
+        ..WRAPPER
+    },
+    Wrapper {
+        names: &["numactl"],
+        options: OptionSpec {
+            flags: "abl",
+            values: "CNPimpw",
+            long_flags: "all balancing localalloc",
+            long_values: "cpunodebind interleave membind physcpubind preferred preferred-many \
+                weighted-interleave",
+            ..NONE
+        },
+        ..WRAPPER
+    },
+    Wrapper {
+        names: &["rlwrap"],
+        options: OptionSpec { flags: "EINRcinorvW", values: "CDHOPSTbfglqstz", attached: "Aamp", ..NONE },
+        unclear: &["-z"],
+        ..WRAPPER
+    },
+    Wrapper {
+        names: &["choom"],
+        options: OptionSpec { values: "np", long_values: "adjust pid", ..NONE },
+        without: &["-p", "--pid"],
+        ..WRAPPER
+    },
     Wrapper { names: &["hyperfine", "entr", "ts-node-dev"], inner: InnerCommand::Code(0), ..WRAPPER },
 ];
 

@@ -123,6 +123,8 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         names: &["exec"],
         transparent: true,
         options: OptionSpec { flags: "cl", values: "a", ..NONE },
+        // A program with many names does what its name says.
+        unclear: &["-a"],
         ..WRAPPER
     },
     Wrapper {

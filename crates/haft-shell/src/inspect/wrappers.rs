@@ -102,12 +102,13 @@ impl Inspection {
             self.code(rest, subject);
             return true;
         }
-        if wrapper.transparent
-            && let Some(command) = self.script.commands.get_mut(subject.index)
-        {
+        // A path could name any program.
+        let is_plain = subject.words.first().is_some_and(|name| !name.prefix().contains('/'));
+        let transparent = wrapper.transparent && is_plain;
+        if transparent && let Some(command) = self.script.commands.get_mut(subject.index) {
             command.is_transparent = true;
         }
-        self.inner(rest, assignments, subject, wrapper.transparent);
+        self.inner(rest, assignments, subject, transparent);
         true
     }
 }

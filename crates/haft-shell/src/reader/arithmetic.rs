@@ -36,6 +36,7 @@ impl Reader<'_> {
     /// Text that arithmetic does not have is unclear: then bash may read it in another way.
     pub(super) fn arithmetic_until(&mut self, open: u8, close: u8, start: usize) -> Result<(), Stop> {
         self.found.has_arithmetic = true;
+        self.found.has_effects = true;
         let from = self.at.position();
         let mut ignored = WordBuilder::default();
         let (mut depth, mut is_arithmetic) = (1_usize, true);

@@ -272,6 +272,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn note_function(&mut self, name: Option<&Word>) {
+        self.found.has_effects = true;
         match name.and_then(Word::literal) {
             Some(name) => self.found.functions.push(name.into_owned()),
             None => self.unclear(UnclearReason::DynamicName, self.at.position()),
@@ -313,6 +314,7 @@ impl Reader<'_> {
         if is_name(name) {
             let range = self.source_map.map(before..self.at.position());
             self.found.set_variables.push((name.to_owned(), range));
+            self.found.has_effects = true;
         }
         self.redirect_operator().map(Some)
     }

@@ -4,6 +4,7 @@ use super::Reader;
 use super::commands::CLOSING_WORDS;
 use super::cursor::{SourceCursor, Stop, is_metacharacter};
 use super::word_reader::WordPlace;
+use crate::variables::is_own_variable;
 
 /// Semicolons between the three expressions of `for ((…;…;…))`.
 const FOR_SEPARATORS_COUNT: usize = 2;
@@ -91,6 +92,7 @@ impl Reader<'_> {
         }
         let name = self.word(WordPlace::Plain)?;
         if let Some(text) = name.literal() {
+            self.found.has_effects |= !is_own_variable(&text);
             self.found.set_variables.push((text.into_owned(), name.range.clone()));
         }
         self.blanks()?;
@@ -227,6 +229,8 @@ impl Reader<'_> {
     }
 
     fn coprocess(&mut self) -> Result<(), Stop> {
+        // It sets a variable.
+        self.found.has_effects = true;
         self.at.eat(b"coproc")?;
         self.blanks()?;
         if self.coprocess_body()? {

@@ -8,6 +8,8 @@ use crate::word::{Word, WordPart};
 /// Operators between two words.
 const BINARY_OPERATORS: [&str; 13] =
     ["=", "==", "!=", "=~", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
+/// The operators that evaluate their operands.
+const EVALUATING_OPERATORS: [&str; 8] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"];
 /// Letters of operators before one word.
 const UNARY_LETTERS: &str = "abcdefghknoprstuvwxzGLNORS";
 
@@ -53,6 +55,7 @@ impl Reader<'_> {
             return Err(self.at.syntax());
         }
         self.blanks()?;
+        self.found.has_effects |= first_text.is_some_and(|text| EVALUATING_OPERATORS.contains(&text));
         if first_text.is_some_and(is_unary) {
             return self.unary_operand(start);
         }
@@ -84,6 +87,7 @@ impl Reader<'_> {
 
     fn binary_operand(&mut self, start: usize) -> Result<(), Stop> {
         let operator = self.condition_word(WordPlace::Plain, start)?;
+        self.found.has_effects |= bare(&operator).is_some_and(|text| EVALUATING_OPERATORS.contains(&text));
         let place = match bare(&operator) {
             Some("=~") => WordPlace::Regex,
             Some("=" | "==" | "!=") => WordPlace::Pattern,

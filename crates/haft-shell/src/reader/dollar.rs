@@ -146,6 +146,7 @@ impl Reader<'_> {
         self.found.set_variables.extend(inner.set_variables);
         self.found.unclear.extend(inner.unclear);
         self.found.has_arithmetic |= inner.has_arithmetic;
+        self.found.has_effects |= inner.has_effects;
         self.found.code_text = self.found.code_text.take().or(inner.code_text);
         Ok(())
     }

@@ -95,7 +95,7 @@ impl Reader<'_> {
         }
         let range = self.source_map.map(start..self.at.position());
         let word = Word { parts: builder.finish(), range };
-        self.note_code_text(&word);
+        self.note_text(&word);
         Ok(word)
     }
 

@@ -64,6 +64,8 @@ pub(crate) struct ReadScript {
     pub(crate) unclear: Vec<Unclear>,
     /// Whether there is arithmetic, which evaluates the values of variables again.
     pub(crate) has_arithmetic: bool,
+    /// Whether something in it may set a variable or evaluate text, so that it is not read-only.
+    pub(crate) has_effects: bool,
     /// A word whose known text has the form of a command substitution.
     pub(crate) code_text: Option<Range<usize>>,
     pub(crate) complete: bool,
@@ -108,11 +110,29 @@ pub(crate) fn read(text: &str, source_map: SourceMap, depth: usize, max_commands
             false
         }
     };
-    let Found { commands, heredocs, functions, set_variables, unclear, has_arithmetic, code_text } =
-        reader.found;
+    let Found {
+        commands,
+        heredocs,
+        functions,
+        set_variables,
+        unclear,
+        has_arithmetic,
+        has_effects,
+        code_text,
+    } = reader.found;
     let commands = commands.into_iter().flatten().collect();
     let heredocs = heredocs.into_iter().map(Option::unwrap_or_default).collect();
-    ReadScript { commands, heredocs, functions, set_variables, unclear, has_arithmetic, code_text, complete }
+    ReadScript {
+        commands,
+        heredocs,
+        functions,
+        set_variables,
+        unclear,
+        has_arithmetic,
+        has_effects,
+        code_text,
+        complete,
+    }
 }
 
 /// What has been found so far. Commands keep the place at which they begin, so that they come before those inside them.
@@ -124,6 +144,7 @@ struct Found {
     set_variables: Vec<(String, Range<usize>)>,
     unclear: Vec<Unclear>,
     has_arithmetic: bool,
+    has_effects: bool,
     code_text: Option<Range<usize>>,
 }
 
@@ -171,7 +192,8 @@ impl Reader<'_> {
         self.found.unclear.push(Unclear { reason, range });
     }
 
-    fn note_code_text(&mut self, word: &Word) {
+    fn note_text(&mut self, word: &Word) {
+        self.found.has_effects |= !word.is_plain();
         if word.has_code_text() {
             self.found.code_text.get_or_insert_with(|| word.range.clone());
         }

@@ -105,7 +105,7 @@ impl Reader<'_> {
         let range = self.source_map.map(start..self.at.position());
         let parts = if matches!(place, WordPlace::Regex) { parts } else { with_expansions(parts) };
         let word = Word { parts, range };
-        self.note_code_text(&word);
+        self.note_text(&word);
         Ok(word)
     }
 
