@@ -71,9 +71,9 @@ impl ParsedCommand {
         let part = |invocation: &Invocation| {
             let text = invocation.text();
             let plain_text = Some(invocation.program_text()).filter(|plain| *plain != text);
-            let needs_rule = !invocation.is_transparent
-                && !invocation.words.is_empty()
-                && !haft_shell::is_read_only(invocation);
+            // Where something else has an effect, a command by itself does not only read.
+            let only_reads = !script.has_effects && haft_shell::is_read_only(invocation);
+            let needs_rule = !invocation.is_transparent && !invocation.words.is_empty() && !only_reads;
             CommandPart { text, plain_text, wrapped_by: invocation.wrapped_by, needs_rule }
         };
         let parts = script.commands.iter().map(part).collect();
