@@ -44,3 +44,4 @@ pub use rule_tools::RuleTools;
 pub use rules::Rules;
 pub use secret::{Secrets, is_secret_name};
 pub use tables::{BLOCKLIST, SECRET_TEMPLATES, SECRETS, default_secrets};
+pub use wildcard::wildcard;

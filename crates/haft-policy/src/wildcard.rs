@@ -1,7 +1,7 @@
 //! Text patterns with `*`.
 
 /// `*` matches any run of characters; everything else matches itself.
-pub(crate) fn wildcard(pattern: &str, text: &str) -> bool {
+pub fn wildcard(pattern: &str, text: &str) -> bool {
     let Some((first, mut pattern)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(first) else { return false };
     while let Some((piece, rest)) = pattern.split_once('*') {

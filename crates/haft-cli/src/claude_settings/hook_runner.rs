@@ -83,8 +83,8 @@ impl ConfiguredHooks {
         self.hooks.push(ConfiguredHook { event, matcher, target: HookTarget::Host(hook) });
     }
 
-    /// The files of the workspace that hooks run or read, as their commands name them, each with the place of the hook. Who changes
-    /// them changes what runs.
+    /// The files of the workspace that hooks run or read, as their commands name them, each with the place of the hook. To
+    /// change them is to change what runs.
     pub(crate) fn files_in(&self, workspace: &Path) -> Vec<(PathBuf, String)> {
         let mut files = Vec::new();
         for hook in &self.hooks {

@@ -1,6 +1,7 @@
 //! Which MCP servers the settings let run.
 
 use haft_compat::settings::{Located, McpServerPattern};
+use haft_policy::wildcard;
 
 use super::{ClaudeFile, SettingsLayer};
 use crate::servers::{ServerEntry, ServerLocation, ServerOrigin};
@@ -48,20 +49,7 @@ fn matches(pattern: &McpServerPattern, entry: &ServerEntry) -> bool {
     match (pattern, &entry.location) {
         (McpServerPattern::Name(name), _) => *name == entry.name,
         (McpServerPattern::Command(words), ServerLocation::Process { argv, .. }) => words == argv,
-        (McpServerPattern::Url(pattern), ServerLocation::Http { url, .. }) => matches_url(pattern, url),
+        (McpServerPattern::Url(pattern), ServerLocation::Http { url, .. }) => wildcard(pattern, url),
         _ => false,
     }
-}
-
-/// `*` matches anything.
-fn matches_url(pattern: &str, url: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let Some(mut rest) = pieces.next().and_then(|first| url.strip_prefix(first)) else { return false };
-    let mut pieces: Vec<&str> = pieces.collect();
-    let Some(last) = pieces.pop() else { return rest.is_empty() };
-    for piece in pieces {
-        let Some((_, behind)) = rest.split_once(piece) else { return false };
-        rest = behind;
-    }
-    rest.ends_with(last)
 }

@@ -15,7 +15,7 @@ fn lines(lines: &[Value]) -> Vec<u8> {
 /// A line of Claude Code's with its parent.
 fn line(uuid: &str, parent: Option<&str>, kind: &str, message: &Value) -> Value {
     json!({
-        "type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": SESSION, "cwd": "/work/tea", "isSidechain": false,
+        "type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": SESSION, "cwd": "/home/me/tea", "isSidechain": false,
         "timestamp": "2026-11-18T09:30:05.120Z", "version": "2.1.325", "userType": "external", "gitBranch": "main",
         "message": message,
     })
@@ -89,7 +89,7 @@ fn a_conversation_of_claude_code_is_read_with_the_results_of_parallel_calls() {
     assert_eq!((transcript.session.as_str(), transcript.name.as_deref()), (SESSION, Some("Tea")));
     assert_eq!(
         (transcript.workspace.as_deref(), transcript.model.as_deref()),
-        (Some("/work/tea"), Some("claude-x"))
+        (Some("/home/me/tea"), Some("claude-x"))
     );
     assert_eq!((transcript.started_at, transcript.entries[0].position), (Some(1_794_994_205_120), 2));
     assert_eq!((transcript.skipped_lines, transcript.invalid_lines), (1, 0));
@@ -145,10 +145,10 @@ fn a_rollout_of_codex_is_read_in_its_new_and_in_its_old_form() {
         json!({"type": "custom_tool_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "ok"}]}),
         said("assistant", "output_text", "Done."),
     ];
-    let head = json!({"id": SESSION, "timestamp": "2026-11-18T09:30:05.120Z", "cwd": "/work/tea"});
+    let head = json!({"id": SESSION, "timestamp": "2026-11-18T09:30:05.120Z", "cwd": "/home/me/tea"});
     let new = [
         json!({"timestamp": "2026-11-18T09:30:05.120Z", "type": "session_meta", "payload": head}),
-        json!({"timestamp": "2026-11-18T09:30:05.120Z", "type": "turn_context", "payload": {"model": "gpt-x", "cwd": "/work/tea"}}),
+        json!({"timestamp": "2026-11-18T09:30:05.120Z", "type": "turn_context", "payload": {"model": "gpt-x", "cwd": "/home/me/tea"}}),
         json!({"timestamp": "2026-11-18T09:30:05.120Z", "type": "event_msg", "payload": {"type": "user_message", "message": "Make tea."}}),
     ];
     let new: Vec<Value> = new.into_iter().chain(items.iter().cloned().map(item)).collect();
@@ -166,7 +166,7 @@ fn a_rollout_of_codex_is_read_in_its_new_and_in_its_old_form() {
         let transcript = read_codex_transcript(&lines(&lines_of));
         assert_eq!(spoken(&transcript), expected);
         assert_eq!((transcript.session.as_str(), transcript.first_words()), (SESSION, Some("Make tea.")));
-        assert_eq!(transcript.workspace.as_deref(), Some("/work/tea"));
+        assert_eq!(transcript.workspace.as_deref(), Some("/home/me/tea"));
         assert_eq!((transcript.skipped_lines, transcript.invalid_lines), (skipped, 0));
     }
 }
@@ -202,7 +202,7 @@ fn what_is_written_for_claude_code_is_read_as_the_same_conversation() {
         result("r1", "a2", "t1", "fine"),
         assistant("a3", "r1", "msg_2", &json!({"type": "text", "text": "Done."})),
     ]));
-    let head = ClaudeTranscriptHead { session: SESSION, cwd: "/work/tea" };
+    let head = ClaudeTranscriptHead { session: SESSION, cwd: "/home/me/tea" };
     let written = write_claude_transcript(&transcript, head);
     let again = read_claude_transcript(written.as_bytes());
     assert_eq!(spoken(&again), spoken(&transcript));
@@ -227,6 +227,6 @@ fn what_is_written_for_claude_code_is_read_as_the_same_conversation() {
 
 #[test]
 fn the_folder_of_a_project_is_its_path_with_dashes() {
-    assert_eq!(claude_project_name("/work/tea.d/a_b").as_deref(), Some("-work-tea-d-a-b"));
+    assert_eq!(claude_project_name("/home/me/tea.d/a_b").as_deref(), Some("-home-me-tea-d-a-b"));
     assert_eq!(claude_project_name(&"x".repeat(201)), None);
 }
