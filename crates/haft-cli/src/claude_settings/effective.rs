@@ -21,6 +21,8 @@ pub(crate) struct ClaudeRule {
     pub(crate) behavior: Behavior,
     pub(crate) rule: RuleText,
     pub(crate) origin: String,
+    /// Whether the administrator of the machine wrote it.
+    is_managed: bool,
 }
 
 /// What of the files is in force.
@@ -98,10 +100,13 @@ impl Effective {
     }
 
     /// Drops rules that take tools away as a whole. Where Claude Code uses Haft's tools over MCP, they are about its own tools, in whose
-    /// place Haft's are; for Haft's it has rules with other names.
+    /// place Haft's are; for Haft's it has rules with other names. Those of the administrator stay.
     pub(crate) fn drop_rules_of_client(&mut self) {
-        self.rules.retain(|ClaudeRule { behavior, rule, .. }| {
-            *behavior == Behavior::Allow || rule.text.contains('(') || rule.text.starts_with("mcp__")
+        self.rules.retain(|ClaudeRule { behavior, rule, is_managed, .. }| {
+            *is_managed
+                || *behavior == Behavior::Allow
+                || rule.text.contains('(')
+                || rule.text.starts_with("mcp__")
         });
     }
 
@@ -222,6 +227,7 @@ fn written(
             not_matches: words(&rule.value.does_not_match),
         },
         origin: format!("{}:{}", file.origin, rule.line),
+        is_managed: file.layer == SettingsLayer::Managed,
     }
 }
 

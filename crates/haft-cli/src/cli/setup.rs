@@ -70,7 +70,7 @@ impl Setup {
         for (behavior, rule, origin) in self.config.rules() {
             builder = builder.rule(behavior, rule, origin);
         }
-        for ClaudeRule { behavior, rule, origin } in &self.claude.rules {
+        for ClaudeRule { behavior, rule, origin, .. } in &self.claude.rules {
             builder = builder.foreign_rule(*behavior, rule.clone(), origin);
         }
         for (file, hook) in self.claude.hooks.files_in(&self.workspace) {
