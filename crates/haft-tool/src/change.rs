@@ -83,6 +83,9 @@ pub enum Node {
     Special,
 }
 
+/// Without it, the owner of a directory can list neither its entries nor its attributes.
+const OWNER_READ: u32 = 0o400;
+
 impl Node {
     /// A directory of the caller's own, without attributes.
     pub const fn directory(mode: u32) -> Self {
@@ -122,10 +125,18 @@ impl Node {
         }
     }
 
-    /// Whether this is a file whose bytes were not read, and that is `other` as far as is known.
+    /// Whether this is a file whose bytes were not read, or a directory whose attributes were not, and that is `other` as far
+    /// as is known.
     pub fn may_be(&self, other: &Self) -> bool {
-        let mut files = self.as_file().into_iter().zip(other.as_file());
-        files.any(|(a, b)| a.hash.is_empty() && !b.hash.is_empty() && a.size == b.size && a.mode == b.mode)
+        match (self, other) {
+            (Self::File(a), Self::File(b)) => {
+                a.hash.is_empty() && !b.hash.is_empty() && a.size == b.size && a.mode == b.mode
+            }
+            (Self::Dir(a), Self::Dir(b)) => {
+                a.mode & OWNER_READ == 0 && a.xattrs.is_empty() && a.mode == b.mode && a.owner == b.owner
+            }
+            _ => false,
+        }
     }
 
     /// The same, owner and attributes included.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Cancel, Configuration, Output, Progress, TaskState, ToolError};
+use crate::{Cancel, Configuration, Output, Progress, TaskState, ToolError, TraceContext};
 
 /// A question with a few answers to choose from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,9 @@ pub struct AgentRequest {
     pub team: Option<String>,
     /// Its permission mode.
     pub mode: Option<String>,
+    /// The span of the call that starts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
 }
 
 /// What became of an agent.
@@ -158,6 +161,17 @@ pub enum HostAnswer {
     Project,
 }
 
+/// Who can be asked where a call is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// A person.
+    Person,
+    /// No one here. A server's page may show the question to a person.
+    PagesOnly,
+    /// No one, nowhere: the user does not want to be asked.
+    NoOne,
+}
+
 /// A message for people somewhere else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
@@ -180,6 +194,11 @@ pub trait Host: Send + Sync {
         None
     }
 
+    /// Who can be asked by [`Host::ask`], [`Host::may_reach`] and [`Host::plan_ready`].
+    fn audience(&self) -> Audience {
+        self.fallback().map_or(Audience::PagesOnly, Host::audience)
+    }
+
     /// Asks the user. One answer per question, in order: the chosen labels, or a text of their own.
     fn ask(&self, questions: &[UserQuestion], cancel: &Cancel) -> Result<Vec<Vec<String>>, ToolError> {
         match self.fallback() {
@@ -193,6 +212,14 @@ pub trait Host: Send + Sync {
     /// Asks the user whether a command may reach a host; `None` if no one can be asked.
     fn may_reach(&self, request: &HostRequest, cancel: &Cancel) -> Option<HostAnswer> {
         self.fallback()?.may_reach(request, cancel)
+    }
+
+    /// Called after [`Host::ask`], [`Host::may_reach`] or [`Host::plan_ready`] has returned because the question was answered in
+    /// another place: by whom, and what they did, such as "denied it".
+    fn answered_elsewhere(&self, by: &str, did: &str) {
+        if let Some(host) = self.fallback() {
+            host.answered_elsewhere(by, did);
+        }
     }
 
     /// Runs an agent to its end, or starts it in the background. What it does is reported to `progress`.

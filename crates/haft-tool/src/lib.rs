@@ -9,6 +9,7 @@ mod bound;
 mod call;
 mod cancel;
 mod change;
+mod change_kind;
 mod close;
 mod command_changes;
 mod configuration;
@@ -40,6 +41,7 @@ mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tool;
+mod trace;
 mod validation_cost;
 mod world;
 
@@ -47,6 +49,7 @@ pub use bound::{Bound, Cut, JsonBound, Keep, clip_chars, cut_list, cut_string};
 pub use call::{Arguments, Call};
 pub use cancel::{Cancel, CancelGuard};
 pub use change::{Change, DirNode, FileId, FileNode, FileTime, Hash, Node, Reversible};
+pub use change_kind::ChangeKind;
 pub use close::close_names;
 pub use command_changes::{CommandChanges, CommandView, DirectoryEvent, PathState};
 pub use configuration::{Configuration, Setting};
@@ -65,8 +68,8 @@ pub use git_object::{
     is_git_index,
 };
 pub use host::{
-    AgentReport, AgentRequest, AgentTask, AnswerOption, Host, HostAnswer, HostRequest, Message, ModelRequest,
-    ModelRole, NoHost, PlanReady, Resource, UserQuestion,
+    AgentReport, AgentRequest, AgentTask, AnswerOption, Audience, Host, HostAnswer, HostRequest, Message,
+    ModelRequest, ModelRole, NoHost, PlanReady, Resource, UserQuestion,
 };
 pub use http::{Http, HttpRequest, HttpResponse, NoHttp, Redirects};
 pub use http_stream::{HttpBody, HttpStream, HttpStreams, StreamRequest};
@@ -75,13 +78,14 @@ pub use lock::lock;
 pub use output::{Content, Output, Text};
 pub use path_text::{path_from_text, path_to_text};
 pub use receipt::{Decision, Receipt, ReceiptState, Verdict};
-pub use record::{CallEnd, FileContent, Intent, ReadOnlyRecord, Record};
+pub use record::{CallEnd, FileContent, Intent, LiveOutput, ReadOnlyRecord, Record, WORKING_DIRECTORY_NOTE};
 pub use retry::{AttemptVerdict, Pause, RETRY_STATUSES, RetryPolicy, retry_after, retry_after_of, seconds};
 pub use schema::{formats_of, result_schema_of, schema_of};
 pub use scope::{Network, Reach, Reads, Sandbox, Scope, lies_in};
 pub use secret::Secret;
 pub use task::{TaskClass, TaskInfo, TaskRead, TaskState, Tasks};
 pub use tool::{AnyTool, Definition, Perform, Planned, Tool, ToolNeed};
+pub use trace::{CallTrace, SpanId, TraceContext, TraceId, hex};
 pub use validation_cost::is_checked_within;
 pub use world::{
     Capture, Denial, Exit, Finished, Planning, PreviewedChange, Processes, RunRequest, World,

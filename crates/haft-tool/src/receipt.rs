@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Change, Denial, Effect, ErrorKind, Reversible};
+use crate::{Change, Denial, Effect, ErrorKind, Reversible, TraceContext};
 
 /// How a call ended, or that it has not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -49,6 +49,17 @@ pub enum Verdict {
     Ask,
     /// Do not run it.
     Deny,
+}
+
+impl Verdict {
+    /// `allow`, `ask` or `deny`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
 }
 
 /// A verdict that explains itself.
@@ -135,6 +146,9 @@ pub struct Receipt {
     /// Files that it changed and that programs run when the project is built or run, as paths in the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs_on_build: Vec<String>,
+    /// The span that the call belongs to: of its turn, or of the program that asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_parent: Option<TraceContext>,
     /// Values for the later calls of its session.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub notes: Map<String, Value>,

@@ -12,6 +12,9 @@ use crate::{
     Hash, Node, ReceiptState, StagedStep, ToolError,
 };
 
+/// The session's note with the directory in which its shell is. Questions about commands name it.
+pub const WORKING_DIRECTORY_NOTE: &str = "working_directory";
+
 /// The bytes of a file, on their way into the ledger.
 pub enum FileContent<'a> {
     /// Not a regular file, or its bytes are not kept.
@@ -88,6 +91,12 @@ impl CallEnd {
             Ok(Exit::Cancelled) => failed(ErrorKind::Interrupted, "Stopped".to_owned()),
         }
     }
+}
+
+/// The output of a running command, for other processes. It is gone when this is dropped.
+pub trait LiveOutput: Send {
+    /// Appends output, after `skipped` bytes that are left out. An error only means that no one sees it before the command ends.
+    fn push(&mut self, skipped: u64, bytes: &[u8]) -> Result<(), ToolError>;
 }
 
 /// The record of one call: what the crates of the World report while the call is performed.
@@ -187,6 +196,11 @@ pub trait Record: Send + Sync {
         Ok(true)
     }
 
+    /// Whether another call has started since this one.
+    fn was_followed(&self) -> Result<bool, ToolError> {
+        Ok(true)
+    }
+
     /// Stores the steps of a restore before the first of them, so that recovery can undo those that were made.
     fn begin_restore(&self, _steps: &[StagedStep]) -> Result<(), ToolError> {
         Ok(())
@@ -218,6 +232,11 @@ pub trait Record: Send + Sync {
     /// Opens the record of a background task that the call starts. It has a receipt of its own.
     fn open_task(&self) -> Result<Arc<dyn Record>, ToolError> {
         Err(ToolError::internal("this record has no tasks"))
+    }
+
+    /// Where other processes read the output of the call's command while it runs, if they can.
+    fn live_output(&self) -> Option<Box<dyn LiveOutput>> {
+        None
     }
 
     /// The number of the receipt; 0 as long as it has none.

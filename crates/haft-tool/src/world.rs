@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Cancel, Files, Host, Http, NoHost, NoHttp, Node, Progress, Tasks, Text, ToolError};
+use crate::{CallTrace, Cancel, Files, Host, Http, NoHost, NoHttp, Node, Progress, Tasks, Text, ToolError};
 
 /// How many files a note names.
 const MAX_NAMED_FILES: usize = 5;
@@ -120,6 +120,10 @@ pub trait World: Send + Sync {
     fn set_note(&self, _name: &str, _value: Value) {}
     /// Ends plan mode, because the user approved a plan, and allows these tools for the rest of the session.
     fn approve_plan(&self, _tools: &[String]) {}
+    /// Where the call belongs in a trace, for what it starts.
+    fn trace(&self) -> Option<CallTrace> {
+        None
+    }
     /// The time, in milliseconds since 1970.
     fn now_ms(&self) -> u64 {
         crate::now_ms()

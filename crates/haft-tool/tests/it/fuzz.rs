@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use haft_tool::TraceContext;
 use haft_tool::net::{Authority, Domains, Peer, split_port};
 
 const HOSTS: [&[u8]; 12] = [
@@ -18,6 +19,25 @@ const HOSTS: [&[u8]; 12] = [
     b"[2606:4700::1111]:443",
     b"fd00::1",
 ];
+
+const TRACEPARENTS: [&[u8]; 4] = [
+    b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    b"cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-what-comes-later",
+    b"00-00000000000000000000000000000000-0000000000000000-00",
+    b" 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-ff ",
+];
+
+#[test]
+fn parsed_traceparent_equals_its_text() {
+    haft_fuzz::check(&TRACEPARENTS, |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        let Some(context) = TraceContext::parse(&text, Some(&text)) else { return };
+        assert_eq!(context.to_string().len(), 55);
+        assert!(context.trace_id != [0; 16] && context.span_id != [0; 8]);
+        let json = serde_json::to_string(&context).unwrap();
+        assert_eq!(serde_json::from_str::<TraceContext>(&json).unwrap(), context);
+    });
+}
 
 #[test]
 fn parsed_authority_equals_its_text() {
