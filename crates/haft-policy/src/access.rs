@@ -2,7 +2,7 @@
 //! link nor a race makes a difference.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
@@ -134,6 +134,20 @@ pub fn glob_prefix(glob: &str) -> (PathBuf, bool) {
     (prefix, true)
 }
 
+/// The same glob with another path in place of its prefix.
+pub fn glob_at(glob: &str, path: &Path) -> String {
+    let depth = glob_prefix(glob).0.components().filter(|part| matches!(part, Component::Normal(_))).count();
+    // What is no UTF-8 cannot be written in a glob.
+    let mut moved = globset::escape(&path.to_string_lossy()).replace(char::REPLACEMENT_CHARACTER, "*");
+    for part in glob.split('/').filter(|part| !part.is_empty()).skip(depth) {
+        if !moved.ends_with('/') {
+            moved.push('/');
+        }
+        moved.push_str(part);
+    }
+    moved
+}
+
 /// A glob of absolute paths, as rules use it.
 pub(crate) fn path_glob(glob: &str) -> Result<Glob, globset::Error> {
     globset::GlobBuilder::new(glob).literal_separator(true).build()
@@ -165,6 +179,19 @@ mod tests {
             ("**", "/", true),
         ] {
             assert_eq!(glob_prefix(glob), (PathBuf::from(prefix), is_whole), "{glob}");
+        }
+    }
+
+    #[test]
+    fn a_glob_is_moved_with_its_prefix() {
+        for (glob, path, moved) in [
+            ("/w/a.txt", "/r/b", "/r/b"),
+            ("/w/secret/**", "/r[1]", "/r[[]1[]]/**"),
+            ("/w/[*]/x*/y", "/r", "/r/x*/y"),
+            ("/**/x", "/", "/**/x"),
+            ("", "/r/b", "/r/b"),
+        ] {
+            assert_eq!(glob_at(glob, Path::new(path)), moved, "{glob}");
         }
     }
 }

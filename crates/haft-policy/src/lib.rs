@@ -28,7 +28,7 @@ mod secret;
 mod tables;
 mod wildcard;
 
-pub use access::{PathGlobs, glob_prefix, read_refusal, write_refusal};
+pub use access::{PathGlobs, glob_at, glob_prefix, read_refusal, write_refusal};
 pub use address::{not_public, not_public_host};
 pub use agent_table::{AGENT_VARIABLES, AGENTS, AgentProfile};
 pub use command::command_specifiers;

@@ -62,9 +62,7 @@ pub(crate) const READ_ONLY_PROGRAMS: &[ReadOnlyProgram] = &[
     ]),
     any(&["md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum", "sum", "base32"]),
     any(&["base64", "grep", "egrep", "fgrep", "du", "df", "stat", "basename", "dirname", "realpath"]),
-    any(&[
-        "readlink", "pwd", "echo", "true", "false", ":", "whoami", "id", "groups", "uname", "arch", "nproc",
-    ]),
+    any(&["readlink", "pwd", "echo", "true", "false", ":", "whoami", "id", "groups", "uname", "nproc"]),
     any(&[
         "free", "uptime", "ps", "pgrep", "printenv", "which", "whereis", "type", "seq", "sleep", "cd", "diff",
     ]),

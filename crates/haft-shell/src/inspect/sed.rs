@@ -146,13 +146,14 @@ impl ScriptScanner<'_> {
                 }
                 Some(true)
             }
-            // A label is not understood: versions of sed differ in where it ends.
             'r' | 'R' | '#' => {
                 self.skip(|c| c != '\n');
                 Some(true)
             }
+            // Versions of sed differ in where a label ends, but not in these characters. Where one is defined (`:`) is not understood.
             'b' | 't' | 'T' => {
-                self.skip(|c| c != '\n' && c != ';' && c != '}');
+                self.skip(|c| c == ' ' || c == '\t');
+                self.skip(|c| c.is_ascii_alphanumeric() || c == '_');
                 self.end()
             }
             's' => {
