@@ -13,8 +13,10 @@ mod hard_links;
 mod ignore_rules;
 mod list;
 mod lock;
+mod mounts;
 mod node;
 mod open;
+mod opened;
 mod os;
 mod private_file;
 mod regular_file;
@@ -24,6 +26,7 @@ mod restore;
 mod restore_entry;
 mod restore_stage;
 mod root;
+mod rule_links;
 mod small_file;
 mod stat;
 mod update;
@@ -41,7 +44,9 @@ use haft_tool::{
 };
 
 pub use hard_links::{birth_id, birth_id_at, changed_at, find_names, id_of};
+pub use mounts::mounted_elsewhere;
 pub use node::{Captured, CapturedContent, capture, capture_unread, hash};
+pub use opened::{LIST_ACCESS, OpenedDirectories};
 pub use os::containment;
 pub use private_file::{FileLockGuard, PrivateFile};
 pub use regular_file::{open_regular, read_regular};
@@ -49,12 +54,13 @@ pub use replace::{copy_beside, remove_leftovers, temp_name};
 pub use resolve::open_directory;
 pub use restore_stage::remove_stages;
 pub use root::Root;
+pub use rule_links::follow_rule_links;
 pub use small_file::read_small_file;
 pub use stat::mode;
 pub use upwards::{FoundAbove, find_upwards};
 pub use user_file::{
-    is_directory, is_writable, link_targets, names_in, overwrite_private, read_bounded, read_named,
-    real_named, write_private,
+    append_private, is_directory, is_writable, link_targets, names_in, overwrite_private, read_bounded,
+    read_named, real_named, write_private,
 };
 
 const PROC: &str = "/proc";
@@ -65,6 +71,9 @@ pub type SessionPathFn = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 /// What makes programs outside the sandbox run the file at a path: a link or a git configuration.
 pub type LeadingHereFn = dyn Fn(&Path) -> Option<PathBuf> + Send + Sync;
 
+/// Looks at what is in effect before a restore. What it returns judges what the restore has brought into effect.
+pub type JudgeRestoreFn = dyn Fn() -> Box<dyn FnOnce() -> Result<(), ToolError>> + Send + Sync;
+
 /// The files inside a scope, on this machine.
 pub struct LocalFiles {
     scope: Arc<Scope>,
@@ -74,6 +83,7 @@ pub struct LocalFiles {
     filesystem: OnceLock<Arc<Root>>,
     session_path: Option<Arc<SessionPathFn>>,
     leading_here: Option<Arc<LeadingHereFn>>,
+    judge_restore: Option<Arc<JudgeRestoreFn>>,
     /// Device and inode of every protected file.
     protected_files: OnceLock<HashSet<FileId>>,
     /// Whether a protected path or /proc lies in or around a root, so that paths in the roots need the same checks as
@@ -97,6 +107,7 @@ impl LocalFiles {
             filesystem,
             session_path: None,
             leading_here: None,
+            judge_restore: None,
             protected_files,
             protected_near_roots,
         }
@@ -106,6 +117,12 @@ impl LocalFiles {
     #[must_use]
     pub fn guarding_what_is_named(self, leading_here: Arc<LeadingHereFn>) -> Self {
         Self { leading_here: Some(leading_here), ..self }
+    }
+
+    /// The same files, but a restore is undone if what it has brought into effect is judged to be wrong.
+    #[must_use]
+    pub fn judging_restores(self, judge_restore: Arc<JudgeRestoreFn>) -> Self {
+        Self { judge_restore: Some(judge_restore), ..self }
     }
 
     /// The same files, but outside the roots what the session's commands have at a path is read instead of what is there

@@ -37,6 +37,15 @@ pub fn hash(bytes: &[u8]) -> Hash {
 impl LocalFiles {
     /// The state of a recorded path. Recorded paths contain no links, so below a link there is nothing.
     pub fn observe_recorded(&self, path: &Path) -> Result<Node, ToolError> {
+        self.observe_recorded_with(path, Unreadable::Leave)
+    }
+
+    /// The same; what denies its owner to read it is made readable for that moment.
+    pub fn observe_unlocked(&self, path: &Path) -> Result<Node, ToolError> {
+        self.observe_recorded_with(path, Unreadable::Open)
+    }
+
+    fn observe_recorded_with(&self, path: &Path, unreadable: Unreadable) -> Result<Node, ToolError> {
         let Some((root, (parent, name))) = self.root_of(path).zip(path.parent().zip(path.file_name())) else {
             return self.observe_entry(path);
         };
@@ -57,7 +66,7 @@ impl LocalFiles {
             name: name.to_owned(),
         };
         self.check_resolved(path, &found)?;
-        self.observe_resolved(path, &found)
+        self.observe_resolved(path, &found, unreadable)
     }
 
     pub(crate) fn observe_entry(&self, path: &Path) -> Result<Node, ToolError> {
@@ -65,11 +74,16 @@ impl LocalFiles {
             Some(found) if found.missing.is_empty() => found,
             _ => return Ok(Node::Absent),
         };
-        self.observe_resolved(path, &found)
+        self.observe_resolved(path, &found, Unreadable::Leave)
     }
 
-    fn observe_resolved(&self, path: &Path, found: &ResolvedPath) -> Result<Node, ToolError> {
-        let captured = capture_with(&found.parent, &found.name, Unreadable::Leave);
+    fn observe_resolved(
+        &self,
+        path: &Path,
+        found: &ResolvedPath,
+        unreadable: Unreadable,
+    ) -> Result<Node, ToolError> {
+        let captured = capture_with(&found.parent, &found.name, unreadable);
         let captured = captured.map_err(|error| ToolError::io(path.display(), &error))?;
         if let Some(stat) = &captured.stat {
             self.check_hard_link(path, stat)?;
@@ -117,7 +131,7 @@ impl Captured {
     pub(crate) const ABSENT: Self = Self { node: Node::Absent, stat: None, content: CapturedContent::None };
 }
 
-/// What to do with a file that denies its owner to read it.
+/// What to do with a file or directory that denies its owner to read it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unreadable {
     /// Make it readable for a moment.
@@ -153,11 +167,11 @@ fn capture_hashing(
     };
     let node = match stat::file_type(&stat) {
         FileType::RegularFile => {
-            return match open_entry(dir, name, unreadable) {
+            return match open_file(&dir, name, unreadable) {
                 Err(Errno::ACCESS) if unreadable == Unreadable::Leave => Ok(unread(stat)),
-                Ok(OpenedEntry { file, stat, xattrs }) if stat::is_file(&stat) => {
+                Ok(OpenedEntry { file, stat, unlocked_xattrs }) if stat::is_file(&stat) => {
                     let mut captured = capture_file(file, stat, hashes_large)?;
-                    if let (Node::File(node), Some(xattrs)) = (&mut captured.node, xattrs) {
+                    if let (Node::File(node), Some(xattrs)) = (&mut captured.node, unlocked_xattrs) {
                         node.xattrs = xattrs;
                     }
                     Ok(captured)
@@ -171,7 +185,9 @@ fn capture_hashing(
             mode: stat::permissions(&stat),
             owner: foreign_owner(&stat),
             // Empty if the directory cannot be read.
-            xattrs: rustix::fs::openat(dir, name, DIR_FLAGS, Mode::empty()).map(xattrs).unwrap_or_default(),
+            xattrs: open_entry(&dir, name, DIR_FLAGS, unreadable)
+                .map(OpenedEntry::xattrs)
+                .unwrap_or_default(),
         }),
         FileType::Symlink => {
             let target = rustix::fs::readlinkat(dir, name, Vec::new())?;
@@ -245,7 +261,7 @@ pub(crate) struct FileInMemory {
 
 /// Reads the regular file `name`, at `path`, as a whole; `None` if it does not exist.
 pub(crate) fn read_file(dir: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<FileInMemory>, ToolError> {
-    let OpenedEntry { mut file, stat, xattrs } = match open_entry(dir, name, Unreadable::Open) {
+    let OpenedEntry { mut file, stat, unlocked_xattrs } = match open_file(dir, name, Unreadable::Open) {
         Ok(opened) => opened,
         Err(Errno::NOENT) => return Ok(None),
         Err(Errno::LOOP) => return Err(not_a_file(path, FileType::Symlink)),
@@ -265,40 +281,54 @@ pub(crate) fn read_file(dir: &OwnedFd, name: &OsStr, path: &Path) -> Result<Opti
         .read_to_end(&mut bytes)
         .map_err(|error| ToolError::io(format!("read {}", path.display()), &error))?;
     let mut node = file_node(hash(&bytes), bytes.len() as u64, &stat, &file);
-    node.xattrs = xattrs.unwrap_or(node.xattrs);
+    node.xattrs = unlocked_xattrs.unwrap_or(node.xattrs);
     Ok(Some(FileInMemory { node, bytes, stat }))
 }
 
-/// A file that was opened for reading.
+/// A file or directory that was opened for reading.
 struct OpenedEntry {
     file: File,
     stat: Stat,
-    /// The attributes of a file that denies its owner to read it: they cannot be read afterwards.
-    xattrs: Option<Vec<(String, Vec<u8>)>>,
+    /// The attributes of one that denies its owner to read it: they cannot be read afterwards.
+    unlocked_xattrs: Option<Vec<(String, Vec<u8>)>>,
 }
 
-/// Opens the entry `name` for reading.
-fn open_entry(dir: impl AsFd, name: &OsStr, unreadable: Unreadable) -> Result<OpenedEntry, Errno> {
-    let open = || rustix::fs::openat(&dir, name, READ_FLAGS | OFlags::NOFOLLOW, Mode::empty());
-    let mut attributes = None;
+impl OpenedEntry {
+    fn xattrs(self) -> Vec<(String, Vec<u8>)> {
+        self.unlocked_xattrs.unwrap_or_else(|| xattrs(&self.file))
+    }
+}
+
+fn open_file(dir: impl AsFd, name: &OsStr, unreadable: Unreadable) -> Result<OpenedEntry, Errno> {
+    open_entry(dir, name, READ_FLAGS, unreadable)
+}
+
+/// Opens the entry `name` for reading. A link is not followed.
+fn open_entry(
+    dir: impl AsFd,
+    name: &OsStr,
+    flags: OFlags,
+    unreadable: Unreadable,
+) -> Result<OpenedEntry, Errno> {
+    let open = || rustix::fs::openat(&dir, name, flags | OFlags::NOFOLLOW, Mode::empty());
+    let mut unlocked_xattrs = None;
     let fd = match open() {
         Err(Errno::ACCESS) if unreadable == Unreadable::Open => {
-            let stat = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            if !stat::is_file(&stat) {
+            let (entry, stat) = os::find_entry(dir.as_fd(), name)?;
+            if !stat::is_file(&stat) && !stat::is_directory(&stat) {
                 return Err(Errno::ACCESS);
             }
             let mode = stat::mode(stat::permissions(&stat));
-            let unlocked = rustix::fs::chmodat(&dir, name, mode | Mode::RUSR, AtFlags::empty());
-            unlocked.map_err(|_| Errno::ACCESS)?;
+            os::set_entry_mode(&entry, mode | Mode::RUSR).map_err(|_| Errno::ACCESS)?;
             let fd = open();
-            attributes = fd.as_ref().ok().map(xattrs);
-            rustix::fs::chmodat(&dir, name, mode, AtFlags::empty())?;
+            unlocked_xattrs = fd.as_ref().ok().map(xattrs);
+            os::set_entry_mode(&entry, mode)?;
             fd
         }
         opened => opened,
     }?;
     let stat = rustix::fs::fstat(&fd)?;
-    Ok(OpenedEntry { file: File::from(fd), stat, xattrs: attributes })
+    Ok(OpenedEntry { file: File::from(fd), stat, unlocked_xattrs })
 }
 
 /// Owner and group, if they are not those of this process.

@@ -76,7 +76,7 @@ impl PrivateFile {
         &self,
         change: impl FnOnce(Option<Vec<u8>>) -> Result<(T, Option<Vec<u8>>), ToolError>,
     ) -> Result<T, ToolError> {
-        let _lock = self.lock_file(&format!("{}.lock", self.name), UPDATE_TIMEOUT, &Cancel::new())?;
+        let _lock = self.lock_file(&self.update_lock_name(), UPDATE_TIMEOUT, &Cancel::new())?;
         let (value, bytes) = change(self.read()?)?;
         if let Some(bytes) = bytes {
             if bytes.len() as u64 > self.max_bytes {
@@ -87,11 +87,29 @@ impl PrivateFile {
         Ok(value)
     }
 
+    /// Removes the file and the lock of `topic`, which the caller holds.
+    pub fn remove(&self, topic: &str, guard: FileLockGuard) -> Result<(), ToolError> {
+        for name in [&self.name, &self.update_lock_name(), &self.lock_name(topic)] {
+            match rustix::fs::unlinkat(CWD, self.directory.join(name), AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(self.failed(&error.into())),
+            }
+        }
+        drop(guard);
+        Ok(())
+    }
+
     /// Waits until no other thread or process holds the lock of `topic`, and takes it.
     pub fn lock(&self, topic: &str, timeout: Duration, cancel: &Cancel) -> Result<FileLockGuard, ToolError> {
-        let hash = hash(topic.as_bytes());
-        let name = format!("{}.{}.lock", self.name, &hash[..LOCK_NAME_CHARS]);
-        self.lock_file(&name, timeout, cancel)
+        self.lock_file(&self.lock_name(topic), timeout, cancel)
+    }
+
+    fn update_lock_name(&self) -> String {
+        format!("{}.lock", self.name)
+    }
+
+    fn lock_name(&self, topic: &str) -> String {
+        format!("{}.{}.lock", self.name, &hash(topic.as_bytes())[..LOCK_NAME_CHARS])
     }
 
     fn lock_file(&self, name: &str, timeout: Duration, cancel: &Cancel) -> Result<FileLockGuard, ToolError> {

@@ -2,7 +2,7 @@
 //!
 //! What a step removes or replaces is kept under another name until all steps are made, so that each of them can be undone.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use haft_tool::{Change, FileId, Intent, Node, OpenContent, RestorePlan, RestoreStep, StagedStep, ToolError};
@@ -11,18 +11,17 @@ use rustix::fs::{AtFlags, Stat};
 use crate::error::conflict;
 use crate::hard_links::{HeldFiles, id_of};
 use crate::node::{Captured, CapturedContent, capture};
+use crate::opened::OpenedDirectories;
 use crate::resolve::ResolvedPath;
-use crate::restore_entry::{EntryRestore, set_directory};
+use crate::restore_entry::{EntryRestore, OWNER_ALL, set_directory};
 use crate::restore_stage::StageSet;
-use crate::stat::file_id;
+use crate::stat::{file_id, link_count};
 use crate::{LocalFiles, os};
 
 /// The largest batch of intents: paths, bytes in memory and open files.
 const MAX_BATCH_PATHS: usize = 500;
 const MAX_BATCH_BYTES: usize = 8 << 20;
 const MAX_BATCH_OPEN_FILES: usize = 64;
-/// The permissions that the owner of a directory needs to change its entries.
-const OWNER_WRITE_SEARCH: u32 = 0o300;
 /// More steps are synced by file system, not path by path.
 const MAX_SINGLE_SYNCS: usize = 4;
 
@@ -49,11 +48,14 @@ impl LocalFiles {
             seen: HashMap::new(),
             links: HeldFiles::default(),
             rewritten: HashSet::new(),
+            written: BTreeMap::new(),
             sync: !by_filesystem,
         };
+        let judge = self.judge_restore.as_ref().map(|judge| judge());
         self.record.begin_restore(&steps)?;
         let mut made = 0;
         let performed = restore.perform(plan, (&steps, opened), &mut stages, &mut made);
+        let performed = performed.and_then(|()| judge.map_or(Ok(()), |judge| judge()));
         let performed = performed.and_then(|()| stages.sync(by_filesystem));
         if let Err(mut error) = performed {
             let undone = self.roll_back(&steps[..made], content);
@@ -70,6 +72,7 @@ impl LocalFiles {
             return Err(error);
         }
         plan.changes.iter().for_each(|change| self.record.changed(change.clone()));
+        restore.report_single_names(&stages);
         self.record.end_restore()?;
         stages.remove();
         Ok(())
@@ -77,7 +80,9 @@ impl LocalFiles {
 
     /// An error if something other than `except` is not as it was before a restore that failed.
     fn check_unchanged(&self, changes: &[Change], except: &Path) -> Result<(), ToolError> {
+        let roots: Vec<PathBuf> = self.roots.iter().map(|root| root.path.clone()).collect();
         for Change { path, before, .. } in changes.iter().filter(|change| change.path != except) {
+            let _opened = path.parent().map(|parent| OpenedDirectories::down_to(parent, &roots));
             let now = self.observe_recorded(path)?;
             if !now.same_as(before) && !now.may_be(before) {
                 return Err(conflict(path, &format!("it is not as it was before ({})", now.noun())));
@@ -152,6 +157,8 @@ struct RestoreRun<'a> {
     links: HeldFiles,
     /// Files whose content was restored in place, and so under all their names.
     rewritten: HashSet<FileId>,
+    /// Files with several names that were written again, because none of their names is left, with the path of one.
+    written: BTreeMap<FileId, PathBuf>,
     /// Whether each file and directory is synced.
     sync: bool,
 }
@@ -215,9 +222,7 @@ impl RestoreRun<'_> {
         // The first steps have changed the modes of directories already.
         let is_same = match (&seen.node, before) {
             (Node::Dir(now), Node::Dir(then)) => {
-                now.mode == then.mode
-                    || now.mode == then.mode | OWNER_WRITE_SEARCH
-                    || seen.node.same_as(after)
+                now.mode == then.mode || now.mode == then.mode | OWNER_ALL || seen.node.same_as(after)
             }
             (now, before) => now.same_as(before),
         };
@@ -309,9 +314,29 @@ impl RestoreRun<'_> {
         }
         entry.write(node, &mut *(self.content)(node)?, self.sync)?;
         if let Some(file) = node.linked {
+            self.written.entry(file).or_insert_with(|| entry.path.to_owned());
             self.links.hold(file, (entry.slot.dir, entry.slot.name), slot, stages);
         }
         Ok(false)
+    }
+}
+
+impl RestoreRun<'_> {
+    /// Reports files that had several names and have one now: a later call changed the others, or its undo made them other
+    /// files.
+    fn report_single_names(&self, stages: &StageSet) {
+        for (file, path) in &self.written {
+            let held = self.links.slot(*file, stages);
+            let stat =
+                held.and_then(|held| rustix::fs::statat(held.dir, held.name, AtFlags::SYMLINK_NOFOLLOW).ok());
+            // One of the names is that in the stage.
+            if stat.is_some_and(|stat| link_count(&stat) <= 2) {
+                self.files.record.not_reversible(format!(
+                    "{} had other names (hard links), which are other files now and stay as they are",
+                    path.display()
+                ));
+            }
+        }
     }
 }
 

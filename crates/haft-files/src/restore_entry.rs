@@ -22,7 +22,8 @@ use crate::stat::{file_id, is_directory, mode, permissions, same_version};
 /// Aligned blocks of this many zeros become holes.
 const HOLE_BYTES: u32 = 64 << 10;
 const OWNER_WRITE: u32 = 0o200;
-const OWNER_ALL: u32 = 0o700;
+/// The permissions that the owner of a directory needs to list and to change its entries.
+pub(crate) const OWNER_ALL: u32 = 0o700;
 pub(crate) const DIR_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FILE_FLAGS: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);

@@ -58,6 +58,21 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
     written.map_err(|error| ToolError::io(path.display(), &error))
 }
 
+/// Opens a log that only its user may read, to be appended to. One that has more than `max_bytes` is kept under another name, in
+/// place of an earlier one.
+pub fn append_private(path: &Path, max_bytes: u64) -> Result<File, ToolError> {
+    let failed = |error: &io::Error| ToolError::io(path.display(), error);
+    if std::fs::symlink_metadata(path).is_ok_and(|meta| meta.len() > max_bytes) {
+        let mut earlier = path.as_os_str().to_owned();
+        earlier.push(".1");
+        std::fs::rename(path, earlier).map_err(|error| failed(&error))?;
+    }
+    let mut options = File::options();
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.append(true).create(true).mode(PRIVATE_MODE).custom_flags(flags.bits().cast_signed());
+    options.open(path).map_err(|error| failed(&error))
+}
+
 /// Writes a regular file that from now on only its user may read. A link at the end of the path is not followed.
 pub fn overwrite_private(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
     let refused = |what: &str| {

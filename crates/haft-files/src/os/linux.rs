@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags, RawDir, ResolveFlags};
+use rustix::fs::{FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 /// Opens a file for its metadata only: needs no permission to read it and has no effect on a device.
@@ -74,6 +74,19 @@ pub(crate) fn set_mode(fd: impl AsFd, mode: Mode) -> Result<(), Errno> {
         Err(Errno::BADF) => rustix::fs::chmod(fd_link(&fd), mode),
         other => other,
     }
+}
+
+/// Finds an entry whose mode can be set by [`set_entry_mode`] although its owner cannot read it, whatever gets its name
+/// meanwhile. A link is not followed.
+pub(crate) fn find_entry(dir: BorrowedFd<'_>, name: &OsStr) -> Result<(OwnedFd, Stat), Errno> {
+    let fd = rustix::fs::openat(dir, name, METADATA_FLAGS | OFlags::NOFOLLOW, Mode::empty())?;
+    let stat = rustix::fs::fstat(&fd)?;
+    Ok((fd, stat))
+}
+
+/// Sets the mode of an entry from [`find_entry`].
+pub(crate) fn set_entry_mode(entry: &OwnedFd, mode: Mode) -> Result<(), Errno> {
+    set_mode(entry, mode)
 }
 
 /// A path of the entry `name` of a directory, for calls that take only paths.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 /// Opens a file for its metadata only. `NONBLOCK` keeps FIFOs and devices from blocking.
@@ -56,6 +56,20 @@ pub(crate) fn is_on_procfs(_fd: impl AsFd) -> bool {
 /// Sets the mode of the open file.
 pub(crate) fn set_mode(fd: impl AsFd, mode: Mode) -> Result<(), Errno> {
     rustix::fs::fchmod(fd, mode)
+}
+
+/// Finds an entry whose mode can be set by [`set_entry_mode`] although its owner cannot read it. A link is not followed.
+pub(crate) fn find_entry<'a>(
+    dir: BorrowedFd<'a>,
+    name: &'a OsStr,
+) -> Result<((BorrowedFd<'a>, &'a OsStr), Stat), Errno> {
+    let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(((dir, name), stat))
+}
+
+/// Sets the mode of an entry from [`find_entry`].
+pub(crate) fn set_entry_mode((dir, name): &(BorrowedFd<'_>, &OsStr), mode: Mode) -> Result<(), Errno> {
+    rustix::fs::chmodat(dir, *name, mode, AtFlags::SYMLINK_NOFOLLOW)
 }
 
 /// The name: there is no path of an entry of an open directory.
