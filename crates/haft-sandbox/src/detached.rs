@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, PipeReader, Read as _};
+use std::io::{self, PipeReader, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Once;
 use std::time::UNIX_EPOCH;
 
@@ -29,14 +29,23 @@ pub struct DetachedProcess {
 }
 
 impl DetachedProcess {
+    /// Whether it has ended; then with its exit code.
+    pub fn try_wait(&mut self) -> io::Result<Option<i32>> {
+        Ok(self.child.try_wait()?.map(exit_code))
+    }
+
     /// Waits until its command has started, or until it has ended without that; then with its exit code.
     pub fn wait_started(&mut self) -> io::Result<Result<(), i32>> {
         if self.report.read(&mut [0])? > 0 {
             return Ok(Ok(()));
         }
-        let status = self.child.wait()?;
-        Ok(Err(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())))
+        Ok(Err(exit_code(self.child.wait()?)))
     }
+}
+
+/// The exit code as a shell would report it.
+fn exit_code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }
 
 /// Tells the process that has detached this one, if there is one, that a command has started.
@@ -53,10 +62,11 @@ pub(crate) fn tell_started() {
     });
 }
 
-/// Starts this program again with other arguments, in a session of its own without a terminal or input. Its output goes
-/// to a new file in `directory` that only its user can read.
+/// Starts this program again with other arguments, in a session of its own without a terminal. Its input is `input`; its output
+/// goes to a new file in `directory` that only its user can read.
 pub fn spawn_detached(
     arguments: impl IntoIterator<Item = OsString>,
+    input: &[u8],
     directory: &Path,
 ) -> io::Result<DetachedProcess> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -65,18 +75,26 @@ pub fn spawn_detached(
     let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&output)?;
     let (report, report_end) = io::pipe()?;
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(arguments).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+    command.args(arguments).stdin(input_of(input, directory)?).stdout(file.try_clone()?).stderr(file);
     command.env(REPORT_VARIABLE, report_end.as_raw_fd().to_string());
     let passed = report_end.as_raw_fd();
     let prepare = move || {
         rustix::process::setsid()?;
+        // A shell without job control has its background jobs ignore Ctrl-C, and this process would inherit that.
+        for signal in [libc::SIGINT, libc::SIGQUIT] {
+            #[expect(unsafe_code, reason = "signal has no safe interface")]
+            // SAFETY: the default disposition installs no handler.
+            unsafe {
+                libc::signal(signal, libc::SIG_DFL)
+            };
+        }
         #[expect(unsafe_code, reason = "the closure cannot hold the descriptor itself")]
         // SAFETY: the pipe is open until the child has been started.
         rustix::io::fcntl_setfd(unsafe { BorrowedFd::borrow_raw(passed) }, FdFlags::empty())?;
         Ok(())
     };
     #[expect(unsafe_code, reason = "setsid must be called by the child")]
-    // SAFETY: two system calls, which are allowed between fork and exec.
+    // SAFETY: system calls only, which are allowed between fork and exec.
     unsafe {
         command.pre_exec(prepare)
     };
@@ -87,6 +105,19 @@ pub fn spawn_detached(
     let named = directory.join(format!("{started_at}-{pid}.txt"));
     fs::rename(&output, &named)?;
     Ok(DetachedProcess { pid, output: named, child, report })
+}
+
+/// Standard input with these bytes. They are in a file, so that the process has all of them even if this one dies.
+fn input_of(bytes: &[u8], directory: &Path) -> io::Result<Stdio> {
+    if bytes.is_empty() {
+        return Ok(Stdio::null());
+    }
+    let path = directory.join(format!("{}-input-{}", now_ms(), std::process::id()));
+    let mut file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    fs::remove_file(&path)?;
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(Stdio::from(file))
 }
 
 /// A file with the output of a detached process.

@@ -121,11 +121,23 @@ impl std::fmt::Debug for Environment {
     }
 }
 
+/// The values of those variables whose names say that they are secrets.
+pub fn secret_values(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<String> {
+    let is_secret = |(name, _): &(OsString, OsString)| name.to_str().is_some_and(is_secret_name);
+    let secrets = variables.into_iter().filter(is_secret);
+    secrets.filter_map(|(_, value)| value.into_string().ok()).collect()
+}
+
+/// Whether a variable of this name holds a secret.
+fn is_secret_name(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    SECRET_SUFFIXES.iter().any(|suffix| upper.ends_with(suffix))
+}
+
 fn is_allowed_name(listed: &HashSet<&str>, name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let listed = listed.contains(name) || ALLOWED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-    let upper = name.to_ascii_uppercase();
-    listed && !SECRET_SUFFIXES.iter().any(|suffix| upper.ends_with(suffix))
+    listed && !is_secret_name(name)
 }
 
 /// Whether the value is a URL with a password, as of some proxies.
@@ -164,6 +176,7 @@ mod tests {
             ("ANTHROPIC_API_KEY", "x"),
             ("AWS_SECRET_ACCESS_KEY", "x"),
             ("GITHUB_TOKEN", "x"),
+            ("LOOM_SERVER_TOKEN", "x"),
             ("SSH_AUTH_SOCK", "/run/agent"),
             ("LD_PRELOAD", "/x.so"),
             ("BASH_ENV", "/x"),

@@ -22,6 +22,7 @@ mod limits;
 mod linux;
 #[cfg(any(target_os = "macos", test))]
 mod macos;
+mod opener;
 mod options;
 mod pager;
 mod process;
@@ -45,9 +46,10 @@ pub use haft_net::proxy::{HostAsker, UnlistedHost};
 pub use detached::{
     DetachedOutput, DetachedProcess, detached_outputs, remove_detached_output, spawn_detached,
 };
-pub use environment::Environment;
-pub use guards::{leading_to, restore_guarded_changes};
+pub use environment::{Environment, secret_values};
+pub use guards::{FilesInEffect, leading_to, restore_guarded_changes};
 pub use limits::CommandLimits;
+pub use opener::open_for_user;
 pub use options::SandboxOptions;
 pub use pager::show_in_pager;
 pub use platform::probe;

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use rustix::termios::{LocalModes, OptionalActions, Termios};
 
-use crate::process::{block_signals, pipe, restore_signals, stop_tree};
+use crate::process::{block_signals, pipe, process_group, restore_signals, stop_tree};
 use crate::quiet_terminal;
 
 /// Longer lines are cut by the terminal itself.
@@ -43,7 +43,9 @@ pub(crate) fn take_back(has_taken: bool) {
     // SIGTTOU would stop Haft if it is in the background.
     let mask = block_signals();
     let terminal = rustix::stdio::stdin();
-    let _ = rustix::termios::tcsetpgrp(terminal, rustix::process::getpgrp());
+    if let Some(own) = process_group(None) {
+        let _ = rustix::termios::tcsetpgrp(terminal, own);
+    }
     let _ = rustix::termios::tcsetattr(terminal, OptionalActions::Flush, &lent.modes);
     restore_signals(&mask);
 }
@@ -72,7 +74,7 @@ pub fn ask_at_terminal(form: AnswerForm<'_>, prompt: impl FnOnce(), cancel: &Can
     if before_quiet.is_none() && !now.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO) {
         return None;
     }
-    let (own, foreground) = (rustix::process::getpgrp(), rustix::termios::tcgetpgrp(terminal).ok()?);
+    let (own, foreground) = (process_group(None)?, rustix::termios::tcgetpgrp(terminal).ok()?);
     let lent = lock(&LENT);
     let Some(LentTerminal { reaper, modes }) = lent.as_ref() else {
         if foreground != own {

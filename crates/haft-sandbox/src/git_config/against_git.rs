@@ -164,7 +164,7 @@ proptest! {
     ) {
         for (old, new) in [(&old, &new), (&new, &old)] {
             new_programs(Path::new(&name), old, new);
-            super::named_paths(new);
+            super::named_paths(Path::new("/w/.git/config"), new);
             prop_assert!(new_programs(Path::new(&name), new, new).is_empty());
         }
     }

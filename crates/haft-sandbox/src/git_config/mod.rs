@@ -55,17 +55,27 @@ pub(crate) struct NamedPaths {
     pub(crate) includes: Vec<Vec<u8>>,
     /// The directory of hooks.
     pub(crate) hooks: Option<Vec<u8>>,
+    /// Programs with a path, which git runs by itself.
+    pub(crate) programs: Vec<Vec<u8>>,
 }
 
-/// The paths that a configuration names, as they are written.
-pub(crate) fn named_paths(bytes: &[u8]) -> NamedPaths {
+/// The paths that the configuration at `path` names, as they are written.
+pub(crate) fn named_paths(path: &Path, bytes: &[u8]) -> NamedPaths {
     let config = parse::parse(bytes);
     let mut named = NamedPaths::default();
     for entry in &config.entries {
         let Some(value) = entry.value.as_ref().filter(|value| !value.is_empty()) else { continue };
-        match (config.sections[entry.section].section(), entry.key.as_slice()) {
+        let section = &config.sections[entry.section];
+        match (section.section(), entry.key.as_slice()) {
             (b"include" | b"includeif", b"path") => named.includes.push(value.clone()),
             (b"core", b"hookspath") => named.hooks = Some(value.clone()),
+            // An alias runs when the user asks for it.
+            (b"alias", _) => {}
+            (_, key) if keys::runs_program(path, section, key, Some(value)) => {
+                let words = value.split(u8::is_ascii_whitespace);
+                let mut programs = words.map(|word| word.strip_prefix(b"!").unwrap_or(word));
+                named.programs.extend(programs.find(|word| word.contains(&b'/')).map(<[u8]>::to_vec));
+            }
             _ => {}
         }
     }

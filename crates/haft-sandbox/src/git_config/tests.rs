@@ -229,9 +229,13 @@ fn existing_programs_may_stay_but_not_become_active() {
 #[test]
 fn named_paths_are_found() {
     let config = b"[core]\nhooksPath = a\n[Include]\npath = b\n[includeIf \"gitdir:/\"]path=c\n[core]hookspath=\"d e\"\n";
-    let named = super::named_paths(config);
+    let named = super::named_paths(Path::new("/w/.git/config"), config);
     assert_eq!(named.includes, [b"b".to_vec(), b"c".to_vec()]);
     assert_eq!(named.hooks.as_deref(), Some(&b"d e"[..]));
+    let config = b"[core]\nfsmonitor = ./a b\neditor = code --wait\nautocrlf = ./x\n[filter \"x\"]\nclean = env A=1 tools/c\n\
+        [alias]\nd = !./e\n[credential]\nhelper = !./f --get\n";
+    let named = super::named_paths(Path::new("/w/.git/config"), config);
+    assert_eq!(named.programs, [b"./a".to_vec(), b"tools/c".to_vec(), b"./f".to_vec()]);
 }
 
 #[test]

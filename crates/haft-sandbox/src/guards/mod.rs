@@ -5,11 +5,11 @@
 //! What the user had is no change, wherever it is now.
 
 mod git;
+mod in_effect;
+mod judge_named;
 mod named;
-#[cfg(target_os = "linux")]
 mod newly_named;
 mod objects;
-mod opened;
 mod origin;
 mod recovered;
 mod restore;
@@ -25,13 +25,12 @@ use haft_policy::{Guard, holds_settings, settings_rule};
 use haft_tool::{FileNode, Node, Record, Scope};
 
 pub(crate) use git::is_control_name;
+pub use in_effect::FilesInEffect;
 pub(crate) use named::NamedFiles;
 #[cfg(target_os = "linux")]
 pub(crate) use named::SHARED_TEMP_DIRS;
 pub use named::leading_to;
 use objects::changed_at;
-#[cfg(target_os = "linux")]
-pub(crate) use opened::OpenedDirectories;
 pub use recovered::restore_guarded_changes;
 pub(crate) use restore::{Restoration, restore_violations};
 #[cfg(target_os = "linux")]

@@ -1,26 +1,25 @@
 //! Files that programs outside the sandbox read although their names do not matter: links of the user lead to them, or a git
 //! configuration names them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use rustix::fs::Access;
+use haft_files::{LIST_ACCESS, OpenedDirectories};
+use haft_policy::{holds_settings, settings_rule};
 
-use haft_policy::{Guard, holds_settings, settings_rule};
-use haft_tool::{FileNode, Node};
-
-use super::git::{CONFIGS, is_executable, is_git_directory_now, resolve};
+use super::git::{CONFIGS, is_control_name, is_git_directory_now, resolve};
 use super::objects::{common_directory, git_directory};
-use super::opened::OpenedDirectories;
-use super::{GuardedContent, Judge, Violation, content_now, files_in, names_in, node_kind, node_now};
+use super::{GuardedContent, content_now, names_in, node_kind};
 use crate::git_config::named_paths;
 
-/// Entries that are searched for links and repositories.
-const MAX_SEARCHED_ENTRIES: usize = 20_000;
-/// The same with plain files.
-const MAX_LISTED_ENTRIES: usize = 200_000;
+/// Directories that are searched for links and repositories.
+const MAX_SEARCHED_DIRECTORIES: usize = 20_000;
+/// Entries of directories that are listed.
+const MAX_LISTED_ENTRIES: usize = 1_000_000;
 /// The kernel follows no more.
 const MAX_LINKS: usize = 40;
 /// Directories with many files that tools generated.
@@ -32,8 +31,6 @@ pub(crate) const SHARED_TEMP_DIRS: &[&str] = &["/tmp", "/var/tmp"];
 const MAX_INCLUDES: usize = 10;
 /// More configurations of one repository are not read.
 const MAX_CONFIGS: usize = 200;
-/// What a search needs of a directory.
-const SEARCH: Access = Access::READ_OK.union(Access::EXEC_OK);
 
 /// A repository: its working tree and the directory with its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +46,22 @@ pub(crate) struct NamedFiles {
     /// Links with the names of settings.
     pub(super) links: BTreeSet<PathBuf>,
     /// The files and directories that they lead to, links followed.
-    targets: BTreeSet<PathBuf>,
+    pub(super) targets: BTreeSet<PathBuf>,
+}
+
+/// A directory to search. A command can make many directories, but none that is older than those of the user, so it cannot
+/// keep these from being searched.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct OldestFirst {
+    made_at: Reverse<Option<SystemTime>>,
+    path: PathBuf,
+}
+
+impl OldestFirst {
+    fn new(path: PathBuf) -> Self {
+        let made_at = std::fs::symlink_metadata(&path).and_then(|meta| meta.created()).ok();
+        Self { made_at: Reverse(made_at), path }
+    }
 }
 
 impl NamedFiles {
@@ -59,8 +71,7 @@ impl NamedFiles {
         let is_shared = |root: &Path| SHARED_TEMP_DIRS.iter().any(|shared| root == Path::new(shared));
         let (workspace, others) = roots.split_at(roots.len().min(1));
         let searched = workspace.iter().chain(others.iter().filter(|root| !is_shared(root)));
-        let mut todo: VecDeque<PathBuf> = searched.cloned().collect();
-        let (mut entries, mut listed) = (0, 0);
+        let mut todo: BinaryHeap<OldestFirst> = searched.cloned().map(OldestFirst::new).collect();
         for root in roots {
             for above in root.ancestors() {
                 found.add_repository(above);
@@ -68,25 +79,22 @@ impl NamedFiles {
         }
         // A command may have closed directories, to open them again when something else was written.
         let mut opened = OpenedDirectories::default();
-        while let Some(directory) = todo.pop_front() {
-            opened.open(&directory, SEARCH);
+        let (mut directories, mut listed) = (0, 0);
+        while let Some(OldestFirst { path: directory, .. }) = todo.pop() {
+            directories += 1;
+            if directories > MAX_SEARCHED_DIRECTORIES || listed > MAX_LISTED_ENTRIES {
+                break;
+            }
+            opened.open(&directory, LIST_ACCESS);
             found.add_repository(&directory);
             for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
-                // Plain files do not lead anywhere, so they count less.
-                let kind = entry.file_type();
                 listed += 1;
-                entries += usize::from(!kind.as_ref().is_ok_and(std::fs::FileType::is_file));
-                if entries > MAX_SEARCHED_ENTRIES || listed > MAX_LISTED_ENTRIES {
-                    todo.clear();
-                    break;
-                }
-                let path = entry.path();
-                match kind {
-                    Ok(kind) if kind.is_symlink() => found.add_link(path),
+                match entry.file_type() {
+                    Ok(kind) if kind.is_symlink() => found.add_link(entry.path()),
                     Ok(kind) if kind.is_dir() => {
                         let name = entry.file_name();
                         if !SKIPPED_DIRECTORIES.iter().any(|skipped| name == *skipped) {
-                            todo.push_back(path);
+                            todo.push(OldestFirst::new(entry.path()));
                         }
                     }
                     _ => {}
@@ -101,7 +109,7 @@ impl NamedFiles {
     pub(crate) fn open(&self, roots: &[PathBuf]) -> OpenedDirectories {
         let repositories = self.repositories.iter().map(|repository| repository.common.join("config"));
         let paths: Vec<PathBuf> = self.links.iter().cloned().chain(repositories).collect();
-        OpenedDirectories::above(paths.iter().map(PathBuf::as_path), SEARCH, |directory| {
+        OpenedDirectories::above(paths.iter().map(PathBuf::as_path), LIST_ACCESS, |directory| {
             roots.iter().any(|root| directory.starts_with(root))
         })
     }
@@ -116,6 +124,23 @@ impl NamedFiles {
                 .find(|repository| leads(repository.targets()))
                 .map(|found| found.common.join("config"))
         })
+    }
+
+    /// Those that none of the changes at these paths can have made: links there, git directories with such entries and what is in
+    /// moved directories are left out.
+    pub(crate) fn without(&self, changed: &[PathBuf]) -> Self {
+        let is_changed = |path: &Path| changed.iter().any(|changed| path.starts_with(changed));
+        let is_prepared = |git: &Path| {
+            is_changed(git) || changed.iter().any(|path| is_control_name(path) && path.starts_with(git))
+        };
+        let repositories = self.repositories.iter();
+        let repositories =
+            repositories.filter(|found| !is_changed(&found.top.join(".git")) && !is_prepared(&found.common));
+        let links = self.links.iter().filter(|link| !is_changed(link)).cloned().collect();
+        let mut found =
+            Self { repositories: repositories.cloned().collect(), links, targets: BTreeSet::new() };
+        found.add_targets();
+        found
     }
 
     /// Whether links or repositories were found below a directory.
@@ -168,7 +193,7 @@ pub fn leading_to(path: &Path, roots: &[PathBuf]) -> Option<PathBuf> {
 }
 
 /// A path, each path that it leads to through links, and the one without links.
-fn ways(path: &Path) -> Vec<PathBuf> {
+pub(super) fn ways(path: &Path) -> Vec<PathBuf> {
     let mut ways = vec![path.to_owned()];
     for _ in 0..MAX_LINKS {
         let Some((last, parent)) = ways.last().and_then(|last| Some((last, last.parent()?))) else { break };
@@ -186,13 +211,16 @@ pub(super) struct NamedByGit {
     pub(super) configs: Vec<PathBuf>,
     /// Directories of hooks.
     pub(super) hooks: Vec<PathBuf>,
+    /// Programs that git runs.
+    pub(super) programs: Vec<PathBuf>,
 }
 
 impl Repository {
     /// The files and directories that the configuration and links in the directory of hooks lead to.
     pub(super) fn targets(&self) -> Vec<PathBuf> {
         let named = self.named();
-        let mut targets: Vec<PathBuf> = named.configs.iter().flat_map(|path| ways(path)).collect();
+        let files = named.configs.iter().chain(&named.programs);
+        let mut targets: Vec<PathBuf> = files.flat_map(|path| ways(path)).collect();
         for hooks in &named.hooks {
             if *hooks != self.common.join("hooks") || is_link(hooks) {
                 targets.extend(ways(hooks));
@@ -218,9 +246,11 @@ impl Repository {
             let mut included = Vec::new();
             for config in &configs {
                 let GuardedContent::Bytes(bytes) = content_now(config) else { continue };
-                let paths = named_paths(&bytes);
+                let paths = named_paths(config, &bytes);
                 let parent = config.parent().unwrap_or(&self.common);
                 included.extend(paths.includes.iter().map(|path| resolve(parent, &expand_home(path))));
+                let programs = paths.programs.iter().map(|path| resolve(&self.top, &expand_home(path)));
+                named.programs.extend(programs);
                 // Which of several values is in effect depends on conditions, so all count.
                 named.hooks.extend(paths.hooks.map(|path| resolve(&self.top, &expand_home(&path))));
             }
@@ -258,112 +288,8 @@ fn expand_home(path: &[u8]) -> Vec<u8> {
     }
 }
 
-fn is_link(path: &Path) -> bool {
+pub(super) fn is_link(path: &Path) -> bool {
     node_kind(path).is_some_and(|kind| kind.is_symlink())
-}
-
-impl Judge<'_> {
-    /// What is wrong with the files that links and git configurations of the user lead to.
-    pub(crate) fn named(&self, named: &NamedFiles) -> Vec<Violation> {
-        let mut violations = Vec::new();
-        for link in &named.links {
-            self.linked_settings(link, false, &mut violations);
-        }
-        for repository in &named.repositories {
-            let named = repository.named();
-            for config in &named.configs {
-                self.named_config(config, &mut violations);
-            }
-            for hooks in &named.hooks {
-                let is_default = *hooks == repository.common.join("hooks");
-                self.named_hooks(hooks, is_default, &mut violations);
-            }
-        }
-        violations
-    }
-
-    /// Judges the settings that a link of the user leads to. What calls left there before a new link was not judged.
-    pub(super) fn linked_settings(&self, link: &Path, is_new: bool, violations: &mut Vec<Violation>) {
-        for way in ways(link) {
-            self.changed_links(&way, violations);
-        }
-        let Ok(target) = std::fs::canonicalize(link) else { return };
-        let files = match target.is_dir().then(|| files_in(&target)) {
-            Some(Some(files)) => files,
-            Some(None) => Vec::new(),
-            None => vec![target.clone()],
-        };
-        for path in files {
-            let below = path.strip_prefix(&target).unwrap_or(Path::new(""));
-            let seen_as = if below.as_os_str().is_empty() { link.to_owned() } else { link.join(below) };
-            if settings_rule(&seen_as).is_none() || self.is_granted(&seen_as) || !(self.is_recorded)(&path) {
-                continue;
-            }
-            let (before, now) = (self.node_before(&path), node_now(&path));
-            let is_fine = match &now {
-                Node::File(file) => {
-                    let is_same = before.as_file().is_some_and(|before| before.hash == file.hash);
-                    let was_judged = |other: &Path, _: &FileNode| settings_rule(other).is_some();
-                    let is_left = is_new && self.is_left_by_call(file, &was_judged);
-                    is_same && !is_left || self.is_users_file(&seen_as, file)
-                }
-                now => *now == before,
-            };
-            if !is_fine {
-                let detail = format!("{} leads there", link.display());
-                self.add(path, Guard::Settings, detail, violations);
-            }
-        }
-    }
-
-    /// Judges a configuration that another one includes, or that a link leads to.
-    fn named_config(&self, path: &Path, violations: &mut Vec<Violation>) {
-        for way in ways(path) {
-            self.changed_links(&way, violations);
-        }
-        let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        if (self.is_recorded)(&path)
-            && let Some((guard, detail)) = self.config(&path, Some(&path))
-        {
-            self.add(path, guard, detail, violations);
-        }
-    }
-
-    /// Judges the hooks in the directory that a configuration names, and what links in any directory of hooks lead to.
-    fn named_hooks(&self, hooks: &Path, is_default: bool, violations: &mut Vec<Violation>) {
-        if !is_default || is_link(hooks) {
-            for way in ways(hooks) {
-                self.changed_links(&way, violations);
-            }
-            let hooks = std::fs::canonicalize(hooks).unwrap_or_else(|_| hooks.to_owned());
-            if (self.is_recorded)(&hooks) {
-                self.hooks(&hooks, Some(&hooks), false, violations);
-            }
-        }
-        let names = names_in(hooks).unwrap_or_default();
-        for link in names.into_iter().map(|name| hooks.join(name)).filter(|path| is_link(path)) {
-            for way in ways(&link) {
-                self.changed_links(&way, violations);
-            }
-            let Ok(path) = std::fs::canonicalize(&link) else { continue };
-            let Node::File(file) = node_now(&path) else { continue };
-            let before = self.node_before(&path);
-            let is_same = before.as_file().is_some_and(|before| before.hash == file.hash);
-            if (self.is_recorded)(&path) && is_executable(&file) && !is_same {
-                let detail = format!("{} leads there", link.display());
-                self.add(path, Guard::Hook, detail, violations);
-            }
-        }
-    }
-
-    /// Adds violations for links on the way to `path` that were not there before.
-    fn changed_links(&self, path: &Path, violations: &mut Vec<Violation>) {
-        for part in path.ancestors().filter(|part| (self.is_recorded)(part)) {
-            if is_link(part) && self.node_before(part) != node_now(part) {
-                self.add(part.to_owned(), Guard::GitLink, "a link".to_owned(), violations);
-            }
-        }
-    }
 }
 
 /// The repositories' remotes that are directories of this machine.

@@ -1,6 +1,5 @@
 //! Judges what links and git configurations lead to since a command.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use haft_policy::Guard;
@@ -8,6 +7,7 @@ use haft_tool::{FileNode, Node};
 
 use super::git::{is_executable, may_be_hook};
 use super::named::{NamedByGit, NamedFiles, Repository};
+use super::objects::changed_at;
 use super::{Judge, Violation, names_in, node_now, read_now};
 use crate::git_config::new_programs;
 
@@ -19,7 +19,8 @@ impl Judge<'_> {
         for link in now.links.difference(&before.links) {
             self.linked_settings(link, true, &mut violations);
         }
-        let known: BTreeSet<PathBuf> = before.repositories.iter().flat_map(Repository::targets).collect();
+        // As it was then: the user may have changed a configuration since.
+        let known = &before.targets;
         let former: Vec<NamedByGit> = before.repositories.iter().map(Repository::named).collect();
         for repository in &now.repositories {
             let named = repository.named();
@@ -34,6 +35,12 @@ impl Judge<'_> {
                     {
                         self.add(path, Guard::Hook, "a call left it there".to_owned(), &mut violations);
                     }
+                }
+            }
+            for program in named.programs.iter().filter(|path| !known.contains(*path)) {
+                let users = former.iter().flat_map(|named| &named.programs).cloned();
+                if let Some((path, _)) = self.unjudged_file(program, users) {
+                    self.add(path, Guard::Hook, "a call left it there".to_owned(), &mut violations);
                 }
             }
             for config in named.configs.iter().filter(|path| !known.contains(*path)) {
@@ -64,7 +71,9 @@ impl Judge<'_> {
             return None;
         }
         let is_in_repository = || read_now(&path).is_some_and(|bytes| self.is_in_repository(&path, &bytes));
-        let is_left = self.is_left_by_call(&file, &|_, _| false);
+        // What a call that still runs has written is not in the ledger yet.
+        let is_beside = || changed_at(&path).is_none_or(|at| self.is_beside_another(at));
+        let is_left = self.is_left_by_call(&file, &|_, _| false) || is_beside();
         (is_left || is_own && !is_in_repository()).then_some((path, file))
     }
 }

@@ -4,7 +4,10 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use haft_files::OpenedDirectories;
 use haft_tool::{Change, CommandChanges, Denial, FileNode, Node, Record, Scope};
+
+use rustix::fs::Access;
 
 use super::{
     BeforeView, Judge, NamedFiles, TouchedPath, Violation, is_control_name, is_relevant, restore_violations,
@@ -28,7 +31,11 @@ pub fn restore_guarded_changes(
     };
     let paths: Vec<PathBuf> = changes.iter().map(current).collect();
     let named = NamedFiles::find(&scope.roots);
-    let _opened = named.open(&scope.roots);
+    let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    let changed = OpenedDirectories::above(paths.iter().map(PathBuf::as_path), access, |directory| {
+        scope.roots.iter().any(|root| directory.starts_with(root))
+    });
+    let _opened = (changed, named.open(&scope.roots));
     let touches_named = paths.iter().any(|path| named.concern(path));
     let moved = changes.iter().filter_map(|change| change.moved_to.clone());
     let mut touched: Vec<TouchedPath> =
@@ -56,6 +63,7 @@ pub fn restore_guarded_changes(
     if touches_named {
         violations.extend(judge.named(&named));
     }
+    violations.extend(judge.newly_named(&named.without(&paths), &named));
     let mut denials = DenialList::default();
     // What changed after the command had ended may be the user's work.
     let contested = changes.iter().filter(|change| change.contested).map(current);

@@ -87,6 +87,8 @@ pub(crate) struct ViewRequest<'a> {
     pub(crate) scope: &'a Scope,
     pub(crate) options: &'a SandboxOptions,
     pub(crate) home: Option<&'a Path>,
+    /// Where else it is mounted.
+    pub(crate) other_homes: &'a [PathBuf],
     /// A directory of the session.
     pub(crate) scratch: &'a Path,
     /// The directory of the session that is the home of commands.
@@ -212,6 +214,11 @@ fn build_view(request: &ViewRequest<'_>) -> io::Result<SessionView> {
     if let Some(home) = home.filter(is_hideable) {
         add_home(&mut view, request, &home, request.home_source.to_owned())?;
         add_caches(&mut view, request, &home)?;
+    }
+    for (number, other) in request.other_homes.iter().filter(|home| is_hideable(home)).enumerate() {
+        if !view.is_private(other) {
+            add_home(&mut view, request, other, scratch.join(format!("other-home-{number}")))?;
+        }
     }
     view.owner = WorkspaceOwner::find(&scope.workspace);
     let owned = view.owner.map(|owner| owner.homes(&scope.workspace)).unwrap_or_default();
@@ -357,6 +364,7 @@ mod tests {
         let request = ViewRequest {
             scope: &scope,
             home: Some(&home),
+            other_homes: &[],
             options: &SandboxOptions::default(),
             scratch: &scratch,
             home_source: &home_source,

@@ -37,7 +37,7 @@ use report::{ReaperReport, StopReason, TreeEnd};
 pub(crate) use report::{StartError, StartStep};
 use spawn::{CommandStreams, RunningCommand};
 pub(crate) use stop_tree::stop_tree;
-pub(crate) use sys::{block_signals, last_error, pipe, restore_signals};
+pub(crate) use sys::{block_signals, last_error, pipe, process_group, restore_signals};
 #[cfg(target_os = "linux")]
 pub(crate) use sys::{exit, keep_only};
 
@@ -342,7 +342,7 @@ fn check_streams() -> Result<(), ToolError> {
 }
 
 fn is_foreground() -> bool {
-    rustix::termios::tcgetpgrp(rustix::stdio::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
+    rustix::termios::tcgetpgrp(rustix::stdio::stdin()).is_ok_and(|group| process_group(None) == Some(group))
 }
 
 fn finished(exit: Exit, stdout: Capture, stderr: Capture, elapsed: Duration, left_behind: u32) -> Finished {

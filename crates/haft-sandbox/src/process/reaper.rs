@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 
 use super::report::{CONTINUE_CODE, ReaperReport, StopReason, TreeEnd};
 use super::sys;
+use super::sys::process_group;
 
 /// How long descendants may outlive the command before they are ended, like the `tee` of `make > >(tee log)`.
 const SETTLE_TIME: Duration = Duration::from_millis(50);
@@ -228,9 +229,9 @@ impl Reaper<'_> {
     /// descendants are in groups that they created: they cannot join a group outside of their session.
     fn signal(&self, signal: Signal, done: &mut GroupSet) {
         // Never the reaper's own group: with a terminal it is also Haft's.
-        let own = rustix::process::getpgrp();
-        let listed = each_child(|child| match rustix::process::getpgid(Some(child)) {
-            Ok(group) if group != own => {
+        let own = process_group(None);
+        let listed = each_child(|child| match process_group(Some(child)) {
+            Some(group) if Some(group) != own => {
                 if done.insert(group) {
                     let _ = rustix::process::kill_process_group(group, signal);
                 }

@@ -143,18 +143,20 @@ impl RunningCommand {
     ///
     /// Where no shell waits, the kernel ignores the signal, and the command goes on at once.
     pub(super) fn pause(&mut self) {
-        let own = rustix::process::getpgrp();
+        let own = sys::process_group(None);
         let foreground = || rustix::termios::tcgetpgrp(rustix::stdio::stdin()).ok();
         // `fg` of a job that runs in the background makes Haft's group the foreground group without stopping it first.
-        if foreground() != Some(own) {
-            if self.has_terminal {
+        if own.is_none() || foreground() != own {
+            if self.has_terminal
+                && let Some(own) = own
+            {
                 self.terminal_group = foreground();
                 give_terminal(own);
             }
             sys::stop_own_group();
         }
         // After `bg` it is still the shell's.
-        self.has_terminal = foreground() == Some(own);
+        self.has_terminal = own.is_some() && foreground() == own;
         if let Some(group) = self.terminal_group.filter(|_| self.has_terminal) {
             give_terminal(group);
         }

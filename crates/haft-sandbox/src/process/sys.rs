@@ -8,6 +8,7 @@ use std::ptr;
 use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::process::Pid;
 
 use super::command::CStringArray;
 
@@ -106,15 +107,23 @@ pub(super) fn wait_for_child_or_input(input: Option<BorrowedFd<'_>>, timeout: Op
 /// Stops this process and its group as Ctrl-Z does; returns when it is continued, or at once if no shell could do that.
 #[expect(unsafe_code, reason = "signal dispositions have no safe wrapper")]
 pub(super) fn stop_own_group() {
-    let group = rustix::process::getpgrp();
     // SAFETY: SIG_IGN and the previous action are valid ones; raise sends a signal to this thread.
     unsafe {
         // The signal to the group is ignored here: it would be delivered some time later, perhaps after the process was continued.
         let previous = libc::signal(libc::SIGTSTP, libc::SIG_IGN);
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TSTP);
+        let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
         libc::signal(libc::SIGTSTP, previous);
         libc::raise(libc::SIGTSTP);
     }
+}
+
+/// The process group of a process, or of this one. It has no number where its leader is in a pid namespace above this one, as
+/// in containers that make no session of their own.
+#[expect(unsafe_code, reason = "the safe wrapper takes the number 0 for a group")]
+pub(crate) fn process_group(process: Option<Pid>) -> Option<Pid> {
+    // SAFETY: plain numbers.
+    let group = unsafe { libc::getpgid(process.map_or(0, |process| process.as_raw_nonzero().get())) };
+    if group > 0 { Pid::from_raw(group) } else { None }
 }
 
 /// Replaces this process with `program`; returns only if that fails.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use haft_files::mounted_elsewhere;
 use haft_net::proxy::LazyProxy;
 use haft_tool::{Network, Scope, ToolError, lock};
 #[cfg(target_os = "linux")]
@@ -248,6 +249,13 @@ impl SessionSandbox {
         let real_home = given.get("HOME").map(PathBuf::from);
         let (mut secret_paths, names) =
             locate_secrets(&scope.secrets, real_home.as_deref(), &mut PathResolver::default());
+        let home = real_home.as_ref().and_then(|home| home.canonicalize().ok()).unwrap_or_default();
+        let other_homes = mounted_elsewhere(&home);
+        for other in &other_homes {
+            secret_paths.extend(locate_secrets(&scope.secrets, Some(other), &mut PathResolver::default()).0);
+            let protected = scope.protected.iter().filter_map(|path| path.strip_prefix(&home).ok());
+            secret_paths.extend(protected.map(|path| other.join(path)));
+        }
         secret_paths.extend(scope.protected.iter().cloned());
         let directories = home::SessionDirs::new(self.cache.as_deref(), caches, scope, &scratch)
             .map_err(|error| ToolError::io("Commands need a home directory", &error))?;
@@ -257,6 +265,7 @@ impl SessionSandbox {
                 scope,
                 options: &self.options,
                 home: real_home.as_deref(),
+                other_homes: &other_homes,
                 scratch: scratch.path(),
                 home_source: &self.home_source(&scratch),
                 caches: directories.caches.as_deref(),

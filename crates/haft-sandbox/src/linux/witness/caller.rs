@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::notifications::Syscall;
-use crate::process::last_error;
+use crate::process::{last_error, process_group};
 
 /// The kernel's limit for a path.
 const PATH_MAX: usize = 4096;
@@ -148,11 +148,8 @@ impl Caller {
     }
 
     /// The process group.
-    #[expect(unsafe_code, reason = "the safe wrapper panics for kernel threads, which have none")]
     pub(super) fn group(self) -> Option<Pid> {
-        // SAFETY: plain numbers.
-        let group = unsafe { libc::getpgid(self.thread) };
-        if group > 0 { Pid::from_raw(group) } else { None }
+        Pid::from_raw(self.thread).and_then(|thread| process_group(Some(thread)))
     }
 
     /// The number of the process group in the process's own pid namespace.

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use haft_files::open_directory;
+use haft_files::{OpenedDirectories, open_directory};
 use haft_tool::{CommandView, FileId, Node, PathState, ToolError};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -24,8 +24,10 @@ pub(super) struct FinalView<'a> {
     pub(super) own: &'a HashSet<FileId>,
     pub(super) large: &'a HashMap<FileId, (ChangeTime, Node)>,
     pub(super) has_others: bool,
-    /// The directory that was opened last: paths come sorted.
-    pub(super) last: Option<(PathBuf, OwnedFd)>,
+    /// Where changes are recorded.
+    pub(super) roots: &'a [PathBuf],
+    /// The directory that was opened last: paths come sorted. What the command closed is open for that time.
+    pub(super) last: Option<(PathBuf, OwnedFd, OpenedDirectories)>,
     pub(super) listed: usize,
     pub(super) losses: Vec<String>,
 }
@@ -33,9 +35,12 @@ pub(super) struct FinalView<'a> {
 impl CommandView for FinalView<'_> {
     fn observe(&mut self, path: &Path) -> Result<PathState, ToolError> {
         let Some((parent, name)) = path.parent().zip(path.file_name()) else { return Ok(PathState::ABSENT) };
-        if self.last.as_ref().is_none_or(|(last, _)| last != parent) {
+        if self.last.as_ref().is_none_or(|(last, ..)| last != parent) {
+            // Closed again before the next ones are opened, so that each directory is observed with its own mode.
+            self.last = None;
+            let opened = OpenedDirectories::down_to(parent, self.roots);
             self.last = match open_directory(parent) {
-                Ok(fd) => Some((parent.to_owned(), fd)),
+                Ok(fd) => Some((parent.to_owned(), fd, opened)),
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                     let reason = "cannot be read any more, because a directory above it is closed";
                     return Err(ToolError::failed(format!("{} {reason}", path.display())));
@@ -43,7 +48,7 @@ impl CommandView for FinalView<'_> {
                 Err(_) => None,
             };
         }
-        let Some((_, dir)) = &self.last else { return Ok(PathState::ABSENT) };
+        let Some((_, dir, _)) = &self.last else { return Ok(PathState::ABSENT) };
         if self.has_others && has_writer(dir, name) {
             self.losses.push(still_open(path));
         }
@@ -60,6 +65,7 @@ impl CommandView for FinalView<'_> {
     }
 
     fn visit_new(&mut self, path: &Path, visit: &mut dyn FnMut(PathBuf, Node) -> bool) {
+        self.last = None;
         let mut open = Vec::new();
         let mut visit_checked = |path: PathBuf, node: Node| {
             if self.has_others
@@ -71,7 +77,7 @@ impl CommandView for FinalView<'_> {
             visit(path, node)
         };
         let NewTree { listed, losses } =
-            list_new_tree(path, self.own, MAX_CHANGES, self.listed, &mut visit_checked);
+            list_new_tree(path, (self.own, self.roots), MAX_CHANGES, self.listed, &mut visit_checked);
         self.listed = listed;
         self.losses.extend(losses);
         self.losses.append(&mut open);

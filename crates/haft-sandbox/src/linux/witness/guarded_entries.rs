@@ -8,13 +8,16 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use haft_policy::settings_rule;
-use haft_tool::{CommandChanges, FileNode, Node};
+use haft_tool::{CommandChanges, FileNode, Node, Record};
 use rustix::fs::Stat;
 
 use super::paths::{DirectoryEntry, OpenDir};
 use super::recorder::ChangeRecorder;
 use super::write_policy::WriteArea;
 use crate::guards::{BeforeView, NamedFiles, is_relevant};
+
+/// During a longer command, the user may have changed what links and git configurations lead to.
+const SHORT_COMMAND_MS: u64 = 1_000;
 
 /// What a command touched that may make programs run.
 #[derive(Debug, Default)]
@@ -23,6 +26,10 @@ pub(super) struct GuardedEntries {
     pub(super) notes: Vec<GuardedNote>,
     /// When the command started, in milliseconds since 1970.
     pub(super) started_at: u64,
+    /// Whether another call was running then.
+    is_beside_another: bool,
+    /// Whether something whose name matters was touched since `named` was compared with what is named then.
+    pub(super) needs_comparison: bool,
     /// Where links and git configurations are searched.
     roots: Vec<PathBuf>,
     /// What they lead to, found before the first change.
@@ -52,13 +59,31 @@ pub(super) struct GuardedNote {
 }
 
 impl GuardedEntries {
-    pub(super) fn new(roots: &[PathBuf]) -> Self {
-        Self { started_at: haft_tool::now_ms(), roots: roots.to_vec(), ..Self::default() }
+    pub(super) fn new(roots: &[PathBuf], record: &dyn Record) -> Self {
+        let started_at = haft_tool::now_ms();
+        let is_beside_another = record.runs_beside_another(started_at).unwrap_or(true);
+        Self { started_at, is_beside_another, roots: roots.to_vec(), ..Self::default() }
+    }
+
+    /// Whether more may be named now than was found before the first change: this command touched something whose name matters,
+    /// another call ran beside it, or it took so long that the user may have changed something.
+    pub(super) fn may_be_newly_named(&self, record: &dyn Record) -> bool {
+        let now = haft_tool::now_ms();
+        self.touches_guarded
+            || self.is_beside_another
+            || now.saturating_sub(self.started_at) > SHORT_COMMAND_MS
+            || record.was_followed().unwrap_or(true)
+            || record.runs_beside_another(now).unwrap_or(true)
     }
 
     /// What links and git configurations of the user lead to.
     pub(super) fn named(&self) -> &NamedFiles {
         self.named.get_or_init(|| NamedFiles::find(&self.roots))
+    }
+
+    /// Whether the command has changed something that may be judged.
+    pub(super) fn has_changes(&self) -> bool {
+        self.named.get().is_some()
     }
 
     /// Notes an entry, if it may be guarded.
@@ -70,6 +95,7 @@ impl GuardedEntries {
         self.touches_named |= is_named;
         let is_guarded = is_relevant(entry.path());
         self.touches_guarded |= is_guarded;
+        self.needs_comparison |= is_guarded;
         if !is_named && !is_guarded {
             return;
         }

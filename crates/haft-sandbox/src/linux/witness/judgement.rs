@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use haft_files::{CapturedContent, copy_beside, temp_name};
+use haft_files::{CapturedContent, OpenedDirectories, copy_beside, temp_name};
 use haft_policy::Guard;
 use haft_tool::{DirectoryEvent, Node, PathState};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
@@ -19,8 +19,8 @@ use super::paths::{DirectoryEntry, MAX_LINKS};
 use super::supervisor::{Classifier, Supervisor, TURN};
 use super::write_policy::WriteArea;
 use crate::guards::{
-    Judge, NamedFiles, OpenedDirectories, Restoration, TouchedPath, Violation, files_in, guarded_files_in,
-    is_control_name, is_now, refused_name,
+    Judge, NamedFiles, Restoration, TouchedPath, Violation, files_in, guarded_files_in, is_control_name,
+    is_now, refused_name,
 };
 
 /// A file that is still open for writing is judged after this time, too. Git does not run a hook that is open for writing.
@@ -48,6 +48,16 @@ impl Supervisor {
         self.last_judged = Instant::now();
     }
 
+    /// Judges what a running command has named by a link, a git directory or a configuration.
+    pub(super) fn compare_while_running(&mut self) {
+        let _turn = TURN.lock();
+        let violations = self.judge_newly_named();
+        self.refused.extend(violations.iter().map(|violation| violation.path.clone()));
+        self.restore_all(violations);
+        self.recorder.guarded.needs_comparison = false;
+        self.last_compared = Instant::now();
+    }
+
     /// Whether judgements do not wait any more.
     pub(super) fn has_many_notes(&self) -> bool {
         self.recorder.guarded.notes.len() >= MAX_NOTES
@@ -66,6 +76,9 @@ impl Supervisor {
 
     /// Judges everything that the command left. All its processes must have ended.
     pub(super) fn judge_at_end(&mut self) {
+        if !self.recorder.guarded.has_changes() {
+            return;
+        }
         while self.recorder.guarded.notes.len() > MAX_NOTES_PER_TURN {
             self.judge_oldest();
         }
@@ -84,14 +97,19 @@ impl Supervisor {
             if self.recorder.guarded.touches_named {
                 violations.extend(judge.named(self.recorder.guarded.named()));
             }
-            if self.recorder.guarded.touches_guarded {
-                let roots = &self.policy.scope.roots;
-                let now = NamedFiles::find(roots);
-                let _opened = now.open(roots);
-                violations.extend(judge.newly_named(self.recorder.guarded.named(), &now));
-            }
         });
+        if self.recorder.guarded.may_be_newly_named(&*self.recorder.record) {
+            violations.extend(self.judge_newly_named());
+        }
         self.restore_all(violations);
+    }
+
+    /// Judges what links and git configurations lead to since the first change of this command, by whatever made it so.
+    fn judge_newly_named(&self) -> Vec<Violation> {
+        let roots = &self.policy.scope.roots;
+        let now = NamedFiles::find(roots);
+        let _opened = now.open(roots);
+        self.with_judge(|judge| judge.newly_named(self.recorder.guarded.named(), &now))
     }
 
     /// Opens the directories of what is judged. A command that closes one would hide what is in it, until the next one opens it.

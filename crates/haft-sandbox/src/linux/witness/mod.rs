@@ -136,6 +136,7 @@ impl Witness {
                 moved_secrets: Supervisor::moved_secrets(),
                 refused: HashSet::new(),
                 last_judged: Instant::now(),
+                last_compared: Instant::now(),
                 file_index: OnceCell::new(),
                 stop: its_stop,
             };

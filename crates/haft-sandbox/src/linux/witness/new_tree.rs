@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use haft_files::{birth_id, capture, open_directory};
+use haft_files::{OpenedDirectories, birth_id, capture, open_directory};
 use haft_tool::{FileId, Node};
 use rustix::fs::{AtFlags, FileType, OFlags};
 
@@ -22,10 +22,11 @@ pub(super) struct NewTree {
 }
 
 /// Passes everything in `own` below the directory at `path` to `visit`, which returns whether a directory is entered, as long
-/// as no more than `max` entries are listed. What other programs created is left out.
+/// as no more than `max` entries are listed. What other programs created is left out. Directories in `roots` that the command
+/// closed are opened while they are listed.
 pub(super) fn list_new_tree(
     path: &Path,
-    own: &HashSet<FileId>,
+    (own, roots): (&HashSet<FileId>, &[PathBuf]),
     max: usize,
     mut listed: usize,
     visit: &mut dyn FnMut(PathBuf, Node) -> bool,
@@ -33,6 +34,7 @@ pub(super) fn list_new_tree(
     let mut losses = Vec::new();
     let mut todo = vec![path.to_owned()];
     while let Some(path) = todo.pop() {
+        let _opened = OpenedDirectories::down_to(&path, roots);
         let Ok((dir, list)) = open_directory(&path).and_then(|dir| {
             let list = rustix::fs::Dir::read_from(&dir)?;
             Ok((dir, list))

@@ -54,6 +54,7 @@ pub(super) struct ChangeRecorder {
 
 impl ChangeRecorder {
     pub(super) fn new(record: Arc<dyn Record>, roots: &[PathBuf]) -> Self {
+        let guarded = GuardedEntries::new(roots, record.as_ref());
         Self {
             record,
             changes: CommandChanges::default(),
@@ -67,7 +68,7 @@ impl ChangeRecorder {
             losses: Vec::new(),
             error: None,
             refused: DenialList::default(),
-            guarded: GuardedEntries::new(roots),
+            guarded,
         }
     }
 
@@ -343,7 +344,7 @@ impl ChangeRecorder {
     /// session run, to which the command may have passed descriptors.
     pub(super) fn finish(mut self, roots: &[PathBuf], has_others: bool) -> (Vec<Change>, Vec<String>) {
         let (own, large) = (&self.own, &self.large);
-        let mut view = FinalView { own, large, has_others, last: None, listed: 0, losses: Vec::new() };
+        let mut view = FinalView { own, large, has_others, roots, last: None, listed: 0, losses: Vec::new() };
         let (mut changes, unreadable) = self.changes.compare(&mut view);
         self.losses.extend(unreadable);
         self.losses.append(&mut view.losses);

@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal};
 
 use super::caller::Caller;
 use crate::limits::CommandLimits;
+use crate::process::process_group;
 
 /// How often the number of processes and the free disk space are checked.
 const CHECK_INTERVAL: Duration = Duration::from_millis(40);
@@ -27,6 +28,10 @@ const MIN_FREE_BYTES: u64 = 512 << 20;
 const MAX_ANCESTORS: usize = 10_000;
 /// Ends the search for descendants, of which a fork bomb can have many more than are allowed.
 const MAX_LISTED_PROCESSES: usize = 100_000;
+/// The line of `/proc/PID/stat` is shorter.
+const MAX_STAT_BYTES: usize = 2048;
+/// Session, terminal, flags, faults, times and priorities lie between.
+const FIELDS_FROM_GROUP_TO_THREADS: usize = 14;
 /// The unit of `st_blocks`.
 const STAT_BLOCK_BYTES: u64 = 512;
 
@@ -170,25 +175,43 @@ impl ResourceMonitor {
         if count_all_processes() < allowed {
             return;
         }
-        let count: usize = self.descendants().iter().map(|process| count_threads(*process)).sum();
+        let mut processes = self.listed_processes();
+        let count: usize = processes.iter().map(|process| process.threads).sum();
         if count < allowed {
             return;
         }
-        self.end(format!("it had {count} processes and threads; {allowed} are allowed"));
         // Never Haft's own. No process of a group outlives its signal, but thousands take a while to end.
-        let mut signalled = HashSet::from([rustix::process::getpgrp()]);
+        let mut signalled: HashSet<Pid> = process_group(None).into_iter().collect();
         for _ in 0..MAX_KILL_ROUNDS {
-            let groups =
-                self.descendants().into_iter().filter_map(|process| Caller::of_process(process).group());
+            let groups = processes.iter().filter_map(|process| Pid::from_raw(process.group.max(0)));
             let new: HashSet<_> = groups.filter(|group| !signalled.contains(group)).collect();
             if new.is_empty() {
-                return;
+                break;
             }
             for group in &new {
                 let _ = rustix::process::kill_process_group(*group, Signal::KILL);
             }
             signalled.extend(new);
+            processes = self.listed_processes();
         }
+        self.end(format!("it had {count} processes and threads; {allowed} are allowed"));
+    }
+
+    /// Every descendant of the reaper, from one pass over all processes: a fork bomb creates more of them the longer it takes.
+    fn listed_processes(&self) -> Vec<ListedProcess> {
+        let mut by_parent: HashMap<i32, Vec<ListedProcess>> = HashMap::new();
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten().take(MAX_LISTED_PROCESSES);
+        for process in entries.filter_map(|entry| ListedProcess::read(entry.file_name().to_str()?)) {
+            by_parent.entry(process.parent).or_default().push(process);
+        }
+        let (mut found, mut todo) = (Vec::new(), vec![self.reaper]);
+        while let Some(parent) = todo.pop() {
+            for process in by_parent.remove(&parent).into_iter().flatten() {
+                todo.push(process.number);
+                found.push(process);
+            }
+        }
+        found
     }
 
     /// Ends the command.
@@ -214,6 +237,29 @@ impl ResourceMonitor {
     }
 }
 
+/// A process, as `/proc/PID/stat` has it.
+struct ListedProcess {
+    number: i32,
+    parent: i32,
+    group: i32,
+    threads: usize,
+}
+
+impl ListedProcess {
+    fn read(number: &str) -> Option<Self> {
+        let parsed = number.parse().ok()?;
+        let mut buffer = [0; MAX_STAT_BYTES];
+        let stat = read_small_file(&format!("/proc/{number}/stat"), &mut buffer)?;
+        // The name may contain parentheses; the fields follow the last one.
+        let fields = &stat[stat.iter().rposition(|byte| *byte == b')')? + 1..];
+        let mut fields = std::str::from_utf8(fields).ok()?.split_ascii_whitespace();
+        let parent = fields.nth(1)?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        let threads = fields.nth(FIELDS_FROM_GROUP_TO_THREADS)?.parse().ok()?;
+        Some(Self { number: parsed, parent, group, threads })
+    }
+}
+
 fn children_of(process: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
     let mut children = Vec::new();
@@ -222,10 +268,6 @@ fn children_of(process: i32) -> Vec<i32> {
         children.extend(list.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()));
     }
     children
-}
-
-fn count_threads(process: i32) -> usize {
-    fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count)
 }
 
 /// Processes and threads of the whole machine.
@@ -331,6 +373,20 @@ mod tests {
         assert!(have_descriptors_in_flight(&id));
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn processes_are_read_with_their_parents_groups_and_threads() {
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || stopped.recv());
+        let own = ListedProcess::read(&std::process::id().to_string()).unwrap();
+        assert_eq!(Some(own.parent), rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get()));
+        let group = process_group(None).map_or(0, |group| group.as_raw_nonzero().get());
+        assert_eq!(own.group, group);
+        assert!(own.threads > 1, "{}", own.threads);
+        drop(stop);
+        assert!(thread.join().unwrap().is_err());
+        assert!(ListedProcess::read("self").is_none() && ListedProcess::read("0").is_none());
     }
 
     #[test]

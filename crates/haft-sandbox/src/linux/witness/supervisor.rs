@@ -36,6 +36,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(40);
 
 /// How long guarded files that a command has written wait to be judged while it runs.
 const JUDGE_INTERVAL: Duration = Duration::from_millis(5);
+/// How long to wait between two searches for what a running command has named by a link, a git directory or a configuration. Git
+/// changes such files all the time.
+const COMPARE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A command that has made so many calls is busy: other calls come before its calls.
 const BUSY_CALLS: u64 = 1_000;
@@ -118,6 +121,7 @@ pub(super) struct Supervisor {
     /// Paths that were refused by a judgement; they are not written again.
     pub(super) refused: HashSet<PathBuf>,
     pub(super) last_judged: Instant,
+    pub(super) last_compared: Instant,
     /// The files of the roots whose names matter to a judgement.
     pub(super) file_index: OnceCell<FileIndex>,
     /// Set when the command has ended and remaining calls need no reply.
@@ -177,6 +181,9 @@ impl Supervisor {
         let is_due = || self.has_many_notes() || self.last_judged.elapsed() >= JUDGE_INTERVAL;
         if self.recorder.has_notes() && is_due() {
             self.judge_while_running();
+        }
+        if self.recorder.guarded.needs_comparison && self.last_compared.elapsed() >= COMPARE_INTERVAL {
+            self.compare_while_running();
         }
         self.blocked.check(&self.listener);
         self.monitor.check(&self.policy.scope.workspace);

@@ -1,0 +1,97 @@
+//! The files that programs outside the sandbox would use now. An undo compares them with those before it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use haft_policy::guarded;
+use haft_tool::{FileNode, Node, Record, ToolError};
+
+use super::git::{CONFIGS, is_executable, may_be_hook};
+use super::named::{NamedFiles, ways};
+use super::{GuardedContent, content_now, files_in, names_in, node_now};
+use crate::git_config::new_programs;
+
+/// What programs do with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum EffectOfFile {
+    /// A link with the name of settings leads to it.
+    Settings,
+    /// Git reads it as a configuration.
+    Config,
+    /// It is in a directory of git's hooks.
+    Hook,
+    /// A git configuration names it as a program.
+    Program,
+}
+
+/// What links, git directories and git configurations in some roots lead to.
+#[derive(Debug, Default)]
+pub struct FilesInEffect {
+    roots: Vec<PathBuf>,
+    files: BTreeSet<(PathBuf, EffectOfFile)>,
+}
+
+impl FilesInEffect {
+    /// Those of now.
+    pub fn find(roots: &[PathBuf]) -> Self {
+        let named = NamedFiles::find(roots);
+        let _opened = named.open(roots);
+        let mut files = BTreeSet::new();
+        for target in named.links.iter().flat_map(|link| ways(link)) {
+            // A directory that cannot be listed stands for what is in it.
+            let found = if target.is_dir() { files_in(&target) } else { None };
+            files.extend(
+                found.unwrap_or_else(|| vec![target]).into_iter().map(|path| (path, EffectOfFile::Settings)),
+            );
+        }
+        for repository in &named.repositories {
+            let named = repository.named();
+            let own = CONFIGS.iter().map(|name| repository.common.join(name));
+            let configs = own.chain(named.configs).flat_map(|config| ways(&config));
+            files.extend(configs.map(|path| (path, EffectOfFile::Config)));
+            files.extend(
+                named.programs.iter().flat_map(|path| ways(path)).map(|path| (path, EffectOfFile::Program)),
+            );
+            for hooks in named.hooks {
+                let names = names_in(&hooks).unwrap_or_default().into_iter().filter(|name| may_be_hook(name));
+                files.extend(
+                    names.flat_map(|name| ways(&hooks.join(name))).map(|path| (path, EffectOfFile::Hook)),
+                );
+            }
+        }
+        Self { roots: roots.to_vec(), files }
+    }
+
+    /// A file that is in effect now and was not before, although a call has left it where it was not judged.
+    pub fn newly_unjudged(&self, record: &dyn Record) -> Result<Option<PathBuf>, ToolError> {
+        let now = Self::find(&self.roots);
+        for (path, file_use) in now.files.difference(&self.files) {
+            if is_unjudged(path, *file_use, record)? {
+                return Ok(Some(path.clone()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn is_unjudged(path: &Path, file_use: EffectOfFile, record: &dyn Record) -> Result<bool, ToolError> {
+    let file = match node_now(path) {
+        Node::File(file) if file.size > 0 => file,
+        // What a link leads to is listed as well.
+        Node::File(_) | Node::Absent | Node::Link { .. } => return Ok(false),
+        _ => return Ok(file_use == EffectOfFile::Settings),
+    };
+    let has_effect = match file_use {
+        EffectOfFile::Settings | EffectOfFile::Program => true,
+        EffectOfFile::Hook => is_executable(&file),
+        EffectOfFile::Config => match content_now(path) {
+            GuardedContent::Bytes(bytes) => !new_programs(path, &[], &bytes).is_empty(),
+            GuardedContent::Absent => false,
+            GuardedContent::Unreadable => true,
+        },
+    };
+    let was_judged = |other: &Path, left: &FileNode| {
+        guarded(other).is_some() && (file_use != EffectOfFile::Hook || is_executable(left))
+    };
+    Ok(has_effect && record.is_from_call(&file.hash, &was_judged)?)
+}
