@@ -70,9 +70,9 @@ pub(super) fn run<H: RequestHandler>(
         while let Some(accepted) = unless_stopped(listener.accept(), &mut stopped).await {
             while connections.try_join_next().is_some() {}
             match accepted {
-                Ok((connection, _)) => {
+                Ok((connection, peer)) => {
                     // Without a slot the connection is closed.
-                    if let Some(slot) = slots.take() {
+                    if let Some(slot) = slots.take(peer) {
                         let handler = Arc::clone(handler);
                         connections.spawn(serve(
                             connection,

@@ -1,7 +1,9 @@
-//! A listening HTTP server: connections, their limits, and bodies within limits. What is answered is the handler's.
+//! A listening HTTP server: connections, their limits, bodies within limits, and who may
+//! send requests ([`AccessGuard`]). What is answered is the handler's.
 //!
 //! [`listen`] serves a [`RequestHandler`], which may stream. [`serve_requests`] serves a function that gets whole requests.
 
+mod access;
 mod hosts;
 mod listener;
 mod request_body;
@@ -20,6 +22,7 @@ use hyper::body::{Body, Incoming};
 use hyper::{Request, Response};
 use tokio::sync::watch;
 
+pub use access::{AccessDenied, AccessGuard, AccessOptions, BearerToken};
 pub use hosts::own_hosts;
 pub use request_body::{BodyError, BodyReader, RequestBody};
 pub use slots::{ActiveRequest, ConnectionSlot};

@@ -10,9 +10,9 @@ use tokio::time::timeout;
 use super::ConnectionLimits;
 
 /// Bodies up to this size need no permit.
-const MAX_SMALL_BODY_BYTES: usize = 1 << 20;
+const MAX_SMALL_BODY_BYTES: usize = 64 << 10;
 /// Larger bodies that are held at once.
-const MAX_LARGE_BODIES: usize = 4;
+const MAX_LARGE_BODIES: usize = 8;
 
 /// Reads bodies; few large ones at once.
 pub struct BodyReader {

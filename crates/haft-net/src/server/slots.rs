@@ -2,6 +2,7 @@
 //! that idle connections cannot lock out active clients.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use haft_tool::lock;
@@ -23,6 +24,7 @@ struct SlotState {
 
 /// The slot of one connection.
 pub struct ConnectionSlot {
+    peer: SocketAddr,
     slots: Arc<ConnectionSlots>,
     evicted: Arc<Notify>,
     /// The key in [`SlotState::idle`]; `None` while a request is active.
@@ -38,7 +40,7 @@ impl ConnectionSlots {
     }
 
     /// Takes a free slot, or that of the longest idle connection. `None` if all connections are active.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Arc<ConnectionSlot>> {
+    pub(super) fn take(self: &Arc<Self>, peer: SocketAddr) -> Option<Arc<ConnectionSlot>> {
         let evicted = Arc::new(Notify::new());
         let mut state = lock(&self.state);
         if state.taken >= self.max {
@@ -51,7 +53,7 @@ impl ConnectionSlots {
         let number = state.add_idle(&evicted);
         drop(state);
         let idle_number = Mutex::new(Some(number));
-        Some(Arc::new(ConnectionSlot { slots: Arc::clone(self), evicted, idle_number }))
+        Some(Arc::new(ConnectionSlot { peer, slots: Arc::clone(self), evicted, idle_number }))
     }
 }
 
@@ -64,6 +66,11 @@ impl SlotState {
 }
 
 impl ConnectionSlot {
+    /// The address of the client.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
     /// Returns when the connection has lost its slot.
     pub(super) async fn evicted(&self) {
         self.evicted.notified().await;
@@ -101,21 +108,22 @@ mod tests {
     #[test]
     fn longest_idle_connection_is_evicted_and_active_ones_are_not() {
         let slots = ConnectionSlots::new(2);
-        let first = slots.take().unwrap();
-        let second = slots.take().unwrap();
+        let peer = SocketAddr::from(([127, 0, 0, 1], 4711));
+        let first = slots.take(peer).unwrap();
+        let second = slots.take(peer).unwrap();
         let active = first.activate().unwrap();
-        let third = slots.take().unwrap();
+        let third = slots.take(peer).unwrap();
         assert!(second.activate().is_none(), "the second was idle and lost its slot");
         let also_active = third.activate().unwrap();
-        assert!(slots.take().is_none(), "all are active");
+        assert!(slots.take(peer).is_none(), "all are active");
         drop(second);
-        assert!(slots.take().is_none(), "an evicted connection frees no slot");
+        assert!(slots.take(peer).is_none(), "an evicted connection frees no slot");
         drop(also_active);
         drop(third);
-        let fourth = slots.take().unwrap();
+        let fourth = slots.take(peer).unwrap();
         drop(active);
         drop(first);
-        let fifth = slots.take().unwrap();
+        let fifth = slots.take(peer).unwrap();
         assert!(fourth.activate().is_some() && fifth.activate().is_some(), "there was a slot for both");
     }
 }
